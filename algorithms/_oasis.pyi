@@ -1,0 +1,22 @@
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+def step_dense(
+    X: npt.NDArray[np.floating],
+    triplets: npt.NDArray[np.intp],
+    aggressiveness: float,
+    W: npt.NDArray[np.floating],
+    difference: npt.NDArray[np.floating],
+) -> int: ...
+def step_csr(
+    data: npt.NDArray[np.floating],
+    indices: npt.NDArray[np.signedinteger[Any]],
+    indptr: npt.NDArray[np.signedinteger[Any]],
+    triplets: npt.NDArray[np.intp],
+    aggressiveness: float,
+    W: npt.NDArray[np.floating],
+    values: npt.NDArray[np.floating],
+    columns: npt.NDArray[np.intp],
+) -> int: ...

@@ -1,0 +1,48 @@
+"""The Euclidean baseline: nothing is learned."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from oasis_bench.learner import FloatArray, MahalanobisLearner
+
+
+class Euclidean(MahalanobisLearner):
+    """The Euclidean distance, M = I: on rows of unit length, the ranking of W = I as well.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_features, n_features)
+        The identity, made when asked for: many features cost nothing.
+    n_features_in_ : int
+    """
+
+    name: ClassVar = "Euclidean"
+    summary: ClassVar = "Euclidean distance, the baseline that learns nothing"
+    citation: ClassVar = "none"
+    takes_sparse: ClassVar = True
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Note the number of features of `X` (n_rows, n_features); labels are not read."""
+        validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "n_features_in_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = False
+        return tags
+
+    @property
+    def components_(self) -> FloatArray:  # type: ignore[override]
+        """The identity L, shape (n_features, n_features)."""
+        check_is_fitted(self)
+        return np.eye(self.n_features_in_)
+
+    def _project(self, X: Any) -> Any:
+        return X

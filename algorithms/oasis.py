@@ -1,0 +1,227 @@
+"""OASIS: online learning of a bilinear similarity from triplets (Chechik et al. 2010)."""
+
+from __future__ import annotations
+
+import os
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+from oasis_bench.algorithms import _oasis, _oasis_reference
+from oasis_bench.learner import BilinearLearner, IncrementalLearner
+from oasis_bench.sampling.class_triplets import ClassTripletSampler, seed_state
+
+TRIPLETS_A_DRAW = 8192
+"""Triplets drawn at once: the Python between two draws is then under a nanosecond a step."""
+
+
+class OASIS(BilinearLearner, IncrementalLearner):
+    r"""Online Algorithm for Scalable Image Similarity.
+
+    Learns W of :math:`S_W(x, y) = x^\top W y` from W = I, by passive-aggressive steps on triplets
+    (q, p, n) of a query, a relevant and an irrelevant row:
+
+    .. math::
+
+        \ell = \max(0, 1 - q^\top W (p - n)), \quad V = q (p - n)^\top, \quad
+        W \leftarrow W + \min(C, \ell / \|V\|^2)\, V .
+
+    A step costs nnz(q) (nnz(p) + nnz(n)) for CSR rows, whatever the number of features is, and
+    nnz(q) d for dense ones; W takes d^2 numbers of the rows' precision.
+
+    Parameters
+    ----------
+    aggressiveness : float, default 0.1
+        C, the longest step (the paper's figures use 0.1).
+    n_steps : int, default 30000
+        Triplets that `fit` learns from; early stopping chooses it in a benchmark (the paper's
+        ten classes saturate near 30 000, figure 5).
+    random_state : int, RandomState or None, default None
+        Decides the triplets.  The same int gives the same W, bit for bit.
+
+    Attributes
+    ----------
+    bilinear_matrix_ : ndarray of shape (n_features, n_features)
+        W; float32 where the rows are float32, else float64.
+    n_steps_ : int
+        Steps done since `fit` began.
+    n_updates_ : int
+        Steps among them whose loss was positive, so that W changed.
+    n_features_in_ : int
+
+    References
+    ----------
+    Chechik, Sharma, Shalit & Bengio (2010), Large Scale Online Learning of Image Similarity
+    Through Ranking, JMLR 11, 1109-1135: figure 1, equations 3 to 9.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.preprocessing import normalize
+    >>> from oasis_bench.algorithms import OASIS
+    >>> X, y = load_digits(return_X_y=True)
+    >>> X = normalize(X)
+    >>> learner = OASIS(n_steps=10_000, random_state=0).fit(X[:1000], y[:1000])
+    >>> learner.similarity(X[1000:1003], X[:1000]).shape
+    (3, 1000)
+    """
+
+    name: ClassVar = "OASIS"
+    summary: ClassVar = "online bilinear similarity from triplets, sparse or dense rows"
+    citation: ClassVar = "Chechik, Sharma, Shalit & Bengio, JMLR 11 (2010)"
+    takes_sparse: ClassVar = True
+
+    _sampler_state: npt.NDArray[np.uint64]
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "aggressiveness": [Interval(Real, 0, None, closed="neither")],
+        "n_steps": [Interval(Integral, 0, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        aggressiveness: float = 0.1,
+        n_steps: int = 30_000,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.aggressiveness = aggressiveness
+        self.n_steps = n_steps
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn from scratch with `n_steps` triplets.
+
+        Parameters
+        ----------
+        X : array or CSR of shape (n_rows, n_features)
+            Finite; rows of about unit length suit the margin of 1.
+        y : array of shape (n_rows,)
+            Class labels: at least two classes, one of at least two rows.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            Where a parameter, the rows or the labels are not of this kind.
+        """
+        return self._learn(X, y, self.n_steps, afresh=True)
+
+    def partial_fit(self, X: Any, y: Any, n_steps: int | None = None) -> Self:
+        """Learn `n_steps` more triplets (default: the parameter `n_steps`) from where it is.
+
+        Two calls with a and b steps on the same rows give the W of one call with a + b.
+        """
+        n_steps = self.n_steps if n_steps is None else n_steps
+        if not _is_count(n_steps):
+            raise ValueError(f"n_steps is {n_steps!r}: it must be a whole number, 0 or more")
+        return self._learn(X, y, n_steps, afresh=not hasattr(self, "bilinear_matrix_"))
+
+    def partial_fit_triplets(self, X: Any, triplets: npt.ArrayLike) -> Self:
+        """Learn from given triplets, in their order.
+
+        Parameters
+        ----------
+        X : array or CSR of shape (n_rows, n_features)
+        triplets : array of shape (n_triplets, 3), integers
+            Row numbers of `X`: query, positive, negative.
+
+        Raises
+        ------
+        ValueError
+            Where the triplets are not row numbers of `X`; nothing is learned then.
+        """
+        self._validate_params()
+        afresh = not hasattr(self, "bilinear_matrix_")
+        X = self._validate_rows(X, afresh)
+        triplets = _check_triplets(triplets, X.shape[0])
+        if afresh:
+            self._start(X)
+        self._apply(X, triplets)
+        return self
+
+    def _learn(self, X: Any, y: Any, n_steps: int, afresh: bool) -> Self:
+        self._validate_params()
+        X, y = self._validate_rows(X, afresh, y)
+        state = self._seeded() if afresh else self._sampler_state
+        sampler = ClassTripletSampler(y, state)
+        if afresh:
+            self._start(X)
+            self._sampler_state = state
+        for done in range(0, n_steps, TRIPLETS_A_DRAW):
+            self._apply(X, sampler.draw(min(TRIPLETS_A_DRAW, n_steps - done)))
+        return self
+
+    def _validate_rows(self, X: Any, afresh: bool, y: Any = "no_validation") -> Any:
+        dtype = [np.float64, np.float32] if afresh else self.bilinear_matrix_.dtype
+        validated = validate_data(
+            self,
+            X,
+            y,
+            reset=afresh,
+            accept_sparse="csr",
+            accept_large_sparse=True,
+            dtype=dtype,
+            order="C",
+            ensure_min_samples=2,
+        )
+        if isinstance(validated, tuple):
+            check_classification_targets(validated[1])
+            return _canonical(validated[0]), validated[1]
+        return _canonical(validated)
+
+    def _seeded(self) -> npt.NDArray[np.uint64]:
+        return seed_state(int(check_random_state(self.random_state).randint(2**31)))
+
+    def _start(self, X: Any) -> None:
+        self.bilinear_matrix_ = np.eye(X.shape[1], dtype=X.dtype)
+        self.n_steps_ = self.n_updates_ = 0
+
+    def _apply(self, X: Any, triplets: npt.NDArray[np.intp]) -> None:
+        W, C = self.bilinear_matrix_, float(self.aggressiveness)
+        if os.environ.get("OASIS_BENCH_KERNEL") == "numpy":
+            updates = _oasis_reference.step(X, triplets, C, W)
+        elif isinstance(X, sparse.csr_array | sparse.csr_matrix):
+            values = np.empty(X.shape[1], dtype=X.dtype)
+            columns = np.empty(X.shape[1], dtype=np.intp)
+            updates = _oasis.step_csr(X.data, X.indices, X.indptr, triplets, C, W, values, columns)
+        else:
+            updates = _oasis.step_dense(X, triplets, C, W, np.empty(X.shape[1], dtype=X.dtype))
+        self.n_steps_ += len(triplets)
+        self.n_updates_ += updates
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, Integral) and int(value) >= 0
+
+
+def _canonical(X: Any) -> Any:
+    """Sort CSR entries and sum duplicates, in a copy where that changes anything."""
+    if not isinstance(X, sparse.csr_array | sparse.csr_matrix) or X.has_canonical_format:
+        return X
+    X = X.copy()
+    X.sum_duplicates()
+    return X
+
+
+def _check_triplets(triplets: npt.ArrayLike, n_rows: int) -> npt.NDArray[np.intp]:
+    array = np.asarray(triplets)
+    if array.ndim != 2 or array.shape[1] != 3:
+        raise ValueError(f"triplets of shape {array.shape}: (n_triplets, 3) is needed")
+    if not np.issubdtype(array.dtype, np.integer):
+        raise ValueError(f"triplets of type {array.dtype}: row numbers must be integers")
+    if array.size and (array.min() < 0 or array.max() >= n_rows):
+        raise ValueError(
+            f"triplets name rows {array.min()} to {array.max()}, but X has rows 0 to {n_rows - 1}"
+        )
+    return np.ascontiguousarray(array, dtype=np.intp)

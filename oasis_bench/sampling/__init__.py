@@ -1,0 +1,5 @@
+"""Triplet samplers: who is the query, the positive and the negative of each step."""
+
+from oasis_bench.sampling.class_triplets import ClassTripletSampler
+
+__all__ = ["ClassTripletSampler"]

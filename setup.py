@@ -1,0 +1,35 @@
+"""The compiled kernels and their compiler directives; everything else is in pyproject.toml."""
+
+import os
+
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+
+# OASIS_BENCH_DEBUG_KERNELS=1 builds kernels that check every index, for hunting a crash.
+DEBUG = os.environ.get("OASIS_BENCH_DEBUG_KERNELS") == "1"
+
+# Sums may be reordered so that they vectorise; NaN and infinity keep their meaning.
+FLAGS = ["-O3", "-fassociative-math", "-fno-signed-zeros", "-fno-trapping-math", "-fno-math-errno"]
+
+KERNELS = {
+    "oasis_bench.sampling._class_triplets": "oasis_bench/sampling/_class_triplets.pyx",
+    "oasis_bench.algorithms._oasis": "algorithms/_oasis.pyx",
+}
+
+setup(
+    ext_modules=cythonize(
+        [
+            Extension(name, [source], extra_compile_args=[] if os.name == "nt" else FLAGS)
+            for name, source in KERNELS.items()
+        ],
+        build_dir="build/cython",
+        force=DEBUG,
+        compiler_directives={
+            "language_level": 3,
+            "boundscheck": DEBUG,
+            "wraparound": False,
+            "initializedcheck": DEBUG,
+            "cdivision": True,
+        },
+    )
+)

@@ -1,0 +1,5 @@
+"""Every built-in learner keeps the contract."""
+
+from oasis_bench.contract import TestRegisteredLearners
+
+__all__ = ["TestRegisteredLearners"]

@@ -1,0 +1,185 @@
+"""Ranking measures against scikit-learn, a case worked by hand and the theory of random orders."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import average_precision_score
+
+from oasis_bench import measures
+from oasis_bench.measures import evaluate_ranking, rank_others
+
+LABELS = np.array([0, 0, 0, 1, 1])
+SCORES = np.array(
+    [
+        [1.0, 0.9, 0.1, 0.5, 0.3],
+        [0.2, 1.0, 0.8, 0.9, 0.1],
+        [0.9, 0.8, 1.0, 0.1, 0.2],
+        [0.9, 0.8, 0.7, 1.0, 0.1],
+        [0.9, 0.1, 0.2, 0.5, 1.0],
+    ]
+)
+
+
+def by_table(scores):
+    """Return rows that hold their own number, and the similarity that looks it up in a table."""
+    rows = np.arange(len(scores))[:, None]
+    return lambda queries, gallery: scores[np.ix_(queries[:, 0], gallery[:, 0])], rows
+
+
+def measure(scores, labels, seed=0, **options):
+    similarity, rows = by_table(np.asarray(scores))
+    return evaluate_ranking(similarity, rows, np.asarray(labels), seed, **options)
+
+
+def expected_of_random_order(n_relevant, n_others):
+    """Return the expected average precision of a random order.
+
+    At rank r a given relevant image has r - 1 others before it, each relevant with probability
+    (R - 1) / (n - 1), so the precision there is (1 + (r - 1)(R - 1) / (n - 1)) / r on average.
+    """
+    ranks = np.arange(1, n_others + 1)
+    return np.mean((1 + (ranks - 1) * (n_relevant - 1) / (n_others - 1)) / ranks)
+
+
+def test_a_case_worked_by_hand():
+    # Hits down the ranking, itself left out:  query 0: 1 3 4 2 -> + - - +, AP (1 + 2/4) / 2
+    #   query 1: 3 2 0 4 -> - + + -, AP (1/2 + 2/3) / 2      query 2: 0 1 4 3 -> + + - -, AP 1
+    #   query 3: 0 1 2 4 -> - - - +, AP 1/4                  query 4: 0 3 2 1 -> - + - -, AP 1/2
+    found = measure(SCORES, LABELS)
+    assert found.mean_average_precision == pytest.approx((3 / 4 + 7 / 12 + 1 + 1 / 4 + 1 / 2) / 5)
+    np.testing.assert_allclose(found.precision_at_k, [2 / 5, 1 / 2, 2 / 5, 2 / 5])
+    assert found.chance_level == pytest.approx((3 * 2 / 4 + 2 * 1 / 4) / 5)
+    assert (found.n_queries, found.n_queries_left_out) == (5, 0)
+
+
+def test_average_precision_is_that_of_scikit_learn():
+    rng = np.random.default_rng(0)
+    labels, scores = rng.integers(4, size=60), rng.normal(size=(60, 60))
+    others = ~np.eye(60, dtype=bool)
+    expected = [
+        average_precision_score(labels[others[i]] == labels[i], scores[i, others[i]])
+        for i in range(60)
+    ]
+    found = measure(scores, labels)
+    assert found.mean_average_precision == pytest.approx(np.mean(expected), rel=1e-12)
+
+
+def test_the_images_own_score_does_not_matter():
+    best, worst = SCORES.copy(), SCORES.copy()
+    np.fill_diagonal(best, 99.0)
+    np.fill_diagonal(worst, -99.0)
+    found = [measure(scores, LABELS) for scores in (best, worst)]
+    assert found[0].mean_average_precision == found[1].mean_average_precision
+    np.testing.assert_array_equal(found[0].precision_at_k, found[1].precision_at_k)
+
+
+def test_an_image_alone_in_its_class_is_left_out_as_a_query_but_ranked():
+    # Ranked first by each query, the sixth image moves each hit of the hand case down by one.
+    scores = np.full((6, 6), 2.0)
+    scores[:5, :5] = SCORES
+    found = measure(scores, [*LABELS, 7])
+    expected = (1 / 2 + 2 / 5) / 2, (1 / 3 + 2 / 4) / 2, (1 / 2 + 2 / 3) / 2, 1 / 5, 1 / 3
+    assert found.mean_average_precision == pytest.approx(np.mean(expected))
+    assert found.chance_level == pytest.approx((3 * 2 / 5 + 2 * 1 / 5) / 5)
+    assert (found.n_queries, found.n_queries_left_out) == (5, 1)
+
+
+def test_rows_without_a_second_of_any_class_are_refused():
+    with pytest.raises(ValueError, match="none of the 3 rows has another of its class"):
+        measure(np.zeros((3, 3)), [0, 1, 2])
+
+
+def test_a_constant_similarity_ranks_rows_sorted_by_class_at_chance():
+    labels = np.repeat([0, 1], 20)
+    found = [measure(np.zeros((40, 40)), labels, seed) for seed in range(400)]
+    values = np.array([item.mean_average_precision for item in found])
+    first = np.array([item.precision_at_k[0] for item in found])
+    standard_error = values.std() / np.sqrt(len(values))
+    assert values.mean() == pytest.approx(expected_of_random_order(19, 39), abs=4 * standard_error)
+    assert standard_error < 0.005
+    assert first.mean() == pytest.approx(found[0].chance_level, abs=0.02)
+    assert found[0].chance_level == pytest.approx(19 / 39)
+    assert values.max() < 0.75
+
+
+def test_the_order_within_ties_is_fixed_by_the_seed():
+    labels, scores = np.repeat([0, 1, 2], 5), np.zeros((15, 15))
+    values = [measure(scores, labels, seed).mean_average_precision for seed in (1, 1, 2, 3)]
+    assert values[0] == values[1]
+    assert len(set(values)) == 3
+
+
+def test_images_of_equal_score_keep_the_tie_order():
+    rng = np.random.default_rng(0)
+    scores = rng.integers(4, size=(3, 400)).astype(float)
+    queries, tie_order = np.array([5, 0, 399]), rng.permutation(400)
+    place = np.argsort(tie_order)
+    found = rank_others(scores, queries, tie_order)
+    for row, query, ranked in zip(scores, queries, found, strict=True):
+        others = sorted(set(range(400)) - {query}, key=lambda i: (-row[i], place[i]))
+        assert ranked.tolist() == others
+
+
+def test_ties_do_not_disturb_what_is_not_tied():
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1], 10)
+    scores = (labels[:, None] == labels).astype(float)  # two levels, many ties in each
+    assert measure(scores, labels).mean_average_precision == 1.0
+    worst = measure(-scores, labels, seed=int(rng.integers(99)))
+    # All ten of the other class come first, whatever the order within: AP = mean of r / (10 + r).
+    ranks = np.arange(1, 10)
+    assert worst.mean_average_precision == pytest.approx(np.mean(ranks / (10 + ranks)))
+
+
+def test_a_nan_is_refused_with_their_number():
+    scores = SCORES.copy()
+    scores[1, 2] = scores[3, 0] = np.nan
+    with pytest.raises(ValueError, match="2 of 25 similarities are NaN"):
+        measure(scores, LABELS)
+
+
+def test_infinite_similarities_have_a_rank():
+    scores = np.where(LABELS[:, None] == LABELS, np.inf, -np.inf)
+    assert measure(scores, LABELS).mean_average_precision == 1.0
+
+
+@pytest.mark.parametrize("spoil", [lambda s: s[:, :-1], lambda s: s[:-1], np.ravel, lambda s: s[0]])
+def test_a_similarity_of_another_shape_is_refused(spoil):
+    similarity, rows = by_table(SCORES)
+    with pytest.raises(ValueError, match=r"shape \(.*\) for 5 queries and 5 gallery rows"):
+        evaluate_ranking(lambda q, g: spoil(similarity(q, g)), rows, LABELS, seed=0)
+
+
+def test_blocks_bound_the_queries_at_once_and_change_nothing(monkeypatch):
+    rng = np.random.default_rng(0)
+    labels = rng.integers(5, size=50)
+    scores = rng.integers(10, size=(50, 50)).astype(float)  # many ties
+    whole = measure(scores, labels)
+    similarity, rows = by_table(scores)
+    sizes = []
+
+    def counting(queries, gallery):
+        sizes.append(len(queries))
+        return similarity(queries, gallery)
+
+    for block_bytes, most in ((1, 1), (7 * 40 * 50, 7)):
+        sizes.clear()
+        monkeypatch.setattr(measures, "BLOCK_BYTES", block_bytes)
+        found = evaluate_ranking(counting, rows, labels, seed=0)
+        assert max(sizes) == most
+        assert sum(sizes) == 50
+        assert found.mean_average_precision == pytest.approx(
+            whole.mean_average_precision, rel=1e-13
+        )
+        np.testing.assert_allclose(found.precision_at_k, whole.precision_at_k, rtol=1e-13)
+
+
+def test_the_precision_curve_ends_where_the_images_do():
+    assert len(measure(SCORES, LABELS).precision_at_k) == 4
+    assert len(measure(SCORES, LABELS, k_max=2).precision_at_k) == 2
+    assert len(measure(np.zeros((80, 80)), np.arange(80) % 2).precision_at_k) == 50
+
+
+def test_the_precision_over_all_others_is_the_chance_level():
+    labels = np.random.default_rng(0).integers(3, size=30)
+    found = measure(np.random.default_rng(1).normal(size=(30, 30)), labels)
+    assert found.precision_at_k[-1] == pytest.approx(found.chance_level)

@@ -1,0 +1,158 @@
+"""OASIS against its NumPy twin, the paper's equations and cases worked by hand."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_digits
+from sklearn.preprocessing import normalize
+
+from oasis_bench.algorithms import OASIS, Euclidean
+from oasis_bench.algorithms._oasis_reference import step as reference_step
+from oasis_bench.measures import evaluate_ranking
+
+
+@pytest.fixture
+def rows():
+    """Sparse rows of unit length, some empty, and labels."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 30)) * (rng.random((40, 30)) < 0.3)
+    X[7] = 0
+    return normalize(X), rng.integers(4, size=40)
+
+
+def random_triplets(n_rows, n_triplets=500):
+    return np.random.default_rng(1).integers(n_rows, size=(n_triplets, 3))
+
+
+def as_csr(X, index_type=np.int32):
+    csr = sparse.csr_array(X)
+    csr.indices, csr.indptr = csr.indices.astype(index_type), csr.indptr.astype(index_type)
+    return csr
+
+
+def test_one_step_worked_by_hand():
+    # q = (1, 0), p = (0, 1), n = (1, 0), W = I: the score q'W(p - n) is -1, the loss 2,
+    # V = q(p - n)' = [[-1, 1], [0, 0]], |V|^2 = 2, tau = min(C, 2/2).
+    X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
+    cautious = OASIS(aggressiveness=0.1).partial_fit_triplets(X, [[0, 1, 2]])
+    np.testing.assert_allclose(cautious.bilinear_matrix_, [[0.9, 0.1], [0, 1]])
+    bold = OASIS(aggressiveness=5).partial_fit_triplets(X, [[0, 1, 2]])
+    np.testing.assert_allclose(bold.bilinear_matrix_, [[0, 1], [0, 1]])
+    assert bold.pair_score([[X[0], X[1]]]) - bold.pair_score([[X[0], X[2]]]) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("form", [np.asarray, as_csr, lambda X: as_csr(X, np.int64)])
+def test_the_kernel_computes_what_the_twin_does(rows, form):
+    X, _ = rows
+    triplets = random_triplets(len(X))
+    W = np.eye(X.shape[1])
+    n_updates = reference_step(X, triplets, 0.1, W)
+    learner = OASIS(aggressiveness=0.1).partial_fit_triplets(form(X), triplets)
+    np.testing.assert_allclose(learner.bilinear_matrix_, W, rtol=0, atol=1e-12)
+    assert (learner.n_updates_, learner.n_steps_) == (n_updates, 500)
+    assert 0 < n_updates < 500
+
+
+@pytest.mark.parametrize("form", [np.asarray, as_csr])
+def test_single_precision_stays_near_double(rows, form):
+    X, _ = rows
+    triplets = random_triplets(len(X), 200)
+    single = OASIS().partial_fit_triplets(form(X.astype(np.float32)), triplets)
+    double = OASIS().partial_fit_triplets(X, triplets)
+    assert single.bilinear_matrix_.dtype == np.float32
+    np.testing.assert_allclose(single.bilinear_matrix_, double.bilinear_matrix_, atol=1e-5)
+
+
+def test_the_variable_that_selects_the_twin_gives_its_numbers(rows, monkeypatch):
+    X, y = rows
+    compiled = OASIS(n_steps=300, random_state=0).fit(X, y)
+    monkeypatch.setenv("OASIS_BENCH_KERNEL", "numpy")
+    for form in (np.asarray, as_csr):
+        twin = OASIS(n_steps=300, random_state=0).fit(form(X), y)
+        np.testing.assert_allclose(twin.bilinear_matrix_, compiled.bilinear_matrix_, atol=1e-12)
+
+
+def test_an_update_of_full_length_leaves_no_loss(rows):
+    # tau = loss / |V|^2 solves the constraint of equation 5 with equality
+    X, _ = rows
+    triplet = np.array([[0, 1, 2]])
+    learner = OASIS(aggressiveness=1e6).partial_fit_triplets(X, triplet)
+    assert learner.n_updates_ == 1
+    assert X[0] @ learner.bilinear_matrix_ @ (X[1] - X[2]) == pytest.approx(1)
+
+
+def test_equal_positive_and_negative_or_an_empty_query_change_nothing(rows):
+    X, _ = rows
+    learner = OASIS().partial_fit_triplets(X, [[0, 3, 3], [7, 1, 2]])
+    np.testing.assert_array_equal(learner.bilinear_matrix_, np.eye(X.shape[1]))
+    assert learner.n_updates_ == 0
+
+
+def test_fit_begins_anew_and_partial_fit_goes_on(rows):
+    X, y = rows
+    learner = OASIS(n_steps=100, random_state=0).fit(X, y)
+    W = learner.get_bilinear_matrix()
+    learner.partial_fit(X, y)
+    assert learner.n_steps_ == 200
+    assert (learner.bilinear_matrix_ != W).any()
+    np.testing.assert_array_equal(learner.fit(X, y).bilinear_matrix_, W)
+    assert learner.n_steps_ == 100
+
+
+def test_entries_out_of_order_or_twice_count_once_summed_and_stay_as_given():
+    messy = sparse.csr_array(
+        (
+            np.array([0.5, 0.25, 0.25, 1.0, 0.6, 0.8]),
+            np.array([2, 0, 2, 1, 2, 0]),
+            np.array([0, 3, 4, 6]),
+        ),
+        shape=(3, 3),
+    )
+    before = messy.copy()
+    triplets = [[0, 1, 2], [2, 0, 1]]
+    found = OASIS().partial_fit_triplets(messy, triplets)
+    expected = OASIS().partial_fit_triplets(messy.toarray(), triplets)
+    np.testing.assert_allclose(found.bilinear_matrix_, expected.bilinear_matrix_, atol=1e-12)
+    np.testing.assert_array_equal(messy.indices, before.indices)
+
+
+@pytest.mark.parametrize(
+    ("triplets", "message"),
+    [
+        ([[0, 1, 40]], r"rows 0 to 40, but X has rows 0 to 39"),
+        ([[-1, 1, 2]], r"rows -1 to 2"),
+        ([[0.0, 1.0, 2.0]], "must be integers"),
+        ([[0, 1]], r"shape \(1, 2\)"),
+    ],
+)
+def test_bad_triplets_are_refused_and_nothing_is_learned(rows, triplets, message):
+    X, y = rows
+    learner = OASIS(n_steps=10, random_state=0).fit(X, y)
+    W = learner.get_bilinear_matrix()
+    with pytest.raises(ValueError, match=message):
+        learner.partial_fit_triplets(X, triplets)
+    np.testing.assert_array_equal(learner.bilinear_matrix_, W)
+    assert learner.n_steps_ == 10
+
+
+@pytest.mark.parametrize("value", [-1, 2.5, "many"])
+def test_a_number_of_steps_that_is_none_is_refused(rows, value):
+    with pytest.raises(ValueError, match="n_steps"):
+        OASIS().partial_fit(*rows, n_steps=value)
+
+
+def test_numbers_to_predict_are_not_labels(rows):
+    X, _ = rows
+    with pytest.raises(ValueError, match="continuous"):
+        OASIS().fit(X, np.linspace(0, 1, len(X)))
+
+
+def test_learning_ranks_digits_better_than_where_it_starts():
+    X, y = load_digits(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(X))  # the file is sorted by writer
+    X, y = normalize(X[order]), y[order]
+    start, end = (
+        evaluate_ranking(learner.fit(X[:500], y[:500]).similarity, X[500:900], y[500:900], seed=0)
+        for learner in (Euclidean(), OASIS(n_steps=300_000, random_state=0))
+    )
+    assert end.mean_average_precision > start.mean_average_precision + 0.1
