@@ -1,0 +1,171 @@
+"""The data sets that come with the benchmark: known facts, and broken files."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import struct
+import threading
+from collections.abc import Callable
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from oasis_bench.datasets import MNIST, Digits, mnist
+from oasis_bench.errors import UsageError
+
+DATA = Path(os.environ.get("OASIS_BENCH_DATA", os.devnull), "mnist")
+N_TRAIN, N_TEST = 20, 10
+
+
+def idx(shape: tuple[int, ...], values: bytes, kind: int = 8) -> bytes:
+    return bytes((0, 0, kind, len(shape))) + struct.pack(f">{len(shape)}I", *shape) + values
+
+
+def pixels(n: int) -> bytes:
+    return bytes((7 * i + i // 784) % 256 for i in range(n * 784))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A small MNIST in OASIS_BENCH_DATA."""
+    folder = tmp_path / "mnist"
+    folder.mkdir()
+    for part, n in (("train", N_TRAIN), ("t10k", N_TEST)):
+        images = idx((n, 28, 28), pixels(n))
+        labels = idx((n,), bytes(i % 10 for i in range(n)))
+        (folder / f"{part}-images-idx3-ubyte.gz").write_bytes(gzip.compress(images))
+        (folder / f"{part}-labels-idx1-ubyte.gz").write_bytes(gzip.compress(labels))
+    monkeypatch.setenv("OASIS_BENCH_DATA", str(tmp_path))
+    return folder
+
+
+def test_digits_are_the_pixels_of_the_uci_set() -> None:
+    rows = Digits().load()
+    assert rows.X.shape == (1797, 64)
+    assert rows.X.dtype == np.float64
+    assert (rows.X.min(), rows.X.max()) == (0, 16)
+    # UCI's counts of optdigits.tes, classes 0 to 9.
+    assert rows.class_counts().tolist() == [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]
+    assert rows.class_names == tuple("0123456789")
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="OASIS_BENCH_DATA does not hold mnist")
+def test_mnist_is_the_official_one() -> None:
+    rows = MNIST().load()
+    assert rows.X.shape == (70000, 784)
+    assert rows.X.dtype == np.float32
+    counts = [6903, 7877, 6990, 7141, 6824, 6313, 6876, 7293, 6825, 6958]
+    assert rows.class_counts().tolist() == counts
+    # The mean and deviation of the training pixels that torchvision's users normalise by.
+    train = np.asarray(rows.X)[:60000] / np.float32(255)
+    assert float(train.mean(dtype=np.float64)) == pytest.approx(0.1307, abs=5e-5)
+    assert float(train.std(dtype=np.float64)) == pytest.approx(0.3081, abs=5e-5)
+
+
+def test_mnist_joins_the_files_and_keeps_pixels_and_order(folder: Path) -> None:
+    rows = MNIST().load()
+    expected = np.frombuffer(pixels(N_TRAIN) + pixels(N_TEST), np.uint8).reshape(30, 784)
+    np.testing.assert_array_equal(rows.X, expected)
+    assert rows.X.dtype == np.float32
+    assert rows.y.tolist() == [*range(10)] * 3
+    assert rows.y.dtype == np.int64
+
+
+def test_mnist_is_downloaded_once_into_the_cache(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = MNIST().load().content_hash()
+    checksums = {
+        file.name: f"md5:{hashlib.md5(file.read_bytes()).hexdigest()}" for file in folder.iterdir()
+    }
+    assert checksums.keys() == mnist.CHECKSUMS.keys()
+    monkeypatch.delenv("OASIS_BENCH_DATA")
+    monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.setattr(mnist, "CHECKSUMS", checksums)
+    handler = partial(SimpleHTTPRequestHandler, directory=str(folder))
+    told: dict[str, int] = {}
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        monkeypatch.setattr(mnist, "BASE_URL", f"http://127.0.0.1:{server.server_port}/")
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        rows = MNIST().load(lambda what, done, total: told.update({what: done}))
+        server.shutdown()
+        thread.join()
+    assert rows.content_hash() == expected
+    assert told == {file.name: file.stat().st_size for file in folder.iterdir()}
+    assert MNIST().load().content_hash() == expected  # the server is gone
+
+
+def test_mnist_takes_no_file_from_elsewhere_into_a_folder_that_lacks_it(folder: Path) -> None:
+    (folder / "train-labels-idx1-ubyte.gz").unlink()
+    with pytest.raises(UsageError, match=r"train-labels-idx1-ubyte\.gz: No such file"):
+        MNIST().load()
+
+
+BREAK: dict[str, tuple[str, Callable[[bytes], bytes], str]] = {
+    "cut short": ("train-images-idx3", lambda raw: raw[:-30], "ended before"),
+    "not gzip": ("train-images-idx3", gzip.decompress, "Not a gzipped file"),
+    "damaged": (
+        "t10k-labels-idx1",
+        lambda raw: raw[:-8] + bytes(8),
+        "CRC check failed",
+    ),
+    "empty": ("t10k-labels-idx1", lambda raw: b"", "does not start as an IDX file"),
+    "wrong magic": (
+        "t10k-labels-idx1",
+        lambda raw: gzip.compress(idx((10,), bytes(range(10)), kind=13)),
+        "does not start as an IDX file of unsigned bytes",
+    ),
+    "header cut short": (
+        "t10k-images-idx3",
+        lambda raw: gzip.compress(gzip.decompress(raw)[:14]),
+        "does not start as an IDX file",
+    ),
+    "a value too few": (
+        "t10k-images-idx3",
+        lambda raw: gzip.compress(gzip.decompress(raw)[:-1]),
+        r"holds 7855 bytes, and its header states \(10, 28, 28\)",
+    ),
+    "a value too many": (
+        "t10k-labels-idx1",
+        lambda raw: gzip.compress(gzip.decompress(raw) + b"\1"),
+        r"holds 19 bytes, and its header states \(10,\)",
+    ),
+    "another shape": (
+        "t10k-images-idx3",
+        lambda raw: gzip.compress(idx((10, 14, 56), pixels(10))),
+        r"shape is \(10, 14, 56\), not \(n, 28, 28\)",
+    ),
+    "labels of other images": (
+        "t10k-labels-idx1",
+        lambda raw: gzip.compress(idx((11,), bytes((*range(10), 0)))),
+        r"shape is \(11,\), for 10 images of t10k",
+    ),
+    "a label that is no digit": (
+        "train-labels-idx1",
+        lambda raw: gzip.compress(idx((20,), bytes((*range(10), *range(9), 10)))),
+        "not the digits 0 to 9",
+    ),
+    "a digit that is missing": (
+        "t10k-labels-idx1",
+        lambda raw: gzip.compress(idx((10,), bytes((*range(9), 0)))),
+        "not the digits 0 to 9",
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "spoil", "reason"), BREAK.values(), ids=BREAK.keys())
+def test_a_broken_mnist_file_is_named_with_reason_and_remedy(
+    folder: Path, name: str, spoil: Callable[[bytes], bytes], reason: str
+) -> None:
+    path = folder / f"{name}-ubyte.gz"
+    path.write_bytes(spoil(path.read_bytes()))
+    remedy = f"replace it with {mnist.BASE_URL}{path.name}"
+    with pytest.raises(UsageError, match=f"^cannot use {path}: .*{reason}.*: {remedy}$"):
+        MNIST().load()

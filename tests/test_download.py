@@ -1,0 +1,258 @@
+"""Fetching files: against a real server on this machine, which can be told to misbehave."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from oasis_bench.datasets.download import cache_home, data_folder, fetch
+from oasis_bench.errors import UsageError
+
+CONTENT = bytes(i * i % 251 for i in range(300_000))
+MD5 = "md5:" + hashlib.md5(CONTENT).hexdigest()
+SHA256 = "sha256:" + hashlib.sha256(CONTENT).hexdigest()
+NO_PAUSES = (0.0, 0.0)
+
+
+class Server(ThreadingHTTPServer):
+    """Serves CONTENT under any path."""
+
+    ranges: list[str | None]  # the Range header of each request so far
+    dies_after: list[int]  # bytes that the next answers send before the connection is cut
+    statuses: list[int]  # errors that the next answers are
+    knows_ranges = True
+    tells_length = True
+    delay = 0.0  # seconds before each answer
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/file.bin"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def do_GET(self) -> None:
+        asked = self.headers["Range"]
+        self.server.ranges.append(asked)
+        time.sleep(self.server.delay)
+        if self.server.statuses:
+            self.send_error(self.server.statuses.pop(0))
+            return
+        start = int(asked[len("bytes=") : -1]) if asked and self.server.knows_ranges else 0
+        if start >= len(CONTENT):
+            self.send_error(416)
+            return
+        body = CONTENT[start:]
+        self.send_response(206 if start else 200)
+        if self.server.tells_length:
+            self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body[: self.server.dies_after.pop(0) if self.server.dies_after else None])
+
+    def log_message(self, *args: object) -> None:
+        """Keep quiet."""
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with Server(("127.0.0.1", 0), Handler) as server:
+        server.ranges, server.dies_after, server.statuses = [], [], []
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "new" / "file.bin"
+
+
+def files_beside(path: Path) -> list[str]:
+    return [file.name for file in path.parent.iterdir()]
+
+
+@pytest.mark.parametrize("checksum", [MD5, SHA256])
+def test_a_file_arrives_whole_and_alone(server: Server, path: Path, checksum: str) -> None:
+    fetch(server.url, path, checksum)
+    assert path.read_bytes() == CONTENT
+    assert files_beside(path) == ["file.bin"]
+
+
+@pytest.mark.parametrize("tells_length", [True, False])
+def test_progress_tells_bytes_and_the_total_where_it_is_known(
+    server: Server, path: Path, tells_length: bool
+) -> None:
+    server.tells_length = tells_length
+    told: list[tuple[str, int, int | None]] = []
+    fetch(server.url, path, MD5, lambda *args: told.append(args))
+    done = [bytes_done for _, bytes_done, _ in told]
+    assert done == sorted(done)
+    assert (done[0], done[-1]) == (0, len(CONTENT))
+    assert {what for what, _, _ in told} == {"file.bin"}
+    assert {total for _, _, total in told} == {len(CONTENT) if tells_length else None}
+
+
+def test_a_file_that_is_there_is_not_asked_for(server: Server, path: Path) -> None:
+    path.parent.mkdir()
+    path.write_bytes(b"mine")
+    fetch(server.url, path, MD5)
+    assert (path.read_bytes(), server.ranges) == (b"mine", [])
+
+
+def test_a_wrong_checksum_leaves_nothing_and_is_not_tried_again(server: Server, path: Path) -> None:
+    with pytest.raises(UsageError, match=f"{re.escape(server.url)}: .*{MD5[4:]}, not 0123:"):
+        fetch(server.url, path, "md5:0123", pauses=NO_PAUSES)
+    assert files_beside(path) == []
+    assert server.ranges == [None]
+
+
+def test_a_connection_that_dies_is_resumed_where_it_died(server: Server, path: Path) -> None:
+    server.dies_after = [100_000, 50_000]
+    fetch(server.url, path, MD5, pauses=NO_PAUSES)
+    assert path.read_bytes() == CONTENT
+    assert server.ranges == [None, "bytes=100000-", "bytes=150000-"]
+
+
+def test_a_server_that_ignores_ranges_sends_it_all_again(server: Server, path: Path) -> None:
+    server.dies_after, server.knows_ranges = [100_000], False
+    fetch(server.url, path, MD5, pauses=NO_PAUSES)
+    assert path.read_bytes() == CONTENT
+    assert server.ranges == [None, "bytes=100000-"]
+
+
+def test_a_connection_that_dies_for_good_keeps_what_came_under_another_name(
+    server: Server, path: Path
+) -> None:
+    server.dies_after = [100_000]
+    with pytest.raises(UsageError, match="ended after 100000 of 300000 bytes"):
+        fetch(server.url, path, MD5, pauses=())
+    assert files_beside(path) == ["file.bin.part"]
+    fetch(server.url, path, MD5, pauses=())
+    assert path.read_bytes() == CONTENT
+    assert server.ranges == [None, "bytes=100000-"]
+
+
+@pytest.mark.parametrize(
+    ("left", "asked"),
+    [
+        (CONTENT[:10], ["bytes=10-"]),
+        (CONTENT, ["bytes=300000-"]),
+        (b"another file", ["bytes=12-", None]),
+        (CONTENT + b"too long", ["bytes=300008-", None]),
+    ],
+    ids=["a part", "all of it", "something else", "too much"],
+)
+def test_what_an_earlier_run_left_is_used_only_where_it_is_right(
+    server: Server, path: Path, left: bytes, asked: list[str | None]
+) -> None:
+    path.parent.mkdir()
+    path.with_name("file.bin.part").write_bytes(left)
+    fetch(server.url, path, MD5, pauses=NO_PAUSES)
+    assert path.read_bytes() == CONTENT
+    assert files_beside(path) == ["file.bin"]
+    assert server.ranges == asked
+
+
+def test_a_busy_server_is_asked_again(server: Server, path: Path) -> None:
+    server.statuses = [503, 429]
+    fetch(server.url, path, MD5, pauses=NO_PAUSES)
+    assert path.read_bytes() == CONTENT
+    assert len(server.ranges) == 3
+
+
+@pytest.mark.parametrize(("status", "requests"), [(404, 1), (403, 1), (503, 3)])
+def test_a_refusal_is_told_in_one_line_with_the_remedy(
+    server: Server, path: Path, status: int, requests: int
+) -> None:
+    server.statuses = [status] * 9
+    with pytest.raises(UsageError) as caught:
+        fetch(server.url, path, MD5, pauses=NO_PAUSES)
+    message = str(caught.value)
+    assert message.startswith(f"cannot download {server.url}: the server answers {status} ")
+    assert f"put it at {path}, or in new/ of the folder that OASIS_BENCH_DATA names" in message
+    assert "\n" not in message
+    assert files_beside(path) == []
+    assert len(server.ranges) == requests
+
+
+def test_no_network_is_told_with_the_url(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with socket.socket() as closed:  # bound and not listening: connections are refused
+        closed.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}/file.bin"
+        with pytest.raises(UsageError, match=f"cannot download {url}: .*refused.*OASIS_BENCH_DATA"):
+            fetch(url, path, MD5, pauses=NO_PAUSES)
+    assert files_beside(path) == []
+
+
+def test_a_place_that_cannot_be_written_is_not_blamed_on_the_network(
+    server: Server, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(UsageError, match=r"cannot write .*OASIS_BENCH_CACHE"):
+        fetch(server.url, tmp_path / "file" / "file.bin", MD5)
+    assert server.ranges == []
+
+
+def test_callers_at_the_same_time_share_one_download(server: Server, path: Path) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: fetch(server.url, path, MD5), range(4)))
+    assert path.read_bytes() == CONTENT
+    assert files_beside(path) == ["file.bin"]
+    assert len(server.ranges) == 1
+
+
+def test_a_caller_that_waited_for_one_that_failed_downloads_itself(
+    server: Server, path: Path
+) -> None:
+    server.statuses, server.delay = [404], 0.1
+    with ThreadPoolExecutor(2) as pool:
+        calls = [pool.submit(fetch, server.url, path, MD5) for _ in range(2)]
+    assert sorted(type(call.exception()).__name__ for call in calls) == ["NoneType", "UsageError"]
+    assert path.read_bytes() == CONTENT
+    assert files_beside(path) == ["file.bin"]
+
+
+def test_the_cache_folder_follows_the_environment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for variable in ("OASIS_BENCH_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cache_home() == tmp_path / ".cache" / "oasis-bench"
+    monkeypatch.setenv("XDG_CACHE_HOME", "not/absolute")
+    assert cache_home() == tmp_path / ".cache" / "oasis-bench"
+    monkeypatch.setenv("XDG_CACHE_HOME", "/xdg")
+    assert cache_home() == Path("/xdg/oasis-bench")
+    monkeypatch.setenv("OASIS_BENCH_CACHE", "~/mine")
+    assert cache_home() == tmp_path / "mine"
+
+
+def test_the_data_folder_is_the_one_of_the_environment_where_it_holds_the_name(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("OASIS_BENCH_DATA", raising=False)
+    assert data_folder("mnist") is None
+    monkeypatch.setenv("OASIS_BENCH_DATA", str(tmp_path))
+    assert data_folder("mnist") is None
+    (tmp_path / "mnist").mkdir()
+    assert data_folder("mnist") == tmp_path / "mnist"
+
+
+def test_a_data_folder_that_does_not_exist_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OASIS_BENCH_DATA", "/no/such")
+    with pytest.raises(UsageError, match="OASIS_BENCH_DATA=/no/such is not a folder"):
+        data_folder("mnist")

@@ -1,0 +1,410 @@
+"""The user's own file: what the usual writers wrote is read back, and what is wrong is told."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from scipy import sparse
+from sklearn.datasets import dump_svmlight_file
+
+from oasis_bench.dataset import LabelledRows
+from oasis_bench.datasets import TableFile
+from oasis_bench.errors import UsageError
+
+RNG = np.random.default_rng(7)
+X = RNG.normal(size=(6, 3))
+X32 = X.astype(np.float32)
+# Six decimals: scikit-learn writes svmlight with 16 digits, one too few for any float64.
+SPARSE = sparse.csr_array(X.round(6) * (RNG.random(X.shape) < 0.5))
+ANIMALS = ["owl", "cat", "owl", "bee", "cat", "owl"]
+Y = np.array([10, 9, 10, 2, 9, 10])
+
+
+def load(path: Path, label: str | None = None) -> LabelledRows:
+    return TableFile(path, label).load()
+
+
+def frame(values: Any = X, label: str = "label", labels: Any = ANIMALS) -> pd.DataFrame:
+    return pd.DataFrame(values, columns=["a", "b", "c"]).assign(**{label: labels})
+
+
+def svmlight(compressed: bool) -> bytes:
+    file = io.BytesIO()
+    dump_svmlight_file(SPARSE, Y, file, zero_based=False, comment="made by scikit-learn")
+    return gzip.compress(file.getvalue()) if compressed else file.getvalue()
+
+
+def assert_rows(rows: LabelledRows, values: Any, labels: Any, names: tuple[str, ...]) -> None:
+    found, expected = [
+        array.toarray() if isinstance(array, sparse.csr_array) else array
+        for array in (rows.X, values)
+    ]
+    np.testing.assert_array_equal(found, expected, strict=True)
+    assert rows.class_names == names
+    assert [rows.class_names[i] for i in rows.y] == [str(label) for label in labels]
+    assert rows.y.dtype == np.int64
+
+
+# What the formats hold
+
+
+def test_csv_written_by_pandas_is_read_to_the_last_bit(tmp_path: Path) -> None:
+    frame().to_csv(tmp_path / "t.csv", index=False)
+    assert_rows(load(tmp_path / "t.csv"), X, ANIMALS, ("bee", "cat", "owl"))
+
+
+def test_csv_may_have_quotes_blank_lines_spaces_and_a_byte_order_mark(tmp_path: Path) -> None:
+    text = '\ufefflabel, a ,"b, or c"\r\n"x ""1""\ny",1,2e3\r\n\r\n z, -1 ,.5\r\n'
+    (tmp_path / "t.csv").write_text(text, newline="")
+    rows = load(tmp_path / "t.csv")
+    assert_rows(rows, np.array([[1, 2000], [-1, 0.5]]), ['x "1"\ny', "z"], ('x "1"\ny', "z"))
+
+
+def test_parquet_written_by_pandas_is_read_without_its_index(tmp_path: Path) -> None:
+    by_name = frame().set_index(pd.Index([3, 1, 4, 15, 9, 2], name="row"))
+    by_name.to_parquet(tmp_path / "t.parquet")
+    assert parquet.read_schema(tmp_path / "t.parquet").names == ["a", "b", "c", "label", "row"]
+    assert_rows(load(tmp_path / "t.parquet"), X, ANIMALS, ("bee", "cat", "owl"))
+
+
+@pytest.mark.parametrize("kind", ["category", "int8", "Int64", "float32", "string", "boolean"])
+def test_parquet_labels_may_be_of_any_type_that_names_classes(tmp_path: Path, kind: str) -> None:
+    labels = pd.Series([1, 0, 1, 1, 0, 0]).astype(kind)  # type: ignore[call-overload]
+    frame(labels=labels).to_parquet(tmp_path / "t.parquet")
+    assert_rows(load(tmp_path / "t.parquet"), X, [1, 0, 1, 1, 0, 0], ("0", "1"))
+
+
+def test_parquet_features_may_be_of_any_numeric_type(tmp_path: Path) -> None:
+    columns = {
+        "whole": pa.array([1, 2], "int8"),
+        "yes": pa.array([True, False]),
+        "money": pa.array([Decimal("1.50"), Decimal("2.25")]),
+        "single": pa.array([0.5, 0.25], "float32"),
+        "coded": pa.array([3, 4]).dictionary_encode(),
+        "y": pa.array(["p", "q"]),
+    }
+    parquet.write_table(pa.table(columns), tmp_path / "t.parquet")
+    expected = np.array([[1, 1, 1.5, 0.5, 3], [2, 0, 2.25, 0.25, 4]])
+    assert_rows(load(tmp_path / "t.parquet"), expected, ["p", "q"], ("p", "q"))
+
+
+@pytest.mark.parametrize("names", [("X", "y"), ("features", "classes")])
+def test_npz_arrays_are_known_by_name_or_by_their_dimensions(
+    tmp_path: Path, names: tuple[str, str]
+) -> None:
+    np.savez(tmp_path / "t.npz", allow_pickle=False, **{names[0]: X, names[1]: Y})
+    assert_rows(load(tmp_path / "t.npz"), X, Y, ("2", "9", "10"))
+
+
+def test_npz_label_names_one_of_several_arrays(tmp_path: Path) -> None:
+    np.savez(tmp_path / "named.npz", X=X, y=Y, coarse=Y // 5)
+    np.savez(tmp_path / "other.npz", features=X, fine=Y, coarse=Y // 5)
+    assert load(tmp_path / "named.npz").class_names == ("2", "9", "10")
+    assert load(tmp_path / "named.npz", "coarse").class_names == ("0", "1", "2")
+    assert load(tmp_path / "other.npz", "coarse").class_names == ("0", "1", "2")
+
+
+@pytest.mark.parametrize("matrix", [SPARSE, SPARSE.tocsc(), SPARSE.tocoo(), SPARSE.tobsr()])
+def test_npz_of_a_sparse_matrix_joined_by_labels_stays_sparse(tmp_path: Path, matrix: Any) -> None:
+    sparse.save_npz(tmp_path / "X.npz", matrix)
+    with np.load(tmp_path / "X.npz") as arrays:
+        np.savez(tmp_path / "t.npz", y=Y, **arrays)
+    rows = load(tmp_path / "t.npz")
+    assert isinstance(rows.X, sparse.csr_array)
+    assert_rows(rows, SPARSE, Y, ("2", "9", "10"))
+
+
+def test_sparse_rows_are_canonical(tmp_path: Path) -> None:
+    data, indices, indptr = [1.0, 2.0, 4.0, 0.0], [2, 0, 2, 1], [0, 3, 4]
+    arrays = {"format": "csr", "shape": (2, 3), "data": data, "indices": indices, "indptr": indptr}
+    np.savez(tmp_path / "t.npz", allow_pickle=False, y=[0, 1], **arrays)
+    rows = load(tmp_path / "t.npz").X
+    assert isinstance(rows, sparse.csr_array)
+    assert rows.has_canonical_format
+    assert (rows.indices.tolist(), rows.data.tolist()) == ([0, 2], [2.0, 5.0])
+
+
+@pytest.mark.parametrize("ending", [".svmlight", ".libsvm", ".svm", ".svmlight.gz", ".SVM"])
+def test_svmlight_stays_sparse(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"t{ending}"
+    path.write_bytes(svmlight(compressed=ending.endswith(".gz")))
+    rows = load(path)
+    assert isinstance(rows.X, sparse.csr_array)
+    assert_rows(rows, SPARSE, Y, ("2", "9", "10"))
+
+
+@pytest.mark.parametrize("values", [X32, X, X32.astype(">f4"), np.asfortranarray(X32)])
+def test_float32_of_the_file_is_kept(tmp_path: Path, values: Any) -> None:
+    np.savez(tmp_path / "t.npz", X=values, y=Y)
+    expected = values.astype("=f4" if values.dtype.itemsize == 4 else "=f8")
+    rows = load(tmp_path / "t.npz")
+    assert_rows(rows, expected, Y, ("2", "9", "10"))
+    assert np.asarray(rows.X).flags.c_contiguous
+
+
+def test_float32_of_parquet_and_of_sparse_is_kept(tmp_path: Path) -> None:
+    frame(X32).to_parquet(tmp_path / "t.parquet")
+    assert load(tmp_path / "t.parquet").X.dtype == np.float32
+    sparse.save_npz(tmp_path / "X.npz", SPARSE.astype(np.float32))
+    with np.load(tmp_path / "X.npz") as arrays:
+        np.savez(tmp_path / "t.npz", y=Y, **arrays)
+    assert load(tmp_path / "t.npz").X.dtype == np.float32
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "bool", "int64", "float16"])
+def test_other_numbers_become_float64(tmp_path: Path, dtype: str) -> None:
+    values = (X > 0).astype(dtype)
+    np.savez(tmp_path / "t.npz", X=values, y=Y)
+    assert_rows(load(tmp_path / "t.npz"), values.astype(np.float64), Y, ("2", "9", "10"))
+
+
+# Labels
+
+
+@pytest.mark.parametrize(
+    ("texts", "names"),
+    [
+        (["10", "9", "-1"], ("-1", "9", "10")),
+        (["10.0", "9.0", "-1.0"], ("-1", "9", "10")),
+        (["1e1", "9", "10"], ("9", "10")),
+        (["1_0", "9", "inf"], ("1_0", "9", "inf")),
+        (["b", "B", "10"], ("10", "B", "b")),
+        (["9007199254740993", "9007199254740992"], ("9007199254740992", "9007199254740993")),
+    ],
+)
+def test_csv_classes_are_in_the_order_of_numbers_only_where_all_are_numbers(
+    tmp_path: Path, texts: list[str], names: tuple[str, ...]
+) -> None:
+    lines = [f"{i},{text}" for i, text in enumerate(texts)]
+    (tmp_path / "t.csv").write_text("\n".join(["a,label", *lines]))
+    assert load(tmp_path / "t.csv").class_names == names
+
+
+@pytest.mark.parametrize(
+    ("labels", "names"),
+    [
+        (np.array(["10", "9", "9.5"]), ("9", "9.5", "10")),
+        (np.array([b"x", b"y", b"x"]), ("x", "y")),
+        (np.array([3.0, -0.0, 0.0]), ("0", "3")),
+        (np.array([True, False, True]), ("0", "1")),
+        (np.array([2**63, 1, 2], dtype=np.uint64), ("1", "2", str(2**63))),
+    ],
+)
+def test_npz_labels_are_strings_or_whole_numbers(
+    tmp_path: Path, labels: Any, names: tuple[str, ...]
+) -> None:
+    np.savez(tmp_path / "t.npz", X=X[:3], y=labels)
+    assert load(tmp_path / "t.npz").class_names == names
+
+
+@pytest.mark.parametrize("column", ["label", "class", "target", "y"])
+def test_the_usual_names_of_a_label_column_are_known(tmp_path: Path, column: str) -> None:
+    frame(label=column).to_csv(tmp_path / "t.csv", index=False)
+    frame(label=column).to_parquet(tmp_path / "t.parquet")
+    for path in tmp_path.iterdir():
+        assert_rows(load(path), X, ANIMALS, ("bee", "cat", "owl"))
+
+
+def test_the_label_column_that_is_asked_for_goes_before_the_usual_ones(tmp_path: Path) -> None:
+    frame(label="kind").assign(label=range(6)).to_csv(tmp_path / "t.csv", index=False)
+    rows = load(tmp_path / "t.csv", "kind")
+    assert_rows(rows, np.c_[X, np.arange(6)], ANIMALS, ("bee", "cat", "owl"))
+
+
+# What is wrong is told
+
+CSV = {
+    "": "is empty",
+    "\n\n": "no column to take the label from .*: the columns are none",
+    "a,b\n1,2\n": "no column to take the label .*'label', 'class', 'target', 'y'.*'a', 'b': "
+    "name one with --label COLUMN",
+    "a,target,y\n1,2,3\n": r"several columns .*\('target', 'y'\).*--label COLUMN",
+    "a,label,label\n1,2,3\n": r"several columns .*\('label'\)",
+    "a,label\n": r"features of shape \(0, 1\)",
+    "label\nx\ny\n": r"features of shape \(2, 0\)",
+    ",label\n1,x\n2,y\n": "a column has no name",
+    "a,label\n1,x\n2\n": "line 3 has 1 fields and the first line has 2",
+    "a,label\n1,x\n2,y,\n": "line 3 has 3 fields and the first line has 2",
+    "a,b,label\n1,red,x\n2,3,y\n": "column 'b' is not numeric: 'red' in line 2: .*--label",
+    "a,b,label\n1,2,x\n2,,y\nNA,1,x\n": "2 values are NaN, missing .*first in row 2, column 'b'",
+    "a,b,label\n1,2,x\n2,1e999,y\n": "1 values are .*infinite, the first in row 2, column 'b'",
+    "a,label\n1,x\n2,\n3,n/a\n": "2 labels are missing, the first in row 2",
+    "a,label\n1,1.0\n2,\n3,2.0\n": "1 labels are missing, the first in row 2",
+    "a,label\n1,0.5\n2,2\n3,2.25\n": r"the labels .*: 0.5 is not a whole number \(2 such",
+    "a,label\n1,x\n2,x\n": r"only 1 class",
+    'a,label\n1,"x\n2,y\n': "line 3: .*is a quote not closed",
+    "a,label\n1,x\n2," + "y" * 200_000: "line 3: field larger than",
+}
+
+
+@pytest.mark.parametrize(("text", "reason"), CSV.items())
+def test_a_faulty_csv_is_told_in_one_line(tmp_path: Path, text: str, reason: str) -> None:
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(UsageError, match=f"^{tmp_path / 't.csv'}: {reason}") as caught:
+        load(tmp_path / "t.csv")
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 300
+
+
+def test_csv_that_is_not_utf8_is_told(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,label\n1,é\n2,b\n", encoding="latin-1")
+    with pytest.raises(UsageError, match="is not UTF-8 text: save it as UTF-8"):
+        load(tmp_path / "t.csv")
+
+
+def test_many_columns_are_not_all_listed(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(",".join(f"p{i}" for i in range(784)))
+    with pytest.raises(UsageError, match=r"'p11' \.\.\. \(784 in all\)"):
+        load(tmp_path / "t.csv")
+
+
+NPZ: dict[str, tuple[dict[str, Any], str]] = {
+    "no labels": (
+        {"X": X},
+        r"which arrays are meant is not clear in 'X \(6, 3\)': call the features X .* the labels y",
+    ),
+    "two choices": (
+        {"a": X, "b": Y, "c": Y},
+        r"which arrays are meant is not clear in 'a \(6, 3\)', 'b \(6,\)', 'c",
+    ),
+    "objects": ({"X": X, "y": np.array(ANIMALS, object)}, "array 'y' .*refused: .*astype"),
+    "lengths": ({"X": X, "y": Y[:5]}, "6 rows but 5 labels"),
+    "images": ({"X": X[:, :, None], "y": Y}, r"features of shape \(6, 3, 1\)"),
+    "complex": ({"X": X + 1j, "y": Y}, "features of shape .* complex128: numbers"),
+    "words": ({"X": X.astype(str), "y": Y}, "features of shape .*: numbers of shape"),
+    "one-hot": ({"X": X, "y": np.eye(6)}, r"array 'y' has shape \(6, 6\)"),
+    "dates": ({"X": X, "y": Y.astype("M8[D]")}, r"array 'y' .*datetime64\[D\]"),
+    "not a number": ({"X": np.where(X[4, 1] == X, np.nan, X), "y": Y}, ".*row 5, column 2"),
+    "missing label": ({"X": X, "y": np.where(Y == 2, np.nan, Y)}, "1 labels .* in row 4"),
+    "empty label": ({"X": X, "y": np.array(["a", "", "b", "", "a", "a"])}, "2 labels .* row 2"),
+    "endless label": ({"X": X, "y": np.where(Y == 2, np.inf, Y)}, "the labels .*inf is not"),
+    "measurement": ({"X": X, "y": X[:, 0]}, "the labels are not classes"),
+    "bytes": ({"X": X, "y": np.array([b"\xff"] * 6)}, "array 'y' cannot be read"),
+}
+
+
+@pytest.mark.parametrize(("arrays", "reason"), NPZ.values(), ids=NPZ.keys())
+def test_a_faulty_npz_is_told(tmp_path: Path, arrays: dict[str, Any], reason: str) -> None:
+    np.savez(tmp_path / "t.npz", allow_pickle=True, **arrays)
+    with pytest.raises(UsageError, match=f"^{tmp_path / 't.npz'}: {reason}"):
+        load(tmp_path / "t.npz")
+
+
+def test_npz_of_a_sparse_matrix_alone_tells_how_to_add_labels(tmp_path: Path) -> None:
+    path = tmp_path / "t.npz"
+    sparse.save_npz(path, SPARSE)
+    with pytest.raises(UsageError, match=r"no array 'y' of labels: numpy\.savez") as caught:
+        load(path)
+    remedy = str(caught.value).partition("of labels: ")[2].removesuffix(" adds it")
+    exec(remedy, {"numpy": np, "path": path, "labels": Y})
+    assert_rows(load(path), SPARSE, Y, ("2", "9", "10"))
+
+
+def test_npz_of_a_sparse_matrix_with_indices_out_of_bounds_is_refused(tmp_path: Path) -> None:
+    arrays = {"format": "csc", "shape": (2, 2), "indices": [0, 9**9], "indptr": [0, 1, 2]}
+    np.savez(tmp_path / "t.npz", data=[1.0, 2.0], y=[0, 1], **arrays)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=r"the sparse matrix cannot be read .*indices"):
+        load(tmp_path / "t.npz")
+
+
+def test_a_value_that_is_not_finite_is_found_in_sparse_rows(tmp_path: Path) -> None:
+    (tmp_path / "t.svm").write_text("1 1:1 3:2\n2 2:1\n1 1:5 3:nan 4:inf\n")
+    with pytest.raises(UsageError, match=r"2 values are NaN.* in row 3, column 3:"):
+        load(tmp_path / "t.svm")
+
+
+@pytest.mark.parametrize(
+    "text", ["x 1:2\n", "1,2 1:2\n", "1 1:x\n", "1 1\n", "1 3:1 2:1\n", "1 99999999999:2\n"]
+)
+def test_faulty_svmlight_is_told(tmp_path: Path, text: str) -> None:
+    (tmp_path / "t.svm").write_text(text)
+    with pytest.raises(UsageError, match=f"^{tmp_path / 't.svm'}: svmlight cannot be read"):
+        load(tmp_path / "t.svm")
+
+
+def test_svmlight_has_no_label_column(tmp_path: Path) -> None:
+    (tmp_path / "t.svm").write_text("1 1:1\n2 2:1\n")
+    with pytest.raises(UsageError, match="leave --label out"):
+        load(tmp_path / "t.svm", "y")
+
+
+PARQUET: dict[str, tuple[dict[str, Any], str]] = {
+    "words": ({"a": ["x", "y"], "label": [1, 2]}, "column 'a' is not numeric: 'x'.*string"),
+    "dates": (
+        {"a": [None, pd.Timestamp("2020")], "label": [1, 2]},
+        "column 'a' is not numeric: datetime",
+    ),
+    "lists": ({"a": [[1.0], [2.0]], "label": [1, 2]}, r"column 'a' is not numeric: \[1.0\]"),
+    "null": ({"a": [1, None], "label": [1, 2]}, "1 values .* row 2, column 'a'"),
+    "null label": ({"a": [1, 2, 3], "label": ["x", None, "y"]}, "1 labels .* row 2"),
+    "null number": ({"a": [1, 2, 3], "label": [5, 6, None]}, "1 labels .* row 3"),
+    "date label": ({"a": [1], "label": [pd.Timestamp("2020")]}, "labels of type timestamp"),
+    "label alone": ({"label": [1, 2]}, "holds no column but the label"),
+    "no label": ({"a": [1], "b": [2]}, "no column to take the label .* 'a', 'b'"),
+}
+
+
+@pytest.mark.parametrize(("columns", "reason"), PARQUET.values(), ids=PARQUET.keys())
+def test_a_faulty_parquet_is_told(tmp_path: Path, columns: dict[str, Any], reason: str) -> None:
+    parquet.write_table(pa.table(columns), tmp_path / "t.parquet")
+    with pytest.raises(UsageError, match=f"^{tmp_path / 't.parquet'}: {reason}"):
+        load(tmp_path / "t.parquet")
+
+
+def test_parquet_without_pyarrow_names_the_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame().to_parquet(tmp_path / "t.parquet")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(UsageError, match=r'pip install "oasis-bench\[parquet\]"'):
+        load(tmp_path / "t.parquet")
+
+
+@pytest.mark.parametrize("spoil", [lambda raw: raw[: len(raw) // 2], lambda raw: b"nonsense\n"])
+@pytest.mark.parametrize("ending", [".npz", ".parquet", ".svmlight.gz"])
+def test_a_truncated_or_foreign_file_is_told(
+    tmp_path: Path, ending: str, spoil: Callable[[bytes], bytes]
+) -> None:
+    path = tmp_path / f"t{ending}"
+    if ending == ".npz":
+        np.savez(path, X=X, y=Y)
+    elif ending == ".parquet":
+        frame().to_parquet(path)
+    else:
+        path.write_bytes(svmlight(compressed=True))
+    load(path)
+    path.write_bytes(spoil(path.read_bytes()))
+    with pytest.raises(UsageError, match=f"^{path}: .*(truncated|corrupt)") as caught:
+        load(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_damaged_npz_is_told(tmp_path: Path) -> None:
+    np.savez(tmp_path / "t.npz", X=X, y=Y)
+    raw = (tmp_path / "t.npz").read_bytes()
+    at = raw.index(X.tobytes())
+    (tmp_path / "t.npz").write_bytes(raw[:at] + b"\xff" + raw[at + 1 :])
+    with pytest.raises(UsageError, match=r"array 'X' cannot be read .*CRC"):
+        load(tmp_path / "t.npz")
+
+
+def test_what_is_no_file_to_read_is_told(tmp_path: Path) -> None:
+    (tmp_path / "t.txt").write_text("1")
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(UsageError, match=r"none\.csv: No such file"):
+        load(tmp_path / "none.csv")
+    with pytest.raises(UsageError, match=r"folder\.csv: is a folder"):
+        load(tmp_path / "folder.csv")
+    with pytest.raises(UsageError, match=r"one of \.npz, \.csv, \.parquet, .*\.svmlight\.gz"):
+        load(tmp_path / "t.txt")
