@@ -1,0 +1,87 @@
+"""Where and with what a run was made: machine, versions, commit, thread pools, load."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import subprocess
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from threadpoolctl import threadpool_info
+
+DISTRIBUTIONS = (
+    "oasis-bench",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "metric-learn",
+    "pandas",
+    "threadpoolctl",
+)
+
+
+def provenance() -> dict[str, Any]:
+    """Describe this machine and this installation, for the store."""
+    return {
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "platform": platform.platform(),
+        "processor": _processor(),
+        "cores": len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count(),
+        "governor": _first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "commit": _commit(),
+        "versions": {name: _version(name) for name in DISTRIBUTIONS},
+        "thread pools": [
+            {key: pool.get(key) for key in ("internal_api", "version", "architecture")}
+            for pool in threadpool_info()  # how many threads a fit has is in each trial's row
+        ],
+    }
+
+
+def load_average() -> float | None:
+    """Return the load of the last minute, or None where the system does not tell."""
+    return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+
+
+def _processor() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.is_file():
+        match = re.search(r"^model name\s*:\s*(.+)$", cpuinfo.read_text(), re.MULTILINE)
+        if match:
+            return match[1]
+    return platform.processor() or platform.machine()
+
+
+def _first_line(path: str) -> str | None:
+    try:
+        return Path(path).read_text().splitlines()[0]
+    except (OSError, IndexError):
+        return None
+
+
+def _commit() -> str | None:
+    """Return the checkout's commit, marked where the tree has changes; None outside one."""
+    root = Path(__file__).parent.parent
+    if not (root / ".git").exists():
+        return None
+    try:
+        head, status = (
+            subprocess.run(
+                ["git", "-C", str(root), *words], capture_output=True, text=True, check=True
+            ).stdout.strip()
+            for words in (("rev-parse", "HEAD"), ("status", "--porcelain"))
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return f"{head} (with uncommitted changes)" if status else head
+
+
+def _version(distribution: str) -> str | None:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return None

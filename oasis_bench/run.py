@@ -1,0 +1,114 @@
+"""A run: the trials of an experiment, from the data set to the store.
+
+Not for printing: `oasis_bench.cli` does that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from oasis_bench.dataset import Dataset, Progress, no_progress
+from oasis_bench.errors import UsageError
+from oasis_bench.execution.local import run_locally
+from oasis_bench.experiment import Experiment, find_candidates, plan
+from oasis_bench.provenance import load_average, provenance
+from oasis_bench.registry import Registry, load_registry, unknown_name
+from oasis_bench.store import Store, refuse_used_folder
+
+OnTrial = Callable[[dict[str, Any], int, int], None]
+"""Called as ``on_trial(columns, done, planned)`` after each trial, and once before the first."""
+
+
+def open_dataset(experiment: Experiment, registry: Registry) -> Dataset:
+    """Find the data set of an experiment: a registered name, or the user's own file.
+
+    Raises
+    ------
+    UsageError
+        Where it is neither.
+    """
+    name = experiment.dataset
+    if name != "file" and any(entry.name == name for entry in registry.datasets):
+        if experiment.label is not None:
+            raise UsageError(f"label = {experiment.label!r}: only for a file, not for {name!r}")
+        return registry.datasets[name]()
+    if Path(name).suffix or "/" in name or Path(name).exists():
+        from_file: Callable[[Path, str | None], Dataset] = registry.datasets["file"]
+        return from_file(Path(name), experiment.label)
+    names = [entry.name for entry in registry.datasets if entry.name != "file"]
+    raise UsageError(f"{unknown_name('data set', name, names)}, or give the path of a file")
+
+
+def run_experiment(
+    experiment: Experiment,
+    output: Path,
+    jobs: int = 1,
+    plugin_files: Sequence[Path] = (),
+    on_trial: OnTrial = lambda columns, done, planned: None,
+    on_download: Progress = no_progress,
+    command: str | None = None,
+) -> int:
+    """Run all trials of an experiment into a new folder.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    output : Path
+        A folder that does not exist yet, or is empty.
+    jobs : int, default 1
+        Trials at a time; above 1 they share cores, and their timings are marked.
+    plugin_files : sequence of Path
+    on_trial, on_download : callable
+        Told of progress.
+    command : str, optional
+        The command line that repeats the run, for the report.
+
+    Returns
+    -------
+    int
+        How many trials did not end well.
+
+    Raises
+    ------
+    UsageError
+        For a mistake that can be seen before the first trial; nothing is written then.
+    """
+    if jobs < 1:
+        raise UsageError(f"jobs = {jobs}: at least 1 is needed")
+    registry = load_registry(plugin_files)
+    find_candidates(experiment, registry)  # before a download: it may raise
+    refuse_used_folder(output)
+    rows = open_dataset(experiment, registry).load(on_download)
+    specs = [
+        replace(spec, shares_cores=jobs > 1)
+        for spec in plan(experiment, rows, registry, tuple(path.resolve() for path in plugin_files))
+    ]
+    unsuccessful = 0
+    with Store.create(output) as store:
+        store.write_info(
+            experiment=experiment.to_dict(),
+            classes={
+                spec.subset: [rows.class_names[number] for number in spec.classes] for spec in specs
+            },
+            planned_trials=len(specs),
+            provenance={**provenance(), "jobs": jobs},
+            load_at_start=load_average(),
+            command=command,
+            started=_now(),
+        )
+        on_trial({}, 0, len(specs))
+        with run_locally(specs, rows, jobs, output / "output.log") as records:
+            for done, record in enumerate(records, start=1):
+                store.add(record)
+                unsuccessful += record.columns["status"] != "ok"
+                on_trial(dict(record.columns), done, len(specs))
+        store.write_info(finished=_now(), load_at_end=load_average())
+    return unsuccessful
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,119 @@
+"""Which images learn and which test: class subsets, outer partitions and inner folds.
+
+JMLR 2010, section 5.3.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.model_selection import StratifiedKFold
+
+from oasis_bench.errors import UsageError
+
+Indices = npt.NDArray[np.intp]
+
+
+class Partition(NamedTuple):
+    """Row numbers of one outer partition."""
+
+    train: Indices
+    test: Indices
+
+
+class Fold(NamedTuple):
+    """Places within the training rows of one inner fold."""
+
+    learn: Indices
+    validate: Indices
+
+
+def choose_classes(
+    counts: npt.NDArray[np.int64], n_chosen: int, n_train: int, n_test: int, seed: int
+) -> Indices:
+    """Choose classes at random among those with enough images.
+
+    With the same seed the choices nest: the 5 classes are among the 10.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (n_classes,)
+        Images of each class.
+    n_chosen : int
+        Classes to choose.
+    n_train, n_test : int
+        Images a class that a partition draws.
+    seed : int
+
+    Returns
+    -------
+    ndarray of shape (n_chosen,)
+        Class numbers, in ascending order.
+
+    Raises
+    ------
+    UsageError
+        Where there are not so many classes, or not so many with enough images.
+    """
+    if n_chosen > len(counts):
+        raise UsageError(
+            f"{n_chosen} classes were asked for, but the data set has {len(counts)}: "
+            f"--classes takes 2 to {len(counts)} here"
+        )
+    eligible = np.flatnonzero(counts >= n_train + n_test)
+    if n_chosen > len(eligible):
+        raise UsageError(
+            f"{n_chosen} classes of {n_train} training and {n_test} test images were asked for, "
+            f"but only {len(eligible)} of the {len(counts)} classes have {n_train + n_test} images "
+            f"(the smallest has {counts.min()}): lower --classes, --train or --test"
+        )
+    order = np.random.default_rng(seed).permutation(len(counts))
+    return np.sort(order[np.isin(order, eligible)][:n_chosen]).astype(np.intp)
+
+
+def draw_partition(
+    y: npt.NDArray[np.int64], classes: Sequence[int], n_train: int, n_test: int, seed: int
+) -> Partition:
+    """Draw training and test images of each class at random, without overlap.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_rows,)
+        Class numbers.
+    classes : sequence of int
+        The class numbers to draw from; each has at least ``n_train + n_test`` rows.
+    n_train, n_test : int
+        Images a class.
+    seed : int
+
+    Returns
+    -------
+    Partition
+        Row numbers, class after class.
+    """
+    rng = np.random.default_rng(seed)
+    drawn = np.stack(
+        [
+            rng.permutation(np.flatnonzero(y == number))[: n_train + n_test].astype(np.intp)
+            for number in classes
+        ]
+    )
+    return Partition(drawn[:, :n_train].ravel(), drawn[:, n_train:].ravel())
+
+
+def inner_folds(y: npt.NDArray[np.int64], n_folds: int, seed: int) -> list[Fold]:
+    """Deal the training images of each class over folds; each fold validates once.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_train,)
+        Class numbers of the training rows.
+    n_folds : int
+        At most the number of images a class.
+    seed : int
+    """
+    folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
+    return [Fold(learn, validate) for learn, validate in folds.split(np.empty((len(y), 0)), y)]

@@ -1,0 +1,244 @@
+"""The run's SQLite file: written one trial a transaction, read whole by the reports.
+
+The only module that knows SQL.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import pandas as pd
+
+from oasis_bench.errors import UsageError
+
+FILE_NAME = "results.sqlite"
+SCHEMA_VERSION = 1
+
+SCHEMA = """
+CREATE TABLE run (
+    key TEXT PRIMARY KEY,
+    value TEXT NOT NULL               -- JSON
+) STRICT;
+CREATE TABLE trials (
+    trial_id TEXT PRIMARY KEY,        -- hash of all that decides the result
+    learner TEXT NOT NULL,            -- its label in this run
+    algorithm TEXT NOT NULL,          -- its name in the registry
+    dataset TEXT NOT NULL,
+    subset TEXT NOT NULL,
+    n_classes INTEGER NOT NULL,
+    partition INTEGER NOT NULL,       -- from 0
+    status TEXT NOT NULL CHECK (status IN ('ok', 'failed', 'crashed')),
+    reason TEXT,                      -- one line, where status is not ok
+    traceback TEXT,
+    params TEXT,                      -- JSON: the hyper-parameters of the final fit
+    n_steps INTEGER,                  -- chosen by early stopping; NULL where there are no steps
+    n_train INTEGER NOT NULL,
+    n_test INTEGER NOT NULL,
+    n_features INTEGER NOT NULL,
+    fit_seconds REAL,                 -- wall clock of the final fit alone
+    fit_cpu_seconds REAL,
+    fit_peak_bytes INTEGER,           -- above the start of the fit; NULL where not measurable
+    selection_fit_seconds REAL,       -- inner folds: learning
+    selection_score_seconds REAL,     -- inner folds: validation
+    threads INTEGER NOT NULL,
+    shared_cores INTEGER NOT NULL,    -- 1 where other trials ran at the same time
+    mean_average_precision REAL,
+    chance_level REAL,
+    n_queries INTEGER,
+    n_queries_left_out INTEGER,       -- test images without a relevant one
+    finished TEXT NOT NULL            -- UTC, ISO 8601
+) STRICT;
+CREATE TABLE precision_at_k (
+    trial_id TEXT NOT NULL REFERENCES trials,
+    k INTEGER NOT NULL,
+    precision REAL NOT NULL,
+    PRIMARY KEY (trial_id, k)
+) STRICT;
+CREATE TABLE validation (             -- what the choice of hyper-parameters saw
+    trial_id TEXT NOT NULL REFERENCES trials,
+    params TEXT NOT NULL,             -- JSON
+    n_steps INTEGER,
+    fold INTEGER NOT NULL,
+    mean_average_precision REAL NOT NULL
+) STRICT;
+CREATE TABLE traces (                 -- mAP along the steps, replayed off the clock
+    trial_id TEXT NOT NULL REFERENCES trials,
+    split TEXT NOT NULL CHECK (split IN ('train', 'test')),
+    n_steps INTEGER NOT NULL,
+    mean_average_precision REAL NOT NULL,
+    PRIMARY KEY (trial_id, split, n_steps)
+) STRICT;
+"""
+
+
+@dataclass(frozen=True)
+class TrialRecord:
+    """One finished trial: the columns of `trials` and the rows of its further tables."""
+
+    columns: Mapping[str, Any]
+    precision_at_k: Sequence[Mapping[str, Any]] = ()
+    validation: Sequence[Mapping[str, Any]] = ()
+    traces: Sequence[Mapping[str, Any]] = ()
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """A run as the reports read it.
+
+    Attributes
+    ----------
+    info : dict
+        The table `run`: 'experiment', 'provenance', 'classes' (the class names of each subset),
+        'planned_trials', 'started', 'finished' (absent where the run was cut short).
+    trials, precision_at_k, validation, traces : DataFrame
+        The tables of the same names; the last three also carry learner, subset and partition.
+    """
+
+    info: Mapping[str, Any]
+    trials: pd.DataFrame
+    precision_at_k: pd.DataFrame
+    validation: pd.DataFrame
+    traces: pd.DataFrame
+
+
+@dataclass
+class Store:
+    """A run's file, open for writing."""
+
+    connection: sqlite3.Connection = field(repr=False)
+
+    @classmethod
+    def create(cls, folder: Path) -> Self:
+        """Make the file of a new run in `folder`, which is made too.
+
+        Raises
+        ------
+        UsageError
+            Where the folder holds anything, or cannot be written.
+        """
+        refuse_used_folder(folder)
+        path = folder / FILE_NAME
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            connection = sqlite3.connect(path, isolation_level=None)
+            connection.executescript(
+                f"BEGIN; PRAGMA user_version = {SCHEMA_VERSION}; {SCHEMA} COMMIT;"
+            )
+            connection.execute("PRAGMA foreign_keys = ON")
+        except (OSError, sqlite3.Error) as error:
+            raise UsageError(f"cannot write {path}: {error}") from error
+        return cls(connection)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.connection.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self.connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self.connection.execute("ROLLBACK")
+            raise
+        self.connection.execute("COMMIT")
+
+    def write_info(self, **values: Any) -> None:
+        """Set values of the table `run`; each is kept as JSON."""
+        with self._transaction():
+            self.connection.executemany(
+                "INSERT OR REPLACE INTO run VALUES (?, ?)",
+                [(key, json.dumps(value)) for key, value in values.items()],
+            )
+
+    def add(self, record: TrialRecord) -> None:
+        """Write a finished trial whole, in one transaction."""
+        trial_id = record.columns["trial_id"]
+        with self._transaction():
+            self._insert("trials", [record.columns])
+            for table in ("precision_at_k", "validation", "traces"):
+                rows = [{"trial_id": trial_id, **row} for row in getattr(record, table)]
+                self._insert(table, rows)
+
+    def _insert(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        if rows:
+            names = list(rows[0])
+            self.connection.executemany(
+                f"INSERT INTO {table} ({', '.join(names)}) "
+                f"VALUES ({', '.join(':' + name for name in names)})",
+                rows,
+            )
+
+
+def refuse_used_folder(folder: Path) -> None:
+    """Raise UsageError where `folder` holds a run or anything else, so that none is overwritten."""
+    try:
+        held = next(folder.iterdir(), None)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise UsageError(f"cannot use {folder} for output: {error.strerror}") from error
+    if (folder / FILE_NAME).exists():
+        raise UsageError(
+            f"{folder} holds another run: choose another --output, "
+            f"or remake its report with 'report {folder}'"
+        )
+    if held is not None:
+        raise UsageError(
+            f"{folder} is not empty (it holds {held.name}): choose another --output, "
+            "so that nothing of yours is overwritten"
+        )
+
+
+def read_run(folder: Path) -> RunRecord:
+    """Read the run in `folder`, finished or cut short.
+
+    Raises
+    ------
+    UsageError
+        Where the folder holds no run, or one of another version.
+    """
+    path = folder / FILE_NAME
+    if not path.is_file():
+        raise UsageError(f"{folder} holds no run: {FILE_NAME} is not in it")
+    try:
+        # A run that was killed while it wrote left a journal, which SQLite must roll back.
+        mode = "rw" if os.access(path, os.W_OK) else "ro"
+        uri = f"{path.resolve().as_uri()}?mode={mode}"
+        with closing(sqlite3.connect(uri, uri=True)) as connection:
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+            if version != SCHEMA_VERSION:
+                raise UsageError(
+                    f"{path} has schema version {version}, this oasis-bench reads "
+                    f"{SCHEMA_VERSION}: use the version that wrote it"
+                )
+            connection.execute("BEGIN")  # one snapshot, also while a run still writes
+            info = {
+                key: json.loads(value)
+                for key, value in connection.execute("SELECT key, value FROM run")
+            }
+            return RunRecord(
+                info=info,
+                trials=pd.read_sql_query("SELECT * FROM trials", connection),
+                precision_at_k=_read_of_trials(connection, "precision_at_k"),
+                validation=_read_of_trials(connection, "validation"),
+                traces=_read_of_trials(connection, "traces"),
+            )
+    except (sqlite3.Error, pd.errors.DatabaseError) as error:
+        raise UsageError(f"{path} is not a readable run: {error}") from error
+
+
+def _read_of_trials(connection: sqlite3.Connection, table: str) -> pd.DataFrame:
+    return pd.read_sql_query(
+        f"SELECT learner, subset, partition, {table}.* FROM {table} JOIN trials USING (trial_id)",
+        connection,
+    )

@@ -1,0 +1,216 @@
+"""One trial: choose on inner folds, fit on the clock, evaluate off the clock.
+
+The only module with a clock.  It runs in a process of its own.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import time
+import traceback
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+from sklearn.preprocessing import normalize
+from threadpoolctl import threadpool_limits
+
+from oasis_bench.dataset import LabelledRows
+from oasis_bench.experiment import TrialSpec
+from oasis_bench.learner import IncrementalLearner, MetricLearner
+from oasis_bench.measures import evaluate_ranking
+from oasis_bench.memory import PeakMemory
+from oasis_bench.registry import load_registry
+from oasis_bench.selection import Choice, checkpoints, choose
+from oasis_bench.splits import draw_partition, inner_folds
+from oasis_bench.store import TrialRecord
+
+WARM_UP_IMAGES = 8
+
+
+class Stopwatch:
+    """Seconds spent, by what they were spent on."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = defaultdict(float)
+
+    @contextmanager
+    def __call__(self, what: str) -> Iterator[None]:
+        """Add the time within to `what`."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[what] += time.perf_counter() - start
+
+
+def run_trial(spec: TrialSpec, rows: LabelledRows) -> TrialRecord:
+    """Run a trial to its record; a learner that raises makes a record of status 'failed'."""
+    try:
+        with threadpool_limits(spec.experiment.threads):
+            return _Trial(spec, rows).run()
+    except Exception as error:
+        return unfinished(spec, rows, "failed", _one_line(error), traceback.format_exc())
+
+
+def unfinished(
+    spec: TrialSpec, rows: LabelledRows, status: str, reason: str, trace: str | None = None
+) -> TrialRecord:
+    """Make the record of a trial that gave no result."""
+    columns = _identity(spec, rows)
+    return TrialRecord({**columns, "status": status, "reason": reason, "traceback": trace})
+
+
+class _Trial:
+    """The rows, the seeds and the steps of one trial."""
+
+    def __init__(self, spec: TrialSpec, rows: LabelledRows) -> None:
+        self.spec = spec
+        self.rows = rows
+        self.learner_class = load_registry(spec.plugin_files).algorithms[spec.algorithm]
+        e = spec.experiment
+        partition = draw_partition(
+            rows.y, spec.classes, e.train_per_class, e.test_per_class, spec.seed_for("partition")
+        )
+        self.train, self.test = ((self._prepare(rows.X[part]), rows.y[part]) for part in partition)
+
+    def _prepare(self, X: Any) -> Any:
+        return normalize(X) if self.spec.experiment.normalize == "l2" else X
+
+    def run(self) -> TrialRecord:
+        stopwatch = Stopwatch()
+        choice = self._choose(stopwatch)
+        learner = self._make(choice.params, "fit", n_steps=choice.n_steps)
+        self._warm_up(choice)
+        peak_bytes, cpu_seconds = self._fit(learner, stopwatch)
+        measured = evaluate_ranking(learner.similarity, *self.test, seed=self.spec.seed_for("ties"))
+        columns = {
+            **_identity(self.spec, self.rows),
+            "status": "ok",
+            "params": json.dumps(choice.params),
+            "n_steps": choice.params.get("n_steps", choice.n_steps),
+            "fit_seconds": stopwatch.seconds["final fit"],
+            "fit_cpu_seconds": cpu_seconds,
+            "fit_peak_bytes": peak_bytes,
+            "selection_fit_seconds": stopwatch.seconds["fit"],
+            "selection_score_seconds": stopwatch.seconds["score"],
+            "mean_average_precision": measured.mean_average_precision,
+            "chance_level": measured.chance_level,
+            "n_queries": measured.n_queries,
+            "n_queries_left_out": measured.n_queries_left_out,
+        }
+        return TrialRecord(
+            columns,
+            precision_at_k=[
+                {"k": k, "precision": float(value)}
+                for k, value in enumerate(measured.precision_at_k, start=1)
+            ],
+            validation=[
+                {**point, "params": json.dumps(point["params"])} for point in choice.points
+            ],
+            traces=self._trace(choice),
+        )
+
+    def _choose(self, stopwatch: Stopwatch) -> Choice:
+        X, y = self.train
+        e = self.spec.experiment
+        return choose(
+            lambda params, fold: self._make(params, f"fold {fold}"),
+            self.spec.grid,
+            X,
+            y,
+            inner_folds(y, e.inner_folds, self.spec.seed_for("folds")),
+            self._score,
+            e.max_steps,
+            stopwatch,
+        )
+
+    def _make(
+        self, params: Mapping[str, Any], purpose: str, n_steps: int | None = None
+    ) -> MetricLearner:
+        learner: MetricLearner = self.learner_class().set_params(**params)
+        if "random_state" in learner.get_params() and "random_state" not in params:
+            learner.set_params(random_state=self.spec.seed_for(purpose, of_learner=True))
+        if n_steps is not None:
+            learner.set_params(n_steps=n_steps)
+        return learner
+
+    def _score(self, learner: MetricLearner, X: Any, y: Any) -> float:
+        seed = self.spec.seed_for("ties")
+        return evaluate_ranking(learner.similarity, X, y, seed, k_max=1).mean_average_precision
+
+    def _warm_up(self, choice: Choice) -> None:
+        """Fit a few images, so that the clock sees no lazy import and no first call."""
+        X, y = self.train
+        few = np.concatenate(
+            [np.flatnonzero(y == number)[:WARM_UP_IMAGES] for number in self.spec.classes[:2]]
+        )
+        learner = self._make(choice.params, "warm-up", None if choice.n_steps is None else 10)
+        with suppress(Exception):  # too few images for some learners: the fit itself will tell
+            learner.fit(X[few], y[few])
+
+    def _fit(self, learner: MetricLearner, stopwatch: Stopwatch) -> tuple[int | None, float]:
+        """Fit on the clock; return the peak memory above the start, and the CPU seconds."""
+        gc.collect()
+        memory = PeakMemory()
+        cpu_start = time.process_time()
+        with stopwatch("final fit"):
+            learner.fit(*self.train)
+        cpu_seconds = time.process_time() - cpu_start
+        return memory.above_start(), cpu_seconds
+
+    def _trace(self, choice: Choice) -> list[dict[str, Any]]:
+        """Learn the same steps once more and record mAP on training and test rows on the way.
+
+        The replay passes through the measured model and goes on as far as the validation did;
+        nothing is chosen by it.
+        """
+        learner = self._make(choice.params, "fit")
+        searched = choice.n_steps is not None and isinstance(learner, IncrementalLearner)
+        if not (searched and self.spec.experiment.traces):
+            return []
+        last = max(point["n_steps"] for point in choice.points if point["params"] == choice.params)
+        points, done = [], 0
+        for n_steps in checkpoints(self.spec.experiment.max_steps):
+            if n_steps > last:
+                break
+            learner.partial_fit(*self.train, n_steps=n_steps - done)
+            done = n_steps
+            points += [
+                {
+                    "split": split,
+                    "n_steps": n_steps,
+                    "mean_average_precision": self._score(learner, *part),
+                }
+                for split, part in (("train", self.train), ("test", self.test))
+            ]
+        return points
+
+
+def _identity(spec: TrialSpec, rows: LabelledRows) -> dict[str, Any]:
+    """Return the columns that are known before the trial, and when it ended."""
+    e, n_classes = spec.experiment, len(spec.classes)
+    return {
+        "trial_id": spec.trial_id,
+        "learner": spec.learner,
+        "algorithm": spec.algorithm,
+        "dataset": e.dataset,
+        "subset": spec.subset,
+        "n_classes": n_classes,
+        "partition": spec.partition,
+        "n_train": n_classes * e.train_per_class,
+        "n_test": n_classes * e.test_per_class,
+        "n_features": rows.X.shape[1],
+        "threads": e.threads,
+        "shared_cores": int(spec.shares_cores),
+        "finished": datetime.now(UTC).isoformat(timespec="milliseconds"),
+    }
+
+
+def _one_line(error: Exception) -> str:
+    text = " ".join(f"{type(error).__name__}: {error}".split())
+    return "".join(char if char.isprintable() else "\ufffd" for char in text)

@@ -1,0 +1,39 @@
+"""What several tests share: the throw-away plugins, a tiny experiment and its data."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from oasis_bench.dataset import LabelledRows
+from oasis_bench.experiment import Experiment, LearnerSpec
+
+
+@pytest.fixture(scope="session")
+def plugins():
+    """Return the folder of the throw-away plugins."""
+    return Path(__file__).parent / "plugins"
+
+
+@pytest.fixture
+def numbered_rows():
+    """6 classes of 12 rows whose column 0 is the row's number; the others hold noise."""
+    X = np.random.default_rng(0).normal(size=(72, 4))
+    X[:, 0] = np.arange(72)
+    return LabelledRows(X, np.arange(72) % 6, tuple("abcdef"))
+
+
+@pytest.fixture
+def experiment():
+    """A small experiment on rows such as `numbered_rows`."""
+    return Experiment(
+        title="Small",
+        dataset="digits",
+        learners={"OASIS": LearnerSpec("OASIS"), "Euclidean": LearnerSpec("Euclidean")},
+        classes=(2, 3),
+        partitions=2,
+        inner_folds=2,
+        train_per_class=6,
+        test_per_class=4,
+        max_steps=1000,
+    )

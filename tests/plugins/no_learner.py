@@ -1,0 +1,3 @@
+"""A Python file without a plugin."""
+
+ANSWER = 42

@@ -1,0 +1,35 @@
+"""A learner that notes which rows it is shown; column 0 of the rows is their number."""
+
+import numpy as np
+
+from oasis_bench.learner import BilinearLearner, IncrementalLearner
+
+
+class Spy(BilinearLearner, IncrementalLearner):
+    name = "Spy"
+    summary = "notes which rows it is shown"
+    citation = "none"
+    shown = []  # noqa: RUF012 - shared by all instances on purpose
+
+    def __init__(self, scale=1.0, n_steps=10):
+        self.scale = scale
+        self.n_steps = n_steps
+
+    def _note(self, what, X):
+        self.shown.append((what, frozenset(X[:, 0].astype(int).tolist())))
+
+    def fit(self, X, y):
+        return self._learn("fit", X)
+
+    def partial_fit(self, X, y, n_steps=None):
+        return self._learn("partial_fit", X)
+
+    def _learn(self, what, X):
+        self._note(what, X)
+        self.n_features_in_ = X.shape[1]
+        self.bilinear_matrix_ = self.scale * np.eye(X.shape[1])
+        return self
+
+    def similarity(self, queries, gallery):
+        self._note("similarity", gallery)
+        return super().similarity(queries, gallery)

@@ -1,0 +1,282 @@
+"""Experiment files, what is refused in them, and the identity of trials."""
+
+import json
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from oasis_bench.dataset import LabelledRows
+from oasis_bench.errors import UsageError
+from oasis_bench.experiment import Experiment, LearnerSpec, built_in_experiments, plan
+from oasis_bench.registry import load_registry
+
+MINIMAL = 'title = "T"\ndataset = "digits"\n'
+LEARNERS = "[learners.Euclidean]\n"
+
+PLUGIN = """
+from oasis_bench.algorithms import Euclidean
+
+class Plugged(Euclidean):
+    name = "Plugged"
+"""
+
+
+@pytest.fixture
+def parse(tmp_path):
+    """Write text to a file and read it as an experiment."""
+
+    def parse(text):
+        path = tmp_path / "experiment.toml"
+        path.write_text(text, "utf-8")
+        return Experiment.from_toml(str(path))
+
+    return parse
+
+
+def as_toml(experiment):
+    """Write an experiment as TOML: for strings, numbers, booleans and lists JSON is TOML."""
+    values = {k: v for k, v in experiment.to_dict().items() if v is not None}
+    learners = values.pop("learners")
+    lines = [f"{key} = {json.dumps(value)}" for key, value in values.items()]
+    for label, learner in learners.items():
+        table = {"algorithm": learner["algorithm"], **learner["params"]}
+        lines += [f"[learners.{json.dumps(label)}]"]
+        lines += [f"{key} = {json.dumps(value)}" for key, value in table.items()]
+    return "\n".join(lines)
+
+
+def ids(experiment, rows, registry=None):
+    """Return the trial ids by learner, subset and partition."""
+    trials = plan(experiment, rows, registry or load_registry())
+    return {(t.learner, t.subset, t.partition): t.trial_id for t in trials}
+
+
+def test_what_is_written_as_toml_is_read_back(parse):
+    written = Experiment(
+        title='Quoted "title" \\ é',
+        dataset="some/file.csv",
+        learners={
+            "fast, C = 1": LearnerSpec("OASIS", {"aggressiveness": 1.0, "n_steps": 10}),
+            "LMNN": LearnerSpec("LMNN", {"pull_weight": [0.25, 0.5]}),
+        },
+        label="kind",
+        classes=(3, 7),
+        partitions=2,
+        inner_folds=4,
+        train_per_class=8,
+        test_per_class=3,
+        seed=11,
+        normalize="none",
+        max_steps=900,
+        traces=False,
+        threads=2,
+    )
+    assert parse(as_toml(written)) == written
+
+
+def test_what_is_left_out_is_as_in_the_papers(parse):
+    found = parse(MINIMAL + LEARNERS)
+    protocol = (found.partitions, found.inner_folds, found.train_per_class, found.test_per_class)
+    assert protocol == (5, 5, 40, 25)  # JMLR 2010, section 5.3.2
+    assert found.learners == {"Euclidean": LearnerSpec("Euclidean")}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (MINIMAL + "partition = 3\n" + LEARNERS, "unknown key 'partition': did you mean 'partit"),
+        (MINIMAL + "Clases = [2]\n" + LEARNERS, "unknown key 'Clases': did you mean 'classes'"),
+        ('dataset = "digits"\n' + LEARNERS, "the key 'title' is missing"),
+        ('title = "T"\n' + LEARNERS, "the key 'dataset' is missing"),
+        (MINIMAL, "the key 'learners' is missing"),
+        (MINIMAL + "[learners]\n", "no learners: name at least one"),
+        (MINIMAL + 'learners = ["OASIS"]\n', "learners must be tables"),
+        (MINIMAL + "[learners]\nOASIS = 1\n", "learners must be tables"),
+        (MINIMAL + "partitions = 0\n" + LEARNERS, "partitions = 0: a whole number of at least 1"),
+        (MINIMAL + "partitions = 2.0\n" + LEARNERS, "partitions = 2.0: a whole number"),
+        (MINIMAL + "partitions = true\n" + LEARNERS, "partitions = True: a whole number"),
+        (MINIMAL + 'seed = "x"\n' + LEARNERS, "seed = 'x': a whole number of at least 0"),
+        (MINIMAL + "seed = -1\n" + LEARNERS, "seed = -1: a whole number of at least 0"),
+        (MINIMAL + "inner_folds = 1\n" + LEARNERS, "inner_folds = 1: a whole number of at least 2"),
+        (MINIMAL + "classes = 2\n" + LEARNERS, "classes = 2: a list of class counts"),
+        (MINIMAL + "classes = []\n" + LEARNERS, "a list of class counts is needed"),
+        (MINIMAL + "classes = [2, 1]\n" + LEARNERS, "classes = 1: a whole number of at least 2"),
+        (MINIMAL + 'classes = ["2"]\n' + LEARNERS, "classes = '2': a whole number"),
+        (MINIMAL + "classes = [2, 5, 2]\n" + LEARNERS, "classes"),
+        (MINIMAL + 'traces = "no"\n' + LEARNERS, "traces = 'no': a bool is needed"),
+        (MINIMAL + "label = 3\n" + LEARNERS, "label = 3: a str"),
+        ('title = 1\ndataset = "digits"\n' + LEARNERS, "title = 1: a str is needed"),
+        (MINIMAL + 'normalize = "L2"\n' + LEARNERS, "'L2': did you mean 'l2'"),
+        (MINIMAL + "normalize = 2\n" + LEARNERS, "unknown normalization '2'"),
+        (MINIMAL + "train_per_class = 4\n" + LEARNERS, "inner_folds = 5 but train_per_class = 4"),
+        (MINIMAL + "classes = [2\n", "is not TOML"),
+    ],
+)
+def test_a_file_that_is_no_experiment_is_refused_in_one_line(parse, text, message):
+    with pytest.raises(UsageError) as error:
+        parse(text)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_file_of_another_encoding_is_refused(tmp_path):
+    path = tmp_path / "latin.toml"
+    path.write_bytes('title = "café"'.encode("latin-1"))
+    with pytest.raises(UsageError, match="is not TOML"):
+        Experiment.from_toml(str(path))
+
+
+def test_an_unknown_experiment_is_refused_with_the_nearest_name():
+    with pytest.raises(UsageError, match=r"unknown experiment 'defalt': did you mean 'default'\?"):
+        Experiment.from_toml("defalt")
+
+
+def test_a_missing_file_is_refused_with_its_name(tmp_path):
+    with pytest.raises(UsageError, match=r"cannot read experiment .*missing\.toml: No such file"):
+        Experiment.from_toml(str(tmp_path / "missing.toml"))
+
+
+@pytest.mark.parametrize("name", built_in_experiments())
+def test_built_in_experiments_parse_and_plan(name):
+    found = Experiment.from_toml(name)
+    n_classes = max(found.classes)
+    n_rows = n_classes * (found.train_per_class + found.test_per_class)
+    rows = LabelledRows(
+        np.zeros((n_rows, 2)), np.arange(n_rows) % n_classes, tuple(map(str, range(n_classes)))
+    )
+    trials = plan(found, rows, load_registry())
+    assert len(trials) == len(found.classes) * found.partitions * len(found.learners)
+    assert len({trial.trial_id for trial in trials}) == len(trials)
+
+
+def test_a_value_is_fixed_a_list_is_searched_and_the_rest_is_the_learners_own(
+    experiment, numbered_rows
+):
+    learners = {
+        "own": LearnerSpec("LMNN"),
+        "fixed": LearnerSpec("LMNN", {"pull_weight": 0.3}),
+        "searched": LearnerSpec("LMNN", {"pull_weight": [0.3, 0.6], "n_neighbors": 2}),
+    }
+    trials = plan(replace(experiment, learners=learners), numbered_rows, load_registry())
+    grids = {trial.learner: trial.grid for trial in trials}
+    assert grids["own"] == {"pull_weight": [0.125, 0.25, 0.5]}  # JMLR 2010, section 5.3.1
+    assert grids["fixed"] == {"pull_weight": [0.3]}
+    assert grids["searched"] == {"pull_weight": [0.3, 0.6], "n_neighbors": [2]}
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        (LearnerSpec("OASIS", {"agressiveness": 1}), "'agressiveness': did you mean 'aggressiven"),
+        (LearnerSpec("OASSIS"), "unknown algorithm 'OASSIS': did you mean 'OASIS'"),
+        (LearnerSpec("OASIS", {"aggressiveness": []}), "aggressiveness is an empty list"),
+    ],
+)
+def test_an_unknown_learner_or_hyper_parameter_is_refused(experiment, numbered_rows, spec, message):
+    with pytest.raises(UsageError) as error:
+        plan(replace(experiment, learners={"mine": spec}), numbered_rows, load_registry())
+    assert message in str(error.value)
+
+
+def test_a_date_as_hyper_parameter_is_refused(parse, numbered_rows):
+    # TOML has dates and times; no learner's hyper-parameter is one, and JSON cannot hold it.
+    small = "train_per_class = 6\ntest_per_class = 4\nclasses = [2]\n"
+    text = MINIMAL + small + "[learners.OASIS]\naggressiveness = 2010-03-01\n"
+    with pytest.raises(UsageError, match="aggressiveness"):
+        plan(parse(text), numbered_rows, load_registry())
+
+
+def test_trials_go_partition_by_partition_so_that_early_ones_compare_all_learners(
+    experiment, numbered_rows
+):
+    trials = plan(experiment, numbered_rows, load_registry())
+    order = [(trial.subset, trial.partition, trial.learner) for trial in trials]
+    assert order == [
+        (subset, partition, learner)
+        for subset in "23"
+        for partition in (0, 1)
+        for learner in ("OASIS", "Euclidean")
+    ]
+
+
+def test_learners_share_the_draw_the_folds_and_the_order_of_ties(experiment, numbered_rows):
+    trials = plan(experiment, numbered_rows, load_registry())
+    for purpose in ("partition", "folds", "ties"):
+        seeds = {}
+        for trial in trials:
+            seeds.setdefault((trial.subset, trial.partition), set()).add(trial.seed_for(purpose))
+        assert all(len(found) == 1 for found in seeds.values())
+        assert len(set.union(*seeds.values())) == 4
+    assert len({trial.seed_for("fit", of_learner=True) for trial in trials}) == len(trials)
+
+
+def test_identities_do_not_depend_on_titles_other_learners_other_subsets_or_traces(
+    experiment, numbered_rows
+):
+    expected = ids(experiment, numbered_rows)
+    changed = replace(
+        experiment,
+        title="Another",
+        learners={**dict(reversed(experiment.learners.items())), "x": LearnerSpec("LMNN")},
+        classes=(3, 4, 2),
+        partitions=3,
+        traces=False,
+    )
+    found = ids(changed, numbered_rows)
+    assert {key: found[key] for key in expected} == expected
+    assert len(set(found.values())) == len(found)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"seed": 1},
+        {"inner_folds": 3},
+        {"train_per_class": 5},
+        {"test_per_class": 5},
+        {"normalize": "none"},
+        {"max_steps": 999},
+        {"threads": 2},
+        {"learners": {"OASIS": LearnerSpec("OASIS", {"aggressiveness": 0.2})}},
+        {"learners": {"OASIS": LearnerSpec("Euclidean")}},
+    ],
+)
+def test_identities_change_with_what_decides_the_result(experiment, numbered_rows, change):
+    before = ids(experiment, numbered_rows)
+    after = ids(replace(experiment, **change), numbered_rows)
+    assert not set(before.values()) & set(after.values())
+
+
+def test_identities_change_with_the_data(experiment, numbered_rows):
+    before = set(ids(experiment, numbered_rows).values())
+    X, y = numbered_rows.X.copy(), numbered_rows.y.copy()
+    X[70, 3] += 1e-9
+    y[[0, 1]] = y[[1, 0]]
+    for rows in (
+        LabelledRows(X, numbered_rows.y, numbered_rows.class_names),
+        LabelledRows(numbered_rows.X, y, numbered_rows.class_names),
+        LabelledRows(numbered_rows.X, numbered_rows.y, tuple("uvwxyz")),
+        LabelledRows(numbered_rows.X.astype(np.float32), numbered_rows.y, tuple("abcdef")),
+    ):
+        assert not before & set(ids(experiment, rows).values())
+
+
+def test_identities_change_with_the_learners_source_and_not_with_its_place(
+    experiment, numbered_rows, tmp_path
+):
+    chosen = replace(experiment, learners={"Plugged": LearnerSpec("Plugged")})
+    found = []
+    for folder, text in (("a", PLUGIN), ("b", PLUGIN), ("c", PLUGIN + "# other\n")):
+        (tmp_path / folder).mkdir()
+        path = tmp_path / folder / "plugin.py"
+        path.write_text(text)
+        found.append(set(ids(chosen, numbered_rows, load_registry([path])).values()))
+    assert found[0] == found[1]
+    assert not found[0] & found[2]
+
+
+def test_a_trial_can_be_sent_to_another_process(experiment, numbered_rows):
+    trials = plan(experiment, numbered_rows, load_registry())
+    assert pickle.loads(pickle.dumps(trials)) == trials

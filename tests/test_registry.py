@@ -1,0 +1,184 @@
+"""Finding plugins: installed distributions and files, sound and broken."""
+
+import pytest
+
+from oasis_bench.algorithms import OASIS
+from oasis_bench.errors import UsageError
+from oasis_bench.registry import BrokenPluginError, load_registry, unknown_name
+
+DISTRIBUTION = """\
+Metadata-Version: 2.1
+Name: third-party-learners
+Version: 1.0
+"""
+
+ENTRY_POINTS = """\
+[oasis_bench.algorithms]
+Sound = third_party_learners:Sound
+Missing = third_party_missing:Learner
+NotALearner = third_party_learners:NotALearner
+NotAClass = third_party_learners:NOT_A_CLASS
+Nameless = third_party_learners:Nameless
+LMNN = third_party_learners:Sound
+"""
+
+MODULE = """\
+from oasis_bench.algorithms import Euclidean
+from oasis_bench.learner import MahalanobisLearner
+
+NOT_A_CLASS = 42
+
+class NotALearner:
+    name = summary = citation = "x"
+
+class Sound(Euclidean):
+    name = "Sound"
+
+class Nameless(MahalanobisLearner):
+    def fit(self, X, y):
+        return self
+"""
+
+
+@pytest.fixture
+def third_party(tmp_path, monkeypatch):
+    """Install a distribution with a sound learner, four broken ones and a name that is taken."""
+    info = tmp_path / "third_party_learners-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(DISTRIBUTION)
+    (info / "entry_points.txt").write_text(ENTRY_POINTS)
+    (tmp_path / "third_party_learners.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+
+
+def test_every_built_in_plugin_can_be_loaded():
+    registry = load_registry()
+    learners = {entry.name: entry.load() for entry in registry.algorithms}
+    assert learners["OASIS"] is OASIS
+    assert all(learner.name == name for name, learner in learners.items())
+    data_sets = {entry.name: entry.load() for entry in registry.datasets}
+    assert {"digits", "file", "mnist"} <= set(data_sets)
+
+
+def test_an_unknown_name_is_refused_with_the_nearest():
+    with pytest.raises(UsageError, match=r"^unknown algorithm 'oasi': did you mean 'OASIS'\?"):
+        load_registry().algorithms["oasi"]
+    with pytest.raises(UsageError, match=r"^unknown data set 'digit': did you mean 'digits'\?"):
+        load_registry().datasets["digit"]
+
+
+def test_a_name_like_no_other_is_refused_without_a_hint():
+    assert unknown_name("thing", "qqq", ["one", "two"]) == "unknown thing 'qqq': there are one, two"
+    assert unknown_name("thing", "qqq", []) == "unknown thing 'qqq': there are none"
+
+
+@pytest.mark.usefixtures("third_party")
+def test_a_broken_plugin_is_listed_and_breaks_nothing_else():
+    catalogue = load_registry().algorithms
+    names = [entry.name for entry in catalogue]
+    assert {"Sound", "Missing", "NotALearner", "NotAClass", "Nameless", "OASIS"} <= set(names)
+    assert catalogue["Sound"].name == "Sound"
+    assert catalogue["OASIS"] is OASIS
+
+
+@pytest.mark.usefixtures("third_party")
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("Missing", "cannot be imported: ModuleNotFoundError: No module named 'third_party_mis"),
+        ("NotALearner", "is not a class derived from MetricLearner"),
+        ("NotAClass", "is not a class derived from MetricLearner"),
+        ("Nameless", "has no class attribute 'name'"),
+    ],
+)
+def test_a_broken_plugin_says_what_is_wrong_with_it(name, problem):
+    with pytest.raises(BrokenPluginError) as error:
+        load_registry().algorithms[name]
+    assert problem in str(error.value)
+    assert f"plugin {name!r}" in str(error.value)
+
+
+@pytest.mark.usefixtures("third_party")
+def test_a_name_that_two_distributions_claim_is_refused_and_breaks_nothing_else():
+    catalogue = load_registry().algorithms
+    assert catalogue["OASIS"] is OASIS
+    with pytest.raises(UsageError, match="LMNN") as error:
+        catalogue["LMNN"]
+    assert "oasis_bench.algorithms:LMNN" in str(error.value)
+    assert "third_party_learners:Sound" in str(error.value)
+
+
+def test_plugin_files_add_learners_and_data_sets(plugins):
+    registry = load_registry([plugins / "misbehaving.py", plugins / "data_sets.py"])
+    assert registry.algorithms["Raises"].name == "Raises"
+    assert registry.datasets["tiny"]().load().class_counts().tolist() == [9, 4, 2]
+    assert "OASIS" in [entry.name for entry in registry.algorithms]
+
+
+def test_a_plugin_file_gives_only_what_it_defines_itself(plugins):
+    names = [entry.name for entry in load_registry([plugins / "sleeper.py"]).algorithms]
+    assert names.count("Euclidean") == 1  # which the file imports
+    assert names.count("Sleeper") == 1
+
+
+def test_the_same_file_is_imported_once(plugins):
+    first, second = (
+        load_registry([path]).algorithms["Spy"]
+        for path in (plugins / "spy.py", plugins / ".." / "plugins" / "spy.py")
+    )
+    assert first is second
+
+
+def test_a_name_that_is_taken_is_refused(plugins):
+    with pytest.raises(UsageError, match=r"taken_name\.py calls its algorithm 'OASIS', a name tha"):
+        load_registry([plugins / "taken_name.py"])
+
+
+def test_two_files_with_one_name_are_refused(plugins, tmp_path):
+    copy = tmp_path / "copy.py"
+    copy.write_text((plugins / "spy.py").read_text())
+    with pytest.raises(UsageError, match=r"copy\.py calls its algorithm 'Spy', a name that is"):
+        load_registry([plugins / "spy.py", copy])
+
+
+def test_a_plugin_file_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(UsageError, match=r"no plugin file .*absent\.py: --plugin takes a Python f"):
+        load_registry([tmp_path / "absent.py"])
+
+
+def test_a_plugin_file_that_is_not_python_is_refused(tmp_path):
+    path = tmp_path / "learner.txt"
+    path.write_text("class A: pass")
+    for given in (path, tmp_path):
+        with pytest.raises(UsageError, match=r"no plugin file"):
+            load_registry([given])
+
+
+def test_a_file_without_a_plugin_is_refused(plugins):
+    with pytest.raises(UsageError, match=r"no_learner\.py defines no learner and no data set"):
+        load_registry([plugins / "no_learner.py"])
+
+
+def test_a_file_that_cannot_be_imported_is_refused_in_one_line(plugins):
+    with pytest.raises(BrokenPluginError) as error:
+        load_registry([plugins / "broken.py"])
+    assert "broken.py cannot be imported: ImportError: libmissing.so.1" in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_syntax_error_in_a_plugin_file_is_refused_in_one_line(tmp_path):
+    path = tmp_path / "half.py"
+    path.write_text("class Half(:\n")
+    with pytest.raises(BrokenPluginError) as error:
+        load_registry([path])
+    assert "SyntaxError" in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_file_that_was_mended_can_be_loaded_again(tmp_path, plugins):
+    path = tmp_path / "mended.py"
+    path.write_text("import no_such_module")
+    with pytest.raises(BrokenPluginError):
+        load_registry([path])
+    path.write_text((plugins / "sleeper.py").read_text())
+    assert load_registry([path]).algorithms["Sleeper"].name == "Sleeper"

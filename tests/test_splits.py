@@ -1,0 +1,125 @@
+"""Class subsets, outer partitions and inner folds: the protocol of JMLR 2010, section 5.3.2."""
+
+import hashlib
+
+import numpy as np
+import pytest
+
+from oasis_bench.errors import UsageError
+from oasis_bench.seeds import derive_seed
+from oasis_bench.splits import choose_classes, draw_partition, inner_folds
+
+N_TRAIN, N_TEST = 40, 25
+
+
+@pytest.fixture
+def labels():
+    """10 classes of 65 to 110 rows, mixed."""
+    rng = np.random.default_rng(0)
+    return rng.permutation(np.repeat(np.arange(10), np.arange(65, 115, 5)))
+
+
+def test_a_partition_draws_40_and_25_images_of_each_class_and_no_other(labels):
+    train, test = draw_partition(labels, [1, 4, 7], N_TRAIN, N_TEST, seed=0)
+    for rows, n_rows in ((train, N_TRAIN), (test, N_TEST)):
+        classes, counts = np.unique(labels[rows], return_counts=True)
+        assert classes.tolist() == [1, 4, 7]
+        assert set(counts) == {n_rows}
+
+
+def test_training_and_test_images_do_not_overlap(labels):
+    train, test = draw_partition(labels, range(10), N_TRAIN, N_TEST, seed=0)
+    assert len({*train.tolist(), *test.tolist()}) == 10 * (N_TRAIN + N_TEST)
+
+
+def test_a_class_with_just_enough_images_is_drawn_whole(labels):
+    train, test = draw_partition(labels, [0], N_TRAIN, N_TEST, seed=3)
+    assert {*train.tolist(), *test.tolist()} == set(np.flatnonzero(labels == 0).tolist())
+
+
+def test_partitions_of_other_seeds_differ_and_of_the_same_seed_do_not(labels):
+    drawn = [set(draw_partition(labels, [2, 3], 40, 25, seed).test.tolist()) for seed in range(5)]
+    assert len({frozenset(test) for test in drawn}) == 5
+    again = draw_partition(labels, [2, 3], 40, 25, seed=4)
+    assert set(again.test.tolist()) == drawn[4]
+
+
+def test_every_image_is_as_likely_to_test(labels):
+    # Class 9 has 110 images and 25 of them test: over 400 draws an image tests 90.9 times on
+    # average, with a standard deviation of sqrt(400 * 25/110 * 85/110) = 8.4.
+    times = np.zeros(len(labels))
+    for seed in range(400):
+        times[draw_partition(labels, [9], N_TRAIN, N_TEST, seed).test] += 1
+    of_class = times[labels == 9]
+    assert of_class.sum() == 400 * 25
+    assert np.abs(of_class - of_class.mean()).max() < 5 * 8.4
+
+
+def test_fewer_classes_are_among_more_classes_of_the_same_seed():
+    counts = np.full(257, 80)
+    chosen = {n: set(choose_classes(counts, n, 40, 25, seed=5).tolist()) for n in (2, 10, 50, 249)}
+    assert [len(classes) for classes in chosen.values()] == [2, 10, 50, 249]
+    assert chosen[2] < chosen[10] < chosen[50] < chosen[249]
+    assert choose_classes(counts, 10, 40, 25, seed=6).tolist() != sorted(chosen[10])
+
+
+def test_classes_come_in_ascending_order():
+    chosen = choose_classes(np.full(30, 80), 12, 40, 25, seed=1)
+    assert (np.diff(chosen) > 0).all()
+
+
+def test_a_class_with_too_few_images_is_never_chosen():
+    counts = np.full(20, 65)
+    counts[::3] = 64
+    chosen = {
+        number for seed in range(50) for number in choose_classes(counts, 5, 40, 25, seed).tolist()
+    }
+    assert chosen == set(np.flatnonzero(counts == 65).tolist())
+
+
+def test_too_many_classes_are_refused_with_the_bound():
+    with pytest.raises(UsageError, match=r"^11 classes .* has 10: --classes takes 2 to 10 here$"):
+        choose_classes(np.full(10, 100), 11, 40, 25, seed=0)
+
+
+def test_too_few_images_are_refused_with_the_numbers():
+    counts = np.array([70, 65, 64, 12])
+    message = (
+        r"^3 classes of 40 training and 25 test images .* only 2 of the 4 classes have 65 images "
+        r"\(the smallest has 12\): lower --classes, --train or --test$"
+    )
+    with pytest.raises(UsageError, match=message):
+        choose_classes(counts, 3, 40, 25, seed=0)
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_inner_folds_deal_32_and_8_images_of_each_class(labels, shuffled):
+    train, _ = draw_partition(labels, [1, 4, 7], N_TRAIN, N_TEST, seed=0)
+    y = labels[np.random.default_rng(1).permutation(train) if shuffled else train]
+    folds = inner_folds(y, 5, seed=0)
+    assert len(folds) == 5
+    for learn, validate in folds:
+        assert {*np.bincount(y[learn])[[1, 4, 7]].tolist()} == {32}
+        assert {*np.bincount(y[validate])[[1, 4, 7]].tolist()} == {8}
+        assert sorted([*learn, *validate]) == list(range(120))
+
+
+def test_each_training_image_validates_in_one_fold(labels):
+    folds = inner_folds(labels[:200], 5, seed=0)
+    assert sorted(np.concatenate([fold.validate for fold in folds])) == list(range(200))
+
+
+def test_folds_are_dealt_at_random_by_the_seed():
+    y = np.repeat([0, 1], 40)
+    first, again, other = (inner_folds(y, 5, seed)[0].validate.tolist() for seed in (0, 0, 1))
+    assert first == again
+    assert first != other
+    assert first != [*range(8), *range(40, 48)]
+
+
+def test_a_seed_is_the_head_of_the_sha_256_of_its_names():
+    # SHA-256 of '0' begins with 5feceb66 (FIPS 180-4); two names are told from one.
+    assert derive_seed(0) == 0x5FECEB66
+    joined = hashlib.sha256(b"0\0partition\0" + b"3").hexdigest()
+    assert derive_seed(0, "partition", 3) == int(joined[:8], 16)
+    assert derive_seed(1, 23) != derive_seed(12, 3)

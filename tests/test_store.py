@@ -1,0 +1,210 @@
+"""The run's file: whole trials or nothing, and what is refused."""
+
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from oasis_bench.errors import UsageError
+from oasis_bench.store import FILE_NAME, SCHEMA_VERSION, Store, TrialRecord, read_run
+
+COLUMNS = {
+    "learner": "L",
+    "algorithm": "OASIS",
+    "dataset": "digits",
+    "subset": "2",
+    "n_classes": 2,
+    "partition": 0,
+    "status": "ok",
+    "n_train": 16,
+    "n_test": 12,
+    "n_features": 64,
+    "threads": 1,
+    "shared_cores": 0,
+    "mean_average_precision": 0.75,
+    "finished": "2010-03-01T00:00:00+00:00",
+}
+
+# The cache of two pages makes SQLite write into the file before the end, as a commit does.
+DIES_IN_A_TRANSACTION = """
+import os, signal, sys
+from pathlib import Path
+from oasis_bench.store import Store
+store = Store.create(Path(sys.argv[1]))
+store.write_info(planned_trials=3)
+store.connection.execute("PRAGMA cache_size = 2")
+store.connection.execute("BEGIN IMMEDIATE")
+for number in range(3000):
+    store.connection.execute("INSERT INTO run VALUES (?, 'null')", [f"half {number}"])
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def record(trial_id="a", **changes):
+    return TrialRecord(
+        {**COLUMNS, "trial_id": trial_id, **changes},
+        precision_at_k=[{"k": 1, "precision": 0.5}, {"k": 2, "precision": 0.25}],
+        validation=[{"params": "{}", "n_steps": None, "fold": 0, "mean_average_precision": 0.7}],
+        traces=[{"split": "test", "n_steps": 500, "mean_average_precision": 0.6}],
+    )
+
+
+def n_rows(folder):
+    run = read_run(folder)
+    tables = (run.trials, run.precision_at_k, run.validation, run.traces)
+    return [len(table) for table in tables]
+
+
+def test_what_is_written_is_read_back(tmp_path):
+    info = {"experiment": {"title": "é"}, "planned_trials": 2, "classes": {"2": ["a", "b"]}}
+    with Store.create(tmp_path / "run") as store:
+        store.write_info(**info)
+        store.write_info(planned_trials=3)
+        store.add(record())
+    run = read_run(tmp_path / "run")
+    assert run.info == {**info, "planned_trials": 3}
+    row = run.trials.iloc[0].to_dict()
+    assert {name: row[name] for name in COLUMNS} == COLUMNS
+    assert row["reason"] is None
+    curve = run.precision_at_k[["learner", "subset", "partition", "k", "precision"]]
+    assert curve.values.tolist() == [["L", "2", 0, 1, 0.5], ["L", "2", 0, 2, 0.25]]
+    assert run.validation["mean_average_precision"].tolist() == [0.7]
+    assert run.traces[["split", "n_steps"]].values.tolist() == [["test", 500]]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        TrialRecord({**COLUMNS, "trial_id": "b", "status": "well"}),
+        TrialRecord({**COLUMNS, "trial_id": "a"}),
+        TrialRecord({**COLUMNS, "trial_id": "b", "no_such_column": 1}),
+        TrialRecord({**COLUMNS, "trial_id": "b"}, precision_at_k=[{"k": 1, "precision": 0.5}] * 2),
+        TrialRecord(
+            {**COLUMNS, "trial_id": "b"},
+            precision_at_k=[{"k": 1, "precision": 0.5}],
+            traces=[{"split": "train", "n_steps": 500, "mean_average_precision": "high"}],
+        ),
+    ],
+    ids=["status", "written before", "column", "row twice", "text for a number"],
+)
+def test_a_record_with_a_bad_row_leaves_nothing_of_itself(tmp_path, bad):
+    with Store.create(tmp_path / "run") as store:
+        store.add(record("a"))
+        with pytest.raises(sqlite3.Error):
+            store.add(bad)
+        assert n_rows(tmp_path / "run") == [1, 2, 1, 1]
+        store.add(record("c"))
+    assert read_run(tmp_path / "run").trials["trial_id"].tolist() == ["a", "c"]
+
+
+def test_a_run_can_be_read_while_it_is_written(tmp_path):
+    with Store.create(tmp_path / "run") as store:
+        store.write_info(planned_trials=2)
+        assert n_rows(tmp_path / "run") == [0, 0, 0, 0]
+        store.add(record("a"))
+        assert n_rows(tmp_path / "run") == [1, 2, 1, 1]
+        store.connection.execute("BEGIN IMMEDIATE")
+        store.connection.execute("DELETE FROM traces")
+        assert n_rows(tmp_path / "run") == [1, 2, 1, 1]
+        store.connection.execute("COMMIT")
+        assert n_rows(tmp_path / "run") == [1, 2, 1, 0]
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL on this system")
+def test_a_run_that_was_killed_while_it_wrote_can_be_read(tmp_path):
+    folder = tmp_path / "run"
+    died = subprocess.run([sys.executable, "-c", DIES_IN_A_TRANSACTION, folder], check=False)
+    assert died.returncode == -signal.SIGKILL
+    assert read_run(folder).info == {"planned_trials": 3}
+
+
+def test_a_folder_that_holds_a_run_is_refused(tmp_path):
+    with Store.create(tmp_path / "run") as store:
+        store.add(record())
+    with pytest.raises(UsageError, match=r"run holds another run: choose another --output, or"):
+        Store.create(tmp_path / "run")
+    assert n_rows(tmp_path / "run") == [1, 2, 1, 1]
+
+
+def test_a_folder_that_holds_anything_is_refused(tmp_path):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(UsageError, match=r"is not empty \(it holds thesis\.tex\)"):
+        Store.create(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_file_in_place_of_the_folder_is_refused(tmp_path):
+    (tmp_path / "file").write_text("x")
+    for folder in (tmp_path / "file", tmp_path / "file" / "run"):
+        with pytest.raises(UsageError, match=r"cannot use .* for output: (File exists|Not a dir)"):
+            Store.create(folder)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="no POSIX permissions here")
+@pytest.mark.parametrize("mode", [0o555, 0o000])
+def test_an_unwritable_folder_is_refused(mode):
+    folder = Path(tempfile.mkdtemp())  # pytest's own folders are closed to other users
+    folder.chmod(mode)
+    user = os.geteuid()
+    try:
+        if user == 0:
+            os.seteuid(65534)  # root may write anywhere, 'nobody' may not
+        for output in (folder, folder / "run"):
+            with pytest.raises(UsageError, match=rf"^cannot (use|write) {folder}"):
+                Store.create(output)
+    finally:
+        os.seteuid(user)
+        folder.chmod(0o755)
+        held = list(folder.iterdir())
+        shutil.rmtree(folder)
+    assert not held
+
+
+def test_folders_above_are_made(tmp_path):
+    with Store.create(tmp_path / "runs" / "mine") as store:
+        store.add(record())
+    assert n_rows(tmp_path / "runs" / "mine") == [1, 2, 1, 1]
+
+
+def test_a_folder_without_a_run_is_refused(tmp_path):
+    for folder in (tmp_path, tmp_path / "absent"):
+        with pytest.raises(UsageError, match=r"holds no run: results\.sqlite is not in it"):
+            read_run(folder)
+
+
+@pytest.mark.parametrize("content", [b"not a database " * 100, b"SQLite format 3\0" + b"x" * 500])
+def test_a_file_that_is_no_database_is_refused(tmp_path, content):
+    (tmp_path / FILE_NAME).write_bytes(content)
+    with pytest.raises(UsageError, match=r"results\.sqlite is not a readable run: "):
+        read_run(tmp_path)
+
+
+def test_a_database_of_something_else_is_refused(tmp_path):
+    with closing(sqlite3.connect(tmp_path / FILE_NAME)) as connection:
+        connection.execute("CREATE TABLE other (x)")
+    with pytest.raises(UsageError, match="schema version 0"):
+        read_run(tmp_path)
+
+
+def test_a_run_of_another_version_is_refused_with_both(tmp_path):
+    with Store.create(tmp_path / "run") as store:
+        store.connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    with pytest.raises(
+        UsageError,
+        match=rf"schema version {SCHEMA_VERSION + 1}, this oasis-bench reads {SCHEMA_VERSION}",
+    ):
+        read_run(tmp_path / "run")
+
+
+def test_a_run_whose_folder_has_an_odd_name_is_read(tmp_path):
+    folder = tmp_path / "50% done? #1"
+    with Store.create(folder) as store:
+        store.add(record())
+    assert n_rows(folder) == [1, 2, 1, 1]
