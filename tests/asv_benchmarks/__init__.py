@@ -1,0 +1,1 @@
+"""Performance of the kernels and the harness, tracked by asv."""

@@ -1,0 +1,200 @@
+"""The command line: what it says of the user's mistakes, its lists, helps and reports."""
+
+import pytest
+
+from oasis_bench import __version__
+from oasis_bench.cli import main
+from oasis_bench.experiment import built_in_experiments
+
+SMALL = (
+    "--algorithms Euclidean --dataset digits --classes 2 --partitions 1 --inner-folds 2 "
+    "--train 6 --test 4"
+)
+
+
+@pytest.fixture
+def command(capsys):
+    """Call the command line; return its exit status, output and error lines."""
+
+    def call(*words):
+        try:
+            status = main([str(word) for word in words])
+        except SystemExit as stop:  # argparse's way out
+            status = stop.code
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err.splitlines()
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """Return the folder of a small run made by the command line."""
+    folder = tmp_path_factory.mktemp("cli") / "run"
+    assert main(["run", *SMALL.split(), "--output", str(folder)]) == 0
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("options", "parts"),
+    [
+        ("--algorithms OASSIS", ["unknown algorithm 'OASSIS'", "did you mean 'OASIS'"]),
+        ("--algorithms Euclidean,lmmn", ["unknown algorithm 'lmmn'", "did you mean 'LMNN'"]),
+        ("--algorithms ,", ["--algorithms", "names separated by commas"]),
+        ("--experiment defualt", ["unknown experiment 'defualt'", "did you mean 'default'"]),
+        ("--experiment no/such.toml", ["no/such.toml", "No such file"]),
+        ("--dataset digit", ["unknown data set 'digit'", "did you mean 'digits'"]),
+        ("--dataset no/such.csv", ["no/such.csv", "No such file"]),
+        ("--dataset /", ["/", "is a folder"]),
+        ("--label kind", ["label = 'kind'", "only for a file"]),
+        ("--classes 11", ["11 classes", "has 10", "2 to 10"]),
+        ("--classes 1", ["classes = 1", "at least 2"]),
+        ("--classes 2,two", ["--classes", "'two'", "whole number"]),
+        ("--classes 2,2", ["classes", "2"]),
+        ("--train 100 --test 80", ["100 training", "80 test", "180 images", "smallest has 174"]),
+        ("--train 1", ["train_per_class = 1", "at least 2"]),
+        ("--partitions 0", ["partitions = 0", "at least 1"]),
+        ("--partitions many", ["--partitions", "'many'", "whole number"]),
+        ("--partitions 2.5", ["--partitions", "'2.5'", "whole number"]),
+        ("--seed -1", ["seed = -1", "at least 0"]),
+        ("--jobs 0", ["jobs = 0", "at least 1"]),
+        ("--inner-folds 50", ["inner_folds = 50", "train_per_class = 40"]),
+        ("--normalize l3", ["--normalize", "'l3'", "l2", "none"]),
+        ("--partition 3", ["--partition"]),
+        ("--plugin no_such.py", ["no plugin file", "no_such.py"]),
+    ],
+)
+def test_a_mistake_is_told_in_one_line_and_nothing_is_written(command, tmp_path, options, parts):
+    output = tmp_path / "run"
+    status, out, errors = command("run", *options.split(), "--output", output)
+    assert status == 2
+    assert len(errors) == 1, errors
+    assert all(part in errors[0] for part in parts), errors
+    assert errors[0].startswith("oasis-bench: ")
+    assert out == ""
+    assert not output.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "part"), [([], "VERB"), (["rum"], "'rum'"), (["report"], "RUN"), (["list", "x"], "x")]
+)
+def test_a_command_that_is_not_one_is_told_in_one_line(command, words, part):
+    status, out, errors = command(*words)
+    assert status == 2
+    assert len(errors) == 1, errors
+    assert part in errors[0]
+    assert out == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "part"),
+    [
+        ("binary.csv", b"\x00\xff\xfe\x00", "binary.csv"),
+        ("empty.csv", b"", "is empty"),
+        ("table.csv", b"a,b\n1,2\n3,4\n", "no column to take the label from"),
+        ("rows.npz", b"PK not really", "is not an npz file"),
+        ("rows.txt", b"1 2 3", "unknown kind of file"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_told_in_one_line(command, tmp_path, name, content, part):
+    path = tmp_path / name
+    path.write_bytes(content)
+    status, _, errors = command("run", "--dataset", path, "--output", tmp_path / "run")
+    assert status == 2
+    assert len(errors) == 1, errors
+    assert str(path) in errors[0]
+    assert part in errors[0]
+
+
+@pytest.mark.parametrize("plugin", ["broken.py", "no_learner.py", "taken_name.py"])
+def test_a_plugin_that_cannot_be_used_is_told_in_one_line(command, plugins, plugin):
+    status, _, errors = command("list", "--plugin", plugins / plugin)
+    assert status == 2
+    assert len(errors) == 1, errors
+    assert plugin in errors[0]
+
+
+def test_an_output_folder_with_a_run_is_left_alone(command, finished):
+    before = (finished / "results.sqlite").read_bytes()
+    status, _, errors = command("run", *SMALL.split(), "--output", finished)
+    assert status == 2
+    assert len(errors) == 1, errors
+    assert "holds another run: choose another --output" in errors[0]
+    assert f"report {finished}" in errors[0]
+    assert (finished / "results.sqlite").read_bytes() == before
+
+
+def test_a_file_of_the_users_own_is_run(command, tmp_path):
+    lines = [f"{x},{x % 3},{'odd' if x % 2 else 'even'}" for x in range(24)]
+    (tmp_path / "mine.csv").write_text("\n".join(["length,width,kind", *lines]))
+    options = ["--dataset", tmp_path / "mine.csv", "--label", "kind", "--output", tmp_path / "run"]
+    status, out, errors = command("run", *SMALL.split(), *options)
+    assert (status, len(errors)) == (0, 1)
+    assert "[1/1] Euclidean, 2 classes, partition 0: mAP" in errors[0]
+    assert "Euclidean" in out
+
+
+def test_list_shows_all_that_can_be_named(command, plugins):
+    status, out, errors = command("list", "--plugin", plugins / "sleeper.py")
+    assert (status, errors) == (0, [])
+    names = [line.split()[0] for line in out.splitlines()]
+    expected = ["algorithms:", "OASIS", "Sleeper", "datasets:", "digits", "file", "experiments:"]
+    assert [name for name in names if name in expected] == expected
+    assert set(built_in_experiments()) <= set(names)
+    assert "BROKEN" not in out
+
+
+def test_list_shows_one_kind_alone(command):
+    status, out, _ = command("list", "datasets")
+    assert status == 0
+    assert "digits" in out
+    assert "OASIS" not in out
+
+
+def test_list_shows_a_broken_plugin_with_its_error(command, tmp_path, monkeypatch):
+    info = tmp_path / "broken_learners-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken-learners\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[oasis_bench.algorithms]\nBad = no_such_module:Bad\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    status, out, _ = command("list", "algorithms")
+    assert status == 0
+    (line,) = [line for line in out.splitlines() if line.startswith("  Bad ")]
+    assert "BROKEN: " in line
+    assert "No module named 'no_such_module'" in line
+    assert "  OASIS " in out
+
+
+def test_report_is_remade_from_the_store_alone(command, finished):
+    page = finished / "report.html"
+    page.unlink()
+    status, out, errors = command("report", finished)
+    assert (status, errors) == (0, [])
+    assert str(page) in out
+    assert "Euclidean" in out
+    assert "</html>" in page.read_text("utf-8")
+
+
+def test_report_of_no_run_is_told_in_one_line(command, tmp_path):
+    status, out, errors = command("report", tmp_path)
+    assert (status, out, len(errors)) == (2, "", 1)
+    assert "holds no run" in errors[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        ([], "report"),
+        (["run"], "--algorithms"),
+        (["list"], "--plugin"),
+        (["report"], "the output folder of the run"),
+    ],
+)
+def test_help_is_shown(command, words, part):
+    status, out, errors = command(*words, "--help")
+    assert (status, errors) == (0, [])
+    assert part in out
+
+
+def test_the_version_is_shown(command):
+    assert command("--version") == (0, f"oasis-bench {__version__}\n", [])

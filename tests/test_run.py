@@ -1,0 +1,403 @@
+"""Runs end to end on the scanned digits: trials in processes of their own, down to the store."""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_digits
+from sklearn.metrics import average_precision_score
+from sklearn.preprocessing import normalize
+
+from oasis_bench.algorithms import OASIS, Euclidean
+from oasis_bench.dataset import LabelledRows
+from oasis_bench.errors import UsageError
+from oasis_bench.execution.rows_file import map_rows, write_rows
+from oasis_bench.experiment import Experiment, LearnerSpec, plan
+from oasis_bench.registry import load_registry
+from oasis_bench.run import run_experiment
+from oasis_bench.splits import draw_partition
+from oasis_bench.store import read_run
+from oasis_bench.trial import run_trial
+
+TINY = """\
+title = "Tiny"
+dataset = "digits"
+classes = [2]
+partitions = {partitions}
+inner_folds = 2
+train_per_class = 8
+test_per_class = 6
+max_steps = 1000
+"""
+SOUND = ("OASIS", "Euclidean")
+FAULTY = (
+    "Raises",
+    "NaNSimilarity",
+    "WrongShape",
+    "Segfaults",
+    "Exits",
+    "Prints",
+    "Reseeds",
+    "Holds200MB",
+    "Holds200MBOnce",
+)
+ON_LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads Linux's /proc")
+
+
+@pytest.fixture(scope="module")
+def tiny():
+    """Two learners with two partitions of two digits."""
+    return Experiment(
+        title="Tiny",
+        dataset="digits",
+        learners={
+            "OASIS": LearnerSpec("OASIS", {"aggressiveness": [0.1, 1.0]}),
+            "Euclidean": LearnerSpec("Euclidean"),
+        },
+        classes=(2,),
+        partitions=2,
+        inner_folds=2,
+        train_per_class=8,
+        test_per_class=6,
+        max_steps=1000,
+    )
+
+
+@pytest.fixture(scope="module")
+def alone(tiny, tmp_path_factory):
+    """Run the tiny experiment one trial at a time."""
+    folder = tmp_path_factory.mktemp("alone") / "run"
+    told = []
+    assert run_experiment(tiny, folder, on_trial=lambda *args: told.append(args)) == 0
+    return read_run(folder), told
+
+
+@pytest.fixture(scope="module")
+def faulty(tmp_path_factory, plugins):
+    """Run learners that go wrong among sound ones, as the user does."""
+    folder = tmp_path_factory.mktemp("faulty")
+    learners = [*FAULTY[:5], *SOUND, *FAULTY[5:]]
+    tables = "".join(f"[learners.{name}]\n" for name in learners)
+    tables = tables.replace("[learners.OASIS]", "[learners.OASIS]\naggressiveness = [0.1, 1.0]")
+    (folder / "faulty.toml").write_text(TINY.format(partitions=1) + tables)
+    process = subprocess.run(
+        _command(folder / "faulty.toml", plugins / "misbehaving.py", folder / "run"),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    return process, folder / "run", read_run(folder / "run")
+
+
+def _command(experiment, plugin, output):
+    words = ["run", "--experiment", experiment, "--plugin", plugin, "--output", output]
+    return [sys.executable, "-m", "oasis_bench", *map(str, words)]
+
+
+def trials(run):
+    return run.trials.set_index("learner")
+
+
+def results(run):
+    """Return the tables without what differs from run to run: times, memory and cores."""
+    varying = ["finished", "fit_peak_bytes", "shared_cores"]
+    varying += [name for name in run.trials if name.endswith("_seconds")]
+    tables = [run.trials.drop(columns=varying), run.precision_at_k, run.validation, run.traces]
+    return [
+        table.sort_values(list(table.columns), ignore_index=True)[sorted(table.columns)]
+        for table in tables
+    ]
+
+
+def test_every_trial_is_stored_and_told_of(alone):
+    run, told = alone
+    assert run.info["planned_trials"] == 4
+    assert run.info["started"] <= run.info["finished"]
+    assert [(done, planned) for _, done, planned in told] == [(i, 4) for i in range(5)]
+    order = [(columns["learner"], columns["partition"]) for columns, done, _ in told if done]
+    assert order == [("OASIS", 0), ("Euclidean", 0), ("OASIS", 1), ("Euclidean", 1)]
+    assert run.trials["status"].tolist() == ["ok"] * 4
+    assert set(run.trials["shared_cores"]) == {0}
+    sizes = run.trials[["n_classes", "n_train", "n_test", "n_features", "n_queries"]]
+    assert (sizes == [2, 16, 12, 64, 12]).all(axis=None)
+
+
+def test_a_learner_that_was_not_searched_is_not_fitted_for_selection(alone):
+    of_euclidean = trials(alone[0]).loc["Euclidean"]
+    assert (of_euclidean["selection_fit_seconds"] == 0).all()
+    assert of_euclidean["n_steps"].isna().all()
+    assert "Euclidean" not in set(alone[0].validation["learner"])
+
+
+def test_the_stored_numbers_are_those_of_a_fit_by_hand(alone, tiny):
+    # The same learner, rows and triplets without the harness, scored by scikit-learn.
+    run, _ = alone
+    X, y = load_digits(return_X_y=True)
+    for spec in plan(tiny, LabelledRows(X, y, tuple("0123456789")), load_registry()):
+        row = run.trials[run.trials["trial_id"] == spec.trial_id].iloc[0]
+        names = run.info["classes"]["2"]
+        train, test = draw_partition(y, [*map(int, names)], 8, 6, spec.seed_for("partition"))
+        if spec.learner == "OASIS":
+            seed = spec.seed_for("fit", of_learner=True)
+            chosen = json.loads(row["params"])
+            learner = OASIS(**chosen, n_steps=int(row["n_steps"]), random_state=seed)
+        else:
+            learner = Euclidean()
+        learner.fit(normalize(X[train]), y[train])
+        scores = learner.similarity(normalize(X[test]), normalize(X[test]))
+        others = ~np.eye(12, dtype=bool)
+        expected = [
+            average_precision_score(y[test][others[i]] == y[test][i], scores[i, others[i]])
+            for i in range(12)
+        ]
+        assert row["mean_average_precision"] == pytest.approx(np.mean(expected), rel=1e-12)
+        assert row["chance_level"] == pytest.approx(5 / 11)
+
+
+def test_jobs_and_the_order_of_learners_change_nothing_but_times(alone, tiny, tmp_path):
+    other = replace(tiny, learners=dict(reversed(tiny.learners.items())), title="Reversed")
+    assert run_experiment(other, tmp_path / "run", jobs=2) == 0
+    run = read_run(tmp_path / "run")
+    for found, expected in zip(results(run), results(alone[0]), strict=True):
+        pd.testing.assert_frame_equal(found, expected)
+    assert set(run.trials["shared_cores"]) == {1}
+
+
+def test_traces_pass_through_the_measured_model(alone):
+    run, _ = alone
+    of_oasis = run.trials[run.trials["learner"] == "OASIS"]
+    merged = of_oasis.merge(run.traces[run.traces["split"] == "test"], on=["trial_id", "n_steps"])
+    assert len(merged) == len(of_oasis) == 2
+    np.testing.assert_array_equal(
+        merged["mean_average_precision_x"], merged["mean_average_precision_y"]
+    )
+    assert set(run.traces["learner"]) == {"OASIS"}
+    assert set(run.traces["n_steps"]) <= {500, 707, 1000}
+    assert set(run.traces["split"]) == {"train", "test"}
+
+
+def test_the_choice_is_the_best_of_what_validation_stored(alone):
+    run, _ = alone
+    for trial_id, seen in run.validation.groupby("trial_id"):
+        means = seen.groupby(["params", "n_steps"])["mean_average_precision"].mean()
+        row = run.trials[run.trials["trial_id"] == trial_id].iloc[0]
+        assert means[row["params"], row["n_steps"]] == means.max()
+        assert set(seen["fold"]) == {0, 1}
+
+
+def test_a_failed_trial_is_a_row_with_its_reason_and_the_others_go_on(faulty):
+    process, _, run = faulty
+    rows = trials(run)
+    assert len(rows) == len(FAULTY) + len(SOUND)
+    found = {name: (rows["status"][name], rows["reason"][name]) for name in FAULTY[:5]}
+    assert found == {
+        "Raises": ("failed", "ArithmeticError: no optimum was found"),
+        "NaNSimilarity": ("failed", "ValueError: 1 of 144 similarities are NaN: NaN has no rank"),
+        "WrongShape": (
+            "failed",
+            "ValueError: similarity returned shape (12, 11) for 12 queries and 12 gallery rows",
+        ),
+        "Segfaults": ("crashed", "killed by SIGSEGV"),
+        "Exits": ("crashed", "exited with status 3"),
+    }
+    assert (rows["status"][[*FAULTY[5:], *SOUND]] == "ok").all()
+    assert rows["reason"][[*FAULTY[5:], *SOUND]].isna().all()
+    assert "finished" in run.info
+    assert process.returncode == 1
+
+
+def test_a_failed_trial_keeps_its_traceback_and_no_numbers(faulty):
+    row = trials(faulty[2]).loc["Raises"]
+    assert 'raise ArithmeticError("no optimum' in row["traceback"]
+    assert row[["mean_average_precision", "fit_seconds", "n_queries"]].isna().all()
+    assert "Raises" not in set(faulty[2].precision_at_k["learner"])
+
+
+def test_failures_are_told_on_the_terminal_each_in_one_line(faulty):
+    lines = faulty[0].stderr.splitlines()
+    told = {line.split("] ")[1].split(",")[0]: line for line in lines if line.startswith("[")}
+    assert set(told) == {*FAULTY, *SOUND}
+    assert told["Segfaults"].endswith(": crashed, killed by SIGSEGV")
+    assert told["Raises"].endswith(": failed, ArithmeticError: no optimum was found")
+    assert re.search(r": mAP \d\.\d{3}, fit .* s$", told["Euclidean"])
+    assert "Traceback" not in faulty[0].stderr
+
+
+def test_what_a_learner_prints_goes_to_the_log_and_not_to_the_terminal(faulty):
+    process, folder, _ = faulty
+    log = (folder / "output.log").read_text()
+    for where in ("stdout", "stderr", "file descriptor 1"):
+        assert f"learner on {where}" in log
+        assert f"learner on {where}" not in process.stdout + process.stderr
+
+
+def test_learners_that_misbehave_do_not_change_the_results_of_others(alone, faulty):
+    of_first = alone[0].trials["partition"] == 0
+    expected = alone[0].trials[of_first].set_index("trial_id")["mean_average_precision"]
+    found = faulty[2].trials.set_index("trial_id")["mean_average_precision"]
+    assert len(expected) == 2
+    pd.testing.assert_series_equal(found[expected.index], expected)
+
+
+@ON_LINUX
+def test_the_peak_memory_is_that_of_the_fit_alone(faulty):
+    peak = trials(faulty[2])["fit_peak_bytes"]
+    assert 200e6 <= peak["Holds200MB"] < 300e6
+    assert peak["Holds200MBOnce"] < 50e6  # the warm-up took the memory, not the fit
+    assert peak["Euclidean"] < 50e6
+
+
+@pytest.fixture
+def asleep(plugins, tmp_path):
+    """Start a run, as a terminal does, whose second trial sleeps, and wait until it does."""
+    marker = tmp_path / "asleep"
+    (tmp_path / "slow.toml").write_text(
+        TINY.format(partitions=2)
+        + f'[learners.Euclidean]\n[learners.Sleeper]\nmarker = "{marker}"\n'
+    )
+    process = subprocess.Popen(
+        _command(tmp_path / "slow.toml", plugins / "sleeper.py", tmp_path / "run"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        _wait_for(marker.exists, 60)
+        assert len(_processes_of_session(process.pid)) >= 2
+        yield process, tmp_path / "run"
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+@ON_LINUX
+def test_ctrl_c_keeps_what_is_done_and_leaves_no_process(asleep):
+    process, folder = asleep
+    os.killpg(process.pid, signal.SIGINT)  # a terminal signals all processes of the group
+    _, stderr = process.communicate(timeout=30)
+    _wait_for(lambda: not _processes_of_session(process.pid), 10)
+    assert process.returncode == 130
+    assert _processes_of_session(process.pid) == []
+    run = read_run(folder)
+    assert run.trials[["learner", "status"]].values.tolist() == [["Euclidean", "ok"]]
+    assert run.info["planned_trials"] == 4
+    assert "finished" not in run.info
+    assert "interrupted after 1 of 4 trials" in stderr
+    assert f"report {folder}" in stderr
+    assert "Traceback" not in stderr
+
+
+@ON_LINUX
+def test_a_run_that_is_ended_by_the_system_leaves_no_process(asleep):
+    # As `timeout`, `kill` and batch systems do: the signal goes to the first process alone.
+    process, folder = asleep
+    process.terminate()
+    assert process.wait(timeout=30) != 0
+    _wait_for(lambda: not _processes_of_session(process.pid), 10)
+    assert _processes_of_session(process.pid) == []
+    assert read_run(folder).trials["learner"].tolist() == ["Euclidean"]
+
+
+def _wait_for(condition, seconds):
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
+def _processes_of_session(session):
+    """List the live processes of a session: all that a command started, and zombies apart."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            name, state, _, _, of_session = re.match(
+                r"\d+ (\(.*\)) (\S) (\S+) (\S+) (\d+)", stat.read_text(), re.DOTALL
+            ).groups()
+            if int(of_session) == session and state != "Z":
+                found.append(name)
+    return found
+
+
+def test_a_number_of_steps_that_is_given_is_not_searched(tiny):
+    X, y = load_digits(return_X_y=True)
+    rows = LabelledRows(X, y, tuple("0123456789"))
+    fixed = replace(tiny, learners={"OASIS": LearnerSpec("OASIS", {"n_steps": 300})})
+    columns = run_trial(plan(fixed, rows, load_registry())[0], rows).columns
+    assert (columns["status"], columns["n_steps"]) == ("ok", 300)
+
+
+def test_sparse_rows_are_run_without_being_made_dense(plugins, tmp_path):
+    experiment = Experiment(
+        title="Sparse",
+        dataset="sparse-blocks",
+        learners={"OASIS": LearnerSpec("OASIS")},
+        classes=(2,),
+        partitions=1,
+        inner_folds=2,
+        train_per_class=10,
+        test_per_class=8,
+        max_steps=1000,
+    )
+    path = plugins / "data_sets.py"
+    assert run_experiment(experiment, tmp_path / "run", plugin_files=[path]) == 0
+    (row,) = read_run(tmp_path / "run").trials.to_dict("records")
+    assert row["mean_average_precision"] > row["chance_level"] + 0.1
+
+
+@pytest.mark.parametrize(
+    "X", [np.eye(4, 3), np.eye(4, 3, dtype=np.float32), sparse.csr_array(np.eye(4, 3))]
+)
+def test_rows_on_disk_are_the_rows_in_memory(tmp_path, X):
+    rows = LabelledRows(X, np.array([0, 1, 1, 0]), ("a b", "日本"))
+    write_rows(rows, tmp_path)
+    mapped = map_rows(tmp_path)
+    assert mapped.content_hash() == rows.content_hash()
+    assert mapped.class_names == rows.class_names
+    assert sparse.issparse(mapped.X) == sparse.issparse(X)
+    values = mapped.X.data if sparse.issparse(X) else mapped.X
+    with pytest.raises(ValueError, match="read-only"):
+        values[0] = 9
+
+
+@pytest.mark.parametrize(
+    ("changes", "jobs", "message"),
+    [
+        ({}, 0, "jobs = 0: at least 1 is needed"),
+        ({"label": "kind"}, 1, "label = 'kind': only for a file, not for 'digits'"),
+        ({"dataset": "digit"}, 1, "unknown data set 'digit': did you mean 'digits'"),
+        ({"dataset": "no/such.csv"}, 1, r"no/such\.csv"),
+        ({"classes": (11,)}, 1, "11 classes were asked for, but the data set has 10"),
+        ({"learners": {"x": LearnerSpec("OASSIS")}}, 1, "unknown algorithm 'OASSIS'"),
+    ],
+)
+def test_a_mistake_that_shows_before_the_first_trial_writes_nothing(
+    tiny, tmp_path, changes, jobs, message
+):
+    with pytest.raises(UsageError, match=message):
+        run_experiment(replace(tiny, **changes), tmp_path / "run", jobs=jobs)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_data_set_with_too_few_images_is_refused_with_the_numbers(tiny, plugins, tmp_path):
+    message = (
+        r"2 classes of 8 training and 6 test images .* only 0 of the 3 classes have 14 images "
+        r"\(the smallest has 2\)"
+    )
+    with pytest.raises(UsageError, match=message):
+        run_experiment(
+            replace(tiny, dataset="tiny"),
+            tmp_path / "run",
+            plugin_files=[plugins / "data_sets.py"],
+        )
