@@ -24,6 +24,7 @@ class Euclidean(MahalanobisLearner):
     summary: ClassVar = "Euclidean distance, the baseline that learns nothing"
     citation: ClassVar = "none"
     takes_sparse: ClassVar = True
+    takes_relevance: ClassVar = True
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Note the number of features of `X` (n_rows, n_features); labels are not read."""

@@ -18,7 +18,8 @@ from tqdm import tqdm
 
 from oasis_bench import __version__
 from oasis_bench.errors import UsageError
-from oasis_bench.experiment import NORMALISATIONS, Experiment, LearnerSpec, built_in_experiments
+from oasis_bench.experiment import Experiment, LearnerSpec, built_in_experiments
+from oasis_bench.preparation import NORMALISATIONS
 from oasis_bench.registry import BrokenPluginError, Catalogue, load_registry
 from oasis_bench.run import run_experiment
 from oasis_bench.store import read_run
@@ -102,7 +103,12 @@ def _add_run(verbs: Any) -> None:
     )
     run.add_argument("--dataset", metavar="NAME|FILE", help="a data set, or your own file")
     run.add_argument("--label", metavar="COLUMN", help="the label column of your own file")
-    run.add_argument("--classes", type=_counts, metavar="N,N", help="sizes of the class subsets")
+    run.add_argument(
+        "--classes",
+        type=_subsets,
+        metavar="N,NAME",
+        help="class subsets: numbers of classes, names of subsets, names joined by +, or all",
+    )
     for flag, what in (
         ("partitions", "random train/test draws of each subset"),
         ("inner-folds", "folds that choose the hyper-parameters"),
@@ -118,7 +124,10 @@ def _add_run(verbs: Any) -> None:
         "--test", dest="test_per_class", type=_count, metavar="N", help="test images a class"
     )
     run.add_argument(
-        "--normalize", choices=NORMALISATIONS, help="divide each row by its length, or not"
+        "--normalize",
+        choices=NORMALISATIONS,
+        help="divide each row by its length; or leave it; or weight counts by idf first "
+        "(default: as the data set says)",
     )
     run.add_argument(
         "--traces",
@@ -271,7 +280,7 @@ class _Display:
             self._open(desc="trials", total=planned, unit="trial")
             return
         name = (
-            f"{columns['learner']}, {columns['subset']} classes, partition {columns['partition']}"
+            f"{columns['learner']}, classes {columns['subset']}, partition {columns['partition']}"
         )
         problem = "" if columns["status"] == "ok" else f": {columns['status']}, {columns['reason']}"
         if self._live:
@@ -315,8 +324,11 @@ def _names(text: str) -> list[str]:
     return names
 
 
-def _counts(text: str) -> tuple[int, ...]:
-    return tuple(_count(part) for part in text.split(","))
+def _subsets(text: str) -> tuple[int | str | tuple[str, ...], ...]:
+    return tuple(
+        int(part) if part.isdecimal() else tuple(part.split("+")) if "+" in part else part
+        for part in _names(text)
+    )
 
 
 def _count(text: str) -> int:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -18,8 +19,9 @@ from scipy import sparse
 from oasis_bench.errors import UsageError
 
 Rows: TypeAlias = "npt.NDArray[np.floating] | sparse.csr_array"
+Labels: TypeAlias = "npt.NDArray[np.int64] | sparse.csr_array"
 Progress: TypeAlias = Callable[[str, int, int | None], None]
-"""Called as ``progress(what, done, total)`` in bytes; ``total`` is None where it is not known."""
+"""Called as ``progress(what, done, total)``; ``total`` is None where it is not known."""
 
 
 def no_progress(what: str, done: int, total: int | None) -> None:
@@ -34,10 +36,13 @@ class LabelledRows:
     ----------
     X : ndarray or csr_array of shape (n_rows, n_features)
         float32 or float64, finite.
-    y : ndarray of shape (n_rows,), int64
-        The number of each row's class, an index into `class_names`.
+    y : ndarray of shape (n_rows,), int64, or csr_array of shape (n_rows, n_queries)
+        The number of each row's class, an index into `class_names`; or, with several labels,
+        how relevant each row is to each query (JMLR 2010, 5.2.1: R_QI, here images x queries).
     class_names : tuple of str
-        At least two; every class has at least one row.
+        The names of the classes, or of the queries; at least two, each with at least one row.
+    images : tuple of Path, optional
+        The picture behind each row.
 
     Raises
     ------
@@ -46,8 +51,9 @@ class LabelledRows:
     """
 
     X: Rows
-    y: npt.NDArray[np.int64]
+    y: Labels
     class_names: tuple[str, ...]
+    images: tuple[Path, ...] | None = None
 
     def __post_init__(self) -> None:
         n_classes = len(self.class_names)
@@ -60,11 +66,19 @@ class LabelledRows:
                 f"only {n_classes} class ({', '.join(map(repr, self.class_names)) or 'none'}): "
                 "metric learning compares classes, so at least 2 are needed"
             )
-        if self.y.min() < 0 or self.y.max() >= n_classes:
+        if isinstance(self.y, sparse.csr_array):
+            if self.y.shape[1] != n_classes or self.y.data.min(initial=0) < 0:
+                raise UsageError(
+                    f"relevance of shape {self.y.shape} for {n_classes} queries, least value "
+                    f"{self.y.data.min(initial=0)}: one column a query, none negative, is needed"
+                )
+        elif self.y.min() < 0 or self.y.max() >= n_classes:
             raise UsageError(
                 f"class numbers from {self.y.min()} to {self.y.max()}: "
                 f"0 to {n_classes - 1} for {n_classes} class names"
             )
+        if self.images is not None and len(self.images) != self.X.shape[0]:
+            raise UsageError(f"{len(self.images)} images for {self.X.shape[0]} rows: one each")
         if not (counts := self.class_counts()).all():
             raise UsageError(
                 f"class {self.class_names[int(counts.argmin())]!r} has no row: leave its name out"
@@ -76,23 +90,32 @@ class LabelledRows:
                 "fill them in or leave those rows out"
             )
 
+    @property
+    def multi_label(self) -> bool:
+        """Whether rows are relevant to queries instead of being of one class each."""
+        return isinstance(self.y, sparse.csr_array)
+
     def class_counts(self) -> npt.NDArray[np.int64]:
-        """Count the rows of each class, in the order of `class_names`."""
+        """Count the rows of each class or query, in the order of `class_names`."""
+        if isinstance(self.y, sparse.csr_array):
+            return np.asarray((self.y > 0).sum(axis=0)).astype(np.int64)
         return np.bincount(self.y, minlength=len(self.class_names)).astype(np.int64)
 
     def content_hash(self) -> str:
         """Hash rows, labels and names (SHA-256), so that a trial's identity holds its data."""
         digest = hashlib.sha256(repr(self.class_names).encode())
-        parts: tuple[npt.NDArray[Any], ...]
-        if isinstance(self.X, sparse.csr_array):  # the width of the indices is not content
-            indices, indptr = (part.astype(np.int64) for part in (self.X.indices, self.X.indptr))
-            parts = (self.X.data, indices, indptr, np.array(self.X.shape))
-        else:
-            parts = (self.X,)
-        for array in (*parts, self.y):
+        for array in (*_parts(self.X), *_parts(self.y)):
             digest.update(f"{array.dtype.str}{array.shape}".encode())
             digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
+
+
+def _parts(array: npt.NDArray[Any] | sparse.csr_array) -> tuple[npt.NDArray[Any], ...]:
+    """Return the arrays that hold the content; the width of indices is none."""
+    if isinstance(array, sparse.csr_array):
+        indices, indptr = (part.astype(np.int64) for part in (array.indices, array.indptr))
+        return array.data, indices, indptr, np.array(array.shape)
+    return (array,)
 
 
 class Dataset(ABC):
@@ -104,14 +127,22 @@ class Dataset(ABC):
         What the user types.
     summary : str
         One line for `list`.
-    citation, licence : str
-        Shown where the data set is described.
+    citation, licence, home : str
+        Shown where the data set is described; `home` is how to get it, in one line.
+    normalize : {'l2', 'none', 'tfidf'}
+        What the harness does to each row, where an experiment does not say: divide it by its
+        length; nothing; or weight counts by the idf of the training rows, then divide.
+    class_subsets : mapping of str to tuple of str
+        Named subsets of classes, as the papers give them.
     """
 
     name: ClassVar[str]
     summary: ClassVar[str]
     citation: ClassVar[str]
     licence: ClassVar[str]
+    home: ClassVar[str]
+    normalize: ClassVar[str] = "l2"
+    class_subsets: ClassVar[Mapping[str, tuple[str, ...]]] = {}
 
     @abstractmethod
     def load(self, progress: Progress = no_progress) -> LabelledRows:

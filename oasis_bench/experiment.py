@@ -1,27 +1,21 @@
-"""An experiment: what is compared on what, from a TOML file or the command line, as trials.
+"""An experiment: what is compared on what, from a TOML file or the command line.
 
-Not for running them: `oasis_bench.run` does that.
+Not for its trials: `oasis_bench.plan` lists them.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Self
 
-from oasis_bench import __version__
-from oasis_bench.dataset import LabelledRows
 from oasis_bench.errors import UsageError
-from oasis_bench.registry import Registry, source_hash, unknown_name
-from oasis_bench.seeds import derive_seed
-from oasis_bench.splits import choose_classes
+from oasis_bench.preparation import NORMALISATIONS
+from oasis_bench.registry import unknown_name
 
-NORMALISATIONS = ("l2", "none")
 BUILT_IN = files("oasis_bench.experiments")
 
 
@@ -55,15 +49,18 @@ class Experiment:
         By the label that tables print.
     label : str or None, default None
         The label column of the user's own file.
-    classes : tuple of int
-        Sizes of the class subsets.
+    classes : tuple of int, str or tuple of str
+        The class subsets: a number of classes to choose at random, the name of a subset of the
+        data set, a tuple of class names, or 'all'.
     partitions : int, default 5
         Outer partitions, each a random draw of training and test images.
     inner_folds : int, default 5
     train_per_class, test_per_class : int, defaults 40 and 25
+    test_share : float, default 0.1
+        Share of the images that test, where images have several labels.
     seed : int, default 0
-    normalize : {'l2', 'none'}, default 'l2'
-        Whether each row is divided by its Euclidean length.
+    normalize : {'l2', 'none', 'tfidf'} or None, default None
+        What is done to rows (see `oasis_bench.preparation`); None is what the data set says.
     max_steps : int, default 400000
         Where the search for the number of steps ends at the latest.
     traces : bool, default True
@@ -76,13 +73,14 @@ class Experiment:
     dataset: str
     learners: Mapping[str, LearnerSpec]
     label: str | None = None
-    classes: tuple[int, ...] = (2, 5, 10)
+    classes: tuple[int | str | tuple[str, ...], ...] = (2, 5, 10)
     partitions: int = 5
     inner_folds: int = 5
     train_per_class: int = 40
     test_per_class: int = 25
+    test_share: float = 0.1
     seed: int = 0
-    normalize: str = "l2"
+    normalize: str | None = None
     max_steps: int = 400_000
     traces: bool = True
     threads: int = 1
@@ -105,12 +103,16 @@ class Experiment:
             if not isinstance(getattr(self, name), kind):
                 raise UsageError(f"{name} = {getattr(self, name)!r}: a {kind.__name__} is needed")
         if not isinstance(self.classes, tuple) or not self.classes:
-            raise UsageError(f"classes = {self.classes!r}: a list of class counts is needed")
-        for count in self.classes:
-            _check_int("classes", count, 2)
+            raise UsageError(f"classes = {self.classes!r}: a list of class subsets is needed")
+        for subset in self.classes:
+            _check_subset(subset)
         if len(set(self.classes)) < len(self.classes):
-            raise UsageError(f"classes = {list(self.classes)}: name each class count once")
-        if self.normalize not in NORMALISATIONS:
+            raise UsageError(f"classes = {list(self.classes)}: name each class subset once")
+        if not isinstance(self.test_share, float) or not 0 < self.test_share < 1:
+            raise UsageError(
+                f"test_share = {self.test_share!r}: a number between 0 and 1 is needed"
+            )
+        if self.normalize is not None and self.normalize not in NORMALISATIONS:
             raise UsageError(unknown_name("normalization", str(self.normalize), NORMALISATIONS))
         if self.inner_folds > self.train_per_class:
             raise UsageError(
@@ -155,7 +157,9 @@ class Experiment:
             if key not in values:
                 raise UsageError(f"{source}: the key {key!r} is missing")
         if isinstance(values.get("classes"), list):
-            values["classes"] = tuple(values["classes"])
+            values["classes"] = tuple(
+                tuple(item) if isinstance(item, list) else item for item in values["classes"]
+            )
         tables = values["learners"]
         if not isinstance(tables, dict) or not all(isinstance(t, dict) for t in tables.values()):
             raise UsageError(f"{source}: learners must be tables, such as [learners.OASIS]")
@@ -169,54 +173,8 @@ class Experiment:
         return cls(**values)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain values for the store; tuples become lists."""
-        values = asdict(self)
-        values["classes"] = list(self.classes)
-        return values
-
-
-@dataclass(frozen=True)
-class TrialSpec:
-    """One learner on one class subset and one outer partition, complete and picklable.
-
-    Attributes
-    ----------
-    trial_id : str
-        Hash of all that decides the result.
-    learner, algorithm : str
-        The label and the registered name.
-    grid : dict of str to list
-        Hyper-parameters and the values to try; of length one where there is no choice.
-    classes : tuple of int
-        Class numbers of the subset.
-    partition : int
-        From 0.
-    experiment : Experiment
-    plugin_files : tuple of Path
-        Where the learner may come from, besides installed packages.
-    shares_cores : bool
-        Whether other trials run at the same time, so that its timing is marked.
-    """
-
-    trial_id: str
-    learner: str
-    algorithm: str
-    grid: Mapping[str, Sequence[Any]]
-    classes: tuple[int, ...]
-    partition: int
-    experiment: Experiment
-    plugin_files: tuple[Path, ...] = ()
-    shares_cores: bool = False
-
-    @property
-    def subset(self) -> str:
-        """The name of the class subset: its number of classes."""
-        return str(len(self.classes))
-
-    def seed_for(self, purpose: str, *, of_learner: bool = False) -> int:
-        """Derive a seed from the run's, the subset, the partition and the purpose."""
-        names = (self.experiment.seed, purpose, self.subset, self.partition)
-        return derive_seed(*names, *((self.learner,) if of_learner else ()))
+        """Return it as plain values for the store."""
+        return asdict(self)
 
 
 def built_in_experiments() -> list[str]:
@@ -228,116 +186,15 @@ def built_in_experiments() -> list[str]:
     )
 
 
-@dataclass(frozen=True)
-class _Candidates:
-    """A learner's hyper-parameters to try, and the hash of its source."""
-
-    spec: LearnerSpec
-    grid: Mapping[str, Sequence[Any]]
-    source: str
-
-
-def find_candidates(experiment: Experiment, registry: Registry) -> dict[str, _Candidates]:
-    """Look up each learner of an experiment, and the values of its hyper-parameters.
-
-    Raises
-    ------
-    UsageError
-        For an unknown learner or hyper-parameter, or a value that TOML has and none takes.
-    """
-    return {
-        label: _candidates(label, spec, registry) for label, spec in experiment.learners.items()
-    }
-
-
-def _candidates(label: str, spec: LearnerSpec, registry: Registry) -> _Candidates:
-    learner = registry.algorithms[spec.algorithm]
-    known = learner().get_params()
-    grid = {
-        name: list(value) if isinstance(value, list | tuple) else [value]
-        for name, value in {**learner.search_space, **spec.params}.items()
-    }
-    for name, choices in grid.items():
-        if name not in known:
-            problem = unknown_name("hyper-parameter", name, known)
-            raise UsageError(f"learner {label!r}: {problem}")
-        if not choices:
-            raise UsageError(f"learner {label!r}: {name} is an empty list: name a value to try")
-        for choice in choices:
-            if not isinstance(choice, str | int | float):
-                raise UsageError(
-                    f"learner {label!r}: {name} = {choice!r}: a number, a text or true/false "
-                    "is needed, or a list of them"
-                )
-    return _Candidates(spec, grid, source_hash(learner))
-
-
-def plan(
-    experiment: Experiment,
-    rows: LabelledRows,
-    registry: Registry,
-    plugin_files: tuple[Path, ...] = (),
-) -> list[TrialSpec]:
-    """List the trials of an experiment, partition by partition within a subset.
-
-    Raises
-    ------
-    UsageError
-        For an unknown learner or hyper-parameter, or too few classes or images.
-    """
-    e = experiment
-    candidates = find_candidates(e, registry)
-    data_hash = rows.content_hash()
-    trials = []
-    for count in e.classes:
-        classes = choose_classes(
-            rows.class_counts(),
-            count,
-            e.train_per_class,
-            e.test_per_class,
-            derive_seed(e.seed, "classes"),
-        )
-        for partition in range(e.partitions):
-            for label, candidate in candidates.items():
-                identity = {
-                    **{name: getattr(e, name) for name in _IDENTITY},
-                    "learner": label,
-                    "algorithm": candidate.spec.algorithm,
-                    "grid": candidate.grid,
-                    "classes": classes.tolist(),
-                    "partition": partition,
-                    "data": data_hash,
-                    "source": candidate.source,
-                    "version": __version__,
-                }
-                text = json.dumps(identity, sort_keys=True)
-                trials.append(
-                    TrialSpec(
-                        trial_id=hashlib.sha256(text.encode()).hexdigest()[:24],
-                        learner=label,
-                        algorithm=candidate.spec.algorithm,
-                        grid=candidate.grid,
-                        classes=tuple(classes.tolist()),
-                        partition=partition,
-                        experiment=e,
-                        plugin_files=plugin_files,
-                    )
-                )
-    return trials
-
-
-# What decides a trial's result; titles, the other learners and the other subsets do not.
-_IDENTITY = (
-    "inner_folds",
-    "train_per_class",
-    "test_per_class",
-    "seed",
-    "normalize",
-    "max_steps",
-    "threads",
-)
-
-
 def _check_int(name: str, value: object, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise UsageError(f"{name} = {value!r}: a whole number of at least {least} is needed")
+
+
+def _check_subset(subset: object) -> None:
+    if isinstance(subset, str):
+        return
+    if not isinstance(subset, tuple):
+        _check_int("classes", subset, 2)
+    elif len(set(subset)) < 2 or not all(isinstance(name, str) for name in subset):
+        raise UsageError(f"classes = {list(subset)!r}: at least 2 names of classes are needed")

@@ -38,6 +38,8 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
         Hyper-parameters that the inner folds choose, with the values to try.
     takes_sparse : bool
         Whether `fit` takes CSR rows without making them dense.
+    takes_relevance : bool
+        Whether `fit` takes, in place of labels, a CSR relevance (n_rows, n_queries).
     """
 
     name: ClassVar[str]
@@ -45,6 +47,7 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
     citation: ClassVar[str]
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {}
     takes_sparse: ClassVar[bool] = False
+    takes_relevance: ClassVar[bool] = False
 
     @abstractmethod
     def fit(self, X: Any, y: Any) -> Self:

@@ -12,6 +12,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
+
+from oasis_bench.dataset import Labels
 
 Similarity = Callable[[Any, Any], npt.NDArray[np.floating]]
 
@@ -106,9 +109,9 @@ def rank_others(
 
 
 def evaluate_ranking(
-    similarity: Similarity, X: Any, y: npt.NDArray[np.int64], seed: int, k_max: int = 50
+    similarity: Similarity, X: Any, y: Labels, seed: int, k_max: int = 50
 ) -> RankingMeasures:
-    """Rank, for each row, all other rows, and measure how the rows of its class come first.
+    """Rank, for each row, all other rows, and measure how the relevant ones come first.
 
     Parameters
     ----------
@@ -116,8 +119,9 @@ def evaluate_ranking(
         ``similarity(queries, gallery)`` gives scores (n_queries, n_gallery): a fitted learner's
         method.
     X : array or CSR of shape (n_rows, n_features)
-    y : ndarray of shape (n_rows,)
-        Class numbers.
+    y : ndarray of shape (n_rows,), or csr_array of shape (n_rows, n_queries)
+        Class numbers: rows of one class are relevant to each other.  Or relevance to queries:
+        rows that share a query are (JMLR 2010, 5.2.2, theta = 0).
     seed : int
         Decides the order within ties.
     k_max : int, default 50
@@ -126,33 +130,63 @@ def evaluate_ranking(
     Raises
     ------
     ValueError
-        Where a similarity is NaN or not of its shape, or where no row has another of its class.
+        Where a similarity is NaN or not of its shape, or where no row has a relevant other.
     """
-    n_rows = len(y)
+    n_rows = y.shape[0]
     tie_order = np.random.default_rng(seed).permutation(n_rows).astype(np.intp)
-    others_of_class = np.bincount(y)[y] - 1
-    queries = np.flatnonzero(others_of_class > 0)
-    if not len(queries):
-        raise ValueError(f"none of the {n_rows} rows has another of its class: nothing to rank")
     k_max = min(k_max, n_rows - 1)
     precision_sum = np.zeros(k_max)
-    average_sum = 0.0
+    average_sum = chance_sum = 0.0
+    n_queries = 0
     step = max(1, BLOCK_BYTES // (40 * n_rows))  # about 40 bytes a pair are in use at once
-    for start in range(0, len(queries), step):
-        block = queries[start : start + step]
+    for start in range(0, n_rows, step):
+        block = np.arange(start, min(start + step, n_rows))
+        is_relevant = relevant(y, block)
+        n_relevant = is_relevant.sum(axis=1)
+        is_query = n_relevant > 0
+        if not is_query.any():
+            continue
+        block, is_relevant = block[is_query], is_relevant[is_query]
         scores = similarity(X[block], X)
         if scores.shape != (len(block), n_rows):
             raise ValueError(
                 f"similarity returned shape {scores.shape} for {len(block)} queries and "
                 f"{n_rows} gallery rows"
             )
-        hits = y[rank_others(scores, block, tie_order)] == y[block, None]
+        ranking = rank_others(scores, block, tie_order)
+        hits = np.take_along_axis(is_relevant, ranking, axis=1)
         precision_sum += precision_at_k(hits, k_max).sum(axis=0)
         average_sum += float(average_precision(hits).sum())
+        chance_sum += float(n_relevant.sum()) / (n_rows - 1)
+        n_queries += len(block)
+    if not n_queries:
+        raise ValueError(f"none of the {n_rows} rows has a relevant other: nothing to rank")
     return RankingMeasures(
-        mean_average_precision=average_sum / len(queries),
-        precision_at_k=precision_sum / len(queries),
-        chance_level=float(np.mean(others_of_class[queries] / (n_rows - 1))),
-        n_queries=len(queries),
-        n_queries_left_out=n_rows - len(queries),
+        mean_average_precision=average_sum / n_queries,
+        precision_at_k=precision_sum / n_queries,
+        chance_level=chance_sum / n_queries,
+        n_queries=n_queries,
+        n_queries_left_out=n_rows - n_queries,
     )
+
+
+def relevant(y: Labels, queries: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
+    """Tell which rows are relevant to each query: of its class, or relevant to a query it is.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_rows,), or csr_array of shape (n_rows, n_queries)
+        Class numbers, or relevance.
+    queries : ndarray of shape (n_block,)
+        Row numbers; a row is not relevant to itself.
+
+    Returns
+    -------
+    ndarray of shape (n_block, n_rows), bool
+    """
+    if isinstance(y, sparse.csr_array):
+        shared: npt.NDArray[np.bool_] = (y[queries] @ y.T).toarray() > 0
+    else:
+        shared = y[queries, None] == y[None, :]
+    shared[np.arange(len(queries)), queries] = False
+    return shared

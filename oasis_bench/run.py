@@ -14,7 +14,8 @@ from typing import Any
 from oasis_bench.dataset import Dataset, Progress, no_progress
 from oasis_bench.errors import UsageError
 from oasis_bench.execution.local import run_locally
-from oasis_bench.experiment import Experiment, find_candidates, plan
+from oasis_bench.experiment import Experiment
+from oasis_bench.plan import find_candidates, plan
 from oasis_bench.provenance import load_average, provenance
 from oasis_bench.registry import Registry, load_registry, unknown_name
 from oasis_bench.store import Store, refuse_used_folder
@@ -82,10 +83,12 @@ def run_experiment(
     registry = load_registry(plugin_files)
     find_candidates(experiment, registry)  # before a download: it may raise
     refuse_used_folder(output)
-    rows = open_dataset(experiment, registry).load(on_download)
+    dataset = open_dataset(experiment, registry)
+    rows = dataset.load(on_download)
+    plugins = tuple(path.resolve() for path in plugin_files)
     specs = [
         replace(spec, shares_cores=jobs > 1)
-        for spec in plan(experiment, rows, registry, tuple(path.resolve() for path in plugin_files))
+        for spec in plan(experiment, dataset, rows, registry, plugins)
     ]
     unsuccessful = 0
     with Store.create(output) as store:
@@ -104,7 +107,7 @@ def run_experiment(
         with run_locally(specs, rows, jobs, output / "output.log") as records:
             for done, record in enumerate(records, start=1):
                 store.add(record)
-                unsuccessful += record.columns["status"] != "ok"
+                unsuccessful += record.columns["status"] in ("failed", "crashed")
                 on_trial(dict(record.columns), done, len(specs))
         store.write_info(finished=_now(), load_at_end=load_average())
     return unsuccessful

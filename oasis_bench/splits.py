@@ -10,8 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.model_selection import StratifiedKFold
+from scipy import sparse
+from sklearn.model_selection import KFold, StratifiedKFold
 
+from oasis_bench.dataset import Labels
 from oasis_bench.errors import UsageError
 
 Indices = npt.NDArray[np.intp]
@@ -104,16 +106,23 @@ def draw_partition(
     return Partition(drawn[:, :n_train].ravel(), drawn[:, n_train:].ravel())
 
 
-def inner_folds(y: npt.NDArray[np.int64], n_folds: int, seed: int) -> list[Fold]:
-    """Deal the training images of each class over folds; each fold validates once.
+def draw_share(n_rows: int, n_test: int, seed: int) -> Partition:
+    """Draw `n_test` test rows at random, the others to train: for rows of several labels."""
+    order = np.random.default_rng(seed).permutation(n_rows).astype(np.intp)
+    return Partition(order[n_test:], order[:n_test])
+
+
+def inner_folds(y: Labels, n_folds: int, seed: int) -> list[Fold]:
+    """Deal the training images, those of each class by themselves, over folds that validate once.
 
     Parameters
     ----------
-    y : ndarray of shape (n_train,)
-        Class numbers of the training rows.
+    y : ndarray of shape (n_train,), or csr_array of shape (n_train, n_queries)
+        Class numbers of the training rows, or their relevance to queries.
     n_folds : int
         At most the number of images a class.
     seed : int
     """
-    folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
-    return [Fold(learn, validate) for learn, validate in folds.split(np.empty((len(y), 0)), y)]
+    kind = KFold if isinstance(y, sparse.csr_array) else StratifiedKFold
+    folds = kind(n_folds, shuffle=True, random_state=seed)
+    return [Fold(learn, validate) for learn, validate in folds.split(np.empty((y.shape[0], 0)), y)]

@@ -34,7 +34,7 @@ CREATE TABLE trials (
     subset TEXT NOT NULL,
     n_classes INTEGER NOT NULL,
     partition INTEGER NOT NULL,       -- from 0
-    status TEXT NOT NULL CHECK (status IN ('ok', 'failed', 'crashed')),
+    status TEXT NOT NULL CHECK (status IN ('ok', 'failed', 'crashed', 'not applicable')),
     reason TEXT,                      -- one line, where status is not ok
     traceback TEXT,
     params TEXT,                      -- JSON: the hyper-parameters of the final fit

@@ -16,20 +16,28 @@ from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
-from sklearn.preprocessing import normalize
+from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from oasis_bench.dataset import LabelledRows
-from oasis_bench.experiment import TrialSpec
 from oasis_bench.learner import IncrementalLearner, MetricLearner
 from oasis_bench.measures import evaluate_ranking
 from oasis_bench.memory import PeakMemory
+from oasis_bench.plan import TrialSpec
+from oasis_bench.preparation import learn_preparation
 from oasis_bench.registry import load_registry
 from oasis_bench.selection import Choice, checkpoints, choose
-from oasis_bench.splits import draw_partition, inner_folds
+from oasis_bench.splits import draw_partition, draw_share, inner_folds
 from oasis_bench.store import TrialRecord
 
 WARM_UP_IMAGES = 8
+
+DENSE_BYTES = 2 * 2**30
+"""Sparse rows are made dense for a learner that takes no others, up to this size."""
+
+
+class NotApplicableError(Exception):
+    """A learner that cannot learn from a data set of this kind, for a reason known beforehand."""
 
 
 class Stopwatch:
@@ -53,6 +61,8 @@ def run_trial(spec: TrialSpec, rows: LabelledRows) -> TrialRecord:
     try:
         with threadpool_limits(spec.experiment.threads):
             return _Trial(spec, rows).run()
+    except NotApplicableError as error:
+        return unfinished(spec, rows, "not applicable", str(error))
     except Exception as error:
         return unfinished(spec, rows, "failed", _one_line(error), traceback.format_exc())
 
@@ -72,14 +82,35 @@ class _Trial:
         self.spec = spec
         self.rows = rows
         self.learner_class = load_registry(spec.plugin_files).algorithms[spec.algorithm]
-        e = spec.experiment
-        partition = draw_partition(
-            rows.y, spec.classes, e.train_per_class, e.test_per_class, spec.seed_for("partition")
+        self._refuse_what_it_cannot_take()
+        e, seed = spec.experiment, spec.seed_for("partition")
+        if isinstance(rows.y, sparse.csr_array):
+            self.partition = draw_share(rows.X.shape[0], spec.n_test, seed)
+        else:
+            self.partition = draw_partition(
+                rows.y, spec.classes, e.train_per_class, e.test_per_class, seed
+            )
+        prepare = learn_preparation(spec.normalize, rows.X[self.partition.train])
+        self.train, self.test = (
+            (self._densified(prepare(rows.X[part])), rows.y[part]) for part in self.partition
         )
-        self.train, self.test = ((self._prepare(rows.X[part]), rows.y[part]) for part in partition)
 
-    def _prepare(self, X: Any) -> Any:
-        return normalize(X) if self.spec.experiment.normalize == "l2" else X
+    def _refuse_what_it_cannot_take(self) -> None:
+        name = self.learner_class.name
+        if self.rows.multi_label and not self.learner_class.takes_relevance:
+            raise NotApplicableError(f"{name} takes one label an image, not several")
+        n_bytes = self.spec.n_train * self.rows.X.shape[1] * self.rows.X.dtype.itemsize
+        if self._must_be_dense and n_bytes > DENSE_BYTES:
+            raise NotApplicableError(
+                f"{name} takes dense rows only, and these would be {n_bytes / 2**30:.1f} GiB"
+            )
+
+    @property
+    def _must_be_dense(self) -> bool:
+        return sparse.issparse(self.rows.X) and not self.learner_class.takes_sparse
+
+    def _densified(self, X: Any) -> Any:
+        return X.toarray() if self._must_be_dense else X
 
     def run(self) -> TrialRecord:
         stopwatch = Stopwatch()
@@ -146,9 +177,12 @@ class _Trial:
     def _warm_up(self, choice: Choice) -> None:
         """Fit a few images, so that the clock sees no lazy import and no first call."""
         X, y = self.train
-        few = np.concatenate(
-            [np.flatnonzero(y == number)[:WARM_UP_IMAGES] for number in self.spec.classes[:2]]
-        )
+        if self.rows.multi_label:
+            few = np.arange(min(100, X.shape[0]))
+        else:
+            few = np.concatenate(
+                [np.flatnonzero(y == number)[:WARM_UP_IMAGES] for number in self.spec.classes[:2]]
+            )
         learner = self._make(choice.params, "warm-up", None if choice.n_steps is None else 10)
         with suppress(Exception):  # too few images for some learners: the fit itself will tell
             learner.fit(X[few], y[few])
@@ -193,17 +227,17 @@ class _Trial:
 
 def _identity(spec: TrialSpec, rows: LabelledRows) -> dict[str, Any]:
     """Return the columns that are known before the trial, and when it ended."""
-    e, n_classes = spec.experiment, len(spec.classes)
+    e = spec.experiment
     return {
         "trial_id": spec.trial_id,
         "learner": spec.learner,
         "algorithm": spec.algorithm,
         "dataset": e.dataset,
         "subset": spec.subset,
-        "n_classes": n_classes,
+        "n_classes": len(spec.classes),
         "partition": spec.partition,
-        "n_train": n_classes * e.train_per_class,
-        "n_test": n_classes * e.test_per_class,
+        "n_train": spec.n_train,
+        "n_test": spec.n_test,
         "n_features": rows.X.shape[1],
         "threads": e.threads,
         "shared_cores": int(spec.shares_cores),

@@ -49,7 +49,7 @@ def finished(tmp_path_factory):
         ("--label kind", ["label = 'kind'", "only for a file"]),
         ("--classes 11", ["11 classes", "has 10", "2 to 10"]),
         ("--classes 1", ["classes = 1", "at least 2"]),
-        ("--classes 2,two", ["--classes", "'two'", "whole number"]),
+        ("--classes 2,two", ["unknown class subset 'two'", "all", "number of classes"]),
         ("--classes 2,2", ["classes", "2"]),
         ("--train 100 --test 80", ["100 training", "80 test", "180 images", "smallest has 174"]),
         ("--train 1", ["train_per_class = 1", "at least 2"]),
@@ -130,7 +130,7 @@ def test_a_file_of_the_users_own_is_run(command, tmp_path):
     options = ["--dataset", tmp_path / "mine.csv", "--label", "kind", "--output", tmp_path / "run"]
     status, out, errors = command("run", *SMALL.split(), *options)
     assert (status, len(errors)) == (0, 1)
-    assert "[1/1] Euclidean, 2 classes, partition 0: mAP" in errors[0]
+    assert "[1/1] Euclidean, classes 2, partition 0: mAP" in errors[0]
     assert "Euclidean" in out
 
 

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from oasis_bench.dataset import LabelledRows
+from oasis_bench.datasets import Digits
 from oasis_bench.errors import UsageError
-from oasis_bench.experiment import Experiment, LearnerSpec, built_in_experiments, plan
+from oasis_bench.experiment import Experiment, LearnerSpec, built_in_experiments
+from oasis_bench.plan import plan
 from oasis_bench.registry import load_registry
 
 MINIMAL = 'title = "T"\ndataset = "digits"\n'
@@ -49,7 +51,7 @@ def as_toml(experiment):
 
 def ids(experiment, rows, registry=None):
     """Return the trial ids by learner, subset and partition."""
-    trials = plan(experiment, rows, registry or load_registry())
+    trials = plan(experiment, Digits(), rows, registry or load_registry())
     return {(t.learner, t.subset, t.partition): t.trial_id for t in trials}
 
 
@@ -100,10 +102,10 @@ def test_what_is_left_out_is_as_in_the_papers(parse):
         (MINIMAL + 'seed = "x"\n' + LEARNERS, "seed = 'x': a whole number of at least 0"),
         (MINIMAL + "seed = -1\n" + LEARNERS, "seed = -1: a whole number of at least 0"),
         (MINIMAL + "inner_folds = 1\n" + LEARNERS, "inner_folds = 1: a whole number of at least 2"),
-        (MINIMAL + "classes = 2\n" + LEARNERS, "classes = 2: a list of class counts"),
-        (MINIMAL + "classes = []\n" + LEARNERS, "a list of class counts is needed"),
+        (MINIMAL + "classes = 2\n" + LEARNERS, "classes = 2: a list of class subsets"),
+        (MINIMAL + "classes = []\n" + LEARNERS, "a list of class subsets is needed"),
         (MINIMAL + "classes = [2, 1]\n" + LEARNERS, "classes = 1: a whole number of at least 2"),
-        (MINIMAL + 'classes = ["2"]\n' + LEARNERS, "classes = '2': a whole number"),
+        (MINIMAL + 'classes = [2.5]\n' + LEARNERS, "classes = 2.5: a whole number"),
         (MINIMAL + "classes = [2, 5, 2]\n" + LEARNERS, "classes"),
         (MINIMAL + 'traces = "no"\n' + LEARNERS, "traces = 'no': a bool is needed"),
         (MINIMAL + "label = 3\n" + LEARNERS, "label = 3: a str"),
@@ -146,7 +148,7 @@ def test_built_in_experiments_parse_and_plan(name):
     rows = LabelledRows(
         np.zeros((n_rows, 2)), np.arange(n_rows) % n_classes, tuple(map(str, range(n_classes)))
     )
-    trials = plan(found, rows, load_registry())
+    trials = plan(found, Digits(), rows, load_registry())
     assert len(trials) == len(found.classes) * found.partitions * len(found.learners)
     assert len({trial.trial_id for trial in trials}) == len(trials)
 
@@ -159,7 +161,7 @@ def test_a_value_is_fixed_a_list_is_searched_and_the_rest_is_the_learners_own(
         "fixed": LearnerSpec("LMNN", {"pull_weight": 0.3}),
         "searched": LearnerSpec("LMNN", {"pull_weight": [0.3, 0.6], "n_neighbors": 2}),
     }
-    trials = plan(replace(experiment, learners=learners), numbered_rows, load_registry())
+    trials = plan(replace(experiment, learners=learners), Digits(), numbered_rows, load_registry())
     grids = {trial.learner: trial.grid for trial in trials}
     assert grids["own"] == {"pull_weight": [0.125, 0.25, 0.5]}  # JMLR 2010, section 5.3.1
     assert grids["fixed"] == {"pull_weight": [0.3]}
@@ -176,7 +178,7 @@ def test_a_value_is_fixed_a_list_is_searched_and_the_rest_is_the_learners_own(
 )
 def test_an_unknown_learner_or_hyper_parameter_is_refused(experiment, numbered_rows, spec, message):
     with pytest.raises(UsageError) as error:
-        plan(replace(experiment, learners={"mine": spec}), numbered_rows, load_registry())
+        plan(replace(experiment, learners={"mine": spec}), Digits(), numbered_rows, load_registry())
     assert message in str(error.value)
 
 
@@ -185,13 +187,13 @@ def test_a_date_as_hyper_parameter_is_refused(parse, numbered_rows):
     small = "train_per_class = 6\ntest_per_class = 4\nclasses = [2]\n"
     text = MINIMAL + small + "[learners.OASIS]\naggressiveness = 2010-03-01\n"
     with pytest.raises(UsageError, match="aggressiveness"):
-        plan(parse(text), numbered_rows, load_registry())
+        plan(parse(text), Digits(), numbered_rows, load_registry())
 
 
 def test_trials_go_partition_by_partition_so_that_early_ones_compare_all_learners(
     experiment, numbered_rows
 ):
-    trials = plan(experiment, numbered_rows, load_registry())
+    trials = plan(experiment, Digits(), numbered_rows, load_registry())
     order = [(trial.subset, trial.partition, trial.learner) for trial in trials]
     assert order == [
         (subset, partition, learner)
@@ -202,7 +204,7 @@ def test_trials_go_partition_by_partition_so_that_early_ones_compare_all_learner
 
 
 def test_learners_share_the_draw_the_folds_and_the_order_of_ties(experiment, numbered_rows):
-    trials = plan(experiment, numbered_rows, load_registry())
+    trials = plan(experiment, Digits(), numbered_rows, load_registry())
     for purpose in ("partition", "folds", "ties"):
         seeds = {}
         for trial in trials:
@@ -278,5 +280,5 @@ def test_identities_change_with_the_learners_source_and_not_with_its_place(
 
 
 def test_a_trial_can_be_sent_to_another_process(experiment, numbered_rows):
-    trials = plan(experiment, numbered_rows, load_registry())
+    trials = plan(experiment, Digits(), numbered_rows, load_registry())
     assert pickle.loads(pickle.dumps(trials)) == trials

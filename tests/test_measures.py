@@ -84,7 +84,7 @@ def test_an_image_alone_in_its_class_is_left_out_as_a_query_but_ranked():
 
 
 def test_rows_without_a_second_of_any_class_are_refused():
-    with pytest.raises(ValueError, match="none of the 3 rows has another of its class"):
+    with pytest.raises(ValueError, match="none of the 3 rows has a relevant other"):
         measure(np.zeros((3, 3)), [0, 1, 2])
 
 

@@ -21,9 +21,11 @@ from sklearn.preprocessing import normalize
 
 from oasis_bench.algorithms import OASIS, Euclidean
 from oasis_bench.dataset import LabelledRows
+from oasis_bench.datasets import Digits
 from oasis_bench.errors import UsageError
 from oasis_bench.execution.rows_file import map_rows, write_rows
-from oasis_bench.experiment import Experiment, LearnerSpec, plan
+from oasis_bench.experiment import Experiment, LearnerSpec
+from oasis_bench.plan import plan
 from oasis_bench.registry import load_registry
 from oasis_bench.run import run_experiment
 from oasis_bench.splits import draw_partition
@@ -145,7 +147,7 @@ def test_the_stored_numbers_are_those_of_a_fit_by_hand(alone, tiny):
     # The same learner, rows and triplets without the harness, scored by scikit-learn.
     run, _ = alone
     X, y = load_digits(return_X_y=True)
-    for spec in plan(tiny, LabelledRows(X, y, tuple("0123456789")), load_registry()):
+    for spec in plan(tiny, Digits(), LabelledRows(X, y, tuple("0123456789")), load_registry()):
         row = run.trials[run.trials["trial_id"] == spec.trial_id].iloc[0]
         names = run.info["classes"]["2"]
         train, test = draw_partition(y, [*map(int, names)], 8, 6, spec.seed_for("partition"))
@@ -334,7 +336,7 @@ def test_a_number_of_steps_that_is_given_is_not_searched(tiny):
     X, y = load_digits(return_X_y=True)
     rows = LabelledRows(X, y, tuple("0123456789"))
     fixed = replace(tiny, learners={"OASIS": LearnerSpec("OASIS", {"n_steps": 300})})
-    columns = run_trial(plan(fixed, rows, load_registry())[0], rows).columns
+    columns = run_trial(plan(fixed, Digits(), rows, load_registry())[0], rows).columns
     assert (columns["status"], columns["n_steps"]) == ("ok", 300)
 
 

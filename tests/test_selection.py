@@ -5,8 +5,10 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from oasis_bench.experiment import Experiment, LearnerSpec, plan
+from oasis_bench.datasets import Digits
+from oasis_bench.experiment import Experiment, LearnerSpec
 from oasis_bench.learner import BilinearLearner, IncrementalLearner
+from oasis_bench.plan import plan
 from oasis_bench.registry import load_registry
 from oasis_bench.selection import FIRST_CHECKPOINT, PATIENCE, checkpoints, choose
 from oasis_bench.splits import inner_folds
@@ -224,7 +226,7 @@ def test_test_images_are_shown_to_nothing_before_the_last_evaluation(numbered_ro
         max_steps=1000,
         traces=False,
     )
-    (spec,) = plan(experiment, numbered_rows, registry, (path,))
+    (spec,) = plan(experiment, Digits(), numbered_rows, registry, (path,))
     shown = registry.algorithms["Spy"].shown
     shown.clear()
     assert run_trial(spec, numbered_rows).columns["status"] == "ok"

@@ -23,7 +23,7 @@ from typing import Any
 
 from oasis_bench.dataset import LabelledRows
 from oasis_bench.execution.rows_file import map_rows, write_rows
-from oasis_bench.experiment import TrialSpec
+from oasis_bench.plan import TrialSpec
 from oasis_bench.store import TrialRecord
 from oasis_bench.trial import run_trial, unfinished
 

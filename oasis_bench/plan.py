@@ -1,0 +1,245 @@
+"""The trials of an experiment: its learners, class subsets and partitions, each with an identity.
+
+Not for running them: `oasis_bench.run` does that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from oasis_bench import __version__
+from oasis_bench.dataset import Dataset, LabelledRows
+from oasis_bench.errors import UsageError
+from oasis_bench.experiment import Experiment, LearnerSpec
+from oasis_bench.registry import Registry, source_hash, unknown_name
+from oasis_bench.seeds import derive_seed
+from oasis_bench.splits import choose_classes
+
+
+@dataclass(frozen=True)
+class TrialSpec:
+    """One learner on one class subset and one outer partition, complete and picklable.
+
+    Attributes
+    ----------
+    trial_id : str
+        Hash of all that decides the result.
+    learner, algorithm : str
+        The label and the registered name.
+    grid : dict of str to list
+        Hyper-parameters and the values to try; of length one where there is no choice.
+    subset : str
+        The name of the class subset.
+    classes : tuple of int
+        Its class numbers.
+    n_train, n_test : int
+        Images of a partition.
+    partition : int
+        From 0.
+    experiment : Experiment
+    normalize : str
+        What is done to rows.
+    plugin_files : tuple of Path
+        Where the learner may come from, besides installed packages.
+    shares_cores : bool
+        Whether other trials run at the same time, so that its timing is marked.
+    """
+
+    trial_id: str
+    learner: str
+    algorithm: str
+    grid: Mapping[str, Sequence[Any]]
+    subset: str
+    classes: tuple[int, ...]
+    n_train: int
+    n_test: int
+    partition: int
+    experiment: Experiment
+    normalize: str
+    plugin_files: tuple[Path, ...] = ()
+    shares_cores: bool = False
+
+    def seed_for(self, purpose: str, *, of_learner: bool = False) -> int:
+        """Derive a seed from the run's, the subset, the partition and the purpose."""
+        names = (self.experiment.seed, purpose, self.subset, self.partition)
+        return derive_seed(*names, *((self.learner,) if of_learner else ()))
+
+
+@dataclass(frozen=True)
+class _Candidates:
+    """A learner's hyper-parameters to try, and the hash of its source."""
+
+    spec: LearnerSpec
+    grid: Mapping[str, Sequence[Any]]
+    source: str
+
+
+def find_candidates(experiment: Experiment, registry: Registry) -> dict[str, _Candidates]:
+    """Look up each learner of an experiment, and the values of its hyper-parameters.
+
+    Raises
+    ------
+    UsageError
+        For an unknown learner or hyper-parameter, or a value that TOML has and none takes.
+    """
+    return {
+        label: _candidates(label, spec, registry) for label, spec in experiment.learners.items()
+    }
+
+
+def _candidates(label: str, spec: LearnerSpec, registry: Registry) -> _Candidates:
+    learner = registry.algorithms[spec.algorithm]
+    known = learner().get_params()
+    grid = {
+        name: list(value) if isinstance(value, list | tuple) else [value]
+        for name, value in {**learner.search_space, **spec.params}.items()
+    }
+    for name, choices in grid.items():
+        if name not in known:
+            problem = unknown_name("hyper-parameter", name, known)
+            raise UsageError(f"learner {label!r}: {problem}")
+        if not choices:
+            raise UsageError(f"learner {label!r}: {name} is an empty list: name a value to try")
+        for choice in choices:
+            if not isinstance(choice, str | int | float):
+                raise UsageError(
+                    f"learner {label!r}: {name} = {choice!r}: a number, a text or true/false "
+                    "is needed, or a list of them"
+                )
+    return _Candidates(spec, grid, source_hash(learner))
+
+
+def plan(
+    experiment: Experiment,
+    dataset: Dataset,
+    rows: LabelledRows,
+    registry: Registry,
+    plugin_files: tuple[Path, ...] = (),
+) -> list[TrialSpec]:
+    """List the trials of an experiment, partition by partition within a subset.
+
+    Raises
+    ------
+    UsageError
+        For an unknown learner, hyper-parameter or class, or too few classes or images.
+    """
+    e = experiment
+    candidates = find_candidates(e, registry)
+    normalize = e.normalize or dataset.normalize
+    data_hash = rows.content_hash()
+    trials = []
+    for subset, classes in choose_subsets(e, dataset, rows).items():
+        n_train, n_test = _sizes(e, rows, len(classes))
+        for partition in range(e.partitions):
+            for label, candidate in candidates.items():
+                identity = {
+                    **{name: getattr(e, name) for name in _IDENTITY},
+                    "normalize": normalize,
+                    "learner": label,
+                    "algorithm": candidate.spec.algorithm,
+                    "grid": candidate.grid,
+                    "classes": classes,
+                    "sizes": [n_train, n_test],
+                    "partition": partition,
+                    "data": data_hash,
+                    "source": candidate.source,
+                    "version": __version__,
+                }
+                text = json.dumps(identity, sort_keys=True)
+                trials.append(
+                    TrialSpec(
+                        trial_id=hashlib.sha256(text.encode()).hexdigest()[:24],
+                        learner=label,
+                        algorithm=candidate.spec.algorithm,
+                        grid=candidate.grid,
+                        subset=subset,
+                        classes=classes,
+                        n_train=n_train,
+                        n_test=n_test,
+                        partition=partition,
+                        experiment=e,
+                        normalize=normalize,
+                        plugin_files=plugin_files,
+                    )
+                )
+    return trials
+
+
+def choose_subsets(
+    experiment: Experiment, dataset: Dataset, rows: LabelledRows
+) -> dict[str, tuple[int, ...]]:
+    """Name the class subsets of an experiment, each with its class numbers in ascending order.
+
+    Raises
+    ------
+    UsageError
+        Where a subset or class is unknown, or has too few images, with names and numbers.
+    """
+    e = experiment
+    if rows.multi_label:
+        if e.classes != ("all",):
+            raise UsageError(
+                f"{e.dataset} has several labels an image and so no class subsets: --classes all"
+            )
+        return {"all": tuple(range(len(rows.class_names)))}
+    subsets = {}
+    for item in e.classes:
+        if isinstance(item, int):
+            counts, seed = rows.class_counts(), derive_seed(e.seed, "classes")
+            numbers = choose_classes(counts, item, e.train_per_class, e.test_per_class, seed)
+            subsets[str(item)] = tuple(numbers.tolist())
+        elif item == "all":
+            subsets[item] = _numbers(item, rows.class_names, e, rows)
+        elif isinstance(item, tuple):
+            subsets["+".join(item)] = _numbers("+".join(item), item, e, rows)
+        elif item in dataset.class_subsets:
+            subsets[item] = _numbers(item, dataset.class_subsets[item], e, rows)
+        else:
+            known = [*dataset.class_subsets, "all"]
+            raise UsageError(f"{unknown_name('class subset', item, known)}, or a number of classes")
+    return subsets
+
+
+def _numbers(
+    subset: str, names: Sequence[str], e: Experiment, rows: LabelledRows
+) -> tuple[int, ...]:
+    missing = [name for name in names if name not in rows.class_names]
+    if missing:
+        raise UsageError(
+            f"class subset {subset!r} has {len(names)} classes, but {len(missing)} of them are not "
+            f"in {e.dataset}: {', '.join(missing)}"
+        )
+    numbers = sorted(rows.class_names.index(name) for name in names)
+    counts = rows.class_counts()[numbers]
+    needed = e.train_per_class + e.test_per_class
+    if counts.min() < needed:
+        raise UsageError(
+            f"class {rows.class_names[numbers[counts.argmin()]]!r} of subset {subset!r} has "
+            f"{counts.min()} images, but {e.train_per_class} to train and {e.test_per_class} to "
+            f"test are {needed}: lower --train or --test"
+        )
+    return tuple(numbers)
+
+
+def _sizes(e: Experiment, rows: LabelledRows, n_classes: int) -> tuple[int, int]:
+    """Count the training and test images of a partition."""
+    if rows.multi_label:
+        n_test = max(2, round(e.test_share * rows.X.shape[0]))
+        return rows.X.shape[0] - n_test, n_test
+    return n_classes * e.train_per_class, n_classes * e.test_per_class
+
+
+# What decides a trial's result; titles, the other learners and the other subsets do not.
+_IDENTITY = (
+    "inner_folds",
+    "train_per_class",
+    "test_per_class",
+    "seed",
+    "max_steps",
+    "threads",
+)

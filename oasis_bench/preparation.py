@@ -1,0 +1,38 @@
+"""What the harness does to rows before any learner sees them, learned from training rows only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.preprocessing import normalize
+
+NORMALISATIONS = ("l2", "none", "tfidf")
+
+Preparation = Callable[[Any], Any]
+
+
+def learn_preparation(kind: str, X: Any) -> Preparation:
+    """Make the function that prepares training and test rows alike.
+
+    Parameters
+    ----------
+    kind : {'l2', 'none', 'tfidf'}
+        'l2' divides each row by its Euclidean length (a row of zeros stays); 'none' leaves rows as
+        they are; 'tfidf' first multiplies counts f_i by d_i = -log(r_i), r_i the share of training
+        rows with feature i (JMLR 2010, section 3).  A feature that no training row has gets 0.
+    X : array or CSR of shape (n_rows, n_features)
+        The training rows.
+    """
+    if kind == "none":
+        return lambda rows: rows
+    if kind == "l2":
+        return lambda rows: normalize(rows)  # typed, unlike scikit-learn
+    share = np.asarray((X > 0).sum(axis=0)).ravel() / X.shape[0]
+    idf = -np.log(np.where(share > 0, share, 1)).astype(X.dtype)
+    if sparse.issparse(X):
+        weights = sparse.diags_array(idf, format="csr")
+        return lambda rows: normalize(sparse.csr_array(rows @ weights))
+    return lambda rows: normalize(rows * idf)
