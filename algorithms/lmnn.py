@@ -112,7 +112,8 @@ class LMNN(MahalanobisLearner):
                 stacklevel=2,
             )
         self.n_neighbors_ = min(self.n_neighbors, smallest - 1)
-        axes = np.linalg.svd(X - X.mean(axis=0))[2]
+        centred = X - X.mean(axis=0)
+        axes = np.linalg.eigh(centred.T @ centred)[1].T
         solver = _metric_learn.LMNN(
             init="identity",
             n_neighbors=self.n_neighbors_,

@@ -193,7 +193,7 @@ def _run(options: argparse.Namespace) -> int:
                     file=sys.stderr,
                 )
                 return INTERRUPTED
-            raise
+            raise  # nothing was kept
     _report_on(output)
     return TRIAL_FAILED if failures else 0
 
@@ -213,6 +213,7 @@ def _experiment(options: argparse.Namespace) -> Experiment:
         }
     if changes.get("dataset", experiment.dataset) != experiment.dataset:
         changes["title"] = Path(changes["dataset"]).name
+        changes.setdefault("classes", ("all",))  # those of the file are for its own data set
     return replace(experiment, **changes)
 
 
@@ -319,6 +320,8 @@ class _Display:
 
 def _names(text: str) -> list[str]:
     names = [name.strip() for name in text.split(",") if name.strip()]
+    if len(set(names)) < len(names):
+        raise argparse.ArgumentTypeError(f"{text!r}: each name once")
     if not names:
         raise argparse.ArgumentTypeError(f"{text!r}: names separated by commas are needed")
     return names

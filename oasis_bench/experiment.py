@@ -44,7 +44,7 @@ class Experiment:
     ----------
     title : str
     dataset : str
-        A registered name, or the path of the user's own file.
+        A registered name, or the path of the user's own file, from the working folder.
     learners : dict of str to LearnerSpec
         By the label that tables print.
     label : str or None, default None
@@ -114,10 +114,10 @@ class Experiment:
             )
         if self.normalize is not None and self.normalize not in NORMALISATIONS:
             raise UsageError(unknown_name("normalization", str(self.normalize), NORMALISATIONS))
-        if self.inner_folds > self.train_per_class:
+        if 2 * self.inner_folds > self.train_per_class:
             raise UsageError(
                 f"inner_folds = {self.inner_folds} but train_per_class = {self.train_per_class}: "
-                "each fold needs an image of each class to validate on"
+                "each fold needs 2 images of each class to validate on"
             )
         if not self.learners:
             raise UsageError("no learners: name at least one")
@@ -163,6 +163,8 @@ class Experiment:
         tables = values["learners"]
         if not isinstance(tables, dict) or not all(isinstance(t, dict) for t in tables.values()):
             raise UsageError(f"{source}: learners must be tables, such as [learners.OASIS]")
+        if comma := next((label for label in tables if "," in label), None):
+            raise UsageError(f"{source}: learner {comma!r}: a label must not hold a comma")
         values["learners"] = {
             label: LearnerSpec(
                 str(table.get("algorithm", label)),

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 FloatArray: TypeAlias = "npt.NDArray[np.floating]"
 
 BLOCK_BYTES = 64 * 2**20
-"""Working memory of `similarity` beyond its result."""
+"""Working memory of a bilinear `similarity` beyond its result."""
 
 
 class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]

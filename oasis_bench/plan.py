@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +29,8 @@ class TrialSpec:
     Attributes
     ----------
     trial_id : str
-        Hash of all that decides the result.
+        Hash of what decides the result: data, split, seed, learner, its Python source and
+        parameters, kernel; not of other libraries' versions, which provenance holds.
     learner, algorithm : str
         The label and the registered name.
     grid : dict of str to list
@@ -46,6 +48,8 @@ class TrialSpec:
         What is done to rows.
     plugin_files : tuple of Path
         Where the learner may come from, besides installed packages.
+    shows_examples : bool
+        Whether the trial notes what some queries bring up, for the report to show the pictures.
     shares_cores : bool
         Whether other trials run at the same time, so that its timing is marked.
     """
@@ -62,12 +66,17 @@ class TrialSpec:
     experiment: Experiment
     normalize: str
     plugin_files: tuple[Path, ...] = ()
+    shows_examples: bool = False
     shares_cores: bool = False
 
     def seed_for(self, purpose: str, *, of_learner: bool = False) -> int:
-        """Derive a seed from the run's, the subset, the partition and the purpose."""
+        """Derive a seed from the run's, the subset, the partition and the purpose.
+
+        That of a learner is the same for two settings of one algorithm: their difference is then
+        the settings', not the seeds'.
+        """
         names = (self.experiment.seed, purpose, self.subset, self.partition)
-        return derive_seed(*names, *((self.learner,) if of_learner else ()))
+        return derive_seed(*names, *((self.algorithm,) if of_learner else ()))
 
 
 @dataclass(frozen=True)
@@ -149,6 +158,7 @@ def plan(
                     "data": data_hash,
                     "source": candidate.source,
                     "version": __version__,
+                    "kernel": os.environ.get("OASIS_BENCH_KERNEL"),
                 }
                 text = json.dumps(identity, sort_keys=True)
                 trials.append(
@@ -165,6 +175,7 @@ def plan(
                         experiment=e,
                         normalize=normalize,
                         plugin_files=plugin_files,
+                        shows_examples=rows.images is not None and partition == 0,
                     )
                 )
     return trials

@@ -34,10 +34,11 @@ def provenance() -> dict[str, Any]:
         else os.cpu_count(),
         "governor": _first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "commit": _commit(),
+        "kernel": os.environ.get("OASIS_BENCH_KERNEL", "compiled"),
         "versions": {name: _version(name) for name in DISTRIBUTIONS},
         "thread pools": [
             {key: pool.get(key) for key in ("internal_api", "version", "architecture")}
-            for pool in threadpool_info()  # how many threads a fit has is in each trial's row
+            for pool in threadpool_info()
         ],
     }
 

@@ -160,6 +160,11 @@ def _checked(plugin: object, base: type[T], where: str) -> type[T]:
     for attribute in ("name", "summary", "citation"):
         if not isinstance(getattr(plugin, attribute, None), str):
             raise BrokenPluginError(f"{where} has no class attribute {attribute!r} of type str")
+    if issubclass(plugin, MetricLearner):
+        try:
+            plugin()
+        except Exception as error:
+            raise BrokenPluginError(f"{where} cannot be made without arguments: {error}") from error
     return plugin
 
 

@@ -11,14 +11,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from oasis_bench.dataset import Dataset, Progress, no_progress
+from oasis_bench.dataset import Dataset, LabelledRows, Progress, no_progress
 from oasis_bench.errors import UsageError
 from oasis_bench.execution.local import run_locally
 from oasis_bench.experiment import Experiment
+from oasis_bench.pictures import caption, thumbnail
 from oasis_bench.plan import find_candidates, plan
 from oasis_bench.provenance import load_average, provenance
 from oasis_bench.registry import Registry, load_registry, unknown_name
-from oasis_bench.store import Store, refuse_used_folder
+from oasis_bench.store import Store, TrialRecord, refuse_used_folder
 
 OnTrial = Callable[[dict[str, Any], int, int], None]
 """Called as ``on_trial(columns, done, planned)`` after each trial, and once before the first."""
@@ -90,27 +91,62 @@ def run_experiment(
         replace(spec, shares_cores=jobs > 1)
         for spec in plan(experiment, dataset, rows, registry, plugins)
     ]
-    unsuccessful = 0
     with Store.create(output) as store:
         store.write_info(
             experiment=experiment.to_dict(),
             classes={
                 spec.subset: [rows.class_names[number] for number in spec.classes] for spec in specs
             },
+            multi_label=rows.multi_label,
+            normalize=experiment.normalize or dataset.normalize,
+            sources=_sources(experiment, dataset, registry),
             planned_trials=len(specs),
             provenance={**provenance(), "jobs": jobs},
             load_at_start=load_average(),
             command=command,
             started=_now(),
         )
-        on_trial({}, 0, len(specs))
-        with run_locally(specs, rows, jobs, output / "output.log") as records:
-            for done, record in enumerate(records, start=1):
-                store.add(record)
-                unsuccessful += record.columns["status"] in ("failed", "crashed")
-                on_trial(dict(record.columns), done, len(specs))
+        unsuccessful = done = 0
+        try:
+            on_trial({}, 0, len(specs))
+            with run_locally(specs, rows, jobs, output / "output.log") as records:
+                for done, record in enumerate(records, start=1):
+                    store.add(record)
+                    store.add_pictures(_pictures_of(record, rows))
+                    unsuccessful += record.columns["status"] in ("failed", "crashed")
+                    on_trial(dict(record.columns), done, len(specs))
+        except BaseException:
+            if not done:
+                store.discard()
+            raise
         store.write_info(finished=_now(), load_at_end=load_average())
     return unsuccessful
+
+
+def _sources(experiment: Experiment, dataset: Dataset, registry: Registry) -> dict[str, Any]:
+    """Name what is compared, and on what, as their plugins do: for the report to cite."""
+    learners = {
+        label: registry.algorithms[spec.algorithm] for label, spec in experiment.learners.items()
+    }
+    facts = ("name", "summary", "citation", "licence")
+    return {
+        "dataset": {fact: getattr(dataset, fact) for fact in facts},
+        "learners": {
+            label: {"summary": learner.summary, "citation": learner.citation}
+            for label, learner in learners.items()
+        },
+    }
+
+
+def _pictures_of(record: TrialRecord, rows: LabelledRows) -> list[dict[str, Any]]:
+    """Shrink the pictures that a trial's examples show."""
+    if rows.images is None:
+        return []
+    shown = {item[end] for item in record.retrievals for end in ("query", "retrieved")}
+    return [
+        {"row": row, "caption": caption(rows, row), "thumbnail": thumbnail(rows.images[row])}
+        for row in sorted(shown)
+    ]
 
 
 def _now() -> str:

@@ -19,7 +19,7 @@ import pandas as pd
 from oasis_bench.errors import UsageError
 
 FILE_NAME = "results.sqlite"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 SCHEMA = """
 CREATE TABLE run (
@@ -27,7 +27,7 @@ CREATE TABLE run (
     value TEXT NOT NULL               -- JSON
 ) STRICT;
 CREATE TABLE trials (
-    trial_id TEXT PRIMARY KEY,        -- hash of all that decides the result
+    trial_id TEXT PRIMARY KEY,        -- hash of what decides the result (see plan.TrialSpec)
     learner TEXT NOT NULL,            -- its label in this run
     algorithm TEXT NOT NULL,          -- its name in the registry
     dataset TEXT NOT NULL,
@@ -38,7 +38,7 @@ CREATE TABLE trials (
     reason TEXT,                      -- one line, where status is not ok
     traceback TEXT,
     params TEXT,                      -- JSON: the hyper-parameters of the final fit
-    n_steps INTEGER,                  -- chosen by early stopping; NULL where there are no steps
+    n_steps INTEGER,                  -- chosen or given; NULL where there are no steps
     n_train INTEGER NOT NULL,
     n_test INTEGER NOT NULL,
     n_features INTEGER NOT NULL,
@@ -47,7 +47,7 @@ CREATE TABLE trials (
     fit_peak_bytes INTEGER,           -- above the start of the fit; NULL where not measurable
     selection_fit_seconds REAL,       -- inner folds: learning
     selection_score_seconds REAL,     -- inner folds: validation
-    threads INTEGER NOT NULL,
+    threads INTEGER NOT NULL,         -- the largest thread pool during the fit
     shared_cores INTEGER NOT NULL,    -- 1 where other trials ran at the same time
     mean_average_precision REAL,
     chance_level REAL,
@@ -68,6 +68,19 @@ CREATE TABLE validation (             -- what the choice of hyper-parameters saw
     fold INTEGER NOT NULL,
     mean_average_precision REAL NOT NULL
 ) STRICT;
+CREATE TABLE retrievals (             -- what chosen queries bring up, best first
+    trial_id TEXT NOT NULL REFERENCES trials,
+    query INTEGER NOT NULL,           -- row numbers of the data set
+    rank INTEGER NOT NULL,            -- from 1
+    retrieved INTEGER NOT NULL,
+    relevant INTEGER NOT NULL,        -- 1 for a hit, 0 for a miss
+    PRIMARY KEY (trial_id, query, rank)
+) STRICT;
+CREATE TABLE pictures (
+    row INTEGER PRIMARY KEY,          -- of the data set
+    caption TEXT NOT NULL,            -- its class, or its words
+    thumbnail BLOB                    -- JPEG; NULL where the file could not be read
+) STRICT;
 CREATE TABLE traces (                 -- mAP along the steps, replayed off the clock
     trial_id TEXT NOT NULL REFERENCES trials,
     split TEXT NOT NULL CHECK (split IN ('train', 'test')),
@@ -86,6 +99,7 @@ class TrialRecord:
     precision_at_k: Sequence[Mapping[str, Any]] = ()
     validation: Sequence[Mapping[str, Any]] = ()
     traces: Sequence[Mapping[str, Any]] = ()
+    retrievals: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(frozen=True)
@@ -97,8 +111,10 @@ class RunRecord:
     info : dict
         The table `run`: 'experiment', 'provenance', 'classes' (the class names of each subset),
         'planned_trials', 'started', 'finished' (absent where the run was cut short).
-    trials, precision_at_k, validation, traces : DataFrame
-        The tables of the same names; the last three also carry learner, subset and partition.
+    trials, precision_at_k, validation, traces, retrievals : DataFrame
+        The tables of the same names; all but the first also carry learner, subset and partition.
+    pictures : DataFrame
+        The table `pictures`.
     """
 
     info: Mapping[str, Any]
@@ -106,12 +122,15 @@ class RunRecord:
     precision_at_k: pd.DataFrame
     validation: pd.DataFrame
     traces: pd.DataFrame
+    retrievals: pd.DataFrame
+    pictures: pd.DataFrame
 
 
 @dataclass
 class Store:
     """A run's file, open for writing."""
 
+    folder: Path
     connection: sqlite3.Connection = field(repr=False)
 
     @classmethod
@@ -134,13 +153,20 @@ class Store:
             connection.execute("PRAGMA foreign_keys = ON")
         except (OSError, sqlite3.Error) as error:
             raise UsageError(f"cannot write {path}: {error}") from error
-        return cls(connection)
+        return cls(folder, connection)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc: object) -> None:
         self.connection.close()
+
+    def discard(self) -> None:
+        """Remove a run that came to nothing, so that its folder can be used again."""
+        self.connection.close()
+        for path in self.folder.iterdir():
+            path.unlink()
+        self.folder.rmdir()
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -165,9 +191,16 @@ class Store:
         trial_id = record.columns["trial_id"]
         with self._transaction():
             self._insert("trials", [record.columns])
-            for table in ("precision_at_k", "validation", "traces"):
+            for table in ("precision_at_k", "validation", "traces", "retrievals"):
                 rows = [{"trial_id": trial_id, **row} for row in getattr(record, table)]
                 self._insert(table, rows)
+
+    def add_pictures(self, pictures: Sequence[Mapping[str, Any]]) -> None:
+        """Write rows of the table `pictures`; one that is there already stays as it is."""
+        with self._transaction():
+            self.connection.executemany(
+                "INSERT OR IGNORE INTO pictures VALUES (:row, :caption, :thumbnail)", pictures
+            )
 
     def _insert(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
         if rows:
@@ -232,6 +265,8 @@ def read_run(folder: Path) -> RunRecord:
                 precision_at_k=_read_of_trials(connection, "precision_at_k"),
                 validation=_read_of_trials(connection, "validation"),
                 traces=_read_of_trials(connection, "traces"),
+                retrievals=_read_of_trials(connection, "retrievals"),
+                pictures=pd.read_sql_query("SELECT * FROM pictures", connection),
             )
     except (sqlite3.Error, pd.errors.DatabaseError) as error:
         raise UsageError(f"{path} is not a readable run: {error}") from error

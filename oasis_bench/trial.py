@@ -5,7 +5,6 @@ The only module with a clock.  It runs in a process of its own.
 
 from __future__ import annotations
 
-import gc
 import json
 import time
 import traceback
@@ -17,11 +16,11 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from oasis_bench.dataset import LabelledRows
 from oasis_bench.learner import IncrementalLearner, MetricLearner
-from oasis_bench.measures import evaluate_ranking
+from oasis_bench.measures import evaluate_ranking, rank_others, relevant
 from oasis_bench.memory import PeakMemory
 from oasis_bench.plan import TrialSpec
 from oasis_bench.preparation import learn_preparation
@@ -31,6 +30,7 @@ from oasis_bench.splits import draw_partition, draw_share, inner_folds
 from oasis_bench.store import TrialRecord
 
 WARM_UP_IMAGES = 8
+EXAMPLES, EXAMPLE_RANKS = 8, 5
 
 DENSE_BYTES = 2 * 2**30
 """Sparse rows are made dense for a learner that takes no others, up to this size."""
@@ -59,8 +59,7 @@ class Stopwatch:
 def run_trial(spec: TrialSpec, rows: LabelledRows) -> TrialRecord:
     """Run a trial to its record; a learner that raises makes a record of status 'failed'."""
     try:
-        with threadpool_limits(spec.experiment.threads):
-            return _Trial(spec, rows).run()
+        return _Trial(spec, rows).run()
     except NotApplicableError as error:
         return unfinished(spec, rows, "not applicable", str(error))
     except Exception as error:
@@ -113,15 +112,24 @@ class _Trial:
         return X.toarray() if self._must_be_dense else X
 
     def run(self) -> TrialRecord:
+        """Choose, fit on the clock and evaluate, with pinned threads."""
         stopwatch = Stopwatch()
-        choice = self._choose(stopwatch)
-        learner = self._make(choice.params, "fit", n_steps=choice.n_steps)
-        self._warm_up(choice)
+        with threadpool_limits(self.spec.experiment.threads):
+            choice = self._choose(stopwatch)
+            learner = self._make(choice.params, "fit", n_steps=choice.n_steps)
+            self._warm_up(choice)
+        # Again, for libraries that were first loaded by now.
+        with threadpool_limits(self.spec.experiment.threads):
+            return self._measure(learner, choice, stopwatch)
+
+    def _measure(self, learner: MetricLearner, choice: Choice, stopwatch: Stopwatch) -> TrialRecord:
+        threads = max((pool["num_threads"] for pool in threadpool_info()), default=1)
         peak_bytes, cpu_seconds = self._fit(learner, stopwatch)
         measured = evaluate_ranking(learner.similarity, *self.test, seed=self.spec.seed_for("ties"))
         columns = {
             **_identity(self.spec, self.rows),
             "status": "ok",
+            "threads": threads,
             "params": json.dumps(choice.params),
             "n_steps": choice.params.get("n_steps", choice.n_steps),
             "fit_seconds": stopwatch.seconds["final fit"],
@@ -144,6 +152,7 @@ class _Trial:
                 {**point, "params": json.dumps(point["params"])} for point in choice.points
             ],
             traces=self._trace(choice),
+            retrievals=self._retrieve(learner),
         )
 
     def _choose(self, stopwatch: Stopwatch) -> Choice:
@@ -189,13 +198,35 @@ class _Trial:
 
     def _fit(self, learner: MetricLearner, stopwatch: Stopwatch) -> tuple[int | None, float]:
         """Fit on the clock; return the peak memory above the start, and the CPU seconds."""
-        gc.collect()
         memory = PeakMemory()
         cpu_start = time.process_time()
         with stopwatch("final fit"):
             learner.fit(*self.train)
         cpu_seconds = time.process_time() - cpu_start
         return memory.above_start(), cpu_seconds
+
+    def _retrieve(self, learner: MetricLearner) -> list[dict[str, Any]]:
+        """Note the first images that some test images bring up, the same for every learner."""
+        if not self.spec.shows_examples:
+            return []
+        X, y = self.test
+        n_test = X.shape[0]
+        rng = np.random.default_rng(self.spec.seed_for("examples"))
+        queries = rng.permutation(n_test)[:EXAMPLES].astype(np.intp)
+        tie_order = np.random.default_rng(self.spec.seed_for("ties")).permutation(n_test)
+        ranking = rank_others(learner.similarity(X[queries], X), queries, tie_order)
+        is_relevant = relevant(y, queries)
+        rows = self.partition.test
+        return [
+            {
+                "query": int(rows[query]),
+                "rank": rank,
+                "retrieved": int(rows[found]),
+                "relevant": int(is_relevant[place, found]),
+            }
+            for place, query in enumerate(queries)
+            for rank, found in enumerate(ranking[place, :EXAMPLE_RANKS], start=1)
+        ]
 
     def _trace(self, choice: Choice) -> list[dict[str, Any]]:
         """Learn the same steps once more and record mAP on training and test rows on the way.

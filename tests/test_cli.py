@@ -51,7 +51,7 @@ def finished(tmp_path_factory):
         ("--classes 1", ["classes = 1", "at least 2"]),
         ("--classes 2,two", ["unknown class subset 'two'", "all", "number of classes"]),
         ("--classes 2,2", ["classes", "2"]),
-        ("--train 100 --test 80", ["100 training", "80 test", "180 images", "smallest has 174"]),
+        ("--train 100 --test 80", ["100 training", "80 test", "have 180", "to 174 together"]),
         ("--train 1", ["train_per_class = 1", "at least 2"]),
         ("--partitions 0", ["partitions = 0", "at least 1"]),
         ("--partitions many", ["--partitions", "'many'", "whole number"]),

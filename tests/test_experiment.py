@@ -60,7 +60,7 @@ def test_what_is_written_as_toml_is_read_back(parse):
         title='Quoted "title" \\ é',
         dataset="some/file.csv",
         learners={
-            "fast, C = 1": LearnerSpec("OASIS", {"aggressiveness": 1.0, "n_steps": 10}),
+            "fast C=1": LearnerSpec("OASIS", {"aggressiveness": 1.0, "n_steps": 10}),
             "LMNN": LearnerSpec("LMNN", {"pull_weight": [0.25, 0.5]}),
         },
         label="kind",
@@ -105,7 +105,7 @@ def test_what_is_left_out_is_as_in_the_papers(parse):
         (MINIMAL + "classes = 2\n" + LEARNERS, "classes = 2: a list of class subsets"),
         (MINIMAL + "classes = []\n" + LEARNERS, "a list of class subsets is needed"),
         (MINIMAL + "classes = [2, 1]\n" + LEARNERS, "classes = 1: a whole number of at least 2"),
-        (MINIMAL + 'classes = [2.5]\n' + LEARNERS, "classes = 2.5: a whole number"),
+        (MINIMAL + "classes = [2.5]\n" + LEARNERS, "classes = 2.5: a whole number"),
         (MINIMAL + "classes = [2, 5, 2]\n" + LEARNERS, "classes"),
         (MINIMAL + 'traces = "no"\n' + LEARNERS, "traces = 'no': a bool is needed"),
         (MINIMAL + "label = 3\n" + LEARNERS, "label = 3: a str"),
@@ -184,7 +184,7 @@ def test_an_unknown_learner_or_hyper_parameter_is_refused(experiment, numbered_r
 
 def test_a_date_as_hyper_parameter_is_refused(parse, numbered_rows):
     # TOML has dates and times; no learner's hyper-parameter is one, and JSON cannot hold it.
-    small = "train_per_class = 6\ntest_per_class = 4\nclasses = [2]\n"
+    small = "train_per_class = 10\ntest_per_class = 4\nclasses = [2]\n"
     text = MINIMAL + small + "[learners.OASIS]\naggressiveness = 2010-03-01\n"
     with pytest.raises(UsageError, match="aggressiveness"):
         plan(parse(text), Digits(), numbered_rows, load_registry())

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.metrics import average_precision_score
 
 from oasis_bench import measures
@@ -183,3 +184,15 @@ def test_the_precision_over_all_others_is_the_chance_level():
     labels = np.random.default_rng(0).integers(3, size=30)
     found = measure(np.random.default_rng(1).normal(size=(30, 30)), labels)
     assert found.precision_at_k[-1] == pytest.approx(found.chance_level)
+
+
+def test_several_labels_count_as_relevant_what_shares_a_query():
+    # images 0 and 1 share query 0; 1 and 2 share query 1; 3 shares none and is left out
+    y = sparse.csr_array(np.array([[1.0, 0, 0], [2, 1, 0], [0, 3, 0], [0, 0, 1]]))
+    scores = np.array([[9, 1, 3, 2], [3, 9, 1, 2], [1, 3, 9, 2], [1, 2, 3, 9.0]])
+    found = evaluate_ranking(lambda q, g: scores[q.ravel()], np.arange(4)[:, None], y, seed=0)
+    # query 0 ranks 2, 3, 1: its hit is third; query 1 ranks 0, 3, 2: hits first and third
+    # query 2 ranks 1, 3, 0: its hit is first
+    assert found.mean_average_precision == pytest.approx((1 / 3 + (1 + 2 / 3) / 2 + 1) / 3)
+    assert found.chance_level == pytest.approx((1 + 2 + 1) / 3 / 3)
+    assert (found.n_queries, found.n_queries_left_out) == (3, 1)

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing import connection
+from multiprocessing import connection, forkserver
 from multiprocessing.context import BaseContext
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,9 @@ from oasis_bench.execution.rows_file import map_rows, write_rows
 from oasis_bench.plan import TrialSpec
 from oasis_bench.store import TrialRecord
 from oasis_bench.trial import run_trial, unfinished
+
+LAST_WORDS_SECONDS = 2.0
+"""How long a process may live on after it has given its result."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,12 @@ def _context() -> BaseContext:
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__, "oasis_bench.algorithms"])
+    # The server inherits the mask: Ctrl-C is the parent's, which ends the server.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     return context
 
 
@@ -104,6 +113,8 @@ def _trial_process(
 ) -> None:
     """Run one trial: the main function of a trial's process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, which kills this
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[variable] = str(spec.experiment.threads)
     threading.Thread(target=_exit_with_parent, args=(send,), daemon=True).start()
     log = os.open(output_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     os.dup2(log, sys.stdout.fileno())
@@ -126,6 +137,8 @@ def _finish(item: _Running, rows: LabelledRows) -> TrialRecord:
         record: TrialRecord | None = item.result.recv()
     except (EOFError, OSError):  # it died before it sent, or while it did
         record = None
+    item.process.join(None if record is None else LAST_WORDS_SECONDS)
+    item.process.kill()  # where a thread or an exit handler of the learner's goes on
     item.process.join()
     item.result.close()
     if record is not None:

@@ -74,7 +74,6 @@ class ClassTripletSampler:
         return triplets
 
 
-def seed_state(seed: int | np.random.SeedSequence) -> npt.NDArray[np.uint64]:
+def seed_state(seed: int) -> npt.NDArray[np.uint64]:
     """Expand a seed into the state (4,) of a generator; equal seeds give equal states."""
-    sequence = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
-    return sequence.generate_state(4, np.uint64).astype(np.uint64, copy=False)
+    return np.random.SeedSequence(seed).generate_state(4, np.uint64).astype(np.uint64, copy=False)
