@@ -13,13 +13,24 @@ FLAGS = ["-O3", "-fassociative-math", "-fno-signed-zeros", "-fno-trapping-math",
 
 KERNELS = {
     "oasis_bench.sampling._class_triplets": "oasis_bench/sampling/_class_triplets.pyx",
+    "oasis_bench.sampling._relevance_triplets": "oasis_bench/sampling/_relevance_triplets.pyx",
     "oasis_bench.algorithms._oasis": "algorithms/_oasis.pyx",
 }
 
 setup(
     ext_modules=cythonize(
         [
-            Extension(name, [source], extra_compile_args=[] if os.name == "nt" else FLAGS)
+            Extension(
+                name,
+                [source],
+                include_dirs=["algorithms", "oasis_bench/sampling"],
+                depends=[
+                    "algorithms/_rows.h",
+                    "algorithms/_rows_all.h",
+                    "oasis_bench/sampling/_random.h",
+                ],
+                extra_compile_args=[] if os.name == "nt" else FLAGS,
+            )
             for name, source in KERNELS.items()
         ],
         build_dir="build/cython",

@@ -18,5 +18,6 @@ def step_csr(
     aggressiveness: float,
     W: npt.NDArray[np.floating],
     values: npt.NDArray[np.floating],
-    columns: npt.NDArray[np.intp],
+    columns: npt.NDArray[np.int32],
+    spread: npt.NDArray[np.floating],
 ) -> int: ...

@@ -12,11 +12,12 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_consistent_length, validate_data
 
 from oasis_bench.algorithms import _oasis, _oasis_reference
 from oasis_bench.learner import BilinearLearner, IncrementalLearner
-from oasis_bench.sampling.class_triplets import ClassTripletSampler, seed_state
+from oasis_bench.sampling import ClassTripletSampler, RelevanceTripletSampler
+from oasis_bench.sampling.class_triplets import seed_state
 
 TRIPLETS_A_DRAW = 8192
 """Triplets drawn at once: the Python between two draws is then under a nanosecond a step."""
@@ -77,6 +78,7 @@ class OASIS(BilinearLearner, IncrementalLearner):
     summary: ClassVar = "online bilinear similarity from triplets, sparse or dense rows"
     citation: ClassVar = "Chechik, Sharma, Shalit & Bengio, JMLR 11 (2010)"
     takes_sparse: ClassVar = True
+    takes_relevance: ClassVar = True
 
     _sampler_state: npt.NDArray[np.uint64]
 
@@ -103,8 +105,11 @@ class OASIS(BilinearLearner, IncrementalLearner):
         ----------
         X : array or CSR of shape (n_rows, n_features)
             Finite; rows of about unit length suit the margin of 1.
-        y : array of shape (n_rows,)
-            Class labels: at least two classes, one of at least two rows.
+        y : array of shape (n_rows,), or sparse matrix of shape (n_rows, n_labels)
+            Class labels: at least two classes, one of at least two rows.  Or how relevant each
+            row is to each of several labels: rows that share one are relevant to each other,
+            all alike; for other triplets give those of a `RelevanceTripletSampler` to
+            `partial_fit_triplets`.
 
         Returns
         -------
@@ -147,6 +152,7 @@ class OASIS(BilinearLearner, IncrementalLearner):
         triplets = _check_triplets(triplets, X.shape[0])
         if afresh:
             self._start(X)
+            self._sampler_state = self._seeded()
         self._apply(X, triplets)
         return self
 
@@ -154,7 +160,7 @@ class OASIS(BilinearLearner, IncrementalLearner):
         self._validate_params()
         X, y = self._validate_rows(X, afresh, y)
         state = self._seeded() if afresh else self._sampler_state
-        sampler = ClassTripletSampler(y, state)
+        sampler = (RelevanceTripletSampler if sparse.issparse(y) else ClassTripletSampler)(y, state)
         if afresh:
             self._start(X)
             self._sampler_state = state
@@ -163,6 +169,9 @@ class OASIS(BilinearLearner, IncrementalLearner):
         return self
 
     def _validate_rows(self, X: Any, afresh: bool, y: Any = "no_validation") -> Any:
+        if sparse.issparse(y):  # its values are the sampler's to judge
+            check_consistent_length(X, y)
+            return self._validate_rows(X, afresh), y
         dtype = [np.float64, np.float32] if afresh else self.bilinear_matrix_.dtype
         validated = validate_data(
             self,
@@ -193,8 +202,11 @@ class OASIS(BilinearLearner, IncrementalLearner):
             updates = _oasis_reference.step(X, triplets, C, W)
         elif isinstance(X, sparse.csr_array | sparse.csr_matrix):
             values = np.empty(X.shape[1], dtype=X.dtype)
-            columns = np.empty(X.shape[1], dtype=np.intp)
-            updates = _oasis.step_csr(X.data, X.indices, X.indptr, triplets, C, W, values, columns)
+            columns = np.empty(X.shape[1], dtype=np.int32)
+            spread = np.zeros(X.shape[1], dtype=X.dtype)
+            updates = _oasis.step_csr(
+                X.data, X.indices, X.indptr, triplets, C, W, values, columns, spread
+            )
         else:
             updates = _oasis.step_dense(X, triplets, C, W, np.empty(X.shape[1], dtype=X.dtype))
         self.n_steps_ += len(triplets)

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from oasis_bench import relevance
 from oasis_bench.dataset import Labels
 
 Similarity = Callable[[Any, Any], npt.NDArray[np.floating]]
@@ -185,8 +186,7 @@ def relevant(y: Labels, queries: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
     ndarray of shape (n_block, n_rows), bool
     """
     if isinstance(y, sparse.csr_array):
-        shared: npt.NDArray[np.bool_] = (y[queries] @ y.T).toarray() > 0
-    else:
-        shared = y[queries, None] == y[None, :]
+        return relevance.relevant(y, queries)
+    shared: npt.NDArray[np.bool_] = y[queries, None] == y[None, :]
     shared[np.arange(len(queries)), queries] = False
     return shared

@@ -9,6 +9,8 @@ from sklearn.preprocessing import normalize
 from oasis_bench.algorithms import OASIS, Euclidean
 from oasis_bench.algorithms._oasis_reference import step as reference_step
 from oasis_bench.measures import evaluate_ranking
+from oasis_bench.sampling import RelevanceTripletSampler
+from oasis_bench.sampling.class_triplets import seed_state
 
 
 @pytest.fixture
@@ -147,6 +149,53 @@ def test_numbers_to_predict_are_not_labels(rows):
         OASIS().fit(X, np.linspace(0, 1, len(X)))
 
 
+@pytest.mark.filterwarnings("ignore:.*give no query")
+def test_relevance_to_labels_gives_the_triplets_of_its_sampler(rows):
+    X, _ = rows
+    R = sparse.csr_array(np.random.default_rng(2).random((40, 9)) < 0.1)
+    learner = OASIS(n_steps=10_000, random_state=3).fit(X, R)
+    seed = np.random.RandomState(3).randint(2**31)
+    triplets = RelevanceTripletSampler(R, seed_state(seed)).draw(10_000)
+    expected = OASIS().partial_fit_triplets(X, triplets)
+    np.testing.assert_array_equal(learner.bilinear_matrix_, expected.bilinear_matrix_)
+    halves = OASIS(random_state=3).partial_fit(X, R, 4000).partial_fit(as_csr(X), R, 6000)
+    np.testing.assert_allclose(halves.bilinear_matrix_, learner.bilinear_matrix_, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("R", "message"),
+    [
+        (sparse.csr_array(np.ones((39, 2))), "inconsistent numbers of samples"),
+        (sparse.csr_array(np.eye(40)), "no other relevant"),
+        (sparse.csr_array(-np.ones((40, 2))), "least value -1"),
+    ],
+)
+def test_bad_relevance_is_refused_and_nothing_is_learned(rows, R, message):
+    X, y = rows
+    learner = OASIS(n_steps=10, random_state=0).fit(X, y)
+    W = learner.get_bilinear_matrix()
+    for learn in (learner.fit, learner.partial_fit):
+        with pytest.raises(ValueError, match=message):
+            learn(X, R)
+    np.testing.assert_array_equal(learner.bilinear_matrix_, W)
+
+
+def test_labels_of_which_each_row_has_one_teach_what_classes_teach():
+    X, y = load_digits(return_X_y=True)
+    X, y = normalize(X[:600]), y[:600]
+    one_label = sparse.csr_array(np.eye(10)[y])
+    by_class, by_label = (
+        evaluate_ranking(
+            OASIS(n_steps=50_000, random_state=0).fit(X[:400], labels[:400]).similarity,
+            X[400:],
+            y[400:],
+            seed=0,
+        ).mean_average_precision
+        for labels in (y, one_label)
+    )
+    assert by_label == pytest.approx(by_class, abs=0.02)
+
+
 def test_learning_ranks_digits_better_than_where_it_starts():
     X, y = load_digits(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(X))  # the file is sorted by writer
@@ -156,3 +205,29 @@ def test_learning_ranks_digits_better_than_where_it_starts():
         for learner in (Euclidean(), OASIS(n_steps=300_000, random_state=0))
     )
     assert end.mean_average_precision > start.mean_average_precision + 0.1
+
+
+def test_given_and_drawn_triplets_can_follow_each_other(rows):
+    X, y = rows
+    given = random_triplets(len(X), 50)
+    first = OASIS(random_state=0).partial_fit_triplets(X, given).partial_fit(X, y, n_steps=50)
+    second = OASIS(random_state=0).partial_fit(X, y, n_steps=50).partial_fit_triplets(X, given)
+    assert first.n_steps_ == second.n_steps_ == 100
+    drawn = OASIS(n_steps=50, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(
+        second.bilinear_matrix_, drawn.partial_fit_triplets(X, given).bilinear_matrix_
+    )
+
+
+@pytest.mark.parametrize("n_features", [30, 400])
+def test_csr_steps_are_the_twins_whether_differences_are_spread_out_or_not(n_features):
+    # Rows of 9 entries: p - n has up to 18, spread out below 180 features.
+    rng = np.random.default_rng(3)
+    X = np.zeros((40, n_features))
+    for row in X:
+        row[rng.choice(n_features, 9, replace=False)] = rng.normal(size=9)
+    X = normalize(X)
+    W = np.eye(n_features)
+    reference_step(X, random_triplets(40), 0.1, W)
+    learner = OASIS().partial_fit_triplets(as_csr(X), random_triplets(40))
+    np.testing.assert_allclose(learner.bilinear_matrix_, W, rtol=0, atol=1e-12)

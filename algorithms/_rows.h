@@ -1,0 +1,83 @@
+/* Row loops of OASIS, for one type of numbers: included once for float and once for double.
+
+   REAL is the type, NAME(f) the name of f for it.  Each function is compiled for several
+   instruction sets and the loader takes the best that the machine has (see _rows_all.h).  W is
+   (d, d), row after row; columns and values are the entries of p - n where they are sparse. */
+
+/* sum_i q_i (W_i . v), v dense */
+MULTIVERSIONED static double NAME(score_dense)(
+    const REAL *restrict W, const REAL *restrict q, const REAL *restrict v, ptrdiff_t d)
+{
+    double score = 0;
+    for (ptrdiff_t i = 0; i < d; i++) {
+        if (q[i] != 0) {
+            const REAL *restrict row = W + i * d;
+            REAL sum = 0;
+            for (ptrdiff_t j = 0; j < d; j++)
+                sum += row[j] * v[j];
+            score += (double)q[i] * sum;
+        }
+    }
+    return score;
+}
+
+/* W_i += tau q_i v */
+MULTIVERSIONED static void NAME(add_dense)(
+    REAL *restrict W, const REAL *restrict q, const REAL *restrict v, ptrdiff_t d, double tau)
+{
+    for (ptrdiff_t i = 0; i < d; i++) {
+        const REAL weight = (REAL)(tau * q[i]);
+        if (weight != 0) {
+            REAL *restrict row = W + i * d;
+            for (ptrdiff_t j = 0; j < d; j++)
+                row[j] += weight * v[j];
+        }
+    }
+}
+
+/* v = p - n; returns |v|^2 */
+MULTIVERSIONED static double NAME(subtract_dense)(
+    const REAL *restrict p, const REAL *restrict n, REAL *restrict v, ptrdiff_t d)
+{
+    double sum = 0;
+    for (ptrdiff_t j = 0; j < d; j++) {
+        v[j] = p[j] - n[j];
+        sum += (double)v[j] * v[j];
+    }
+    return sum;
+}
+
+/* one row of W with v dense, and with v sparse */
+MULTIVERSIONED static REAL NAME(dot_dense)(
+    const REAL *restrict row, const REAL *restrict v, ptrdiff_t d)
+{
+    REAL sum = 0;
+    for (ptrdiff_t j = 0; j < d; j++)
+        sum += row[j] * v[j];
+    return sum;
+}
+
+MULTIVERSIONED static void NAME(axpy_dense)(
+    REAL *restrict row, const REAL *restrict v, ptrdiff_t d, REAL weight)
+{
+    for (ptrdiff_t j = 0; j < d; j++)
+        row[j] += weight * v[j];
+}
+
+MULTIVERSIONED static REAL NAME(dot_sparse)(
+    const REAL *restrict row, const int32_t *restrict columns, const REAL *restrict values,
+    ptrdiff_t count)
+{
+    REAL sum = 0;
+    for (ptrdiff_t j = 0; j < count; j++)
+        sum += row[columns[j]] * values[j];
+    return sum;
+}
+
+MULTIVERSIONED static void NAME(axpy_sparse)(
+    REAL *restrict row, const int32_t *restrict columns, const REAL *restrict values,
+    ptrdiff_t count, REAL weight)
+{
+    for (ptrdiff_t j = 0; j < count; j++)
+        row[columns[j]] += weight * values[j];
+}
