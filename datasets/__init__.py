@@ -1,10 +1,25 @@
 """The data sets: one file each, found by the registry through the entry points.
 
-`TableFile` is the user's own file: the only one that is made from a path.
+`TableFile` and `ImageFolder` are the user's own: the only ones that are made from a path.
 """
 
+from oasis_bench.datasets.caltech import Caltech101, Caltech256
+from oasis_bench.datasets.corel5k import Corel5k
 from oasis_bench.datasets.digits import Digits
+from oasis_bench.datasets.image_folder import ImageFolder
 from oasis_bench.datasets.mnist import MNIST
+from oasis_bench.datasets.newsgroups import TwentyNewsgroups
 from oasis_bench.datasets.table import TableFile
+from oasis_bench.datasets.tiny_imagenet import TinyImageNet
 
-__all__ = ["MNIST", "Digits", "TableFile"]
+__all__ = [
+    "MNIST",
+    "Caltech101",
+    "Caltech256",
+    "Corel5k",
+    "Digits",
+    "ImageFolder",
+    "TableFile",
+    "TinyImageNet",
+    "TwentyNewsgroups",
+]

@@ -20,6 +20,7 @@ class Digits(Dataset):
         "E. Alpaydin and C. Kaynak. Optical Recognition of Handwritten Digits. "
         "UCI Machine Learning Repository, 1998. doi:10.24432/C50P49"
     )
+    home = "it comes with scikit-learn"
     licence = "CC BY 4.0"
 
     def load(self, progress: Progress = no_progress) -> LabelledRows:

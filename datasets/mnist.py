@@ -49,6 +49,7 @@ class MNIST(Dataset):
         "Y. LeCun, L. Bottou, Y. Bengio and P. Haffner. Gradient-based learning applied to "
         "document recognition. Proceedings of the IEEE 86(11), 1998"
     )
+    home = "$OASIS_BENCH_DATA/mnist, else downloaded (11 MB)"
     licence = "CC BY-SA 3.0 (Y. LeCun and C. Cortes; as the documentation of Keras states it)"
 
     def load(self, progress: Progress = no_progress) -> LabelledRows:

@@ -74,6 +74,7 @@ class TableFile(Dataset):
     summary = "rows and labels of a file of yours: --dataset PATH [--label COLUMN]"
     citation = "none"
     licence = "not known: the file is yours"
+    home = "the file that you name: .npz, .csv, .parquet or .svmlight"
 
     def __init__(self, path: Path, label: str | None = None) -> None:
         self.path = path

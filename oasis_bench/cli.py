@@ -17,11 +17,12 @@ from typing import Any, NoReturn
 from tqdm import tqdm
 
 from oasis_bench import __version__
+from oasis_bench.description import describe
 from oasis_bench.errors import UsageError
 from oasis_bench.experiment import Experiment, LearnerSpec, built_in_experiments
 from oasis_bench.preparation import NORMALISATIONS
 from oasis_bench.registry import BrokenPluginError, Catalogue, load_registry
-from oasis_bench.run import run_experiment
+from oasis_bench.run import open_dataset, run_experiment
 from oasis_bench.store import read_run
 
 TRIAL_FAILED = 1
@@ -77,6 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(required=True, metavar="VERB")
     _add_run(verbs)
     _add_list(verbs)
+    _add_data(verbs)
     report = verbs.add_parser("report", help="remake the report of a run", allow_abbrev=False)
     report.add_argument("run", type=Path, metavar="RUN", help="the output folder of the run")
     report.set_defaults(verb=_report)
@@ -101,8 +103,11 @@ def _add_run(verbs: Any) -> None:
     run.add_argument(
         "--algorithms", type=_names, metavar="A,B", help="learners of the experiment or by name"
     )
-    run.add_argument("--dataset", metavar="NAME|FILE", help="a data set, or your own file")
+    run.add_argument(
+        "--dataset", metavar="NAME|PATH", help="a data set, your own file, or a folder of pictures"
+    )
     run.add_argument("--label", metavar="COLUMN", help="the label column of your own file")
+    _add_visterms(run)
     run.add_argument(
         "--classes",
         type=_subsets,
@@ -156,6 +161,33 @@ def _add_list(verbs: Any) -> None:
     list_.add_argument("what", nargs="?", choices=what, help="only these (default: all)")
     _add_plugin(list_)
     list_.set_defaults(verb=_list)
+
+
+def _add_data(verbs: Any) -> None:
+    data = verbs.add_parser("data", help="describe and prepare data sets", allow_abbrev=False)
+    actions = data.add_subparsers(required=True, metavar="ACTION")
+    for action, what in (
+        ("list", "list the data sets, and how to get each"),
+        ("describe", "say what a data set holds, preparing it first where it is not yet"),
+        ("prepare", "download and make the features of a data set now"),
+    ):
+        parser = actions.add_parser(action, help=what, description=what, allow_abbrev=False)
+        if action != "list":
+            parser.add_argument("dataset", metavar="NAME|PATH", help="a name, a file or a folder")
+            parser.add_argument("--label", metavar="COLUMN", help="the label column of a file")
+            _add_visterms(parser)
+        _add_plugin(parser)
+        parser.set_defaults(verb=_data_list if action == "list" else _data_load, action=action)
+
+
+def _add_visterms(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--visterms",
+        dest="n_visterms",
+        type=_count,
+        metavar="N",
+        help="visual words of a data set of pictures (default: its own, 1000)",
+    )
 
 
 def _add_plugin(parser: argparse.ArgumentParser) -> None:
@@ -249,6 +281,29 @@ def _list(options: argparse.Namespace) -> int:
     return 0
 
 
+def _data_list(options: argparse.Namespace) -> int:
+    for entry in load_registry(options.plugin).datasets:
+        try:
+            dataset = entry.load()
+        except BrokenPluginError as error:
+            print(f"{entry.name}: BROKEN: {error}")
+            continue
+        print(f"{entry.name}: {dataset.summary}\n    {dataset.home}")
+    return 0
+
+
+def _data_load(options: argparse.Namespace) -> int:
+    registry = load_registry(options.plugin)
+    dataset = open_dataset(options.dataset, registry, options.label, options.n_visterms)
+    with _Display() as display:
+        rows = dataset.load(display.download)
+    facts = describe(dataset, rows) if options.action == "describe" else {"prepared": dataset.name}
+    width = max(map(len, facts))
+    for name, value in facts.items():
+        print(f"{name:<{width}}  {value}")
+    return 0
+
+
 def _plugin_lines(catalogue: Catalogue[Any]) -> list[tuple[str, str]]:
     lines = []
     for entry in catalogue:
@@ -299,9 +354,9 @@ class _Display:
         """Show how far a download is."""
         if what != self._downloading:
             self._downloading = what
-            self._open(desc=what, total=total, unit="B", unit_scale=True)
+            self._open(desc=what, total=total, unit="", unit_scale=True)
             if not self._live:
-                print(f"downloading {what}", file=sys.stderr)
+                print(what, file=sys.stderr)
         if self._live:
             self._bar.update(done - self._bar.n)
 

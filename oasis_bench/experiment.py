@@ -49,6 +49,8 @@ class Experiment:
         By the label that tables print.
     label : str or None, default None
         The label column of the user's own file.
+    n_visterms : int or None, default None
+        Visual words of a data set of pictures; None is its own default.
     classes : tuple of int, str or tuple of str
         The class subsets: a number of classes to choose at random, the name of a subset of the
         data set, a tuple of class names, or 'all'.
@@ -73,6 +75,7 @@ class Experiment:
     dataset: str
     learners: Mapping[str, LearnerSpec]
     label: str | None = None
+    n_visterms: int | None = None
     classes: tuple[int | str | tuple[str, ...], ...] = (2, 5, 10)
     partitions: int = 5
     inner_folds: int = 5
@@ -96,6 +99,8 @@ class Experiment:
             ("threads", 1),
         ):
             _check_int(name, getattr(self, name), least)
+        if self.n_visterms is not None:
+            _check_int("n_visterms", self.n_visterms, 2)
         kinds = {"title": str, "dataset": str, "traces": bool}
         if self.label is not None:
             kinds["label"] = str

@@ -22,7 +22,8 @@ def learn_preparation(kind: str, X: Any) -> Preparation:
     kind : {'l2', 'none', 'tfidf'}
         'l2' divides each row by its Euclidean length (a row of zeros stays); 'none' leaves rows as
         they are; 'tfidf' first multiplies counts f_i by d_i = -log(r_i), r_i the share of training
-        rows with feature i (JMLR 2010, section 3).  A feature that no training row has gets 0.
+        rows with feature i (JMLR 2010, section 3).  Features that no training row has, or every
+        one, have no weight and are left out.
     X : array or CSR of shape (n_rows, n_features)
         The training rows.
     """
@@ -31,8 +32,9 @@ def learn_preparation(kind: str, X: Any) -> Preparation:
     if kind == "l2":
         return lambda rows: normalize(rows)  # typed, unlike scikit-learn
     share = np.asarray((X > 0).sum(axis=0)).ravel() / X.shape[0]
-    idf = -np.log(np.where(share > 0, share, 1)).astype(X.dtype)
+    weighty = np.flatnonzero((share > 0) & (share < 1))
+    idf = -np.log(share[weighty]).astype(X.dtype)
     if sparse.issparse(X):
         weights = sparse.diags_array(idf, format="csr")
-        return lambda rows: normalize(sparse.csr_array(rows @ weights))
-    return lambda rows: normalize(rows * idf)
+        return lambda rows: normalize(sparse.csr_array(rows[:, weighty] @ weights))
+    return lambda rows: normalize(rows[:, weighty] * idf)

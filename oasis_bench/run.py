@@ -5,6 +5,7 @@ Not for printing: `oasis_bench.cli` does that.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -21,28 +22,52 @@ from oasis_bench.provenance import load_average, provenance
 from oasis_bench.registry import Registry, load_registry, unknown_name
 from oasis_bench.store import Store, TrialRecord, refuse_used_folder
 
+OF_PATHS = ("file", "images")
+"""Registered data sets that are made from a path, not by name alone."""
+
 OnTrial = Callable[[dict[str, Any], int, int], None]
 """Called as ``on_trial(columns, done, planned)`` after each trial, and once before the first."""
 
 
-def open_dataset(experiment: Experiment, registry: Registry) -> Dataset:
-    """Find the data set of an experiment: a registered name, or the user's own file.
+def open_dataset(
+    name: str, registry: Registry, label: str | None = None, n_visterms: int | None = None
+) -> Dataset:
+    """Find a data set: a registered name, the user's own file, or a folder of pictures.
+
+    Parameters
+    ----------
+    name : str
+        The name, or the path; where both are there, the name goes first.
+    registry : Registry
+    label : str, optional
+        The label column of a file.
+    n_visterms : int, optional
+        Visual words, for a data set of pictures.
 
     Raises
     ------
     UsageError
-        Where it is neither.
+        Where it is none of these, or does not take the options.
     """
-    name = experiment.dataset
-    if name != "file" and any(entry.name == name for entry in registry.datasets):
-        if experiment.label is not None:
-            raise UsageError(f"label = {experiment.label!r}: only for a file, not for {name!r}")
-        return registry.datasets[name]()
-    if Path(name).suffix or "/" in name or Path(name).exists():
-        from_file: Callable[[Path, str | None], Dataset] = registry.datasets["file"]
-        return from_file(Path(name), experiment.label)
-    names = [entry.name for entry in registry.datasets if entry.name != "file"]
-    raise UsageError(f"{unknown_name('data set', name, names)}, or give the path of a file")
+    path = Path(name)
+    options: dict[str, Any] = {}
+    if any(entry.name == name for entry in registry.datasets if entry.name not in OF_PATHS):
+        factory: Any = registry.datasets[name]
+    elif path.is_dir():
+        factory, options = registry.datasets["images"], {"path": path}
+    elif path.suffix or "/" in name or path.exists():
+        factory, options = registry.datasets["file"], {"path": path}
+    else:
+        names = [entry.name for entry in registry.datasets if entry.name not in OF_PATHS]
+        problem = unknown_name("data set", name, names)
+        raise UsageError(f"{problem}, or give the path of a file or a folder of pictures")
+    for option, value in (("label", label), ("n_visterms", n_visterms)):
+        if value is not None:
+            if option not in inspect.signature(factory).parameters:
+                raise UsageError(f"{option} = {value!r}: data set {name} has no such option")
+            options[option] = value
+    dataset: Dataset = factory(**options)
+    return dataset
 
 
 def run_experiment(
@@ -84,7 +109,8 @@ def run_experiment(
     registry = load_registry(plugin_files)
     find_candidates(experiment, registry)  # before a download: it may raise
     refuse_used_folder(output)
-    dataset = open_dataset(experiment, registry)
+    e = experiment
+    dataset = open_dataset(e.dataset, registry, e.label, e.n_visterms)
     rows = dataset.load(on_download)
     plugins = tuple(path.resolve() for path in plugin_files)
     specs = [

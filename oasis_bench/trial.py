@@ -130,6 +130,7 @@ class _Trial:
             **_identity(self.spec, self.rows),
             "status": "ok",
             "threads": threads,
+            "n_features": self.train[0].shape[1],
             "params": json.dumps(choice.params),
             "n_steps": choice.params.get("n_steps", choice.n_steps),
             "fit_seconds": stopwatch.seconds["final fit"],

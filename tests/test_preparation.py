@@ -12,11 +12,11 @@ COUNTS = np.array([[2.0, 0, 1, 0], [1, 3, 0, 0], [4, 0, 0, 0]])
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 def test_tfidf_worked_by_hand(form):
-    # shares 1, 1/3, 1/3, 0: weights 0, log 3, log 3 and, for what training lacks, 0
+    # shares 1, 1/3, 1/3, 0: weights 0, log 3, log 3 and, for what training lacks, none
     prepare = learn_preparation("tfidf", form(COUNTS))
     found = prepare(form(np.array([[5.0, 1, 2, 7]])))
     found = found.toarray() if sparse.issparse(found) else found
-    np.testing.assert_allclose(found, [[0, 1 / np.sqrt(5), 2 / np.sqrt(5), 0]])
+    np.testing.assert_allclose(found, [[1 / np.sqrt(5), 2 / np.sqrt(5)]])
 
 
 def test_tfidf_is_scikit_learns_less_its_added_one():
@@ -26,7 +26,9 @@ def test_tfidf_is_scikit_learns_less_its_added_one():
     weighted = test @ np.diag(reference.idf_ - 1)
     expected = weighted / np.linalg.norm(weighted, axis=1, keepdims=True)
     found = learn_preparation("tfidf", train)(test)
-    np.testing.assert_allclose(found.toarray(), expected, rtol=1e-12)
+    assert 20 < found.shape[1] <= 30
+    # the columns that are left out weigh nothing: products of rows, and so all scores, are equal
+    np.testing.assert_allclose((found @ found.T).toarray(), expected @ expected.T, rtol=1e-12)
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])

@@ -1,0 +1,121 @@
+"""The user's own pictures: a folder that holds a folder for each class.
+
+Not for the data sets that have a name: each of those has a module of its own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from oasis_bench.dataset import Progress, no_progress
+from oasis_bench.datasets.image_dataset import ImageDataset, Label, warn_left_out
+from oasis_bench.datasets.visterms import VistermFeatures
+from oasis_bench.errors import UsageError
+
+ENDINGS = frozenset({".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff"})
+
+NEEDED = (
+    f"give a folder that holds, for each of 2 classes or more, a folder of pictures "
+    f"({', '.join(sorted(ENDINGS))})"
+)
+
+
+class ImageFolder(ImageDataset):
+    """Pictures of the user's: each folder directly in `path` is a class, and has its name.
+
+    A class's pictures may lie in folders of its folder.  Pictures are the files that end in jpg,
+    jpeg, png, gif, bmp, webp, tif or tiff, in capitals or not.  Hidden files and folders are
+    passed over; links to folders, and links out of `path`, are left out with a warning.
+
+    Parameters
+    ----------
+    path : Path
+        The folder of class folders.
+    n_visterms : int, default 1000
+        The number of features.
+    block : int, default 64
+        The side of a block in pixels, which start every ``block // 2`` (JMLR 2010, section 3).
+        Pictures with fewer than 10 blocks are left out: choose a smaller one for small pictures.
+    """
+
+    name = "images"
+    summary = "pictures of yours, a folder for each class: --dataset FOLDER"
+    citation = "none"
+    licence = "not known: the pictures are yours"
+    home = "the folder that you name, with a folder of pictures for each class"
+    codebook_source = "caltech101"
+
+    def __init__(self, path: Path, n_visterms: int = 1000, block: int = 64) -> None:
+        super().__init__(n_visterms)
+        self.path = path
+        self.block = block
+
+    def visterm_features(self) -> VistermFeatures:
+        """Return the parameters of the features for blocks of the size asked for.
+
+        Pictures of caltech101 are about 5 blocks of 64 pixels wide; where blocks are smaller they
+        are shrunk to as many, so that a block shows as much of what is on them.
+        """
+        return replace(
+            super().visterm_features(),
+            block=self.block,
+            stride=max(1, self.block // 2),
+            codebook_size=(5 * self.block, 5 * self.block) if self.block < 64 else None,
+        )
+
+    def find_images(self, progress: Progress = no_progress) -> Sequence[tuple[Path, Label]]:
+        """Find the pictures, in the order of their paths, each with the name of its class."""
+        try:
+            root = self.path.resolve(strict=True)
+            entries = [root / name for name in sorted(os.listdir(root)) if name[0] != "."]
+        except OSError as error:
+            raise UsageError(f"{self.path}: {error.strerror or error}: {NEEDED}") from error
+        found: list[tuple[Path, Label]] = []
+        left_out: list[tuple[Path, str]] = []
+        for entry in entries:
+            if entry.is_dir():
+                pictures = list(_pictures(entry, root, left_out))
+                found += [(path, _text(entry.name)) for path in pictures]
+            elif entry.suffix.lower() in ENDINGS:
+                left_out.append((entry, "it lies in no folder of a class"))
+        warn_left_out(left_out)
+        classes = {label for _, label in found}
+        if len(classes) < 2:
+            held = f"only 1 folder of pictures, {classes.pop()!r}" if classes else "no pictures"
+            raise UsageError(f"{self.path} holds {held}: {NEEDED}")
+        return found
+
+
+def _pictures(folder: Path, root: Path, left_out: list[tuple[Path, str]]) -> Iterator[Path]:
+    """Walk through the pictures of a class in the order of their names, noting what is no part."""
+    if folder.is_symlink():
+        left_out.append((folder, "it is a link to a folder"))
+        return
+
+    def unreadable(error: OSError) -> None:
+        left_out.append((Path(error.filename), error.strerror or str(error)))
+
+    empty = True
+    for parent, folders, files in os.walk(folder, onerror=unreadable):
+        folders[:] = sorted(name for name in folders if name[0] != ".")
+        linked = [path for name in folders if (path := Path(parent, name)).is_symlink()]
+        left_out += [(path, "it is a link to a folder") for path in linked]
+        for name in sorted(files):
+            path = Path(parent, name)
+            if name[0] == "." or path.suffix.lower() not in ENDINGS:
+                continue
+            if Path(os.path.realpath(path)).is_relative_to(root):
+                empty = False
+                yield path
+            else:
+                left_out.append((path, f"it is a link out of {str(root)!r}"))
+    if empty:
+        left_out.append((folder, "no pictures are in it"))
+
+
+def _text(name: str) -> str:
+    """Return a folder's name as text that can be written, whatever its bytes are."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")

@@ -1,0 +1,392 @@
+"""Unpacking archives: real ones, served by a real server on this machine, good and evil."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import struct
+import tarfile
+import threading
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from oasis_bench.datasets.archives import Archive, locate
+from oasis_bench.errors import UsageError
+
+FILES = {"top/a/1.jpg": b"one", "top/a/2.jpg": b"", "top/b/3.jpg": bytes(70_000)}
+KINDS = ("tar", "tar.gz", "zip")
+MAX_MEMBERS = 8
+MAX_BYTES = 100_000
+
+
+class Server(ThreadingHTTPServer):
+    """Serves a folder; `asked` holds the paths asked for."""
+
+    asked: list[str]
+
+
+class Handler(SimpleHTTPRequestHandler):
+    server: Server
+
+    def log_message(self, *args: object) -> None:
+        self.server.asked.append(self.path)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """The folder that is served."""
+    site = tmp_path / "site"
+    site.mkdir()
+    return site
+
+
+@pytest.fixture
+def server(site: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with Server(("127.0.0.1", 0), partial(Handler, directory=str(site))) as server:
+        server.asked = []
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    cache = tmp_path / "outer" / "cache"
+    monkeypatch.setenv("OASIS_BENCH_CACHE", str(cache))
+    monkeypatch.delenv("OASIS_BENCH_DATA", raising=False)
+    return cache
+
+
+Publish = Callable[..., Archive]
+
+
+@pytest.fixture
+def publish(site: Path, server: Server, cache: Path) -> Publish:
+    """Put an archive on the server; its checksum is the right one."""
+
+    def publish(name: str, content: bytes, **more: str) -> Archive:
+        (site / name).write_bytes(content)
+        return Archive(
+            url=f"http://127.0.0.1:{server.server_port}/{name}",
+            checksum="md5:" + hashlib.md5(content).hexdigest(),
+            folder="set",
+            max_members=MAX_MEMBERS,
+            max_bytes=MAX_BYTES,
+            **more,
+        )
+
+    return publish
+
+
+def packed(kind: str, files: Mapping[str, bytes] = FILES) -> bytes:
+    if kind == "zip":
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file:
+            for name, content in files.items():
+                file.writestr(name, content)
+        return buffer.getvalue()
+    return tar([entry(name, content) for name, content in files.items()], kind)
+
+
+Entry = tuple[tarfile.TarInfo, bytes]
+
+
+def entry(
+    name: str, content: bytes = b"", kind: bytes = tarfile.REGTYPE, target: str = ""
+) -> Entry:
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname, info.size = kind, target, len(content)
+    return info, content
+
+
+def tar(entries: list[Entry], kind: str = "tar") -> bytes:
+    buffer = io.BytesIO()
+    mode = "w:gz" if kind.endswith("gz") else "w:"
+    with tarfile.open(fileobj=buffer, mode=mode) as file:  # type: ignore[call-overload]
+        for info, content in entries:
+            file.addfile(info, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+def zip_link(name: str, target: str) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as file:
+        info = zipfile.ZipInfo(name)
+        info.external_attr = 0o120777 << 16
+        file.writestr(info, target)
+        file.writestr("a/1.jpg", b"one")
+    return buffer.getvalue()
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if not path.is_dir()
+    }
+
+
+def files_outside(cache: Path, archive: Archive) -> set[str]:
+    """All files of the test but the archive, on the server and in the cache."""
+    return {path.name for path in cache.parents[1].rglob("*") if not path.is_dir()} - {
+        archive.file_name
+    }
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_archive_is_downloaded_and_unpacked_once(
+    publish: Publish, cache: Path, server: Server, kind: str
+) -> None:
+    archive = publish(f"set.{kind}", packed(kind))
+    told: dict[str, int] = {}
+    folder = locate(archive, lambda what, done, total: told.update({what: done}))
+    assert folder == cache / "set"
+    assert contents(folder) == FILES
+    assert {path.name for path in cache.iterdir()} == {"set", "archives"}
+    assert told[f"unpacking set.{kind}"] == sum(map(len, FILES.values()))
+    assert locate(archive) == folder
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_folder_within_an_archive_becomes_the_folder_of_the_set(
+    publish: Publish, kind: str
+) -> None:
+    folder = locate(publish(f"set.{kind}", packed(kind), top="top"))
+    assert contents(folder) == {name.removeprefix("top/"): FILES[name] for name in FILES}
+
+
+def test_an_archive_within_an_archive_is_unpacked_alone(publish: Publish, cache: Path) -> None:
+    outer = {"x/inner.tar.gz": packed("tar.gz"), "x/readme.txt": b"not wanted"}
+    archive = publish("set.zip", packed("zip", outer), inner="x/inner.tar.gz")
+    assert contents(locate(archive)) == FILES
+    assert {path.name for path in cache.iterdir()} == {"set", "archives"}
+
+
+def test_a_folder_at_hand_is_used_as_it_is(
+    publish: Publish, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "data" / "set").mkdir(parents=True)
+    monkeypatch.setenv("OASIS_BENCH_DATA", str(tmp_path / "data"))
+    assert locate(publish("set.zip", packed("zip"))) == tmp_path / "data" / "set"
+    assert server.asked == []
+
+
+def test_an_archive_at_hand_is_not_downloaded(
+    publish: Publish,
+    server: Server,
+    cache: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "data" / "archives").mkdir(parents=True)
+    (tmp_path / "data" / "archives" / "set.tar").write_bytes(packed("tar"))
+    monkeypatch.setenv("OASIS_BENCH_DATA", str(tmp_path / "data"))
+    assert contents(locate(publish("set.tar", packed("tar")))) == FILES
+    assert (server.asked, [path.name for path in cache.iterdir()]) == ([], ["set"])
+
+
+def test_a_part_of_an_archive_at_hand_is_refused(publish: Publish, cache: Path) -> None:
+    """Cut in a header, where tarfile sees the end of a whole one."""
+    archive = publish("set.tar", packed("tar"))
+    (cache / "archives").mkdir(parents=True)
+    (cache / "archives" / "set.tar").write_bytes(packed("tar")[:1700])
+    with pytest.raises(UsageError, match=rf"has md5 .*, not {archive.checksum[4:]}: .*: delete it"):
+        locate(archive)
+    assert [path.name for path in cache.iterdir()] == ["archives"]
+
+
+def test_what_has_the_wrong_checksum_is_not_unpacked(publish: Publish, cache: Path) -> None:
+    archive = replace(publish("set.zip", packed("zip")), checksum="md5:0123")
+    with pytest.raises(UsageError, match="not 0123"):
+        locate(archive)
+    assert contents(cache) == {}
+
+
+EVIL = {
+    "a name that climbs": ("tar", tar([entry("../evil", b"x")]), "'../evil' leads out"),
+    "a name that climbs later": ("tar.gz", tar([entry("a/../../evil", b"x")], "gz"), "leads out"),
+    "a name from the root": ("tar", tar([entry("/tmp/evil", b"x")]), "'/tmp/evil' leads out"),
+    "a zip name that climbs": ("zip", packed("zip", {"../evil": b"x"}), "'../evil' leads out"),
+    "a zip name from the root": ("zip", packed("zip", {"/tmp/evil": b"x"}), "leads out"),
+    "a link out": (
+        "tar",
+        tar([entry("a", b"", tarfile.SYMTYPE, "../.."), entry("a/evil", b"x")]),
+        r"'a' is a link out of its folder, to '\.\./\.\.'",
+    ),
+    "a link to the root": ("tar", tar([entry("a", b"", tarfile.SYMTYPE, "/etc")]), "'/etc'"),
+    "a hard link out": ("tar", tar([entry("b/a", b"", tarfile.LNKTYPE, "../evil")]), "link out"),
+    "a zip link out": ("zip", zip_link("a/b", "../../evil"), "'a/b' is a link out"),
+    "a pipe": ("tar", tar([entry("a", b"", tarfile.FIFOTYPE)]), "'a' is a device"),
+    "a disk": ("tar", tar([entry("a", b"", tarfile.BLKTYPE)]), "'a' is a device"),
+}
+
+
+@pytest.mark.parametrize("evil", EVIL)
+def test_what_leads_out_of_the_folder_is_refused(publish: Publish, cache: Path, evil: str) -> None:
+    kind, content, reason = EVIL[evil]
+    archive = publish(f"set.{kind}", content)
+    with pytest.raises(UsageError, match=rf"^cannot unpack .*{reason}.*: delete it, and it is"):
+        locate(archive)
+    assert files_outside(cache, archive) == set()
+    assert [path.name for path in cache.iterdir()] == ["archives"]
+    assert not Path("/tmp/evil").exists()
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE])
+def test_links_within_the_folder_are_not_made(publish: Publish, kind: bytes) -> None:
+    target = "../a/1.jpg" if kind == tarfile.SYMTYPE else "a/1.jpg"
+    content = tar([entry("a/1.jpg", b"one"), entry("b/2.jpg", b"", kind, target)])
+    assert contents(locate(publish("set.tar", content))) == {"a/1.jpg": b"one"}
+
+
+def test_a_file_is_never_written_through_a_link(publish: Publish, cache: Path) -> None:
+    """A link that is harmless by its letters, to a folder that a second one would lead out of."""
+    entries = [
+        entry("a/b", b"", tarfile.SYMTYPE, "."),
+        entry("a/b/c", b"", tarfile.SYMTYPE, "../.."),
+        entry("a/b/c/evil", b"x"),
+    ]
+    folder = locate(publish("set.tar", tar(entries)))
+    assert contents(folder) == {"a/b/c/evil": b"x"}
+    assert not any(path.is_symlink() for path in folder.rglob("*"))
+
+
+def stated(name: str, size: int) -> bytes:
+    """A tar with a header that states more than follows."""
+    info = tarfile.TarInfo(name)
+    info.size = size
+    return info.tobuf() + bytes(1024)
+
+
+def zip_lying(content: bytes) -> bytes:
+    """A zip that states 10 bytes for what unpacks to more."""
+    raw = packed("zip", {"a": content})
+    return raw.replace(struct.pack("<I", len(content)), struct.pack("<I", 10))
+
+
+BOMBS = {
+    "much": ("tar.gz", packed("tar.gz", {"a": bytes(10**7)}), "unpacks to 10000000 bytes or more"),
+    "much in a zip": (
+        "zip",
+        packed("zip", {str(i): bytes(60_000) for i in range(3)}),
+        "unpacks to 120000 bytes or more, and 100000 are allowed",
+    ),
+    "much is stated": ("tar", stated("a", 2**40), f"unpacks to {2**40} bytes or more"),
+    "less is stated": ("zip", zip_lying(bytes(90_000)), "Bad CRC-32"),
+    "many": ("tar", packed("tar", {str(i): b"" for i in range(9)}), "holds more than 8 members"),
+    "many in a zip": ("zip", packed("zip", {str(i): b"" for i in range(9)}), "more than 8 members"),
+    "many folders": (
+        "tar.gz",
+        tar([entry(str(i), b"", tarfile.DIRTYPE) for i in range(9)], "gz"),
+        "holds more than 8 members",
+    ),
+    "a header of much": (
+        "tar.gz",
+        tar([entry("a", bytes(2**24), tarfile.XHDTYPE), entry("b", b"x")], "gz"),
+        f"a header of {2**24} bytes",
+    ),
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_a_bomb_is_refused_with_the_numbers(publish: Publish, cache: Path, bomb: str) -> None:
+    kind, content, reason = BOMBS[bomb]
+    with pytest.raises(UsageError, match=rf"^cannot unpack .*set\.{kind}: .*{reason}"):
+        locate(publish(f"set.{kind}", content))
+    assert [path.name for path in cache.iterdir()] == ["archives"]
+
+
+def encrypted() -> bytes:
+    """A zip whose flags say that it is encrypted."""
+    raw = bytearray(packed("zip", {"a": b"x"}))
+    raw[6] |= 1
+    raw[raw.index(b"PK\x01\x02") + 8] |= 1
+    return bytes(raw)
+
+
+DAMAGED = {
+    "a tar cut short": ("tar", packed("tar")[:5000]),
+    "a gzip cut short": ("tar.gz", packed("tar.gz")[:-20]),
+    "a zip cut short": ("zip", packed("zip")[:-30]),
+    "no tar": ("tar", b"<html>not found</html>" * 100),
+    "no gzip": ("tar.gz", packed("tar")),
+    "no zip": ("zip", packed("tar")),
+    "an empty file": ("tar", b""),
+    "bits turned": (
+        "zip",
+        packed("zip", {"a": bytes(range(256))}).replace(b"\x80\x81", b"\x81\x80"),
+    ),
+    "an encrypted zip": ("zip", encrypted()),
+}
+
+
+@pytest.mark.parametrize("damaged", DAMAGED)
+def test_a_damaged_archive_leaves_nothing(publish: Publish, cache: Path, damaged: str) -> None:
+    kind, content = DAMAGED[damaged]
+    with pytest.raises(UsageError, match=r"^cannot unpack .*: delete it, and it is") as caught:
+        locate(publish(f"set.{kind}", content))
+    assert "\n" not in str(caught.value)
+    assert [path.name for path in cache.iterdir()] == ["archives"]
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [({"top": "other"}, "holds no folder other"), ({"inner": "b.tar"}, r"it holds no b\.tar")],
+)
+def test_an_archive_without_what_is_looked_for_is_refused(
+    publish: Publish, cache: Path, more: dict[str, str], reason: str
+) -> None:
+    with pytest.raises(UsageError, match=reason):
+        locate(publish("set.tar", packed("tar"), **more))
+    assert [path.name for path in cache.iterdir()] == ["archives"]
+
+
+def test_after_an_interruption_nothing_half_made_is_taken_for_the_set(
+    publish: Publish, cache: Path, server: Server
+) -> None:
+    archive = publish("set.tar", packed("tar"))
+
+    def interrupt(what: str, done: int, total: int | None) -> None:
+        if what.startswith("unpacking"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        locate(archive, interrupt)
+    assert not (cache / "set").exists()
+    (cache / "set.unpacking" / "content").mkdir(parents=True)  # as after a kill
+    (cache / "set.unpacking" / "content" / "half").write_bytes(b"x")
+    assert contents(locate(archive)) == FILES
+    assert len(server.asked) == 1
+    assert {path.name for path in cache.iterdir()} == {"set", "archives"}
+
+
+def test_callers_at_the_same_time_unpack_once(publish: Publish, server: Server) -> None:
+    archive = publish("set.tar.gz", packed("tar.gz"))
+    unpacked: list[str] = []
+    with ThreadPoolExecutor(4) as pool:
+        calls = [
+            pool.submit(locate, archive, lambda what, done, total: unpacked.append(what))
+            for _ in range(4)
+        ]
+    assert [contents(call.result()) for call in calls] == [FILES] * 4
+    assert unpacked.count("unpacking set.tar.gz") == len(FILES)
+    assert len(server.asked) == 1
+
+
+def test_a_file_where_a_folder_is_needed_is_told(publish: Publish) -> None:
+    content = packed("tar", {"a": b"file", "a/b": b"x"})
+    with pytest.raises(
+        UsageError, match=r"^cannot unpack .*set\.tar to .*set: .*OASIS_BENCH_CACHE"
+    ):
+        locate(publish("set.tar", content))

@@ -1,0 +1,283 @@
+"""Blocks of pictures: against scikit-image, NumPy's histogram and pictures made on the spot."""
+
+from __future__ import annotations
+
+import io
+from contextlib import suppress
+
+import numpy as np
+import pytest
+from PIL import Image
+from skimage.feature import local_binary_pattern
+
+from oasis_bench.datasets.blocks import (
+    BlockLayout,
+    ColourCodebook,
+    UnusableImageError,
+    block_descriptors,
+    lbp_codes,
+    read_image,
+)
+from oasis_bench.errors import UsageError
+
+ORIENTATION = 0x0112
+TURNED_RIGHT_TO_SEE = 6
+
+
+def noise(height, width, channels=3, seed=0):
+    """Noise over a smooth ground with a flat patch: textured, and with ties."""
+    rng = np.random.default_rng(seed)
+    shape = (height, width, channels) if channels else (height, width)
+    pixels = rng.integers(0, 256, shape) // 4 + np.linspace(0, 190, width).reshape(
+        (1, width, 1) if channels else (1, width)
+    )
+    pixels[: height // 2, : width // 3] = 77
+    return pixels.astype(np.uint8)
+
+
+@pytest.fixture(scope="module")
+def colours():
+    return ColourCodebook(np.random.default_rng(1).integers(0, 256, (20, 3)).astype(np.uint8))
+
+
+class TestPatterns:
+    @pytest.mark.parametrize("shape", [(70, 90), (1, 1), (2, 5), (3, 300), (257, 3)])
+    def test_they_are_those_of_scikit_image(self, shape):
+        grey = noise(*shape, channels=0)
+        np.testing.assert_array_equal(
+            lbp_codes(grey), local_binary_pattern(grey, 8, 2, "nri_uniform")
+        )
+
+    @pytest.mark.parametrize("level", [0, 1, 77, 255])
+    def test_ties_on_flat_ground_are_broken_as_by_scikit_image(self, level):
+        grey = np.full((150, 130), level, np.uint8)
+        np.testing.assert_array_equal(
+            lbp_codes(grey), local_binary_pattern(grey, 8, 2, "nri_uniform")
+        )
+
+    def test_each_of_the_256_sign_patterns_has_its_code(self):
+        """A 5 x 5 picture has one pixel whose neighbours are all its own."""
+        pictures = np.random.default_rng(0).integers(0, 4, (4000, 5, 5)).astype(np.uint8)
+        ours = np.array([lbp_codes(grey)[2, 2] for grey in pictures])
+        theirs = [local_binary_pattern(grey, 8, 2, "nri_uniform")[2, 2] for grey in pictures]
+        np.testing.assert_array_equal(ours, theirs)
+        assert np.unique(ours).size == 59
+
+    def test_a_strip_of_rows_sees_its_neighbours(self):
+        grey = noise(50, 40, channels=0)
+        strips = [lbp_codes(grey, 0, 1), lbp_codes(grey, 1, 30), lbp_codes(grey, 30, 50)]
+        np.testing.assert_array_equal(np.concatenate(strips), lbp_codes(grey))
+
+
+class TestColours:
+    def test_the_nearest_is_found_for_any_colour(self, colours):
+        pixels = np.random.default_rng(2).integers(0, 256, (5000, 3))
+        pixels = np.concatenate([pixels, colours.colours, [[0, 0, 0], [255, 255, 255]]])
+        distances = ((pixels[:, None] - colours.colours.astype(int)) ** 2).sum(axis=2)
+        found = colours.nearest[pixels @ [1, 256, 65536]]
+        np.testing.assert_array_equal(found, distances.argmin(axis=1))
+
+    def test_of_equally_near_colours_it_is_the_first(self):
+        twice = ColourCodebook(np.array([[9, 9, 9], [0, 0, 0], [0, 0, 2], [0, 0, 2]], np.uint8))
+        assert twice.nearest[65536 * 1] == 1
+        assert twice.nearest[65536 * 2] == 2
+
+
+class TestLayout:
+    def test_blocks_of_a_small_picture_by_hand(self):
+        # Corners at 0, 32 and 64 of 128 pixels, and at 0 and 32 of 96.
+        assert BlockLayout().n_blocks(128, 96) == 6
+        assert BlockLayout().n_blocks(127, 96) == 4
+        assert BlockLayout().n_blocks(200, 63) == 0
+        assert BlockLayout().n_blocks(10, 10) == 0
+
+    def test_scales_shrink_until_fewer_than_ten_blocks_are_left(self):
+        # 300 x 200: 8 x 5 blocks; 240 x 160: 6 x 4; 192 x 128: 5 x 3; 154 x 102: 3 x 2.
+        assert BlockLayout().sizes(300, 200) == [(300, 200), (240, 160), (192, 128)]
+
+    def test_a_picture_of_too_few_blocks_is_unusable(self):
+        with pytest.raises(UnusableImageError, match="150 x 150 pixels hold 9 blocks of 64 x 64"):
+            BlockLayout().sizes(150, 150)
+        assert BlockLayout(min_blocks=9).sizes(150, 150) == [(150, 150)]
+
+    @pytest.mark.parametrize(
+        ("parameters", "message"),
+        [
+            ({"stride": 24}, "stride=24 does not divide block=64"),
+            ({"stride": 0}, "stride=0: at least 1"),
+            ({"block": -1}, "block=-1: at least 1"),
+            ({"min_blocks": 0}, "min_blocks=0: at least 1"),
+            ({"scale": 1.0}, "scale=1.0: a factor above 1"),
+            ({"scale": float("nan")}, "scale=nan: a factor above 1"),
+        ],
+    )
+    def test_parameters_out_of_bounds_are_named(self, parameters, message):
+        with pytest.raises(UsageError, match=message):
+            BlockLayout(**parameters)
+
+
+def slow_descriptors(image, layout, colours):
+    """The definition, block by block."""
+    rows = []
+    width, height = image.size
+    for step in range(100):
+        size = (round(width / layout.scale**step), round(height / layout.scale**step))
+        shrunk = image if step == 0 else image.resize(size, Image.Resampling.BILINEAR)
+        codes = local_binary_pattern(np.asarray(shrunk.convert("L")), 8, 2, "nri_uniform")
+        pixels = np.asarray(shrunk).astype(int)
+        nearest = ((pixels[:, :, None] - colours.astype(int)) ** 2).sum(axis=3).argmin(axis=2)
+        found = []
+        for top in range(0, size[1] - layout.block + 1, layout.stride):
+            for left in range(0, size[0] - layout.block + 1, layout.stride):
+                block = np.s_[top : top + layout.block, left : left + layout.block]
+                texture = np.histogram(codes[block], np.arange(60))[0] / layout.block**2
+                colour = np.histogram(nearest[block], np.arange(len(colours) + 1))[0]
+                found.append([*texture, *colour / layout.block**2])
+        if len(found) < layout.min_blocks:
+            return np.array(rows)
+        rows += found
+    raise AssertionError
+
+
+class TestDescriptors:
+    @pytest.mark.parametrize(
+        "layout",
+        [BlockLayout(), BlockLayout(16, 8, 1.5, 3), BlockLayout(30, 10), BlockLayout(8, 8)],
+    )
+    @pytest.mark.parametrize("size", [(203, 150), (131, 200)])
+    def test_they_are_the_histograms_of_each_block(self, layout, size, colours):
+        image = Image.fromarray(noise(*size))
+        expected = slow_descriptors(image, layout, colours.colours)
+        found = block_descriptors(image, layout, colours)
+        assert found.dtype == np.float32
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-7)
+
+    def test_texture_and_colours_each_sum_to_one(self, colours):
+        found = block_descriptors(Image.fromarray(noise(203, 150)), BlockLayout(), colours)
+        np.testing.assert_allclose(found[:, :59].sum(axis=1), 1, rtol=1e-6)
+        np.testing.assert_allclose(found[:, 59:].sum(axis=1), 1, rtol=1e-6)
+
+
+def saved(path, image, **options):
+    image.save(path, **options)
+    return path
+
+
+class TestReading:
+    def test_colours_are_kept(self, tmp_path):
+        pixels = noise(20, 30)
+        image = read_image(saved(tmp_path / "a.png", Image.fromarray(pixels)))
+        assert image.mode == "RGB"
+        np.testing.assert_array_equal(np.asarray(image), pixels)
+
+    def test_grey_becomes_three_equal_channels(self, tmp_path):
+        grey = noise(20, 30, channels=0)
+        image = read_image(saved(tmp_path / "a.png", Image.fromarray(grey)))
+        np.testing.assert_array_equal(np.asarray(image), np.stack([grey] * 3, axis=2))
+
+    def test_black_and_white_become_0_and_255(self, tmp_path):
+        bits = Image.fromarray(noise(20, 30, channels=0)).convert("1")
+        image = read_image(saved(tmp_path / "a.png", bits))
+        assert np.unique(np.asarray(image)).tolist() == [0, 255]
+
+    def test_a_palette_is_looked_up(self, tmp_path):
+        palette = Image.fromarray(noise(20, 30)).quantize(16)
+        image = read_image(saved(tmp_path / "a.gif", palette))
+        np.testing.assert_array_equal(np.asarray(image), np.asarray(palette.convert("RGB")))
+
+    def test_cmyk_is_converted(self, tmp_path):
+        ink = Image.new("CMYK", (30, 20), (255, 0, 0, 0))  # full cyan
+        image = read_image(saved(tmp_path / "a.jpg", ink, quality=100))
+        np.testing.assert_allclose(np.asarray(image)[10, 10].astype(int), (0, 255, 255), atol=2)
+
+    @pytest.mark.parametrize("name", ["a.png", "a.tif", "a.pgm"])
+    def test_16_bits_are_scaled_not_clipped(self, tmp_path, name):
+        deep = np.array([[0, 255, 256], [32768, 65280, 65535]], np.uint16)
+        image = read_image(saved(tmp_path / name, Image.fromarray(deep)))
+        np.testing.assert_array_equal(np.asarray(image)[..., 1], [[0, 0, 1], [128, 255, 255]])
+
+    @pytest.mark.parametrize("mode", ["RGBA", "LA"])
+    def test_transparent_pixels_are_laid_on_white(self, tmp_path, mode):
+        glass = Image.new(mode, (4, 4), (0,) * len(mode))
+        glass.putpixel((0, 0), (*(0,) * (len(mode) - 1), 255))
+        pixels = np.asarray(read_image(saved(tmp_path / "a.png", glass)))
+        assert pixels[0, 0].tolist() == [0, 0, 0]
+        assert pixels[1, 1].tolist() == [255, 255, 255]
+
+    def test_a_transparent_palette_colour_is_white(self, tmp_path):
+        palette = Image.new("P", (4, 4), 0)
+        palette.putpalette([10, 20, 30, 40, 50, 60])
+        path = saved(tmp_path / "a.gif", palette, transparency=0)
+        assert np.asarray(read_image(path))[1, 1].tolist() == [255, 255, 255]
+
+    def test_the_exif_orientation_is_applied(self, tmp_path):
+        upright = Image.fromarray(noise(20, 30))
+        exif = Image.Exif()
+        exif[ORIENTATION] = TURNED_RIGHT_TO_SEE
+        lying = upright.transpose(Image.Transpose.ROTATE_90)
+        path = saved(tmp_path / "a.png", lying, exif=exif)
+        np.testing.assert_array_equal(np.asarray(read_image(path)), np.asarray(upright))
+
+    def test_the_first_frame_of_an_animation_counts(self, tmp_path):
+        frames = [Image.new("RGB", (9, 9), colour) for colour in ("red", "blue")]
+        path = saved(tmp_path / "a.gif", frames[0], save_all=True, append_images=frames[1:])
+        assert np.asarray(read_image(path))[4, 4].tolist() == [255, 0, 0]
+
+
+def jpeg(pixels) -> bytes:
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, "JPEG")
+    return buffer.getvalue()
+
+
+class TestUnusableFiles:
+    @pytest.mark.parametrize(
+        ("content", "reason"),
+        [
+            (b"", "no picture in any of JPEG, PNG"),
+            (b"a text that is called .jpg", "no picture in any of JPEG, PNG"),
+            (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "no picture in any of"),
+            (jpeg(noise(90, 90))[:900], "truncated"),
+            (jpeg(noise(90, 90))[:20], "."),
+            (b"\x89PNG\r\n\x1a\n" + bytes(40), "."),
+        ],
+    )
+    def test_the_reason_is_one_line_without_the_name(self, tmp_path, content, reason):
+        path = tmp_path / "odd.jpg"
+        path.write_bytes(content)
+        with pytest.raises(UnusableImageError, match=reason) as caught:
+            read_image(path)
+        assert "\n" not in str(caught.value)
+        assert "odd" not in str(caught.value)
+
+    @pytest.mark.filterwarnings("ignore::UserWarning:PIL", "ignore::RuntimeWarning:PIL")
+    def test_wherever_a_file_is_cut_or_spoilt_nothing_else_is_raised(self, tmp_path):
+        rng = np.random.default_rng(0)
+        for name in ("a.png", "a.tif", "a.gif", "a.jpg"):
+            path = saved(tmp_path / name, Image.fromarray(noise(16, 16)))
+            whole = path.read_bytes()
+            for _ in range(150):
+                spoilt = bytearray(whole[: rng.integers(1, len(whole))])
+                spoilt[rng.integers(len(spoilt))] ^= 1 << rng.integers(8)
+                path.write_bytes(spoilt)
+                with suppress(UnusableImageError):
+                    assert read_image(path).mode == "RGB"
+
+    def test_a_missing_file_and_a_folder(self, tmp_path):
+        with pytest.raises(UnusableImageError, match=r"^No such file or directory$"):
+            read_image(tmp_path / "none.jpg")
+        with pytest.raises(UnusableImageError, match=r"^Is a directory$"):
+            read_image(tmp_path)
+
+    @pytest.mark.parametrize("limit", [399, 150])
+    @pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")
+    def test_a_decompression_bomb_is_not_decoded(self, tmp_path, monkeypatch, limit):
+        path = saved(tmp_path / "a.png", Image.new("RGB", (20, 20)))
+        monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", limit)
+        with pytest.raises(UnusableImageError, match="400 pixels"):
+            read_image(path)
+
+    def test_floats_have_no_known_range(self, tmp_path):
+        path = saved(tmp_path / "a.tif", Image.fromarray(np.ones((4, 4), np.float32)))
+        with pytest.raises(UnusableImageError, match="floats of no known range"):
+            read_image(path)

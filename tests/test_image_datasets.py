@@ -1,0 +1,533 @@
+"""The data sets of pictures: official layouts small and real, subsets, and the user's folder."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import shutil
+import tarfile
+import threading
+import warnings
+import zipfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from scipy import sparse
+
+from oasis_bench.dataset import LabelledRows
+from oasis_bench.datasets import Caltech101, Caltech256, Corel5k, ImageFolder, TinyImageNet
+from oasis_bench.datasets.caltech_subsets import CALTECH256_FOLDERS
+from oasis_bench.datasets.image_dataset import ImageDataset
+from oasis_bench.errors import UsageError
+
+REAL = Path(os.environ.get("OASIS_BENCH_DATA", os.devnull))
+
+
+def needs(folder: str) -> pytest.MarkDecorator:
+    return pytest.mark.skipif(
+        not (REAL / folder).is_dir(), reason=f"OASIS_BENCH_DATA does not hold {folder}"
+    )
+
+
+def picture(path: Path, seed: int = 0, size: tuple[int, int] = (200, 160)) -> Path:
+    """A picture of coloured noise, coarser or finer by its seed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rng = np.random.default_rng(seed)
+    grain = 2 + seed % 5
+    pixels = rng.integers(0, 256, (size[1] // grain, size[0] // grain, 3), dtype=np.uint8)
+    Image.fromarray(pixels).resize(size).save(path)
+    return path
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty OASIS_BENCH_DATA and an empty cache."""
+    data = tmp_path / "data"
+    data.mkdir()
+    monkeypatch.setenv("OASIS_BENCH_DATA", str(data))
+    monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path / "cache"))
+    return data
+
+
+@pytest.fixture
+def caltech101(data: Path) -> Path:
+    folder = data / "caltech101" / "101_ObjectCategories"
+    for i in range(3):
+        picture(folder / "ant" / f"image_{i:04}.jpg", i)
+        picture(folder / "water_lilly" / f"image_{i:04}.jpg", 10 + i)
+    picture(folder / "BACKGROUND_Google" / "image_0001.jpg")
+    (folder / "BACKGROUND_Google" / "tmp").write_bytes(b"")
+    return folder
+
+
+@pytest.fixture
+def caltech256(data: Path) -> Path:
+    folder = data / "caltech256" / "256_ObjectCategories"
+    for i in range(1, 4):
+        picture(folder / "056.dog" / f"056_{i:04}.jpg", 20 + i)
+        picture(folder / "250.zebra" / f"250_{i:04}.jpg", 30 + i)
+    picture(folder / "257.clutter" / "257_0001.jpg")
+    picture(folder / "056.dog" / "greg" / "056_0001.jpg")  # the official release has such files
+    (folder / "056.dog" / "RENAME2").write_bytes(b"")
+    return folder
+
+
+def found(dataset: ImageDataset, below: Path) -> list[tuple[str, object]]:
+    images = dataset.find_images()
+    return [(path.relative_to(below).as_posix(), label) for path, label in images]
+
+
+class TestCaltechSubsets:
+    @pytest.mark.parametrize(
+        ("name", "number"),
+        [
+            *(("B10", 10), ("B20", 20), ("B50", 50), ("B249", 249)),
+            *(("Easy10", 10), ("Var10", 10), ("Var20", 20)),
+        ],
+    )
+    def test_each_has_its_number_of_official_classes(self, name: str, number: int) -> None:
+        subset = Caltech256.class_subsets[name]
+        assert (len(subset), len(set(subset))) == (number, number)
+        assert set(subset) <= set(CALTECH256_FOLDERS)
+
+    def test_the_official_folders_count_from_1_to_257(self) -> None:
+        assert [folder[:4] for folder in CALTECH256_FOLDERS] == [f"{i:03}." for i in range(1, 258)]
+        # Caltech-256's own numbers of some classes, spread over the list.
+        assert {
+            *("001.ak47", "020.brain-101", "040.cockroach", "060.duck", "080.frog"),
+            *("100.hawksbill-101", "120.joy-stick", "145.motorbikes-101", "160.pez-dispenser"),
+            *("182.self-propelled-lawn-mower", "200.stained-glass", "220.toaster", "232.t-shirt"),
+            *("250.zebra", "251.airplanes-101", "252.car-side-101", "253.faces-easy-101"),
+            *("254.greyhound", "255.tennis-shoes", "256.toad", "257.clutter", "129.leopards-101"),
+        } <= set(CALTECH256_FOLDERS)
+
+    def test_the_classes_of_249_are_1_to_250_without_129(self) -> None:
+        numbers = [int(name[:3]) for name in Caltech256.class_subsets["B249"]]
+        assert numbers == [*range(1, 129), *range(130, 251)]
+
+    def test_the_preprint_s_sets_are_those_of_the_paper(self) -> None:
+        subsets = Caltech256.class_subsets
+        assert set(subsets["Var10"]) == set(subsets["B10"])
+        assert set(subsets["Var20"]) == set(subsets["B20"])
+
+    def test_names_that_the_text_has_damaged(self) -> None:
+        assert {"095.hamburger"} <= set(Caltech256.class_subsets["B10"])
+        assert {
+            *("102.helicopter-101", "146.mountain-bike", "201.starfish-101", "084.giraffe"),
+            *("120.joy-stick", "013.birdbath", "069.fighter-jet", "233.tuning-fork"),
+        } <= set(Caltech256.class_subsets["B20"])
+        assert {
+            *("032.cartman", "012.binoculars", "234.tweezer", "162.picnic-table"),
+            *("119.jesus-christ", "136.mandolin", "116.iguana", "059.drinking-straw"),
+        } <= set(Caltech256.class_subsets["B50"])
+
+
+class TestLayouts:
+    def test_caltech256_is_the_official_folders_without_clutter(
+        self, caltech256: Path, data: Path
+    ) -> None:
+        assert found(Caltech256(), caltech256) == [
+            (f"{folder}/{folder[:3]}_{i:04}.jpg", folder)
+            for folder in ("056.dog", "250.zebra")
+            for i in range(1, 4)
+        ]
+
+    def test_caltech101_is_every_folder_but_the_background(self, caltech101: Path) -> None:
+        assert found(Caltech101(), caltech101) == [
+            (f"{name}/image_{i:04}.jpg", name) for name in ("ant", "water_lilly") for i in range(3)
+        ]
+
+    def test_tiny_imagenet_is_the_training_part(self, data: Path) -> None:
+        home = data / "tiny-imagenet-200"
+        for wnid in ("n02124075", "n01443537"):
+            picture(home / "train" / wnid / "images" / f"{wnid}_0.JPEG", size=(64, 64))
+            (home / "train" / wnid / f"{wnid}_boxes.txt").write_text("")
+        picture(home / "val" / "images" / "val_0.JPEG", size=(64, 64))
+        assert found(TinyImageNet(), home) == [
+            (f"train/{wnid}/images/{wnid}_0.JPEG", wnid) for wnid in ("n01443537", "n02124075")
+        ]
+
+    @pytest.mark.parametrize(
+        ("dataset", "folder"),
+        [
+            (Caltech256(), "caltech256"),
+            (Caltech101(), "caltech101"),
+            (TinyImageNet(), "tiny-imagenet-200"),
+        ],
+    )
+    def test_a_folder_without_images_is_told_with_the_layout(
+        self, data: Path, dataset: ImageDataset, folder: str
+    ) -> None:
+        (data / folder).mkdir()
+        with pytest.raises(UsageError, match=rf"{folder}/.* holds no .*\.(jpg|JPEG): put the off"):
+            dataset.find_images()
+
+    @needs("caltech256")
+    def test_the_real_caltech256(self) -> None:
+        counts = Counter(label for _, label in Caltech256().find_images())
+        assert (counts.total(), len(counts)) == (1123, 10)
+        assert min(counts.values()) >= 80
+        assert set(counts) <= set(CALTECH256_FOLDERS)
+
+    @needs("caltech101")
+    def test_the_real_caltech101(self) -> None:
+        counts = Counter(label for _, label in Caltech101().find_images())
+        assert (counts.total(), len(counts)) == (5514, 101)
+        assert (min(counts.values()), max(counts.values())) == (31, 65)
+
+    @needs("tiny-imagenet-200")
+    def test_the_real_tiny_imagenet(self) -> None:
+        counts = Counter(label for _, label in TinyImageNet().find_images())
+        assert (counts.total(), set(counts.values())) == (13000, {65})
+
+    @needs("corel5k")
+    def test_the_real_corel5k(self) -> None:
+        images = Corel5k().find_images()
+        parts = Counter(path.parent.name for path, _ in images)
+        assert parts == {"train_jpeg": 4500, "test_jpeg": 499}
+        assert len({word for _, words in images for word in words}) == 374
+        assert images[0][0].name == "1000.jpeg"
+        assert images[0][1] == ("city", "mountain", "sky", "sun")
+        assert {len(set(words)) for _, words in images} == {1, 2, 3, 4, 5}
+
+
+class TestDownloads:
+    """Each set's archive, with a URL on this machine and the checksum of what is there."""
+
+    @pytest.fixture
+    def site(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Path, str]]:
+        monkeypatch.setenv("no_proxy", "127.0.0.1")
+        site = tmp_path / "site"
+        site.mkdir()
+        handler = partial(SimpleHTTPRequestHandler, directory=str(site))
+        with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+            thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+            thread.start()
+            yield site, f"http://127.0.0.1:{server.server_port}/"
+            server.shutdown()
+            thread.join()
+
+    def serve(self, dataset: type[ImageDataset], site: tuple[Path, str], content: bytes) -> None:
+        """Publish the content under the official name."""
+        home, url = site
+        archive = dataset.archive  # type: ignore[attr-defined]
+        (home / archive.file_name).write_bytes(content)
+        dataset.archive = replace(  # type: ignore[attr-defined]
+            archive,
+            url=url + archive.file_name,
+            checksum="sha256:" + hashlib.sha256(content).hexdigest(),
+        )
+
+    def tarred(self, folder: Path, mode: str) -> bytes:
+        buffer = io.BytesIO()
+        with tarfile.open(fileobj=buffer, mode=mode) as file:  # type: ignore[call-overload]
+            file.add(folder, folder.name)
+        return buffer.getvalue()
+
+    def test_caltech256_comes_as_a_tar(
+        self, caltech256: Path, data: Path, site: tuple[Path, str]
+    ) -> None:
+        class Local(Caltech256):
+            pass
+
+        self.serve(Local, site, self.tarred(caltech256, "w:"))
+        expected = found(Local(), caltech256)
+        caltech256.parent.rename(data / "elsewhere")
+        cache = Path(os.environ["OASIS_BENCH_CACHE"])
+        assert found(Local(), cache / "caltech256" / "256_ObjectCategories") == expected
+
+    def test_caltech101_comes_as_a_tar_in_a_zip(
+        self, caltech101: Path, data: Path, site: tuple[Path, str]
+    ) -> None:
+        class Local(Caltech101):
+            pass
+
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w") as file:
+            file.writestr("caltech-101/Annotations.tar", b"not wanted")
+            inner = self.tarred(caltech101, "w:gz")
+            file.writestr("caltech-101/101_ObjectCategories.tar.gz", inner)
+        self.serve(Local, site, buffer.getvalue())
+        expected = found(Local(), caltech101)
+        caltech101.parent.rename(data / "elsewhere")
+        cache = Path(os.environ["OASIS_BENCH_CACHE"])
+        assert found(Local(), cache / "caltech101" / "101_ObjectCategories") == expected
+
+    def test_tiny_imagenet_comes_as_a_zip(self, data: Path, site: tuple[Path, str]) -> None:
+        class Local(TinyImageNet):
+            pass
+
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w") as file:
+            file.writestr("tiny-imagenet-200/train/n01443537/images/n01443537_0.JPEG", b"x")
+            file.writestr("tiny-imagenet-200/wnids.txt", b"n01443537")
+        self.serve(Local, site, buffer.getvalue())
+        cache = Path(os.environ["OASIS_BENCH_CACHE"])
+        assert found(Local(), cache / "tiny-imagenet-200") == [
+            ("train/n01443537/images/n01443537_0.JPEG", "n01443537")
+        ]
+
+
+class TestRows:
+    def test_rows_are_counts_of_all_blocks_with_their_labels_and_pictures(
+        self, caltech256: Path, caltech101: Path
+    ) -> None:
+        rows = Caltech256(n_visterms=8).load()
+        assert isinstance(rows.X, sparse.csr_array)
+        assert rows.X.shape == (6, 8)
+        assert rows.X.dtype == np.float32
+        # 200 x 160 holds 5 x 4 blocks of 64 every 32, 160 x 128 4 x 3, and 128 x 102 less than 10.
+        np.testing.assert_array_equal(rows.X.sum(axis=1), 32)
+        assert rows.class_names == ("056.dog", "250.zebra")
+        np.testing.assert_array_equal(rows.y, [0, 0, 0, 1, 1, 1])
+        assert rows.y.dtype == np.int64
+        assert rows.images is not None
+        assert [path.parent.name for path in rows.images] == ["056.dog"] * 3 + ["250.zebra"] * 3
+        assert Caltech256.normalize == "tfidf"
+
+    def test_the_codebooks_are_learned_from_the_other_set_alone(
+        self, caltech256: Path, caltech101: Path
+    ) -> None:
+        before = dense(Caltech256(n_visterms=8).load())
+        shutil.rmtree(caltech256 / "250.zebra")
+        picture(caltech256 / "001.ak47" / "001_0001.jpg", 77)
+        after = dense(Caltech256(n_visterms=8).load())
+        np.testing.assert_array_equal(after[1:], before[:3])
+        for i in range(3):
+            picture(caltech101 / "ant" / f"image_{i:04}.jpg", 200 + i)
+        assert (dense(Caltech256(n_visterms=8).load())[1:] != before[:3]).any()
+
+    def test_caltech101_is_coded_by_caltech256(self, caltech256: Path, caltech101: Path) -> None:
+        before = dense(Caltech101(n_visterms=8).load())
+        picture(caltech256 / "056.dog" / "056_0001.jpg", 99)
+        after = dense(Caltech101(n_visterms=8).load())
+        assert after.shape == before.shape
+        assert (after != before).any()
+
+    def test_broken_pictures_are_left_out_and_told(
+        self, caltech256: Path, caltech101: Path
+    ) -> None:
+        (caltech256 / "056.dog" / "056_0002.jpg").write_bytes(b"no picture")
+        (caltech101 / "ant" / "image_0001.jpg").write_bytes(b"none either")
+        with pytest.warns(UserWarning, match=r"left out.*jpg") as caught:
+            rows = Caltech256(n_visterms=8).load()
+        texts = sorted(str(warning.message) for warning in caught)
+        assert len(texts) == 2
+        assert texts[0].startswith(f"left out of the codebooks: '{caltech101}/ant/image_0001.jpg'")
+        assert texts[1].startswith(f"left out: '{caltech256}/056.dog/056_0002.jpg': ")
+        assert rows.images is not None
+        assert [path.name for path in rows.images[:2]] == ["056_0001.jpg", "056_0003.jpg"]
+        np.testing.assert_array_equal(rows.y, [0, 0, 1, 1, 1])
+
+    def test_of_many_broken_pictures_ten_are_named(
+        self, caltech256: Path, caltech101: Path
+    ) -> None:
+        for i in range(10, 22):
+            (caltech256 / "056.dog" / f"056_{i:04}.jpg").write_bytes(b"no picture %d" % i)
+        with pytest.warns(UserWarning, match="left out") as caught:
+            Caltech256(n_visterms=8).load()
+        texts = [str(warning.message) for warning in caught]
+        assert len(texts) == 11
+        assert "056_0019.jpg" in texts[9]
+        assert texts[10] == "left out: 2 more, 12 in all"
+
+    def test_where_no_picture_can_be_used_the_reason_is_told(
+        self, caltech256: Path, caltech101: Path
+    ) -> None:
+        for path in caltech256.rglob("*.jpg"):
+            picture(path, size=(64, 64))
+        with (
+            warnings.catch_warnings(action="ignore"),
+            pytest.raises(UsageError, match="none of the 6 images of caltech256 can be used"),
+        ):
+            Caltech256(n_visterms=8).load()
+
+    def test_copies_of_evaluated_pictures_teach_no_codebook(
+        self, caltech256: Path, caltech101: Path
+    ) -> None:
+        # as 127.laptop-101 of Caltech256 holds pictures of Caltech101
+        expected = dense(Caltech256(n_visterms=8).load())
+        copied = next(caltech256.glob("*/*.jpg"))
+        shutil.copy(copied, caltech101 / "ant" / "image_0999.jpg")
+        np.testing.assert_array_equal(dense(Caltech256(n_visterms=8).load()), expected)
+
+    def test_missing_pictures_for_the_codebooks_are_told(self, caltech256: Path) -> None:
+        (caltech256.parents[1] / "caltech101").mkdir()
+        with pytest.raises(
+            UsageError,
+            match=r"^the codebooks of caltech256 are learned from caltech101: .* holds no",
+        ):
+            Caltech256(n_visterms=8).load()
+
+    def test_small_pictures_are_cut_into_small_blocks(self, data: Path, caltech101: Path) -> None:
+        home = data / "tiny-imagenet-200" / "train"
+        for i, wnid in enumerate(("n01443537", "n02124075")):
+            picture(home / wnid / "images" / f"{wnid}_0.JPEG", i, (64, 64))
+        rows = TinyImageNet(n_visterms=8).load()
+        # 7 x 7, 5 x 5 and 4 x 4 blocks of 16 every 8 in 64, 51 and 41 pixels; 3 x 3 in 33.
+        np.testing.assert_array_equal(dense(rows).sum(axis=1), 49 + 25 + 16)
+
+    @needs("caltech256")
+    @needs("caltech101")
+    def test_real_pictures(self, data: Path) -> None:
+        for name in ("003.backpack", "224.touring-bike"):
+            copy_some(REAL / "caltech256" / "256_ObjectCategories" / name, data / "caltech256", 4)
+        for name in ("accordion", "panda", "watch"):
+            copy_some(REAL / "caltech101" / "101_ObjectCategories" / name, data / "caltech101", 3)
+        rows = Caltech256(n_visterms=50).load()
+        assert rows.X.shape == (8, 50)
+        assert rows.class_names == ("003.backpack", "224.touring-bike")
+        assert dense(rows).sum(axis=1).min() >= 10
+
+
+def dense(rows: LabelledRows) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
+    assert isinstance(rows.X, sparse.csr_array)
+    return rows.X.toarray()
+
+
+def copy_some(source: Path, target: Path, n: int) -> None:
+    """Copy the first pictures of a class, with the two folders above them."""
+    folder = target / source.parent.name / source.name
+    folder.mkdir(parents=True)
+    for path in sorted(source.iterdir())[:n]:
+        shutil.copy(path, folder)
+
+
+class TestCorel5k:
+    @pytest.fixture
+    def corel5k(self, data: Path) -> Path:
+        home = data / "corel5k"
+        for number, part in ((1000, "train"), (1003, "train"), (2000, "test")):
+            picture(home / f"{part}_jpeg" / f"{number}.jpeg", number, (192, 128))
+        labels = home / "labels"
+        labels.mkdir()
+        (labels / "words").write_text("sun\ncity\nnever\nbear\n")
+        (labels / "training_label").write_text("1000 1 2  \n1003 2 2 \n1004 4\n")
+        (labels / "test_label").write_text("2000 4 1 2\n")
+        return home
+
+    def test_words_are_queries_that_images_are_relevant_to(
+        self, corel5k: Path, caltech101: Path
+    ) -> None:
+        with pytest.warns(UserWarning, match=r"left out: '.*/1004\.jpeg': no such file$"):
+            rows = Corel5k(n_visterms=8).load()
+        assert rows.multi_label
+        assert rows.class_names == ("bear", "city", "sun")
+        assert isinstance(rows.y, sparse.csr_array)
+        assert rows.y.dtype == np.float32
+        assert rows.y.has_canonical_format
+        np.testing.assert_array_equal(rows.y.toarray(), [[0, 1, 1], [0, 1, 0], [1, 1, 1]])
+        assert rows.images is not None
+        assert [path.name for path in rows.images] == ["1000.jpeg", "1003.jpeg", "2000.jpeg"]
+        # Blocks of 32 every 16: 11 x 7 in 192 x 128, 8 x 5, 6 x 4, 5 x 3, and 6 in 79 x 52.
+        np.testing.assert_array_equal(dense(rows).sum(axis=1), 77 + 40 + 24 + 15)
+
+    @pytest.mark.parametrize("line", ["1000", "1000 5", "1000 0", "1000 x", "../1000 1", "1000 -1"])
+    def test_a_line_that_makes_no_sense_is_told(self, corel5k: Path, line: str) -> None:
+        path = corel5k / "labels" / "training_label"
+        path.write_text(f"1000 1\n{line}\n")
+        with pytest.raises(UsageError, match=rf"training_label: line 2: .*{line}.* from 1 to 4"):
+            Corel5k().find_images()
+
+    def test_where_it_is_missing_the_place_is_told(self, data: Path) -> None:
+        with pytest.raises(UsageError, match=r"no official download any more: put its train_jpeg"):
+            Corel5k().find_images()
+
+    def test_labels_without_images_are_told(self, corel5k: Path) -> None:
+        shutil.rmtree(corel5k / "train_jpeg")
+        shutil.rmtree(corel5k / "test_jpeg")
+        with (
+            pytest.warns(UserWarning, match="no such file"),
+            pytest.raises(UsageError, match=r"corel5k holds no train_jpeg/NUMBER\.jpeg"),
+        ):
+            Corel5k().find_images()
+
+
+class TestImageFolder:
+    @pytest.fixture
+    def home(self, tmp_path: Path) -> Path:
+        home = tmp_path / "mine"
+        picture(home / "cats" / "b.PNG", 1)
+        picture(home / "cats" / "deep" / "er" / "a.jpeg", 2)
+        picture(home / "dogs" / "c.gif", 3)
+        (home / "dogs" / "notes.txt").write_text("no picture")
+        return home
+
+    def test_pictures_of_nested_folders_are_of_the_first_one_s_class(self, home: Path) -> None:
+        picture(home / "cats" / ".hidden.png")
+        picture(home / "cats" / ".thumbnails" / "b.png")
+        picture(home / ".git" / "x.png")
+        with warnings.catch_warnings(action="error"):
+            assert found(ImageFolder(home), home) == [
+                ("cats/b.PNG", "cats"),
+                ("cats/deep/er/a.jpeg", "cats"),
+                ("dogs/c.gif", "dogs"),
+            ]
+
+    def test_links_out_of_the_folder_are_left_out_and_told(self, home: Path) -> None:
+        outside = picture(home.parent / "outside" / "x.png")
+        (home / "cats" / "link.png").symlink_to(outside)
+        (home / "cats" / "again.png").symlink_to("b.PNG")
+        (home / "cats" / "deep" / "folder").symlink_to(outside.parent)
+        (home / "dogs" / "loop").symlink_to("..")
+        (home / "linked").symlink_to(outside.parent)
+        with pytest.warns(UserWarning, match="left out") as caught:
+            names = [path.name for path, _ in ImageFolder(home).find_images()]
+        assert names == ["again.png", "b.PNG", "a.jpeg", "c.gif"]
+        texts = [str(warning.message) for warning in caught]
+        assert texts == [
+            f"left out: '{home}/cats/link.png': it is a link out of '{home}'",
+            f"left out: '{home}/cats/deep/folder': it is a link to a folder",
+            f"left out: '{home}/dogs/loop': it is a link to a folder",
+            f"left out: '{home}/linked': it is a link to a folder",
+        ]
+
+    def test_what_is_in_no_class_is_told(self, home: Path) -> None:
+        picture(home / "loose.jpg")
+        (home / "empty").mkdir()
+        with pytest.warns(UserWarning, match="left out") as caught:
+            ImageFolder(home).find_images()
+        assert [str(warning.message) for warning in caught] == [
+            f"left out: '{home}/empty': no pictures are in it",
+            f"left out: '{home}/loose.jpg': it lies in no folder of a class",
+        ]
+
+    @pytest.mark.filterwarnings("ignore:left out")
+    def test_folders_that_are_no_classes_are_refused(self, home: Path, tmp_path: Path) -> None:
+        shutil.rmtree(home / "dogs")
+        with pytest.raises(UsageError, match=r"mine holds only 1 folder of pictures, 'cats': give"):
+            ImageFolder(home).find_images()
+        with pytest.raises(UsageError, match=r"deep holds only 1 folder of pictures, 'er': give"):
+            ImageFolder(home / "cats" / "deep").find_images()
+        with pytest.raises(UsageError, match=r"er holds no pictures: give a folder that holds"):
+            ImageFolder(home / "cats" / "deep" / "er").find_images()
+        with pytest.raises(UsageError, match=r"nowhere: No such file .*: give a folder"):
+            ImageFolder(tmp_path / "nowhere").find_images()
+        with pytest.raises(UsageError, match=r"b\.PNG: Not a directory: give a folder"):
+            ImageFolder(home / "cats" / "b.PNG").find_images()
+
+    def test_a_name_that_is_no_text_can_still_be_written(self, home: Path) -> None:
+        picture(home / "dogs" / "c.gif").parent.rename(home / os.fsdecode(b"d\xf6gs"))
+        labels = {label for _, label in ImageFolder(home).find_images()}
+        assert labels == {"cats", r"d\xf6gs"}
+
+    def test_rows_are_coded_by_caltech101(self, home: Path, caltech101: Path) -> None:
+        rows = ImageFolder(home, n_visterms=8).load()
+        assert rows.class_names == ("cats", "dogs")
+        np.testing.assert_array_equal(dense(rows).sum(axis=1), 32)
+
+    def test_a_smaller_block_takes_smaller_pictures(self, home: Path, caltech101: Path) -> None:
+        for path in [path for path, _ in ImageFolder(home).find_images()]:
+            picture(path, size=(64, 64))
+        rows = ImageFolder(home, n_visterms=8, block=16).load()
+        np.testing.assert_array_equal(dense(rows).sum(axis=1), 49 + 25 + 16)
+        with pytest.raises(UsageError, match="block"):
+            ImageFolder(home, block=0).load()

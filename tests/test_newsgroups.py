@@ -1,0 +1,155 @@
+"""20 Newsgroups: the real file, and broken ones."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.io import loadmat, savemat
+
+from oasis_bench.dataset import LabelledRows
+from oasis_bench.datasets import TwentyNewsgroups
+from oasis_bench.errors import UsageError
+
+REAL = Path(os.environ.get("OASIS_BENCH_DATA", os.devnull), "20newsgroups", "20newsgroups.mat")
+needs_data = pytest.mark.skipif(
+    not REAL.is_file(), reason="OASIS_BENCH_DATA does not hold 20newsgroups"
+)
+
+# A word that each newsgroup says more often than any other does.
+TELLTALE = {
+    "alt.atheism": "atheism",
+    "comp.graphics": "jpeg",
+    "comp.os.ms-windows.misc": "windows",
+    "comp.sys.ibm.pc.hardware": "isa",
+    "comp.sys.mac.hardware": "nubus",
+    "comp.windows.x": "motif",
+    "misc.forsale": "shipping",
+    "rec.autos": "ford",
+    "rec.motorcycles": "helmet",
+    "rec.sport.baseball": "pitching",
+    "rec.sport.hockey": "nhl",
+    "sci.crypt": "encryption",
+    "sci.electronics": "voltage",
+    "sci.med": "patients",
+    "sci.space": "orbit",
+    "soc.religion.christian": "church",
+    "talk.politics.guns": "firearms",
+    "talk.politics.mideast": "israeli",
+    "talk.politics.misc": "stephanopoulos",
+    "talk.religion.misc": "elohim",
+}
+
+
+@pytest.fixture(scope="module")
+def rows() -> LabelledRows:
+    return TwentyNewsgroups().load()
+
+
+@needs_data
+def test_the_rows_are_canonical_sparse_counts(rows: LabelledRows) -> None:
+    assert isinstance(rows.X, sparse.csr_array)
+    assert rows.X.shape == (18221, 36568)
+    assert rows.X.dtype == np.float32
+    assert rows.X.has_canonical_format
+    np.testing.assert_array_equal(rows.X.data, np.round(rows.X.data))
+    assert rows.X.data.min() == 1
+    assert round(rows.X.nnz / 18221) == 49
+    assert len(rows.class_names) == 20
+    assert TwentyNewsgroups.normalize == "tfidf"
+
+
+@needs_data
+def test_each_newsgroup_says_its_own_words_most(rows: LabelledRows) -> None:
+    vocabulary = loadmat(REAL, variable_names=["vocab"])["vocab"].ravel()
+    column = {str(word[0]): i for i, word in enumerate(vocabulary)}
+    members = sparse.csr_array((np.ones(len(rows.y.data)), (rows.y, np.arange(len(rows.y.data)))))
+    said = (members @ rows.X).toarray()
+    share = said / said.sum(axis=1, keepdims=True)
+    assert TELLTALE.keys() == set(rows.class_names)
+    for group, word in TELLTALE.items():
+        assert rows.class_names[int(share[:, column[word]].argmax())] == group
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("OASIS_BENCH_DATA", str(tmp_path))
+    (tmp_path / "20newsgroups").mkdir()
+    return tmp_path / "20newsgroups" / "20newsgroups.mat"
+
+
+def small() -> dict[str, Any]:
+    """40 postings and 7 words, in MATLAB's order: by columns."""
+    counts = np.arange(280.0).reshape(40, 7) % 5 // 2
+    return {"A": sparse.csc_array(counts), "gnd3": np.arange(40)[:, None] % 20 + 1}
+
+
+def test_counts_and_labels_keep_their_places(path: Path) -> None:
+    content = small()
+    savemat(path, content)
+    rows = TwentyNewsgroups().load()
+    assert isinstance(rows.X, sparse.csr_array)
+    np.testing.assert_array_equal(rows.X.toarray(), content["A"].toarray())
+    assert rows.X.has_canonical_format
+    assert rows.X.dtype == np.float32
+    np.testing.assert_array_equal(rows.y, np.arange(40) % 20)
+
+
+def test_a_missing_file_is_told_with_the_place(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match=rf"^no {path}: .*OASIS_BENCH_DATA"):
+        TwentyNewsgroups().load()
+    monkeypatch.delenv("OASIS_BENCH_DATA")
+    monkeypatch.setenv("OASIS_BENCH_CACHE", str(path.parents[1] / "cache"))
+    with pytest.raises(UsageError, match=r"^no .*cache/20newsgroups/20newsgroups\.mat"):
+        TwentyNewsgroups().load()
+
+
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
+    "no counts": ({"gnd3": small()["gnd3"]}, "it holds no A"),
+    "nothing": ({"x": 1}, "it holds no A and no gnd3"),
+    "dense counts": (small() | {"A": np.ones((40, 7))}, "A is not a sparse matrix"),
+    "negative counts": (small() | {"A": -small()["A"]}, r"A holds -2\.0, which is no count"),
+    "NaN": (small() | {"A": small()["A"] * np.nan}, "A holds nan"),
+    "a label left out": (small() | {"gnd3": np.arange(40) % 19 + 1}, "the numbers 1 to 20"),
+    "labels from 0": (small() | {"gnd3": np.arange(40) % 20}, "the numbers 1 to 20"),
+    "too few labels": (small() | {"gnd3": np.arange(20) + 1}, "40 rows but 20 labels"),
+    "labels that are names": (small() | {"gnd3": np.array(["a"] * 40)}, "the numbers 1 to 20"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_file_of_another_form_is_refused(path: Path, wrong: str) -> None:
+    content, reason = WRONG[wrong]
+    savemat(path, content)
+    with pytest.raises(UsageError, match=rf"^cannot use {path}: .*{reason}.*: replace it$"):
+        TwentyNewsgroups().load()
+
+
+@pytest.mark.parametrize("length", [0, 100, 300, 900])
+def test_a_file_cut_short_is_refused(path: Path, length: int) -> None:
+    savemat(path, small())
+    assert path.stat().st_size > length
+    path.write_bytes(path.read_bytes()[:length])
+    with pytest.raises(UsageError, match=rf"^cannot use {path}: "):
+        TwentyNewsgroups().load()
+
+
+def test_a_damaged_file_is_refused_before_it_can_crash_scipy(path: Path) -> None:
+    savemat(path, small(), do_compression=True)
+    good = path.read_bytes()
+    assert len(TwentyNewsgroups().load().y.data) == 40
+    for place in range(140, len(good), 7):
+        path.write_bytes(good[:place] + bytes([good[place] ^ 0x55]) + good[place + 1 :])
+        with pytest.raises(UsageError, match=rf"^cannot use {path}: "):
+            TwentyNewsgroups().load()
+
+
+def test_what_is_no_matlab_file_is_refused(path: Path) -> None:
+    path.write_bytes(b"<html>not found</html>\n" * 50)
+    with pytest.raises(UsageError, match=rf"^cannot use {path}: ") as caught:
+        TwentyNewsgroups().load()
+    assert "\n" not in str(caught.value)

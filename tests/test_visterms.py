@@ -1,0 +1,297 @@
+"""Visterms of pictures: counts against a slow count, and the cache that keeps them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from scipy.spatial.distance import cdist
+
+from oasis_bench.datasets import visterms
+from oasis_bench.datasets.blocks import ColourCodebook, block_descriptors, read_image
+from oasis_bench.datasets.visterms import VistermFeatures, nearest_centres, visterm_counts
+from oasis_bench.errors import UsageError
+
+SMALL = VistermFeatures(block=16, stride=8, min_blocks=4, n_colours=5, n_visterms=12)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("OASIS_BENCH_CACHE", str(folder))
+    return folder / "visterms"
+
+
+def draw(folder: Path, n: int, seed: int) -> list[Path]:
+    """Save pictures of coloured stripes and noise, of several sizes."""
+    folder.mkdir()
+    rng = np.random.default_rng(seed)
+    paths = []
+    for number in range(n):
+        height, width = rng.integers(40, 80, 2)
+        stripes = np.sin(np.arange(width) * rng.uniform(0.1, 2))[:, None] * rng.uniform(0, 90, 3)
+        pixels = (
+            rng.uniform(90, 160, 3) + stripes + rng.normal(0, rng.uniform(1, 30), (height, 1, 1))
+        )
+        paths.append(folder / f"{number}.png")
+        Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8)).save(paths[-1])
+    return paths
+
+
+@pytest.fixture
+def images(tmp_path):
+    return draw(tmp_path / "images", 8, seed=1)
+
+
+@pytest.fixture
+def others(tmp_path):
+    return draw(tmp_path / "others", 9, seed=2)
+
+
+class Stages:
+    """Records what was done, as progress."""
+
+    def __init__(self):
+        self.done = {}
+
+    def __call__(self, what, done, total):
+        assert total is None or done <= total
+        self.done[what] = done
+
+
+def same(one, two):
+    return (
+        np.array_equal(one.kept, two.kept)
+        and one.left_out == two.left_out
+        and one.codebook_left_out == two.codebook_left_out
+        and one.counts.shape == two.counts.shape
+        and (one.counts != two.counts).nnz == 0
+    )
+
+
+class TestCounts:
+    def test_each_row_counts_the_nearest_visterm_of_each_block(self, images, others, cache):
+        found = visterm_counts(images, others, SMALL)
+        with np.load(next(cache.glob("codebook-*.npz"))) as codebook:
+            colours, centres = codebook["colours"], codebook["visterms"]
+        assert colours.shape == (5, 3)
+        expected = []
+        for path in images:
+            rows = block_descriptors(read_image(path), SMALL, ColourCodebook(colours))
+            nearest = cdist(rows.astype(float), centres.astype(float)).argmin(axis=1)
+            expected.append(np.bincount(nearest, minlength=12))
+        np.testing.assert_array_equal(found.counts.toarray(), expected)
+        assert found.counts.dtype == np.float32
+        assert found.counts.has_canonical_format
+        assert found.kept.tolist() == list(range(8))
+        assert found.left_out == found.codebook_left_out == []
+
+    def test_visterms_tell_textures_and_colours_apart(self, tmp_path):
+        """Three kinds of flat or striped pictures: the codebook finds the three kinds."""
+        kinds = [np.full((48, 48, 3), 30), np.full((48, 48, 3), 220), np.zeros((48, 48, 3))]
+        kinds[2][:, ::2] = (250, 0, 0)
+        paths = []
+        for number, pixels in enumerate(kinds * 4):
+            paths.append(tmp_path / f"{number}.png")
+            noise = np.random.default_rng(number).integers(0, 3, pixels.shape)
+            Image.fromarray((pixels + noise).astype(np.uint8)).save(paths[-1])
+        features = VistermFeatures(block=16, stride=16, min_blocks=9, n_colours=3, n_visterms=3)
+        counts = visterm_counts(paths, paths, features).counts.toarray()
+        assert sorted(np.unique(counts, axis=0).tolist()) == [[0, 0, 9], [0, 9, 0], [9, 0, 0]]
+        np.testing.assert_array_equal(counts[:3], counts[3:6])
+
+    def test_a_codebook_needs_a_block_for_each_visterm(self, images, others):
+        many = VistermFeatures(block=16, stride=8, n_visterms=100_000)
+        with pytest.raises(UsageError, match=r"9 codebook images hold \d+ .* for 100000 visterms"):
+            visterm_counts(images, others, many)
+        with pytest.raises(UsageError, match="0 codebook images hold 0 usable blocks"):
+            visterm_counts(images, [], SMALL)
+
+    def test_pictures_of_few_colours_give_a_small_colour_codebook(self, tmp_path, images, cache):
+        rng = np.random.default_rng(0)
+        paths = []
+        for number in range(4):
+            paths.append(tmp_path / f"{number}.png")
+            Image.fromarray(rng.integers(0, 2, (60, 60)).astype(np.uint8) * 255).save(paths[-1])
+        visterm_counts(images, paths, SMALL)
+        with np.load(next(cache.glob("codebook-*.npz"))) as codebook:
+            assert np.unique(codebook["colours"]).tolist() == [0, 255]
+            assert codebook["visterms"].shape == (12, 59 + 2)
+
+    def test_codebook_images_are_shrunk_to_the_size_that_is_asked_for(self, images, others):
+        sized = VistermFeatures(block=16, stride=8, n_visterms=12, codebook_size=(24, 24))
+        message = r"9 codebook images hold 0 usable blocks"  # 2 x 2 blocks, and min_blocks is 10
+        with pytest.raises(UsageError, match=message):
+            visterm_counts(images, others, sized)
+
+    @pytest.mark.parametrize(
+        ("parameters", "message"),
+        [
+            ({"n_colours": 257}, "n_colours=257: choose 1 to 256"),
+            ({"n_visterms": 1}, "n_visterms=1: at least 2"),
+            ({"seed": -1}, "seed=-1: at least 0"),
+            ({"stride": 5}, "stride=5 does not divide block=64"),
+        ],
+    )
+    def test_parameters_out_of_bounds_are_named(self, parameters, message):
+        with pytest.raises(UsageError, match=message):
+            VistermFeatures(**parameters)
+
+
+class TestNearestCentres:
+    def test_they_are_those_of_all_distances(self):
+        rng = np.random.default_rng(0)
+        rows, centres = rng.random((2500, 7)), rng.random((40, 7))
+        found = nearest_centres(rows.astype(np.float32), centres.astype(np.float32))
+        np.testing.assert_array_equal(found, cdist(rows, centres).argmin(axis=1))
+
+
+class TestFilesLeftOut:
+    def test_they_are_named_with_the_reason_and_the_others_kept(self, tmp_path, images, others):
+        text = tmp_path / "text.jpg"
+        text.write_text("no picture")
+        cut = tmp_path / "cut.png"
+        cut.write_bytes(images[0].read_bytes()[:-2000])
+        tiny = tmp_path / "tiny.png"
+        Image.new("RGB", (1, 1)).save(tiny)
+        gone = tmp_path / "gone.png"
+        paths = [text, *images[:2], cut, tiny, gone, images[2]]
+        for _ in range(2):  # computed, then read from the cache
+            found = visterm_counts(paths, [*others, text, tiny], SMALL)
+            assert found.kept.tolist() == [1, 2, 6]
+            reasons = dict(found.left_out)
+            assert list(reasons) == [text, cut, tiny, gone]
+            assert "no picture in any of" in reasons[text]
+            assert "truncated" in reasons[cut]
+            assert "1 x 1 pixels hold 0 blocks" in reasons[tiny]
+            assert reasons[gone] == "No such file or directory"
+            assert [path for path, _ in found.codebook_left_out] == [text, tiny]
+        alone = visterm_counts(images[:3], others, SMALL)
+        np.testing.assert_array_equal(found.counts.sum(axis=1), alone.counts.sum(axis=1))
+
+    def test_nothing_but_broken_files_gives_no_rows(self, tmp_path, others):
+        text = tmp_path / "text.jpg"
+        text.write_text("no picture")
+        found = visterm_counts([text], others, SMALL)
+        assert found.counts.shape == (0, 12)
+        assert found.kept.size == 0
+
+
+class TestSameResult:
+    def test_whatever_the_workers_and_the_order_of_codebook_images(
+        self, images, others, monkeypatch, tmp_path
+    ):
+        one = visterm_counts(images, others, SMALL, n_workers=1)
+        monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path / "elsewhere"))
+        assert same(one, visterm_counts(images, others[::-1], SMALL, n_workers=3))
+
+    def test_a_picture_that_is_there_twice_has_two_equal_rows(self, images, others):
+        found = visterm_counts([*images, images[3]], others, SMALL).counts.toarray()
+        np.testing.assert_array_equal(found[3], found[8])
+
+    def test_the_seed_matters(self, images, others):
+        other = VistermFeatures(16, 8, 1.25, 4, n_colours=5, n_visterms=12, seed=1)
+        one, two = (visterm_counts(images, others, features) for features in (SMALL, other))
+        assert not same(one, two)
+
+
+def stages(images, others, features=SMALL):
+    """Run, and return the stages that were run beside the hashing of files."""
+    progress = Stages()
+    visterm_counts(images, others, features, progress)
+    assert progress.done.pop("reading picture files") == len({*images, *others})
+    return progress.done
+
+
+LEARNING = {"sampling colours": 9, "sampling blocks": 9, "learning 12 visterms": 1}
+COUNTING = {"counting visterms": 8}
+
+
+class TestCache:
+    def test_a_second_run_decodes_nothing(self, images, others):
+        assert stages(images, others) == LEARNING | COUNTING
+        assert stages(images, others) == {}
+
+    def test_it_reads_back_what_was_computed(self, images, others):
+        assert same(visterm_counts(images, others, SMALL), visterm_counts(images, others, SMALL))
+
+    def test_other_pictures_share_the_codebook(self, images, others):
+        stages(images, others)
+        assert stages(images[1:], others) == {"counting visterms": 7}
+
+    def test_files_are_known_by_content_not_by_name_or_date(self, tmp_path, images, others):
+        stages(images, others)
+        for path in (*images, *others):
+            os.utime(path, (1, 1))
+        renamed = [path.rename(tmp_path / f"renamed-{path.name}") for path in images]
+        assert stages(renamed, others) == {}
+
+    def test_a_changed_picture_is_counted_anew(self, images, others):
+        stages(images, others)
+        Image.open(images[0]).rotate(90, expand=True).save(images[0])
+        assert stages(images, others) == COUNTING
+        Image.open(others[0]).rotate(90, expand=True).save(others[0])
+        assert stages(images, others) == LEARNING | COUNTING
+
+    @pytest.mark.parametrize(
+        "change",
+        [{"stride": 16}, {"scale": 1.5}, {"min_blocks": 5}, {"n_colours": 6}, {"seed": 3}],
+    )
+    def test_a_changed_parameter_is_another_result(self, images, others, change):
+        stages(images, others)
+        parameters = {"block": 16, "stride": 8, "min_blocks": 4, "n_colours": 5, "n_visterms": 12}
+        changed = VistermFeatures(**parameters | change)
+        assert stages(images, others, changed) == LEARNING | COUNTING
+
+    def test_changed_code_is_another_result(self, images, others, monkeypatch):
+        stages(images, others)
+        monkeypatch.setattr(visterms, "version", lambda name: "another")
+        assert stages(images, others) == LEARNING | COUNTING
+
+    @pytest.mark.parametrize("kind", ["codebook", "counts"])
+    def test_a_file_cut_or_spoilt_anywhere_is_never_used(self, images, others, cache, kind):
+        good = visterm_counts(images, others, SMALL)
+        path = next(cache.glob(f"{kind}-*.npz"))
+        whole = path.read_bytes()
+        rng = np.random.default_rng(0)
+        for content in (b"", b"text", whole[:-1], whole[: len(whole) // 2]):
+            path.write_bytes(content)
+            assert same(good, visterm_counts(images, others, SMALL))
+            assert path.stat().st_size == len(whole)
+        for place in rng.integers(0, len(whole), 12):
+            spoilt = bytearray(whole)
+            spoilt[place] ^= 1 << rng.integers(8)
+            path.write_bytes(spoilt)
+            for counts in cache.glob("counts-*.npz") if kind == "codebook" else ():
+                counts.unlink()
+            assert same(good, visterm_counts(images, others, SMALL))
+
+    def test_a_result_of_other_shapes_is_never_used(self, images, others, cache):
+        good = visterm_counts(images, others, SMALL)
+        for path in cache.glob("*.npz"):
+            with np.load(path) as file:
+                arrays = dict(file)
+            name = "visterms" if path.name.startswith("codebook") else "indptr"
+            with path.open("wb") as file:
+                np.savez(file, **arrays | {name: arrays[name][:-1]})
+        assert same(good, visterm_counts(images, others, SMALL))
+
+    @pytest.mark.parametrize("stage", ["sampling blocks", "counting visterms"])
+    def test_an_interruption_leaves_nothing_behind(self, images, others, cache, stage):
+        def interrupt(what, done, total):
+            if (what, done) == (stage, 2):
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            visterm_counts(images, others, SMALL, interrupt)
+        whole = {"counting visterms": 1}.get(stage, 0)  # the codebook was learned before
+        assert len(list(cache.glob("codebook-*.npz"))) == whole
+        assert len(list(cache.glob("*"))) == whole
+
+    def test_a_folder_that_cannot_be_made_is_a_clear_error(self, images, others, cache):
+        cache.parent.write_text("a file where the folder should be")
+        with pytest.raises(UsageError, match=r"cannot write .* set OASIS_BENCH_CACHE"):
+            visterm_counts(images, others, SMALL)
