@@ -8,6 +8,7 @@ error", Machine Learning 52 (2003), is used.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,27 +71,19 @@ class Comparison:
     Attributes
     ----------
     best : str or None
-        The highest mean over the shared partitions; None where nothing could be compared.
-    tied : frozenset of str
-        Those not distinguishable from the best, which is left out.
-    compared : tuple of str
-        Learners with at least two partitions.
-    n_shared : int
-        Partitions that all of `compared` have.
+        The highest mean among the learners with the most partitions; None where no other could be
+        compared with it.
+    verdicts : dict of str to str
+        For each learner: 'best', 'tied' with it, 'worse', 'better' on the partitions that it
+        shares with the best (it has others or fewer, else it would be the best), or '' where it
+        was not compared.
+    n_shared : dict of str to int
+        Partitions that each learner shares with the best; 0 where there is none.
     """
 
     best: str | None
-    tied: frozenset[str]
-    compared: tuple[str, ...]
-    n_shared: int
-
-    def verdict(self, learner: str) -> str:
-        """Return 'best', 'tied' or 'worse'; '' where the learner was not told apart from others."""
-        if self.best is None or len(self.compared) < 2 or learner not in self.compared:
-            return ""
-        if learner == self.best:
-            return "best"
-        return "tied" if learner in self.tied else "worse"
+    verdicts: Mapping[str, str]
+    n_shared: Mapping[str, int]
 
 
 def summarise(values: npt.ArrayLike) -> Summary:
@@ -151,8 +144,9 @@ def compare_to_best(
 ) -> Comparison:
     """Find the best learner of one class subset, and those not distinguishable from it.
 
-    Each learner is compared with the best by the `paired_interval` of their differences, on the
-    partitions that all learners share.  Learners with fewer than two partitions are not compared.
+    The best has the highest mean over its partitions among the learners with the most of them: two
+    easy partitions do not win.  Each other learner is compared with it by the `paired_interval` of
+    their differences on the partitions that those two share; fewer than two, and it is not.
 
     Parameters
     ----------
@@ -162,16 +156,19 @@ def compare_to_best(
         Images that each partition learns from and tests on.
     confidence : float, default 0.95
     """
-    usable = scores.loc[:, scores.count() >= 2]
-    compared = tuple(str(name) for name in usable.columns)
-    shared = usable.dropna()
-    if not compared or len(shared) < 2:
-        return Comparison(None, frozenset(), compared, len(shared) if compared else 0)
-    best = str(shared.mean().idxmax())
-    tied = frozenset(
-        name
-        for name in compared
-        if name != best
-        and paired_interval(shared[best] - shared[name], n_train, n_test, confidence).includes_zero
-    )
-    return Comparison(best, tied, compared, len(shared))
+    counts = scores.count()
+    names = [str(name) for name in scores.columns]
+    verdicts, n_shared = dict.fromkeys(names, ""), dict.fromkeys(names, 0)
+    if counts.max() < 2:
+        return Comparison(None, verdicts, n_shared)
+    best = str(scores.loc[:, counts == counts.max()].mean().idxmax())
+    for name in names:
+        differences = (scores[best] - scores[name]).dropna()
+        n_shared[name] = len(differences)
+        if name != best and len(differences) >= 2:
+            interval = paired_interval(differences, n_train, n_test, confidence)
+            apart = "worse" if interval.mean > 0 else "better"
+            verdicts[name] = "tied" if interval.includes_zero else apart
+    if not any(verdicts.values()):
+        return Comparison(None, verdicts, n_shared)
+    return Comparison(best, {**verdicts, best: "best"}, n_shared)

@@ -1,55 +1,47 @@
 """A run's figures: precision at k, mAP along the steps and over classes, run time.
 
-Each learner keeps its colour, marker and line style in all of them.  Labels come from users: none
-is ever read as mathematics.
+Each learner keeps its colour, marker and line style in all of them.  Not for the ground that they
+are drawn on: the canvas module makes that.
 """
 
 from __future__ import annotations
 
-import io
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import count, cycle
-from typing import Any, TypeAlias
+from itertools import count
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib.artist import Artist
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from oasis_bench.reports.tables import clip, finished, learners, plural, subset_title, subsets
+from oasis_bench.reports.canvas import (
+    CHANCE,
+    STYLE,
+    LearnerStyle,
+    draw_band,
+    draw_legend,
+    learner_styles,
+    panels_of,
+    render,
+    row_of_places,
+)
+from oasis_bench.reports.reading import (
+    chance_level,
+    class_noun,
+    finished,
+    learners,
+    subset_label,
+    subset_title,
+    subsets,
+)
+from oasis_bench.reports.text import plural
 from oasis_bench.statistics import summarise
 from oasis_bench.store import RunRecord
-
-PANELS_A_ROW = 3
-LABEL_WIDTH = 32
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-LINES = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
-CHANCE: dict[str, Any] = {"color": "0.35", "linestyle": (0, (4, 3)), "linewidth": 1}
-STYLE = {
-    **sns.axes_style("whitegrid"),
-    **sns.plotting_context("notebook", font_scale=0.85),
-    "axes.edgecolor": "0.6",
-    "axes.linewidth": 0.8,
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "axes.titlesize": "medium",
-    "figure.constrained_layout.use": True,
-    "font.family": ["DejaVu Sans"],
-    "grid.color": "0.92",
-    "lines.linewidth": 1.6,
-    "lines.markersize": 4.5,
-    "svg.hashsalt": "oasis-bench",
-}
-
-LearnerStyle: TypeAlias = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -140,19 +132,8 @@ def draw_all(run: RunRecord) -> dict[str, Drawing]:
                 continue
             figure.suptitle(f"{plan.title}\n{plan.spread}", fontsize="medium")
             caption = f"{plan.spread.capitalize()}. {plan.caption}"
-            drawings[plan.name] = Drawing(plan.name, plan.title, caption, _render(figure))
+            drawings[plan.name] = Drawing(plan.name, plan.title, caption, render(figure))
     return drawings
-
-
-def learner_styles(names: Sequence[str]) -> dict[str, LearnerStyle]:
-    """Give each learner a colour, a marker and a line style by its place in the experiment."""
-    palette = sns.color_palette("colorblind")
-    return {
-        name: {"color": color, "marker": marker, "linestyle": line}
-        for name, color, marker, line in zip(
-            names, cycle(palette), cycle(MARKERS), cycle(LINES), strict=False
-        )
-    }
 
 
 def draw_precision_at_k(run: RunRecord) -> Figure | None:
@@ -161,15 +142,17 @@ def draw_precision_at_k(run: RunRecord) -> Figure | None:
         return None
     styles = learner_styles(learners(run))
     shown = _subsets_with(run, run.precision_at_k)
-    figure, panels = _panels(run, shown, "k (images retrieved)", "Precision at k")
+    figure, panels = panels_of(
+        [subset_title(run, subset) for subset in shown], "k (images retrieved)", "Precision at k"
+    )
     for axes, subset in zip(panels, shown, strict=True):
         rows = run.precision_at_k[run.precision_at_k["subset"] == subset]
         for learner, style in styles.items():
             band = _bands(rows[rows["learner"] == learner], "k", "precision")
-            _draw_band(axes, band, style, markevery=[0, *range(9, len(band), 10)])
-        axes.axhline(_chance(run, subset), **CHANCE)
+            draw_band(axes, band, style, markevery=[0, *range(9, len(band), 10)])
+        axes.axhline(chance_level(run, subset), **CHANCE)
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-    _legend(figure, _present(styles, run.precision_at_k), {"chance": Line2D([], [], **CHANCE)})
+    draw_legend(figure, _present(styles, run.precision_at_k), {"chance": Line2D([], [], **CHANCE)})
     return figure
 
 
@@ -180,7 +163,11 @@ def draw_along_steps(run: RunRecord) -> Figure | None:
     styles = learner_styles(learners(run))
     shown = _subsets_with(run, run.traces)
     validation = _chosen_validation(run)
-    figure, panels = _panels(run, shown, "learning steps (triplets)", "Mean average precision")
+    figure, panels = panels_of(
+        [subset_title(run, subset) for subset in shown],
+        "learning steps (triplets)",
+        "Mean average precision",
+    )
     splits: dict[str, Any] = {"test": "-", "train": (0, (4, 2)), "validation": (0, (1, 1.2))}
     for axes, subset in zip(panels, shown, strict=True):
         axes.set_xscale("log")
@@ -198,7 +185,7 @@ def draw_along_steps(run: RunRecord) -> Figure | None:
                 rows = rows[(rows["subset"] == subset) & (rows["learner"] == learner)]
                 rows = rows[rows["split"] == split]
                 band = _bands(rows, "n_steps", "mean_average_precision", partitions=len(own))
-                _draw_band(axes, band, {**plain, "linestyle": line}, shade=split != "validation")
+                draw_band(axes, band, {**plain, "linestyle": line}, shade=split != "validation")
             chosen = pd.to_numeric(own["n_steps"]).dropna()
             if len(chosen):
                 axes.plot(
@@ -221,7 +208,7 @@ def draw_along_steps(run: RunRecord) -> Figure | None:
         split: Line2D([], [], color="0.3", linestyle=line) for split, line in splits.items()
     }
     others["chosen steps"] = Line2D([], [], color="0.3", marker="^", markersize=8, linestyle="")
-    _legend(figure, _present(styles, finished(run)), others, lines=False)
+    draw_legend(figure, _present(styles, finished(run)), others, lines=False)
     return figure
 
 
@@ -230,7 +217,7 @@ def draw_runtime(run: RunRecord) -> Figure | None:
     trials = finished(run)
     if trials.empty:
         return None
-    figure, axes = _over_classes(run, "Final fit, wall clock (seconds)")
+    figure, axes = row_of_places(*_places(run), "Final fit, wall clock (seconds)")
     axes.set_yscale("log")
     styles = learner_styles(learners(run))
     for learner, places in _dodged(run).items():
@@ -244,7 +231,7 @@ def draw_runtime(run: RunRecord) -> Figure | None:
             elinewidth=1,
             **styles[learner],
         )
-    _legend(figure, _present(styles, trials), {})
+    draw_legend(figure, _present(styles, trials), {})
     return figure
 
 
@@ -254,7 +241,7 @@ def draw_by_classes(run: RunRecord) -> Figure | None:
     shown = _subsets_with(run, trials)
     if len(shown) < 2:
         return None
-    figure, axes = _over_classes(run, "Mean average precision")
+    figure, axes = row_of_places(*_places(run), "Mean average precision")
     styles = learner_styles(learners(run))
     for learner, places in _dodged(run).items():
         own = trials[trials["learner"] == learner]
@@ -270,42 +257,16 @@ def draw_by_classes(run: RunRecord) -> Figure | None:
             elinewidth=1,
             **styles[learner],
         )
-    axes.plot(range(len(subsets(run))), [_chance(run, name) for name in subsets(run)], **CHANCE)
-    _legend(figure, _present(styles, trials), {"chance": Line2D([], [], **CHANCE)})
+    axes.plot(
+        range(len(subsets(run))), [chance_level(run, name) for name in subsets(run)], **CHANCE
+    )
+    draw_legend(figure, _present(styles, trials), {"chance": Line2D([], [], **CHANCE)})
     return figure
 
 
-def _panels(
-    run: RunRecord, shown: Sequence[str], x_label: str, y_label: str
-) -> tuple[Figure, list[Axes]]:
-    """Make a figure with a titled panel for each subset."""
-    columns = min(PANELS_A_ROW, len(shown))
-    rows = -(-len(shown) // columns)
-    figure = Figure(figsize=(max(5.2, 3.4 * columns), 2.8 * rows + 0.6))
-    grid = figure.subplots(rows, columns, sharey=True, squeeze=False)
-    for axes in list(grid.flat)[len(shown) :]:
-        axes.remove()
-    panels = list(grid.flat)[: len(shown)]
-    for number, (axes, subset) in enumerate(zip(panels, shown, strict=True)):
-        axes.set_title(subset_title(run, subset), parse_math=False)
-        axes.set_xlabel(x_label)
-        if number % columns == 0:
-            axes.set_ylabel(y_label)
-    return figure, panels
-
-
-def _over_classes(run: RunRecord, y_label: str) -> tuple[Figure, Axes]:
-    """Make a figure of one panel with a place for each subset."""
-    figure = Figure(figsize=(6.2, 3.7))
-    axes = figure.subplots()
-    labels = [
-        name if name == str(size) else f"{name} ({size})" for name, size in subsets(run).items()
-    ]
-    axes.set_xticks(range(len(labels)), labels, parse_math=False)
-    axes.set_xlabel("number of classes")
-    axes.set_ylabel(y_label)
-    axes.grid(visible=False, axis="x")
-    return figure, axes
+def _places(run: RunRecord) -> tuple[list[str], str]:
+    """Return the label of each subset, and what their numbers count."""
+    return [subset_label(run, subset) for subset in subsets(run)], f"number of {class_noun(run)}"
 
 
 def _dodged(run: RunRecord) -> dict[str, np.ndarray[Any, np.dtype[np.float64]]]:
@@ -328,20 +289,6 @@ def _bands(rows: pd.DataFrame, x: str, y: str, partitions: int | None = None) ->
     return pd.DataFrame(points, columns=["x", "mean", "se"], dtype=float)
 
 
-def _draw_band(
-    axes: Axes,
-    band: pd.DataFrame,
-    style: LearnerStyle,
-    shade: bool = True,
-    markevery: Sequence[int] | None = None,
-) -> None:
-    """Draw means as a line and their standard errors as a band around it."""
-    axes.plot(band["x"], band["mean"], **style, markevery=markevery)
-    if shade:
-        low, high = band["mean"] - band["se"], band["mean"] + band["se"]
-        axes.fill_between(band["x"], low, high, color=style["color"], alpha=0.18, linewidth=0)
-
-
 def _chosen_validation(run: RunRecord) -> pd.DataFrame:
     """Return the mean over folds of what the chosen hyper-parameters scored at each step."""
     chosen = finished(run)[["trial_id", "params"]]
@@ -349,11 +296,6 @@ def _chosen_validation(run: RunRecord) -> pd.DataFrame:
     keys = ["learner", "subset", "partition", "n_steps"]
     means = rows.groupby(keys)["mean_average_precision"].mean()
     return means.reset_index().assign(split="validation")
-
-
-def _chance(run: RunRecord, subset: str) -> float:
-    trials = finished(run)
-    return summarise(trials.loc[trials["subset"] == subset, "chance_level"]).mean
 
 
 def _subsets_with(run: RunRecord, rows: pd.DataFrame) -> list[str]:
@@ -364,44 +306,3 @@ def _subsets_with(run: RunRecord, rows: pd.DataFrame) -> list[str]:
 def _present(styles: Mapping[str, LearnerStyle], rows: pd.DataFrame) -> dict[str, LearnerStyle]:
     held = set(rows["learner"])
     return {name: style for name, style in styles.items() if name in held}
-
-
-def _legend(
-    figure: Figure,
-    styles: Mapping[str, LearnerStyle],
-    others: Mapping[str, Artist],
-    lines: bool = True,
-) -> None:
-    """Put one legend below all panels: the learners, then what the line styles mean."""
-    entries: list[tuple[str, Artist]] = [
-        (clip(name, LABEL_WIDTH), Line2D([], [], **style if lines else {**style, "linestyle": "-"}))
-        for name, style in styles.items()
-    ]
-    entries += others.items()
-    longest = max(len(label) for label, _ in entries)
-    columns = max(1, min(len(entries), int(figure.get_figwidth() / (0.6 + 0.072 * longest))))
-    figure.set_figheight(figure.get_figheight() + 0.22 * -(-len(entries) // columns))
-    # Labels are set afterwards: a legend leaves out those that begin with an underscore.
-    legend = figure.legend(
-        [handle for _, handle in entries],
-        [str(number) for number in range(len(entries))],
-        loc="outside lower center",
-        ncols=columns,
-        frameon=False,
-    )
-    for text, (label, _) in zip(legend.get_texts(), entries, strict=True):
-        text.set_text(label)
-        text.set_parse_math(False)
-
-
-def _render(figure: Figure) -> dict[str, bytes]:
-    """Write a figure as PNG and SVG, the same bytes each time."""
-    FigureCanvasAgg(figure)
-    files = {}
-    for kind, metadata in (("png", {"Software": None}), ("svg", {"Date": None})):
-        buffer = io.BytesIO()
-        with warnings.catch_warnings():  # the page's tables show what the font cannot
-            warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
-            figure.savefig(buffer, format=kind, dpi=150, metadata=metadata)
-        files[kind] = buffer.getvalue()
-    return files

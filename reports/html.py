@@ -1,55 +1,41 @@
 """The files of a report: CSV and LaTeX of each table, PNG and SVG of each figure, one HTML page.
 
-Not for what is in them: that is in the tables and figures modules.
+Not for what is in them: each kind of content has a module of its own.
 """
 
 from __future__ import annotations
 
 import base64
 import os
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import jinja2
 
 from oasis_bench.errors import UsageError
 from oasis_bench.reports.figures import draw_all
-from oasis_bench.reports.tables import (
-    Cell,
-    Table,
+from oasis_bench.reports.latex import to_latex
+from oasis_bench.reports.precision import precision_tables
+from oasis_bench.reports.reading import (
+    class_noun,
     learners,
-    plural,
-    precision_tables,
-    runtime_table,
-    selection_table,
+    multi_label,
+    sizes,
+    subset_label,
     subset_title,
     subsets,
-    unfinished_table,
 )
+from oasis_bench.reports.retrieved import all_pictures, retrieved
+from oasis_bench.reports.settings import settings_text
+from oasis_bench.reports.tables import runtime_table, selection_table, unfinished_table
+from oasis_bench.reports.text import clip, plural, series
 from oasis_bench.statistics import interval_reach
-from oasis_bench.store import read_run
+from oasis_bench.store import RunRecord, read_run
 
 PAGE = "report.html"
-
-# Beside the special characters: brackets and the star, which would be read as an option of a
-# row's end, and what the fonts of plain LaTeX lack.
-LATEX = str.maketrans(
-    {
-        "\\": r"\textbackslash{}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "<": r"\textless{}",
-        ">": r"\textgreater{}",
-        "|": r"\textbar{}",
-        "±": r"$\pm$",
-        "–": "--",
-        "…": r"\ldots{}",
-        "\n": " ",
-        **{char: f"\\{char}" for char in "%_&#${}"},
-        **{char: f"{{{char}}}" for char in "[]*"},
-    }
-)
+OPEN_QUERIES = 2
+"""Queries of a subset that are shown at once; the others are folded up."""
 
 
 def write_report(folder: Path) -> Path:
@@ -85,20 +71,7 @@ def write_report(folder: Path) -> Path:
     for drawing in figures.values():
         for kind, content in drawing.files.items():
             files[f"figures/{drawing.name}.{kind}"] = content
-    e = run.info["experiment"]
-    page = _template().render(
-        e=e,
-        run=run,
-        tables=tables,
-        figures=figures,
-        learners=learners(run),
-        subsets=subsets(run),
-        lost=run.trials[run.trials["status"] != "ok"].to_dict("records"),
-        reach=interval_reach(e["partitions"], e["train_per_class"], e["test_per_class"])
-        if e["partitions"] > 1
-        else None,
-        subset_title=lambda subset: subset_title(run, subset),
-    )
+    page = _template().render(tables=tables, figures=figures, **_context(run))
     files[PAGE] = page.encode()
     try:
         for name, content in files.items():
@@ -111,32 +84,50 @@ def write_report(folder: Path) -> Path:
     return folder / PAGE
 
 
-def to_latex(table: Table) -> str:
-    """Write a table as a plain LaTeX tabular, which needs no package, its notes below."""
-    lines = [
-        f"% {table.title}".translate({ord("\n"): " "}),
-        f"\\begin{{tabular}}{{{table.align}}}",
-        r"\hline",
-        _latex_row([Cell(text, bold=True) for text in table.header]),
-        r"\hline",
-        *map(_latex_row, table.rows),
-        r"\hline",
-        r"\end{tabular}",
-    ]
-    for mark, text in table.notes:
-        sign = f"\\textsuperscript{{{mark}}} " if mark else ""
-        lines.append(f"\\par\\noindent{{\\footnotesize {sign}{text.translate(LATEX)}\\par}}")
-    return "\n".join(lines) + "\n"
+def _context(run: RunRecord) -> dict[str, Any]:
+    """Gather what the page says beside its tables and figures."""
+    e = run.info["experiment"]
+    known = {subset: sizes(run, subset) for subset in subsets(run)}
+    pictures = all_pictures(run)
+    images = next((pair for pair in known.values() if pair is not None), None)
+    return {
+        "e": e,
+        "run": run,
+        "learners": learners(run),
+        "subsets": {
+            subset: (subset_title(run, subset), run.info["classes"][subset])
+            for subset in subsets(run)
+        },
+        "multi_label": multi_label(run),
+        "scope": _scope(run),
+        "images": images,
+        # The same for all subsets: both sizes grow with the number of classes.
+        "reach": interval_reach(e["partitions"], *images)
+        if images is not None and e["partitions"] > 1
+        else None,
+        "settings": settings_text(run),
+        "features": f"{run.trials['n_features'].iloc[0]:,} " if len(run.trials) else "",
+        "normalize": run.info.get("normalize") or e["normalize"],
+        "lost": run.trials[run.trials["status"] != "ok"].to_dict("records"),
+        "retrieved": retrieved(run, pictures),
+        "pictures": pictures.values(),
+        "open_queries": OPEN_QUERIES,
+        "sources": _sources(run),
+        "command": run.info.get("command"),
+    }
 
 
-def _latex_row(cells: list[Cell]) -> str:
-    texts = []
-    for cell in cells:
-        text = cell.text.translate(LATEX)
-        text = f"\\textbf{{{text}}}" if cell.bold and text else text
-        marks = ",".join(cell.marks)
-        texts.append(text + (f"\\textsuperscript{{{marks}}}" if marks else ""))
-    return " & ".join(texts) + r" \\"
+def _scope(run: RunRecord) -> str:
+    """Say which class subsets the run is of."""
+    if multi_label(run):
+        return series([plural(size, "word") for size in subsets(run).values()])
+    return f"{series([subset_label(run, subset) for subset in subsets(run)])} {class_noun(run)}"
+
+
+def _sources(run: RunRecord) -> dict[str, Any]:
+    """Return where data set and learners come from; a run of an older version may not say."""
+    told = run.info.get("sources") or {}
+    return {"dataset": told.get("dataset"), "learners": told.get("learners") or {}} if told else {}
 
 
 def _template() -> jinja2.Template:
@@ -147,14 +138,8 @@ def _template() -> jinja2.Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["plural"] = plural
-    environment.filters["command"] = _command_text
-    environment.filters["data_uri"] = _data_uri
+    environment.filters.update(clip=clip, data_uri=_data_uri, plural=plural, series=series)
     return environment.get_template("report.html.j2")
-
-
-def _command_text(command: str | list[str]) -> str:
-    return command if isinstance(command, str) else shlex.join(command)
 
 
 def _data_uri(files: Mapping[str, bytes]) -> str:

@@ -4,45 +4,45 @@ from __future__ import annotations
 
 import textwrap
 
-from oasis_bench.reports.tables import (
-    PRECISION_AT,
+from oasis_bench.reports.precision import BOLD, PRECISION_AT, mean_texts, precision_numbers
+from oasis_bench.reports.reading import (
     by_subset_and_learner,
-    clip,
-    plural,
-    precision_numbers,
-    runtime_table,
-    seconds_text,
+    class_noun,
     shortfall,
     subset_title,
-    subsets,
 )
+from oasis_bench.reports.tables import runtime_table
+from oasis_bench.reports.text import clip, plural, seconds_text
 from oasis_bench.store import RunRecord
 
-SUMMARY_WIDTH = 100
+SUMMARY_WIDTH, SUBSET_WIDTH = 110, 10
 
 
 def summary_text(run: RunRecord) -> str:
-    """Summarise a run as plain text of at most 100 columns, for a terminal."""
+    """Summarise a run as plain text of at most 110 columns, for a terminal."""
     numbers, timings = precision_numbers(run), runtime_table(run).numbers
     seconds = timings[timings["quantity"] == "fit_seconds"]
-    lines = [["classes", "learner", "mAP", *(f"P@{k}" for k in PRECISION_AT), "fit, s"]]
+    at_k = (f"P@{k}" for k in PRECISION_AT)
+    lines = [[class_noun(run), "learner", "mAP ", *(f"{text} " for text in at_k), "fit, s", ""]]
     notes = [
-        f"mean ± sd over {plural(run.info['experiment']['partitions'], 'partition')}; fit: median"
+        f"mean ± sd over {plural(run.info['experiment']['partitions'], 'partition')}; "
+        "fit: median [min - max]"
     ]
     if numbers["verdict"].eq("best").any():
         notes.append(
             "* best, or not distinguishable from the best (corrected paired 95 % interval)"
         )
     for subset, learner, own in by_subset_and_learner(run, numbers):
-        texts = []
-        for number in own.itertuples():
-            spread = f" ± {number.sd:.3f}" if number.measure == "mAP" else ""
-            text = f"{number.mean:.3f}{spread}".replace("nan", "n/a") if number.n else "-"
-            texts.append(text + ("*" if number.verdict in ("best", "tied") else " "))
+        texts = [
+            text.replace(" ", "") + ("*" if verdict in BOLD else " ")
+            for text, verdict in zip(mean_texts(own), own["verdict"], strict=True)
+        ]
         of_learner = seconds[(seconds["subset"] == subset) & (seconds["learner"] == learner)]
-        median = of_learner["median"].iloc[0]
-        fit = seconds_text(median) if own["n"].any() else "-"
-        lines.append([str(subsets(run)[subset]), _printable(learner), *texts, fit])
+        median, low, high = (
+            seconds_text(of_learner[end].iloc[0]) for end in ("median", "min", "max")
+        )
+        fit = [median, f"[{low} - {high}]"] if own["n"].any() else ["-", ""]
+        lines.append([_printable(clip(subset, SUBSET_WIDTH)), _printable(learner), *texts, *fit])
         for reason in shortfall(run, subset, learner):
             whole = _printable(f"{subset_title(run, subset)}, {reason}")
             notes += textwrap.wrap(whole, SUMMARY_WIDTH, subsequent_indent="  ")
@@ -50,13 +50,14 @@ def summary_text(run: RunRecord) -> str:
 
 
 def _aligned(lines: list[list[str]]) -> list[str]:
-    """Align cells in columns; the second, of labels, is cut so that a line fits."""
+    """Align cells in columns, labels and ranges at the left; labels are cut so that a line fits."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    others = sum(widths) - widths[1] + 2 * (len(widths) - 1)
+    last = len(widths) - 1
+    others = sum(widths) - widths[1] + 2 * last
     widths[1] = min(widths[1], SUMMARY_WIDTH - others)
     return [
         "  ".join(
-            clip(cell, width).ljust(width) if number == 1 else cell.rjust(width)
+            clip(cell, width).ljust(width) if number in (1, last) else cell.rjust(width)
             for number, (cell, width) in enumerate(zip(line, widths, strict=True))
         ).rstrip()
         for line in lines

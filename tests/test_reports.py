@@ -1,6 +1,7 @@
 """What the reports make of a run's store."""
 
 import base64
+import io
 import json
 import re
 import shutil
@@ -11,36 +12,34 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
+from PIL import Image
 
 from oasis_bench.errors import UsageError
 from oasis_bench.reports import summary_text, write_report
 from oasis_bench.reports.figures import draw_along_steps, draw_precision_at_k
-from oasis_bench.reports.html import to_latex
-from oasis_bench.reports.tables import (
-    precision_numbers,
-    precision_tables,
-    runtime_table,
-    selection_table,
-    unfinished_table,
-)
+from oasis_bench.reports.latex import to_latex
+from oasis_bench.reports.precision import precision_numbers, precision_tables
+from oasis_bench.reports.retrieved import all_pictures, retrieved
+from oasis_bench.reports.settings import settings_text
+from oasis_bench.reports.tables import runtime_table, selection_table, unfinished_table
 from oasis_bench.store import Store, TrialRecord, read_run
 
 HOSTILE = "<script>alert(1)</script> 50% a_b & #1 {$x_1$} ~ ^ \\"
 
 
-def trial(learner, subset=10, partition=0, mAP=0.5, steps=None, params=None, **columns):
+def trial(learner, n_classes=10, partition=0, mAP=0.5, steps=None, params=None, **columns):
     """A trial; precision at k falls from mAP + 0.2 at k = 1 by 0.001 each k."""
-    n_test = subset * 25
+    n_test = n_classes * 25
     text = json.dumps(params or {})
     identity = {
-        "trial_id": f"{learner}/{subset}/{partition}",
+        "trial_id": f"{learner}/{n_classes}/{partition}",
         "learner": learner,
         "algorithm": "OASIS",
         "dataset": "made up",
-        "subset": str(subset),
-        "n_classes": subset,
+        "subset": str(n_classes),
+        "n_classes": n_classes,
         "partition": partition,
-        "n_train": subset * 40,
+        "n_train": n_classes * 40,
         "n_test": n_test,
         "n_features": 64,
         "threads": 1,
@@ -88,8 +87,10 @@ def trial(learner, subset=10, partition=0, mAP=0.5, steps=None, params=None, **c
     )
 
 
-def make_run(folder, trials, labels, classes=(10,), partitions=5, info=None):
-    """Write a run as the harness does and read it back."""
+def make_run(
+    folder, trials, labels, classes=(10,), partitions=5, info=None, params=None, pictures=()
+):
+    """Write a run as the harness does and read it back; `params` are those of each learner."""
     values = {
         "experiment": {
             "title": "A made-up comparison",
@@ -102,7 +103,10 @@ def make_run(folder, trials, labels, classes=(10,), partitions=5, info=None):
             "seed": 3,
             "threads": 1,
             "normalize": "l2",
-            "learners": {label: {"algorithm": "OASIS", "params": {}} for label in labels},
+            "learners": {
+                label: {"algorithm": "OASIS", "params": (params or {}).get(label, {})}
+                for label in labels
+            },
         },
         "classes": {str(n): [f"class {i}" for i in range(n)] for n in classes},
         "provenance": {"machine": {"cpu": "a CPU", "cores": 2}, "load": [0.1, 0.2]},
@@ -112,7 +116,10 @@ def make_run(folder, trials, labels, classes=(10,), partitions=5, info=None):
         **(info or {}),
     }
     with Store.create(folder) as store:
-        store.write_info(**{key: value for key, value in values.items() if value is not None})
+        if values["finished"] is None:
+            del values["finished"]
+        store.write_info(**values)
+        store.add_pictures(pictures)
         for record in trials:
             store.add(record)
     return read_run(folder)
@@ -150,7 +157,11 @@ def hostile(tmp_path_factory):
         info={
             "classes": {"10": ["<u>cat</u>"] * 10},
             "provenance": {"<em>": {"link": "https://example.org/<x>"}},
-            "command": ["oasis-bench", "run", "a b"],
+            "command": "oasis-bench run 'a b'",
+            "sources": {
+                "dataset": {"name": "<q>", "summary": "<q>", "citation": "<q>", "licence": "<q>"},
+                "learners": {"_$y_2$": {"summary": "<q>", "citation": "Us & them (2010)"}},
+            },
         },
     )
     write_report(folder)
@@ -192,7 +203,7 @@ def test_whoever_is_not_distinguishable_from_the_best_is_bold_too(tmp_path):
     )
     (table,) = precision_tables(run)
     assert [cell.bold for cell in table.rows[0][1:4]] == [True, True, False]
-    assert table.notes == [
+    assert table.notes[1:] == [
         ("", "Bold: best, or not distinguishable from the best by the paired 95 % interval.")
     ]
 
@@ -201,7 +212,7 @@ def test_with_one_partition_nothing_is_bold_and_the_spread_is_not_available(tmp_
     run = make_run(tmp_path / "run", [trial("A", mAP=0.9), trial("B")], ["A", "B"], partitions=1)
     (table,) = precision_tables(run)
     assert texts(table)[0] == ["mAP", "0.900 ± n/a", "0.500 ± n/a", "0.096"]
-    assert "fewer than two shared partitions nothing can be told apart" in table.notes[-1][1]
+    assert "on fewer nothing can be told apart" in table.notes[-1][1]
 
 
 def test_a_failed_learner_is_a_dash_with_its_reason_and_a_partial_one_says_how_partial(tmp_path):
@@ -222,10 +233,45 @@ def test_a_failed_learner_is_a_dash_with_its_reason_and_a_partial_one_says_how_p
         ("a", "B: 0 of 5 partitions finished; 4 failed: ValueError: no; 1 not run."),
         ("b", "C: 4 of 5 partitions finished; 1 not run."),
     ]
-    assert table.notes[2][1].endswith("Compared on the 4 partitions that all share.")
-    assert texts(unfinished_table(run)) == [
-        ["B", "10", str(p), "failed", "ValueError: no"] for p in range(4)
-    ]
+    assert table.notes[-1][1].endswith("on the partitions that it and the best both finished.")
+    assert texts(unfinished_table(run)) == [["B", "10", "0, 1, 2, 3", "failed", "ValueError: no"]]
+    assert unfinished_table(run).numbers["partition"].tolist() == [0, 1, 2, 3]
+
+
+def test_who_could_not_be_compared_with_the_best_is_told_and_not_bold(tmp_path):
+    run = make_run(
+        tmp_path / "run",
+        [*five("A", [0.5, 0.6, 0.7, 0.8, 0.9]), *five("B", [0.1] * 5), *five("C", [0.99])],
+        ["A", "B", "C"],
+    )
+    (table,) = precision_tables(run)
+    assert [cell.bold for cell in table.rows[0][1:4]] == [True, False, False]
+    told = "C: not compared, as it shares 1 partition with A, the best; 2 are needed."
+    assert told in dict(table.notes).values()
+
+
+def test_who_is_above_the_best_where_both_finished_is_bold_with_a_word_on_it(tmp_path):
+    trials = [*five("A", [0.1, 0.2, 0.3, 0.4, 0.5]), *five("B", [0.2, 0.3, 0.4, 0.5])]
+    (table,) = precision_tables(make_run(tmp_path / "run", trials, ["A", "B"]))
+    assert [cell.bold for cell in table.rows[0][1:3]] == [True, True]
+    told = "B: above A, the best, on the 4 partitions that both finished."
+    assert told in dict(table.notes).values()
+
+
+def test_a_learner_that_cannot_take_the_data_is_a_dash_but_is_not_called_failed(tmp_path):
+    lost = {"status": "not applicable", "reason": "LMNN takes one label an image, not several"}
+    trials = [*five("A", [0.5] * 5), *(trial("LMNN", partition=p, **lost) for p in range(5))]
+    run = make_run(tmp_path / "run", trials, ["A", "LMNN"])
+    (table,) = precision_tables(run)
+    assert table.rows[0][2].text == "-"
+    assert table.notes[0] == (
+        "a",
+        "LMNN: not applicable: LMNN takes one label an image, not several.",
+    )
+    page = write_report(tmp_path / "run").read_text()
+    assert "Trials without a result" in page
+    assert "failed" not in page.lower()
+    assert texts(unfinished_table(run))[0][2:4] == ["0, 1, 2, 3, 4", "not applicable"]
 
 
 def test_a_k_beyond_the_other_test_images_is_a_dash_that_says_so(tmp_path):
@@ -234,7 +280,33 @@ def test_a_k_beyond_the_other_test_images_is_a_dash_that_says_so(tmp_path):
     )
     (table,) = precision_tables(run)
     assert texts(table)[3] == ["precision at 50", "-", "-"]
+    assert [row[0].marks for row in table.rows] == [(), (), (), ("a",)]
     assert table.notes[0] == ("a", "Only 49 other test images.")
+
+
+def test_where_k_exceeds_the_relevant_images_the_row_tells_the_ceiling(tmp_path):
+    run = make_run(tmp_path / "run", five("A", [0.5] * 5), ["A"])
+    (table,) = precision_tables(run)
+    assert [row[0].marks for row in table.rows] == [(), (), (), ("a",)]
+    assert table.notes[0] == ("a", "At most 0.48: 24 relevant images for 50 places.")
+
+
+def test_test_images_that_are_no_queries_are_told(tmp_path):
+    trials = [trial(x, partition=p, n_queries_left_out=p) for x in "AB" for p in (0, 3)]
+    run = make_run(tmp_path / "run", trials, ["A", "B"], partitions=2)
+    (table,) = precision_tables(run)
+    assert table.notes[-1] == (
+        "",
+        "Of the 250 test images of a partition, 1.5 on average have no relevant other and are no "
+        "queries.",
+    )
+
+
+def test_the_chance_level_counts_each_partition_once_whoever_finished_it(tmp_path):
+    trials = [trial("A", partition=p, chance_level=0.1 * (p + 1)) for p in (0, 1)]
+    trials += [trial("B", partition=0, chance_level=0.1)]
+    run = make_run(tmp_path / "run", trials, ["A", "B"], partitions=2)
+    assert precision_tables(run)[0].rows[0][-1].text == "0.150"
 
 
 def test_subsets_stand_in_order_of_size_and_learners_in_that_of_the_experiment(tmp_path):
@@ -291,6 +363,55 @@ def test_selection_shows_what_was_chosen_and_what_its_folds_scored(tmp_path):
     ]
 
 
+def test_only_a_search_that_ended_at_its_last_checkpoint_is_called_cut_off(tmp_path):
+    """The checkpoints of `trial` go from 500 to 4000; B's steps were given, nothing was seen."""
+    given = [trial("B", partition=p, steps=4000) for p in range(3)]
+    given = [TrialRecord(record.columns) for record in given]
+    searched = [trial("A", partition=p, steps=n) for p, n in enumerate((4000, 500, 4000))]
+    run = make_run(tmp_path / "run", [*searched, *given], ["A", "B"], partitions=3)
+    table = selection_table(run)
+    assert [row[4].marks for row in table.rows] == [("a",), ()]
+    assert table.notes == [
+        (
+            "a",
+            "In 2 of 3 partitions mAP still rose at the last checkpoint (4,000 steps): a larger "
+            "max_steps may do better.",
+        )
+    ]
+
+
+def test_what_was_searched_and_what_was_fixed_is_told_from_the_data(tmp_path):
+    points = [
+        {"params": json.dumps({"k": k}), "n_steps": None, "fold": 0, "mean_average_precision": 0.1}
+        for k in (1, 3)
+    ]
+    own_space = TrialRecord(trial("own space", params={"k": 3}).columns, validation=points)
+    run = make_run(
+        tmp_path / "run",
+        [
+            trial("early stopping", steps=500, params={"C": 0.1}),
+            own_space,
+            trial("fixed", params={"pull": 0.5, "n_steps": 7}),
+            trial("lost", status="failed", reason="no"),
+            trial("plain"),
+        ],
+        ["early stopping", "own space", "fixed", "lost", "plain"],
+        params={"early stopping": {"C": 0.1}, "lost": {"eta": [1, 2], "mu": 4}},
+    )
+    assert settings_text(run) == (
+        "Chosen on 5 inner folds of the training images: early stopping (steps), own space (k), "
+        "lost (eta). Fixed: early stopping C = 0.1; fixed pull = 0.5, n_steps = 7; lost mu = 4. "
+        "All else is at the learners' defaults."
+    )
+    assert settings_text(run).replace("'", "&#39;") in write_report(tmp_path / "run").read_text()
+
+
+def test_without_a_choice_none_is_claimed(tmp_path):
+    run = make_run(tmp_path / "run", [trial("A")], ["A"])
+    assert settings_text(run).startswith("No hyper-parameter was searched. All else")
+    assert "cross-validation" not in write_report(tmp_path / "run").read_text()
+
+
 def test_csv_holds_the_raw_numbers(hostile):
     folder, _ = hostile
     numbers = precision_numbers(read_run(folder))
@@ -304,7 +425,7 @@ def test_csv_holds_the_raw_numbers(hostile):
 def test_no_text_becomes_markup_in_the_page(hostile):
     page = hostile[1]["report.html"].decode()
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
-    for tag in ("<script", "<b>", "<u>", "<em>", "<i>", "<img src=x"):
+    for tag in ("<script", "<b>", "<u>", "<em>", "<i>", "<q>", "<img src=x"):
         assert tag not in page
     for text in ("&lt;b&gt;100%&lt;/b&gt;", "&lt;u&gt;cat", "&lt;em&gt;", "&lt;img src=x&gt;"):
         assert text in page
@@ -330,7 +451,7 @@ def test_the_page_loads_nothing(hostile):
     pictures = [target for target in parser.targets if target.startswith("data:image/svg+xml;")]
     assert len(pictures) == 3
     assert all(target.startswith("#") for target in set(parser.targets) - set(pictures))
-    assert not re.search(r"url\(|@import", page)
+    assert not re.search(r"url\((?!data:)|@import", page)
     for picture in pictures:
         svg = base64.b64decode(picture.partition("base64,")[2]).decode()
         assert svg.rstrip().endswith("</svg>")
@@ -351,8 +472,18 @@ def test_a_rebuilt_report_is_the_same_bytes_and_leaves_nothing_else(hostile):
     }
 
 
-def test_the_command_is_quoted_for_a_shell(hostile):
-    assert "oasis-bench run &#39;a b&#39;" in hostile[1]["report.html"].decode()
+def test_the_command_is_shown_where_there_was_one(hostile, tmp_path):
+    assert "<pre>oasis-bench run &#39;a b&#39;</pre>" in hostile[1]["report.html"].decode()
+    make_run(tmp_path / "run", [trial("A")], ["A"], info={"command": None})  # from Python
+    assert "To repeat this run" not in write_report(tmp_path / "run").read_text()
+
+
+def test_sources_are_shown_where_the_run_tells_them(hostile, tmp_path):
+    page = hostile[1]["report.html"].decode()
+    assert "Licence: &lt;q&gt;" in page
+    assert "Us &amp; them (2010)" in page
+    make_run(tmp_path / "run", [trial("A")], ["A"])
+    assert 'id="sources"' not in write_report(tmp_path / "run").read_text()
 
 
 def test_latex_text_is_escaped(hostile):
@@ -472,20 +603,205 @@ def test_the_summary_fits_and_marks_the_best_and_tells_what_failed(tmp_path):
     run = make_run(
         tmp_path / "run",
         [
-            *five("A", [0.60, 0.62, 0.64, 0.66, 0.68]),
+            *five("A", [0.60, 0.62, 0.64, 0.66]),
+            trial("A", partition=4, mAP=0.68, fit_seconds=3.0),
             *five("B", [0.50, 0.50, 0.50, 0.50, 0.50]),
             *(trial(long, partition=p, **lost) for p in range(5)),
         ],
         ["A", "B", long],
     )
     lines = summary_text(run).splitlines()
-    assert max(map(len, lines)) <= 100
+    assert max(map(len, lines)) <= 110
     assert lines[0].split() == ["classes", "learner", "mAP", "P@1", "P@10", "P@50", "fit,", "s"]
-    assert " ".join(lines[1].split()) == "10 A 0.640 ± 0.032* 0.840* 0.831* 0.791* 1.00"
-    assert " ".join(lines[2].split()) == "10 B 0.500 ± 0.000 0.700 0.691 0.651 1.00"
+    assert " ".join(lines[1].split()) == (
+        "10 A 0.640±0.032* 0.840±0.032* 0.831±0.032* 0.791±0.032* 1.00 [1.00 - 3.00]"
+    )
+    assert " ".join(lines[2].split()) == (
+        "10 B 0.500±0.000 0.700±0.000 0.691±0.000 0.651±0.000 1.00 [1.00 - 1.00]"
+    )
+    places = [[place for place, char in enumerate(line) if char == "±"] for line in lines[1:3]]
+    assert places[0] == places[1]
     assert lines[3].endswith("-")
     assert "LLL…" in lines[3]
     assert "0 of 5 partitions finished; 5 failed: ValueError:" in "\n".join(lines).replace(
         "\n  ", " "
     )
     assert "\x1b" not in "".join(lines)
+
+
+def jpeg(colour, size=(96, 64)):
+    content = io.BytesIO()
+    Image.new("RGB", size, colour).save(content, "JPEG")
+    return content.getvalue()
+
+
+def with_found(record, found):
+    """Add what a query brings up: query -> [(row, hit), ...]."""
+    rows = [
+        {"query": query, "rank": rank, "retrieved": row, "relevant": hit}
+        for query, pairs in found.items()
+        for rank, (row, hit) in enumerate(pairs, start=1)
+    ]
+    return TrialRecord(record.columns, retrievals=rows)
+
+
+def picture_run(folder, queries=1):
+    trials = [
+        with_found(
+            trial(learner),
+            {query: [(row, int(row % 2 == 0)) for row in found] for query in range(queries)},
+        )
+        for learner, found in (("A", [12, 13, 14, 15, 16]), ("B", [13, 12, 15, 17, 99]))
+    ]
+    captions = {**{row: f"<s>{row}" for row in range(queries)}, 12: "bear", 13: 'dog" x="'}
+    pictures = [
+        {
+            "row": row,
+            "caption": captions.get(row, "owl"),
+            "thumbnail": None if row == 14 else jpeg((row, 10, 10)),
+        }
+        for row in (*range(queries), *range(12, 18))
+    ]
+    make_run(folder, trials, ["A", "B", "C"], partitions=1, pictures=pictures)
+    return write_report(folder).read_text()
+
+
+class _Images(HTMLParser):
+    """The named images of a page, in their order: (label, classes)."""
+
+    def __init__(self):
+        super().__init__()
+        self.images = []
+
+    def handle_starttag(self, tag, attributes):
+        values = dict(attributes)
+        if values.get("role") == "img":
+            self.images.append((values["aria-label"], values["class"].split()[1:]))
+
+
+def images_of(page):
+    parser = _Images()
+    parser.feed(page)
+    return parser.images
+
+
+def test_a_query_is_followed_by_what_each_learner_brings_up_best_first(tmp_path):
+    page = picture_run(tmp_path / "run")
+    assert images_of(page) == [
+        ("Query: <s>0", ["p0"]),
+        ("bear, hit", ["hit", "p12"]),
+        ('dog" x=", miss', ["miss", "p13"]),
+        ("owl, hit", ["hit", "none"]),
+        ("owl, miss", ["miss", "p15"]),
+        ("owl, hit", ["hit", "p16"]),
+        ('dog" x=", miss', ["miss", "p13"]),
+        ("bear, hit", ["hit", "p12"]),
+        ("owl, miss", ["miss", "p15"]),
+        ("owl, miss", ["miss", "p17"]),
+        ("row 99, miss", ["miss", "none"]),  # the run was cut off before it was kept
+    ]
+    section = page[page.index('<h2 id="retrieved">') : page.index('<h2 id="runtime">')]
+    assert "<s>" not in section
+    assert section.count(">✓</span>") == 4 + 1  # the legend's own
+    assert section.count(">✗</span>") == 6 + 1
+    assert re.findall(r'scope="row">(\w+) <small>(\d of \d)', section) == [
+        ("A", "3 of 5"),
+        ("B", "1 of 5"),
+    ]
+
+
+def test_queries_of_different_classes_are_seen_first(tmp_path):
+    captions = ["bear", "bear", "dog", "bear", "dog", "owl"]
+    pictures = [
+        {"row": row, "caption": caption, "thumbnail": None} for row, caption in enumerate(captions)
+    ]
+    found = {row: [((row + 1) % 6, 0)] for row in range(6)}
+    run = make_run(tmp_path / "run", [with_found(trial("A"), found)], ["A"], pictures=pictures)
+    (queries,) = retrieved(run, all_pictures(run)).values()
+    assert [query.picture.key for query in queries] == ["p0", "p2", "p5", "p1", "p4", "p3"]
+
+
+def test_each_thumbnail_is_in_the_page_once_and_whole(tmp_path):
+    page = picture_run(tmp_path / "run")
+    pictures = dict(re.findall(r"\.(p\d+) \{ background-image: url\((data:[^)]+)\)", page))
+    assert set(pictures) == {"p0", "p12", "p13", "p15", "p16", "p17"}
+    assert page.count("data:image/jpeg;base64,") == len(pictures)
+    content = pictures["p12"].partition(",")[2]
+    assert base64.b64decode(content) == jpeg((12, 10, 10))
+
+
+def test_many_queries_are_folded_up_and_without_any_there_is_no_section(tmp_path):
+    page = picture_run(tmp_path / "many", queries=8)
+    assert "<summary>6 more of 8 queries</summary>" in page
+    assert [label for label, _ in images_of(page) if label.startswith("Query")] == [
+        f"Query: <s>{query}" for query in range(8)
+    ]
+    make_run(tmp_path / "none", [trial("A")], ["A"])
+    assert "etrieved images" not in write_report(tmp_path / "none").read_text()
+
+
+def several_labels(folder, words=374):
+    lost = {"status": "not applicable", "reason": "LMNN takes one label an image, not several"}
+    sizes = {"subset": "all", "n_classes": words, "n_train": 4500, "n_test": 499}
+    trials = [
+        trial("A", partition=p, chance_level=0.06, n_queries_left_out=2, **sizes) for p in range(5)
+    ]
+    trials += [trial("LMNN", partition=p, **sizes, **lost) for p in range(5)]
+    classes = {"all": [f"word{number}" for number in range(words)]}
+    info = {"classes": classes, "multi_label": True, "normalize": "tfidf"}
+    return make_run(folder, trials, ["A", "LMNN"], info=info)
+
+
+def test_several_labels_are_called_words_with_their_own_sizes(tmp_path):
+    run = several_labels(tmp_path / "run")
+    page = " ".join(write_report(tmp_path / "run").read_text().split())
+    assert "with 374 words. Each of 5 outer partitions draws 4,500 training and 499 test" in page
+    assert "an image is relevant to another where they share a word" in page
+    assert "64 features are counts, weighted by their inverse document frequency" in page
+    assert "images a class" not in page
+    assert "of its class" not in page
+    assert "classes" not in page
+    # Student's 2.776 * sqrt(1/5 + 499/4500) = 1.548
+    assert "the interval reaches 1.5 standard deviations" in page
+    (table,) = precision_tables(run)
+    assert table.title.startswith("Precision, all (374 words)")
+    ceiling = "At most 0.60: 29.9 relevant images on average for 50 places."
+    assert ceiling in dict(table.notes).values()
+    assert runtime_table(run).header[0] == "Words"
+    assert summary_text(run).startswith("words")
+
+
+def test_hundreds_of_names_are_folded_up(tmp_path):
+    several_labels(tmp_path / "run")
+    page = write_report(tmp_path / "run").read_text()
+    parts = re.split(r"<details.*?</details>", page, flags=re.S)
+    assert page.count("word373") == 1
+    assert "word373" not in "".join(parts)
+
+
+def test_subsets_of_one_size_are_told_apart_by_name(tmp_path):
+    names = ["10", "B10", "bear+dog", "bear_dog", "+".join(f"class {n}" for n in range(90))]
+    sizes = [10, 10, 2, 2, 90]
+    trials = [
+        trial("A", n, partition=p, trial_id=f"{name}/{p}", subset=name)
+        for name, n in zip(names, sizes, strict=True)
+        for p in range(2)
+    ]
+    classes = {name: [f"c{i}" for i in range(n)] for name, n in zip(names, sizes, strict=True)}
+    run = make_run(
+        tmp_path / "run", trials, ["A"], partitions=2, info={"classes": classes, "command": "x"}
+    )
+    assert [row[0] for row in texts(runtime_table(run))] == [
+        "bear+dog (2)",
+        "bear_dog (2)",
+        "10",
+        "B10 (10)",
+        "class 0+class 1+class 2… (90)",
+    ]
+    page = " ".join(write_report(tmp_path / "run").read_text().split())
+    assert "with bear+dog (2), bear_dog (2), 10, B10 (10) and class 0+class 1" in page
+    files = sorted(path.stem for path in (tmp_path / "run" / "tables").glob("precision*.csv"))
+    assert len(files) == 5
+    assert {"precision_10", "precision_B10", "precision_bear+dog"} < set(files)
+    assert max(map(len, files)) < 80
+    assert max(map(len, summary_text(run).splitlines())) <= 110

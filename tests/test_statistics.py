@@ -57,51 +57,67 @@ def test_an_interval_needs_two_differences():
         paired_interval([0.1], N_TRAIN, N_TEST)
 
 
+def verdicts(scores):
+    return compare_to_best(pd.DataFrame(scores), N_TRAIN, N_TEST).verdicts
+
+
 def test_the_best_the_tied_and_the_worse_are_told_apart():
     noise = np.array([0.01, 0.02, 0.03, 0.04, 0.05])
     scores = pd.DataFrame({"low": 0.5 + noise, "near": 0.80 - noise / 2, "top": 0.80 + noise / 2})
     comparison = compare_to_best(scores, N_TRAIN, N_TEST)
-    assert [comparison.verdict(name) for name in scores] == ["worse", "tied", "best"]
-    assert comparison.n_shared == 5
+    assert comparison.verdicts == {"low": "worse", "near": "tied", "top": "best"}
+    assert comparison.best == "top"
+    assert comparison.n_shared == {"low": 5, "near": 5, "top": 5}
 
 
 def test_a_steady_difference_is_told_apart_however_small():
     base = np.array([0.1, 0.9, 0.3, 0.7, 0.5])
-    comparison = compare_to_best(pd.DataFrame({"a": base, "b": base + 0.001}), N_TRAIN, N_TEST)
-    assert comparison.verdict("a") == "worse"
+    assert verdicts({"a": base, "b": base + 0.001}) == {"a": "worse", "b": "best"}
 
 
 def test_equal_learners_are_tied():
     base = [0.1, 0.2, 0.3]
-    comparison = compare_to_best(pd.DataFrame({"a": base, "b": base}), N_TRAIN, N_TEST)
-    assert {comparison.verdict("a"), comparison.verdict("b")} == {"best", "tied"}
+    assert verdicts({"a": base, "b": base}) == {"a": "best", "b": "tied"}
 
 
-def test_only_shared_partitions_decide_the_best():
-    scores = pd.DataFrame({"a": [0.5, 0.5, 0.5], "b": [0.4, 0.4, 0.4], "c": [0.3, 0.3, np.nan]})
-    scores.loc[2, "b"] = 0.99  # b has the higher mean of all, a that of the shared
-    comparison = compare_to_best(scores, N_TRAIN, N_TEST)
+def test_two_easy_partitions_neither_win_nor_shorten_the_other_comparisons():
+    noise = np.array([0.01, -0.01, 0.0, 0.01, -0.01])
+    few = [np.nan, np.nan, np.nan, 0.9, 0.9]
+    scores = {"a": 0.7 + noise, "b": 0.6 - noise, "few": few}
+    scores["a"][3:] += 0.2
+    scores["b"][3:] += 0.2
+    comparison = compare_to_best(pd.DataFrame(scores), N_TRAIN, N_TEST)
     assert comparison.best == "a"
-    assert comparison.n_shared == 2
+    assert comparison.n_shared == {"a": 5, "b": 5, "few": 2}
+    # a - b is 0.1 + 2 noise: mean 0.1, sd 0.02; 0.02 * 2.776 * sqrt(0.825) is 0.05 on five
+    # partitions, and beyond 0.1 on any two.  a - few is 0.01 and -0.01.
+    assert comparison.verdicts == {"a": "best", "b": "worse", "few": "tied"}
 
 
-def test_a_learner_with_one_partition_is_left_out_and_spoils_nothing():
-    scores = pd.DataFrame({"a": [0.9, 0.9, 0.9], "b": [0.1, 0.1, 0.1], "c": [0.95, np.nan, np.nan]})
-    comparison = compare_to_best(scores, N_TRAIN, N_TEST)
-    assert [comparison.verdict(name) for name in scores] == ["best", "worse", ""]
-    assert comparison.n_shared == 3
+def test_a_learner_above_the_best_wherever_both_finished_is_not_called_worse():
+    base = np.array([0.1, 0.2, 0.3, 0.4, 0.5])
+    above = np.where(np.arange(5) < 4, base + 0.1, np.nan)
+    assert verdicts({"a": base, "b": above, "c": base - 0.1}) == {
+        "a": "best",
+        "b": "better",
+        "c": "worse",
+    }
+
+
+def test_who_shares_fewer_than_two_partitions_with_the_best_is_not_compared():
+    scores = {"a": [0.9, 0.9, 0.9], "b": [0.1, 0.1, 0.1], "c": [0.95, np.nan, np.nan]}
+    assert verdicts(scores) == {"a": "best", "b": "worse", "c": ""}
 
 
 @pytest.mark.parametrize(
     "scores",
     [
-        pd.DataFrame({"a": [0.9], "b": [0.1]}),
-        pd.DataFrame({"a": [0.9, 0.8, 0.7, np.nan], "b": [np.nan, np.nan, 0.1, 0.2]}),
-        pd.DataFrame({"a": [np.nan], "b": [np.nan]}),
-        pd.DataFrame({"a": [0.9, 0.8, 0.7]}),
+        {"a": [0.9], "b": [0.1]},
+        {"a": [0.9, 0.8, 0.7, np.nan], "b": [np.nan, np.nan, 0.1, 0.2]},
+        {"a": [np.nan], "b": [np.nan]},
+        {"a": [0.9, 0.8, 0.7]},
     ],
     ids=["one partition", "one shared", "no result", "one learner"],
 )
 def test_with_nothing_shared_to_compare_nothing_is_told_apart(scores):
-    comparison = compare_to_best(scores, N_TRAIN, N_TEST)
-    assert {comparison.verdict(name) for name in scores} == {""}
+    assert set(verdicts(scores).values()) == {""}

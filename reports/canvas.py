@@ -1,0 +1,145 @@
+"""The ground that a run's figures are drawn on: style, panels, bands, legend and files.
+
+Not for what is drawn: the figures module decides that.  Labels come from users: none is ever read
+as mathematics.
+"""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Mapping, Sequence
+from itertools import cycle
+from typing import Any, TypeAlias
+
+import pandas as pd
+import seaborn as sns
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from oasis_bench.reports.text import clip
+
+PANELS_A_ROW = 3
+LABEL_WIDTH, TITLE_WIDTH, TICKS_WIDTH = 32, 40, 60
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+LINES = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
+CHANCE: dict[str, Any] = {"color": "0.35", "linestyle": (0, (4, 3)), "linewidth": 1}
+STYLE = {
+    **sns.axes_style("whitegrid"),
+    **sns.plotting_context("notebook", font_scale=0.85),
+    "axes.edgecolor": "0.6",
+    "axes.linewidth": 0.8,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": "medium",
+    "figure.constrained_layout.use": True,
+    "font.family": ["DejaVu Sans"],
+    "grid.color": "0.92",
+    "lines.linewidth": 1.6,
+    "lines.markersize": 4.5,
+    "svg.hashsalt": "oasis-bench",
+}
+
+LearnerStyle: TypeAlias = Mapping[str, Any]
+
+
+def learner_styles(names: Sequence[str]) -> dict[str, LearnerStyle]:
+    """Give each learner a colour, a marker and a line style by its place in the experiment."""
+    palette = sns.color_palette("colorblind")
+    return {
+        name: {"color": color, "marker": marker, "linestyle": line}
+        for name, color, marker, line in zip(
+            names, cycle(palette), cycle(MARKERS), cycle(LINES), strict=False
+        )
+    }
+
+
+def panels_of(titles: Sequence[str], x_label: str, y_label: str) -> tuple[Figure, list[Axes]]:
+    """Make a figure with a panel for each title."""
+    columns = min(PANELS_A_ROW, len(titles))
+    rows = -(-len(titles) // columns)
+    figure = Figure(figsize=(max(5.2, 3.4 * columns), 2.8 * rows + 0.6))
+    grid = figure.subplots(rows, columns, sharey=True, squeeze=False)
+    for axes in list(grid.flat)[len(titles) :]:
+        axes.remove()
+    panels = list(grid.flat)[: len(titles)]
+    for number, (axes, title) in enumerate(zip(panels, titles, strict=True)):
+        axes.set_title(clip(title, TITLE_WIDTH), parse_math=False)
+        axes.set_xlabel(x_label)
+        if number % columns == 0:
+            axes.set_ylabel(y_label)
+    return figure, panels
+
+
+def row_of_places(labels: Sequence[str], x_label: str, y_label: str) -> tuple[Figure, Axes]:
+    """Make a figure of one panel with a place for each label."""
+    figure = Figure(figsize=(6.2, 3.7))
+    axes = figure.subplots()
+    axes.set_xticks(range(len(labels)), labels, parse_math=False)
+    if sum(map(len, labels)) > TICKS_WIDTH:
+        axes.tick_params("x", labelrotation=25)
+        for text in axes.get_xticklabels():
+            text.set(horizontalalignment="right", rotation_mode="anchor")
+    axes.set_xlim(-0.5, len(labels) - 0.5)
+    axes.set_xlabel(x_label)
+    axes.set_ylabel(y_label)
+    axes.grid(visible=False, axis="x")
+    return figure, axes
+
+
+def draw_band(
+    axes: Axes,
+    band: pd.DataFrame,
+    style: LearnerStyle,
+    shade: bool = True,
+    markevery: Sequence[int] | None = None,
+) -> None:
+    """Draw means as a line and their standard errors as a band around it."""
+    axes.plot(band["x"], band["mean"], **style, markevery=markevery)
+    if shade:
+        low, high = band["mean"] - band["se"], band["mean"] + band["se"]
+        axes.fill_between(band["x"], low, high, color=style["color"], alpha=0.18, linewidth=0)
+
+
+def draw_legend(
+    figure: Figure,
+    styles: Mapping[str, LearnerStyle],
+    others: Mapping[str, Artist],
+    lines: bool = True,
+) -> None:
+    """Put one legend below all panels: the learners, then what the line styles mean."""
+    entries: list[tuple[str, Artist]] = [
+        (clip(name, LABEL_WIDTH), Line2D([], [], **style if lines else {**style, "linestyle": "-"}))
+        for name, style in styles.items()
+    ]
+    entries += others.items()
+    longest = max(len(label) for label, _ in entries)
+    columns = max(1, min(len(entries), int(figure.get_figwidth() / (0.6 + 0.072 * longest))))
+    figure.set_figheight(figure.get_figheight() + 0.22 * -(-len(entries) // columns))
+    # Labels are set afterwards: a legend leaves out those that begin with an underscore.
+    legend = figure.legend(
+        [handle for _, handle in entries],
+        [str(number) for number in range(len(entries))],
+        loc="outside lower center",
+        ncols=columns,
+        frameon=False,
+    )
+    for text, (label, _) in zip(legend.get_texts(), entries, strict=True):
+        text.set_text(label)
+        text.set_parse_math(False)
+
+
+def render(figure: Figure) -> dict[str, bytes]:
+    """Write a figure as PNG and SVG, the same bytes each time."""
+    FigureCanvasAgg(figure)
+    files = {}
+    for kind, metadata in (("png", {"Software": None}), ("svg", {"Date": None})):
+        buffer = io.BytesIO()
+        with warnings.catch_warnings():  # the page's tables show what the font cannot
+            warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
+            figure.savefig(buffer, format=kind, dpi=150, metadata=metadata)
+        files[kind] = buffer.getvalue()
+    return files

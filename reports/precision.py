@@ -1,0 +1,202 @@
+"""Precision of each class subset: means, spreads and comparisons, and the table of them."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from oasis_bench.reports.reading import (
+    chance_level,
+    finished,
+    learners,
+    queries_left_out,
+    shortfall,
+    sizes,
+    subset_title,
+    subsets,
+)
+from oasis_bench.reports.tables import Cell, Notes, Table
+from oasis_bench.reports.text import number_text, plural
+from oasis_bench.statistics import Comparison, compare_to_best, summarise
+from oasis_bench.store import RunRecord
+
+PRECISION_AT = (1, 10, 50)
+MEASURES = {"mAP": None, **{f"precision at {k}": k for k in PRECISION_AT}}
+"""The places of a ranking that each measure looks at; None for all."""
+
+BOLD = ("best", "tied", "better")
+BOLD_NOTE = "Bold: best, or not distinguishable from the best by the paired 95 % interval."
+FILE_NAME_WIDTH = 60
+
+
+def precision_numbers(run: RunRecord) -> pd.DataFrame:
+    """Compute mean, spread and comparison of each measure, for each subset and learner.
+
+    Returns
+    -------
+    DataFrame
+        A row each: subset, n_classes, learner, measure, mean, sd, n (partitions), verdict (see
+        `oasis_bench.statistics.Comparison`), n_shared (partitions shared with the best) and
+        chance_level.
+    """
+    scores = _scores(run)
+    rows: list[dict[str, Any]] = []
+    for subset, n_classes in subsets(run).items():
+        chance = chance_level(run, subset)
+        for measure in MEASURES:
+            chosen = scores[(scores["subset"] == subset) & (scores["measure"] == measure)]
+            wide = chosen.pivot(index="partition", columns="learner", values="value")
+            wide = wide.reindex(columns=learners(run)).astype(float)
+            comparison = _compared(run, subset, wide)
+            for learner in learners(run):
+                summary = summarise(wide[learner].dropna())
+                rows.append(
+                    {
+                        "subset": subset,
+                        "n_classes": n_classes,
+                        "learner": learner,
+                        "measure": measure,
+                        "mean": summary.mean,
+                        "sd": summary.sd,
+                        "n": summary.n,
+                        "verdict": comparison.verdicts.get(learner, ""),
+                        "n_shared": comparison.n_shared.get(learner, 0),
+                        "chance_level": chance,
+                    }
+                )
+    return pd.DataFrame(rows)
+
+
+def _compared(run: RunRecord, subset: str, scores: pd.DataFrame) -> Comparison:
+    images = sizes(run, subset)
+    return Comparison(None, {}, {}) if images is None else compare_to_best(scores, *images)
+
+
+def _scores(run: RunRecord) -> pd.DataFrame:
+    """Bring mAP and precision at k into one long frame."""
+    columns = ["learner", "subset", "partition", "measure", "value"]
+    average = finished(run).rename(columns={"mean_average_precision": "value"})
+    at_k = run.precision_at_k[run.precision_at_k["k"].isin(PRECISION_AT)]
+    at_k = at_k.rename(columns={"precision": "value"})
+    return pd.concat(
+        [
+            average.assign(measure="mAP")[columns],
+            at_k.assign(measure=[f"precision at {k}" for k in at_k["k"]])[columns],
+        ]
+    )
+
+
+def mean_texts(numbers: pd.DataFrame) -> list[str]:
+    """Write mean ± standard deviation of each row of `precision_numbers`; '-' without a result."""
+    return [
+        f"{mean:.3f} ± {number_text(sd, '{:.3f}')}" if n else "-"
+        for mean, sd, n in zip(numbers["mean"], numbers["sd"], numbers["n"], strict=True)
+    ]
+
+
+def precision_tables(run: RunRecord) -> list[Table]:
+    """Make a table for each subset: measures down, learners across, mean ± standard deviation."""
+    numbers = precision_numbers(run)
+    return [
+        _precision_table(run, subset, numbers[numbers["subset"] == subset])
+        for subset in subsets(run)
+    ]
+
+
+def _precision_table(run: RunRecord, subset: str, numbers: pd.DataFrame) -> Table:
+    notes, rows = Notes(), []
+    for measure, places in MEASURES.items():
+        of_measure = numbers[numbers["measure"] == measure]
+        cells = [Cell(measure, marks=notes.mark(*_limits(run, subset, places)))]
+        texts = zip(mean_texts(of_measure), of_measure.itertuples(), strict=True)
+        for text, number in texts:
+            learner = str(number.learner)
+            marks = (*shortfall(run, subset, learner), *_caveats(of_measure, learner))
+            cells.append(Cell(text, number.verdict in BOLD, notes.mark(*marks)))
+        chance = of_measure["chance_level"].iloc[0] if of_measure["n"].any() else float("nan")
+        rows.append([*cells, Cell(number_text(chance, "{:.3f}", missing="-"))])
+    return Table(
+        name=f"precision_{_file_name(subset)}",
+        title=f"Precision, {subset_title(run, subset)}: mean ± standard deviation over "
+        f"{plural(run.info['experiment']['partitions'], 'partition')}",
+        header=("", *learners(run), "Chance"),
+        align="l" + "r" * (len(learners(run)) + 1),
+        rows=rows,
+        notes=notes.all(_comparison_note(numbers), *_left_out(run, subset)),
+        numbers=numbers,
+    )
+
+
+def _limits(run: RunRecord, subset: str, places: int | None) -> Iterator[str]:
+    """Say where precision at k cannot be had, or cannot be 1 whoever ranks.
+
+    The mean over queries of min(relevant, k) / k is at most that of the mean: with several labels
+    the bound may lie a little above the truth.
+    """
+    images = sizes(run, subset)
+    if places is None or images is None:
+        return
+    others = images[1] - 1
+    relevant = round(chance_level(run, subset) * others, 6)
+    if places > others:
+        yield f"Only {others} other test images."
+    elif relevant < places:
+        count = f"{relevant:.1f}".removesuffix(".0")
+        exactly = "" if relevant == round(relevant) else " on average"
+        yield (
+            f"At most {relevant / places:.2f}: {count} relevant images{exactly} "
+            f"for {places} places."
+        )
+
+
+def _caveats(of_measure: pd.DataFrame, learner: str) -> Iterator[str]:
+    """Say where a learner was not compared with the best, or is above it where both finished."""
+    best = of_measure.loc[of_measure["verdict"] == "best", "learner"]
+    own = of_measure[of_measure["learner"] == learner].iloc[0]
+    if best.empty or not own["n"]:
+        return
+    shared = plural(own["n_shared"], "partition")
+    if not own["verdict"]:
+        yield (
+            f"{learner}: not compared, as it shares {shared} with {best.iloc[0]}, the best; "
+            "2 are needed."
+        )
+    elif own["verdict"] == "better":
+        yield f"{learner}: above {best.iloc[0]}, the best, on the {shared} that both finished."
+
+
+def _comparison_note(numbers: pd.DataFrame) -> str:
+    """Say what bold means in one subset's numbers, or why there is none."""
+    average = numbers[numbers["measure"] == "mAP"]
+    if (average["verdict"] == "best").any():
+        compared = average.loc[average["verdict"] != "", "n_shared"]
+        pairwise = " Each is compared on the partitions that it and the best both finished."
+        return BOLD_NOTE + (pairwise if compared.nunique() > 1 else "")
+    if (average["n"] > 0).sum() < 2:
+        return "Nothing is bold: fewer than two learners have a result to compare."
+    return (
+        "Nothing is bold: no learner shares two partitions with the best, and on fewer "
+        "nothing can be told apart."
+    )
+
+
+def _left_out(run: RunRecord, subset: str) -> Iterator[str]:
+    """Say how many test images are no queries, where there are any."""
+    count, images = queries_left_out(run, subset), sizes(run, subset)
+    if images is not None and count > 0:
+        yield (
+            f"Of the {images[1]:,} test images of a partition, {count:,.1f} on average have no "
+            "relevant other and are no queries."
+        )
+
+
+def _file_name(subset: str) -> str:
+    """Make a short name of plain characters, of its own for each subset."""
+    plain = re.sub(r"[^\w+-]", "_", subset, flags=re.ASCII)[:FILE_NAME_WIDTH]
+    return (
+        plain if plain == subset else f"{plain}-{hashlib.sha256(subset.encode()).hexdigest()[:8]}"
+    )

@@ -1,0 +1,110 @@
+"""What chosen queries bring up by each learner, with pictures (JMLR 2010, tables 2 and 3).
+
+Not for how it looks: the page's template says that.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from oasis_bench.reports.reading import learners, subsets
+from oasis_bench.store import RunRecord
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An image of the data set.
+
+    Attributes
+    ----------
+    key : str
+        Its name in the page's style sheet, which holds each picture once.
+    caption : str
+        Its class or words.
+    uri : str or None
+        Its thumbnail as a data URI; None where there is none.
+    """
+
+    key: str
+    caption: str
+    uri: str | None
+
+
+@dataclass(frozen=True)
+class Line:
+    """What one learner brings up for a query: pictures, best first, and whether each is a hit."""
+
+    learner: str
+    found: Sequence[tuple[Picture, bool]]
+
+    @property
+    def hits(self) -> int:
+        """How many are relevant."""
+        return sum(hit for _, hit in self.found)
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query and the line of each learner that has a result."""
+
+    picture: Picture
+    lines: Sequence[Line]
+
+
+def retrieved(run: RunRecord, pictures: Mapping[int, Picture]) -> dict[str, list[Query]]:
+    """Collect the chosen queries of each subset that has any, with the pictures of the run."""
+    rows = _shown(run).sort_values("rank")
+    queries: dict[str, list[Query]] = {}
+    for subset in subsets(run):
+        of_subset = rows[rows["subset"] == subset]
+        for number in sorted(set(of_subset["query"])):
+            of_query, lines = of_subset[of_subset["query"] == number], []
+            for learner in learners(run):
+                own = of_query[of_query["learner"] == learner]
+                pairs = zip(own["retrieved"], own["relevant"], strict=True)
+                if found := [(pictures[image], bool(hit)) for image, hit in pairs]:
+                    lines.append(Line(learner, found))
+            queries.setdefault(subset, []).append(Query(pictures[number], lines))
+    return {subset: _varied(of_subset) for subset, of_subset in queries.items()}
+
+
+def _varied(queries: list[Query]) -> list[Query]:
+    """Put the first query of each class before any second one: only some are seen at once."""
+    seen: Counter[str] = Counter()
+    turns = []
+    for query in queries:
+        turns.append(seen[query.picture.caption])
+        seen[query.picture.caption] += 1
+    order = sorted(range(len(queries)), key=turns.__getitem__)
+    return [queries[place] for place in order]
+
+
+def all_pictures(run: RunRecord) -> dict[int, Picture]:
+    """Return every image that is a query or brought up by one, by its row number."""
+    kept = run.pictures.set_index("row")
+    rows = _shown(run)
+    shown = sorted({int(row) for row in (*rows["query"], *rows["retrieved"])})
+    # A run that was cut short may hold a trial without its pictures.
+    return {
+        row: _picture(row, *kept.loc[row, ["caption", "thumbnail"]])
+        if row in kept.index
+        else _picture(row, f"row {row}", None)
+        for row in shown
+    }
+
+
+def _shown(run: RunRecord) -> pd.DataFrame:
+    """Return the retrievals of the first partition; others would be other test images."""
+    return run.retrievals[run.retrievals["partition"] == 0]
+
+
+def _picture(row: int, caption: str, thumbnail: bytes | None) -> Picture:
+    uri = None
+    if thumbnail is not None:
+        uri = "data:image/jpeg;base64," + base64.b64encode(thumbnail).decode()
+    return Picture(f"p{row}", caption, uri)

@@ -1,0 +1,52 @@
+"""What a run searched on inner folds and what it held fixed, told from its store."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from oasis_bench.reports.reading import finished
+from oasis_bench.store import RunRecord
+
+ELSE = "All else is at the learners' defaults."
+
+
+def settings_text(run: RunRecord) -> str:
+    """Say for each learner which hyper-parameters were chosen by validation, and which given."""
+    chosen, fixed = [], []
+    for label in run.info["experiment"]["learners"]:
+        values = _values(run, label)
+        if several := [name for name, held in values.items() if len(held) > 1]:
+            chosen.append(f"{label} ({', '.join(several)})")
+        single = {name: held[0] for name, held in values.items() if len(held) == 1}
+        if single:
+            fixed.append(f"{label} " + ", ".join(f"{name} = {v}" for name, v in single.items()))
+    folds = run.info["experiment"]["inner_folds"]
+    parts = [
+        f"Chosen on {folds} inner folds of the training images: {', '.join(chosen)}."
+        if chosen
+        else "No hyper-parameter was searched."
+    ]
+    if fixed:
+        parts.append(f"Fixed: {'; '.join(fixed)}.")
+    return " ".join([*parts, ELSE])
+
+
+def _values(run: RunRecord, label: str) -> dict[str, list[Any]]:
+    """Collect the values of each hyper-parameter: those named, and those seen in its trials."""
+    values: dict[str, list[Any]] = {}
+    for name, given in run.info["experiment"]["learners"][label]["params"].items():
+        values[name] = list(given) if isinstance(given, list) else [given]
+    validated = run.validation[run.validation["learner"] == label]
+    fitted = finished(run)
+    fitted = fitted[fitted["learner"] == label]
+    for text in dict.fromkeys([*validated["params"], *fitted["params"]]):
+        for name, value in json.loads(text).items():
+            held = values.setdefault(name, [])
+            if value not in held:
+                held.append(value)
+    if checkpoints := validated["n_steps"].dropna().unique().tolist():
+        # Early stopping had them to choose from; with one of them it had no choice.
+        name = "steps" if len(checkpoints) > 1 else "n_steps"
+        values[name] = [int(checkpoint) for checkpoint in checkpoints]
+    return values

@@ -1,0 +1,41 @@
+"""How the reports write numbers and lists: seconds, hyper-parameters, cut texts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pandas as pd
+
+
+def clip(text: str, width: int) -> str:
+    """Cut `text` to `width` characters, the last one an ellipsis where something was cut."""
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def plural(count: int, noun: str) -> str:
+    """Write a number of things."""
+    return f"{count} {noun}" + ("" if count == 1 else "s")
+
+
+def series(items: Sequence[str]) -> str:
+    """Write a list of things: a, b and c."""
+    return " and ".join([part for part in (", ".join(items[:-1]), *items[-1:]) if part])
+
+
+def number_text(value: float, pattern: str, missing: str = "n/a") -> str:
+    """Write a number by a pattern of `str.format`, or `missing` for NaN."""
+    return missing if pd.isna(value) else pattern.format(value)
+
+
+def seconds_text(seconds: float) -> str:
+    """Write seconds with two or three digits."""
+    if 0 < seconds < 0.01:
+        return f"{seconds:.2g}"
+    digits = next((n for bound, n in ((1, 3), (10, 2), (100, 1)) if seconds < bound), 0)
+    return number_text(seconds, f"{{:,.{digits}f}}") if seconds else "0"
+
+
+def params_text(params: str) -> str:
+    """Write hyper-parameters, given as JSON, as name=value."""
+    return ", ".join(f"{name}={value}" for name, value in json.loads(params).items()) or "none"
