@@ -45,8 +45,7 @@ def finished(tmp_path_factory):
         ("--experiment no/such.toml", ["no/such.toml", "No such file"]),
         ("--dataset digit", ["unknown data set 'digit'", "did you mean 'digits'"]),
         ("--dataset no/such.csv", ["no/such.csv", "No such file"]),
-        ("--dataset /", ["/", "is a folder"]),
-        ("--label kind", ["label = 'kind'", "only for a file"]),
+        ("--label kind", ["label = 'kind'", "digits has no such option"]),
         ("--classes 11", ["11 classes", "has 10", "2 to 10"]),
         ("--classes 1", ["classes = 1", "at least 2"]),
         ("--classes 2,two", ["unknown class subset 'two'", "all", "number of classes"]),
@@ -198,3 +197,30 @@ def test_help_is_shown(command, words, part):
 
 def test_the_version_is_shown(command):
     assert command("--version") == (0, f"oasis-bench {__version__}\n", [])
+
+
+def test_a_folder_without_pictures_is_told_in_one_line(command, tmp_path):
+    (tmp_path / "empty").mkdir()
+    status, _, errors = command("run", "--dataset", tmp_path / "empty", "--output", tmp_path / "o")
+    assert status == 2
+    assert len(errors) == 1
+    assert "holds no pictures" in errors[0]
+    assert not (tmp_path / "o").exists()
+
+
+def test_a_data_set_is_described_by_its_numbers(command):
+    status, out, _ = command("data", "describe", "digits")
+    assert status == 0
+    facts = dict(line.split("  ", 1) for line in out.splitlines())
+    assert facts["rows"].strip() == "1,797"
+    assert facts["classes"].strip().startswith("10, of 174 (8) to 183 rows (3)")  # as sklearn's
+    status, out, _ = command("data", "list")
+    assert status == 0
+    assert "caltech256: " in out
+    assert command("data", "prepare", "digits")[1].split() == ["prepared", "digits"]
+
+
+def test_visual_words_are_refused_where_there_are_none(command):
+    status, _, errors = command("data", "describe", "digits", "--visterms", "100")
+    assert (status, len(errors)) == (2, 1)
+    assert "n_visterms = 100: data set digits has no such option" in errors[0]

@@ -377,7 +377,7 @@ def test_rows_on_disk_are_the_rows_in_memory(tmp_path, X):
     ("changes", "jobs", "message"),
     [
         ({}, 0, "jobs = 0: at least 1 is needed"),
-        ({"label": "kind"}, 1, "label = 'kind': only for a file, not for 'digits'"),
+        ({"label": "kind"}, 1, "label = 'kind': data set digits has no such option"),
         ({"dataset": "digit"}, 1, "unknown data set 'digit': did you mean 'digits'"),
         ({"dataset": "no/such.csv"}, 1, r"no/such\.csv"),
         ({"classes": (11,)}, 1, "11 classes were asked for, but the data set has 10"),
