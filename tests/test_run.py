@@ -373,6 +373,15 @@ def test_rows_on_disk_are_the_rows_in_memory(tmp_path, X):
         values[0] = 9
 
 
+def test_rows_of_several_labels_on_disk_are_those_in_memory(tmp_path):
+    y = sparse.csr_array(np.array([[1.0, 0, 0], [0, 2, 1], [1, 0, 3]], dtype=np.float32))
+    rows = LabelledRows(np.eye(3), y, ("sky", "sea", "sand"))
+    write_rows(rows, tmp_path)
+    mapped = map_rows(tmp_path)
+    assert mapped.content_hash() == rows.content_hash()
+    np.testing.assert_array_equal(mapped.y.toarray(), y.toarray())
+
+
 @pytest.mark.parametrize(
     ("changes", "jobs", "message"),
     [

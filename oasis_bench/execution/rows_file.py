@@ -18,25 +18,34 @@ def write_rows(rows: LabelledRows, folder: Path) -> None:
 
 
 def map_rows(folder: Path) -> LabelledRows:
-    """Map what `write_rows` wrote, read-only."""
+    """Map what `write_rows` wrote, read-only; the pictures behind the rows stay behind."""
     arrays: dict[str, Any] = {
         path.stem: np.load(path, mmap_mode="r", allow_pickle=False) for path in folder.glob("*.npy")
     }
-    X = arrays.get("X")
-    if X is None:
-        parts = (arrays["data"], arrays["indices"], arrays["indptr"])
-        X = sparse.csr_array(parts, shape=tuple(arrays["shape"]), copy=False)
-    return LabelledRows(X, np.asarray(arrays["y"]), tuple(arrays["class_names"].tolist()))
+    names = tuple(arrays["class_names"].tolist())
+    return LabelledRows(_joined("X", arrays), _joined("y", arrays), names)
 
 
 def _arrays(rows: LabelledRows) -> dict[str, Any]:
-    common = {"y": rows.y, "class_names": np.array(rows.class_names)}
-    if isinstance(rows.X, sparse.csr_array):
-        X = rows.X
-        return common | {
-            "data": X.data,
-            "indices": X.indices,
-            "indptr": X.indptr,
-            "shape": np.array(X.shape),
-        }
-    return common | {"X": rows.X}
+    names = {"class_names": np.array(rows.class_names)}
+    return names | _parts("X", rows.X) | _parts("y", rows.y)
+
+
+def _parts(name: str, array: Any) -> dict[str, Any]:
+    """Name the arrays that make up one, which is dense or CSR."""
+    if not isinstance(array, sparse.csr_array):
+        return {name: array}
+    return {
+        f"{name}_data": array.data,
+        f"{name}_indices": array.indices,
+        f"{name}_indptr": array.indptr,
+        f"{name}_shape": np.array(array.shape),
+    }
+
+
+def _joined(name: str, arrays: dict[str, Any]) -> Any:
+    """Undo `_parts`."""
+    if name in arrays:
+        return np.asarray(arrays[name])
+    parts = tuple(np.asarray(arrays[f"{name}_{part}"]) for part in ("data", "indices", "indptr"))
+    return sparse.csr_array(parts, shape=tuple(arrays[f"{name}_shape"]), copy=False)
