@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, validate_data
 
@@ -44,6 +44,13 @@ class OASIS(BilinearLearner, IncrementalLearner):
     n_steps : int, default 30000
         Triplets that `fit` learns from; early stopping chooses it in a benchmark (the paper's
         ten classes saturate near 30 000, figure 5).
+    weighted_positives : bool, default False
+        With several labels: draw a positive with probability proportional to its relevance R_II,
+        not uniformly over the relevant rows (section 2.3).
+    negatives : {'exact', 'any'}, default 'exact'
+        With several labels: irrelevant rows, or, cheaper, any other rows (section 2.3).
+    threshold : float, default 0.0
+        With several labels: theta, above which R_II makes a row relevant (equation 10).
     random_state : int, RandomState or None, default None
         Decides the triplets.  The same int gives the same W, bit for bit.
 
@@ -85,6 +92,9 @@ class OASIS(BilinearLearner, IncrementalLearner):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "aggressiveness": [Interval(Real, 0, None, closed="neither")],
         "n_steps": [Interval(Integral, 0, None, closed="left")],
+        "weighted_positives": ["boolean"],
+        "negatives": [StrOptions({"exact", "any"})],
+        "threshold": [Interval(Real, 0, None, closed="left")],
         "random_state": ["random_state"],
     }
 
@@ -92,10 +102,16 @@ class OASIS(BilinearLearner, IncrementalLearner):
         self,
         aggressiveness: float = 0.1,
         n_steps: int = 30_000,
+        weighted_positives: bool = False,
+        negatives: Literal["exact", "any"] = "exact",
+        threshold: float = 0.0,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.aggressiveness = aggressiveness
         self.n_steps = n_steps
+        self.weighted_positives = weighted_positives
+        self.negatives = negatives
+        self.threshold = threshold
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -107,9 +123,7 @@ class OASIS(BilinearLearner, IncrementalLearner):
             Finite; rows of about unit length suit the margin of 1.
         y : array of shape (n_rows,), or sparse matrix of shape (n_rows, n_labels)
             Class labels: at least two classes, one of at least two rows.  Or how relevant each
-            row is to each of several labels: rows that share one are relevant to each other,
-            all alike; for other triplets give those of a `RelevanceTripletSampler` to
-            `partial_fit_triplets`.
+            row is to each of several labels: rows that share one are relevant to each other.
 
         Returns
         -------
@@ -160,13 +174,22 @@ class OASIS(BilinearLearner, IncrementalLearner):
         self._validate_params()
         X, y = self._validate_rows(X, afresh, y)
         state = self._seeded() if afresh else self._sampler_state
-        sampler = (RelevanceTripletSampler if sparse.issparse(y) else ClassTripletSampler)(y, state)
+        sampler = self._sampler(y, state)
         if afresh:
             self._start(X)
             self._sampler_state = state
         for done in range(0, n_steps, TRIPLETS_A_DRAW):
             self._apply(X, sampler.draw(min(TRIPLETS_A_DRAW, n_steps - done)))
         return self
+
+    def _sampler(
+        self, y: Any, state: npt.NDArray[np.uint64]
+    ) -> ClassTripletSampler | RelevanceTripletSampler:
+        if not sparse.issparse(y):
+            return ClassTripletSampler(y, state)
+        return RelevanceTripletSampler(
+            y, state, self.weighted_positives, self.negatives, float(self.threshold)
+        )
 
     def _validate_rows(self, X: Any, afresh: bool, y: Any = "no_validation") -> Any:
         if sparse.issparse(y):  # its values are the sampler's to judge

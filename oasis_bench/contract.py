@@ -159,6 +159,16 @@ class LearnerContract:
             found = clone(unfitted).fit(rows, y).similarity(rows, rows)
             np.testing.assert_allclose(found, dense, rtol=1e-7, atol=1e-6)
 
+    def test_several_labels_are_taken_where_it_says_so(self, unfitted: MetricLearner) -> None:
+        if not unfitted.takes_relevance:
+            pytest.skip("it takes one label a row")
+        X, y = digit_rows()
+        one_each = sparse.csr_array(np.eye(4)[y])
+        measured = evaluate_ranking(unfitted.fit(X, one_each).similarity, X, one_each, seed=0)
+        by_class = evaluate_ranking(unfitted.similarity, X, y, seed=0)
+        assert measured.mean_average_precision == by_class.mean_average_precision
+        assert measured.mean_average_precision > 1.5 * measured.chance_level
+
     def test_a_fitted_learner_can_be_copied_and_pickled(self, fitted: MetricLearner) -> None:
         X, _ = digit_rows()
         expected = fitted.similarity(X, X)

@@ -231,3 +231,16 @@ def test_csr_steps_are_the_twins_whether_differences_are_spread_out_or_not(n_fea
     reference_step(X, random_triplets(40), 0.1, W)
     learner = OASIS().partial_fit_triplets(as_csr(X), random_triplets(40))
     np.testing.assert_allclose(learner.bilinear_matrix_, W, rtol=0, atol=1e-12)
+
+
+def test_several_labels_are_sampled_as_the_parameters_say(rows):
+    X, _ = rows
+    R = sparse.csr_array((np.random.default_rng(2).random((len(X), 6)) < 0.3) * 1.0)
+    options = {"weighted_positives": True, "negatives": "any", "threshold": 1e-4}
+    learner = OASIS(n_steps=200, random_state=0, **options).fit(X, R)
+    sampler = RelevanceTripletSampler(
+        R, OASIS(random_state=0)._seeded(), weighted=True, negatives="any", threshold=1e-4
+    )
+    W = np.eye(X.shape[1])
+    reference_step(X, sampler.draw(200), 0.1, W)
+    np.testing.assert_allclose(learner.bilinear_matrix_, W, rtol=0, atol=1e-12)
