@@ -23,6 +23,10 @@ class Digits(Dataset):
     home = "it comes with scikit-learn"
     licence = "CC BY 4.0"
 
+    def location(self) -> str | None:
+        """Say where the data lies on this machine."""
+        return "in scikit-learn"
+
     def load(self, progress: Progress = no_progress) -> LabelledRows:
         """Read the digits from the scikit-learn that is installed."""
         X, y = load_digits(return_X_y=True)

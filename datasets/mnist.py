@@ -52,6 +52,11 @@ class MNIST(Dataset):
     home = "$OASIS_BENCH_DATA/mnist, else downloaded (11 MB)"
     licence = "CC BY-SA 3.0 (Y. LeCun and C. Cortes; as the documentation of Keras states it)"
 
+    def location(self) -> str | None:
+        """Say where the data lies on this machine, or None where it must be got first."""
+        folder = data_folder("mnist") or cache_home() / "mnist"
+        return str(folder) if all((folder / name).is_file() for name in CHECKSUMS) else None
+
     def load(self, progress: Progress = no_progress) -> LabelledRows:
         """Read the images and labels, downloading them first where they are not on disk.
 

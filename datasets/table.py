@@ -80,6 +80,10 @@ class TableFile(Dataset):
         self.path = path
         self.label = label
 
+    def location(self) -> str | None:
+        """Say where the data lies on this machine."""
+        return str(self.path)
+
     def load(self, progress: Progress = no_progress) -> LabelledRows:
         """Read and check the file.
 

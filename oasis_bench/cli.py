@@ -1,4 +1,4 @@
-"""The command line: verbs and options, parsed, called and printed; nothing else prints."""
+"""The command line: what each verb does and prints; nothing else prints.  Not its options."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ import os
 import shlex
 import signal
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 from tqdm import tqdm
 
-from oasis_bench import __version__
-from oasis_bench.description import describe
+from oasis_bench.description import facts_of, facts_of_rows
 from oasis_bench.errors import UsageError
 from oasis_bench.experiment import Experiment, LearnerSpec, built_in_experiments
-from oasis_bench.preparation import NORMALISATIONS
+from oasis_bench.options import make_parser
 from oasis_bench.registry import BrokenPluginError, Catalogue, load_registry
-from oasis_bench.run import open_dataset, run_experiment
+from oasis_bench.run import OF_PATHS, open_dataset, run_experiment
 from oasis_bench.store import read_run
 
 TRIAL_FAILED = 1
@@ -42,8 +42,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), _end)
     try:
-        options = _parser().parse_args(arguments)
-        status: int = options.verb(options)
+        options = make_parser().parse_args(arguments)
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            status: int = VERBS[options.verb](options)
         sys.stdout.flush()
     except UsageError as error:
         print(f"oasis-bench: {error}", file=sys.stderr)
@@ -57,148 +59,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    print(f"oasis-bench: {message}", file=sys.stderr)
+
+
 def _end(number: int, frame: object) -> NoReturn:
     raise SystemExit(128 + number)
-
-
-class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, told as all other mistakes are."""
-
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message}: see '{self.prog} --help'")
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog="python -m oasis_bench",
-        description="Compare metric learners: how well they rank, and how long they take.",
-        allow_abbrev=False,
-    )
-    parser.add_argument("--version", action="version", version=f"oasis-bench {__version__}")
-    verbs = parser.add_subparsers(required=True, metavar="VERB")
-    _add_run(verbs)
-    _add_list(verbs)
-    _add_data(verbs)
-    report = verbs.add_parser("report", help="remake the report of a run", allow_abbrev=False)
-    report.add_argument("run", type=Path, metavar="RUN", help="the output folder of the run")
-    report.set_defaults(verb=_report)
-    return parser
-
-
-def _add_run(verbs: Any) -> None:
-    run = verbs.add_parser(
-        "run",
-        help="run an experiment and write its report",
-        description="Run an experiment: every learner on every class subset and partition. "
-        "Options override the experiment file.",
-        allow_abbrev=False,
-    )
-    run.set_defaults(verb=_run)
-    run.add_argument(
-        "--experiment",
-        default="default",
-        metavar="NAME|FILE",
-        help="a built-in experiment or a TOML file (default: default, scanned digits)",
-    )
-    run.add_argument(
-        "--algorithms", type=_names, metavar="A,B", help="learners of the experiment or by name"
-    )
-    run.add_argument(
-        "--dataset", metavar="NAME|PATH", help="a data set, your own file, or a folder of pictures"
-    )
-    run.add_argument("--label", metavar="COLUMN", help="the label column of your own file")
-    _add_visterms(run)
-    run.add_argument(
-        "--classes",
-        type=_subsets,
-        metavar="N,NAME",
-        help="class subsets: numbers of classes, names of subsets, names joined by +, or all",
-    )
-    for flag, what in (
-        ("partitions", "random train/test draws of each subset"),
-        ("inner-folds", "folds that choose the hyper-parameters"),
-        ("max-steps", "end of the search for the number of steps"),
-        ("seed", "decides all that is random"),
-        ("threads", "threads of a fit"),
-    ):
-        run.add_argument(f"--{flag}", type=_count, metavar="N", help=what)
-    run.add_argument(
-        "--train", dest="train_per_class", type=_count, metavar="N", help="training images a class"
-    )
-    run.add_argument(
-        "--test", dest="test_per_class", type=_count, metavar="N", help="test images a class"
-    )
-    run.add_argument(
-        "--normalize",
-        choices=NORMALISATIONS,
-        help="divide each row by its length; or leave it; or weight counts by idf first "
-        "(default: as the data set says)",
-    )
-    run.add_argument(
-        "--traces",
-        action=argparse.BooleanOptionalAction,
-        default=None,
-        help="replay mAP along the steps after each fit",
-    )
-    run.add_argument(
-        "--jobs",
-        type=_count,
-        default=1,
-        metavar="N",
-        help="trials at a time (default 1: timings are clean; above 1 they are marked)",
-    )
-    run.add_argument(
-        "--output", type=Path, metavar="DIR", help="a new folder (default: runs/DATASET-TIME)"
-    )
-    _add_plugin(run)
-
-
-def _add_list(verbs: Any) -> None:
-    what = ("algorithms", "datasets", "experiments")
-    list_ = verbs.add_parser(
-        "list", help="list algorithms, data sets and experiments", allow_abbrev=False
-    )
-    list_.add_argument("what", nargs="?", choices=what, help="only these (default: all)")
-    _add_plugin(list_)
-    list_.set_defaults(verb=_list)
-
-
-def _add_data(verbs: Any) -> None:
-    data = verbs.add_parser("data", help="describe and prepare data sets", allow_abbrev=False)
-    actions = data.add_subparsers(required=True, metavar="ACTION")
-    for action, what in (
-        ("list", "list the data sets, and how to get each"),
-        ("describe", "say what a data set holds, preparing it first where it is not yet"),
-        ("prepare", "download and make the features of a data set now"),
-    ):
-        parser = actions.add_parser(action, help=what, description=what, allow_abbrev=False)
-        if action != "list":
-            parser.add_argument("dataset", metavar="NAME|PATH", help="a name, a file or a folder")
-            parser.add_argument("--label", metavar="COLUMN", help="the label column of a file")
-            _add_visterms(parser)
-        _add_plugin(parser)
-        parser.set_defaults(verb=_data_list if action == "list" else _data_load, action=action)
-
-
-def _add_visterms(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--visterms",
-        dest="n_visterms",
-        type=_count,
-        metavar="N",
-        help="visual words of a data set of pictures (default: its own, 1000)",
-    )
-
-
-def _add_plugin(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--plugin",
-        action="append",
-        default=[],
-        type=Path,
-        metavar="FILE",
-        help="a Python file that defines learners or data sets (may be repeated)",
-    )
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -288,20 +161,30 @@ def _data_list(options: argparse.Namespace) -> int:
         except BrokenPluginError as error:
             print(f"{entry.name}: BROKEN: {error}")
             continue
-        print(f"{entry.name}: {dataset.summary}\n    {dataset.home}")
+        where = "of yours" if entry.name in OF_PATHS else dataset().location() or "not here yet"
+        print(f"{entry.name}: {dataset.summary}\n    here: {where}\n    {dataset.home}")
     return 0
 
 
 def _data_load(options: argparse.Namespace) -> int:
     registry = load_registry(options.plugin)
-    dataset = open_dataset(options.dataset, registry, options.label, options.n_visterms)
+    dataset = open_dataset(
+        options.dataset, registry, options.label, options.n_visterms, options.block
+    )
+    if options.verb == "data describe":
+        _print_facts(facts_of(dataset))
+        if dataset.location() is None:
+            print(f"its rows: not here yet: 'data prepare {options.dataset}' gets them")
+            return 0
     with _Display() as display:
         rows = dataset.load(display.download)
-    facts = describe(dataset, rows) if options.action == "describe" else {"prepared": dataset.name}
-    width = max(map(len, facts))
-    for name, value in facts.items():
-        print(f"{name:<{width}}  {value}")
+    _print_facts(facts_of_rows(dataset, rows))
     return 0
+
+
+def _print_facts(facts: dict[str, str]) -> None:
+    for name, value in facts.items():
+        print(f"{name:<15}  {value}", flush=True)
 
 
 def _plugin_lines(catalogue: Catalogue[Any]) -> list[tuple[str, str]]:
@@ -312,6 +195,16 @@ def _plugin_lines(catalogue: Catalogue[Any]) -> list[tuple[str, str]]:
         except BrokenPluginError as error:
             lines.append((entry.name, f"BROKEN: {error}"))
     return lines
+
+
+VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "run": _run,
+    "report": _report,
+    "list": _list,
+    "data list": _data_list,
+    "data describe": _data_load,
+    "data prepare": _data_load,
+}
 
 
 class _Display:
@@ -371,26 +264,3 @@ class _Display:
             with suppress(OSError):
                 self._bar.close()
             self._bar = None
-
-
-def _names(text: str) -> list[str]:
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    if len(set(names)) < len(names):
-        raise argparse.ArgumentTypeError(f"{text!r}: each name once")
-    if not names:
-        raise argparse.ArgumentTypeError(f"{text!r}: names separated by commas are needed")
-    return names
-
-
-def _subsets(text: str) -> tuple[int | str | tuple[str, ...], ...]:
-    return tuple(
-        int(part) if part.isdecimal() else tuple(part.split("+")) if "+" in part else part
-        for part in _names(text)
-    )
-
-
-def _count(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r}: a whole number is needed") from None

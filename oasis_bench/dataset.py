@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from oasis_bench.csr import canonical_csr
 from oasis_bench.errors import UsageError
 
 Rows: TypeAlias = "npt.NDArray[np.floating] | sparse.csr_array"
@@ -43,6 +44,8 @@ class LabelledRows:
         The names of the classes, or of the queries; at least two, each with at least one row.
     images : tuple of Path, optional
         The picture behind each row.
+    left_out : tuple of str, default ()
+        Lines on what was left out of the data set, and why.
 
     Raises
     ------
@@ -54,6 +57,7 @@ class LabelledRows:
     y: Labels
     class_names: tuple[str, ...]
     images: tuple[Path, ...] | None = None
+    left_out: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         n_classes = len(self.class_names)
@@ -83,6 +87,8 @@ class LabelledRows:
             raise UsageError(
                 f"class {self.class_names[int(counts.argmin())]!r} has no row: leave its name out"
             )
+        if isinstance(self.X, sparse.csr_array):
+            object.__setattr__(self, "X", canonical_csr(self.X))
         values = self.X.data if sparse.issparse(self.X) else self.X
         if not np.isfinite(values).all():
             raise UsageError(
@@ -134,6 +140,8 @@ class Dataset(ABC):
         length; nothing; or weight counts by the idf of the training rows, then divide.
     class_subsets : mapping of str to tuple of str
         Named subsets of classes, as the papers give them.
+    notes : mapping of str to str
+        What a reader of results on a subset must know, by the subset's name.
     """
 
     name: ClassVar[str]
@@ -143,6 +151,11 @@ class Dataset(ABC):
     home: ClassVar[str]
     normalize: ClassVar[str] = "l2"
     class_subsets: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    notes: ClassVar[Mapping[str, str]] = {}
+
+    def location(self) -> str | None:
+        """Say where the data lies on this machine, or None where it must be got first."""
+        return None
 
     @abstractmethod
     def load(self, progress: Progress = no_progress) -> LabelledRows:

@@ -2,54 +2,58 @@
 
 from __future__ import annotations
 
-import os
-from typing import Any
-
 import numpy as np
 from scipy import sparse
 
 from oasis_bench.dataset import Dataset, LabelledRows
 
 
-def describe(dataset: Dataset, rows: LabelledRows) -> dict[str, Any]:
-    """Return facts of a data set by their names, in the order in which to show them."""
-    counts = rows.class_counts()
-    smallest, largest = int(counts.argmin()), int(counts.argmax())
-    of = "labels" if rows.multi_label else "classes"
-    facts: dict[str, Any] = {
+def facts_of(dataset: Dataset) -> dict[str, str]:
+    """Return what is known of a data set before it is read, in the order in which to show it."""
+    facts = {
         "name": dataset.name,
         "what": dataset.summary,
-        "rows": f"{rows.X.shape[0]:,}",
-        of: f"{len(counts)}, of {counts[smallest]:,} ({rows.class_names[smallest]}) to "
-        f"{counts[largest]:,} rows ({rows.class_names[largest]})",
-        "features": f"{rows.X.shape[1]:,} ({rows.X.dtype}, "
-        f"{'sparse' if sparse.issparse(rows.X) else 'dense'})",
-        "non-zeros a row": f"{_non_zeros(rows) / rows.X.shape[0]:.1f}",
+        "here": dataset.location() or "not yet",
+        "how to get it": dataset.home,
+        "licence": dataset.licence,
+        "citation": dataset.citation,
         "rows are used": {
             "l2": "divided by their length",
             "none": "as they are",
             "tfidf": "weighted by the idf of training rows, then divided by their length",
         }[dataset.normalize],
     }
+    return facts | {f"note on {subset}": note for subset, note in dataset.notes.items()}
+
+
+def facts_of_rows(dataset: Dataset, rows: LabelledRows) -> dict[str, str]:
+    """Return what the rows of a data set are, in numbers."""
+    counts = rows.class_counts()
+    smallest, largest = int(counts.argmin()), int(counts.argmax())
+    facts = {
+        "rows": f"{rows.X.shape[0]:,}",
+        "labels" if rows.multi_label else "classes": f"{len(counts)}, of {counts[smallest]:,} "
+        f"({rows.class_names[smallest]}) to {counts[largest]:,} rows "
+        f"({rows.class_names[largest]})",
+        "features": f"{rows.X.shape[1]:,} ({rows.X.dtype}, "
+        f"{'sparse' if sparse.issparse(rows.X) else 'dense'})",
+        "non-zeros a row": f"{_non_zeros(rows) / rows.X.shape[0]:.1f}",
+    }
     if rows.multi_label:
         facts["labels a row"] = f"{counts.sum() / rows.X.shape[0]:.1f}"
     if dataset.class_subsets:
         facts["class subsets"] = ", ".join(
-            f"{name} ({len(names)} classes, {_on_disk(names, rows)} on disk)"
+            f"{name} ({_here(names, rows)} of {len(names)} classes here)"
             for name, names in dataset.class_subsets.items()
         )
-    if rows.images:
-        facts["pictures in"] = os.path.commonpath([path.parent for path in rows.images])
-    return facts | {
-        "how to get it": dataset.home,
-        "licence": dataset.licence,
-        "citation": dataset.citation,
-    }
+    if rows.left_out:
+        facts["left out"] = "; ".join(rows.left_out)
+    return facts
 
 
 def _non_zeros(rows: LabelledRows) -> int:
     return int(rows.X.nnz if isinstance(rows.X, sparse.csr_array) else np.count_nonzero(rows.X))
 
 
-def _on_disk(names: tuple[str, ...], rows: LabelledRows) -> int:
+def _here(names: tuple[str, ...], rows: LabelledRows) -> int:
     return len(set(names) & set(rows.class_names))

@@ -51,6 +51,8 @@ class Experiment:
         The label column of the user's own file.
     n_visterms : int or None, default None
         Visual words of a data set of pictures; None is its own default.
+    block : int or None, default None
+        The side, in pixels, of the blocks of a data set of pictures; None is its own default.
     classes : tuple of int, str or tuple of str
         The class subsets: a number of classes to choose at random, the name of a subset of the
         data set, a tuple of class names, or 'all'.
@@ -59,7 +61,8 @@ class Experiment:
     inner_folds : int, default 5
     train_per_class, test_per_class : int, defaults 40 and 25
     test_share : float, default 0.1
-        Share of the images that test, where images have several labels.
+        Share of the images that test, where images have several labels; there the numbers of
+        images a class have no meaning.
     seed : int, default 0
     normalize : {'l2', 'none', 'tfidf'} or None, default None
         What is done to rows (see `oasis_bench.preparation`); None is what the data set says.
@@ -69,6 +72,8 @@ class Experiment:
         Whether mAP along the steps is replayed after each fit of an incremental learner.
     threads : int, default 1
         Threads of a fit.
+    examples : int, default 8
+        Test pictures of the first partition, drawn at random, whose neighbours the report shows.
     """
 
     title: str
@@ -76,6 +81,7 @@ class Experiment:
     learners: Mapping[str, LearnerSpec]
     label: str | None = None
     n_visterms: int | None = None
+    block: int | None = None
     classes: tuple[int | str | tuple[str, ...], ...] = (2, 5, 10)
     partitions: int = 5
     inner_folds: int = 5
@@ -87,6 +93,7 @@ class Experiment:
     max_steps: int = 400_000
     traces: bool = True
     threads: int = 1
+    examples: int = 8
 
     def __post_init__(self) -> None:
         for name, least in (
@@ -97,10 +104,12 @@ class Experiment:
             ("seed", 0),
             ("max_steps", 1),
             ("threads", 1),
+            ("examples", 0),
         ):
             _check_int(name, getattr(self, name), least)
-        if self.n_visterms is not None:
-            _check_int("n_visterms", self.n_visterms, 2)
+        for name in ("n_visterms", "block"):
+            if getattr(self, name) is not None:
+                _check_int(name, getattr(self, name), 2)
         kinds = {"title": str, "dataset": str, "traces": bool}
         if self.label is not None:
             kinds["label"] = str

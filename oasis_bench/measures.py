@@ -142,7 +142,7 @@ def evaluate_ranking(
     step = max(1, BLOCK_BYTES // (40 * n_rows))  # about 40 bytes a pair are in use at once
     for start in range(0, n_rows, step):
         block = np.arange(start, min(start + step, n_rows))
-        is_relevant = relevant(y, block)
+        is_relevant = relevant_rows(y, block)
         n_relevant = is_relevant.sum(axis=1)
         is_query = n_relevant > 0
         if not is_query.any():
@@ -171,7 +171,7 @@ def evaluate_ranking(
     )
 
 
-def relevant(y: Labels, queries: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
+def relevant_rows(y: Labels, queries: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
     """Tell which rows are relevant to each query: of its class, or relevant to a query it is.
 
     Parameters

@@ -19,11 +19,15 @@ def thumbnail(path: Path) -> bytes | None:
     try:
         with Image.open(path) as image:
             image.draft("RGB", (2 * SIZE[0], 2 * SIZE[1]))
-            small = ImageOps.exif_transpose(image).convert("RGB")
+            upright = ImageOps.exif_transpose(image)
+            if upright.mode.startswith("I"):  # 16 bits
+                upright = upright.point(lambda value: value / 256).convert("L")
+            small = Image.new("RGB", upright.size, "white")
+            small.paste(upright, mask=upright.convert("RGBA").getchannel("A"))
             small.thumbnail(SIZE)
             content = io.BytesIO()
             small.save(content, "JPEG", quality=80)
-    except (OSError, ValueError, Image.DecompressionBombError):
+    except Exception:  # decoders raise nearly anything
         return None
     return content.getvalue()
 

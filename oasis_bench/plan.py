@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,11 @@ from oasis_bench.registry import Registry, source_hash, unknown_name
 from oasis_bench.seeds import derive_seed
 from oasis_bench.splits import choose_classes
 
+PER_CLASS = (Experiment.train_per_class, Experiment.test_per_class)
+"""The defaults."""
+
+LONGEST_NAME = 30
+
 
 @dataclass(frozen=True)
 class TrialSpec:
@@ -29,8 +34,9 @@ class TrialSpec:
     Attributes
     ----------
     trial_id : str
-        Hash of what decides the result: data, split, seed, learner, its Python source and
-        parameters, kernel; not of other libraries' versions, which provenance holds.
+        Hash of what decides the result: data, split, seed, learner, its parameters and Python
+        source, the choice of kernel.  Not of compiled code, other libraries and the processor,
+        which provenance tells.
     learner, algorithm : str
         The label and the registered name.
     grid : dict of str to list
@@ -193,6 +199,11 @@ def choose_subsets(
     """
     e = experiment
     if rows.multi_label:
+        if (e.train_per_class, e.test_per_class) != PER_CLASS:
+            raise UsageError(
+                f"{e.dataset} has several labels an image, so there are no images a class to "
+                "count: use --test-share in place of --train and --test"
+            )
         if e.classes != ("all",):
             raise UsageError(
                 f"{e.dataset} has several labels an image and so no class subsets: --classes all"
@@ -207,25 +218,41 @@ def choose_subsets(
         elif item == "all":
             subsets[item] = _numbers(item, rows.class_names, e, rows)
         elif isinstance(item, tuple):
-            subsets["+".join(item)] = _numbers("+".join(item), item, e, rows)
-        elif item in dataset.class_subsets:
-            subsets[item] = _numbers(item, dataset.class_subsets[item], e, rows)
+            subsets[_list_name(item, taken=subsets)] = _numbers("+".join(item), item, e, rows)
         else:
-            known = [*dataset.class_subsets, "all"]
-            raise UsageError(f"{unknown_name('class subset', item, known)}, or a number of classes")
+            subsets[item] = _numbers(item, dataset.class_subsets[item], e, rows)
     return subsets
+
+
+def _list_name(names: Sequence[str], taken: Collection[str]) -> str:
+    """Name a list of classes for tables: whole where it is short."""
+    whole = "+".join(names)
+    name = whole if len(whole) <= LONGEST_NAME else f"{names[0]}+{len(names) - 1} more"
+    return f"{name} ({len(taken) + 1})" if name in taken else name
+
+
+def refuse_unknown_subsets(experiment: Experiment, dataset: Dataset) -> None:
+    """Raise UsageError for a named class subset that the data set has not: before it is loaded."""
+    known = [*dataset.class_subsets, "all"]
+    for item in experiment.classes:
+        if isinstance(item, str) and item not in known:
+            raise UsageError(
+                f"{unknown_name('class subset', item, known)}, or a number of classes, or two or "
+                "more classes joined by +"
+            )
 
 
 def _numbers(
     subset: str, names: Sequence[str], e: Experiment, rows: LabelledRows
 ) -> tuple[int, ...]:
-    missing = [name for name in names if name not in rows.class_names]
+    found = {name: _class_number(name, rows.class_names) for name in names}
+    missing = [name for name, number in found.items() if number is None]
     if missing:
         raise UsageError(
             f"class subset {subset!r} has {len(names)} classes, but {len(missing)} of them are not "
             f"in {e.dataset}: {', '.join(missing)}"
         )
-    numbers = sorted(rows.class_names.index(name) for name in names)
+    numbers = sorted(number for number in found.values() if number is not None)
     counts = rows.class_counts()[numbers]
     needed = e.train_per_class + e.test_per_class
     if counts.min() < needed:
@@ -235,6 +262,14 @@ def _numbers(
             f"test are {needed}: lower --train or --test"
         )
     return tuple(numbers)
+
+
+def _class_number(name: str, class_names: Sequence[str]) -> int | None:
+    """Find a class by its name, or by what follows the number, as 'bear' names '009.bear'."""
+    if name in class_names:
+        return class_names.index(name)
+    ends = [n for n, full in enumerate(class_names) if full.partition(".")[2] == name]
+    return ends[0] if len(ends) == 1 else None
 
 
 def _sizes(e: Experiment, rows: LabelledRows, n_classes: int) -> tuple[int, int]:

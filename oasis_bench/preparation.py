@@ -9,6 +9,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.preprocessing import normalize
 
+from oasis_bench.errors import UsageError
+
 NORMALISATIONS = ("l2", "none", "tfidf")
 
 Preparation = Callable[[Any], Any]
@@ -26,13 +28,22 @@ def learn_preparation(kind: str, X: Any) -> Preparation:
         one, have no weight and are left out.
     X : array or CSR of shape (n_rows, n_features)
         The training rows.
+
+    Raises
+    ------
+    UsageError
+        For 'tfidf', where rows have negative values or no feature tells them apart.
     """
     if kind == "none":
         return lambda rows: rows
     if kind == "l2":
         return lambda rows: normalize(rows)  # typed, unlike scikit-learn
+    if (X.data if isinstance(X, sparse.csr_array) else X).min(initial=0) < 0:
+        raise UsageError("tfidf weights counts, but some values are negative: use l2 or none")
     share = np.asarray((X > 0).sum(axis=0)).ravel() / X.shape[0]
     weighty = np.flatnonzero((share > 0) & (share < 1))
+    if not weighty.size:
+        raise UsageError("tfidf leaves no feature, for each is in all rows or in none: use l2")
     idf = -np.log(share[weighty]).astype(X.dtype)
     if sparse.issparse(X):
         weights = sparse.diags_array(idf, format="csr")

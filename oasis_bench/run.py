@@ -17,7 +17,7 @@ from oasis_bench.errors import UsageError
 from oasis_bench.execution.local import run_locally
 from oasis_bench.experiment import Experiment
 from oasis_bench.pictures import caption, thumbnail
-from oasis_bench.plan import find_candidates, plan
+from oasis_bench.plan import find_candidates, plan, refuse_unknown_subsets
 from oasis_bench.provenance import load_average, provenance
 from oasis_bench.registry import Registry, load_registry, unknown_name
 from oasis_bench.store import Store, TrialRecord, refuse_used_folder
@@ -30,7 +30,11 @@ OnTrial = Callable[[dict[str, Any], int, int], None]
 
 
 def open_dataset(
-    name: str, registry: Registry, label: str | None = None, n_visterms: int | None = None
+    name: str,
+    registry: Registry,
+    label: str | None = None,
+    n_visterms: int | None = None,
+    block: int | None = None,
 ) -> Dataset:
     """Find a data set: a registered name, the user's own file, or a folder of pictures.
 
@@ -41,14 +45,16 @@ def open_dataset(
     registry : Registry
     label : str, optional
         The label column of a file.
-    n_visterms : int, optional
-        Visual words, for a data set of pictures.
+    n_visterms, block : int, optional
+        Visual words and side of a block, for a data set of pictures.
 
     Raises
     ------
     UsageError
         Where it is none of these, or does not take the options.
     """
+    if name in OF_PATHS:
+        raise UsageError(f"data set {name} is yours: give the path itself in place of {name!r}")
     path = Path(name)
     options: dict[str, Any] = {}
     if any(entry.name == name for entry in registry.datasets if entry.name not in OF_PATHS):
@@ -61,7 +67,7 @@ def open_dataset(
         names = [entry.name for entry in registry.datasets if entry.name not in OF_PATHS]
         problem = unknown_name("data set", name, names)
         raise UsageError(f"{problem}, or give the path of a file or a folder of pictures")
-    for option, value in (("label", label), ("n_visterms", n_visterms)):
+    for option, value in (("label", label), ("n_visterms", n_visterms), ("block", block)):
         if value is not None:
             if option not in inspect.signature(factory).parameters:
                 raise UsageError(f"{option} = {value!r}: data set {name} has no such option")
@@ -110,7 +116,8 @@ def run_experiment(
     find_candidates(experiment, registry)  # before a download: it may raise
     refuse_used_folder(output)
     e = experiment
-    dataset = open_dataset(e.dataset, registry, e.label, e.n_visterms)
+    dataset = open_dataset(e.dataset, registry, e.label, e.n_visterms, e.block)
+    refuse_unknown_subsets(e, dataset)
     rows = dataset.load(on_download)
     plugins = tuple(path.resolve() for path in plugin_files)
     specs = [
@@ -125,6 +132,12 @@ def run_experiment(
             },
             multi_label=rows.multi_label,
             normalize=experiment.normalize or dataset.normalize,
+            left_out=rows.left_out,
+            notes={
+                spec.subset: dataset.notes[spec.subset]
+                for spec in specs
+                if spec.subset in dataset.notes
+            },
             sources=_sources(experiment, dataset, registry),
             planned_trials=len(specs),
             provenance={**provenance(), "jobs": jobs},

@@ -61,6 +61,8 @@ def choose(
 ) -> Choice:
     """Choose hyper-parameters, and the number of steps where the learner has steps.
 
+    All folds go on side by side, so that memory holds one model a fold.
+
     Where `grid` names `n_steps`, its values are tried and no other.  A learner without steps and
     with one candidate is not fitted at all: there is no choice.
 
@@ -113,6 +115,7 @@ def choose(
                 since_best += 1
             if since_best == PATIENCE:
                 break
+        del learners, learner  # their matrices, before those of the next candidate
     return choice
 
 

@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from oasis_bench.dataset import LabelledRows
 from oasis_bench.learner import IncrementalLearner, MetricLearner
-from oasis_bench.measures import evaluate_ranking, rank_others, relevant
+from oasis_bench.measures import evaluate_ranking, rank_others, relevant_rows
 from oasis_bench.memory import PeakMemory
 from oasis_bench.plan import TrialSpec
 from oasis_bench.preparation import learn_preparation
@@ -30,7 +30,7 @@ from oasis_bench.splits import draw_partition, draw_share, inner_folds
 from oasis_bench.store import TrialRecord
 
 WARM_UP_IMAGES = 8
-EXAMPLES, EXAMPLE_RANKS = 8, 5
+EXAMPLE_RANKS = 5
 
 DENSE_BYTES = 2 * 2**30
 """Sparse rows are made dense for a learner that takes no others, up to this size."""
@@ -213,10 +213,10 @@ class _Trial:
         X, y = self.test
         n_test = X.shape[0]
         rng = np.random.default_rng(self.spec.seed_for("examples"))
-        queries = rng.permutation(n_test)[:EXAMPLES].astype(np.intp)
+        queries = rng.permutation(n_test)[: self.spec.experiment.examples].astype(np.intp)
         tie_order = np.random.default_rng(self.spec.seed_for("ties")).permutation(n_test)
         ranking = rank_others(learner.similarity(X[queries], X), queries, tie_order)
-        is_relevant = relevant(y, queries)
+        is_relevant = relevant_rows(y, queries)
         rows = self.partition.test
         return [
             {

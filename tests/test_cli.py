@@ -217,7 +217,9 @@ def test_a_data_set_is_described_by_its_numbers(command):
     status, out, _ = command("data", "list")
     assert status == 0
     assert "caltech256: " in out
-    assert command("data", "prepare", "digits")[1].split() == ["prepared", "digits"]
+    prepared = command("data", "prepare", "digits")[1]
+    assert prepared.splitlines()[0].split() == ["rows", "1,797"]
+    assert "licence" not in prepared  # facts are told by 'describe' alone
 
 
 def test_visual_words_are_refused_where_there_are_none(command):

@@ -6,12 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from oasis_bench.dataset import LabelledRows
 from oasis_bench.datasets import Digits
+from oasis_bench.datasets.caltech_subsets import CALTECH256_FOLDERS
 from oasis_bench.errors import UsageError
 from oasis_bench.experiment import Experiment, LearnerSpec, built_in_experiments
-from oasis_bench.plan import plan
+from oasis_bench.plan import choose_subsets, plan, refuse_unknown_subsets
 from oasis_bench.registry import load_registry
 
 MINIMAL = 'title = "T"\ndataset = "digits"\n'
@@ -143,12 +145,14 @@ def test_a_missing_file_is_refused_with_its_name(tmp_path):
 @pytest.mark.parametrize("name", built_in_experiments())
 def test_built_in_experiments_parse_and_plan(name):
     found = Experiment.from_toml(name)
-    n_classes = max(found.classes)
-    n_rows = n_classes * (found.train_per_class + found.test_per_class)
-    rows = LabelledRows(
-        np.zeros((n_rows, 2)), np.arange(n_rows) % n_classes, tuple(map(str, range(n_classes)))
-    )
-    trials = plan(found, Digits(), rows, load_registry())
+    dataset = load_registry().datasets[found.dataset]()
+    refuse_unknown_subsets(found, dataset)
+    names = tuple(CALTECH256_FOLDERS) if name.startswith("caltech256") else tuple("abcdefghij" * 20)
+    n_rows = len(names) * (found.train_per_class + found.test_per_class)
+    y = np.arange(n_rows) % len(names)
+    if name == "corel5k":
+        y = sparse.csr_array(np.eye(len(names), dtype=np.float32)[y])
+    trials = plan(found, dataset, LabelledRows(np.zeros((n_rows, 2)), y, names), load_registry())
     assert len(trials) == len(found.classes) * found.partitions * len(found.learners)
     assert len({trial.trial_id for trial in trials}) == len(trials)
 
@@ -282,3 +286,33 @@ def test_identities_change_with_the_learners_source_and_not_with_its_place(
 def test_a_trial_can_be_sent_to_another_process(experiment, numbered_rows):
     trials = plan(experiment, Digits(), numbered_rows, load_registry())
     assert pickle.loads(pickle.dumps(trials)) == trials
+
+
+@pytest.mark.parametrize(
+    ("classes", "label", "numbers"),
+    [
+        ((("bear", "dog"),), "bear+dog", (0, 2)),
+        ((("009.bear", "dog"),), "009.bear+dog", (0, 2)),
+        ((("computer-keyboard", "computer-monitor", "bear"),), "computer-keyboard+2 more", None),
+    ],
+)
+def test_classes_may_be_named_by_what_follows_their_number(experiment, classes, label, numbers):
+    names = ("009.bear", "045.computer-keyboard", "056.dog", "046.computer-monitor")
+    y = np.repeat(np.arange(4), 65)
+    rows = LabelledRows(np.zeros((260, 2)), y, names)
+    ten = replace(experiment, classes=classes, train_per_class=40, test_per_class=25)
+    found = choose_subsets(ten, Digits(), rows)
+    assert list(found) == [label]
+    assert numbers is None or found[label] == numbers
+
+
+def test_an_unknown_subset_is_refused_before_the_data_is_loaded(experiment):
+    with pytest.raises(UsageError, match=r"unknown class subset 'bear'.*joined by \+"):
+        refuse_unknown_subsets(replace(experiment, classes=("bear",)), Digits())
+
+
+def test_sizes_a_class_have_no_meaning_with_several_labels(experiment):
+    rows = LabelledRows(np.eye(4), sparse.csr_array(np.eye(4, dtype=np.float32)), tuple("abcd"))
+    several = replace(experiment, classes=("all",), train_per_class=10, test_per_class=4)
+    with pytest.raises(UsageError, match="--test-share in place of --train and --test"):
+        choose_subsets(several, Digits(), rows)

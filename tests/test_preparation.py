@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse
 from sklearn.feature_extraction.text import TfidfTransformer
 
+from oasis_bench.errors import UsageError
 from oasis_bench.preparation import learn_preparation
 
 COUNTS = np.array([[2.0, 0, 1, 0], [1, 3, 0, 0], [4, 0, 0, 0]])
@@ -41,3 +42,10 @@ def test_l2_gives_unit_length_and_leaves_empty_rows(form):
 
 def test_none_gives_the_rows_themselves():
     assert learn_preparation("none", COUNTS)(COUNTS) is COUNTS
+
+
+def test_tfidf_of_what_is_no_count_or_tells_nothing_apart_is_refused():
+    with pytest.raises(UsageError, match="negative"):
+        learn_preparation("tfidf", -COUNTS)
+    with pytest.raises(UsageError, match="leaves no feature"):
+        learn_preparation("tfidf", np.ones((3, 2)))

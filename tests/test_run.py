@@ -450,7 +450,8 @@ def test_a_learner_without_several_labels_is_not_applicable_and_that_is_no_failu
     y = sparse.csr_array((rng.random((60, 5)) < 0.4).astype(np.float32))
     rows = LabelledRows(rng.random((60, 8)), y, tuple("abcde"))
     learners = {"LMNN": LearnerSpec("LMNN"), "Euclidean": LearnerSpec("Euclidean")}
-    experiment = replace(tiny, learners=learners, classes=("all",))
+    sizes = {"train_per_class": 40, "test_per_class": 25}  # the defaults: they have no meaning here
+    experiment = replace(tiny, learners=learners, classes=("all",), **sizes)
     specs = plan(experiment, Digits(), rows, load_registry())[:2]
     lmnn, euclidean = (run_trial(spec, rows).columns for spec in specs)
     assert (lmnn["status"], lmnn["reason"]) == (

@@ -1,0 +1,195 @@
+"""The words of the command line: its verbs and options, with their help; not what they do."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any, NoReturn
+
+from oasis_bench import __version__
+from oasis_bench.errors import UsageError
+from oasis_bench.preparation import NORMALISATIONS
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line, told as all other mistakes are."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}: see '{self.prog} --help'")
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Make the parser; the parsed options name their `verb`, and 'data list' is one."""
+    parser = _Parser(
+        prog="python -m oasis_bench",
+        description="Compare metric learners: how well they rank, and how long they take.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"oasis-bench {__version__}")
+    verbs = parser.add_subparsers(required=True, metavar="VERB")
+    _add_run(verbs)
+    _add_list(verbs)
+    _add_data(verbs)
+    report = verbs.add_parser("report", help="remake the report of a run", allow_abbrev=False)
+    report.add_argument("run", type=Path, metavar="RUN", help="the output folder of the run")
+    report.set_defaults(verb="report")
+    return parser
+
+
+def _add_run(verbs: Any) -> None:
+    run = verbs.add_parser(
+        "run",
+        help="run an experiment and write its report",
+        description="Run an experiment: every learner on every class subset and partition. "
+        "Options override the experiment file.",
+        allow_abbrev=False,
+    )
+    run.set_defaults(verb="run")
+    run.add_argument(
+        "--experiment",
+        default="default",
+        metavar="NAME|FILE",
+        help="a built-in experiment or a TOML file (default: default, scanned digits)",
+    )
+    run.add_argument(
+        "--algorithms", type=_names, metavar="A,B", help="learners of the experiment or by name"
+    )
+    run.add_argument(
+        "--dataset", metavar="NAME|PATH", help="a data set, your own file, or a folder of pictures"
+    )
+    run.add_argument("--label", metavar="COLUMN", help="the label column of your own file")
+    _add_visterms(run)
+    run.add_argument(
+        "--classes",
+        type=_subsets,
+        metavar="N,NAME",
+        help="class subsets: numbers of classes, names of subsets, names joined by +, or all",
+    )
+    for flag, what in (
+        ("partitions", "random train/test draws of each subset"),
+        ("inner-folds", "folds that choose the hyper-parameters"),
+        ("max-steps", "end of the search for the number of steps"),
+        ("seed", "decides all that is random"),
+        ("threads", "threads of a fit"),
+        ("examples", "test pictures whose neighbours the report shows (default 8)"),
+    ):
+        run.add_argument(f"--{flag}", type=_count, metavar="N", help=what)
+    run.add_argument(
+        "--train", dest="train_per_class", type=_count, metavar="N", help="training images a class"
+    )
+    run.add_argument(
+        "--test", dest="test_per_class", type=_count, metavar="N", help="test images a class"
+    )
+    run.add_argument(
+        "--test-share",
+        type=_share,
+        metavar="P",
+        help="share of the images that test, where images have several labels (default 0.1)",
+    )
+    run.add_argument(
+        "--normalize",
+        choices=NORMALISATIONS,
+        help="divide each row by its length; or leave it; or weight counts by idf first "
+        "(default: as the data set says)",
+    )
+    run.add_argument(
+        "--traces",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="replay mAP along the steps after each fit",
+    )
+    run.add_argument(
+        "--jobs",
+        type=_count,
+        default=1,
+        metavar="N",
+        help="trials at a time (default 1: timings are clean; above 1 they are marked)",
+    )
+    run.add_argument(
+        "--output", type=Path, metavar="DIR", help="a new folder (default: runs/DATASET-TIME)"
+    )
+    _add_plugin(run)
+
+
+def _add_list(verbs: Any) -> None:
+    what = ("algorithms", "datasets", "experiments")
+    list_ = verbs.add_parser(
+        "list", help="list algorithms, data sets and experiments", allow_abbrev=False
+    )
+    list_.add_argument("what", nargs="?", choices=what, help="only these (default: all)")
+    _add_plugin(list_)
+    list_.set_defaults(verb="list")
+
+
+def _add_data(verbs: Any) -> None:
+    data = verbs.add_parser("data", help="describe and prepare data sets", allow_abbrev=False)
+    actions = data.add_subparsers(required=True, metavar="ACTION")
+    for action, what in (
+        ("list", "list the data sets, and how to get each"),
+        ("describe", "say what a data set holds, preparing it first where it is not yet"),
+        ("prepare", "download and make the features of a data set now"),
+    ):
+        parser = actions.add_parser(action, help=what, description=what, allow_abbrev=False)
+        if action != "list":
+            parser.add_argument("dataset", metavar="NAME|PATH", help="a name, a file or a folder")
+            parser.add_argument("--label", metavar="COLUMN", help="the label column of a file")
+            _add_visterms(parser)
+        _add_plugin(parser)
+        parser.set_defaults(verb=f"data {action}")
+
+
+def _add_visterms(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--visterms",
+        dest="n_visterms",
+        type=_count,
+        metavar="N",
+        help="visual words of a data set of pictures (default: its own, 1000)",
+    )
+    parser.add_argument(
+        "--block",
+        type=_count,
+        metavar="PIXELS",
+        help="side of the blocks of a data set of pictures (default: its own, mostly 64)",
+    )
+
+
+def _add_plugin(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--plugin",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="FILE",
+        help="a Python file that defines learners or data sets (may be repeated)",
+    )
+
+
+def _names(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if len(set(names)) < len(names):
+        raise argparse.ArgumentTypeError(f"{text!r}: each name once")
+    if not names:
+        raise argparse.ArgumentTypeError(f"{text!r}: names separated by commas are needed")
+    return names
+
+
+def _subsets(text: str) -> tuple[int | str | tuple[str, ...], ...]:
+    return tuple(
+        int(part) if part.isdecimal() else tuple(part.split("+")) if "+" in part else part
+        for part in _names(text)
+    )
+
+
+def _share(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r}: a number is needed") from None
+
+
+def _count(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r}: a whole number is needed") from None
