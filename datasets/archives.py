@@ -98,6 +98,23 @@ class _Member:
     open: Callable[[], IO[bytes]] | None
 
 
+def at_hand(name: str) -> str | None:
+    """Return the path of a data set's folder, or None where there is none.
+
+    Parameters
+    ----------
+    name : str
+        The folder's name, in `OASIS_BENCH_DATA` and in the cache folder.
+
+    Raises
+    ------
+    UsageError
+        Where `OASIS_BENCH_DATA` is set and names no folder.
+    """
+    folder = data_folder(name) or cache_home() / name
+    return str(folder) if folder.is_dir() else None
+
+
 def locate(archive: Archive, progress: Progress = no_progress) -> Path:
     """Return the folder of a data set, downloading and unpacking its archive where needed.
 

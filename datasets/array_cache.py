@@ -5,9 +5,11 @@ Not for what is downloaded: that is in `download`.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -19,6 +21,32 @@ from oasis_bench.errors import UsageError
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 
 T = TypeVar("T")
+
+
+LIBRARIES = ("numpy", "pillow", "scikit-learn")
+
+
+def cache_key(code: Iterable[str], *parts: str) -> str:
+    """Hash what decides a result: its parts, the code and the libraries beneath it.
+
+    Parameters
+    ----------
+    code : iterable of str
+        The names of the modules' files, in this folder.
+    *parts : str
+        Parameters, and hashes of contents.
+
+    Returns
+    -------
+    str
+        SHA-256 in hexadecimal.
+    """
+    modules = [Path(__file__).with_name(name).read_text("utf-8") for name in code]
+    libraries = [f"{name} {version(name)}" for name in LIBRARIES]
+    digest = hashlib.sha256()
+    for part in (*modules, *libraries, *parts):
+        digest.update(hashlib.sha256(part.encode()).digest())
+    return digest.hexdigest()
 
 
 def cached(path: Path, compute: Callable[[], Arrays], parse: Callable[[Arrays], T]) -> T:

@@ -5,14 +5,14 @@ Not for their features, and not for fetching archives.  Each teaches the codeboo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
 from oasis_bench.dataset import Progress, no_progress
-from oasis_bench.datasets.archives import Archive, locate
+from oasis_bench.datasets.archives import Archive, at_hand, locate
 from oasis_bench.datasets.caltech_subsets import CALTECH256_FOLDERS, CALTECH256_SUBSETS
-from oasis_bench.datasets.image_dataset import ImageDataset, Label, require_images
+from oasis_bench.datasets.image_dataset import ImageDataset, Label, require_images, warn
 
 LICENCE = "CC BY 4.0 (CaltechDATA); the pictures were gathered from the web and are their owners'"
 
@@ -37,6 +37,10 @@ class Caltech256(ImageDataset):
         "data.caltech.edu, kept and unpacked in the cache; codebooks from caltech101"
     )
     class_subsets = CALTECH256_SUBSETS
+    notes: ClassVar[Mapping[str, str]] = {
+        "B50": "two of the fifty names are unreadable in the paper's text; rainbow and superman "
+        "are our reading"
+    }
     codebook_source = "caltech101"
     archive: ClassVar[Archive] = Archive(
         url="https://data.caltech.edu/records/nyy15-4j048/files/256_ObjectCategories.tar",
@@ -46,7 +50,13 @@ class Caltech256(ImageDataset):
         max_bytes=2 * 10**9,
     )
 
-    def find_images(self, progress: Progress = no_progress) -> Sequence[tuple[Path, Label]]:
+    def location(self) -> str | None:
+        """Return the folder of the release, or None where it must be downloaded first."""
+        return at_hand(self.archive.folder)
+
+    def find_images(
+        self, progress: Progress = no_progress, tell: Callable[[str], None] = warn
+    ) -> Sequence[tuple[Path, Label]]:
         """Find the pictures, in the order of their names, each with the name of its folder."""
         folder = locate(self.archive, progress) / "256_ObjectCategories"
         classes = [folder / name for name in CALTECH256_FOLDERS[:256]]
@@ -84,7 +94,13 @@ class Caltech101(ImageDataset):
         inner="caltech-101/101_ObjectCategories.tar.gz",
     )
 
-    def find_images(self, progress: Progress = no_progress) -> Sequence[tuple[Path, Label]]:
+    def location(self) -> str | None:
+        """Return the folder of the release, or None where it must be downloaded first."""
+        return at_hand(self.archive.folder)
+
+    def find_images(
+        self, progress: Progress = no_progress, tell: Callable[[str], None] = warn
+    ) -> Sequence[tuple[Path, Label]]:
         """Find the pictures, in the order of their names, each with the name of its folder."""
         folder = locate(self.archive, progress) / "101_ObjectCategories"
         found = [

@@ -5,12 +5,13 @@ The words play the part of the papers' text queries (JMLR 2010, 5.2.1).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from oasis_bench.dataset import Progress, no_progress
+from oasis_bench.datasets.archives import at_hand
 from oasis_bench.datasets.download import cache_home, data_folder
-from oasis_bench.datasets.image_dataset import ImageDataset, Label, require_images, warn_left_out
+from oasis_bench.datasets.image_dataset import ImageDataset, Label, require_images, warn
 from oasis_bench.datasets.visterms import VistermFeatures
 from oasis_bench.errors import UsageError
 
@@ -44,7 +45,13 @@ class Corel5k(ImageDataset):
     codebook_source = "caltech101"
     features = VistermFeatures(block=32, stride=16, codebook_size=(192, 192))
 
-    def find_images(self, progress: Progress = no_progress) -> Sequence[tuple[Path, Label]]:
+    def location(self) -> str | None:
+        """Return the folder of the release, or None where the user must get it first."""
+        return at_hand("corel5k")
+
+    def find_images(
+        self, progress: Progress = no_progress, tell: Callable[[str], None] = warn
+    ) -> Sequence[tuple[Path, Label]]:
         """Find the photographs, in the order of the label files, each with its words."""
         folder = data_folder("corel5k") or cache_home() / "corel5k"
         words = _lines(folder / "labels" / "words")
@@ -55,7 +62,9 @@ class Corel5k(ImageDataset):
         ]
         found = [(path, label) for path, label in labelled if path.is_file()]
         there = {path for path, _ in found}
-        warn_left_out([(path, "no such file") for path, _ in labelled if path not in there])
+        for path, _ in labelled:
+            if path not in there:
+                tell(f"left out: {str(path)!r}: no such file")
         return require_images(found, folder, "train_jpeg/NUMBER.jpeg with a label")
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, TypeAlias
@@ -17,24 +17,28 @@ import numpy.typing as npt
 from scipy import sparse
 
 from oasis_bench.dataset import Dataset, LabelledRows, Progress, no_progress
-from oasis_bench.datasets.picture_files import Workers, hashed_pictures
+from oasis_bench.datasets.copies import near_copies
+from oasis_bench.datasets.picture_files import Fault, Picture, Workers, hashed_pictures
 from oasis_bench.datasets.visterms import VistermFeatures, visterm_counts
 from oasis_bench.errors import UsageError
 from oasis_bench.registry import load_registry
-
-MAX_NAMED = 10
-"""Files left out that a warning names; the others are counted."""
 
 Label: TypeAlias = "str | tuple[str, ...]"
 """The class of a picture; or its words, where a data set has several labels."""
 
 
+def warn(line: str) -> None:
+    """Warn of what is left out: for callers that do not collect these lines."""
+    warnings.warn(line, stacklevel=3)
+
+
 class ImageDataset(Dataset):
     """Pictures as bags of visual words (JMLR 2010, section 3): raw counts of visterms, CSR.
 
-    The codebooks of colours and of blocks are learned from the pictures of another data set, so
-    that no test image has a part in them (the papers took pictures from the web for it).  The
-    idf weights are the harness's, learned from the training images of each partition.
+    The codebooks of colours and of blocks are learned from the pictures of another data set (the
+    papers took pictures from the web for it), without those that `near_copies` takes for copies of
+    evaluated ones; mirrored or cropped copies would stay.  The idf weights are the harness's,
+    learned from the training images of each partition.
 
     A picture that cannot be used is left out with a warning that says why.
 
@@ -50,23 +54,31 @@ class ImageDataset(Dataset):
     n_visterms : int, default 1000
         Visual words in the codebook: the number of features (JMLR 2010, 5.3: 1000 where dense
         methods take part, else 10000).
+    block : int, optional
+        The side of a block in pixels, which start every ``block // 2``; by default that of
+        `features`.
     """
 
     normalize = "tfidf"
     features: ClassVar[VistermFeatures] = VistermFeatures()
     codebook_source: ClassVar[str]
 
-    def __init__(self, n_visterms: int = 1000) -> None:
+    def __init__(self, n_visterms: int = 1000, block: int | None = None) -> None:
         self.n_visterms = n_visterms
+        self.block = block
 
     @abstractmethod
-    def find_images(self, progress: Progress = no_progress) -> Sequence[tuple[Path, Label]]:
+    def find_images(
+        self, progress: Progress = no_progress, tell: Callable[[str], None] = warn
+    ) -> Sequence[tuple[Path, Label]]:
         """Find the pictures and their labels, downloading them first where needed.
 
         Parameters
         ----------
         progress : callable, default no_progress
             Told of a download.
+        tell : callable, default warn
+            Called with each line on what is left out.
 
         Returns
         -------
@@ -80,11 +92,16 @@ class ImageDataset(Dataset):
         """
 
     def visterm_features(self) -> VistermFeatures:
-        """Return the parameters of the features, with the number of visterms asked for."""
-        return replace(self.features, n_visterms=self.n_visterms)
+        """Return the parameters of the features, with the visterms and the block asked for."""
+        features = replace(self.features, n_visterms=self.n_visterms)
+        if self.block is None:
+            return features
+        return replace(features, block=self.block, stride=max(1, self.block // 2))
 
     def load(self, progress: Progress = no_progress) -> LabelledRows:
         """Count the visterms of each picture; the counts of earlier calls are on disk.
+
+        Of files with equal contents one is kept; none where their labels differ.
 
         Parameters
         ----------
@@ -96,27 +113,45 @@ class ImageDataset(Dataset):
         UsageError
             Where the pictures or those of the codebooks cannot be had or used.
         """
-        found = self.find_images(progress)
-        images = [path for path, _ in found]
-        result = visterm_counts(
-            images,
-            self._codebook_images(images, progress),
-            self.visterm_features(),
-            progress,
-        )
-        warn_left_out(result.left_out)
-        warn_left_out(result.codebook_left_out, "left out of the codebooks")
+        lines: list[str] = []
+
+        def tell(line: str) -> None:
+            lines.append(line)
+            warnings.warn(line, stacklevel=3)
+
+        workers = Workers(None, progress)
+        found = self.find_images(progress, tell)
+        pictures = hashed_pictures([path for path, _ in found], workers)
+        teachers = self._codebook_images(pictures, workers, tell)
+        images = [picture.path for picture in pictures]
+        result = visterm_counts(images, teachers, self.visterm_features(), progress)
+        for line in (
+            *_fault_lines(result.left_out, "left out"),
+            *_fault_lines(result.codebook_left_out, "left out of the codebooks"),
+        ):
+            tell(line)
         if not len(result.kept):
-            path, reason = result.left_out[0]
+            path, fault = result.left_out[0]
             raise UsageError(
                 f"none of the {len(found)} images of {self.name} can be used; the first is "
-                f"{str(path)!r}: {reason}"
+                f"{str(path)!r}: {fault.reason}"
             )
-        kept = [found[i] for i in result.kept]
-        y, names = _as_labels([label for _, label in kept])
-        return LabelledRows(result.counts, y, names, images=tuple(path for path, _ in kept))
+        contents = [pictures[i].content for i in result.kept]
+        labels = [found[i][1] for i in result.kept]
+        rows = _distinct(contents, labels)
+        if dropped := sorted(set(range(len(contents))) - set(rows)):
+            example = images[result.kept[dropped[0]]]
+            tell(
+                f"left out: {len(dropped)} copies: of equal files one is kept, none where labels "
+                f"differ: such as {str(example)!r}"
+            )
+        y, names = _as_labels([labels[row] for row in rows])
+        kept = tuple(images[result.kept[row]] for row in rows)
+        return LabelledRows(result.counts[rows], y, names, images=kept, left_out=tuple(lines))
 
-    def _codebook_images(self, evaluated: Sequence[Path], progress: Progress) -> list[Path]:
+    def _codebook_images(
+        self, evaluated: Sequence[Picture], workers: Workers, tell: Callable[[str], None]
+    ) -> list[Path]:
         """Find the pictures that teach the codebooks, less copies of those to be evaluated.
 
         Caltech256's classes that end in -101 hold pictures of Caltech101.
@@ -125,18 +160,14 @@ class ImageDataset(Dataset):
         if not isinstance(source, ImageDataset):
             raise UsageError(f"data set {source.name!r} holds no images to learn codebooks from")
         try:
-            teachers = [path for path, _ in source.find_images(progress)]
+            found = source.find_images(workers.progress, tell)
         except UsageError as error:
             raise UsageError(
                 f"the codebooks of {self.name} are learned from {source.name}: {error}"
             ) from error
-        workers = Workers(None, progress)
-        contents = {picture.content for picture in hashed_pictures(evaluated, workers)}
-        apart = [
-            picture.path
-            for picture in hashed_pictures(teachers, workers)
-            if picture.content not in contents
-        ]
+        teachers = hashed_pictures([path for path, _ in found], workers)
+        copies = near_copies(teachers, evaluated, workers)
+        apart = [picture.path for picture in teachers if picture.content not in copies]
         if not apart:
             raise UsageError(
                 f"the codebooks of {self.name} are learned from {source.name}, but all its "
@@ -162,22 +193,37 @@ def require_images(
     return found
 
 
-def warn_left_out(left_out: Sequence[tuple[Path, str]], what: str = "left out") -> None:
-    """Warn of what is left out, with the reasons: name the first ten, count the others."""
-    for path, reason in left_out[:MAX_NAMED]:
-        warnings.warn(f"{what}: {str(path)!r}: {reason}", stacklevel=3)
-    if len(left_out) > MAX_NAMED:
-        warnings.warn(
-            f"{what}: {len(left_out) - MAX_NAMED} more, {len(left_out)} in all",
-            stacklevel=3,
-        )
+def _fault_lines(left_out: Sequence[tuple[Path, Fault]], what: str) -> Iterator[str]:
+    """Name each broken file with the reason; count those that are only too small."""
+    small = [(path, fault.reason) for path, fault in left_out if fault.too_small]
+    for path, fault in left_out:
+        if not fault.too_small:
+            yield f"{what}: {str(path)!r}: {fault.reason}"
+    if small:
+        path, reason = small[0]
+        yield f"{what}: {len(small)} too small: such as {str(path)!r}: {reason}"
+
+
+def _distinct(contents: Sequence[str], labels: Sequence[Label]) -> list[int]:
+    """Choose the pictures to keep: the first of each content, if all of that have its label."""
+    first: dict[str, int] = {}
+    disputed: set[str] = set()
+    for number, content in enumerate(contents):
+        one = first.setdefault(content, number)
+        if _words(labels[one]) != _words(labels[number]):
+            disputed.add(content)
+    return [number for content, number in first.items() if content not in disputed]
+
+
+def _words(label: Label) -> set[str]:
+    return {label} if isinstance(label, str) else set(label)
 
 
 def _as_labels(
     labels: Sequence[Label],
 ) -> tuple[npt.NDArray[np.int64] | sparse.csr_array, tuple[str, ...]]:
     """Make class numbers of classes, and relevance (images x words) of 1 of words."""
-    words = [{label} if isinstance(label, str) else set(label) for label in labels]
+    words = [_words(label) for label in labels]
     names = sorted(set().union(*words))
     number = {name: i for i, name in enumerate(names)}
     columns = [sorted(number[word] for word in some) for some in words]

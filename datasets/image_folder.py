@@ -6,12 +6,12 @@ Not for the data sets that have a name: each of those has a module of its own.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from oasis_bench.dataset import Progress, no_progress
-from oasis_bench.datasets.image_dataset import ImageDataset, Label, warn_left_out
+from oasis_bench.datasets.image_dataset import ImageDataset, Label, warn
 from oasis_bench.datasets.visterms import VistermFeatures
 from oasis_bench.errors import UsageError
 
@@ -48,10 +48,13 @@ class ImageFolder(ImageDataset):
     home = "the folder that you name, with a folder of pictures for each class"
     codebook_source = "caltech101"
 
-    def __init__(self, path: Path, n_visterms: int = 1000, block: int = 64) -> None:
-        super().__init__(n_visterms)
+    def __init__(self, path: Path, n_visterms: int = 1000, block: int | None = None) -> None:
+        super().__init__(n_visterms, block)
         self.path = path
-        self.block = block
+
+    def location(self) -> str | None:
+        """Return the folder, or None where there is none."""
+        return str(self.path) if self.path.is_dir() else None
 
     def visterm_features(self) -> VistermFeatures:
         """Return the parameters of the features for blocks of the size asked for.
@@ -59,14 +62,13 @@ class ImageFolder(ImageDataset):
         Pictures of caltech101 are about 5 blocks of 64 pixels wide; where blocks are smaller they
         are shrunk to as many, so that a block shows as much of what is on them.
         """
-        return replace(
-            super().visterm_features(),
-            block=self.block,
-            stride=max(1, self.block // 2),
-            codebook_size=(5 * self.block, 5 * self.block) if self.block < 64 else None,
-        )
+        features = super().visterm_features()
+        side = 5 * features.block
+        return features if side >= 320 else replace(features, codebook_size=(side, side))
 
-    def find_images(self, progress: Progress = no_progress) -> Sequence[tuple[Path, Label]]:
+    def find_images(
+        self, progress: Progress = no_progress, tell: Callable[[str], None] = warn
+    ) -> Sequence[tuple[Path, Label]]:
         """Find the pictures, in the order of their paths, each with the name of its class."""
         try:
             root = self.path.resolve(strict=True)
@@ -81,7 +83,8 @@ class ImageFolder(ImageDataset):
                 found += [(path, _text(entry.name)) for path in pictures]
             elif entry.suffix.lower() in ENDINGS:
                 left_out.append((entry, "it lies in no folder of a class"))
-        warn_left_out(left_out)
+        for path, reason in left_out:
+            tell(f"left out: {str(path)!r}: {reason}")
         classes = {label for _, label in found}
         if len(classes) < 2:
             held = f"only 1 folder of pictures, {classes.pop()!r}" if classes else "no pictures"

@@ -57,6 +57,11 @@ class TwentyNewsgroups(Dataset):
     )
     normalize = "tfidf"
 
+    def location(self) -> str | None:
+        """Return the path of the file, or None where the user must get it first."""
+        path = _path()
+        return str(path) if path.is_file() else None
+
     def load(self, progress: Progress = no_progress) -> LabelledRows:
         """Read the counts, float32 in CSR, in the order of the file.
 
@@ -70,8 +75,7 @@ class TwentyNewsgroups(Dataset):
         UsageError
             Where the file is missing, broken or not of that form.
         """
-        folder = data_folder("20newsgroups") or cache_home() / "20newsgroups"
-        path = folder / "20newsgroups.mat"
+        path = _path()
         try:
             content = _read(path)
             return LabelledRows(_counts(content["A"]), _labels(content["gnd3"]), GROUPS)
@@ -83,6 +87,11 @@ class TwentyNewsgroups(Dataset):
         except (*UNREADABLE, UsageError) as error:
             reason = " ".join(str(error).split()) or type(error).__name__
             raise UsageError(f"cannot use {path}: {reason}: replace it") from error
+
+
+def _path() -> Path:
+    folder = data_folder("20newsgroups") or cache_home() / "20newsgroups"
+    return folder / "20newsgroups.mat"
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from oasis_bench.dataset import Progress
-from oasis_bench.datasets.blocks import UnusableImageError
+from oasis_bench.datasets.blocks import TooSmallError, UnusableImageError
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -26,6 +26,13 @@ class Picture:
 
     path: Path
     content: str
+
+
+class Fault(NamedTuple):
+    """Why a picture cannot be used, and whether it is whole and only too small."""
+
+    reason: str
+    too_small: bool = False
 
 
 @dataclass(frozen=True)
@@ -40,10 +47,10 @@ class Workers:
 
     def map(
         self, function: Callable[[T], R], items: Iterable[T], what: str
-    ) -> tuple[dict[T, R], dict[T, str]]:
+    ) -> tuple[dict[T, R], dict[T, Fault]]:
         """Return the result of each item, and for the others the reason why there is none."""
         results: dict[T, R] = {}
-        faults: dict[T, str] = {}
+        faults: dict[T, Fault] = {}
         pool = ThreadPoolExecutor(self.n_workers or _n_cores())
         try:
             futures = {item: pool.submit(function, item) for item in items}
@@ -51,7 +58,7 @@ class Workers:
                 try:
                     results[item] = future.result()
                 except UnusableImageError as error:
-                    faults[item] = str(error)
+                    faults[item] = Fault(str(error), isinstance(error, TooSmallError))
                 self.progress(what, done, len(futures))
         finally:
             pool.shutdown(cancel_futures=True)
@@ -67,7 +74,7 @@ def _n_cores() -> int:
 def hashed_pictures(paths: Sequence[Path], workers: Workers) -> list[Picture]:
     """Hash each file (SHA-256); for one that cannot be read the reason stands for its hash."""
     hashes, faults = workers.map(_content_hash, dict.fromkeys(paths), "reading picture files")
-    contents = hashes | faults
+    contents = hashes | {path: fault.reason for path, fault in faults.items()}
     return [Picture(path, contents[path]) for path in paths]
 
 

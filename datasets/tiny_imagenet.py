@@ -6,13 +6,13 @@ are too few for the papers' protocol.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ClassVar
 
 from oasis_bench.dataset import Progress, no_progress
-from oasis_bench.datasets.archives import Archive, locate
-from oasis_bench.datasets.image_dataset import ImageDataset, Label, require_images
+from oasis_bench.datasets.archives import Archive, at_hand, locate
+from oasis_bench.datasets.image_dataset import ImageDataset, Label, require_images, warn
 from oasis_bench.datasets.visterms import VistermFeatures
 
 
@@ -46,7 +46,13 @@ class TinyImageNet(ImageDataset):
         top="tiny-imagenet-200",
     )
 
-    def find_images(self, progress: Progress = no_progress) -> Sequence[tuple[Path, Label]]:
+    def location(self) -> str | None:
+        """Return the folder of the release, or None where it must be downloaded first."""
+        return at_hand(self.archive.folder)
+
+    def find_images(
+        self, progress: Progress = no_progress, tell: Callable[[str], None] = warn
+    ) -> Sequence[tuple[Path, Label]]:
         """Find the training pictures, in the order of their names, each with its WordNet number."""
         folder = locate(self.archive, progress) / "train"
         paths = sorted(folder.glob("n[0-9]*/images/*.JPEG"))

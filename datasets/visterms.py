@@ -10,7 +10,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +20,7 @@ from sklearn.cluster import KMeans, MiniBatchKMeans
 from threadpoolctl import threadpool_limits
 
 from oasis_bench.dataset import Progress, no_progress
-from oasis_bench.datasets.array_cache import Arrays, cached
+from oasis_bench.datasets.array_cache import Arrays, cache_key, cached
 from oasis_bench.datasets.blocks import (
     N_PATTERNS,
     BlockLayout,
@@ -30,7 +29,7 @@ from oasis_bench.datasets.blocks import (
     read_image,
 )
 from oasis_bench.datasets.download import cache_home
-from oasis_bench.datasets.picture_files import Picture, Workers, hashed_pictures
+from oasis_bench.datasets.picture_files import Fault, Picture, Workers, hashed_pictures
 from oasis_bench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -52,7 +51,6 @@ MAX_COLOURS = 256
 """Their numbers are bytes."""
 
 CODE = ("blocks.py", "visterms.py")
-LIBRARIES = ("numpy", "pillow", "scikit-learn")
 """What decides the features beside parameters and files: cached under a hash of these too."""
 
 
@@ -105,16 +103,16 @@ class VistermCounts:
         How many blocks of each picture are nearest to each visterm.
     kept : ndarray of shape (n_kept,), intp
         Which of the pictures the rows are, in ascending order.
-    left_out : list of (Path, str)
+    left_out : list of (Path, Fault)
         The other pictures, each with the reason.
-    codebook_left_out : list of (Path, str)
+    codebook_left_out : list of (Path, Fault)
         Codebook images that could not be used, each with the reason.
     """
 
     counts: sparse.csr_array
     kept: npt.NDArray[np.intp]
-    left_out: list[tuple[Path, str]]
-    codebook_left_out: list[tuple[Path, str]]
+    left_out: list[tuple[Path, Fault]]
+    codebook_left_out: list[tuple[Path, Fault]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +121,7 @@ class _Codebook:
 
     colours: npt.NDArray[np.uint8]
     visterms: npt.NDArray[np.float32]
-    faults: dict[str, str]
+    faults: dict[str, Fault]
 
 
 def visterm_counts(
@@ -160,15 +158,16 @@ def visterm_counts(
     Raises
     ------
     UsageError
-        Where Pillow is missing, the codebook images give too little to learn from, or the cache
-        cannot be written.
+        Where the codebook images give too little to learn from, or the cache cannot be written.
     """
     workers = Workers(n_workers, progress)
     folder = cache_home() / "visterms"
     every = hashed_pictures([*images, *codebook_images], workers)
     pictures, teachers = every[: len(images)], every[len(images) :]
-    codebook_key = _key(repr(features), *sorted({picture.content for picture in teachers}))
-    counts_key = _key(codebook_key, *(picture.content for picture in pictures))
+    codebook_key = cache_key(
+        CODE, repr(features), *sorted({picture.content for picture in teachers})
+    )
+    counts_key = cache_key(CODE, codebook_key, *(picture.content for picture in pictures))
     # The pictures run in parallel, not the products within one; and k-means in several threads
     # would add up in the order in which they finish.
     with threadpool_limits(1):
@@ -188,18 +187,8 @@ def visterm_counts(
     )
 
 
-def _named(pictures: Iterable[Picture], faults: Mapping[str, str]) -> list[tuple[Path, str]]:
+def _named(pictures: Iterable[Picture], faults: Mapping[str, Fault]) -> list[tuple[Path, Fault]]:
     return [(item.path, faults[item.content]) for item in pictures if item.content in faults]
-
-
-def _key(*parts: str) -> str:
-    """Hash what decides a result: the parts, the code here and the libraries beneath it."""
-    code = [Path(__file__).with_name(name).read_text("utf-8") for name in CODE]
-    libraries = [f"{name} {version(name)}" for name in LIBRARIES]
-    digest = hashlib.sha256()
-    for part in (*code, *libraries, *parts):
-        digest.update(hashlib.sha256(part.encode()).digest())
-    return digest.hexdigest()
 
 
 def _learn_codebook(
@@ -227,7 +216,7 @@ def _learn_codebook(
     workers.progress(what, 0, 1)
     visterms = _learn_visterms(np.concatenate(list(samples.values())), features)
     workers.progress(what, 1, 1)
-    faults = {picture.content: reason for picture, reason in (unreadable | too_small).items()}
+    faults = {picture.content: fault for picture, fault in (unreadable | too_small).items()}
     return {"colours": colours, "visterms": visterms, **_fault_arrays(faults)}
 
 
@@ -316,7 +305,7 @@ def _count(
         "data": np.concatenate([none, *(counts for _, counts in kept)]).astype(np.float32),
         "indices": np.concatenate([none, *(visterms for visterms, _ in kept)]).astype(np.int32),
         "indptr": np.cumsum([0, *(len(counts) for _, counts in kept)], dtype=np.int32),
-        **_fault_arrays({picture.content: reason for picture, reason in unusable.items()}),
+        **_fault_arrays({picture.content: fault for picture, fault in unusable.items()}),
     }
 
 
@@ -340,12 +329,18 @@ def nearest_centres(
     return np.concatenate([np.argmin(half_norms - part @ centres.T, axis=1) for part in parts])
 
 
-def _fault_arrays(faults: Mapping[str, str]) -> Arrays:
-    return {"faulty": np.array(list(faults), str), "reasons": np.array(list(faults.values()), str)}
+def _fault_arrays(faults: Mapping[str, Fault]) -> Arrays:
+    return {
+        "faulty": np.array(list(faults), str),
+        "reasons": np.array([fault.reason for fault in faults.values()], str),
+        "too_small": np.array([fault.too_small for fault in faults.values()], bool),
+    }
 
 
-def _parse_faults(arrays: Arrays) -> dict[str, str]:
-    return dict(zip(arrays["faulty"].tolist(), arrays["reasons"].tolist(), strict=True))
+def _parse_faults(arrays: Arrays) -> dict[str, Fault]:
+    names = ("faulty", "reasons", "too_small")
+    parts = zip(*(arrays[name].tolist() for name in names), strict=True)
+    return {content: Fault(reason, too_small) for content, reason, too_small in parts}
 
 
 def _parse_codebook(features: VistermFeatures, arrays: Arrays) -> _Codebook:
@@ -364,7 +359,7 @@ def _parse_codebook(features: VistermFeatures, arrays: Arrays) -> _Codebook:
 
 def _parse_counts(
     pictures: Sequence[Picture], features: VistermFeatures, arrays: Arrays
-) -> tuple[sparse.csr_array, dict[str, str]]:
+) -> tuple[sparse.csr_array, dict[str, Fault]]:
     faults = _parse_faults(arrays)
     n_kept = sum(picture.content not in faults for picture in pictures)
     parts = tuple(arrays[name] for name in ("data", "indices", "indptr"))

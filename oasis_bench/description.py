@@ -47,7 +47,7 @@ def facts_of_rows(dataset: Dataset, rows: LabelledRows) -> dict[str, str]:
             for name, names in dataset.class_subsets.items()
         )
     if rows.left_out:
-        facts["left out"] = "; ".join(rows.left_out)
+        facts["not all"] = "; ".join(rows.left_out)
     return facts
 
 

@@ -21,11 +21,14 @@ import numpy as np
 import pytest
 from PIL import Image
 from scipy import sparse
+from scipy.spatial.distance import cdist
 
-from oasis_bench.dataset import LabelledRows
+from oasis_bench.dataset import LabelledRows, no_progress
 from oasis_bench.datasets import Caltech101, Caltech256, Corel5k, ImageFolder, TinyImageNet
 from oasis_bench.datasets.caltech_subsets import CALTECH256_FOLDERS
+from oasis_bench.datasets.copies import near_copies
 from oasis_bench.datasets.image_dataset import ImageDataset
+from oasis_bench.datasets.picture_files import Workers, hashed_pictures
 from oasis_bench.errors import UsageError
 
 REAL = Path(os.environ.get("OASIS_BENCH_DATA", os.devnull))
@@ -118,6 +121,12 @@ class TestCaltechSubsets:
         assert set(subsets["Var10"]) == set(subsets["B10"])
         assert set(subsets["Var20"]) == set(subsets["B20"])
 
+    def test_the_names_that_were_guessed_are_noted(self) -> None:
+        assert Caltech256.notes.keys() <= Caltech256.class_subsets.keys()
+        for name in ("rainbow", "superman"):
+            assert name in Caltech256.notes["B50"]
+            assert any(folder[4:] == name for folder in Caltech256.class_subsets["B50"])
+
     def test_names_that_the_text_has_damaged(self) -> None:
         assert {"095.hamburger"} <= set(Caltech256.class_subsets["B10"])
         assert {
@@ -197,6 +206,83 @@ class TestLayouts:
         assert images[0][0].name == "1000.jpeg"
         assert images[0][1] == ("city", "mountain", "sky", "sun")
         assert {len(set(words)) for _, words in images} == {1, 2, 3, 4, 5}
+
+
+class TestCopies:
+    def shades(self, folder: Path, n: int, seed: int) -> list[Path]:
+        """Pictures of 16 x 16 greys, many of them near to one another."""
+        rng = np.random.default_rng(seed)
+        base = rng.integers(60, 190, (16, 16))
+        paths = []
+        for i in range(n):
+            pixels = base + rng.integers(-8, 9) + rng.integers(-7, 8, (16, 16))
+            paths.append(folder / f"{seed}-{i}.png")
+            Image.fromarray(pixels.astype(np.uint8)).save(paths[-1])
+        return paths
+
+    def test_they_are_those_of_all_distances(self, data: Path) -> None:
+        workers = Workers(None, no_progress)
+        pictures = hashed_pictures(self.shades(data, 700, 1), workers)
+        of = pictures[:100:2]
+        rest = [picture for picture in pictures if picture not in of]
+        rows, others = (
+            np.array([np.asarray(Image.open(one.path), float).ravel() for one in some])
+            for some in (rest, of)
+        )
+        near = (cdist(rows, others) / 16).min(axis=1) <= 6
+        assert 50 < near.sum() < 600
+        expected = {one.content for one, is_near in zip(rest, near, strict=True) if is_near}
+        for _ in range(2):  # computed, then with thumbnails from the cache
+            assert near_copies(rest, of, workers) == expected
+
+    def test_files_that_are_no_pictures_are_copies_only_if_equal(self, data: Path) -> None:
+        workers = Workers(None, no_progress)
+        paths = [data / name for name in ("a.png", "b.png", "c.png")]
+        for path, content in zip(paths, (b"one", b"two", b"one"), strict=True):
+            path.write_bytes(content)
+        one, two, again = hashed_pictures(paths, workers)
+        assert near_copies([one, two], [again], workers) == {one.content}
+
+    @needs("caltech256")
+    @needs("caltech101")
+    def test_the_real_ones_are_29(self, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("OASIS_BENCH_DATA", str(REAL))
+        workers = Workers(None, no_progress)
+        some, others = (
+            hashed_pictures([path for path, _ in dataset.find_images()], workers)
+            for dataset in (Caltech101(), Caltech256())
+        )
+        copies = near_copies(some, others, workers)
+        assert len(copies) == 29
+        equal = {one.content for one in others}
+        assert [one.path.name for one in some if one.content in copies - equal] == [
+            "image_0033.jpg"
+        ]
+
+
+class TestLocation:
+    @pytest.mark.parametrize(
+        ("dataset", "folder"),
+        [
+            (Caltech256(), "caltech256"),
+            (Caltech101(), "caltech101"),
+            (TinyImageNet(), "tiny-imagenet-200"),
+            (Corel5k(), "corel5k"),
+        ],
+    )
+    def test_it_is_the_folder_at_hand_or_in_the_cache(
+        self, data: Path, dataset: ImageDataset, folder: str
+    ) -> None:
+        assert dataset.location() is None
+        cached = data.parent / "cache" / folder
+        cached.mkdir(parents=True)
+        assert dataset.location() == str(cached)
+        (data / folder).mkdir()
+        assert dataset.location() == str(data / folder)
+
+    def test_the_user_s_folder_is_where_it_is(self, data: Path) -> None:
+        assert ImageFolder(data).location() == str(data)
+        assert ImageFolder(data / "nowhere").location() is None
 
 
 class TestDownloads:
@@ -327,17 +413,53 @@ class TestRows:
         assert [path.name for path in rows.images[:2]] == ["056_0001.jpg", "056_0003.jpg"]
         np.testing.assert_array_equal(rows.y, [0, 0, 1, 1, 1])
 
-    def test_of_many_broken_pictures_ten_are_named(
+    def test_each_broken_picture_is_named_and_small_ones_are_counted(
         self, caltech256: Path, caltech101: Path
     ) -> None:
         for i in range(10, 22):
             (caltech256 / "056.dog" / f"056_{i:04}.jpg").write_bytes(b"no picture %d" % i)
+            picture(caltech256 / "250.zebra" / f"250_{i:04}.jpg", i, (64 + i, 64))
         with pytest.warns(UserWarning, match="left out") as caught:
-            Caltech256(n_visterms=8).load()
+            rows = Caltech256(n_visterms=8).load()
         texts = [str(warning.message) for warning in caught]
-        assert len(texts) == 11
-        assert "056_0019.jpg" in texts[9]
-        assert texts[10] == "left out: 2 more, 12 in all"
+        assert len(texts) == 13
+        for i, text in zip(range(10, 22), texts, strict=False):
+            assert text.startswith(f"left out: '{caltech256}/056.dog/056_{i:04}.jpg': no picture")
+        assert texts[12] == (
+            f"left out: 12 too small: such as '{caltech256}/250.zebra/250_0010.jpg': "
+            "74 x 64 pixels hold 1 blocks of 64 x 64, fewer than 10"
+        )
+        assert rows.left_out == tuple(texts)
+        assert len(rows.y.data) == 6
+
+    def test_of_equal_pictures_one_is_kept_and_none_where_classes_differ(
+        self, caltech256: Path, caltech101: Path
+    ) -> None:
+        dog, zebra = caltech256 / "056.dog", caltech256 / "250.zebra"
+        shutil.copy(dog / "056_0001.jpg", dog / "056_0004.jpg")
+        shutil.copy(dog / "056_0002.jpg", zebra / "250_0004.jpg")
+        with pytest.warns(UserWarning, match="left out") as caught:
+            rows = Caltech256(n_visterms=8).load()
+        assert [str(warning.message) for warning in caught] == list(rows.left_out)
+        assert rows.left_out == (
+            "left out: 3 copies: of equal files one is kept, none where labels differ: "
+            f"such as '{dog}/056_0002.jpg'",
+        )
+        assert rows.images is not None
+        assert [path.stem for path in rows.images] == [
+            *("056_0001", "056_0003", "250_0001", "250_0002", "250_0003")
+        ]
+        np.testing.assert_array_equal(rows.y, [0, 0, 1, 1, 1])
+        alone = Caltech256(n_visterms=8)
+        (dog / "056_0004.jpg").unlink()
+        (dog / "056_0002.jpg").unlink()
+        (zebra / "250_0004.jpg").unlink()
+        np.testing.assert_array_equal(dense(rows), dense(alone.load()))
+
+    def test_another_block_may_be_asked_for(self, caltech256: Path, caltech101: Path) -> None:
+        rows = Caltech256(n_visterms=8, block=80).load()
+        # 80 every 40 in 200 x 160: 4 x 3 blocks; less than 10 in 160 x 128.
+        np.testing.assert_array_equal(dense(rows).sum(axis=1), 12)
 
     def test_where_no_picture_can_be_used_the_reason_is_told(
         self, caltech256: Path, caltech101: Path
@@ -357,6 +479,16 @@ class TestRows:
         expected = dense(Caltech256(n_visterms=8).load())
         copied = next(caltech256.glob("*/*.jpg"))
         shutil.copy(copied, caltech101 / "ant" / "image_0999.jpg")
+        np.testing.assert_array_equal(dense(Caltech256(n_visterms=8).load()), expected)
+
+    def test_rescaled_and_marked_copies_teach_no_codebook_either(
+        self, caltech256: Path, caltech101: Path
+    ) -> None:
+        expected = dense(Caltech256(n_visterms=8).load())
+        with Image.open(next(caltech256.glob("*/*.jpg"))) as image:
+            copy = image.resize((300, 240))
+        copy.paste((128, 128, 128), (4, 220, 30, 230))
+        copy.save(caltech101 / "ant" / "image_0999.jpg", quality=60)
         np.testing.assert_array_equal(dense(Caltech256(n_visterms=8).load()), expected)
 
     def test_missing_pictures_for_the_codebooks_are_told(self, caltech256: Path) -> None:

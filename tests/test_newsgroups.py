@@ -108,6 +108,12 @@ def test_a_missing_file_is_told_with_the_place(path: Path, monkeypatch: pytest.M
         TwentyNewsgroups().load()
 
 
+def test_its_location_is_the_file_where_there_is_one(path: Path) -> None:
+    assert TwentyNewsgroups().location() is None
+    savemat(path, small())
+    assert TwentyNewsgroups().location() == str(path)
+
+
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "no counts": ({"gnd3": small()["gnd3"]}, "it holds no A"),
     "nothing": ({"x": 1}, "it holds no A and no gnd3"),

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 from scipy.spatial.distance import cdist
 
-from oasis_bench.datasets import visterms
+from oasis_bench.datasets import array_cache
 from oasis_bench.datasets.blocks import ColourCodebook, block_descriptors, read_image
 from oasis_bench.datasets.visterms import VistermFeatures, nearest_centres, visterm_counts
 from oasis_bench.errors import UsageError
@@ -162,12 +162,13 @@ class TestFilesLeftOut:
         for _ in range(2):  # computed, then read from the cache
             found = visterm_counts(paths, [*others, text, tiny], SMALL)
             assert found.kept.tolist() == [1, 2, 6]
-            reasons = dict(found.left_out)
+            reasons = {path: fault.reason for path, fault in found.left_out}
             assert list(reasons) == [text, cut, tiny, gone]
             assert "no picture in any of" in reasons[text]
             assert "truncated" in reasons[cut]
             assert "1 x 1 pixels hold 0 blocks" in reasons[tiny]
             assert reasons[gone] == "No such file or directory"
+            assert [path for path, fault in found.left_out if fault.too_small] == [tiny]
             assert [path for path, _ in found.codebook_left_out] == [text, tiny]
         alone = visterm_counts(images[:3], others, SMALL)
         np.testing.assert_array_equal(found.counts.sum(axis=1), alone.counts.sum(axis=1))
@@ -248,7 +249,7 @@ class TestCache:
 
     def test_changed_code_is_another_result(self, images, others, monkeypatch):
         stages(images, others)
-        monkeypatch.setattr(visterms, "version", lambda name: "another")
+        monkeypatch.setattr(array_cache, "version", lambda name: "another")
         assert stages(images, others) == LEARNING | COUNTING
 
     @pytest.mark.parametrize("kind", ["codebook", "counts"])
