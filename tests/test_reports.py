@@ -808,7 +808,8 @@ def test_subsets_of_one_size_are_told_apart_by_name(tmp_path):
 
 
 def test_what_was_left_out_and_what_a_subset_needs_are_told(tmp_path):
-    info = {"left_out": ["left out: 3 pictures too small <b>"], "notes": {"10": "two names are readings"}}
+    left_out = ["left out: 3 pictures too small <b>"]
+    info = {"left_out": left_out, "notes": {"10": "two names are readings"}}
     make_run(tmp_path / "run", five("A", [0.5] * 5), ["A"], info=info)
     page = write_report(tmp_path / "run").read_text()
     assert "Left out: 3 pictures too small &lt;b&gt;" in page
