@@ -15,6 +15,7 @@ KERNELS = {
     "oasis_bench.sampling._class_triplets": "oasis_bench/sampling/_class_triplets.pyx",
     "oasis_bench.sampling._relevance_triplets": "oasis_bench/sampling/_relevance_triplets.pyx",
     "oasis_bench.algorithms._oasis": "algorithms/_oasis.pyx",
+    "oasis_bench.algorithms._oasis_symmetric": "algorithms/_oasis_symmetric.pyx",
 }
 
 setup(

@@ -1,7 +1,23 @@
 """The metric learners: this page is their index."""
 
+from oasis_bench.algorithms._positive import symmetry_index
 from oasis_bench.algorithms.euclidean import Euclidean
 from oasis_bench.algorithms.lmnn import LMNN
 from oasis_bench.algorithms.oasis import OASIS
+from oasis_bench.algorithms.oasis_averaged import AveragedOASIS
+from oasis_bench.algorithms.oasis_logdet import LogDetOASIS
+from oasis_bench.algorithms.oasis_positive import PsdOASIS
+from oasis_bench.algorithms.oasis_symmetric import DissimOASIS, OnlineProjOASIS, ProjOASIS
 
-__all__ = ["LMNN", "OASIS", "Euclidean"]
+__all__ = [
+    "LMNN",
+    "OASIS",
+    "AveragedOASIS",
+    "DissimOASIS",
+    "Euclidean",
+    "LogDetOASIS",
+    "OnlineProjOASIS",
+    "ProjOASIS",
+    "PsdOASIS",
+    "symmetry_index",
+]

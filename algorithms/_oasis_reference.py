@@ -44,3 +44,78 @@ def step(
             W += min(aggressiveness, loss / squared_norm) * V
             n_updates += 1
     return n_updates
+
+
+def step_online_proj(
+    X: npt.NDArray[np.floating] | sparse.csr_array,
+    triplets: npt.NDArray[np.intp],
+    aggressiveness: float,
+    W: npt.NDArray[np.floating],
+) -> int:
+    """Apply steps of Online-Proj-OASIS: OASIS steps, each followed by the symmetric part."""
+    n_updates = 0
+    for triplet in triplets:
+        n_updates += step(X, triplet[None], aggressiveness, W)
+        W[:] = (W + W.T) / 2
+    return n_updates
+
+
+def step_dissim(
+    X: npt.NDArray[np.floating] | sparse.csr_array,
+    triplets: npt.NDArray[np.intp],
+    aggressiveness: float,
+    W: npt.NDArray[np.floating],
+) -> int:
+    """Apply steps of Dissim-OASIS to `W` in place (preprint, equations 9 to 12)."""
+    n_updates = 0
+    for triplet in triplets:
+        a, b = _differences(X, triplet)
+        V = np.outer(a, a) - np.outer(b, b)
+        loss = max(0.0, 1.0 + a @ W @ a - b @ W @ b)
+        squared_norm = float((V**2).sum())
+        if loss > 0 and squared_norm > 0:
+            W -= min(aggressiveness, loss / squared_norm) * V
+            n_updates += 1
+    return n_updates
+
+
+def step_logdet(
+    X: npt.NDArray[np.floating] | sparse.csr_array,
+    triplets: npt.NDArray[np.intp],
+    eta: float,
+    margin: float,
+    A: npt.NDArray[np.float64],
+) -> int:
+    """Apply steps of LogDet-OASIS to `A` in place, by inverting A^-1 and by a cubic's root.
+
+    alpha solves alpha = eta (m + D'(alpha) / D(alpha)) below the first positive root of
+    D(alpha) = 1 + alpha (p - n) - alpha^2 (p n - c^2): D'/D is p' - n' after the step.
+    """
+    n_updates = 0
+    for triplet in triplets:
+        a, b = _differences(X, triplet)
+        V = np.outer(a, a) - np.outer(b, b)
+        p, n, c = a @ A @ a, b @ A @ b, a @ A @ b
+        if margin + p - n <= 0 or not V.any():
+            continue
+        D = np.polynomial.Polynomial([1, p - n, c**2 - p * n])
+        alpha = np.polynomial.Polynomial([0, 1])
+        limit = min(_positive_roots(D), default=np.inf)
+        solutions = _positive_roots(alpha * D - eta * (margin * D + D.deriv()))
+        A[:] = np.linalg.inv(np.linalg.inv(A) + min(r for r in solutions if r < limit) * V)
+        n_updates += 1
+    return n_updates
+
+
+def _differences(
+    X: npt.NDArray[np.floating] | sparse.csr_array, triplet: npt.NDArray[np.intp]
+) -> tuple[npt.NDArray[np.floating], npt.NDArray[np.floating]]:
+    """Return q - p and q - n."""
+    rows = X[list(triplet)]
+    q, p, n = rows.toarray() if sparse.issparse(rows) else rows
+    return q - p, q - n
+
+
+def _positive_roots(polynomial: np.polynomial.Polynomial) -> list[float]:
+    roots = np.asarray(polynomial.roots(), dtype=complex)
+    return [float(root.real) for root in roots if abs(root.imag) < 1e-12 and root.real > 0]

@@ -1,10 +1,15 @@
-"""OASIS: online learning of a bilinear similarity from triplets (Chechik et al. 2010)."""
+"""OASIS: online learning of a bilinear similarity from triplets (Chechik et al. 2010).
+
+`TripletLearner` is what its variants share; they lie in `oasis_*.py`.
+"""
 
 from __future__ import annotations
 
 import os
+from abc import abstractmethod
+from collections.abc import Iterator
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,82 +20,45 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, validate_data
 
 from oasis_bench.algorithms import _oasis, _oasis_reference
-from oasis_bench.learner import BilinearLearner, IncrementalLearner
+from oasis_bench.csr import canonical_csr
+from oasis_bench.learner import BilinearLearner, FloatArray, IncrementalLearner
 from oasis_bench.sampling import ClassTripletSampler, RelevanceTripletSampler
 from oasis_bench.sampling.class_triplets import seed_state
+
+TripletSampler: TypeAlias = ClassTripletSampler | RelevanceTripletSampler
 
 TRIPLETS_A_DRAW = 8192
 """Triplets drawn at once: the Python between two draws is then under a nanosecond a step."""
 
 
-class OASIS(BilinearLearner, IncrementalLearner):
-    r"""Online Algorithm for Scalable Image Similarity.
+class TripletLearner(IncrementalLearner):
+    """What the OASIS family shares: rows, triplets and steps on a matrix, whatever a step does.
 
-    Learns W of :math:`S_W(x, y) = x^\top W y` from W = I, by passive-aggressive steps on triplets
-    (q, p, n) of a query, a relevant and an irrelevant row:
-
-    .. math::
-
-        \ell = \max(0, 1 - q^\top W (p - n)), \quad V = q (p - n)^\top, \quad
-        W \leftarrow W + \min(C, \ell / \|V\|^2)\, V .
-
-    A step costs nnz(q) (nnz(p) + nnz(n)) for CSR rows, whatever the number of features is, and
-    nnz(q) d for dense ones; W takes d^2 numbers of the rows' precision.
-
-    Parameters
-    ----------
-    aggressiveness : float, default 0.1
-        C, the longest step (the paper's figures use 0.1).
-    n_steps : int, default 30000
-        Triplets that `fit` learns from; early stopping chooses it in a benchmark (the paper's
-        ten classes saturate near 30 000, figure 5).
-    weighted_positives : bool, default False
-        With several labels: draw a positive with probability proportional to its relevance R_II,
-        not uniformly over the relevant rows (section 2.3).
-    negatives : {'exact', 'any'}, default 'exact'
-        With several labels: irrelevant rows, or, cheaper, any other rows (section 2.3).
-    threshold : float, default 0.0
-        With several labels: theta, above which R_II makes a row relevant (equation 10).
-    random_state : int, RandomState or None, default None
-        Decides the triplets.  The same int gives the same W, bit for bit.
+    A learner gives `_step`; where its model is not the matrix that the steps change, it names
+    that matrix in `_learned` and derives the model in `_finish`.
 
     Attributes
     ----------
-    bilinear_matrix_ : ndarray of shape (n_features, n_features)
-        W; float32 where the rows are float32, else float64.
     n_steps_ : int
         Steps done since `fit` began.
     n_updates_ : int
-        Steps among them whose loss was positive, so that W changed.
-    n_features_in_ : int
-
-    References
-    ----------
-    Chechik, Sharma, Shalit & Bengio (2010), Large Scale Online Learning of Image Similarity
-    Through Ranking, JMLR 11, 1109-1135: figure 1, equations 3 to 9.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from sklearn.preprocessing import normalize
-    >>> from oasis_bench.algorithms import OASIS
-    >>> X, y = load_digits(return_X_y=True)
-    >>> X = normalize(X)
-    >>> learner = OASIS(n_steps=10_000, random_state=0).fit(X[:1000], y[:1000])
-    >>> learner.similarity(X[1000:1003], X[:1000]).shape
-    (3, 1000)
+        Steps among them whose loss was positive, so that the matrix changed.
     """
 
-    name: ClassVar = "OASIS"
-    summary: ClassVar = "online bilinear similarity from triplets, sparse or dense rows"
-    citation: ClassVar = "Chechik, Sharma, Shalit & Bengio, JMLR 11 (2010)"
     takes_sparse: ClassVar = True
     takes_relevance: ClassVar = True
 
+    _learned: ClassVar[str] = "bilinear_matrix_"
     _sampler_state: npt.NDArray[np.uint64]
 
+    weighted_positives: bool
+    negatives: Literal["exact", "any"]
+    threshold: float
+    random_state: int | np.random.RandomState | None
+    n_steps_: int
+    n_updates_: int
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "aggressiveness": [Interval(Real, 0, None, closed="neither")],
         "n_steps": [Interval(Integral, 0, None, closed="left")],
         "weighted_positives": ["boolean"],
         "negatives": [StrOptions({"exact", "any"})],
@@ -98,21 +66,9 @@ class OASIS(BilinearLearner, IncrementalLearner):
         "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        aggressiveness: float = 0.1,
-        n_steps: int = 30_000,
-        weighted_positives: bool = False,
-        negatives: Literal["exact", "any"] = "exact",
-        threshold: float = 0.0,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.aggressiveness = aggressiveness
-        self.n_steps = n_steps
-        self.weighted_positives = weighted_positives
-        self.negatives = negatives
-        self.threshold = threshold
-        self.random_state = random_state
+    @abstractmethod
+    def _step(self, X: Any, triplets: npt.NDArray[np.intp], W: FloatArray) -> int:
+        """Change `W` in place by the triplets in their order; count the updates."""
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from scratch with `n_steps` triplets.
@@ -144,7 +100,7 @@ class OASIS(BilinearLearner, IncrementalLearner):
         n_steps = self.n_steps if n_steps is None else n_steps
         if not _is_count(n_steps):
             raise ValueError(f"n_steps is {n_steps!r}: it must be a whole number, 0 or more")
-        return self._learn(X, y, n_steps, afresh=not hasattr(self, "bilinear_matrix_"))
+        return self._learn(X, y, n_steps, afresh=not hasattr(self, self._learned))
 
     def partial_fit_triplets(self, X: Any, triplets: npt.ArrayLike) -> Self:
         """Learn from given triplets, in their order.
@@ -161,13 +117,14 @@ class OASIS(BilinearLearner, IncrementalLearner):
             Where the triplets are not row numbers of `X`; nothing is learned then.
         """
         self._validate_params()
-        afresh = not hasattr(self, "bilinear_matrix_")
+        afresh = not hasattr(self, self._learned)
         X = self._validate_rows(X, afresh)
         triplets = _check_triplets(triplets, X.shape[0])
         if afresh:
             self._start(X)
             self._sampler_state = self._seeded()
         self._apply(X, triplets)
+        self._finish()
         return self
 
     def _learn(self, X: Any, y: Any, n_steps: int, afresh: bool) -> Self:
@@ -178,13 +135,15 @@ class OASIS(BilinearLearner, IncrementalLearner):
         if afresh:
             self._start(X)
             self._sampler_state = state
-        for done in range(0, n_steps, TRIPLETS_A_DRAW):
-            self._apply(X, sampler.draw(min(TRIPLETS_A_DRAW, n_steps - done)))
+        self._run(X, sampler, n_steps)
+        self._finish()
         return self
 
-    def _sampler(
-        self, y: Any, state: npt.NDArray[np.uint64]
-    ) -> ClassTripletSampler | RelevanceTripletSampler:
+    def _run(self, X: Any, sampler: TripletSampler, n_steps: int) -> None:
+        for count in draws(n_steps):
+            self._apply(X, sampler.draw(count))
+
+    def _sampler(self, y: Any, state: npt.NDArray[np.uint64]) -> TripletSampler:
         if not sparse.issparse(y):
             return ClassTripletSampler(y, state)
         return RelevanceTripletSampler(
@@ -195,7 +154,7 @@ class OASIS(BilinearLearner, IncrementalLearner):
         if sparse.issparse(y):  # its values are the sampler's to judge
             check_consistent_length(X, y)
             return self._validate_rows(X, afresh), y
-        dtype = [np.float64, np.float32] if afresh else self.bilinear_matrix_.dtype
+        dtype = [np.float64, np.float32] if afresh else self._precision()
         validated = validate_data(
             self,
             X,
@@ -213,27 +172,132 @@ class OASIS(BilinearLearner, IncrementalLearner):
         return _canonical(validated)
 
     def _seeded(self) -> npt.NDArray[np.uint64]:
-        return seed_state(int(check_random_state(self.random_state).randint(2**31)))
+        return seed_state(self._seed())
+
+    def _seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(2**31))
 
     def _start(self, X: Any) -> None:
-        self.bilinear_matrix_ = np.eye(X.shape[1], dtype=X.dtype)
+        setattr(self, self._learned, np.eye(X.shape[1], dtype=X.dtype))
         self.n_steps_ = self.n_updates_ = 0
 
     def _apply(self, X: Any, triplets: npt.NDArray[np.intp]) -> None:
-        W, C = self.bilinear_matrix_, float(self.aggressiveness)
-        if os.environ.get("OASIS_BENCH_KERNEL") == "numpy":
-            updates = _oasis_reference.step(X, triplets, C, W)
-        elif isinstance(X, sparse.csr_array | sparse.csr_matrix):
+        self.n_updates_ += self._step(X, triplets, getattr(self, self._learned))
+        self.n_steps_ += len(triplets)
+
+    def _precision(self) -> npt.DTypeLike:
+        """Return the type of the rows that learning goes on with."""
+        dtype: npt.DTypeLike = getattr(self, self._learned).dtype
+        return dtype
+
+    def _finish(self) -> None:
+        """Derive what is public from the learned matrix, where the two differ."""
+
+
+class OASIS(TripletLearner, BilinearLearner):
+    r"""Online Algorithm for Scalable Image Similarity.
+
+    Learns W of :math:`S_W(x, y) = x^\top W y` from W = I, by passive-aggressive steps on triplets
+    (q, p, n) of a query, a relevant and an irrelevant row:
+
+    .. math::
+
+        \ell = \max(0, 1 - q^\top W (p - n)), \quad V = q (p - n)^\top, \quad
+        W \leftarrow W + \min(C, \ell / \|V\|^2)\, V .
+
+    A step costs nnz(q) (nnz(p) + nnz(n)) for CSR rows, whatever the number of features is, and
+    nnz(q) d for dense ones; W takes d^2 numbers of the rows' precision.
+
+    Parameters
+    ----------
+    aggressiveness : float, default 0.1
+        C, the longest step (the paper's figures use 0.1).
+    n_steps : int, default 30000
+        Triplets that `fit` learns from; early stopping chooses it in a benchmark (the paper's
+        ten classes saturate near 30 000, figure 5).
+    weighted_positives : bool, default False
+        With several labels: draw a positive with probability proportional to its relevance R_II,
+        not uniformly over the relevant rows (section 2.3).
+    negatives : {'exact', 'any'}, default 'exact'
+        With several labels: irrelevant rows, or, cheaper, any other rows (section 2.3).
+    threshold : float, default 0.0
+        With several labels: theta, above which R_II makes a row relevant (equation 10).
+    random_state : int, RandomState or None, default None
+        Decides the triplets.  The same int gives the same W, bit for bit on one kind of processor.
+
+    Attributes
+    ----------
+    bilinear_matrix_ : ndarray of shape (n_features, n_features)
+        W; float32 where the rows are float32, else float64.
+    n_steps_ : int
+        Steps done since `fit` began.
+    n_updates_ : int
+        Steps among them whose loss was positive, so that W changed.
+    n_features_in_ : int
+
+    References
+    ----------
+    Chechik, Sharma, Shalit & Bengio (2010), Large Scale Online Learning of Image Similarity
+    Through Ranking, JMLR 11, 1109-1135: figure 1, equations 3 to 9.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.preprocessing import normalize
+    >>> from oasis_bench.algorithms import OASIS
+    >>> X, y = load_digits(return_X_y=True)
+    >>> X = normalize(X)
+    >>> learner = OASIS(n_steps=10_000, random_state=0).fit(X[:1000], y[:1000])
+    >>> learner.similarity(X[1000:1003], X[:1000]).shape
+    (3, 1000)
+    """
+
+    name: ClassVar = "OASIS"
+    summary: ClassVar = "online bilinear similarity from triplets, sparse or dense rows"
+    citation: ClassVar = "Chechik, Sharma, Shalit & Bengio, JMLR 11 (2010)"
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "aggressiveness": [Interval(Real, 0, None, closed="neither")],
+        **TripletLearner._parameter_constraints,
+    }
+
+    def __init__(
+        self,
+        aggressiveness: float = 0.1,
+        n_steps: int = 30_000,
+        weighted_positives: bool = False,
+        negatives: Literal["exact", "any"] = "exact",
+        threshold: float = 0.0,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.aggressiveness = aggressiveness
+        self.n_steps = n_steps
+        self.weighted_positives = weighted_positives
+        self.negatives = negatives
+        self.threshold = threshold
+        self.random_state = random_state
+
+    def _step(self, X: Any, triplets: npt.NDArray[np.intp], W: FloatArray) -> int:
+        C = float(self.aggressiveness)
+        if uses_twin():
+            return _oasis_reference.step(X, triplets, C, W)
+        if isinstance(X, sparse.csr_array | sparse.csr_matrix):
             values = np.empty(X.shape[1], dtype=X.dtype)
             columns = np.empty(X.shape[1], dtype=np.int32)
             spread = np.zeros(X.shape[1], dtype=X.dtype)
-            updates = _oasis.step_csr(
+            return _oasis.step_csr(
                 X.data, X.indices, X.indptr, triplets, C, W, values, columns, spread
             )
-        else:
-            updates = _oasis.step_dense(X, triplets, C, W, np.empty(X.shape[1], dtype=X.dtype))
-        self.n_steps_ += len(triplets)
-        self.n_updates_ += updates
+        return _oasis.step_dense(X, triplets, C, W, np.empty(X.shape[1], dtype=X.dtype))
+
+
+def uses_twin() -> bool:
+    """Tell whether OASIS_BENCH_KERNEL=numpy asks for the NumPy twin of a kernel."""
+    return os.environ.get("OASIS_BENCH_KERNEL") == "numpy"
+
+
+def draws(n_steps: int) -> Iterator[int]:
+    """Cut `n_steps` into the numbers of triplets that are drawn at once."""
+    return (min(TRIPLETS_A_DRAW, n_steps - done) for done in range(0, n_steps, TRIPLETS_A_DRAW))
 
 
 def _is_count(value: object) -> bool:
@@ -241,12 +305,7 @@ def _is_count(value: object) -> bool:
 
 
 def _canonical(X: Any) -> Any:
-    """Sort CSR entries and sum duplicates, in a copy where that changes anything."""
-    if not isinstance(X, sparse.csr_array | sparse.csr_matrix) or X.has_canonical_format:
-        return X
-    X = X.copy()
-    X.sum_duplicates()
-    return X
+    return canonical_csr(X) if sparse.issparse(X) else X
 
 
 def _check_triplets(triplets: npt.ArrayLike, n_rows: int) -> npt.NDArray[np.intp]:

@@ -120,7 +120,7 @@ class BilinearLearner(MetricLearner):
         W = self.bilinear_matrix_
         dtype = np.result_type(queries.dtype, W.dtype, gallery.dtype)
         scores = np.empty((queries.shape[0], gallery.shape[0]), dtype=dtype)
-        for rows in _blocks(queries.shape[0], row_bytes=W.shape[1] * dtype.itemsize):
+        for rows in blocks(queries.shape[0], row_bytes=W.shape[1] * dtype.itemsize):
             projected = queries[rows] @ W
             if sparse.issparse(gallery):
                 scores[rows] = (gallery @ projected.T).T
@@ -184,7 +184,7 @@ class IncrementalLearner(MetricLearner):
         """Learn `n_steps` more steps (default: the parameter `n_steps`) from where it is."""
 
 
-def _blocks(n_rows: int, row_bytes: int) -> Iterator[slice]:
+def blocks(n_rows: int, row_bytes: int) -> Iterator[slice]:
     """Cut `n_rows` rows into slices of at most `BLOCK_BYTES` of working memory each."""
     step = max(1, BLOCK_BYTES // max(1, row_bytes))
     return (slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step))

@@ -244,3 +244,17 @@ def test_several_labels_are_sampled_as_the_parameters_say(rows):
     W = np.eye(X.shape[1])
     reference_step(X, sampler.draw(200), 0.1, W)
     np.testing.assert_allclose(learner.bilinear_matrix_, W, rtol=0, atol=1e-12)
+
+
+def test_sparse_rows_that_are_not_valid_are_refused_before_the_kernel_sees_them(rows):
+    X, y = rows
+    broken = as_csr(X)
+    broken.indices[3] = X.shape[1]
+    with pytest.raises(ValueError, match="not valid CSR"):
+        OASIS().fit(broken, y)
+    stale = as_csr(X)
+    assert stale.has_canonical_format
+    stale.indices[:2] = stale.indices[1::-1].copy()  # scipy goes on to call this canonical
+    by_dense = OASIS(n_steps=50, random_state=0).fit(stale.toarray(), y)
+    found = OASIS(n_steps=50, random_state=0).fit(stale, y)
+    np.testing.assert_allclose(found.bilinear_matrix_, by_dense.bilinear_matrix_, atol=1e-12)

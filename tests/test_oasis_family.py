@@ -1,0 +1,441 @@
+"""The OASIS family against twins, the papers' equations and cases worked by hand."""
+
+import copy
+import threading
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.linalg import sqrtm
+from sklearn.datasets import load_digits
+from sklearn.preprocessing import normalize
+from threadpoolctl import threadpool_limits
+
+from oasis_bench.algorithms import (
+    OASIS,
+    AveragedOASIS,
+    DissimOASIS,
+    LogDetOASIS,
+    OnlineProjOASIS,
+    ProjOASIS,
+    PsdOASIS,
+    _oasis_reference,
+    symmetry_index,
+)
+from oasis_bench.algorithms._positive import psd_factor
+from oasis_bench.contract import digit_rows
+from oasis_bench.sampling import ClassTripletSampler
+
+HAND_ROWS = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
+FAMILY = [ProjOASIS, OnlineProjOASIS, DissimOASIS, PsdOASIS, LogDetOASIS, AveragedOASIS]
+
+
+@pytest.fixture
+def rows():
+    """Sparse rows of unit length, some empty, and labels."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 30)) * (rng.random((40, 30)) < 0.3)
+    X[7] = 0
+    return normalize(X), rng.integers(4, size=40)
+
+
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return normalize(X), y
+
+
+def random_triplets(n_rows, n_triplets=500):
+    return np.random.default_rng(1).integers(n_rows, size=(n_triplets, 3))
+
+
+def as_csr(X, index_type=np.int32):
+    csr = sparse.csr_array(X)
+    csr.indices, csr.indptr = csr.indices.astype(index_type), csr.indptr.astype(index_type)
+    return csr
+
+
+def with_stored_zeros(X):
+    """CSR rows that hold each of their numbers, zeros as well."""
+    full = sparse.csr_array(np.ones(X.shape))
+    full.data[:] = X.ravel()
+    return full
+
+
+# ---- one step, by hand -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_proj_oasis_is_the_symmetric_part_of_the_step_of_oasis(form):
+    # q = (1, 0), p = (0, 1), n = q: W becomes [[0.9, 0.1], [0, 1]] (test_oasis.py).
+    learner = ProjOASIS().partial_fit_triplets(form(HAND_ROWS), [[0, 1, 2]])
+    np.testing.assert_allclose(learner.bilinear_matrix_, [[0.9, 0.05], [0.05, 1]])
+    np.testing.assert_allclose(learner.raw_matrix_, [[0.9, 0.1], [0, 1]])
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_online_proj_oasis_goes_half_of_each_step_either_way(form):
+    # V = [[-1, 1], [0, 0]], (V + V')/2 = [[-1, .5], [.5, 0]], loss 2, |V|^2 = 2: tau = 1.
+    X = form(HAND_ROWS)
+    bold = OnlineProjOASIS(aggressiveness=5).partial_fit_triplets(X, [[0, 1, 2]])
+    np.testing.assert_allclose(bold.bilinear_matrix_, [[0, 0.5], [0.5, 1]])
+    # then q'W(p - n) = 0.5 - 0 and the loss 0.5: tau = 0.25
+    bold.partial_fit_triplets(X, [[0, 1, 2]])
+    np.testing.assert_allclose(bold.bilinear_matrix_, [[-0.25, 0.625], [0.625, 1]])
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_dissim_oasis_draws_the_positive_near(form):
+    # q - p = (1, -1), q - n = 0: V = [[1, -1], [-1, 1]], |V|^2 = 4, the loss 1 + 2 - 0 = 3.
+    X = form(HAND_ROWS)
+    bold = DissimOASIS(aggressiveness=5).partial_fit_triplets(X, [[0, 1, 2]])
+    np.testing.assert_allclose(bold.dissimilarity_matrix_, [[0.25, 0.75], [0.75, 0.25]])
+    # S'(q, p) = -(0.25 - 2 * 0.75 + 0.25) = 1, above S'(q, n) = 0 by the margin
+    np.testing.assert_allclose(bold.similarity(X, X)[0], [0, 1, 0], atol=1e-12)
+    cautious = DissimOASIS(aggressiveness=0.1).partial_fit_triplets(X, [[0, 1, 2]])
+    np.testing.assert_allclose(cautious.dissimilarity_matrix_, [[0.9, 0.1], [0.1, 0.9]])
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_psd_oasis_drops_the_negative_eigenvalue(form):
+    # W = [[0, 1], [0, 1]] (test_oasis.py); its symmetric part S = [[0, .5], [.5, 1]] has the
+    # eigenvalues (1 +- sqrt(2)) / 2, and (S - low I) / sqrt(2) projects on the larger one.
+    learner = PsdOASIS(aggressiveness=5).partial_fit_triplets(form(HAND_ROWS), [[0, 1, 2]])
+    r = np.sqrt(2)
+    high, low = (1 + r) / 2, (1 - r) / 2
+    expected = high * (np.array([[0, 0.5], [0.5, 1]]) - low * np.eye(2)) / r
+    np.testing.assert_allclose(learner.bilinear_matrix_, expected)
+    assert learner.components_.shape == (1, 2)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_logdet_oasis_solves_its_own_equation(form):
+    # z+ = (1, -1), z- = 0, A = I: p = 2, p' = 2 / (1 + 2 alpha), alpha = eta (m + p').  With
+    # eta = m = 1: 2 alpha^2 - alpha - 3 = 0, alpha = 1.5, p' = 0.5, A = I - 0.375 z+z+'.
+    learner = LogDetOASIS(eta=1, margin=1).partial_fit_triplets(form(HAND_ROWS), [[0, 1, 2]])
+    np.testing.assert_allclose(learner.mahalanobis_matrix_, [[0.625, 0.375], [0.375, 0.625]])
+    assert learner.pair_distance([HAND_ROWS[:2]]) ** 2 == pytest.approx(0.5)
+
+
+def test_averaged_oasis_deals_triplets_in_turn_and_takes_the_mean():
+    # One learner does the step of test_oasis.py, the other stays at I.
+    learner = AveragedOASIS(n_learners=2).partial_fit_triplets(HAND_ROWS, [[0, 1, 2]])
+    np.testing.assert_allclose(learner.bilinear_matrix_, [[0.95, 0.05], [0, 1]])
+    learner.partial_fit_triplets(HAND_ROWS, [[0, 1, 2]])
+    np.testing.assert_allclose(learner.bilinear_matrix_, [[0.9, 0.1], [0, 1]])
+    assert (learner.n_steps_, learner.n_updates_) == (2, 2)
+
+
+# ---- kernels and twins -------------------------------------------------------------------
+
+
+FORMS = [np.asarray, as_csr, lambda X: as_csr(X, np.int64), with_stored_zeros]
+
+
+def twin_of(learner, X, triplets):
+    """Return the matrix and the updates of the NumPy twin."""
+    W = np.eye(X.shape[1])
+    if isinstance(learner, LogDetOASIS):
+        return W, _oasis_reference.step_logdet(X, triplets, learner.eta, learner.margin, W)
+    step = {
+        OnlineProjOASIS: _oasis_reference.step_online_proj,
+        DissimOASIS: _oasis_reference.step_dissim,
+    }[type(learner)]
+    return W, step(X, triplets, learner.aggressiveness, W)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "learner", [OnlineProjOASIS(), DissimOASIS(), LogDetOASIS(), LogDetOASIS(eta=3, margin=0.2)]
+)
+def test_the_kernel_computes_what_the_twin_does(rows, form, learner):
+    X, _ = rows
+    triplets = random_triplets(len(X))
+    W, n_updates = twin_of(learner, X, triplets)
+    found = copy.deepcopy(learner).partial_fit_triplets(form(X), triplets)
+    np.testing.assert_allclose(getattr(found, found._learned), W, rtol=1e-12, atol=1e-12)
+    assert (found.n_updates_, found.n_steps_) == (n_updates, 500)
+    assert 0 < n_updates < 500
+
+
+@pytest.mark.parametrize("learner", [OnlineProjOASIS(), DissimOASIS(), LogDetOASIS()])
+def test_rows_too_sparse_to_spread_out_give_the_twins_numbers(learner):
+    # Rows of 9 entries: differences have up to 18, spread out below 180 features.
+    rng = np.random.default_rng(3)
+    X = np.zeros((40, 200))
+    for row in X:
+        row[rng.choice(200, 9, replace=False)] = rng.normal(size=9)
+    X, triplets = normalize(X), random_triplets(40, 60)
+    W, _ = twin_of(learner, X, triplets)
+    for form in FORMS:
+        found = copy.deepcopy(learner).partial_fit_triplets(form(X), triplets)
+        np.testing.assert_allclose(getattr(found, found._learned), W, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", FAMILY)
+@pytest.mark.parametrize("form", [np.asarray, as_csr])
+def test_single_precision_stays_near_double(rows, kind, form):
+    X, _ = rows
+    triplets = random_triplets(len(X), 200)
+    single = kind().partial_fit_triplets(form(X.astype(np.float32)), triplets)
+    double = kind().partial_fit_triplets(X, triplets)
+    found = single.similarity(X.astype(np.float32), X.astype(np.float32))
+    assert found.dtype == np.float32
+    # distances near 0 are roots of a cancelled difference: they keep half of the digits
+    np.testing.assert_allclose(found, double.similarity(X, X), atol=2e-3)
+
+
+@pytest.mark.parametrize("kind", FAMILY)
+def test_the_variable_that_selects_the_twin_gives_its_numbers(rows, monkeypatch, kind):
+    X, y = rows
+    compiled = kind(n_steps=100, random_state=0).fit(X, y)
+    monkeypatch.setenv("OASIS_BENCH_KERNEL", "numpy")
+    for form in (np.asarray, as_csr):
+        twin = kind(n_steps=100, random_state=0).fit(form(X), y)
+        matrix = compiled._learned
+        np.testing.assert_allclose(getattr(twin, matrix), getattr(compiled, matrix), atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [OnlineProjOASIS, DissimOASIS, LogDetOASIS])
+def test_a_triplet_that_says_nothing_changes_nothing(rows, kind):
+    X, _ = rows
+    learner = kind().partial_fit_triplets(X, [[0, 3, 3], [3, 5, 5]])
+    np.testing.assert_array_equal(getattr(learner, learner._learned), np.eye(X.shape[1]))
+    assert (learner.n_steps_, learner.n_updates_) == (2, 0)
+
+
+@pytest.mark.parametrize("kind", FAMILY)
+def test_given_triplets_in_two_calls_equal_one(rows, kind):
+    X, _ = rows
+    options = {"projection_interval": 70} if kind is PsdOASIS else {}
+    triplets = random_triplets(len(X), 301)
+    whole = kind(**options).partial_fit_triplets(X, triplets)
+    halves = kind(**options).partial_fit_triplets(X, triplets[:103])
+    halves.partial_fit_triplets(X, triplets[103:])
+    np.testing.assert_array_equal(halves.similarity(X, X), whole.similarity(X, X))
+    assert halves.n_steps_ == whole.n_steps_ == 301
+
+
+# ---- symmetric ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", [np.asarray, as_csr])
+def test_symmetric_variants_are_symmetric_over_many_steps(form):
+    X, y = digits()
+    for kind, matrix in [
+        (ProjOASIS, "bilinear_matrix_"),
+        (OnlineProjOASIS, "bilinear_matrix_"),
+        (DissimOASIS, "dissimilarity_matrix_"),
+        (PsdOASIS, "bilinear_matrix_"),
+        (LogDetOASIS, "mahalanobis_matrix_"),
+    ]:
+        W = getattr(kind(n_steps=20_000, random_state=0).fit(form(X), y), matrix)
+        np.testing.assert_allclose(W, W.T, rtol=0, atol=1e-10 * np.abs(W).max())
+        assert symmetry_index(W) == pytest.approx(1)
+    assert symmetry_index(OASIS(n_steps=20_000, random_state=0).fit(X, y).bilinear_matrix_) < 0.999
+
+
+def test_symmetry_index_of_known_matrices():
+    symmetric, skew = np.array([[2.0, 1.0], [1.0, 3.0]]), np.array([[0.0, 1.0], [-1.0, 0.0]])
+    assert symmetry_index(symmetric) == pytest.approx(1)
+    assert symmetry_index(skew) == 0
+    # the two parts are orthogonal: |W|^2 = 15 + 2
+    assert symmetry_index(symmetric + skew) == pytest.approx(np.sqrt(15 / 17))
+    with pytest.raises(ValueError, match=r"shape \(2, 3\)"):
+        symmetry_index(np.ones((2, 3)))
+    for W in (np.zeros((2, 2)), np.full((2, 2), np.nan)):
+        with pytest.raises(ValueError, match="norm"):
+            symmetry_index(W)
+
+
+def test_dissim_scores_are_its_quadratic_form(rows):
+    X, y = rows
+    learner = DissimOASIS(n_steps=2000, random_state=0).fit(X, y)
+    W = learner.dissimilarity_matrix_
+    differences = X[:, None] - X[None]
+    expected = -np.einsum("ijk,kl,ijl->ij", differences, W, differences)
+    for form in (np.asarray, as_csr, sparse.csr_matrix):
+        np.testing.assert_allclose(learner.similarity(form(X), form(X)), expected, atol=1e-10)
+    pairs = np.stack([X[:10], X[10:20]], axis=1)
+    np.testing.assert_allclose(learner.pair_score(pairs), np.diag(expected[:10, 10:20]))
+
+
+def test_a_dissim_update_of_full_length_leaves_no_loss(rows):
+    X, _ = rows
+    learner = DissimOASIS(aggressiveness=1e6).partial_fit_triplets(X, [[0, 1, 2]])
+    scores = learner.similarity(X[:1], X[1:3])[0]
+    assert learner.n_updates_ == 1
+    assert scores[0] - scores[1] == pytest.approx(1)
+
+
+def test_the_dissim_score_is_of_a_third_form_neither_bilinear_nor_a_distance():
+    X, y = digit_rows()
+    learner = DissimOASIS(random_state=0).fit(X, y)
+    W = learner.dissimilarity_matrix_
+    assert np.linalg.eigvalsh(W)[0] < 0, "with W positive it would be a Mahalanobis distance"
+    z = X[0] - X[20]
+    assert learner.pair_score([[X[0], X[20]]]) == pytest.approx(-z @ W @ z)
+
+
+# ---- positive ----------------------------------------------------------------------------
+
+
+def test_the_projection_is_the_nearest_psd_matrix():
+    # Higham (1988): (S + H) / 2 with H the polar factor of the symmetric part S.
+    rng = np.random.default_rng(4)
+    W = rng.normal(size=(12, 12))
+    L = psd_factor(W)
+    P, S = L.T @ L, (W + W.T) / 2
+    np.testing.assert_allclose(P, (S + np.real(sqrtm(S @ S))) / 2, atol=1e-8)
+    # and by what makes a projection on a cone: <W - P, P> = 0 and <W - P, Q> <= 0 for PSD Q
+    assert np.sum((W - P) * P) == pytest.approx(0, abs=1e-10)
+    for _ in range(50):
+        B = rng.normal(size=(12, rng.integers(1, 13)))
+        assert np.sum((W - P) * (B @ B.T)) <= 1e-10
+    assert np.linalg.eigvalsh(P).min() > -1e-12
+
+
+def test_a_psd_matrix_is_its_own_projection_and_a_negative_one_gives_nothing():
+    B = np.random.default_rng(5).normal(size=(6, 4))
+    L = psd_factor(B @ B.T)
+    np.testing.assert_allclose(L.T @ L, B @ B.T, atol=1e-12)
+    assert psd_factor(-np.eye(3)).shape == (0, 3)
+
+
+def test_psd_oasis_projects_each_so_many_steps(rows):
+    X, _ = rows
+    triplets = random_triplets(len(X), 150)
+    W = np.eye(X.shape[1])
+    for start in (0, 60, 120):
+        _oasis_reference.step(X, triplets[start : start + 60], 0.5, W)
+        if start < 120:  # the last 30 steps are not 60
+            values, vectors = np.linalg.eigh((W + W.T) / 2)
+            assert values.min() < 0
+            W = (vectors * np.maximum(values, 0)) @ vectors.T
+    learner = PsdOASIS(projection_interval=60, aggressiveness=0.5).partial_fit_triplets(X, triplets)
+    np.testing.assert_allclose(learner.raw_matrix_, W, atol=1e-10)
+    assert learner.n_steps_ == 150
+
+
+@pytest.mark.parametrize("projection_interval", [None, 500])
+@pytest.mark.parametrize("form", [np.asarray, as_csr])
+def test_psd_oasis_embeds_rows_so_that_inner_products_are_its_similarity(form, projection_interval):
+    X, y = digits()
+    X, y = form(X[:300]), y[:300]
+    learner = PsdOASIS(projection_interval, n_steps=5000, random_state=0).fit(X, y)
+    embedded = learner.transform(X)
+    np.testing.assert_allclose(embedded @ embedded.T, learner.similarity(X, X), atol=1e-10)
+    L = learner.components_
+    np.testing.assert_allclose(L.T @ L, learner.bilinear_matrix_, atol=1e-12)
+    assert embedded.shape == (300, len(L))
+
+
+# ---- LogDet ------------------------------------------------------------------------------
+
+
+def test_a_logdet_step_minimises_its_objective(rows):
+    X, _ = rows
+    learner = LogDetOASIS(eta=0.7).partial_fit_triplets(X, random_triplets(40, 50))
+    old = learner.mahalanobis_matrix_.copy()
+    a, b = X[3] - X[4], X[3] - X[5]
+
+    def objective(A):
+        ratio = A @ np.linalg.inv(old)
+        loss = max(0.0, 1 + a @ A @ a - b @ A @ b)
+        return np.trace(ratio) - np.linalg.slogdet(ratio)[1] + 0.7 * loss**2 / 2
+
+    A = learner.partial_fit_triplets(X, [[3, 4, 5]]).mahalanobis_matrix_
+    assert objective(A) < objective(old)
+    rng = np.random.default_rng(6)
+    for _ in range(50):
+        change = rng.normal(size=A.shape)
+        assert objective(A) < objective(A + 1e-4 * (change + change.T))
+
+
+@pytest.mark.parametrize("eta", [0.001, 0.1, 100.0])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_logdet_matrix_stays_positive_definite_over_100_000_steps(eta, dtype):
+    X, y = digits()
+    X, y = X[:500].astype(dtype), y[:500]
+    learner = LogDetOASIS(eta=eta, n_steps=100_000, random_state=0).fit(X, y)
+    assert np.linalg.eigvalsh(learner.mahalanobis_matrix_)[0] > 0
+    assert learner.n_updates_ > 1000
+    assert learner.components_.shape == (64, 64)
+    assert learner.components_.dtype == dtype
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("eta", [1e-3, 1.0, 1e3, 1e6])
+def test_logdet_matrix_stays_positive_definite_where_triplets_contradict_each_other(eta, dtype):
+    rng = np.random.default_rng(0)
+    X = normalize(rng.normal(size=(60, 30))).astype(dtype)
+    learner = LogDetOASIS(eta=eta).partial_fit_triplets(X, rng.integers(60, size=(100_000, 3)))
+    A = learner.mahalanobis_matrix_
+    np.testing.assert_array_equal(A, A.T)
+    assert np.linalg.eigvalsh(A)[0] > 0
+    assert learner.n_updates_ > 50_000
+
+
+# ---- averaged ----------------------------------------------------------------------------
+
+
+def test_averaged_oasis_is_the_mean_of_learners_on_streams_of_their_own(rows):
+    X, y = rows
+    learner = AveragedOASIS(n_learners=3, n_steps=9000, random_state=0)
+    states = learner._seeded()
+    learner.fit(X, y)
+    each = [
+        OASIS().partial_fit_triplets(X, ClassTripletSampler(y, state).draw(9000)).bilinear_matrix_
+        for state in states
+    ]
+    np.testing.assert_array_equal(learner.matrices_, each)
+    np.testing.assert_allclose(learner.bilinear_matrix_, sum(each) / 3, atol=1e-14)
+    assert learner.n_steps_ == 27_000
+    assert not np.array_equal(each[0], each[1])
+
+
+@pytest.mark.filterwarnings("ignore:.*give no query")
+def test_the_number_of_threads_does_not_change_a_bit(rows):
+    X, y = rows
+    R = sparse.csr_array(np.random.default_rng(2).random((40, 9)) < 0.2)
+    for labels in (y, R):
+        one, four, all_of_them = (
+            AveragedOASIS(n_threads=n, n_steps=20_000, random_state=0).fit(X, labels)
+            for n in (1, 4, None)
+        )
+        np.testing.assert_array_equal(one.matrices_, four.matrices_)
+        np.testing.assert_array_equal(one.matrices_, all_of_them.matrices_)
+        assert one.n_updates_ == four.n_updates_ == all_of_them.n_updates_
+
+
+def test_averaged_oasis_takes_no_more_threads_than_it_is_given(rows):
+    class Watched(AveragedOASIS):
+        def _step(self, X, triplets, W):
+            names.add(threading.current_thread().name)
+            return super()._step(X, triplets, W)
+
+    for limit, n_threads, expected in [(1, None, 1), (8, 1, 1), (1, 3, 3)]:
+        names = set()
+        with threadpool_limits(limit):
+            Watched(n_learners=3, n_threads=n_threads, n_steps=500_000, random_state=0).partial_fit(
+                *rows
+            )
+        assert len(names) == expected
+
+
+# ---- parameters --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("learner", "name"),
+    [
+        (PsdOASIS(projection_interval=0), "projection_interval"),
+        (LogDetOASIS(eta=0), "eta"),
+        (LogDetOASIS(margin=-1), "margin"),
+        (AveragedOASIS(n_learners=0), "n_learners"),
+        (AveragedOASIS(n_threads=0), "n_threads"),
+        (DissimOASIS(aggressiveness=0), "aggressiveness"),
+    ],
+)
+def test_a_parameter_out_of_its_bounds_is_refused(rows, learner, name):
+    with pytest.raises(ValueError, match=name):
+        learner.fit(*rows)
