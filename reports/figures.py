@@ -219,6 +219,8 @@ def draw_runtime(run: RunRecord) -> Figure | None:
         return None
     figure, axes = row_of_places(*_places(run), "Final fit, wall clock (seconds)")
     axes.set_yscale("log")
+    every = trials["fit_seconds"].clip(lower=1e-9)
+    axes.set_ylim(every.min() / 2, every.max() * 2)  # a single value has no range of its own
     styles = learner_styles(learners(run))
     for learner, places in _dodged(run).items():
         seconds = trials[trials["learner"] == learner].groupby("subset")["fit_seconds"]

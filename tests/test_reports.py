@@ -814,3 +814,12 @@ def test_what_was_left_out_and_what_a_subset_needs_are_told(tmp_path):
     page = write_report(tmp_path / "run").read_text()
     assert "Left out: 3 pictures too small &lt;b&gt;" in page
     assert "On 10: two names are readings." in page
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("seconds", [1e-3, 3.94e-4, 0.25])
+def test_a_single_run_time_has_a_figure_without_a_warning(tmp_path, seconds):
+    records = [trial("A", fit_seconds=seconds)]
+    make_run(tmp_path / "run", records, ["A"], partitions=1)
+    write_report(tmp_path / "run")
+    assert (tmp_path / "run" / "figures" / "runtime.svg").stat().st_size > 1000
