@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.linalg import sqrtm
+from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits
 from sklearn.preprocessing import normalize
 from threadpoolctl import threadpool_limits
@@ -14,6 +15,7 @@ from threadpoolctl import threadpool_limits
 from oasis_bench.algorithms import (
     OASIS,
     AveragedOASIS,
+    CosineOASIS,
     DissimOASIS,
     LogDetOASIS,
     OnlineProjOASIS,
@@ -27,7 +29,15 @@ from oasis_bench.contract import digit_rows
 from oasis_bench.sampling import ClassTripletSampler
 
 HAND_ROWS = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
-FAMILY = [ProjOASIS, OnlineProjOASIS, DissimOASIS, PsdOASIS, LogDetOASIS, AveragedOASIS]
+FAMILY = [
+    ProjOASIS,
+    OnlineProjOASIS,
+    DissimOASIS,
+    PsdOASIS,
+    CosineOASIS,
+    LogDetOASIS,
+    AveragedOASIS,
+]
 
 
 @pytest.fixture
@@ -327,6 +337,22 @@ def test_psd_oasis_embeds_rows_so_that_inner_products_are_its_similarity(form, p
     L = learner.components_
     np.testing.assert_allclose(L.T @ L, learner.bilinear_matrix_, atol=1e-12)
     assert embedded.shape == (300, len(L))
+
+
+@pytest.mark.parametrize("form", [np.asarray, as_csr])
+def test_cosine_oasis_is_the_cosine_of_the_rows_that_psd_oasis_embeds(form):
+    X, y = digits()
+    X, y = form(X[:300]), y[:300]
+    embedded = PsdOASIS(n_steps=5000, random_state=0).fit(X, y).transform(X)
+    learner = CosineOASIS(n_steps=5000, random_state=0).fit(X, y)
+    expected = 1 - cdist(embedded, embedded, "cosine")
+    np.testing.assert_allclose(learner.similarity(X, X), expected, atol=1e-12)
+    np.testing.assert_allclose(np.linalg.norm(learner.transform(X), axis=1), 1)
+
+
+def test_cosine_oasis_gives_a_row_of_zeros_the_score_zero(rows):
+    X, y = rows
+    assert not CosineOASIS(random_state=0).fit(X, y).similarity(X[7:8], X).any()
 
 
 # ---- LogDet ------------------------------------------------------------------------------
