@@ -1,6 +1,5 @@
 """The metric learners: this page is their index."""
 
-from oasis_bench.algorithms._positive import symmetry_index
 from oasis_bench.algorithms.euclidean import Euclidean
 from oasis_bench.algorithms.lmnn import LMNN
 from oasis_bench.algorithms.oasis import OASIS
@@ -21,5 +20,4 @@ __all__ = [
     "OnlineProjOASIS",
     "ProjOASIS",
     "PsdOASIS",
-    "symmetry_index",
 ]

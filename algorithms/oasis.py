@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections.abc import Iterator
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
@@ -21,7 +22,8 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 
 from oasis_bench.algorithms import _oasis, _oasis_reference
 from oasis_bench.csr import canonical_csr
-from oasis_bench.learner import BilinearLearner, FloatArray, IncrementalLearner
+from oasis_bench.learner import BilinearLearner, FloatArray, IncrementalLearner, Kept
+from oasis_bench.memory import refuse_what_does_not_fit
 from oasis_bench.sampling import ClassTripletSampler, RelevanceTripletSampler
 from oasis_bench.sampling.class_triplets import seed_state
 
@@ -49,6 +51,7 @@ class TripletLearner(IncrementalLearner):
     takes_relevance: ClassVar = True
 
     _learned: ClassVar[str] = "bilinear_matrix_"
+    _matrix_type: ClassVar[type[np.floating] | None] = None  # that of the rows
     _sampler_state: npt.NDArray[np.uint64]
 
     weighted_positives: bool
@@ -88,14 +91,19 @@ class TripletLearner(IncrementalLearner):
         Raises
         ------
         ValueError
-            Where a parameter, the rows or the labels are not of this kind.
+            Where a parameter, the rows or the labels are not of this kind; the learner is then
+            what it was before.
+        MemoryError
+            Where its matrices of n_features^2 numbers take more than the memory that is free;
+            the learner is then what it was before.
         """
         return self._learn(X, y, self.n_steps, afresh=True)
 
     def partial_fit(self, X: Any, y: Any, n_steps: int | None = None) -> Self:
         """Learn `n_steps` more triplets (default: the parameter `n_steps`) from where it is.
 
-        Two calls with a and b steps on the same rows give the W of one call with a + b.
+        Two calls with a and b steps on the same rows give the W of one call with a + b.  Errors
+        are those of `fit`.
         """
         n_steps = self.n_steps if n_steps is None else n_steps
         if not _is_count(n_steps):
@@ -115,26 +123,32 @@ class TripletLearner(IncrementalLearner):
         ------
         ValueError
             Where the triplets are not row numbers of `X`; nothing is learned then.
+        MemoryError
+            As in `fit`.
         """
         self._validate_params()
         afresh = not hasattr(self, self._learned)
-        X = self._validate_rows(X, afresh)
-        triplets = _check_triplets(triplets, X.shape[0])
-        if afresh:
-            self._start(X)
-            self._sampler_state = self._seeded()
+        with self._unchanged_on_error():
+            X = self._validate_rows(X, afresh)
+            triplets = _check_triplets(triplets, X.shape[0])
+            self._check_memory(X, afresh)
+            if afresh:
+                self._start(X)
+                self._sampler_state = self._seeded()
         self._apply(X, triplets)
         self._finish()
         return self
 
     def _learn(self, X: Any, y: Any, n_steps: int, afresh: bool) -> Self:
         self._validate_params()
-        X, y = self._validate_rows(X, afresh, y)
-        state = self._seeded() if afresh else self._sampler_state
-        sampler = self._sampler(y, state)
-        if afresh:
-            self._start(X)
-            self._sampler_state = state
+        with self._unchanged_on_error():
+            X, y = self._validate_rows(X, afresh, y)
+            self._check_memory(X, afresh)
+            state = self._seeded() if afresh else self._sampler_state
+            sampler = self._sampler(y, state)
+            if afresh:
+                self._start(X)
+                self._sampler_state = state
         self._run(X, sampler, n_steps)
         self._finish()
         return self
@@ -153,11 +167,11 @@ class TripletLearner(IncrementalLearner):
     def _validate_rows(self, X: Any, afresh: bool, y: Any = "no_validation") -> Any:
         if sparse.issparse(y):  # its values are the sampler's to judge
             check_consistent_length(X, y)
-            return self._validate_rows(X, afresh), y
+            return self._validate_rows(X, afresh), _canonical(y)
         dtype = [np.float64, np.float32] if afresh else self._precision()
         validated = validate_data(
             self,
-            X,
+            _canonical(X),
             y,
             reset=afresh,
             accept_sparse="csr",
@@ -168,8 +182,33 @@ class TripletLearner(IncrementalLearner):
         )
         if isinstance(validated, tuple):
             check_classification_targets(validated[1])
-            return _canonical(validated[0]), validated[1]
-        return _canonical(validated)
+        return validated
+
+    @contextmanager
+    def _unchanged_on_error(self) -> Iterator[None]:
+        """Put the attributes back where input is refused: scikit-learn sets some of them early."""
+        before = dict(self.__dict__)
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _check_memory(self, X: Any, afresh: bool) -> None:
+        n, d = self._n_matrices(afresh), X.shape[1]
+        dtype = np.dtype(self._matrix_type or X.dtype)
+        lighter = ", float32 rows" if X.dtype == np.float64 and not self._matrix_type else ""
+        refuse_what_does_not_fit(
+            n * d**2 * dtype.itemsize,
+            f"{self.name}, with {n} {'matrix' if n == 1 else 'matrices'} of {d} x {d} {dtype},",
+            f"use fewer features (fewer --visterms, feature selection){lighter} or a machine "
+            "with more memory",
+        )
+
+    def _n_matrices(self, afresh: bool) -> int:
+        """Count the (d, d) matrices that a call holds at once, beyond those of earlier calls."""
+        return int(afresh)
 
     def _seeded(self) -> npt.NDArray[np.uint64]:
         return seed_state(self._seed())
@@ -184,6 +223,15 @@ class TripletLearner(IncrementalLearner):
     def _apply(self, X: Any, triplets: npt.NDArray[np.intp]) -> None:
         self.n_updates_ += self._step(X, triplets, getattr(self, self._learned))
         self.n_steps_ += len(triplets)
+
+    def _fitted_state(self) -> dict[str, Kept]:
+        return {
+            **super()._fitted_state(),
+            self._learned: Kept(("n_features", "n_features")),
+            "_sampler_state": Kept((4,), np.uint64, nonzero=True),
+            "n_steps_": Kept((), np.integer),
+            "n_updates_": Kept((), np.integer),
+        }
 
     def _precision(self) -> npt.DTypeLike:
         """Return the type of the rows that learning goes on with."""
@@ -305,7 +353,8 @@ def _is_count(value: object) -> bool:
 
 
 def _canonical(X: Any) -> Any:
-    return canonical_csr(X) if sparse.issparse(X) else X
+    is_matrix = len(getattr(X, "shape", ())) == 2  # scipy has sparse vectors too
+    return canonical_csr(X) if is_matrix and sparse.issparse(X) else X
 
 
 def _check_triplets(triplets: npt.ArrayLike, n_rows: int) -> npt.NDArray[np.intp]:

@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval
 from threadpoolctl import threadpool_info
 
 from oasis_bench.algorithms.oasis import OASIS, TripletSampler, draws
-from oasis_bench.learner import FloatArray
+from oasis_bench.learner import FloatArray, Kept
 from oasis_bench.sampling.class_triplets import seed_state
 from oasis_bench.seeds import derive_seed
 
@@ -88,6 +88,9 @@ class AveragedOASIS(OASIS):
         streams = [seed_state(derive_seed(seed, "stream", k)) for k in range(self.n_learners)]
         return np.stack(streams)
 
+    def _n_matrices(self, afresh: bool) -> int:
+        return self.n_learners * afresh + 1
+
     def _start(self, X: Any) -> None:
         super()._start(X)
         self.matrices_ = np.repeat(self.matrices_[None], self.n_learners, axis=0)
@@ -120,6 +123,14 @@ class AveragedOASIS(OASIS):
         )
         with ThreadPoolExecutor(n_threads) as threads:
             return sum(threads.map(learn, range(len(self.matrices_))))
+
+    def _fitted_state(self) -> dict[str, Kept]:
+        return {
+            **super()._fitted_state(),
+            "matrices_": Kept(("n_learners", "n_features", "n_features")),
+            "_sampler_state": Kept(("n_learners", 4), np.uint64, nonzero=True),
+            "_n_dealt": Kept((), np.integer),
+        }
 
     def _finish(self) -> None:
         self.bilinear_matrix_ = self.matrices_.mean(axis=0)

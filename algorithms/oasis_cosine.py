@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.preprocessing import normalize
 
-from oasis_bench.algorithms._positive import psd_factor
+from oasis_bench.algorithms._positive import MATRICES_OF_PSD_FACTOR, psd_factor
 from oasis_bench.algorithms.oasis import OASIS, TripletLearner
-from oasis_bench.learner import FloatArray
+from oasis_bench.learner import FloatArray, Kept
 
 
 class CosineOASIS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TripletLearner):  # type: ignore[misc]
@@ -67,6 +67,12 @@ class CosineOASIS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TripletLear
     @property
     def _n_features_out(self) -> int:
         return int(self.components_.shape[0])
+
+    def _n_matrices(self, afresh: bool) -> int:
+        return afresh + MATRICES_OF_PSD_FACTOR
+
+    def _fitted_state(self) -> dict[str, Kept]:
+        return {**super()._fitted_state(), "components_": Kept(("n_components", "n_features"))}
 
     def _finish(self) -> None:
         self.components_ = psd_factor(self.raw_matrix_)

@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms import _oasis_reference, _oasis_symmetric
-from oasis_bench.algorithms._positive import psd_factor
+from oasis_bench.algorithms._positive import MATRICES_OF_PSD_FACTOR, psd_factor
 from oasis_bench.algorithms.oasis import TripletLearner, uses_twin
 from oasis_bench.algorithms.oasis_symmetric import workspace
 from oasis_bench.learner import MahalanobisLearner
@@ -66,6 +66,7 @@ class LogDetOASIS(TripletLearner, MahalanobisLearner):
     citation: ClassVar = "after Chechik et al., JMLR 11 (2010), 6.2 & Jain et al., NIPS 21 (2008)"
 
     _learned: ClassVar[str] = "mahalanobis_matrix_"
+    _matrix_type: ClassVar[type[np.floating] | None] = np.float64
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TripletLearner._parameter_constraints,
         "eta": [Interval(Real, 0, None, closed="neither")],
@@ -90,6 +91,9 @@ class LogDetOASIS(TripletLearner, MahalanobisLearner):
         self.negatives = negatives
         self.threshold = threshold
         self.random_state = random_state
+
+    def _n_matrices(self, afresh: bool) -> int:
+        return 2 * afresh + MATRICES_OF_PSD_FACTOR
 
     def _start(self, X: Any) -> None:
         super()._start(X)

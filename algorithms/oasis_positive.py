@@ -10,9 +10,9 @@ import numpy.typing as npt
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval
 
-from oasis_bench.algorithms._positive import psd_factor
+from oasis_bench.algorithms._positive import MATRICES_OF_PSD_FACTOR, psd_factor
 from oasis_bench.algorithms.oasis import OASIS
-from oasis_bench.learner import FloatArray
+from oasis_bench.learner import FloatArray, Kept
 
 
 class PsdOASIS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OASIS):  # type: ignore[misc]
@@ -78,6 +78,12 @@ class PsdOASIS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OASIS):  # typ
     @property
     def _n_features_out(self) -> int:
         return int(self.components_.shape[0])
+
+    def _n_matrices(self, afresh: bool) -> int:
+        return afresh + MATRICES_OF_PSD_FACTOR
+
+    def _fitted_state(self) -> dict[str, Kept]:
+        return {**super()._fitted_state(), "components_": Kept(("n_components", "n_features"))}
 
     def _apply(self, X: Any, triplets: npt.NDArray[np.intp]) -> None:
         interval = self.projection_interval

@@ -11,9 +11,9 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from oasis_bench.algorithms import _oasis_reference, _oasis_symmetric
-from oasis_bench.algorithms._positive import symmetric_part
 from oasis_bench.algorithms.oasis import OASIS, TripletLearner, uses_twin
 from oasis_bench.learner import FloatArray, blocks
+from oasis_bench.symmetry import symmetric_part
 
 
 class ProjOASIS(OASIS):
@@ -40,6 +40,9 @@ class ProjOASIS(OASIS):
 
     _learned: ClassVar[str] = "raw_matrix_"
     raw_matrix_: FloatArray
+
+    def _n_matrices(self, afresh: bool) -> int:
+        return afresh + 1
 
     def _finish(self) -> None:
         self.bilinear_matrix_ = symmetric_part(self.raw_matrix_)

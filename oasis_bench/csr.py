@@ -6,14 +6,15 @@ from typing import Any
 
 
 def canonical_csr(X: Any) -> Any:
-    """Check a CSR matrix and put its entries in order, in a copy where that changes anything.
+    """Check a sparse matrix and give it as CSR in order, in a copy where that changes anything.
 
-    scipy remembers whether entries are in order and looks no more; a kernel that trusted this
-    would write outside its arrays where the indices were changed since.
+    scipy remembers whether entries are in order and within bounds and looks no more; a kernel, or
+    scipy's own conversion to CSR, would then write outside its arrays where the indices were
+    changed since.
 
     Parameters
     ----------
-    X : csr_array or csr_matrix of shape (n_rows, n_features)
+    X : sparse array or matrix of shape (n_rows, n_features)
 
     Returns
     -------
@@ -25,13 +26,24 @@ def canonical_csr(X: Any) -> Any:
     ValueError
         Where an index is out of bounds or the parts do not fit each other.
     """
-    fresh = type(X)((X.data, X.indices, X.indptr), shape=X.shape, copy=False)
     try:
-        fresh.check_format(full_check=True)
+        fresh = _made_again(X).tocsr()
     except ValueError as error:
-        raise ValueError(f"the sparse rows are not valid CSR: {error}") from error
+        name = X.format.upper()
+        raise ValueError(f"the sparse rows are not valid {name}: {error}") from error
     if fresh.has_canonical_format:
         return fresh
     ordered = fresh.copy()
     ordered.sum_duplicates()
     return ordered
+
+
+def _made_again(X: Any) -> Any:
+    """Make a matrix of the same parts, which are looked at in full."""
+    if X.format == "coo":
+        return type(X)((X.data, (X.row, X.col)), shape=X.shape, copy=False)
+    if X.format not in ("csr", "csc", "bsr"):
+        return X
+    fresh = type(X)((X.data, X.indices, X.indptr), shape=X.shape, copy=False)
+    fresh.check_format(full_check=True)
+    return fresh

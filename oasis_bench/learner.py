@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,28 @@ FloatArray: TypeAlias = "npt.NDArray[np.floating]"
 
 BLOCK_BYTES = 64 * 2**20
 """Working memory of a bilinear `similarity` beyond its result."""
+
+
+class Kept(NamedTuple):
+    """What a fitted attribute looks like; `load_model` refuses a file in which it does not.
+
+    Attributes
+    ----------
+    shape : tuple of int or str
+        A name stands for a length that the learner's attributes share; 'n_features' is
+        `n_features_in_`.
+    dtype : type, default numpy.floating
+        The numpy type, or a family of them.  Floating values must be finite.
+    required : bool, default True
+        Whether every fitted learner has it.
+    nonzero : bool, default False
+        Whether nothing along the last axis may be all zeros, as the state of a generator.
+    """
+
+    shape: tuple[int | str, ...]
+    dtype: type = np.floating
+    required: bool = True
+    nonzero: bool = False
 
 
 class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
@@ -74,6 +96,10 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
         tags.target_tags.required = True
         return tags
 
+    def _fitted_state(self) -> dict[str, Kept]:
+        """Say what the fitted attributes look like; all that a kernel trusts must be here."""
+        return {"feature_names_in_": Kept(("n_features",), np.object_, required=False)}
+
     def _check_rows(self, X: Any) -> Any:
         """Validate rows against what was seen in `fit`."""
         check_is_fitted(self)
@@ -108,6 +134,9 @@ class BilinearLearner(MetricLearner):
         """Return a copy of W, shape (n_features, n_features)."""
         check_is_fitted(self)
         return self.bilinear_matrix_.copy()
+
+    def _fitted_state(self) -> dict[str, Kept]:
+        return {**super()._fitted_state(), "bilinear_matrix_": Kept(("n_features", "n_features"))}
 
     def pair_score(self, pairs: Any) -> FloatArray:
         """Return x'Wy for each pair (x, y) of `pairs` (n_pairs, 2, n_features), order kept."""
@@ -144,6 +173,9 @@ class MahalanobisLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Metr
         """Return M = L'L, shape (n_features, n_features)."""
         check_is_fitted(self)
         return self.components_.T @ self.components_
+
+    def _fitted_state(self) -> dict[str, Kept]:
+        return {**super()._fitted_state(), "components_": Kept(("n_components", "n_features"))}
 
     @property
     def _n_features_out(self) -> int:

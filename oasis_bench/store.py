@@ -19,7 +19,7 @@ import pandas as pd
 from oasis_bench.errors import UsageError
 
 FILE_NAME = "results.sqlite"
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 SCHEMA = """
 CREATE TABLE run (
@@ -53,6 +53,7 @@ CREATE TABLE trials (
     chance_level REAL,
     n_queries INTEGER,
     n_queries_left_out INTEGER,       -- test images without a relevant one
+    symmetry_index REAL,              -- of W; NULL where there is none or it was not asked for
     finished TEXT NOT NULL            -- UTC, ISO 8601
 ) STRICT;
 CREATE TABLE precision_at_k (
@@ -88,6 +89,12 @@ CREATE TABLE traces (                 -- mAP along the steps, replayed off the c
     mean_average_precision REAL NOT NULL,
     PRIMARY KEY (trial_id, split, n_steps)
 ) STRICT;
+CREATE TABLE symmetry (               -- of W along the same steps, for learners of x'Wy
+    trial_id TEXT NOT NULL REFERENCES trials,
+    n_steps INTEGER NOT NULL,
+    symmetry_index REAL NOT NULL,     -- |(W + W')/2| / |W|, Frobenius norms
+    PRIMARY KEY (trial_id, n_steps)
+) STRICT;
 """
 
 
@@ -99,6 +106,7 @@ class TrialRecord:
     precision_at_k: Sequence[Mapping[str, Any]] = ()
     validation: Sequence[Mapping[str, Any]] = ()
     traces: Sequence[Mapping[str, Any]] = ()
+    symmetry: Sequence[Mapping[str, Any]] = ()
     retrievals: Sequence[Mapping[str, Any]] = ()
 
 
@@ -111,7 +119,7 @@ class RunRecord:
     info : dict
         The table `run`: 'experiment', 'provenance', 'classes' (the class names of each subset),
         'planned_trials', 'started', 'finished' (absent where the run was cut short).
-    trials, precision_at_k, validation, traces, retrievals : DataFrame
+    trials, precision_at_k, validation, traces, symmetry, retrievals : DataFrame
         The tables of the same names; all but the first also carry learner, subset and partition.
     pictures : DataFrame
         The table `pictures`.
@@ -122,6 +130,7 @@ class RunRecord:
     precision_at_k: pd.DataFrame
     validation: pd.DataFrame
     traces: pd.DataFrame
+    symmetry: pd.DataFrame
     retrievals: pd.DataFrame
     pictures: pd.DataFrame
 
@@ -191,7 +200,7 @@ class Store:
         trial_id = record.columns["trial_id"]
         with self._transaction():
             self._insert("trials", [record.columns])
-            for table in ("precision_at_k", "validation", "traces", "retrievals"):
+            for table in ("precision_at_k", "validation", "traces", "symmetry", "retrievals"):
                 rows = [{"trial_id": trial_id, **row} for row in getattr(record, table)]
                 self._insert(table, rows)
 
@@ -250,9 +259,11 @@ def read_run(folder: Path) -> RunRecord:
         with closing(sqlite3.connect(uri, uri=True)) as connection:
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             if version != SCHEMA_VERSION:
+                older = version < SCHEMA_VERSION
                 raise UsageError(
                     f"{path} has schema version {version}, this oasis-bench reads "
-                    f"{SCHEMA_VERSION}: use the version that wrote it"
+                    f"{SCHEMA_VERSION}: use the {'older' if older else 'newer'} oasis-bench that "
+                    f"wrote it{', or run it again' if older else ''}"
                 )
             connection.execute("BEGIN")  # one snapshot, also while a run still writes
             info = {
@@ -265,6 +276,7 @@ def read_run(folder: Path) -> RunRecord:
                 precision_at_k=_read_of_trials(connection, "precision_at_k"),
                 validation=_read_of_trials(connection, "validation"),
                 traces=_read_of_trials(connection, "traces"),
+                symmetry=_read_of_trials(connection, "symmetry"),
                 retrievals=_read_of_trials(connection, "retrievals"),
                 pictures=pd.read_sql_query("SELECT * FROM pictures", connection),
             )

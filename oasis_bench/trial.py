@@ -19,7 +19,7 @@ from scipy import sparse
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from oasis_bench.dataset import LabelledRows
-from oasis_bench.learner import IncrementalLearner, MetricLearner
+from oasis_bench.learner import BilinearLearner, IncrementalLearner, MetricLearner
 from oasis_bench.measures import evaluate_ranking, rank_others, relevant_rows
 from oasis_bench.memory import PeakMemory
 from oasis_bench.plan import TrialSpec
@@ -28,6 +28,7 @@ from oasis_bench.registry import load_registry
 from oasis_bench.selection import Choice, checkpoints, choose
 from oasis_bench.splits import draw_partition, draw_share, inner_folds
 from oasis_bench.store import TrialRecord
+from oasis_bench.symmetry import symmetry_index
 
 WARM_UP_IMAGES = 8
 EXAMPLE_RANKS = 5
@@ -142,6 +143,7 @@ class _Trial:
             "chance_level": measured.chance_level,
             "n_queries": measured.n_queries,
             "n_queries_left_out": measured.n_queries_left_out,
+            "symmetry_index": _symmetry(learner) if self.spec.experiment.traces else None,
         }
         return TrialRecord(
             columns,
@@ -152,8 +154,8 @@ class _Trial:
             validation=[
                 {**point, "params": json.dumps(point["params"])} for point in choice.points
             ],
-            traces=self._trace(choice),
             retrievals=self._retrieve(learner),
+            **self._trace(choice),
         )
 
     def _choose(self, stopwatch: Stopwatch) -> Choice:
@@ -229,24 +231,11 @@ class _Trial:
             for rank, found in enumerate(ranking[place, :EXAMPLE_RANKS], start=1)
         ]
 
-    def _trace(self, choice: Choice) -> list[dict[str, Any]]:
-        """Learn the same steps once more and record mAP on training and test rows on the way.
-
-        The replay passes through the measured model and goes on as far as the validation did;
-        nothing is chosen by it.
-        """
-        learner = self._make(choice.params, "fit")
-        searched = choice.n_steps is not None and isinstance(learner, IncrementalLearner)
-        if not (searched and self.spec.experiment.traces):
-            return []
-        last = max(point["n_steps"] for point in choice.points if point["params"] == choice.params)
-        points, done = [], 0
-        for n_steps in checkpoints(self.spec.experiment.max_steps):
-            if n_steps > last:
-                break
-            learner.partial_fit(*self.train, n_steps=n_steps - done)
-            done = n_steps
-            points += [
+    def _trace(self, choice: Choice) -> dict[str, list[dict[str, Any]]]:
+        """Record mAP on training and test rows and the symmetry of W, along the steps."""
+        traces, symmetry = [], []
+        for n_steps, learner in self._replay(choice):
+            traces += [
                 {
                     "split": split,
                     "n_steps": n_steps,
@@ -254,7 +243,30 @@ class _Trial:
                 }
                 for split, part in (("train", self.train), ("test", self.test))
             ]
-        return points
+            symmetry.append({"n_steps": n_steps, "symmetry_index": _symmetry(learner)})
+        return {
+            "traces": traces,
+            "symmetry": [point for point in symmetry if point["symmetry_index"] is not None],
+        }
+
+    def _replay(self, choice: Choice) -> Iterator[tuple[int, MetricLearner]]:
+        """Learn the same steps once more, and stop at each checkpoint.
+
+        The replay passes through the measured model and goes on as far as the validation did;
+        nothing is chosen by it.
+        """
+        learner = self._make(choice.params, "fit")
+        searched = choice.n_steps is not None and isinstance(learner, IncrementalLearner)
+        if not (searched and self.spec.experiment.traces):
+            return
+        last = max(point["n_steps"] for point in choice.points if point["params"] == choice.params)
+        done = 0
+        for n_steps in checkpoints(self.spec.experiment.max_steps):
+            if n_steps > last:
+                break
+            learner.partial_fit(*self.train, n_steps=n_steps - done)
+            done = n_steps
+            yield n_steps, learner
 
 
 def _identity(spec: TrialSpec, rows: LabelledRows) -> dict[str, Any]:
@@ -275,6 +287,14 @@ def _identity(spec: TrialSpec, rows: LabelledRows) -> dict[str, Any]:
         "shared_cores": int(spec.shares_cores),
         "finished": datetime.now(UTC).isoformat(timespec="milliseconds"),
     }
+
+
+def _symmetry(learner: MetricLearner) -> float | None:
+    """Return the symmetry index of W, or None for a learner without one and for W = 0."""
+    if isinstance(learner, BilinearLearner):
+        with suppress(ValueError):
+            return symmetry_index(learner.bilinear_matrix_)
+    return None
 
 
 def _one_line(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""A run's figures: precision at k, mAP along the steps and over classes, run time.
+"""A run's figures: precision at k, mAP and symmetry along the steps, mAP over classes, run time.
 
 Each learner keeps its colour, marker and line style in all of them.  Not for the ground that they
 are drawn on: the canvas module makes that.
@@ -15,6 +15,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter, LogLocator, MaxNLocator, NullFormatter
@@ -105,6 +106,14 @@ def draw_all(run: RunRecord) -> dict[str, Drawing]:
             draw=draw_along_steps,
         ),
         _Plan(
+            name="symmetry",
+            title="Symmetry index of W along the learning steps",
+            spread=standard_error,
+            caption="Drawn as far as every partition was followed; learners of x'Wy alone.",
+            without="no incremental learner of x'Wy has a trace",
+            draw=draw_symmetry,
+        ),
+        _Plan(
             name="runtime",
             title="Run time of the final fit",
             spread=f"median over {partitions}, bars from the shortest to the longest",
@@ -170,10 +179,7 @@ def draw_along_steps(run: RunRecord) -> Figure | None:
     )
     splits: dict[str, Any] = {"test": "-", "train": (0, (4, 2)), "validation": (0, (1, 1.2))}
     for axes, subset in zip(panels, shown, strict=True):
-        axes.set_xscale("log")
-        axes.xaxis.set_major_locator(LogLocator())
-        axes.xaxis.set_major_formatter(EngFormatter(sep=""))
-        axes.xaxis.set_minor_formatter(NullFormatter())
+        _count_steps(axes)
         heights = (0.035 + 0.05 * number for number in count())  # no triangle hides another
         trials = finished(run)
         trials = trials[trials["subset"] == subset]
@@ -209,6 +215,29 @@ def draw_along_steps(run: RunRecord) -> Figure | None:
     }
     others["chosen steps"] = Line2D([], [], color="0.3", marker="^", markersize=8, linestyle="")
     draw_legend(figure, _present(styles, finished(run)), others, lines=False)
+    return figure
+
+
+def draw_symmetry(run: RunRecord) -> Figure | None:
+    """Draw the symmetry index of W against the number of steps."""
+    if run.symmetry.empty:
+        return None
+    styles = learner_styles(learners(run))
+    shown = _subsets_with(run, run.symmetry)
+    figure, panels = panels_of(
+        [subset_title(run, subset) for subset in shown],
+        "learning steps (triplets)",
+        "Symmetry index of W",
+    )
+    trials = finished(run)
+    for axes, subset in zip(panels, shown, strict=True):
+        _count_steps(axes)
+        rows = run.symmetry[run.symmetry["subset"] == subset]
+        n_trials = trials.loc[trials["subset"] == subset, "learner"].value_counts()
+        for learner, own in rows.groupby("learner"):
+            band = _bands(own, "n_steps", "symmetry_index", partitions=n_trials[learner])
+            draw_band(axes, band, styles[str(learner)])
+    draw_legend(figure, _present(styles, run.symmetry), {})
     return figure
 
 
@@ -264,6 +293,14 @@ def draw_by_classes(run: RunRecord) -> Figure | None:
     )
     draw_legend(figure, _present(styles, trials), {"chance": Line2D([], [], **CHANCE)})
     return figure
+
+
+def _count_steps(axes: Axes) -> None:
+    """Make the x axis one of steps, on a logarithmic scale."""
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator())
+    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 def _places(run: RunRecord) -> tuple[list[str], str]:

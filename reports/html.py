@@ -28,6 +28,7 @@ from oasis_bench.reports.reading import (
 )
 from oasis_bench.reports.retrieved import all_pictures, retrieved
 from oasis_bench.reports.settings import settings_text
+from oasis_bench.reports.symmetry import symmetry_tables
 from oasis_bench.reports.tables import runtime_table, selection_table, unfinished_table
 from oasis_bench.reports.text import clip, plural, series
 from oasis_bench.statistics import interval_reach
@@ -61,6 +62,7 @@ def write_report(folder: Path) -> Path:
         "precision": precision_tables(run),
         "runtime": [runtime_table(run)],
         "selection": [selection_table(run)],
+        "symmetry": symmetry_tables(run),
         "unfinished": [unfinished_table(run)],
     }
     figures = draw_all(run)

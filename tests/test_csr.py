@@ -35,3 +35,19 @@ def test_a_memory_of_order_that_is_no_longer_true_is_not_trusted():
 def test_entries_that_stand_twice_are_summed():
     X = sparse.csr_array((np.ones(3), np.array([1, 1, 0]), np.array([0, 3])), shape=(1, 2))
     np.testing.assert_array_equal(canonical_csr(X).toarray(), [[1, 2]])
+
+
+@pytest.mark.parametrize(
+    ("form", "part", "bound"),
+    [
+        (sparse.csc_array, "indices", "CSC: .*< 2"),
+        (sparse.coo_array, "col", "COO: axis 1 index 99 exceeds"),
+        (sparse.bsr_array, "indices", "BSR: .*< 3"),
+    ],
+)
+def test_other_formats_are_checked_before_scipy_trusts_them(form, part, bound):
+    X = form(ROWS.toarray())
+    np.testing.assert_array_equal(canonical_csr(X).toarray(), ROWS.toarray())
+    getattr(X, part)[-1] = 99
+    with pytest.raises(ValueError, match=f"not valid {bound}"):
+        canonical_csr(X)

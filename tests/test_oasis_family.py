@@ -22,11 +22,11 @@ from oasis_bench.algorithms import (
     ProjOASIS,
     PsdOASIS,
     _oasis_reference,
-    symmetry_index,
 )
 from oasis_bench.algorithms._positive import psd_factor
 from oasis_bench.contract import digit_rows
 from oasis_bench.sampling import ClassTripletSampler
+from oasis_bench.symmetry import symmetry_index
 
 HAND_ROWS = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
 FAMILY = [

@@ -16,11 +16,12 @@ from PIL import Image
 
 from oasis_bench.errors import UsageError
 from oasis_bench.reports import summary_text, write_report
-from oasis_bench.reports.figures import draw_along_steps, draw_precision_at_k
+from oasis_bench.reports.figures import draw_along_steps, draw_precision_at_k, draw_symmetry
 from oasis_bench.reports.latex import to_latex
 from oasis_bench.reports.precision import precision_numbers, precision_tables
 from oasis_bench.reports.retrieved import all_pictures, retrieved
 from oasis_bench.reports.settings import settings_text
+from oasis_bench.reports.symmetry import symmetry_tables
 from oasis_bench.reports.tables import runtime_table, selection_table, unfinished_table
 from oasis_bench.store import Store, TrialRecord, read_run
 
@@ -554,6 +555,50 @@ def test_curves_along_the_steps_end_where_a_partition_was_followed_no_further(tm
     assert (500, 1000, 2000) in ends
     test_line = axes.get_lines()[0]
     np.testing.assert_allclose(test_line.get_ydata(), [0.3, 0.4, 0.48])
+
+
+def with_symmetry(record, at_steps):
+    *_, last = at_steps.values()
+    points = [{"n_steps": n, "symmetry_index": index} for n, index in at_steps.items()]
+    return TrialRecord({**record.columns, "symmetry_index": last}, symmetry=points)
+
+
+def test_the_symmetry_of_w_is_a_line_a_learner_with_its_end_in_a_table(tmp_path):
+    run = make_run(
+        tmp_path / "run",
+        [
+            with_symmetry(trial("A", partition=0), {500: 0.98, 1000: 0.96, 2000: 0.9}),
+            with_symmetry(trial("A", partition=1), {500: 0.96, 1000: 0.92}),
+            *(with_symmetry(trial("B", partition=p), {500: 1.0, 1000: 1.0}) for p in range(2)),
+            *(trial("Euclidean", partition=p) for p in range(2)),
+        ],
+        ["A", "B", "Euclidean"],
+        partitions=2,
+    )
+    figure = draw_symmetry(run)
+    lines = {tuple(line.get_xdata()): line for line in figure.axes[0].get_lines()}
+    assert list(lines) == [(500, 1000)]  # as far as both partitions of A went
+    first, second = figure.axes[0].get_lines()
+    np.testing.assert_allclose(first.get_ydata(), [0.97, 0.94])
+    np.testing.assert_allclose(second.get_ydata(), [1, 1])
+    # The standard error of two values is half their difference.
+    low, high = np.sort(figure.axes[0].collections[0].get_paths()[0].vertices[:, 1])[[0, -1]]
+    assert (low, high) == pytest.approx((0.92, 0.98))
+    assert [entry.get_text() for entry in figure.legends[0].get_texts()] == ["A", "B"]
+
+    (table,) = symmetry_tables(run)
+    assert texts(table) == [["10", "A", "0.910 ± 0.014"], ["10", "B", "1.000 ± 0.000"]]
+    page = write_report(tmp_path / "run").read_text()
+    assert "came to 0.94 in the preprint" in page
+    assert 'Learner</th><th scope="col" class="r">Symmetry index' in page
+    assert {"figures/symmetry.svg", "tables/symmetry.csv"} < set(contents(tmp_path / "run"))
+
+
+def test_a_run_without_a_symmetry_index_does_not_speak_of_it(tmp_path):
+    run = make_run(tmp_path / "run", [trial("A", steps=500)], ["A"])
+    assert draw_symmetry(run) is None
+    assert symmetry_tables(run) == []
+    assert "ymmetry" not in write_report(tmp_path / "run").read_text()
 
 
 @pytest.mark.parametrize(

@@ -117,6 +117,7 @@ def results(run):
     varying = ["finished", "fit_peak_bytes", "shared_cores"]
     varying += [name for name in run.trials if name.endswith("_seconds")]
     tables = [run.trials.drop(columns=varying), run.precision_at_k, run.validation, run.traces]
+    tables.append(run.symmetry)
     return [
         table.sort_values(list(table.columns), ignore_index=True)[sorted(table.columns)]
         for table in tables
@@ -188,6 +189,66 @@ def test_traces_pass_through_the_measured_model(alone):
     assert set(run.traces["learner"]) == {"OASIS"}
     assert set(run.traces["n_steps"]) <= {500, 707, 1000}
     assert set(run.traces["split"]) == {"train", "test"}
+
+
+def test_the_symmetry_of_w_is_followed_along_the_steps_to_that_of_the_measured_model(alone, tiny):
+    run, _ = alone
+    of_oasis = run.trials[run.trials["learner"] == "OASIS"]
+    merged = of_oasis.merge(run.symmetry, on=["trial_id", "n_steps"])
+    assert len(merged) == 2
+    np.testing.assert_array_equal(merged["symmetry_index_x"], merged["symmetry_index_y"])
+    assert set(run.symmetry["learner"]) == {"OASIS"}
+    assert sorted(run.symmetry["n_steps"]) == sorted(
+        run.traces.loc[run.traces["split"] == "test", "n_steps"]
+    )
+    assert trials(run).loc["Euclidean", "symmetry_index"].isna().all()
+
+    X, y = load_digits(return_X_y=True)
+    spec = plan(tiny, Digits(), LabelledRows(X, y, tuple("0123456789")), load_registry())[0]
+    train, _ = draw_partition(y, [*spec.classes], 8, 6, spec.seed_for("partition"))
+    row = run.trials.set_index("trial_id").loc[spec.trial_id]
+    learner = OASIS(
+        **json.loads(row["params"]),
+        n_steps=int(row["n_steps"]),
+        random_state=spec.seed_for("fit", of_learner=True),
+    )
+    W = learner.fit(normalize(X[train]), y[train]).bilinear_matrix_
+    halves = W / 2 + W.T / 2, W / 2 - W.T / 2  # orthogonal: their squares add up to that of W
+    parts = [(half**2).sum() for half in halves]
+    assert row["symmetry_index"] == pytest.approx(np.sqrt(parts[0] / sum(parts)), rel=1e-12)
+    assert 0.5 < row["symmetry_index"] < 0.9999
+
+
+def test_without_traces_no_symmetry_is_recorded(tiny):
+    rows = LabelledRows(*load_digits(return_X_y=True), tuple("0123456789"))
+    spec = plan(replace(tiny, traces=False), Digits(), rows, load_registry())[0]
+    record = run_trial(spec, rows)
+    assert record.columns["status"] == "ok"
+    assert record.columns["symmetry_index"] is None
+    assert record.traces == record.symmetry == []
+
+
+def test_a_w_of_zeros_has_no_symmetry_index_and_is_no_failure(tiny, tmp_path):
+    (tmp_path / "zero.py").write_text(
+        """
+import numpy as np
+from oasis_bench.learner import BilinearLearner
+
+class Zero(BilinearLearner):
+    name, summary, citation = "Zero", "W = 0", "none"
+
+    def fit(self, X, y):
+        self.n_features_in_ = X.shape[1]
+        self.bilinear_matrix_ = np.zeros((X.shape[1],) * 2)
+        return self
+"""
+    )
+    rows = LabelledRows(*load_digits(return_X_y=True), tuple("0123456789"))
+    zero = replace(tiny, learners={"Zero": LearnerSpec("Zero")})
+    registry = load_registry((tmp_path / "zero.py",))
+    spec = plan(zero, Digits(), rows, registry, plugin_files=(tmp_path / "zero.py",))[0]
+    columns = run_trial(spec, rows).columns
+    assert (columns["status"], columns["symmetry_index"]) == ("ok", None)
 
 
 def test_the_choice_is_the_best_of_what_validation_stored(alone):

@@ -53,6 +53,7 @@ def record(trial_id="a", **changes):
         precision_at_k=[{"k": 1, "precision": 0.5}, {"k": 2, "precision": 0.25}],
         validation=[{"params": "{}", "n_steps": None, "fold": 0, "mean_average_precision": 0.7}],
         traces=[{"split": "test", "n_steps": 500, "mean_average_precision": 0.6}],
+        symmetry=[{"n_steps": 500, "symmetry_index": 0.9375}],
     )
 
 
@@ -77,6 +78,8 @@ def test_what_is_written_is_read_back(tmp_path):
     assert curve.values.tolist() == [["L", "2", 0, 1, 0.5], ["L", "2", 0, 2, 0.25]]
     assert run.validation["mean_average_precision"].tolist() == [0.7]
     assert run.traces[["split", "n_steps"]].values.tolist() == [["test", 500]]
+    of_steps = run.symmetry[["learner", "subset", "partition", "n_steps", "symmetry_index"]]
+    assert of_steps.values.tolist() == [["L", "2", 0, 500, 0.9375]]
 
 
 @pytest.mark.parametrize(
@@ -193,13 +196,18 @@ def test_a_database_of_something_else_is_refused(tmp_path):
         read_run(tmp_path)
 
 
-def test_a_run_of_another_version_is_refused_with_both(tmp_path):
+@pytest.mark.parametrize(
+    ("step", "remedy"),
+    [
+        (1, "use the newer oasis-bench that wrote it"),
+        (-1, "use the older oasis-bench that wrote it, or run it again"),
+    ],
+)
+def test_a_run_of_another_version_is_refused_with_both(tmp_path, step, remedy):
     with Store.create(tmp_path / "run") as store:
-        store.connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
-    with pytest.raises(
-        UsageError,
-        match=rf"schema version {SCHEMA_VERSION + 1}, this oasis-bench reads {SCHEMA_VERSION}",
-    ):
+        store.connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + step}")
+    versions = f"schema version {SCHEMA_VERSION + step}, this oasis-bench reads {SCHEMA_VERSION}"
+    with pytest.raises(UsageError, match=f"{versions}: {remedy}$"):
         read_run(tmp_path / "run")
 
 

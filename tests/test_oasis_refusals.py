@@ -1,0 +1,351 @@
+"""What the OASIS family refuses, with the learner left as it was: rows, labels, triplets, size."""
+
+import copy
+import subprocess
+import sys
+import tracemalloc
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.exceptions import NotFittedError
+from sklearn.preprocessing import normalize
+
+from oasis_bench.algorithms import (
+    OASIS,
+    AveragedOASIS,
+    CosineOASIS,
+    DissimOASIS,
+    LogDetOASIS,
+    OnlineProjOASIS,
+    ProjOASIS,
+    PsdOASIS,
+    _oasis,
+    _oasis_symmetric,
+)
+from oasis_bench.dataset import LabelledRows
+from oasis_bench.datasets import Digits
+from oasis_bench.experiment import LearnerSpec
+from oasis_bench.memory import available_bytes
+from oasis_bench.plan import plan
+from oasis_bench.registry import load_registry
+from oasis_bench.trial import run_trial
+
+FAMILY = [
+    OASIS,
+    ProjOASIS,
+    OnlineProjOASIS,
+    DissimOASIS,
+    PsdOASIS,
+    CosineOASIS,
+    LogDetOASIS,
+    AveragedOASIS,
+]
+WHERE_MEMORY_IS_KNOWN = pytest.mark.skipif(available_bytes() is None, reason="no figure of memory")
+
+Y = np.arange(30) % 3
+TRIPLETS = np.random.default_rng(1).integers(30, size=(20, 3))
+
+
+def sound_rows(n_features=8, dtype=np.float64):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, n_features)) * (rng.random((30, n_features)) < 0.6)
+    return normalize(X).astype(dtype)
+
+
+def fitted(kind):
+    return kind(n_steps=20, random_state=0).fit(sound_rows(), Y)
+
+
+def with_value(value, form):
+    X = sound_rows()
+    X[3, 2] = value
+    return form(X)
+
+
+def with_part(form, part, place, value):
+    X = form(sound_rows())
+    setattr(X, part, getattr(X, part).astype(np.int64))
+    getattr(X, part)[place] = value
+    return X
+
+
+def assert_unchanged(learner, before):
+    """Every attribute is as it was, bit for bit, and so is what is learned next."""
+    assert vars(learner).keys() == vars(before).keys()
+    for name, value in vars(before).items():
+        np.testing.assert_array_equal(getattr(learner, name), value, err_msg=name)
+    if hasattr(before, before._learned):
+        for one in (learner, before):
+            one.partial_fit(sound_rows(), Y, n_steps=30)
+        W, expected = (getattr(one, one._learned) for one in (learner, before))
+        np.testing.assert_array_equal(W, expected)
+
+
+def refuse(learner, call, message, error=ValueError):
+    before = copy.deepcopy(learner)
+    with pytest.raises(error, match=message):
+        call(learner)
+    assert_unchanged(learner, before)
+
+
+BAD_ROWS = {
+    "NaN": (lambda: with_value(np.nan, np.asarray), "contains NaN"),
+    "infinite": (lambda: with_value(-np.inf, np.asarray), "contains infinity"),
+    "NaN, sparse": (lambda: with_value(np.nan, sparse.csr_array), "contains NaN"),
+    "infinite, sparse": (lambda: with_value(np.inf, sparse.csr_matrix), "contains infinity"),
+    "NaN, by columns": (lambda: with_value(np.nan, sparse.csc_array), "contains NaN"),
+    "complex": (lambda: sound_rows() * 1j, "Complex data not supported"),
+    "a column too far": (
+        lambda: with_part(sparse.csr_array, "indices", 3, 8),
+        "not valid CSR: .*< 8",
+    ),
+    "a negative column": (
+        lambda: with_part(sparse.csr_array, "indices", 3, -1),
+        "not valid CSR: .*(>=|negative|< 0).*0",
+    ),
+    "a column that is 1 in 32 bits": (
+        lambda: with_part(sparse.csr_array, "indices", 3, 2**32 + 1),
+        "not valid CSR: .*< 8",
+    ),
+    "a row that ends before it begins": (
+        lambda: with_part(sparse.csr_array, "indptr", 3, 10**6),
+        "not valid CSR: indptr",
+    ),
+    "rows of other length than their data": (
+        lambda: with_part(sparse.csr_array, "indptr", -1, 10**6),
+        "not valid CSR: ",
+    ),
+    "a row too far, by columns": (
+        lambda: with_part(sparse.csc_array, "indices", 3, 10**8),
+        "not valid CSC: .*< 30",
+    ),
+    "a row too far, by coordinates": (
+        lambda: with_part(sparse.coo_array, "row", 3, 10**8),
+        "not valid COO: axis 0 index 100000000",
+    ),
+}
+
+
+@pytest.mark.parametrize(("make", "message"), BAD_ROWS.values(), ids=BAD_ROWS)
+@pytest.mark.parametrize("kind", FAMILY)
+def test_rows_that_no_step_can_be_taken_on_change_nothing(kind, make, message):
+    learner, X = fitted(kind), make()
+    refuse(learner, lambda it: it.fit(X, Y), message)
+    refuse(learner, lambda it: it.partial_fit(X, Y), message)
+    refuse(learner, lambda it: it.partial_fit_triplets(X, TRIPLETS), message)
+
+
+@pytest.mark.parametrize("kind", FAMILY)
+def test_rows_too_large_for_the_precision_of_learning_change_nothing(kind):
+    learner = kind(n_steps=20, random_state=0).fit(sound_rows(dtype=np.float32), Y)
+    with np.errstate(over="ignore", invalid="ignore"):
+        large = sound_rows() * 1e100
+        refuse(learner, lambda it: it.partial_fit(large, Y), r"too large for dtype\('float32'\)")
+
+
+@pytest.mark.parametrize("kind", FAMILY)
+def test_rows_of_other_features_change_nothing(kind):
+    learner, X = fitted(kind), sound_rows(9)
+    refuse(learner, lambda it: it.partial_fit(X, Y), "9 features, but .* is expecting 8")
+    refuse(learner, lambda it: it.partial_fit_triplets(X, TRIPLETS), "9 features")
+
+
+def relevance(value):
+    R = sparse.csr_array(np.eye(3)[Y])
+    R.data[5] = value
+    return R
+
+
+BAD_LABELS = {
+    "one class": (np.zeros(30), "at least 2 classes"),
+    "each row of its own": (np.arange(30), "a class of at least 2 rows"),
+    "NaN": (np.where(Y == 1, np.nan, 0.0), "contains NaN"),
+    "too few": (Y[1:], "inconsistent numbers of samples"),
+    "relevance NaN": (relevance(np.nan), "it must be finite"),
+    "relevance infinite": (relevance(np.inf), "it must be finite"),
+    "relevance to nothing": (relevance(1) * 0.0, "somewhere positive"),
+}
+
+
+@pytest.mark.filterwarnings("ignore:The number of unique classes is greater")
+@pytest.mark.parametrize(("y", "message"), BAD_LABELS.values(), ids=BAD_LABELS)
+@pytest.mark.parametrize("kind", FAMILY)
+def test_labels_that_give_no_triplet_change_nothing(kind, y, message):
+    learner = fitted(kind)
+    other = pd.DataFrame(sound_rows(5)).add_prefix("feature ")
+    refuse(learner, lambda it: it.fit(other, y), message)
+    refuse(learner, lambda it: it.partial_fit(sound_rows(), y), message)
+
+
+def test_relevance_with_a_label_too_far_changes_nothing():
+    R = relevance(1)
+    R.indices[4] = 3
+    refuse(fitted(OASIS), lambda it: it.fit(sound_rows(), R), "not valid CSR: .*< 3")
+
+
+BAD_TRIPLETS = {
+    "too far": ([[0, 1, 30]], "rows 0 to 30, but X has rows 0 to 29"),
+    "negative": ([[0, -1, 2]], "rows -1 to 2, but X has rows 0 to 29"),
+    "-1 in 64 bits": (np.array([[0, 1, 2**64 - 1]], np.uint64), "rows 0 to 18446744073709551615"),
+    "beyond 64 bits": ([[0, 1, 2**64]], "type object: row numbers must be integers"),
+    "fractions": ([[0, 1, 1.5]], "type float64: row numbers must be integers"),
+    "NaN": ([[0, 1, np.nan]], "type float64"),
+    "truth values": (np.ones((2, 3), dtype=bool), "type bool"),
+    "text": ([["0", "1", "2"]], "row numbers must be integers"),
+    "pairs": ([[0, 1]], r"shape \(1, 2\): \(n_triplets, 3\) is needed"),
+    "one, not in a list": ([0, 1, 2], r"shape \(3,\)"),
+    "of unequal length": ([[0, 1], [0, 1, 2]], "inhomogeneous"),
+    "sparse": (sparse.csr_array([[0, 1, 2]]), r"\(n_triplets, 3\) is needed"),
+}
+
+
+@pytest.mark.parametrize(("triplets", "message"), BAD_TRIPLETS.values(), ids=BAD_TRIPLETS)
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("kind", FAMILY)
+def test_triplets_that_are_not_rows_change_nothing(kind, form, triplets, message):
+    X = form(sound_rows())
+    refuse(fitted(kind), lambda it: it.partial_fit_triplets(X, triplets), message)
+
+
+@pytest.mark.parametrize("kind", FAMILY)
+def test_a_learner_that_was_refused_its_first_rows_is_still_not_fitted(kind):
+    learner, X = kind(), sound_rows()
+    refuse(learner, lambda it: it.fit(X, np.zeros(30)), "2 classes")
+    refuse(learner, lambda it: it.partial_fit(X, np.zeros(30)), "2 classes")
+    refuse(learner, lambda it: it.partial_fit_triplets(X, [[0, 1, 30]]), "rows 0 to 30")
+    with pytest.raises(NotFittedError):
+        learner.similarity(X, X)
+
+
+# ---- sparse rows that are taken ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", FAMILY)
+def test_entries_out_of_order_or_twice_count_once_summed_and_stay_as_given(kind):
+    sound = sparse.csr_array(sound_rows())
+    backwards = np.concatenate(
+        [np.arange(*ends)[::-1] for ends in zip(sound.indptr, sound.indptr[1:], strict=False)]
+    )
+    halves = np.repeat(backwards, 2)
+    parts = sound.data[halves] / 2, sound.indices[halves].astype(np.int64), sound.indptr * 2
+    messy = sparse.csr_array(parts, shape=sound.shape)
+    before = messy.copy()
+    learner, expected = (kind(n_steps=50, random_state=0).fit(X, Y) for X in (messy, sound))
+    np.testing.assert_array_equal(
+        getattr(learner, learner._learned), getattr(expected, expected._learned)
+    )
+    for part in ("data", "indices", "indptr"):
+        np.testing.assert_array_equal(getattr(messy, part), getattr(before, part))
+
+
+def test_kernels_take_indices_of_64_bits():
+    # scipy gives 64 bits only where 32 are too few, so that only a direct call can show it.
+    X, d = sparse.csr_array(sound_rows()), 8
+    triplets = np.ascontiguousarray(TRIPLETS, dtype=np.intp)
+
+    def run(index):
+        parts = X.data, X.indices.astype(index), X.indptr.astype(index), triplets
+        work = np.zeros((2, d)), np.empty((2, d)), np.empty((2, d), np.int32)
+        matrices = np.stack([np.eye(d)] * 4)
+        _oasis.step_csr(
+            *parts, 0.1, matrices[0], np.empty(d), np.empty(d, dtype=np.int32), np.zeros(d)
+        )
+        _oasis_symmetric.step_csr(*parts, 0.1, False, matrices[1], *work)
+        _oasis_symmetric.step_csr(*parts, 0.1, True, matrices[2], *work)
+        _oasis_symmetric.step_logdet_csr(*parts, 0.1, 1.0, matrices[3], np.empty((2, d)), *work)
+        return matrices
+
+    found = run(np.int64)
+    assert (found != np.eye(d)).any(axis=(1, 2)).all()
+    np.testing.assert_array_equal(found, run(np.int32))
+
+
+# ---- matrices that memory does not hold --------------------------------------------------
+
+
+def wide_rows():
+    """30 sparse rows of 500 000 features, of which each has 2."""
+    rng = np.random.default_rng(0)
+    columns = rng.integers(500_000, size=60)
+    return sparse.csr_array((np.ones(60), columns, np.arange(0, 61, 2)), shape=(30, 500_000))
+
+
+@WHERE_MEMORY_IS_KNOWN
+@pytest.mark.parametrize("kind", FAMILY)
+def test_matrices_beyond_memory_are_refused_before_anything_is_allocated(kind):
+    learner, X = fitted(kind), wide_rows()
+    message = (
+        r"OASIS, with \d matri\w+ of 500000 x 500000 float64, needs [\d,]+\.\d GiB, but "
+        r"[\d.,]+ [GM]iB are free: use fewer features"
+    )
+    tracemalloc.start()
+    refuse(learner, lambda it: it.fit(X, Y), message, MemoryError)
+    refuse(kind(), lambda it: it.partial_fit(X, Y), message, MemoryError)
+    refuse(kind(), lambda it: it.partial_fit_triplets(X, TRIPLETS), message, MemoryError)
+    assert tracemalloc.get_traced_memory()[1] < 2e6
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", FAMILY)
+def test_what_a_learner_says_it_needs_is_what_it_takes(kind, dtype):
+    d = 400
+    X = sound_rows(d, dtype)
+    learner = kind(n_steps=10, random_state=0)
+    matrix_bytes = d**2 * np.dtype(learner._matrix_type or dtype).itemsize
+    for learn in (learner.fit, learner.partial_fit, learner.fit):
+        said = learner._n_matrices(afresh=learn == learner.fit)
+        tracemalloc.start()
+        learn(X, Y)
+        taken = tracemalloc.get_traced_memory()[1] / matrix_bytes
+        tracemalloc.stop()
+        # Half a matrix for all else; LogDetOASIS is said to keep L in double, and may in single.
+        assert said - 0.5 <= taken < said + 0.5
+
+
+@WHERE_MEMORY_IS_KNOWN
+def test_a_limit_of_the_process_decides_what_fits():
+    # 300 MiB of addresses: one matrix of 7000 x 7000 float32 is 187 MiB, two or more do not fit.
+    script = """
+import re, resource, sys
+import numpy as np
+from oasis_bench.algorithms import OASIS, AveragedOASIS, PsdOASIS
+
+X, y = np.random.default_rng(0).random((4, 7000)), [0, 0, 1, 1]
+used = int(re.search(r"VmSize:\\s+(\\d+)", open("/proc/self/status").read())[1]) * 1024
+resource.setrlimit(resource.RLIMIT_AS, (used + 300 * 2**20,) * 2)
+for learner, dtype in (OASIS(), "f4"), (OASIS(), "f8"), (PsdOASIS(), "f4"), (AveragedOASIS(), "f4"):
+    try:
+        learner.set_params(n_steps=5).fit(X.astype(dtype), y)
+        print("fitted", learner.bilinear_matrix_.shape)
+    except MemoryError as error:
+        print(error)
+    del learner
+"""
+    process = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
+    )
+    single, double, psd, averaged = process.stdout.splitlines()
+    assert single == "fitted (7000, 7000)"
+    assert double.startswith("OASIS, with 1 matrix of 7000 x 7000 float64, needs 374 MiB, but ")
+    assert double.endswith(
+        "MiB are free: use fewer features (fewer --visterms, feature selection), float32 rows or "
+        "a machine with more memory"
+    )
+    assert psd.startswith("PsdOASIS, with 3 matrices of 7000 x 7000 float32, needs 561 MiB, but ")
+    assert psd.endswith("(fewer --visterms, feature selection) or a machine with more memory")
+    assert averaged.startswith("AveragedOASIS, with 6 matrices of 7000 x 7000 float32, needs 1.1 G")
+
+
+@WHERE_MEMORY_IS_KNOWN
+def test_a_trial_beyond_memory_is_a_row_with_that_line(experiment):
+    rows = LabelledRows(wide_rows(), np.arange(30) % 2, ("even", "odd"))
+    tiny = replace(experiment, learners={"OASIS": LearnerSpec("OASIS")}, classes=(2,), partitions=1)
+    (spec,) = plan(tiny, Digits(), rows, load_registry())
+    columns = run_trial(spec, rows).columns
+    assert columns["status"] == "failed"
+    assert columns["reason"].startswith("MemoryError: OASIS, with 1 matrix of 500000 x 500000 ")
+    assert "\n" not in columns["reason"]
