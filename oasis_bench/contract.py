@@ -12,7 +12,9 @@ from __future__ import annotations
 import copy
 import pickle
 import warnings
-from typing import Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -31,6 +33,7 @@ from oasis_bench.learner import (
     MetricLearner,
 )
 from oasis_bench.measures import evaluate_ranking
+from oasis_bench.model_file import load_model, save_model
 from oasis_bench.registry import load_registry
 
 
@@ -42,9 +45,13 @@ def digit_rows(dtype: type = np.float64) -> tuple[Any, Any]:
 
 
 class LearnerContract:
-    """The tests; a subclass sets `learner`, an unfitted estimator."""
+    """The tests; a subclass sets `learner`, an unfitted estimator.
+
+    A learner that no installed package registers is in one of `plugin_files`.
+    """
 
     learner: MetricLearner
+    plugin_files: ClassVar[Sequence[Path]] = ()
 
     @pytest.fixture
     def unfitted(self) -> MetricLearner:
@@ -173,6 +180,26 @@ class LearnerContract:
         expected = fitted.similarity(X, X)
         for twin in (copy.deepcopy(fitted), pickle.loads(pickle.dumps(fitted))):
             np.testing.assert_array_equal(twin.similarity(X, X), expected)
+
+    def test_saved_and_loaded_it_is_the_same(self, fitted: MetricLearner, tmp_path: Path) -> None:
+        X, _ = digit_rows()
+        save_model(fitted, tmp_path / "model.npz")
+        loaded = load_model(tmp_path / "model.npz", self.plugin_files)
+        assert (type(loaded).name, str(loaded)) == (fitted.name, str(fitted))
+        np.testing.assert_array_equal(loaded.similarity(X, X), fitted.similarity(X, X))
+
+    def test_a_loaded_learner_goes_on_where_the_saved_one_was(
+        self, unfitted: MetricLearner, tmp_path: Path
+    ) -> None:
+        if not isinstance(unfitted, IncrementalLearner):
+            pytest.skip("it does not learn step by step")
+        X, y = digit_rows()
+        save_model(clone(unfitted).partial_fit(X, y, n_steps=300), tmp_path / "model.npz")
+        loaded = load_model(tmp_path / "model.npz", self.plugin_files)
+        assert isinstance(loaded, IncrementalLearner)
+        found = loaded.partial_fit(X, y, n_steps=700).similarity(X, X)
+        whole = unfitted.partial_fit(X, y, n_steps=1000).similarity(X, X)
+        np.testing.assert_array_equal(found, whole)
 
     def test_two_halves_of_learning_equal_the_whole(self, unfitted: MetricLearner) -> None:
         if not isinstance(unfitted, IncrementalLearner):

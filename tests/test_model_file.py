@@ -1,0 +1,568 @@
+"""Saved models: what comes back is what was saved, and no file can make anything else of it."""
+
+import json
+import os
+import pickle
+import zipfile
+from io import BytesIO
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+
+from oasis_bench.algorithms import LMNN, OASIS, AveragedOASIS, Euclidean, PsdOASIS
+from oasis_bench.contract import digit_rows
+from oasis_bench.errors import UsageError
+from oasis_bench.learner import IncrementalLearner
+from oasis_bench.memory import PeakMemory
+from oasis_bench.model_file import load_model, save_model
+from oasis_bench.registry import load_registry
+
+PLUGIN = """\
+from oasis_bench.algorithms import Euclidean
+
+class Holder(Euclidean):
+    name = "Holder"
+
+    def __init__(self, value=None):
+        if isinstance(value, str) and value == "bad":
+            raise RuntimeError("a bad value")
+        self.value = value
+
+    def fit(self, X, y=None):
+        super().fit(X)
+        self.copy_ = self.value
+        return self
+"""
+
+
+@pytest.fixture
+def rows():
+    """Ten rows of 3 features, in two classes."""
+    return np.random.default_rng(0).normal(size=(10, 3)), np.arange(10) % 2
+
+
+@pytest.fixture
+def learner(rows):
+    return OASIS(n_steps=20, random_state=0).fit(*rows)
+
+
+@pytest.fixture
+def path(learner, tmp_path):
+    """The file of `learner`, as it was saved."""
+    save_model(learner, tmp_path / "model.npz")
+    return tmp_path / "model.npz"
+
+
+@pytest.fixture
+def plugin_file(tmp_path):
+    path = tmp_path / "holder.py"
+    path.write_text(PLUGIN)
+    return path
+
+
+@pytest.fixture
+def holder(plugin_file):
+    """A learner of a plugin file that holds what it is given."""
+    return load_registry([plugin_file]).algorithms["Holder"]
+
+
+def npy(array, allow_pickle=False):
+    """Return the bytes of an NPY file."""
+    stream = BytesIO()
+    np.lib.format.write_array(stream, np.asanyarray(array), (1, 0), allow_pickle=allow_pickle)
+    return stream.getvalue()
+
+
+def forge(path, change=None, **entries):
+    """Write a file anew with its header changed and entries replaced; None takes one out."""
+    with zipfile.ZipFile(path) as archive:
+        contents = {name: archive.read(name) for name in archive.namelist()}
+    header = json.loads(contents["header.json"])
+    if change:
+        change(header)
+    contents["header.json"] = json.dumps(header).encode()
+    contents |= {f"{name}.npy": content for name, content in entries.items()}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in contents.items():
+            if content is not None:
+                archive.writestr(name, content)
+
+
+def forge_array(path, name, array):
+    """Put another array in the place of one, and its form in the header."""
+
+    def change(header):
+        form = {"dtype": array.dtype.str, "shape": list(array.shape)}
+        header["fitted"][name] = {"array": form}
+
+    forge(path, change, **{name: npy(array)})
+
+
+def set_in_header(*keys_and_value):
+    *keys, last, value = keys_and_value
+
+    def change(header):
+        for key in keys:
+            header = header[key]
+        header[last] = value
+
+    return change
+
+
+def assert_refused(path, message, **options):
+    with pytest.raises(UsageError, match=message) as error:
+        load_model(path, **options)
+    assert str(error.value).startswith(f"{path}: ")
+    assert str(error.value).isprintable()
+
+
+# --- what comes back
+
+
+@pytest.mark.parametrize("entry", [*load_registry().algorithms], ids=lambda entry: entry.name)
+def test_every_array_that_a_registered_learner_keeps_is_checked_by_its_form(entry):
+    # Kernels trust shapes: an array in a file that no `Kept` describes could lead them astray.
+    learner = entry.load()()
+    X, y = digit_rows()
+    if isinstance(learner, IncrementalLearner):
+        learner.partial_fit(X, y, n_steps=50)
+    else:
+        learner.fit(X, y)
+    kept = {name for name, value in vars(learner).items() if isinstance(value, np.ndarray)}
+    assert kept <= set(learner._fitted_state())
+
+
+def test_given_triplets_are_dealt_on_after_loading(rows, tmp_path):
+    X, _ = rows
+    triplets = np.random.default_rng(1).integers(10, size=(41, 3))
+    whole = AveragedOASIS(n_learners=3, random_state=0).partial_fit_triplets(X, triplets)
+    half = AveragedOASIS(n_learners=3, random_state=0).partial_fit_triplets(X, triplets[:20])
+    save_model(half, tmp_path / "model.npz")
+    loaded = load_model(tmp_path / "model.npz").partial_fit_triplets(X, triplets[20:])
+    np.testing.assert_array_equal(loaded.matrices_, whole.matrices_)
+    assert (loaded.n_steps_, loaded.n_updates_) == (41, whole.n_updates_)
+
+
+def test_a_random_state_goes_on_where_it_was(rows, tmp_path):
+    learner = OASIS(n_steps=20, random_state=np.random.RandomState(7)).fit(*rows)
+    learner.random_state.standard_normal()  # leaves a second one in store
+    save_model(learner, tmp_path / "model.npz")
+    loaded = load_model(tmp_path / "model.npz")
+    np.testing.assert_array_equal(
+        loaded.random_state.standard_normal(1000), learner.random_state.standard_normal(1000)
+    )
+    np.testing.assert_array_equal(
+        loaded.fit(*rows).bilinear_matrix_, learner.fit(*rows).bilinear_matrix_
+    )
+
+
+def test_feature_names_are_kept(rows, tmp_path):
+    X, y = rows
+    frame = pd.DataFrame(X, columns=["length", "Breite", "高さ"])
+    learner = LMNN(max_iter=5).fit(frame, y).set_output(transform="pandas")
+    save_model(learner, tmp_path / "model.npz")
+    loaded = load_model(tmp_path / "model.npz")
+    np.testing.assert_array_equal(loaded.feature_names_in_, frame.columns)
+    pd.testing.assert_frame_equal(loaded.transform(frame), learner.transform(frame))
+    with pytest.raises(ValueError, match="feature names"):
+        loaded.transform(frame[["Breite", "length", "高さ"]])
+
+
+def test_precision_and_the_order_in_memory_are_kept(rows, tmp_path):
+    X, y = rows
+    learner = PsdOASIS(n_steps=20, random_state=0).fit(X.astype(np.float32), y)
+    learner.components_ = np.asfortranarray(learner.components_)
+    save_model(learner, tmp_path / "model.npz")
+    loaded = load_model(tmp_path / "model.npz")
+    assert loaded.components_.dtype == loaded.raw_matrix_.dtype == np.float32
+    assert loaded.components_.flags.f_contiguous
+    np.testing.assert_array_equal(loaded.transform(X), learner.transform(X))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        True,
+        -(10**30),
+        0.1,
+        np.inf,
+        "höchstens \ud800",
+        np.float32(0.1),
+        np.int64(3),
+        np.bool_(True),
+        np.str_("name"),
+        (1, (2.5, "a"), []),
+        [None, np.float64(0.1)],
+        {"a": 1, "b": {"c": (2,)}},
+    ],
+    ids=repr,
+)
+def test_a_value_comes_back_with_its_type(holder, plugin_file, rows, tmp_path, value):
+    save_model(holder(value).fit(*rows), tmp_path / "model.npz")
+    loaded = load_model(tmp_path / "model.npz", [plugin_file])
+    for found in (loaded.value, loaded.copy_):
+        assert (type(found), repr(found)) == (type(value), repr(value))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.arange(6.0).reshape(2, 3),
+        np.array([[True], [False]]),
+        np.array(["a", "längst"]),
+        np.array(["a", "längst"], dtype=object),
+        np.empty((0, 3), np.uint8),
+        np.arange(10, dtype=np.int16)[::3],
+    ],
+    ids=lambda value: f"{value.dtype} {value.shape}",
+)
+def test_an_array_comes_back_alone_and_within_others(holder, plugin_file, rows, tmp_path, value):
+    learner = holder({"first": value, "second": [1, value]}).fit(*rows)
+    save_model(learner, tmp_path / "model.npz")
+    loaded = load_model(tmp_path / "model.npz", [plugin_file])
+    for held in (loaded.value, loaded.copy_):
+        for found in (held["first"], held["second"][1]):
+            assert found.dtype == value.dtype
+            np.testing.assert_array_equal(found, value)
+
+
+def test_numpy_alone_reads_the_arrays_and_unzip_the_rest(learner, path):
+    with np.load(path, allow_pickle=False) as file:
+        np.testing.assert_array_equal(file["bilinear_matrix_"], learner.bilinear_matrix_)
+    with zipfile.ZipFile(path) as archive:
+        header = json.loads(archive.read("header.json"))
+    assert (header["algorithm"], header["params"]["n_steps"]) == ("OASIS", 20)
+    assert header["versions"]["numpy"] == np.__version__
+
+
+def test_equal_models_make_equal_files(learner, path, tmp_path):
+    save_model(load_model(path), tmp_path / "again.npz")
+    assert (tmp_path / "again.npz").read_bytes() == path.read_bytes()
+
+
+def test_a_parameter_that_the_file_does_not_know_has_its_default(path):
+    forge(path, lambda header: header["params"].pop("threshold"))
+    assert load_model(path).threshold == OASIS().threshold
+
+
+def test_no_second_copy_of_a_matrix_is_made(rows, tmp_path):
+    X, y = rows
+    learner = OASIS(n_steps=1, random_state=0).fit(np.pad(X, ((0, 0), (0, 2897))), y)
+    n_bytes = learner.bilinear_matrix_.nbytes
+    assert n_bytes > 64 * 2**20
+    saving = PeakMemory()
+    save_model(learner, tmp_path / "model.npz")
+    saved = saving.above_start()
+    if saved is None:
+        pytest.skip("this system does not tell the peak of memory")
+    loading = PeakMemory()
+    load_model(tmp_path / "model.npz")
+    assert saved < n_bytes / 2
+    assert loading.above_start() < 1.5 * n_bytes
+
+
+# --- what is not saved
+
+
+@pytest.mark.parametrize("unfitted", [OASIS(), Euclidean(), LMNN()])
+def test_a_learner_that_learned_nothing_is_not_saved(unfitted, tmp_path):
+    with pytest.raises(NotFittedError):
+        save_model(unfitted, tmp_path / "model.npz")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("value", "named"),
+    [
+        (object(), "params/value is of type object"),
+        (LogisticRegression(), "LogisticRegression"),
+        (sparse.csr_array((2, 2)), "csr_array"),
+        (np.array([1, None]), "ndarray"),
+        (np.ma.array([1.0]), "MaskedArray"),
+        (np.array(["2010-07-01"], "datetime64"), "ndarray"),
+        ([1, {2: 3}], r"params/value\.1 is of type dict"),
+        (np.random.default_rng(0), "Generator"),
+        (np.random.RandomState(np.random.PCG64(0)), "PCG64"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_a_file_cannot_hold_is_named(holder, rows, tmp_path, value, named):
+    with pytest.raises(UsageError, match=f"^this Holder cannot be saved: .*{named}"):
+        save_model(holder(value).fit(*rows), tmp_path / "model.npz")
+    assert not (tmp_path / "model.npz").exists()
+
+
+def test_what_could_not_be_loaded_is_not_saved(learner, tmp_path):
+    learner.set_params(aggressiveness=-1.0)
+    with pytest.raises(UsageError, match="aggressiveness"):
+        save_model(learner, tmp_path / "model.npz")
+    learner.set_params(aggressiveness=1.0)
+    learner.bilinear_matrix_[0, 1] = np.nan
+    with pytest.raises(UsageError, match="bilinear_matrix_ holds values that are not finite"):
+        save_model(learner, tmp_path / "model.npz")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_class_that_loading_would_take_for_another_is_not_saved(rows, tmp_path):
+    class Mine(OASIS):
+        pass
+
+    with pytest.raises(UsageError, match=r"'OASIS' of .*Mine belongs to another class: give it a"):
+        save_model(Mine(n_steps=20).fit(*rows), tmp_path / "model.npz")
+
+
+@pytest.mark.parametrize("place", ["absent/model.npz", "folder", "model.npz/below"])
+def test_a_place_that_cannot_be_written_is_refused(learner, path, place):
+    (path.parent / "folder").mkdir()
+    before = sorted(path.parent.iterdir())
+    with pytest.raises(UsageError, match=r"^cannot write .*: give a file in a folder"):
+        save_model(learner, path.parent / place)
+    assert sorted(path.parent.iterdir()) == before
+
+
+def test_an_interrupted_save_leaves_the_old_file(learner, path, monkeypatch):
+    before = path.read_bytes()
+
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        save_model(learner.set_params(n_steps=5), path)
+    assert path.read_bytes() == before
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_header_too_large_to_be_read_is_not_written(holder, rows, tmp_path):
+    with pytest.raises(UsageError, match="more than the 16777216 that a header may have"):
+        save_model(holder("x" * 2**24).fit(*rows), tmp_path / "model.npz")
+
+
+# --- what is not loaded
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path):
+    assert_refused(tmp_path / "absent.npz", "No such file or directory: give a model file to read")
+    assert_refused(tmp_path, "Is a directory")
+
+
+@pytest.mark.parametrize("content", [b"", b"text", b"PK\x03\x04 and no more", bytes(5000)])
+def test_a_file_of_another_kind_is_refused(tmp_path, content):
+    path = tmp_path / "model.npz"
+    path.write_bytes(content)
+    assert_refused(path, "cannot be read as a model file")
+
+
+def test_a_file_of_numpy_is_refused(tmp_path):
+    path = tmp_path / "model.npz"
+    np.savez(path, bilinear_matrix_=np.eye(3))
+    assert_refused(path, "has no header.json: it was not written by `save_model`")
+
+
+def test_a_file_cut_off_anywhere_is_refused(path):
+    content = path.read_bytes()
+    for length in range(0, len(content), 7):
+        path.write_bytes(content[:length])
+        assert_refused(path, "cannot be read as a model file")
+
+
+def test_a_flipped_byte_is_refused_or_changes_nothing(learner, path):
+    content = path.read_bytes()
+    n_refused = 0
+    for place in range(0, len(content), 5):
+        damaged = bytearray(content)
+        damaged[place] ^= 0x55
+        path.write_bytes(damaged)
+        try:
+            loaded = load_model(path)
+        except UsageError:
+            n_refused += 1
+            continue
+        np.testing.assert_array_equal(loaded.bilinear_matrix_, learner.bilinear_matrix_)
+        np.testing.assert_array_equal(loaded._sampler_state, learner._sampler_state)
+        assert loaded.get_params() == learner.get_params()
+    assert n_refused > len(content) / 5 / 2
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (set_in_header("format", "other model"), "is of the format 'other model', not 'oasis-benc"),
+        (set_in_header("format_version", 2), "has format version 2, written by oasis-bench 0"),
+        (set_in_header("algorithm", "OASIZ"), "its algorithm 'OASIZ' is not installed: .*--plugin"),
+        (set_in_header("algorithm", "os:system"), "its algorithm 'os:system' is not installed"),
+        (set_in_header("algorithm", ["OASIS"]), r"its algorithm \['OASIS'\] is not installed"),
+        (lambda header: header.pop("algorithm"), "'algorithm'"),
+        (set_in_header("params", []), "cannot be read as a model file"),
+        (set_in_header("params", "aggressiveness", -1), "'aggressiveness' parameter of OASIS must"),
+        (set_in_header("params", "depth", 3), "OASIS has no parameter depth"),
+        (set_in_header("params", "n_steps", [1]), "cannot be read as a model file"),
+        (set_in_header("params", "n_steps", {"object": 1}), "params/n_steps is not what the head"),
+        (set_in_header("params", "n_steps", {"array": {}}), "the array params/n_steps is missing"),
+        (set_in_header("fitted", "n_steps_", "many"), "n_steps_ has type <U4: integer is needed"),
+        (set_in_header("fitted", "n_steps_", 0.5), "n_steps_ has type float64: integer is needed"),
+        (lambda header: header["fitted"].pop("n_steps_"), "n_steps_ is missing"),
+        (lambda header: header["fitted"].clear(), "holds arrays that its header does not name"),
+        (set_in_header("fitted", "n_features_in_", 4), r"bilinear_matrix_ has shape \(3, 3\): \(4"),
+        (set_in_header("fitted", "n_features_in_", None), "n_features_in_ is None"),
+        (set_in_header("fitted", "feature_names_in_", {"strings": ["a"]}), r"\(1,\): \(3\) is nee"),
+        (set_in_header("fitted", "feature_names_in_", {"strings": [1]}), "is not what the header"),
+        (set_in_header("fitted", "n_steps", 1), "n_steps as parameters and as fitted attributes"),
+        (set_in_header("fitted", "__class__", "x"), "'__class__' cannot be a fitted attribute"),
+        (set_in_header("fitted", "similarity", 1), "'similarity' cannot be a fitted attribute"),
+        (set_in_header("fitted", "_learned", "x"), "'_learned' cannot be a fitted attribute"),
+    ],
+)
+def test_a_header_that_does_not_fit_is_refused(path, change, message):
+    forge(path, change)
+    assert_refused(path, message)
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "message"),
+    [
+        ("bilinear_matrix_", np.eye(2), r"has shape \(2, 2\): \(3, 3\) is needed"),
+        ("bilinear_matrix_", np.ones(3), r"has shape \(3,\): \(3, 3\) is needed"),
+        ("bilinear_matrix_", np.full((3, 3), np.nan), "holds values that are not finite"),
+        ("bilinear_matrix_", np.diag([np.inf, 1, 1]), "holds values that are not finite"),
+        ("bilinear_matrix_", np.eye(3, dtype=int), "has type int64: floating is needed"),
+        ("bilinear_matrix_", np.eye(3, dtype=">f8"), "has type >f8, which is not read"),
+        ("bilinear_matrix_", np.eye(3, dtype=complex), "has type complex128, which is not read"),
+        ("bilinear_matrix_", np.zeros(3, "f8,f8,f8"), r"has type \[\('f0', .*which is not read"),
+        ("_sampler_state", np.ones(2, np.uint64), r"has shape \(2,\): \(4\) is needed"),
+        ("_sampler_state", np.ones(4), "has type float64: uint64 is needed"),
+        # from which a draw would never return
+        ("_sampler_state", np.zeros(4, np.uint64), "_sampler_state is all zeros"),
+    ],
+)
+def test_an_array_that_does_not_fit_the_learner_is_refused(path, name, array, message):
+    forge_array(path, name, array)
+    assert_refused(path, message)
+
+
+def test_arrays_that_do_not_fit_each_other_are_refused(rows, tmp_path):
+    path = tmp_path / "model.npz"
+    save_model(AveragedOASIS(n_learners=3, n_steps=5).fit(*rows), path)
+    forge_array(path, "_sampler_state", np.ones((2, 4), np.uint64))
+    assert_refused(path, r"_sampler_state has shape \(2, 4\): \(3, 4\) is needed")
+
+
+def test_an_array_other_than_the_header_says_is_refused(path):
+    forge(path, bilinear_matrix_=npy(np.eye(4)))
+    assert_refused(path, "bilinear_matrix_ is not what the header says")
+    forge(path, bilinear_matrix_=None)
+    assert_refused(path, "the array bilinear_matrix_ is missing")
+
+
+@pytest.mark.parametrize("name", ["extra_", "../../outside", "/etc/outside", "params/extra"])
+def test_an_entry_too_many_is_refused_and_nothing_is_unpacked(path, name):
+    forge(path, **{name: npy(np.eye(2))})
+    before = sorted(path.parent.parent.rglob("*"))
+    assert_refused(path, f"holds arrays that its header does not name: {name}")
+    assert sorted(path.parent.parent.rglob("*")) == before
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_an_entry_that_is_there_twice_is_refused(path):
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("bilinear_matrix_.npy", npy(np.eye(3)))
+    assert_refused(path, "holds an entry twice")
+
+
+class Payload:
+    """Makes a file when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (str(self.path), "w")
+
+
+def test_pickled_objects_are_refused_and_never_unpickled(path):
+    trace = path.parent / "trace"
+    objects = np.array([[Payload(trace)] * 3] * 3, dtype=object)
+    content = npy(objects, allow_pickle=True)
+    forge(path, bilinear_matrix_=content)
+    assert_refused(path, "bilinear_matrix_.npy' has type object, which is not read")
+    forge(path, bilinear_matrix_=pickle.dumps(Payload(trace)))
+    assert_refused(path, "cannot be read as a model file")
+    assert not trace.exists()
+    pickle.loads(pickle.dumps(Payload(trace))).close()
+    assert trace.exists(), "the payload must be one that works"
+
+
+def test_a_bare_pickle_is_refused_and_never_unpickled(path):
+    trace = path.parent / "trace"
+    path.write_bytes(pickle.dumps(Payload(trace)))
+    assert_refused(path, "cannot be read as a model file")
+    assert not trace.exists()
+
+
+def test_a_compressed_entry_is_refused(path):
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("zeros.npy", bytes(10**7))
+    assert_refused(path, "its entry 'zeros.npy' is compressed")
+
+
+@pytest.mark.parametrize(("dtype", "n_bytes"), [("<f8", 8 * 10**12), ("<U0", 10**12)])
+def test_an_array_larger_than_its_entry_is_refused_before_memory_is_taken(path, dtype, n_bytes):
+    stream = BytesIO()
+    form = {"descr": dtype, "fortran_order": False, "shape": (10**10, 100)}
+    np.lib.format.write_array_header_1_0(stream, form)
+    forge(path, bilinear_matrix_=stream.getvalue() + bytes(72))
+    assert_refused(path, f"'bilinear_matrix_.npy' claims {n_bytes} bytes and has 72")
+
+
+def test_another_version_of_npy_is_refused(path):
+    stream = BytesIO()
+    np.lib.format.write_array(stream, np.eye(3), version=(2, 0))
+    forge(path, bilinear_matrix_=stream.getvalue())
+    assert_refused(path, "'bilinear_matrix_.npy' is no array of NPY version 1.0")
+
+
+def test_entries_larger_than_the_file_are_refused(path):
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("huge.npy", npy(np.eye(3)))
+        info = archive.getinfo("huge.npy")
+        info.file_size = info.compress_size = 2**40
+    assert_refused(path, "its entries claim 10995116[0-9]+ bytes, and the file has")
+
+
+def test_a_header_that_is_too_large_is_refused(path):
+    forge(path, set_in_header("params", "negatives", "x" * 2**24))
+    assert_refused(path, "16777216 at most are read")
+
+
+def test_a_header_nested_without_end_is_refused(path):
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("header.json", '{"a":' * 10**5)
+    assert_refused(path, "cannot be read as a model file")
+
+
+@pytest.mark.parametrize(("part", "value"), [("pos", 10**6), ("pos", -1), ("key", [1, 2, 3])])
+def test_a_random_state_that_numpy_would_read_out_of_bounds_is_refused(path, part, value):
+    state = np.random.RandomState(0).get_state(legacy=False)
+    state["state"] = {"key": state["state"]["key"].tolist(), "pos": 624} | {part: value}
+    forge(path, set_in_header("params", "random_state", {"RandomState": state}))
+    assert_refused(path, "a RandomState has")
+
+
+def test_a_plugin_is_found_by_its_file_alone(holder, plugin_file, rows, tmp_path):
+    path = tmp_path / "model.npz"
+    save_model(holder().fit(*rows), path)
+    assert_refused(path, r"its algorithm 'Holder' is not installed: .*plugin_files, or --plugin")
+    assert_refused(path, "no plugin file", plugin_files=[tmp_path / "absent.py"])
+    assert type(load_model(path, [str(plugin_file)])) is holder
+
+
+def test_what_a_plugin_raises_is_told_in_one_line(holder, plugin_file, rows, tmp_path):
+    path = tmp_path / "model.npz"
+    save_model(holder().fit(*rows), path)
+    forge(path, set_in_header("params", "value", "bad"))
+    assert_refused(path, "Holder refuses its parameters: a bad value", plugin_files=[plugin_file])
