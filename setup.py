@@ -15,6 +15,7 @@ KERNELS = {
     "oasis_bench.sampling._class_triplets": "oasis_bench/sampling/_class_triplets.pyx",
     "oasis_bench.sampling._relevance_triplets": "oasis_bench/sampling/_relevance_triplets.pyx",
     "oasis_bench.algorithms._oasis": "algorithms/_oasis.pyx",
+    "oasis_bench.algorithms._oasis_blocks": "algorithms/_oasis_blocks.pyx",
     "oasis_bench.algorithms._oasis_symmetric": "algorithms/_oasis_symmetric.pyx",
 }
 
@@ -24,10 +25,13 @@ setup(
             Extension(
                 name,
                 [source],
-                include_dirs=["algorithms", "oasis_bench/sampling"],
+                include_dirs=["algorithms", "oasis_bench", "oasis_bench/sampling"],
                 depends=[
+                    "algorithms/_blocks.h",
+                    "algorithms/_blocks_all.h",
                     "algorithms/_rows.h",
                     "algorithms/_rows_all.h",
+                    "oasis_bench/_multiversioned.h",
                     "oasis_bench/sampling/_random.h",
                 ],
                 extra_compile_args=[] if os.name == "nt" else FLAGS,

@@ -6,6 +6,7 @@ from oasis_bench.algorithms.oasis import OASIS
 from oasis_bench.algorithms.oasis_averaged import AveragedOASIS
 from oasis_bench.algorithms.oasis_cosine import CosineOASIS
 from oasis_bench.algorithms.oasis_logdet import LogDetOASIS
+from oasis_bench.algorithms.oasis_mini_batch import MiniBatchOASIS
 from oasis_bench.algorithms.oasis_positive import PsdOASIS
 from oasis_bench.algorithms.oasis_symmetric import DissimOASIS, OnlineProjOASIS, ProjOASIS
 
@@ -17,6 +18,7 @@ __all__ = [
     "DissimOASIS",
     "Euclidean",
     "LogDetOASIS",
+    "MiniBatchOASIS",
     "OnlineProjOASIS",
     "ProjOASIS",
     "PsdOASIS",

@@ -46,6 +46,25 @@ def step(
     return n_updates
 
 
+def step_mini_batch(
+    X: npt.NDArray[np.floating] | sparse.csr_array,
+    triplets: npt.NDArray[np.intp],
+    aggressiveness: float,
+    W: npt.NDArray[np.floating],
+) -> int:
+    """Apply one mini-batch to `W` in place: OASIS steps that all see the W before them.
+
+    Parameters and result as in `step`.
+    """
+    before = W.copy()
+    n_updates = 0
+    for triplet in triplets:
+        after = before.copy()
+        n_updates += step(X, triplet[None], aggressiveness, after)
+        W += after - before
+    return n_updates
+
+
 def step_online_proj(
     X: npt.NDArray[np.floating] | sparse.csr_array,
     triplets: npt.NDArray[np.intp],

@@ -21,6 +21,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, validate_data
 
 from oasis_bench.algorithms import _oasis, _oasis_reference
+from oasis_bench.algorithms._block_schedule import block_size, learn_in_blocks
 from oasis_bench.csr import canonical_csr
 from oasis_bench.learner import BilinearLearner, FloatArray, IncrementalLearner, Kept
 from oasis_bench.memory import refuse_what_does_not_fit
@@ -29,8 +30,8 @@ from oasis_bench.sampling.class_triplets import seed_state
 
 TripletSampler: TypeAlias = ClassTripletSampler | RelevanceTripletSampler
 
-TRIPLETS_A_DRAW = 8192
-"""Triplets drawn at once: the Python between two draws is then under a nanosecond a step."""
+TRIPLETS_A_DRAW = 65_536
+"""Triplets drawn at once: several blocks, so that few passes over W end without a next block."""
 
 
 class TripletLearner(IncrementalLearner):
@@ -102,8 +103,8 @@ class TripletLearner(IncrementalLearner):
     def partial_fit(self, X: Any, y: Any, n_steps: int | None = None) -> Self:
         """Learn `n_steps` more triplets (default: the parameter `n_steps`) from where it is.
 
-        Two calls with a and b steps on the same rows give the W of one call with a + b.  Errors
-        are those of `fit`.
+        Two calls with a and b steps on the same rows give the W of one call with a + b, up to
+        rounding.  Errors are those of `fit`.
         """
         n_steps = self.n_steps if n_steps is None else n_steps
         if not _is_count(n_steps):
@@ -254,7 +255,9 @@ class OASIS(TripletLearner, BilinearLearner):
         W \leftarrow W + \min(C, \ell / \|V\|^2)\, V .
 
     A step costs nnz(q) (nnz(p) + nnz(n)) for CSR rows, whatever the number of features is, and
-    nnz(q) d for dense ones; W takes d^2 numbers of the rows' precision.
+    nnz(q) d for dense ones; W takes d^2 numbers of the rows' precision.  With many features a
+    step waits for memory, not for arithmetic: steps on sparse rows are therefore taken in blocks
+    that go over W once, with the same result up to rounding.
 
     Parameters
     ----------
@@ -329,6 +332,9 @@ class OASIS(TripletLearner, BilinearLearner):
         if uses_twin():
             return _oasis_reference.step(X, triplets, C, W)
         if isinstance(X, sparse.csr_array | sparse.csr_matrix):
+            if size := block_size(X, triplets[:, 0]):
+                batches = (triplets[k : k + size] for k in range(0, len(triplets), size))
+                return learn_in_blocks(X, batches, C, W, in_order=True, n_threads=1)
             values = np.empty(X.shape[1], dtype=X.dtype)
             columns = np.empty(X.shape[1], dtype=np.int32)
             spread = np.zeros(X.shape[1], dtype=X.dtype)

@@ -1,0 +1,160 @@
+/* Blocks of triplets for float and double, on AVX2 where the processor has it, else in plain C. */
+
+#ifndef OASIS_BENCH_BLOCKS_H
+#define OASIS_BENCH_BLOCKS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+#define HAS_AVX2_CODE 1
+#define AVX2 __attribute__((target("avx2,fma")))
+#define has_avx2() (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+#else
+#define has_avx2() 0
+#endif
+#ifdef __GNUC__
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+#else
+#define ALWAYS_INLINE inline
+#define restrict __restrict
+#define __builtin_prefetch(address) ((void)0)
+#endif
+
+/* Entries are stored in chunks of 8, the last filled up with zeros at column 0. */
+#define PADDED(count) (((ptrdiff_t)(count) + 7) & ~(ptrdiff_t)7)
+
+/* A block of triplets as arrays; void stands for float or double. */
+typedef struct {
+    /* the entries of each query: where they start, features, values */
+    const ptrdiff_t *query_start; const uint16_t *query_columns; const void *query_values;
+    /* the same, row of W after row of W: where a row's start, triplets, values */
+    const ptrdiff_t *row_start; const int32_t *row_triplets; const void *row_weights;
+    /* the entries of v = p - n: where each triplet's start, how many, features, values */
+    const ptrdiff_t *start; const int32_t *count; const uint16_t *columns; const void *values;
+} block;
+
+/* For each feature a list of steps: where it starts, its length; the steps, their values. */
+typedef struct {
+    const ptrdiff_t *start; int32_t *length; uint16_t *members; void *values;
+} lists;
+
+#define APPEND(REAL) \
+static inline void append_##REAL( \
+    const lists *to, uint16_t feature, uint16_t member, REAL value) \
+{ \
+    const int32_t length = to->length[feature]++; \
+    uint16_t *members = to->members + to->start[feature] + length; \
+    REAL *values = (REAL *)to->values + to->start[feature] + length; \
+    if (length % 8 == 0) { \
+        memset(members, 0, 8 * sizeof(uint16_t)); \
+        memset(values, 0, 8 * sizeof(REAL)); \
+    } \
+    *members = member; \
+    *values = value; \
+}
+APPEND(float)
+APPEND(double)
+
+#define GATHER_DOT(REAL) \
+static inline REAL dot_##REAL( \
+    const REAL *row, const uint16_t *columns, const REAL *values, ptrdiff_t padded) \
+{ \
+    REAL sum = 0; \
+    for (ptrdiff_t j = 0; j < padded; j++) \
+        sum += row[columns[j]] * values[j]; \
+    return sum; \
+}
+GATHER_DOT(float)
+GATHER_DOT(double)
+
+#ifdef HAS_AVX2_CODE
+AVX2 static inline float dot_float_avx2(
+    const float *row, const uint16_t *columns, const float *values, ptrdiff_t padded)
+{
+    __m256 even = _mm256_setzero_ps(), odd = even;
+    for (ptrdiff_t j = 0; j < padded; j += 8) {
+        const __m256i places = _mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)(columns + j)));
+        const __m256 sum = _mm256_fmadd_ps(
+            _mm256_i32gather_ps(row, places, 4), _mm256_loadu_ps(values + j), even);
+        even = odd;
+        odd = sum;
+    }
+    even = _mm256_add_ps(even, odd);
+    __m128 half = _mm_add_ps(_mm256_castps256_ps128(even), _mm256_extractf128_ps(even, 1));
+    half = _mm_add_ps(half, _mm_movehl_ps(half, half));
+    return _mm_cvtss_f32(_mm_add_ss(half, _mm_movehdup_ps(half)));
+}
+
+AVX2 static inline double dot_double_avx2(
+    const double *row, const uint16_t *columns, const double *values, ptrdiff_t padded)
+{
+    __m256d low = _mm256_setzero_pd(), high = low;
+    for (ptrdiff_t j = 0; j < padded; j += 8) {
+        const __m256i places = _mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)(columns + j)));
+        low = _mm256_fmadd_pd(_mm256_i32gather_pd(row, _mm256_castsi256_si128(places), 8),
+                              _mm256_loadu_pd(values + j), low);
+        high = _mm256_fmadd_pd(_mm256_i32gather_pd(row, _mm256_extracti128_si256(places, 1), 8),
+                               _mm256_loadu_pd(values + j + 4), high);
+    }
+    low = _mm256_add_pd(low, high);
+    const __m128d half = _mm_add_pd(_mm256_castpd256_pd128(low), _mm256_extractf128_pd(low, 1));
+    return _mm_cvtsd_f64(_mm_add_sd(half, _mm_unpackhi_pd(half, half)));
+}
+#endif
+
+#define REAL float
+#define TARGET
+#define NAME(f) f##_float
+#define DOT dot_float
+#include "_blocks.h"
+#ifdef HAS_AVX2_CODE
+#undef TARGET
+#undef NAME
+#undef DOT
+#define TARGET AVX2
+#define NAME(f) f##_float_avx2
+#define append_float_avx2 append_float
+#define DOT dot_float_avx2
+#include "_blocks.h"
+#endif
+#undef REAL
+#undef TARGET
+#undef NAME
+#undef DOT
+
+#define REAL double
+#define TARGET
+#define NAME(f) f##_double
+#define DOT dot_double
+#include "_blocks.h"
+#ifdef HAS_AVX2_CODE
+#undef TARGET
+#undef NAME
+#undef DOT
+#define TARGET AVX2
+#define NAME(f) f##_double_avx2
+#define append_double_avx2 append_double
+#define DOT dot_double_avx2
+#include "_blocks.h"
+#endif
+#undef REAL
+#undef TARGET
+#undef NAME
+#undef DOT
+
+/* Whether AVX2 is used where there is it: the tests compare both. */
+static int avx2_allowed = 1;
+#ifdef HAS_AVX2_CODE
+#define CHOSEN(f) (avx2_allowed && has_avx2() ? f##_avx2 : f)
+#else
+#define CHOSEN(f) f
+#endif
+#define best_pass_float CHOSEN(pass_float)
+#define best_pass_double CHOSEN(pass_double)
+#define best_solve_float CHOSEN(solve_float)
+#define best_solve_double CHOSEN(solve_double)
+
+#endif

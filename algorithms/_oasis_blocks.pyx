@@ -1,0 +1,253 @@
+"""Kernel: OASIS steps in blocks of triplets that go over W once, row after row.
+
+The loops are in `_blocks.h`, the readable twin is `_oasis_reference.py`.  Nothing here is checked:
+the face `block_schedule.py` does that.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint16_t
+
+ctypedef fused real:
+    float
+    double
+
+ctypedef fused index:
+    int32_t
+    int64_t
+
+cdef extern from "_blocks_all.h" nogil:
+    ctypedef struct block:
+        const Py_ssize_t* query_start
+        const uint16_t* query_columns
+        const void* query_values
+        const Py_ssize_t* row_start
+        const int32_t* row_triplets
+        const void* row_weights
+        const Py_ssize_t* start
+        const int32_t* count
+        const uint16_t* columns
+        const void* values
+    ctypedef struct lists:
+        const Py_ssize_t* start
+        int32_t* length
+        uint16_t* members
+        void* values
+    int avx2_allowed
+    Py_ssize_t PADDED(Py_ssize_t)
+    void best_pass_float(float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, const block*, const double*,
+                         const block*, double*)
+    void best_pass_double(double*, Py_ssize_t, Py_ssize_t, Py_ssize_t, const block*, const double*,
+                          const block*, double*)
+    Py_ssize_t best_solve_float(const block*, Py_ssize_t, const double*, const double*, double,
+                                const lists*, const lists*, float*, double*)
+    Py_ssize_t best_solve_double(const block*, Py_ssize_t, const double*, const double*, double,
+                                 const lists*, const lists*, double*, double*)
+
+
+def allow_avx2(bint allowed):
+    """Choose between the two forms of the loops, for their tests."""
+    global avx2_allowed
+    avx2_allowed = allowed
+
+
+def load(
+    const real[::1] data,               # IN: CSR of (n, d), sorted and without duplicates
+    const index[::1] indices,           # IN
+    const index[::1] indptr,            # IN
+    const Py_ssize_t[:, ::1] triplets,  # IN: (m, 3) query, positive, negative
+    Py_ssize_t[::1] query_start,        # OUT: (m + 1,) where the entries of each query start
+    uint16_t[::1] query_columns,        # OUT: their features ...
+    real[::1] query_values,             # OUT: ... and values
+    Py_ssize_t[::1] start,              # OUT: (m,) where those of v = p - n start, in chunks of 8
+    int32_t[::1] count,                 # OUT: (m,) how many they are
+    uint16_t[::1] columns,              # OUT: their features ...
+    real[::1] values,                   # OUT: ... and values
+    double[::1] norms,                  # OUT: (m,) |q|^2 |v|^2
+):
+    """Copy the rows that a block of triplets needs; return how far `columns` is filled."""
+    cdef Py_ssize_t m, k, entry = 0, place = 0, length
+    cdef double query_norm
+    with nogil:
+        for m in range(triplets.shape[0]):
+            query_start[m] = place
+            query_norm = 0
+            for k in range(indptr[triplets[m, 0]], indptr[triplets[m, 0] + 1]):
+                query_columns[place], query_values[place] = <uint16_t>indices[k], data[k]
+                query_norm += <double>data[k] * data[k]
+                place += 1
+            start[m] = entry
+            length = subtract(
+                data, indices, indptr, triplets[m, 1], triplets[m, 2],
+                &columns[entry], &values[entry],
+            )
+            count[m] = <int32_t>length
+            norms[m] = query_norm * squared_norm(&values[entry], length)
+            for k in range(length, PADDED(length)):
+                columns[entry + k], values[entry + k] = 0, 0
+            entry += PADDED(length)
+        query_start[triplets.shape[0]] = place
+    return entry
+
+
+def sort_by_row(
+    const Py_ssize_t[::1] query_start,  # IN: (m + 1,)
+    const uint16_t[::1] query_columns,  # IN
+    const real[::1] query_values,       # IN
+    Py_ssize_t[::1] row_start,          # OUT: (d + 1,) where the queries of each row of W start
+    int32_t[::1] row_triplets,          # OUT: which they are, in order ...
+    real[::1] row_weights,              # OUT: ... and their entry of that row
+    Py_ssize_t[::1] places,             # work space: (d,)
+):
+    """Turn the queries' entries from triplet after triplet to row of W after row of W."""
+    cdef Py_ssize_t m, k, place, n_triplets = query_start.shape[0] - 1
+    with nogil:
+        count_starts(query_columns, query_start[n_triplets], 1, row_start)
+        places[:] = row_start[: places.shape[0]]
+        for m in range(n_triplets):
+            for k in range(query_start[m], query_start[m + 1]):
+                place = places[query_columns[k]]
+                places[query_columns[k]] += 1
+                row_triplets[place], row_weights[place] = <int32_t>m, query_values[k]
+
+
+def pass_over_rows(
+    real[:, ::1] W,                     # INOUT: (d, d)
+    Py_ssize_t first,                   # IN: the rows of W from this one ...
+    Py_ssize_t stop,                    # IN: ... to before this one
+    const Py_ssize_t[::1] done_row_start,       # IN: a block that is scored, as `load` and
+    const int32_t[::1] done_row_triplets,       # IN: ... `sort_by_row` made it
+    const real[::1] done_row_weights,           # IN
+    const Py_ssize_t[::1] done_start,           # IN
+    const int32_t[::1] done_count,              # IN
+    const uint16_t[::1] done_columns,           # IN
+    const real[::1] done_values,                # IN
+    const double[::1] step,                     # IN: (m,) tau of each of its triplets
+    const Py_ssize_t[::1] next_row_start,       # IN: the block after it
+    const int32_t[::1] next_row_triplets,       # IN
+    const real[::1] next_row_weights,           # IN
+    const Py_ssize_t[::1] next_start,           # IN
+    const int32_t[::1] next_count,              # IN
+    const uint16_t[::1] next_columns,           # IN
+    const real[::1] next_values,                # IN
+    double[::1] scores,                 # INOUT: (m,) q'W(p - n), summed over the rows so far
+):
+    """Apply the steps of one block to rows of W, and score the next block against them."""
+    cdef block done, following
+    with nogil:
+        done.row_start, done.row_triplets = &done_row_start[0], &done_row_triplets[0]
+        done.row_weights, done.start = &done_row_weights[0], &done_start[0]
+        done.count, done.columns, done.values = &done_count[0], &done_columns[0], &done_values[0]
+        following.row_start, following.row_triplets = &next_row_start[0], &next_row_triplets[0]
+        following.row_weights, following.start = &next_row_weights[0], &next_start[0]
+        following.count, following.columns = &next_count[0], &next_columns[0]
+        following.values = &next_values[0]
+        if real is float:
+            best_pass_float(&W[0, 0], W.shape[0], first, stop, &done, &step[0], &following,
+                            &scores[0])
+        else:
+            best_pass_double(&W[0, 0], W.shape[0], first, stop, &done, &step[0], &following,
+                             &scores[0])
+
+
+def solve_in_order(
+    Py_ssize_t n_triplets,              # IN: triplets of the block
+    const double[::1] scores,           # IN: (m,) against the W before the block
+    const double[::1] norms,            # IN: (m,) |V|^2
+    double aggressiveness,              # IN: C
+    const Py_ssize_t[::1] query_start,  # IN: the block, as `load` made it
+    const uint16_t[::1] query_columns,  # IN
+    const real[::1] query_values,       # IN
+    const Py_ssize_t[::1] start,        # IN
+    const int32_t[::1] count,           # IN
+    const uint16_t[::1] columns,        # IN
+    const real[::1] values,             # IN
+    Py_ssize_t n_entries,               # IN: how long `columns` is used
+    const Py_ssize_t[::1] row_start,    # IN: (d + 1,)
+    Py_ssize_t[:, ::1] list_start,      # work space: (2, d + 1)
+    int32_t[:, ::1] list_length,        # work space: (2, d)
+    uint16_t[::1] q_members,            # work space: the lists of the queries' entries ...
+    real[::1] q_list_values,            # work space
+    uint16_t[::1] v_members,            # work space: ... and of the entries of p - n
+    real[::1] v_list_values,            # work space
+    real[::1] products,                 # work space: (m,)
+    double[::1] step,                   # OUT: (m,) tau
+):
+    """Find the steps as if each had been applied before the next.  Return the updates."""
+    cdef block this
+    cdef lists q_lists, v_lists
+    cdef Py_ssize_t j, d = list_length.shape[1], n_updates
+    with nogil:
+        list_length[:] = 0
+        list_start[0, 0] = 0
+        for j in range(d):
+            list_start[0, j + 1] = list_start[0, j] + PADDED(row_start[j + 1] - row_start[j])
+        count_starts(columns, n_entries, 8, list_start[1])
+        q_lists.start, q_lists.length = &list_start[0, 0], &list_length[0, 0]
+        q_lists.members, q_lists.values = &q_members[0], &q_list_values[0]
+        v_lists.start, v_lists.length = &list_start[1, 0], &list_length[1, 0]
+        v_lists.members, v_lists.values = &v_members[0], &v_list_values[0]
+        this.query_start, this.query_columns = &query_start[0], &query_columns[0]
+        this.query_values, this.start, this.count = &query_values[0], &start[0], &count[0]
+        this.columns, this.values = &columns[0], &values[0]
+        if real is float:
+            n_updates = best_solve_float(&this, n_triplets, &scores[0], &norms[0], aggressiveness,
+                                         &q_lists, &v_lists, &products[0], &step[0])
+        else:
+            n_updates = best_solve_double(&this, n_triplets, &scores[0], &norms[0], aggressiveness,
+                                          &q_lists, &v_lists, &products[0], &step[0])
+    return n_updates
+
+
+cdef inline void count_starts(
+    const uint16_t[::1] columns, Py_ssize_t n_entries, Py_ssize_t chunk, Py_ssize_t[::1] starts
+) noexcept nogil:
+    """Count the entries of each feature, rounded up to chunks, and sum: where a list starts."""
+    cdef Py_ssize_t k, total = 0, here
+    starts[:] = 0
+    for k in range(n_entries):
+        starts[columns[k]] += 1
+    for k in range(starts.shape[0]):
+        here = (starts[k] + chunk - 1) // chunk * chunk
+        starts[k] = total
+        total += here
+
+
+cdef inline double squared_norm(const real* values, Py_ssize_t count) noexcept nogil:
+    cdef Py_ssize_t j
+    cdef double total = 0
+    for j in range(count):
+        total += <double>values[j] * values[j]
+    return total
+
+
+cdef inline Py_ssize_t subtract(
+    const real[::1] data,
+    const index[::1] indices,
+    const index[::1] indptr,
+    Py_ssize_t positive,
+    Py_ssize_t negative,
+    uint16_t* columns,
+    real* values,
+) noexcept nogil:
+    """Merge two sorted rows into the entries of p - n, without a branch; return how many."""
+    cdef index p = indptr[positive], p_stop = indptr[positive + 1]
+    cdef index n = indptr[negative], n_stop = indptr[negative + 1]
+    cdef index of_p, of_n
+    cdef int from_p, from_n
+    cdef Py_ssize_t count = 0
+    while p < p_stop and n < n_stop:
+        of_p, of_n = indices[p], indices[n]
+        from_p, from_n = of_p <= of_n, of_n <= of_p
+        columns[count] = <uint16_t>(of_p if from_p else of_n)
+        values[count] = from_p * data[p] - from_n * data[n]
+        p += from_p
+        n += from_n
+        count += 1
+    while p < p_stop:
+        columns[count], values[count] = <uint16_t>indices[p], data[p]
+        p += 1
+        count += 1
+    while n < n_stop:
+        columns[count], values[count] = <uint16_t>indices[n], -data[n]
+        n += 1
+        count += 1
+    return count

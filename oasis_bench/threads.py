@@ -1,0 +1,41 @@
+"""Work on several cores in threads: for kernels and library calls that release the GIL.
+
+Not for processes: `oasis_bench.execution` has those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from threadpoolctl import threadpool_info
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def side_by_side(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+    """Return ``work(item)`` of each item, in their order, done in parallel threads.
+
+    There are as many threads as BLAS may use, so that `threadpool_limits` and OMP_NUM_THREADS
+    hold here too.  After Ctrl-C or an error no further item is begun.
+    """
+    n_threads = min(blas_threads(), len(items)) if len(items) > 1 else 1
+    if n_threads == 1:
+        return [work(item) for item in items]
+    threads = ThreadPoolExecutor(n_threads)
+    try:
+        return list(threads.map(work, items))
+    finally:
+        threads.shutdown(cancel_futures=True)
+
+
+def blas_threads() -> int:
+    """Return how many threads the numerical libraries of this process may use."""
+    return max((int(pool["num_threads"]) for pool in threadpool_info()), default=1)
+
+
+def slices(n_rows: int, step: int) -> Iterator[slice]:
+    """Cut rows 0 to `n_rows` into slices of `step`, the last one shorter."""
+    return (slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step))

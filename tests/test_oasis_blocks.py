@@ -1,0 +1,126 @@
+"""OASIS in blocks of triplets and in mini-batches, against the twin that takes single steps."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.preprocessing import normalize
+
+from oasis_bench.algorithms import OASIS, MiniBatchOASIS, _oasis_blocks, _oasis_reference
+from oasis_bench.algorithms._block_schedule import block_size, learn_in_blocks
+from oasis_bench.contract import digit_rows
+
+
+@pytest.fixture(params=[True, False], ids=["avx2", "portable"])
+def instructions(request):
+    _oasis_blocks.allow_avx2(request.param)
+    yield
+    _oasis_blocks.allow_avx2(True)
+
+
+def sparse_rows(n_rows=60, d=50, density=0.15, dtype=np.float64, index_type=np.int32):
+    """Rows of unit length, a few of them empty, and one that holds each feature."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_rows, d)) * (rng.random((n_rows, d)) < density)
+    X[3] = X[7] = 0
+    X[5] = rng.normal(size=d)
+    csr = sparse.csr_array(normalize(X).astype(dtype))
+    csr.indices, csr.indptr = csr.indices.astype(index_type), csr.indptr.astype(index_type)
+    return csr
+
+
+def random_triplets(n_rows=60, n_triplets=700):
+    """Some of one row thrice, some whose positive is the negative."""
+    return np.random.default_rng(1).integers(n_rows, size=(n_triplets, 3))
+
+
+def cut(triplets, size):
+    return (triplets[k : k + size] for k in range(0, len(triplets), size))
+
+
+@pytest.mark.usefixtures("instructions")
+@pytest.mark.parametrize("size", [1, 7, 64, 700])
+@pytest.mark.parametrize("index_type", [np.int32, np.int64])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 2e-5)])
+def test_steps_in_blocks_are_single_steps(size, index_type, dtype, tolerance):
+    X = sparse_rows(dtype=dtype, index_type=index_type)
+    triplets, expected, W = random_triplets(), np.eye(50), np.eye(50, dtype=dtype)
+    n_expected = _oasis_reference.step(X.astype(np.float64), triplets, 0.3, expected)
+    n_updates = learn_in_blocks(X, cut(triplets, size), 0.3, W, in_order=True, n_threads=1)
+    assert 0 < n_expected < 700
+    assert n_updates == n_expected
+    np.testing.assert_allclose(W, expected, rtol=0, atol=tolerance)
+
+
+@pytest.mark.usefixtures("instructions")
+@pytest.mark.parametrize("size", [1, 10, 256])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 2e-5)])
+def test_mini_batches_are_those_of_the_twin(size, dtype, tolerance):
+    X = sparse_rows(dtype=dtype)
+    triplets, expected, W = random_triplets(), np.eye(50), np.eye(50, dtype=dtype)
+    n_expected = sum(
+        _oasis_reference.step_mini_batch(X.astype(np.float64), batch, 0.05, expected)
+        for batch in cut(triplets, size)
+    )
+    n_updates = learn_in_blocks(X, cut(triplets, size), 0.05, W, in_order=False, n_threads=2)
+    assert n_updates == n_expected > 0
+    np.testing.assert_allclose(W, expected, rtol=0, atol=tolerance)
+
+
+def test_a_mini_batch_of_two_worked_by_hand():
+    # W = I, C = 0.5.  q = e1, v = e1 - e2: score 1, no loss.  q = e2, v = e1 - e2: score -1,
+    # loss 2, |V|^2 = 2, tau = min(0.5, 1).  Twice the same step: W moves twice.
+    X = sparse.csr_array(np.array([[1.0, 0.0], [0.0, 1.0]]))
+    learner = MiniBatchOASIS(batch_size=3, aggressiveness=0.5)
+    learner.partial_fit_triplets(X, [[0, 0, 1], [1, 0, 1], [1, 0, 1]])
+    np.testing.assert_allclose(learner.bilinear_matrix_, [[1, 0], [1, 0]])
+    assert (learner.n_steps_, learner.n_updates_) == (3, 2)
+    # one after the other: the second sees the score -1 + 0.5 * 2 = 0, tau = min(0.5, 0.5)
+    exact = OASIS(aggressiveness=0.5).partial_fit_triplets(X, [[1, 0, 1], [1, 0, 1], [1, 0, 1]])
+    assert exact.n_updates_ == 2
+
+
+@pytest.mark.parametrize("n_threads", [2, 5])
+def test_the_number_of_threads_does_not_change_a_bit(n_threads):
+    X, y = sparse_rows(200, 300, 0.05), np.arange(200) % 4
+    one, several = (
+        MiniBatchOASIS(batch_size=16, n_threads=n, n_steps=5000, random_state=0).fit(X, y)
+        for n in (1, n_threads)
+    )
+    np.testing.assert_array_equal(one.bilinear_matrix_, several.bilinear_matrix_)
+
+
+def test_a_batch_of_one_is_oasis():
+    X, y = digit_rows()
+    learner = MiniBatchOASIS(batch_size=1, n_steps=500, random_state=0).fit(X, y)
+    exact = OASIS(n_steps=500, random_state=0).fit(X, y)
+    np.testing.assert_allclose(learner.bilinear_matrix_, exact.bilinear_matrix_, atol=1e-12)
+
+
+def test_wide_sparse_rows_are_learned_in_blocks_and_dense_or_few_ones_are_not():
+    wide = sparse.random_array((500, 3000), density=0.01, format="csr", rng=0)
+    queries = np.arange(500)
+    shared = (np.bincount(wide.indices, minlength=3000) / 500) ** 2
+    assert block_size(wide, queries) == int(3000 / np.sqrt(shared.sum()))
+    assert block_size(wide, queries[:255]) == 0
+    assert block_size(sparse.csr_array(digit_rows()[0]), np.zeros(500, dtype=int)) == 0
+    huge = sparse.csr_array(([1.0], ([0], [70_000])), shape=(300, 70_001))
+    assert block_size(huge, np.arange(300)) == 0
+
+
+def test_oasis_on_wide_sparse_rows_takes_the_steps_of_the_twin(monkeypatch):
+    X = normalize(sparse.random_array((200, 800), density=0.02, format="csr", rng=0))
+    y = np.arange(200) % 5
+    assert block_size(X, np.arange(200).repeat(2)) > 0
+    compiled = OASIS(n_steps=1500, random_state=0).fit(X, y)
+    monkeypatch.setenv("OASIS_BENCH_KERNEL", "numpy")
+    twin = OASIS(n_steps=1500, random_state=0).fit(X, y)
+    assert twin.n_updates_ == compiled.n_updates_
+    np.testing.assert_allclose(compiled.bilinear_matrix_, twin.bilinear_matrix_, atol=1e-12)
+
+
+def test_more_features_than_16_bits_number_are_refused_and_nothing_changes():
+    X = sparse.csr_array((4, 65_537))
+    learner = MiniBatchOASIS()
+    with pytest.raises((ValueError, MemoryError), match=r"65537 features|GiB"):
+        learner.fit(X, [0, 0, 1, 1])
+    assert not hasattr(learner, "n_features_in_")

@@ -1,0 +1,278 @@
+"""Averaged learning on a real Dask cluster of processes, against a plain loop in this one."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.preprocessing import normalize
+from sklearn.utils import check_random_state
+
+from oasis_bench.algorithms import (
+    OASIS,
+    AveragedOASIS,
+    DissimOASIS,
+    Euclidean,
+    LogDetOASIS,
+    PsdOASIS,
+    _oasis_reference,
+)
+from oasis_bench.algorithms._positive import psd_factor
+from oasis_bench.algorithms.oasis_cluster import fit_on_cluster
+from oasis_bench.measures import evaluate_ranking
+from oasis_bench.seeds import derive_seed
+
+
+@pytest.fixture(scope="module")
+def client():
+    """Two processes; functions sent to them must be local ones, which travel by value."""
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return normalize(X), y
+
+
+def dealt(n_shards, form=np.asarray):
+    """Return digits as pairs (X, y), every n-th row to a shard."""
+    X, y = digits()
+    return [(form(X[k::n_shards]), y[k::n_shards]) for k in range(n_shards)]
+
+
+def written(folder, shards):
+    """Write shards and return functions that open them, and note where they did."""
+
+    def opener(k):
+        def open_shard():
+            with open(folder / "opened", "a") as log:
+                log.write(f"{k} {os.getpid()}\n")
+            return np.load(folder / f"X{k}.npy", mmap_mode="r"), np.load(folder / f"y{k}.npy")
+
+        return open_shard
+
+    for k, (X, y) in enumerate(shards):
+        np.save(folder / f"X{k}.npy", X)
+        np.save(folder / f"y{k}.npy", y)
+    return [opener(k) for k in range(len(shards))]
+
+
+def opened(folder):
+    """Return who opened which shard: (shard, process)."""
+    return [tuple(map(int, line.split())) for line in (folder / "opened").read_text().splitlines()]
+
+
+def mean_of_fits(learner, shards):
+    """Fit each shard in a plain loop and average: neighbours first, then neighbouring sums."""
+    seed = check_random_state(learner.random_state).randint(2**31)
+    matrices = []
+    for k, (X, y) in enumerate(shards):
+        fitted = clone(learner).set_params(random_state=derive_seed(seed, "shard", k)).fit(X, y)
+        matrices.append(getattr(fitted, learner._learned))
+    while len(matrices) > 1:
+        matrices = [sum(matrices[k + 1 : k + 2], matrices[k]) for k in range(0, len(matrices), 2)]
+    return matrices[0] / len(shards)
+
+
+# ---- the mean ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        OASIS(n_steps=2000, random_state=3),
+        PsdOASIS(n_steps=2000, random_state=3),
+        DissimOASIS(n_steps=2000, random_state=3),
+        LogDetOASIS(n_steps=300, random_state=3),
+        AveragedOASIS(n_learners=2, n_steps=2000, random_state=3),
+    ],
+)
+def test_the_cluster_gives_the_bits_of_a_plain_loop(client, learner):
+    shards = dealt(5)
+    found = fit_on_cluster(client, learner, shards)
+    np.testing.assert_array_equal(getattr(found, learner._learned), mean_of_fits(learner, shards))
+    assert found.n_steps_ == 5 * learner.n_steps * getattr(learner, "n_learners", 1)
+    assert 0 < found.n_updates_ < found.n_steps_
+    assert not hasattr(learner, learner._learned), "the learner that is given stays unfitted"
+
+
+@pytest.mark.parametrize("form", [lambda X: X.astype(np.float32), sparse.csr_array])
+@pytest.mark.parametrize("n_shards", [1, 2, 7])
+def test_rows_keep_their_form(client, form, n_shards):
+    learner, shards = OASIS(n_steps=500, random_state=0), dealt(n_shards, form)
+    found = fit_on_cluster(client, learner, shards)
+    assert found.bilinear_matrix_.dtype == shards[0][0].dtype
+    np.testing.assert_array_equal(found.bilinear_matrix_, mean_of_fits(learner, shards))
+
+
+def test_another_number_of_workers_gives_the_same_bits(client):
+    learner, shards = OASIS(n_steps=3000, random_state=1), dealt(6)
+    expected = fit_on_cluster(client, learner, shards).bilinear_matrix_
+    with (
+        LocalCluster(
+            n_workers=1, threads_per_worker=3, processes=False, dashboard_address=":0"
+        ) as threads,
+        Client(threads, set_as_default=False) as other,
+    ):
+        found = fit_on_cluster(other, learner, shards).bilinear_matrix_
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_every_shard_has_a_stream_of_its_own(client):
+    X, y = digits()
+    learner = OASIS(n_steps=500, random_state=0)
+    one = fit_on_cluster(client, learner, [(X, y)]).bilinear_matrix_
+    two = fit_on_cluster(client, learner, [(X, y), (X, y)]).bilinear_matrix_
+    assert not np.array_equal(one, two)
+
+
+def test_rows_of_several_labels_are_learned_from(client):
+    X, y = digits()
+    R = sparse.csr_array(np.eye(10)[y])
+    shards = [(X[k::2], R[k::2]) for k in range(2)]
+    learner = OASIS(n_steps=500, random_state=0)
+    found = fit_on_cluster(client, learner, shards).bilinear_matrix_
+    np.testing.assert_array_equal(found, mean_of_fits(learner, shards))
+
+
+def test_what_is_derived_is_derived_from_the_mean(client):
+    learner = fit_on_cluster(client, PsdOASIS(n_steps=2000, random_state=0), dealt(3))
+    np.testing.assert_array_equal(learner.components_, psd_factor(learner.raw_matrix_))
+    X, _ = digits()
+    assert learner.transform(X[:4]).shape == (4, len(learner.components_))
+
+
+def test_learning_goes_on_from_the_mean(client):
+    X, y = digits()
+    learner = fit_on_cluster(client, OASIS(n_steps=500, random_state=0), dealt(2))
+    triplets = np.random.default_rng(0).integers(len(X), size=(50, 3))
+    W = learner.get_bilinear_matrix()
+    _oasis_reference.step(X, triplets, learner.aggressiveness, W)
+    learner.partial_fit_triplets(X, triplets)
+    np.testing.assert_allclose(learner.bilinear_matrix_, W, rtol=1e-12, atol=1e-12)
+    assert learner.partial_fit(X, y, n_steps=100).n_steps_ == 2 * 500 + 50 + 100
+
+
+def test_the_mean_ranks_better_than_a_shard_alone(client):
+    X, y = digits()
+    learner = OASIS(n_steps=30_000, random_state=0)
+    shards = [(X[k:1200:8], y[k:1200:8]) for k in range(8)]
+    together = fit_on_cluster(client, learner, shards)
+    alone = clone(learner).fit(*shards[0])
+    score = [
+        evaluate_ranking(found.similarity, X[1200:], y[1200:], seed=0).mean_average_precision
+        for found in (together, alone)
+    ]
+    assert score[0] > score[1] + 0.02
+
+
+# ---- workers -----------------------------------------------------------------------------
+
+
+def test_workers_open_the_shards_and_progress_is_told(client, tmp_path):
+    shards, told = dealt(4), []
+    learner = OASIS(n_steps=500, random_state=0)
+    found = fit_on_cluster(
+        client, learner, written(tmp_path, shards), lambda *said: told.append(said)
+    )
+    np.testing.assert_array_equal(found.bilinear_matrix_, mean_of_fits(learner, shards))
+    assert {process for _, process in opened(tmp_path)} <= set(client.run(os.getpid).values())
+    assert told == [("shards learned", done, 4) for done in (1, 2, 3, 4)]
+
+
+def test_a_worker_killed_in_the_midst_of_learning_changes_no_bit(client, tmp_path):
+    client.wait_for_workers(2)
+    learner, shards = OASIS(n_steps=300_000, random_state=0), dealt(7)
+
+    def kill_the_worker_of_the_last_shard(what, done, total):
+        if done == 2:
+            os.kill(opened(tmp_path)[-1][1], signal.SIGKILL)
+
+    found = fit_on_cluster(
+        client, learner, written(tmp_path, shards), kill_the_worker_of_the_last_shard
+    )
+    np.testing.assert_array_equal(found.bilinear_matrix_, mean_of_fits(learner, shards))
+    assert len(opened(tmp_path)) > 1 + 7, "nothing was learned again: the worker died too late"
+
+
+def test_an_interrupted_run_leaves_nothing_on_the_cluster(client):
+    def interrupt(what, done, total):
+        raise KeyboardInterrupt
+
+    learner = OASIS(n_steps=100_000, random_state=0)
+    with pytest.raises(KeyboardInterrupt) as interrupted:  # whose traceback holds the futures
+        fit_on_cluster(client, learner, dealt(12), interrupt)
+    deadline = time.monotonic() + 20
+    while client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)):
+        assert time.monotonic() < deadline, "tasks are left on the scheduler"
+        time.sleep(0.05)
+    assert interrupted.traceback
+
+
+# ---- errors ------------------------------------------------------------------------------
+
+
+def with_shard_2(change):
+    shards = dealt(4)
+    shards[2] = change(*shards[2])
+    return shards
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda X, y: (X, np.full(len(y), 7)), r"^shard 2: triplets need at least 2 classes.*7"),
+        (
+            lambda X, y: (X[:, :40], y),
+            r"^shard 2: rows of 40 features in float64, but shard 0 has 64 in float64: make",
+        ),
+        (
+            lambda X, y: (X.astype(np.float32), y),
+            r"^shard 2: rows of 64 features in float32, but shard 0 has 64 in float64: make",
+        ),
+        (lambda X, y: (X, y[:-1]), "^shard 2: .*inconsistent numbers of samples"),
+        (lambda X, y: partial(np.load, "/nowhere/X.npy"), "^shard 2: .*/nowhere/X.npy"),
+    ],
+)
+def test_a_bad_shard_is_named(client, change, message):
+    with pytest.raises(ValueError, match=message):
+        fit_on_cluster(client, OASIS(n_steps=100, random_state=0), with_shard_2(change))
+
+
+def test_the_first_shard_is_named_too(client):
+    with pytest.raises(ValueError, match=r"^shard 0: .*/nowhere/X.npy"):
+        fit_on_cluster(client, OASIS(), [partial(np.load, "/nowhere/X.npy"), *dealt(2)])
+
+
+def test_what_cannot_be_learned_is_refused_at_once(client):
+    with pytest.raises(ValueError, match="0 shards"):
+        fit_on_cluster(client, OASIS(), [])
+    with pytest.raises(TypeError, match="a Euclidean: it must be of the OASIS family"):
+        fit_on_cluster(client, Euclidean(), dealt(2))
+    with pytest.raises(ValueError, match="aggressiveness"):
+        fit_on_cluster(client, OASIS(aggressiveness=-1), dealt(2))
+
+
+def test_without_dask_the_learners_load_and_the_error_names_the_remedy():
+    script = (
+        "import sys; sys.modules['distributed'] = sys.modules['dask'] = None\n"
+        "import oasis_bench.algorithms\n"
+        "try: import oasis_bench.algorithms.oasis_cluster\n"
+        "except ImportError as error: print(error)\n"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert said.stdout.endswith(": pip install 'oasis-bench[cluster]'\n")
