@@ -12,6 +12,7 @@ DEBUG = os.environ.get("OASIS_BENCH_DEBUG_KERNELS") == "1"
 FLAGS = ["-O3", "-fassociative-math", "-fno-signed-zeros", "-fno-trapping-math", "-fno-math-errno"]
 
 KERNELS = {
+    "oasis_bench._ranking": "oasis_bench/_ranking.pyx",
     "oasis_bench.sampling._class_triplets": "oasis_bench/sampling/_class_triplets.pyx",
     "oasis_bench.sampling._relevance_triplets": "oasis_bench/sampling/_relevance_triplets.pyx",
     "oasis_bench.algorithms._oasis": "algorithms/_oasis.pyx",
@@ -32,6 +33,8 @@ setup(
                     "algorithms/_rows.h",
                     "algorithms/_rows_all.h",
                     "oasis_bench/_multiversioned.h",
+                    "oasis_bench/_ranking.h",
+                    "oasis_bench/_ranking_all.h",
                     "oasis_bench/sampling/_random.h",
                 ],
                 extra_compile_args=[] if os.name == "nt" else FLAGS,

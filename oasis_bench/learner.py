@@ -17,6 +17,8 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from oasis_bench.scoring import project, score_sparse
+
 FloatArray: TypeAlias = "npt.NDArray[np.floating]"
 
 BLOCK_BYTES = 64 * 2**20
@@ -150,9 +152,9 @@ class BilinearLearner(MetricLearner):
         dtype = np.result_type(queries.dtype, W.dtype, gallery.dtype)
         scores = np.empty((queries.shape[0], gallery.shape[0]), dtype=dtype)
         for rows in blocks(queries.shape[0], row_bytes=W.shape[1] * dtype.itemsize):
-            projected = queries[rows] @ W
+            projected = project(queries[rows], W)
             if sparse.issparse(gallery):
-                scores[rows] = (gallery @ projected.T).T
+                score_sparse(projected, gallery, scores[rows])
             else:
                 np.matmul(projected, gallery.T, out=scores[rows], casting="same_kind")
         return scores

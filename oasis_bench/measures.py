@@ -6,7 +6,6 @@ order of the rows: rows sorted by class would turn a constant similarity into a 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,12 +14,27 @@ import numpy.typing as npt
 from scipy import sparse
 
 from oasis_bench import relevance
-from oasis_bench.dataset import Labels
+from oasis_bench.dataset import Labels, Progress, no_progress
+from oasis_bench.ranking import (
+    Numbers,
+    Scores,
+    Similarity,
+    checked_rows,
+    places,
+    rank_in_parts,
+    rank_others,
+    relevant_ranks,
+    tie_order,
+)
 
-Similarity = Callable[[Any, Any], npt.NDArray[np.floating]]
-
-BLOCK_BYTES = 256 * 2**20
-"""Working memory of a ranking: queries are ranked in blocks of this size."""
+__all__ = [
+    "RankingMeasures",
+    "average_precision",
+    "evaluate_ranking",
+    "precision_at_k",
+    "rank_others",
+    "relevant_rows",
+]
 
 
 @dataclass(frozen=True)
@@ -79,40 +93,18 @@ def precision_at_k(hits: npt.ArrayLike, k_max: int) -> npt.NDArray[np.float64]:
     return np.asarray(np.cumsum(first, axis=1) / np.arange(1, k_max + 1))
 
 
-def rank_others(
-    scores: npt.NDArray[np.floating], queries: npt.NDArray[np.intp], tie_order: npt.NDArray[np.intp]
-) -> npt.NDArray[np.intp]:
-    """Rank, for each query, all other images by falling score.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n_queries, n_images)
-    queries : ndarray of shape (n_queries,)
-        The number of each query among the images; it is left out of its own ranking.
-    tie_order : ndarray of shape (n_images,)
-        A permutation; images of equal score keep its order.
-
-    Returns
-    -------
-    ndarray of shape (n_queries, n_images - 1)
-        Image numbers.
-
-    Raises
-    ------
-    ValueError
-        Where a score is NaN.
-    """
-    if undefined := int(np.isnan(scores).sum()):
-        raise ValueError(f"{undefined} of {scores.size} similarities are NaN: NaN has no rank")
-    order = tie_order[np.argsort(-scores[:, tie_order], axis=1, kind="stable")]
-    others: npt.NDArray[np.intp] = order[order != queries[:, None]]
-    return others.reshape(len(queries), -1)
-
-
 def evaluate_ranking(
-    similarity: Similarity, X: Any, y: Labels, seed: int, k_max: int = 50
+    similarity: Similarity,
+    X: Any,
+    y: Labels,
+    seed: int,
+    k_max: int = 50,
+    queries: npt.ArrayLike | None = None,
+    progress: Progress = no_progress,
 ) -> RankingMeasures:
-    """Rank, for each row, all other rows, and measure how the relevant ones come first.
+    """Rank, for each query, all other rows, and measure how the relevant ones come first.
+
+    Only the scores of a block of queries are in memory, never those of all pairs.
 
     Parameters
     ----------
@@ -127,48 +119,86 @@ def evaluate_ranking(
         Decides the order within ties.
     k_max : int, default 50
         The last k of the precision curve.
+    queries : array of integers, optional
+        The rows that are queries, a sample perhaps; each is ranked against all other rows.  By
+        default each row is one.
+    progress : callable, default no_progress
+        Called as ``progress('ranking', done, total)`` after each block of queries.
 
     Raises
     ------
     ValueError
-        Where a similarity is NaN or not of its shape, or where no row has a relevant other.
+        Where a similarity is NaN or not of its shape, where rows and labels differ in number,
+        where a query is no row, or where no query has a relevant other.
     """
     n_rows = y.shape[0]
-    tie_order = np.random.default_rng(seed).permutation(n_rows).astype(np.intp)
+    if X.shape[0] != n_rows:
+        raise ValueError(f"{X.shape[0]} rows but {n_rows} labels: one each is needed")
+    asked = np.arange(n_rows) if queries is None else checked_rows(queries, n_rows)
+    labels = SharedLabels(y)
+    ranked = asked[labels.has_relevant(asked)]
+    if not len(ranked):
+        raise ValueError(f"none of the {len(asked)} queries has a relevant other: nothing to rank")
+    place = places(tie_order(seed, n_rows))
     k_max = min(k_max, n_rows - 1)
-    precision_sum = np.zeros(k_max)
-    average_sum = chance_sum = 0.0
-    n_queries = 0
-    step = max(1, BLOCK_BYTES // (40 * n_rows))  # about 40 bytes a pair are in use at once
-    for start in range(0, n_rows, step):
-        block = np.arange(start, min(start + step, n_rows))
-        is_relevant = relevant_rows(y, block)
-        n_relevant = is_relevant.sum(axis=1)
-        is_query = n_relevant > 0
-        if not is_query.any():
-            continue
-        block, is_relevant = block[is_query], is_relevant[is_query]
-        scores = similarity(X[block], X)
-        if scores.shape != (len(block), n_rows):
-            raise ValueError(
-                f"similarity returned shape {scores.shape} for {len(block)} queries and "
-                f"{n_rows} gallery rows"
-            )
-        ranking = rank_others(scores, block, tie_order)
-        hits = np.take_along_axis(is_relevant, ranking, axis=1)
-        precision_sum += precision_at_k(hits, k_max).sum(axis=0)
-        average_sum += float(average_precision(hits).sum())
-        chance_sum += float(n_relevant.sum()) / (n_rows - 1)
-        n_queries += len(block)
-    if not n_queries:
-        raise ValueError(f"none of the {n_rows} rows has a relevant other: nothing to rank")
+
+    def tally(part: slice, scores: Scores) -> tuple[npt.NDArray[np.float64], Numbers, int]:
+        relevant = labels.relevant(ranked[part])
+        ranks = relevant_ranks(scores, ranked[part], place, relevant)
+        hits = np.bincount(ranks[ranks <= k_max], minlength=k_max + 1)[1:]
+        return _average_precisions(ranks, relevant.indptr), hits, len(ranks)
+
+    tallies = rank_in_parts(similarity, X, ranked, X, tally, progress)
+    averages, hits, n_relevant = zip(*tallies, strict=True)
     return RankingMeasures(
-        mean_average_precision=average_sum / n_queries,
-        precision_at_k=precision_sum / n_queries,
-        chance_level=chance_sum / n_queries,
-        n_queries=n_queries,
-        n_queries_left_out=n_rows - n_queries,
+        mean_average_precision=float(np.concatenate(averages).mean()),
+        precision_at_k=np.cumsum(np.sum(hits, axis=0)) / np.arange(1, k_max + 1) / len(ranked),
+        chance_level=sum(n_relevant) / (n_rows - 1) / len(ranked),
+        n_queries=len(ranked),
+        n_queries_left_out=len(asked) - len(ranked),
     )
+
+
+class SharedLabels:
+    """Which rows share a label: those are relevant to each other.
+
+    Sparse throughout, and the labels are looked through once, not for each block of queries.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_rows,), or csr_array of shape (n_rows, n_queries)
+        Class numbers; or relevance to queries, which are the labels then.
+    """
+
+    def __init__(self, y: Labels) -> None:
+        if isinstance(y, sparse.csr_array):
+            labels = relevance.joint_distribution(y)
+            labels.data[:] = 1
+        else:
+            names, numbers = np.unique(y, return_inverse=True)
+            entries = np.ones(len(y)), numbers, np.arange(len(y) + 1)
+            labels = sparse.csr_array(entries, shape=(len(y), len(names)))
+        self._labels = labels
+        self._rows = sparse.csr_array(self._labels.T)
+
+    def has_relevant(self, rows: Numbers) -> npt.NDArray[np.bool_]:
+        """Tell which of the rows share a label with another row."""
+        is_shared = np.diff(self._rows.indptr) > 1
+        return np.asarray(self._labels[rows] @ is_shared.astype(float) > 0)
+
+    def relevant(self, queries: Numbers) -> sparse.csr_array:
+        """Return a matrix (n_queries, n_rows) whose entries are the relevant rows, not itself."""
+        shared = self._labels[queries] @ self._rows
+        shared.data[shared.indices == np.repeat(queries, np.diff(shared.indptr))] = 0
+        shared.eliminate_zeros()
+        return shared
+
+
+def _average_precisions(ranks: Numbers, indptr: npt.NDArray[np.integer]) -> npt.NDArray[np.float64]:
+    """Average, over the relevant images of each query, the precision at their ranks."""
+    sizes = np.diff(indptr)
+    hits = np.arange(1, len(ranks) + 1) - np.repeat(indptr[:-1], sizes)
+    return np.asarray(np.add.reduceat(hits / ranks, indptr[:-1]) / sizes)
 
 
 def relevant_rows(y: Labels, queries: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
@@ -185,8 +215,4 @@ def relevant_rows(y: Labels, queries: npt.NDArray[np.intp]) -> npt.NDArray[np.bo
     -------
     ndarray of shape (n_block, n_rows), bool
     """
-    if isinstance(y, sparse.csr_array):
-        return relevance.relevant(y, queries)
-    shared: npt.NDArray[np.bool_] = y[queries, None] == y[None, :]
-    shared[np.arange(len(queries)), queries] = False
-    return shared
+    return SharedLabels(y).relevant(queries).astype(bool).toarray()

@@ -5,8 +5,14 @@ import pytest
 from scipy import sparse
 from sklearn.metrics import average_precision_score
 
-from oasis_bench import measures
-from oasis_bench.measures import evaluate_ranking, rank_others
+from oasis_bench import ranking, relevance
+from oasis_bench.measures import (
+    average_precision,
+    evaluate_ranking,
+    precision_at_k,
+    rank_others,
+    relevant_rows,
+)
 
 LABELS = np.array([0, 0, 0, 1, 1])
 SCORES = np.array(
@@ -29,6 +35,14 @@ def by_table(scores):
 def measure(scores, labels, seed=0, **options):
     similarity, rows = by_table(np.asarray(scores))
     return evaluate_ranking(similarity, rows, np.asarray(labels), seed, **options)
+
+
+def assert_same(found, expected):
+    assert found.mean_average_precision == expected.mean_average_precision
+    np.testing.assert_array_equal(found.precision_at_k, expected.precision_at_k)
+    assert found.chance_level == expected.chance_level
+    assert found.n_queries == expected.n_queries
+    assert found.n_queries_left_out == expected.n_queries_left_out
 
 
 def expected_of_random_order(n_relevant, n_others):
@@ -85,7 +99,7 @@ def test_an_image_alone_in_its_class_is_left_out_as_a_query_but_ranked():
 
 
 def test_rows_without_a_second_of_any_class_are_refused():
-    with pytest.raises(ValueError, match="none of the 3 rows has a relevant other"):
+    with pytest.raises(ValueError, match="none of the 3 queries has a relevant other"):
         measure(np.zeros((3, 3)), [0, 1, 2])
 
 
@@ -162,16 +176,74 @@ def test_blocks_bound_the_queries_at_once_and_change_nothing(monkeypatch):
         sizes.append(len(queries))
         return similarity(queries, gallery)
 
-    for block_bytes, most in ((1, 1), (7 * 40 * 50, 7)):
+    for block_bytes, most in ((1, 1), (7 * 8 * 50, 7)):
         sizes.clear()
-        monkeypatch.setattr(measures, "BLOCK_BYTES", block_bytes)
+        monkeypatch.setattr(ranking, "BLOCK_BYTES", block_bytes)
+        monkeypatch.setattr(ranking, "PART_SCORES", 3 * 50)
         found = evaluate_ranking(counting, rows, labels, seed=0)
         assert max(sizes) == most
         assert sum(sizes) == 50
-        assert found.mean_average_precision == pytest.approx(
-            whole.mean_average_precision, rel=1e-13
-        )
-        np.testing.assert_allclose(found.precision_at_k, whole.precision_at_k, rtol=1e-13)
+        assert_same(found, whole)
+
+
+@pytest.mark.parametrize("several_labels", [False, True])
+@pytest.mark.parametrize("levels", [5, 10**6])
+def test_the_measures_are_those_of_a_full_sort(levels, several_labels):
+    rng = np.random.default_rng(0)
+    n = 300
+    scores = rng.integers(levels, size=(n, n)).astype(np.float32)
+    if several_labels:
+        y = sparse.csr_array(sparse.random(n, 30, 0.04, rng=rng))
+        is_relevant = relevance.relevant(y, np.arange(n))
+    else:
+        y = rng.integers(100, size=n)
+        is_relevant = (y[:, None] == y) & ~np.eye(n, dtype=bool)
+    queries = np.flatnonzero(is_relevant.any(axis=1))
+    place = np.argsort(np.random.default_rng(7).permutation(n))
+    order = [np.lexsort((place, -row)) for row in scores]
+    hits = np.stack([is_relevant[i, order[i][order[i] != i]] for i in queries])
+    similarity, rows = by_table(scores)
+    found = evaluate_ranking(similarity, rows, y, seed=7)
+    assert 0 < found.n_queries_left_out == n - len(queries)
+    expected = average_precision(hits).mean()
+    assert found.mean_average_precision == pytest.approx(expected, rel=1e-14)
+    expected = precision_at_k(hits, 50).mean(axis=0)
+    np.testing.assert_allclose(found.precision_at_k, expected, rtol=1e-13)
+    assert found.chance_level == pytest.approx(hits.mean(), rel=1e-13)
+
+
+def test_a_sample_of_queries_is_ranked_against_all_others():
+    whole = [measure(SCORES, LABELS, queries=[i]).mean_average_precision for i in range(5)]
+    found = measure(SCORES, LABELS, queries=[4, 0])
+    assert found.mean_average_precision == pytest.approx((whole[4] + whole[0]) / 2)
+    assert found.precision_at_k[-1] == pytest.approx((2 / 4 + 1 / 4) / 2)
+    assert found.n_queries == 2
+    assert_same(measure(SCORES, LABELS, queries=np.arange(5)), measure(SCORES, LABELS))
+
+
+def test_of_a_sample_those_without_a_relevant_other_are_left_out():
+    found = measure(SCORES, [0, 0, 1, 2, 2], queries=[2, 3])
+    assert (found.n_queries, found.n_queries_left_out) == (1, 1)
+    with pytest.raises(ValueError, match="none of the 1 queries has a relevant other"):
+        measure(SCORES, [0, 0, 1, 2, 2], queries=[2])
+
+
+@pytest.mark.parametrize("queries", [[0, 5], [-1], [0.5], [[0, 1]], [True] * 5])
+def test_queries_that_are_no_rows_are_refused(queries):
+    with pytest.raises(ValueError, match="row numbers"):
+        measure(SCORES, LABELS, queries=queries)
+
+
+def test_rows_and_labels_of_different_number_are_refused():
+    with pytest.raises(ValueError, match="5 rows but 4 labels"):
+        measure(SCORES, LABELS[:4])
+
+
+def test_progress_is_told_after_each_block(monkeypatch):
+    monkeypatch.setattr(ranking, "BLOCK_BYTES", 2 * 8 * 5)
+    seen = []
+    measure(SCORES, LABELS, progress=lambda *now: seen.append(now))
+    assert seen == [("ranking", 2, 5), ("ranking", 4, 5), ("ranking", 5, 5)]
 
 
 def test_the_precision_curve_ends_where_the_images_do():
@@ -196,3 +268,5 @@ def test_several_labels_count_as_relevant_what_shares_a_query():
     assert found.mean_average_precision == pytest.approx((1 / 3 + (1 + 2 / 3) / 2 + 1) / 3)
     assert found.chance_level == pytest.approx((1 + 2 + 1) / 3 / 3)
     assert (found.n_queries, found.n_queries_left_out) == (3, 1)
+    expected = [[0, 1, 0, 0], [1, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0]]
+    np.testing.assert_array_equal(relevant_rows(y, np.arange(4)), np.array(expected, dtype=bool))

@@ -1,8 +1,14 @@
-"""Ranking: time and memory of mean average precision over 2000 images."""
+"""Ranking: mean average precision over 2000 images, and queries against a large sparse gallery."""
+
+import time
 
 import numpy as np
+from scipy import sparse
+from threadpoolctl import threadpool_limits
 
+from oasis_bench.algorithms import OASIS
 from oasis_bench.measures import evaluate_ranking
+from oasis_bench.ranking import top_k
 
 
 class Ranking:
@@ -22,3 +28,41 @@ class Ranking:
 
     def peakmem_mean_average_precision(self):
         evaluate_ranking(self.look_up, self.X, self.y, seed=0)
+
+
+class SparseGallery:
+    """100 000 images of 10 000 features, 70 of them not zero, under a dense W: all float32."""
+
+    params = (1, 2)
+    param_names = ("threads",)
+    timeout = 300
+
+    def setup(self, threads):
+        n, d, n_nonzero = 100_000, 10_000, 70
+        rng = np.random.default_rng(0)
+        columns = np.sort(rng.integers(d, size=(n, n_nonzero), dtype=np.int32))
+        values = rng.random(columns.size, dtype=np.float32)
+        indptr = np.arange(0, columns.size + 1, n_nonzero)
+        self.X = sparse.csr_array((values, columns.ravel(), indptr), shape=(n, d))
+        self.y = rng.integers(n // 400, size=n)
+        self.queries = np.arange(320)
+        self.learner = OASIS(n_steps=1, random_state=0).fit(self.X[:100], np.arange(100) % 2)
+        self.learner.bilinear_matrix_ = rng.standard_normal((d, d), dtype=np.float32)
+
+    def track_queries_per_second(self, threads):
+        start = time.perf_counter()
+        self.measure(threads)
+        return len(self.queries) / (time.perf_counter() - start)
+
+    track_queries_per_second.unit = "queries/s"
+
+    def peakmem_mean_average_precision(self, threads):
+        self.measure(threads)
+
+    def time_top_10(self, threads):
+        with threadpool_limits(threads):
+            top_k(self.learner.similarity, self.X[:64], self.X, 10, seed=0)
+
+    def measure(self, threads):
+        with threadpool_limits(threads):
+            evaluate_ranking(self.learner.similarity, self.X, self.y, 0, queries=self.queries)

@@ -1,0 +1,307 @@
+"""Ranks and best k against a full sort, and sparse scores against dense products."""
+
+import os
+import signal
+import threading
+import time
+import tracemalloc
+
+import numpy as np
+import pytest
+from scipy import sparse
+from threadpoolctl import threadpool_limits
+
+from oasis_bench import ranking, scoring, threads
+from oasis_bench.algorithms import OASIS, Euclidean
+from oasis_bench.ranking import kernel_ready, places, rank_others, relevant_ranks, tie_order, top_k
+from oasis_bench.scoring import score_sparse
+from oasis_bench.threads import side_by_side
+
+# Two full chunks of a kernel and a bit.
+N = 1100
+
+KINDS = {
+    "distinct": lambda rng, shape: rng.normal(size=shape),
+    "few levels": lambda rng, shape: rng.integers(4, size=shape).astype(float),
+    "mostly zero": lambda rng, shape: rng.normal(size=shape) * (rng.random(shape) < 0.3),
+    "constant": lambda rng, shape: np.full(shape, 0.1),
+    "both zeros": lambda rng, shape: np.where(rng.random(shape) < 0.5, -0.0, 0.0),
+    "infinite": lambda rng, shape: rng.choice([np.inf, -np.inf, 0, 1], shape),
+    "all infinite": lambda rng, shape: rng.choice([np.inf, -np.inf], shape),
+    "any size": lambda rng, shape: rng.normal(size=shape) * 10.0 ** rng.integers(-44, 38, shape),
+    "near overflow": lambda rng, shape: rng.choice([-1.7e308, 1.7e308, 0, 5e-324], shape),
+    "one far off": lambda rng, shape: np.where(rng.random(shape) < 0.01, 1e30, rng.random(shape)),
+}
+
+
+@pytest.fixture(params=[1, 3], ids=["one thread", "three threads"])
+def n_threads(request, monkeypatch):
+    monkeypatch.setattr(threads, "blas_threads", lambda: request.param)
+
+
+def scores_of(kind, dtype, shape):
+    with np.errstate(over="ignore", under="ignore"):
+        return KINDS[kind](np.random.default_rng(0), shape).astype(dtype)
+
+
+def sorted_others(scores, query, order):
+    """Rank all images but the query by a full sort: the rule itself."""
+    place = np.argsort(order)
+    ranked = np.lexsort((place, -scores))
+    return ranked[ranked != query]
+
+
+def table_similarity(scores):
+    """Return the similarity that looks rows up by the number that they hold."""
+    return lambda queries, gallery: scores[np.ix_(queries[:, 0], gallery[:, 0])]
+
+
+def numbered(n):
+    return np.arange(n)[:, None]
+
+
+def sparse_rows(shape, density=0.1, dtype=np.float64, seed=0):
+    rng = np.random.default_rng(seed)
+    return sparse.csr_array(sparse.random(*shape, density, rng=rng), dtype=dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n_relevant", [1, 2, 40, N - 1])
+def test_ranks_of_relevant_images_are_those_of_a_full_sort(kind, dtype, n_relevant):
+    rng = np.random.default_rng(1)
+    scores, order = scores_of(kind, dtype, (3, N)), rng.permutation(N)
+    queries = np.array([0, 700, N - 1])
+    relevant = np.zeros((3, N), dtype=bool)
+    for row, query in zip(relevant, queries, strict=True):
+        row[rng.choice(np.delete(np.arange(N), query), n_relevant, replace=False)] = True
+    found = relevant_ranks(scores, queries, places(order), sparse.csr_array(relevant))
+    for i, query in enumerate(queries):
+        hits = relevant[i, sorted_others(scores[i], query, order)]
+        np.testing.assert_array_equal(
+            found[i * n_relevant : (i + 1) * n_relevant], np.flatnonzero(hits) + 1
+        )
+
+
+def test_ranks_are_exact_where_relevant_images_outnumber_the_cells():
+    n = 70_000
+    rng = np.random.default_rng(0)
+    scores, order = rng.random((1, n), dtype=np.float32), rng.permutation(n)
+    relevant = np.arange(n)[None] % 20 > 0
+    found = relevant_ranks(scores, np.array([0]), places(order), sparse.csr_array(relevant))
+    hits = relevant[0, sorted_others(scores[0], 0, order)]
+    np.testing.assert_array_equal(found, np.flatnonzero(hits) + 1)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("k", [1, 10, N - 1])
+def test_the_best_k_are_the_first_k_of_a_full_sort(kind, dtype, k, n_threads):
+    scores, rows = scores_of(kind, dtype, (N, N)), np.array([0, 700, N - 1])
+    found, values = top_k(table_similarity(scores), rows[:, None], numbered(N), k, 5, rows)
+    order = tie_order(5, N)
+    expected = np.stack([sorted_others(scores[i], i, order)[:k] for i in rows])
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(values, np.take_along_axis(scores[rows], expected, axis=1))
+    assert values.dtype == dtype
+
+
+def test_a_query_that_is_not_left_out_is_ranked():
+    scores = scores_of("few levels", float, (30, 30))
+    found, _ = top_k(table_similarity(scores), numbered(30), numbered(30), 30, seed=1)
+    place = places(tie_order(1, 30))
+    expected = [sorted(range(30), key=lambda j: (-row[j], place[j])) for row in scores]
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_blocks_and_threads_change_no_best_k(monkeypatch, n_threads):
+    scores = scores_of("few levels", float, (50, 50))
+    similarity, rows = table_similarity(scores), numbered(50)
+    expected = top_k(similarity, rows, rows, 9, 0)
+    for block_bytes, part in ((1, 1), (7 * 8 * 50, 100)):
+        monkeypatch.setattr(ranking, "BLOCK_BYTES", block_bytes)
+        monkeypatch.setattr(ranking, "PART_SCORES", part)
+        for found, whole in zip(top_k(similarity, rows, rows, 9, 0), expected, strict=True):
+            np.testing.assert_array_equal(found, whole)
+
+
+def test_many_queries_are_scored_in_whole_groups_of_the_kernel(monkeypatch):
+    monkeypatch.setattr(ranking, "BLOCK_BYTES", 4 * 1000 * 100)
+    assert ranking.block_size(1000, np.float32) == 96
+    assert ranking.block_size(1000, np.float64) == 48
+    assert ranking.block_size(10_000, np.float32) == 10
+    assert ranking.block_size(10**9, np.float32) == 1
+
+
+def test_progress_counts_the_queries_that_are_done(monkeypatch):
+    monkeypatch.setattr(ranking, "BLOCK_BYTES", 20 * 8 * 50)
+    scores, seen = np.zeros((50, 50)), []
+    options = {"progress": lambda *now: seen.append(now)}
+    top_k(table_similarity(scores), numbered(50), numbered(50), 1, 0, **options)
+    assert seen == [("ranking", done, 50) for done in (16, 32, 48, 50)]
+
+
+@pytest.mark.parametrize(
+    ("k", "options", "message"),
+    [
+        (0, {}, "k = 0 of 5 gallery rows: 1 to 5"),
+        (6, {}, "k = 6 of 5 gallery rows"),
+        (5, {"left_out": [0, 1, 2, 3, 4]}, "k = 5 of 4 gallery rows"),
+        (1, {"left_out": [0, 1, 2, 3, 5]}, "row numbers 0 to 5: 0 to 4"),
+        (1, {"left_out": [-1, 1, 2, 3, 4]}, "row numbers -1 to 4"),
+        (1, {"left_out": [0, 1]}, "left_out names 2 rows for 5 queries"),
+        (1, {"left_out": [True] * 5}, "type bool: a list of integers"),
+    ],
+)
+def test_a_best_k_that_cannot_be_is_refused(k, options, message):
+    with pytest.raises(ValueError, match=message):
+        top_k(table_similarity(np.zeros((5, 5))), numbered(5), numbered(5), k, 0, **options)
+
+
+def test_a_nan_among_the_best_k_is_refused():
+    scores = np.zeros((5, 5))
+    scores[3, 3] = np.nan
+    with pytest.raises(ValueError, match="1 of 25 similarities are NaN"):
+        top_k(table_similarity(scores), numbered(5), numbered(5), 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("queries", "order"), [([0], range(4)), ([0, 1], range(3)), ([0, 4], range(4))]
+)
+def test_a_ranking_of_parts_that_do_not_fit_is_refused(queries, order):
+    with pytest.raises(ValueError, match="is needed"):
+        rank_others(np.zeros((2, 4)), np.array(queries), np.array(order))
+
+
+def test_scores_of_other_types_and_layouts_are_ranked_too():
+    scores = np.arange(20).reshape(4, 5)
+    for form in (scores.astype(np.float16), scores, np.asfortranarray(scores, dtype=np.float32)):
+        assert kernel_ready(form).flags.c_contiguous
+        found = rank_others(form, np.array([0, 1, 2, 3]), np.arange(5))
+        np.testing.assert_array_equal(found[3], [4, 2, 1, 0])
+
+
+@pytest.mark.parametrize("dtypes", [("f4", "f4"), ("f8", "f8"), ("f4", "f8"), ("f8", "f4")])
+@pytest.mark.parametrize("n_queries", [1, 15, 33, 70])
+def test_sparse_scores_are_those_of_a_dense_product(dtypes, n_queries, monkeypatch, n_threads):
+    monkeypatch.setattr(scoring, "GALLERY_ROWS", 37)
+    gallery = sparse_rows((203, 60), density=0.03, dtype=dtypes[0])
+    assert (np.diff(gallery.indptr) == 0).sum() > 10
+    projected = np.random.default_rng(1).normal(size=(n_queries, 60)).astype(dtypes[1])
+    scores = np.full((n_queries, 203), np.nan, dtype=np.result_type(*dtypes))
+    score_sparse(projected, gallery, scores)
+    expected = projected.astype(float) @ gallery.toarray().astype(float).T
+    np.testing.assert_allclose(scores, expected, atol=1e-5 if "f4" in dtypes else 1e-13)
+
+
+def test_a_sparse_score_depends_on_no_block_no_thread_and_no_neighbour(monkeypatch):
+    gallery, queries = sparse_rows((300, 50)), sparse_rows((40, 50), seed=1)
+    gallery = sparse.vstack([gallery, gallery[::-1]]).tocsr()
+    learner = OASIS(random_state=0)
+    learner.bilinear_matrix_ = np.random.default_rng(0).normal(size=(50, 50))
+    learner.n_features_in_ = 50
+    whole = learner.similarity(queries, gallery)
+    np.testing.assert_array_equal(whole[:, :300], whole[:, :299:-1])
+    monkeypatch.setattr(threads, "blas_threads", lambda: 3)
+    monkeypatch.setattr(scoring, "GALLERY_ROWS", 11)
+    monkeypatch.setattr(scoring, "QUERY_ROWS", 3)
+    np.testing.assert_array_equal(learner.similarity(queries, gallery), whole)
+    one_by_one = np.concatenate([learner.similarity(queries[[i]], gallery) for i in range(40)])
+    np.testing.assert_array_equal(one_by_one, whole)
+
+
+def test_a_gallery_of_empty_rows_scores_zero():
+    scores = np.full((3, 5), np.nan)
+    score_sparse(np.ones((3, 4)), sparse.csr_array((5, 4)), scores)
+    np.testing.assert_array_equal(scores, np.zeros((3, 5)))
+
+
+def test_a_gallery_out_of_order_and_with_repeated_entries_is_summed_as_it_is():
+    parts = np.array([1.0, 2, 3, 4]), np.array([2, 0, 2, 1]), np.array([0, 3, 4])
+    gallery = sparse.csr_array(parts, shape=(2, 3))
+    scores = np.empty((1, 2))
+    score_sparse(np.array([[1.0, 10, 100]]), gallery, scores)
+    np.testing.assert_array_equal(scores, [[2 + 400, 40]])
+
+
+@pytest.mark.parametrize(
+    ("part", "place", "value", "message"),
+    [
+        ("indices", 0, 10, "columns . to 10 of 10"),
+        ("indices", 5, -1, "columns -1 to"),
+        ("indptr", 4, 10**6, "indptr"),
+        ("indptr", 4, 0, "indptr"),
+        ("indptr", -1, 10**6, "indptr"),
+        ("indptr", 0, -4, "indptr"),
+    ],
+)
+def test_a_gallery_spoilt_after_it_was_made_is_refused(part, place, value, message):
+    gallery = sparse_rows((20, 10), density=0.5)
+    getattr(gallery, part)[place] = value
+    with pytest.raises(ValueError, match=message):
+        score_sparse(np.ones((3, 10)), gallery, np.empty((3, 20)))
+
+
+@pytest.mark.parametrize("learner", [OASIS(n_steps=50, random_state=0), Euclidean()])
+def test_the_best_k_of_a_learner_are_its_highest_similarities(learner, monkeypatch):
+    monkeypatch.setattr(ranking, "BLOCK_BYTES", 10_000)
+    X, y = sparse_rows((120, 30)), np.arange(120) % 3
+    learner.fit(X, y)
+    found, values = top_k(learner.similarity, X[:40], X, 7, seed=0, left_out=np.arange(40))
+    scores = learner.similarity(X[:40], X)
+    np.fill_diagonal(scores, -np.inf)
+    np.testing.assert_array_equal(values, -np.sort(-scores, axis=1)[:, :7])
+    np.testing.assert_array_equal(values, np.take_along_axis(scores, found, axis=1))
+
+
+def test_a_ranking_holds_a_block_of_scores_and_not_those_of_all_pairs(monkeypatch):
+    n, block_bytes = 3000, 2**20
+    monkeypatch.setattr(ranking, "BLOCK_BYTES", block_bytes)
+    X = sparse_rows((n, 20), dtype=np.float32)
+    learner = OASIS(n_steps=10, random_state=0).fit(X, np.arange(n) % 2)
+    tracemalloc.start()
+    try:
+        top_k(learner.similarity, X, X, 1, seed=0)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert block_bytes < peak < 3 * block_bytes < 4 * n * n / 10
+
+
+def test_items_are_worked_on_side_by_side_and_returned_in_order(monkeypatch):
+    monkeypatch.setattr(threads, "blas_threads", lambda: 3)
+    together = threading.Barrier(3, timeout=10)
+
+    def work(item):
+        together.wait()
+        return 10 * item
+
+    assert side_by_side(work, range(6)) == [0, 10, 20, 30, 40, 50]
+
+
+def test_there_are_as_many_threads_as_blas_may_use():
+    with threadpool_limits(1):
+        used = side_by_side(lambda _: threading.get_ident(), range(20))
+    assert set(used) == {threading.get_ident()}
+
+
+@pytest.mark.parametrize("count", [1, 2], ids=["one thread", "two threads"])
+def test_after_ctrl_c_no_further_item_is_begun(count, monkeypatch):
+    monkeypatch.setattr(threads, "blas_threads", lambda: count)
+    begun = []
+
+    def work(item):
+        begun.append(item)
+        if item == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.01)
+
+    with pytest.raises(KeyboardInterrupt):
+        side_by_side(work, range(200))
+    assert len(begun) < 50
+
+
+def test_an_error_in_a_thread_is_raised(monkeypatch):
+    monkeypatch.setattr(threads, "blas_threads", lambda: 2)
+    with pytest.raises(ZeroDivisionError):
+        side_by_side(lambda item: 1 // item, range(10))
