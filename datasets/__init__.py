@@ -11,6 +11,7 @@ from oasis_bench.datasets.mnist import MNIST
 from oasis_bench.datasets.newsgroups import TwentyNewsgroups
 from oasis_bench.datasets.table import TableFile
 from oasis_bench.datasets.tiny_imagenet import TinyImageNet
+from oasis_bench.datasets.web_scale import WebScale, prepare_web_scale
 
 __all__ = [
     "MNIST",
@@ -22,4 +23,6 @@ __all__ = [
     "TableFile",
     "TinyImageNet",
     "TwentyNewsgroups",
+    "WebScale",
+    "prepare_web_scale",
 ]

@@ -1,0 +1,344 @@
+"""The generated web-scale data: what they look like, and how they lie on disk."""
+
+from __future__ import annotations
+
+import json
+import mmap
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from oasis_bench.algorithms import OASIS, Euclidean
+from oasis_bench.csr import canonical_csr
+from oasis_bench.datasets import WebScale
+from oasis_bench.datasets.csr_files import CsrWriter, map_csr
+from oasis_bench.datasets.web_images import BATCH, REFERENCE, TRAINING, WebImages
+from oasis_bench.datasets.web_scale import (
+    VISTERMS_AN_IMAGE,
+    WebScaleData,
+    WebScaleParameters,
+    index_type,
+    open_web_scale,
+    prepare_web_scale,
+)
+from oasis_bench.errors import UsageError
+from oasis_bench.measures import evaluate_ranking
+from oasis_bench.registry import load_registry
+from oasis_bench.relevance import image_relevance
+
+N_TRAIN, N_TEST = 8192, 1000
+SMALL = WebScaleParameters(n_train=100, n_test=30, n_visterms=400)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("web") / "data"
+
+
+@pytest.fixture(scope="module")
+def data(folder: Path) -> WebScaleData:
+    return prepare_web_scale(folder, WebScaleParameters(N_TRAIN, N_TEST, n_visterms=10_000))
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("web") / "small"
+    prepare_web_scale(folder, SMALL)
+    return folder
+
+
+@pytest.fixture
+def copy_of_small(small: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(small, tmp_path / "copy"))
+
+
+def sums(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / "header.json").read_text())["files"]
+
+
+def is_mapped(array: Any) -> bool:
+    while isinstance(array, np.ndarray | memoryview):
+        array = array.base if isinstance(array, np.ndarray) else array.obj
+    return isinstance(array, mmap.mmap)
+
+
+def same(left: sparse.csr_array, right: sparse.csr_array) -> bool:
+    return left.shape == right.shape and all(
+        np.array_equal(getattr(left, part), getattr(right, part))
+        for part in ("data", "indices", "indptr")
+    )
+
+
+class TestTheImages:
+    """Against the papers' numbers and those of the Caltech images with 10000 visterms.
+
+    1095 pictures of Caltech256 and 5512 of Caltech101, counted by this program: 7.4 % and 6.3 % of
+    the non-zeros are in the top 1 % of the visterms, 35.1 % and 36.6 % in the top 10 %; 60 % and
+    64 % of them are counts of 1; the commonest visterm is in 13.4 % and 4.9 % of the pictures; a
+    picture has 84.8 and 48.7 non-zeros, with standard deviations of 0.98 and 0.44 of that.
+    """
+
+    def test_they_are_sparse_as_the_papers_are(self, data: WebScaleData) -> None:
+        n_visterms = np.diff(data.train.X.indptr)
+        assert n_visterms.mean() == pytest.approx(70, abs=3)
+        assert 0.44 < n_visterms.std() / n_visterms.mean() < 0.98
+        assert n_visterms.min() >= 1
+
+    def test_their_visterms_are_as_unequal_as_real_ones(self, data: WebScaleData) -> None:
+        n_images = np.sort(np.bincount(data.train.X.indices, minlength=10_000))[::-1]
+        share = n_images.cumsum() / n_images.sum()
+        assert 0.055 < share[99] < 0.08
+        assert 0.33 < share[999] < 0.40
+        assert 0.049 < n_images[0] / N_TRAIN < 0.134
+
+    def test_rows_are_canonical_and_of_length_1(self, data: WebScaleData) -> None:
+        for X in (data.train.X, data.test.X):
+            assert X.dtype == np.float32
+            assert X.has_canonical_format
+            np.testing.assert_allclose(sparse.linalg.norm(X, axis=1), 1, rtol=1e-6)
+
+    def test_weights_are_whole_counts_times_the_idf_of_a_set_apart(self) -> None:
+        images = WebImages(10_000, seed=3)
+        n_images = sum(
+            np.bincount(images.batch(REFERENCE, number).visterms, minlength=10_000)
+            for number in range(8)
+        )
+        idf = np.log(8 * BATCH / np.maximum(n_images, 1))
+        batch = images.batch(TRAINING, 0)
+        counts = batch.weights / idf[batch.visterms]
+        starts = np.cumsum(batch.n_visterms) - batch.n_visterms
+        least = np.minimum.reduceat(counts, starts)
+        in_least = counts / np.repeat(least, batch.n_visterms)
+        in_least = in_least[np.repeat(batch.n_visterms > 20, batch.n_visterms)]  # least: once
+        np.testing.assert_allclose(in_least, in_least.round(), rtol=1e-4)
+        assert 0.55 < np.mean(in_least.round() == 1) < 0.7
+
+    def test_queries_are_as_many_as_in_table_1(self) -> None:
+        paper = WebScaleParameters()
+        assert (paper.n_train, paper.n_test) == (2_292_259, 402_164)
+        assert paper.first_own_query == pytest.approx(139_944, rel=0.01)
+        assert paper.n_queries == pytest.approx(150_000, rel=0.01)
+        n_test_batches = (paper.n_queries - paper.first_own_query) // 100
+        assert n_test_batches * (325 + 100) == pytest.approx(41_877, rel=0.01)
+
+    def test_about_100_images_are_relevant_to_one(self, data: WebScaleData) -> None:
+        related = image_relevance(data.train.R)
+        assert 80 < related.nnz / N_TRAIN < 120
+        assert data.train.R.nnz / N_TRAIN == pytest.approx(1.6, abs=0.02)
+
+    def test_relevance_lies_between_a_tenth_and_1(self, data: WebScaleData) -> None:
+        for R in (data.train.R, data.test.R):
+            assert R.has_canonical_format
+            assert np.diff(R.indptr).min() >= 1
+            assert 0.1 <= R.data.min() < R.data.max() <= 1
+
+    def test_test_images_share_some_queries_with_training_images(self, data: WebScaleData) -> None:
+        first_own = data.parameters.first_own_query
+        trained, tested = np.unique(data.train.R.indices), np.unique(data.test.R.indices)
+        assert trained.max() < first_own
+        assert np.isin(tested[tested < first_own], trained).all()
+        own = np.sum(tested >= first_own) / len(tested)
+        assert own == pytest.approx((150_000 - 139_944) / 41_877, abs=0.05)
+
+    def test_cosine_sees_something_and_oasis_sees_more(self, tmp_path: Path) -> None:
+        data = prepare_web_scale(tmp_path / "data", WebScaleParameters(N_TRAIN, 1000, 2000))
+        learner = OASIS(n_steps=50_000, random_state=0).fit(data.train.X, data.train.R)
+        euclidean = Euclidean().fit(data.train.X[:4], [0, 0, 1, 1])
+        learned, cosine = (
+            evaluate_ranking(one.similarity, data.test.X, data.test.R, seed=0)
+            for one in (learner, euclidean)
+        )
+        assert cosine.mean_average_precision > 5 * cosine.chance_level
+        assert learned.mean_average_precision > 1.05 * cosine.mean_average_precision
+        assert learned.precision_at_k[0] > 1.2 * cosine.precision_at_k[0]
+
+
+class TestTheSame:
+    """Parameters decide every bit; the numbers of images decide where it ends."""
+
+    def test_the_same_parameters_give_the_same_bits(self, small: Path, tmp_path: Path) -> None:
+        prepare_web_scale(tmp_path / "again", SMALL)
+        assert sums(tmp_path / "again") == sums(small)
+
+    def test_another_seed_gives_other_images(self, small: Path, tmp_path: Path) -> None:
+        one = open_web_scale(small)
+        other = prepare_web_scale(tmp_path / "b", WebScaleParameters(100, 30, 400, seed=1))
+        assert not same(one.train.X, other.train.X)
+        assert not same(one.train.R, other.train.R)
+
+    def test_training_and_test_images_differ(self, small: Path) -> None:
+        data = open_web_scale(small)
+        assert not same(data.train.X[:30], data.test.X)
+
+    @pytest.mark.parametrize("n_train", [1, BATCH, BATCH + 1])
+    def test_the_first_images_are_the_same_whatever_their_number(
+        self, data: WebScaleData, tmp_path: Path, n_train: int
+    ) -> None:
+        few = prepare_web_scale(tmp_path / "few", WebScaleParameters(n_train, 30, 10_000))
+        assert same(few.train.X, data.train.X[:n_train])
+        assert same(few.test.X, data.test.X[:30])
+        columns = few.parameters.n_queries
+        assert same(few.train.R, data.train.R[:n_train, :columns])
+
+    def test_the_model_is_that_of_version_1(self) -> None:
+        """Where this fails, `VERSION` must be raised: folders of before hold other images."""
+        batch = WebImages(10_000, seed=0).batch(TRAINING, 1)
+        assert batch.visterms[:5].tolist() == [71, 90, 94, 139, 153]
+        assert batch.queries[:5].tolist() == [443, 305, 393, 422, 310]
+        assert len(batch.visterms) == 292_195
+
+
+class TestTheFolder:
+    """It is whole or not there, and it is mapped, never copied."""
+
+    def test_matrices_are_mapped_read_only_without_a_copy(self, data: WebScaleData) -> None:
+        for matrix in (data.train.X, data.train.R, data.test.X, data.test.R):
+            for array in (matrix.data, matrix.indices, matrix.indptr):
+                assert is_mapped(array)
+                assert not array.flags.writeable
+            assert matrix.indices.dtype == matrix.indptr.dtype == np.int32
+        checked = canonical_csr(data.train.X)
+        assert is_mapped(checked.data)
+        assert is_mapped(checked.indices)
+
+    def test_index_types_are_wide_enough(self) -> None:
+        n_visterms = WebImages(50_000, seed=0).batch(TRAINING, 0).n_visterms
+        assert n_visterms.mean() < VISTERMS_AN_IMAGE
+        last = 2**31 // VISTERMS_AN_IMAGE
+        assert index_type(last) == np.int32
+        assert index_type(last + 1) == np.int64
+
+    def test_oasis_learns_from_the_disk_as_from_memory(self, tmp_path: Path) -> None:
+        data = prepare_web_scale(tmp_path / "a", WebScaleParameters(BATCH, 1, 400))
+        mapped = OASIS(n_steps=500, random_state=0).fit(data.train.X, data.train.R)
+        in_memory = OASIS(n_steps=500, random_state=0).fit(data.train.X.copy(), data.train.R.copy())
+        assert mapped.n_updates_ > 400
+        np.testing.assert_array_equal(mapped.bilinear_matrix_, in_memory.bilinear_matrix_)
+
+    def test_a_second_call_draws_nothing(self, folder: Path, data: WebScaleData) -> None:
+        def refuse(what: str, done: int, total: int | None) -> None:
+            raise AssertionError(what)
+
+        again = prepare_web_scale(folder, data.parameters, refuse)
+        assert same(again.test.X, data.test.X)
+
+    def test_the_header_tells_the_parameters_and_the_files(
+        self, folder: Path, data: WebScaleData
+    ) -> None:
+        header = json.loads((folder / "header.json").read_text())
+        assert header["parameters"] == {
+            "n_train": N_TRAIN,
+            "n_test": N_TEST,
+            "n_visterms": 10_000,
+            "seed": 0,
+        }
+        on_disk = {path.relative_to(folder).as_posix() for path in folder.glob("*/*")}
+        assert set(header["files"]) == on_disk
+        np.testing.assert_array_equal(np.load(folder / "train" / "X_data.npy"), data.train.X.data)
+
+    def test_progress_counts_up_to_all_images(self, tmp_path: Path) -> None:
+        told: list[tuple[int, int | None]] = []
+        parameters = WebScaleParameters(BATCH + 1, 10, 400)
+        prepare_web_scale(tmp_path / "a", parameters, lambda _, *done: told.append(done))
+        total = BATCH + 11
+        assert told == [(BATCH, total), (BATCH + 1, total), (total, total)]
+
+    def test_an_interrupted_call_leaves_nothing(self, tmp_path: Path) -> None:
+        def interrupt(what: str, done: int, total: int | None) -> None:
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            prepare_web_scale(tmp_path / "a", SMALL, interrupt)
+        assert not list(tmp_path.iterdir())
+
+    def test_other_parameters_are_refused(self, small: Path) -> None:
+        with pytest.raises(UsageError, match=r"n_train = 100.*not of n_train = 200.*seed = 7"):
+            prepare_web_scale(small, WebScaleParameters(200, 30, 400, seed=7))
+
+    def test_what_does_not_fit_on_the_disk_is_refused_at_once(self, tmp_path: Path) -> None:
+        with pytest.raises(UsageError, match=r"take up to [0-9.]+ GB, but .* GB free"):
+            prepare_web_scale(tmp_path / "a", WebScaleParameters(10**13))
+        assert not list(tmp_path.iterdir())
+
+    def test_a_place_that_cannot_be_written_is_told(self, tmp_path: Path) -> None:
+        (tmp_path / "file").touch()
+        with pytest.raises(UsageError, match=r"^cannot write .*/file/data: "):
+            prepare_web_scale(tmp_path / "file" / "data", SMALL)
+
+    @pytest.mark.parametrize(
+        ("name", "content", "reason"),
+        [
+            ("train/X_data.npy", b"", "train/X_data.npy has 0 bytes"),
+            ("header.json", b"{}", "'version'"),
+            ("header.json", b"{", "Expecting"),
+            ("header.json", b'{"version": 0}', "it is of version 0, not 1"),
+        ],
+    )
+    def test_a_damaged_folder_is_refused(
+        self, copy_of_small: Path, name: str, content: bytes, reason: str
+    ) -> None:
+        (copy_of_small / name).write_bytes(content)
+        with pytest.raises(UsageError, match=rf"holds no complete web-scale data: .*{reason}"):
+            open_web_scale(copy_of_small)
+
+    @pytest.mark.parametrize("missing", ["header.json", "test/R_indptr.npy"])
+    def test_a_folder_that_lacks_a_file_is_refused(self, copy_of_small: Path, missing: str) -> None:
+        (copy_of_small / missing).unlink()
+        with pytest.raises(UsageError, match="No such file"):
+            open_web_scale(copy_of_small)
+
+    @pytest.mark.parametrize(
+        ("values", "reason"),
+        [
+            ({"n_train": 0}, "n_train = 0: at least 1"),
+            ({"n_test": 0}, "n_test = 0: at least 1"),
+            ({"seed": -1}, "seed = -1: at least 0"),
+            ({"n_visterms": 399}, "399 visterms: 400 to 50000"),
+            ({"n_visterms": 50_001}, "50001 visterms: 400 to 50000"),
+        ],
+    )
+    def test_numbers_out_of_bounds_are_refused(self, values: dict[str, int], reason: str) -> None:
+        with pytest.raises(UsageError, match=reason):
+            WebScaleParameters(**values)
+
+    @pytest.mark.parametrize("n_visterms", [400, 401, 50_000])
+    def test_every_visterm_in_bounds_can_be_drawn(self, n_visterms: int) -> None:
+        drawn = np.unique(WebImages(n_visterms, 0)._visterm_of_ticket)
+        np.testing.assert_array_equal(drawn, np.arange(n_visterms))
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_csr_files_hold_what_was_written_in_pieces(tmp_path: Path, index: type) -> None:
+    X = sparse.random_array((50, 9), density=0.2, format="csr", rng=0, dtype=np.float32)
+    with CsrWriter(tmp_path, "A", index) as writer:
+        for rows in (X[:0], X[:20], X[20:21], X[21:]):
+            writer.append(rows.data, rows.indices, np.diff(rows.indptr))
+    mapped = map_csr(tmp_path, "A", 9)
+    assert same(mapped, X)
+    assert mapped.indices.dtype == mapped.indptr.dtype == index
+    assert is_mapped(mapped.indices)
+
+
+class TestTheDataSet:
+    def test_it_is_registered(self) -> None:
+        assert load_registry().datasets["web-scale"] is WebScale
+
+    def test_its_rows_are_the_first_training_images(self, data: WebScaleData) -> None:
+        rows = WebScale(n_visterms=10_000, n_images=BATCH + 5).load()
+        assert isinstance(rows.X, sparse.csr_array)
+        assert isinstance(rows.y, sparse.csr_array)
+        assert same(rows.X, data.train.X[: BATCH + 5])
+        R = data.train.R[: BATCH + 5]
+        used = np.unique(R.indices)
+        assert same(rows.y, sparse.csr_array(R[:, used]))
+        assert rows.class_names == tuple(f"query {number}" for number in used)
+        assert rows.multi_label
+
+    def test_it_takes_the_visterms_and_refuses_too_few(self) -> None:
+        assert WebScale(n_visterms=500, n_images=10).load().X.shape == (10, 500)
+        with pytest.raises(UsageError, match="100 visterms: 400 to 50000"):
+            WebScale(n_visterms=100).load()
