@@ -24,12 +24,12 @@ TARGET static inline void NAME(axpy)(
         row[columns[j]] += weight * values[j];
 }
 
-/* Fetch the entries of p - n that are needed two turns from now.  Not inlined at once, GCC takes
+/* Fetch the entries of p - n that are needed a few turns from now.  Not inlined at once, GCC takes
    it for a function without effect and leaves it out. */
 TARGET static ALWAYS_INLINE void NAME(prefetch)(const block *of, ptrdiff_t entry, ptrdiff_t stop)
 {
-    if (entry + 2 < stop) {
-        const int32_t t = of->row_triplets[entry + 2];
+    if (entry + AHEAD < stop) {
+        const int32_t t = of->row_triplets[entry + AHEAD];
         const char *columns = (const char *)(of->columns + of->start[t]);
         const char *values = (const char *)((const REAL *)of->values + of->start[t]);
         const ptrdiff_t count = of->count[t];
@@ -47,18 +47,19 @@ TARGET static void NAME(pass)(
 {
     const REAL *done_weights = done->row_weights, *done_values = done->values;
     const REAL *next_weights = next->row_weights, *next_values = next->values;
+    const ptrdiff_t done_stop = done->row_start[stop], next_stop = next->row_start[stop];
     for (ptrdiff_t i = first; i < stop; i++) {
         REAL *row = W + i * d;
         for (ptrdiff_t k = done->row_start[i]; k < done->row_start[i + 1]; k++) {
             const int32_t t = done->row_triplets[k];
-            NAME(prefetch)(done, k, done->row_start[i + 1]);
+            NAME(prefetch)(done, k, done_stop);
             if (step[t] > 0)
                 NAME(axpy)(row, done->columns + done->start[t], done_values + done->start[t],
                            done->count[t], (REAL)(step[t] * done_weights[k]));
         }
         for (ptrdiff_t k = next->row_start[i]; k < next->row_start[i + 1]; k++) {
             const int32_t t = next->row_triplets[k];
-            NAME(prefetch)(next, k, next->row_start[i + 1]);
+            NAME(prefetch)(next, k, next_stop);
             scores[t] += (double)next_weights[k]
                 * DOT(row, next->columns + next->start[t], next_values + next->start[t],
                       PADDED(next->count[t]));

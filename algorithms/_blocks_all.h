@@ -23,6 +23,9 @@
 #define __builtin_prefetch(address) ((void)0)
 #endif
 
+/* How many turns ahead entries are fetched: measured, 2 and 3 are best. */
+#define AHEAD 2
+
 /* Entries are stored in chunks of 8, the last filled up with zeros at column 0. */
 #define PADDED(count) (((ptrdiff_t)(count) + 7) & ~(ptrdiff_t)7)
 
