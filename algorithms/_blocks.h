@@ -24,12 +24,15 @@ TARGET static inline void NAME(axpy)(
         row[columns[j]] += weight * values[j];
 }
 
-/* Fetch the entries of p - n that are needed a few turns from now.  Not inlined at once, GCC takes
-   it for a function without effect and leaves it out. */
-TARGET static ALWAYS_INLINE void NAME(prefetch)(const block *of, ptrdiff_t entry, ptrdiff_t stop)
+/* Fetch the entries of p - n that are needed a few turns from now, where no `step` says that they
+   are not.  Not inlined at once, GCC takes it for a function without effect and leaves it out. */
+TARGET static ALWAYS_INLINE void NAME(prefetch)(
+    const block *of, const double *step, ptrdiff_t entry, ptrdiff_t stop)
 {
     if (entry + AHEAD < stop) {
         const int32_t t = of->row_triplets[entry + AHEAD];
+        if (step && !(step[t] > 0))
+            return;
         const char *columns = (const char *)(of->columns + of->start[t]);
         const char *values = (const char *)((const REAL *)of->values + of->start[t]);
         const ptrdiff_t count = of->count[t];
@@ -52,14 +55,14 @@ TARGET static void NAME(pass)(
         REAL *row = W + i * d;
         for (ptrdiff_t k = done->row_start[i]; k < done->row_start[i + 1]; k++) {
             const int32_t t = done->row_triplets[k];
-            NAME(prefetch)(done, k, done_stop);
+            NAME(prefetch)(done, step, k, done_stop);
             if (step[t] > 0)
                 NAME(axpy)(row, done->columns + done->start[t], done_values + done->start[t],
                            done->count[t], (REAL)(step[t] * done_weights[k]));
         }
         for (ptrdiff_t k = next->row_start[i]; k < next->row_start[i + 1]; k++) {
             const int32_t t = next->row_triplets[k];
-            NAME(prefetch)(next, k, next_stop);
+            NAME(prefetch)(next, NULL, k, next_stop);
             scores[t] += (double)next_weights[k]
                 * DOT(row, next->columns + next->start[t], next_values + next->start[t],
                       PADDED(next->count[t]));

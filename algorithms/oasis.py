@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 from oasis_bench.algorithms import _oasis, _oasis_reference
 from oasis_bench.algorithms._block_schedule import block_size, learn_in_blocks
 from oasis_bench.csr import canonical_csr
+from oasis_bench.dataset import Progress, no_progress
 from oasis_bench.learner import BilinearLearner, FloatArray, IncrementalLearner, Kept
 from oasis_bench.memory import refuse_what_does_not_fit
 from oasis_bench.sampling import ClassTripletSampler, RelevanceTripletSampler
@@ -100,16 +101,24 @@ class TripletLearner(IncrementalLearner):
         """
         return self._learn(X, y, self.n_steps, afresh=True)
 
-    def partial_fit(self, X: Any, y: Any, n_steps: int | None = None) -> Self:
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        n_steps: int | None = None,
+        progress: Progress = no_progress,
+    ) -> Self:
         """Learn `n_steps` more triplets (default: the parameter `n_steps`) from where it is.
 
         Two calls with a and b steps on the same rows give the W of one call with a + b, up to
-        rounding.  Errors are those of `fit`.
+        rounding.  Errors are those of `fit`.  `progress` is called now and then as
+        ``progress('learning', done, n_steps)``.
         """
         n_steps = self.n_steps if n_steps is None else n_steps
         if not _is_count(n_steps):
             raise ValueError(f"n_steps is {n_steps!r}: it must be a whole number, 0 or more")
-        return self._learn(X, y, n_steps, afresh=not hasattr(self, self._learned))
+        afresh = not hasattr(self, self._learned)
+        return self._learn(X, y, n_steps, afresh, progress)
 
     def partial_fit_triplets(self, X: Any, triplets: npt.ArrayLike) -> Self:
         """Learn from given triplets, in their order.
@@ -140,7 +149,9 @@ class TripletLearner(IncrementalLearner):
         self._finish()
         return self
 
-    def _learn(self, X: Any, y: Any, n_steps: int, afresh: bool) -> Self:
+    def _learn(
+        self, X: Any, y: Any, n_steps: int, afresh: bool, progress: Progress = no_progress
+    ) -> Self:
         self._validate_params()
         with self._unchanged_on_error():
             X, y = self._validate_rows(X, afresh, y)
@@ -150,13 +161,14 @@ class TripletLearner(IncrementalLearner):
             if afresh:
                 self._start(X)
                 self._sampler_state = state
-        self._run(X, sampler, n_steps)
+        self._run(X, sampler, n_steps, progress)
         self._finish()
         return self
 
-    def _run(self, X: Any, sampler: TripletSampler, n_steps: int) -> None:
-        for count in draws(n_steps):
-            self._apply(X, sampler.draw(count))
+    def _run(self, X: Any, sampler: TripletSampler, n_steps: int, progress: Progress) -> None:
+        for start, stop in draws(n_steps):
+            self._apply(X, sampler.draw(stop - start))
+            progress("learning", stop, n_steps)
 
     def _sampler(self, y: Any, state: npt.NDArray[np.uint64]) -> TripletSampler:
         if not sparse.issparse(y):
@@ -349,9 +361,9 @@ def uses_twin() -> bool:
     return os.environ.get("OASIS_BENCH_KERNEL") == "numpy"
 
 
-def draws(n_steps: int) -> Iterator[int]:
-    """Cut `n_steps` into the numbers of triplets that are drawn at once."""
-    return (min(TRIPLETS_A_DRAW, n_steps - done) for done in range(0, n_steps, TRIPLETS_A_DRAW))
+def draws(n_steps: int, size: int = TRIPLETS_A_DRAW) -> Iterator[tuple[int, int]]:
+    """Cut `n_steps` into those that are drawn at once: from the first to before the last."""
+    return ((start, min(start + size, n_steps)) for start in range(0, n_steps, size))
 
 
 def _is_count(value: object) -> bool:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from numbers import Integral
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils._param_validation import Interval
-from threadpoolctl import threadpool_info
 
 from oasis_bench.algorithms.oasis import OASIS, TripletSampler, draws
+from oasis_bench.dataset import Progress
 from oasis_bench.learner import FloatArray, Kept
 from oasis_bench.sampling.class_triplets import seed_state
 from oasis_bench.seeds import derive_seed
+from oasis_bench.threads import side_by_side
 
 
 class AveragedOASIS(OASIS):
@@ -96,12 +96,16 @@ class AveragedOASIS(OASIS):
         self.matrices_ = np.repeat(self.matrices_[None], self.n_learners, axis=0)
         self._n_dealt = 0
 
-    def _run(self, X: Any, sampler: TripletSampler, n_steps: int) -> None:
+    def _run(self, X: Any, sampler: TripletSampler, n_steps: int, progress: Progress) -> None:
         def learn(k: int) -> int:
             stream = copy.copy(sampler)
             stream.state = self._sampler_state[k]
-            W = self.matrices_[k]
-            return sum(self._step(X, stream.draw(count), W) for count in draws(n_steps))
+            n_updates = 0
+            for start, stop in draws(n_steps):
+                n_updates += self._step(X, stream.draw(stop - start), self.matrices_[k])
+                if k == 0:  # the others are about as far
+                    progress("learning", stop, n_steps)
+            return n_updates
 
         self.n_updates_ += self._side_by_side(learn)
         self.n_steps_ += n_steps * len(self.matrices_)
@@ -118,11 +122,7 @@ class AveragedOASIS(OASIS):
         self._n_dealt += len(triplets)
 
     def _side_by_side(self, learn: Callable[[int], int]) -> int:
-        n_threads = self.n_threads or max(
-            (pool["num_threads"] for pool in threadpool_info()), default=1
-        )
-        with ThreadPoolExecutor(n_threads) as threads:
-            return sum(threads.map(learn, range(len(self.matrices_))))
+        return sum(side_by_side(learn, range(len(self.matrices_)), self.n_threads))
 
     def _fitted_state(self) -> dict[str, Kept]:
         return {

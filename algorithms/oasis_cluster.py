@@ -201,6 +201,7 @@ def _rows(learner: TripletLearner, shard: Shard) -> tuple[Any, Any, Form]:
     """Open a shard and validate its rows."""
     X, y = shard() if callable(shard) else shard
     X = learner._validate_rows(X, afresh=True)
+    learner._check_memory(X, afresh=True)
     return X, y, Form(X.shape[1], X.dtype.name)
 
 

@@ -13,7 +13,8 @@ from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms import _oasis_reference
 from oasis_bench.algorithms._block_schedule import MAX_FEATURES, learn_in_blocks
-from oasis_bench.algorithms.oasis import OASIS, TripletSampler, uses_twin
+from oasis_bench.algorithms.oasis import OASIS, TripletSampler, draws, uses_twin
+from oasis_bench.dataset import Progress
 from oasis_bench.threads import blas_threads
 
 
@@ -83,11 +84,15 @@ class MiniBatchOASIS(OASIS):
             )
         super()._start(X)
 
-    def _run(self, X: Any, sampler: TripletSampler, n_steps: int) -> None:
-        size = self.batch_size
-        batches = (sampler.draw(min(size, n_steps - k)) for k in range(0, n_steps, size))
-        self.n_updates_ += self._learn_batches(X, batches)
+    def _run(self, X: Any, sampler: TripletSampler, n_steps: int, progress: Progress) -> None:
+        def draw() -> Iterator[npt.NDArray[np.intp]]:
+            for start, stop in draws(n_steps, self.batch_size):
+                progress("learning", start, n_steps)
+                yield sampler.draw(stop - start)
+
+        self.n_updates_ += self._learn_batches(X, draw())
         self.n_steps_ += n_steps
+        progress("learning", n_steps, n_steps)
 
     def _apply(self, X: Any, triplets: npt.NDArray[np.intp]) -> None:
         size = self.batch_size

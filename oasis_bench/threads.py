@@ -15,13 +15,15 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def side_by_side(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+def side_by_side(
+    work: Callable[[Item], Result], items: Sequence[Item], n_threads: int | None = None
+) -> list[Result]:
     """Return ``work(item)`` of each item, in their order, done in parallel threads.
 
-    There are as many threads as BLAS may use, so that `threadpool_limits` and OMP_NUM_THREADS
-    hold here too.  After Ctrl-C or an error no further item is begun.
+    By default there are as many threads as BLAS may use, so that `threadpool_limits` and
+    OMP_NUM_THREADS hold here too.  After Ctrl-C or an error no further item is begun.
     """
-    n_threads = min(blas_threads(), len(items)) if len(items) > 1 else 1
+    n_threads = min(n_threads or blas_threads(), len(items)) if len(items) > 1 else 1
     if n_threads == 1:
         return [work(item) for item in items]
     threads = ThreadPoolExecutor(n_threads)

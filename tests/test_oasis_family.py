@@ -8,6 +8,7 @@ import pytest
 from scipy import sparse
 from scipy.linalg import sqrtm
 from scipy.spatial.distance import cdist
+from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.preprocessing import normalize
 from threadpoolctl import threadpool_limits
@@ -18,6 +19,7 @@ from oasis_bench.algorithms import (
     CosineOASIS,
     DissimOASIS,
     LogDetOASIS,
+    MiniBatchOASIS,
     OnlineProjOASIS,
     ProjOASIS,
     PsdOASIS,
@@ -465,3 +467,18 @@ def test_averaged_oasis_takes_no_more_threads_than_it_is_given(rows):
 def test_a_parameter_out_of_its_bounds_is_refused(rows, learner, name):
     with pytest.raises(ValueError, match=name):
         learner.fit(*rows)
+
+
+@pytest.mark.parametrize(
+    "learner", [OASIS(), MiniBatchOASIS(batch_size=30_000), AveragedOASIS(n_learners=2)]
+)
+def test_progress_rises_to_the_number_of_steps_and_changes_nothing(rows, learner):
+    told = []
+    learner = clone(learner).set_params(random_state=0)
+    quiet = clone(learner).partial_fit(*rows, n_steps=100_000)
+    learner.partial_fit(*rows, 100_000, lambda what, done, total: told.append((done, total)))
+    done = [count for count, _ in told]
+    assert len(done) > 1
+    assert done == sorted(done)
+    assert told[-1] == (100_000, 100_000)
+    np.testing.assert_array_equal(learner.bilinear_matrix_, quiet.bilinear_matrix_)
