@@ -92,6 +92,10 @@ class MappedImages:
     X: sparse.csr_array
     R: sparse.csr_array
 
+    def first(self, n_images: int) -> MappedImages:
+        """Return the first images alone, still on disk."""
+        return MappedImages(_first_rows(self.X, n_images), _first_rows(self.R, n_images))
+
 
 @dataclass(frozen=True)
 class WebScaleData:
@@ -262,6 +266,12 @@ def _check_visterms(n_visterms: int) -> None:
             f"{n_visterms} visterms: {LEAST_VISTERMS} to {MOST_VISTERMS} are needed, for 200 "
             "topics of several that are drawn finely enough"
         )
+
+
+def _first_rows(matrix: sparse.csr_array, n_rows: int) -> sparse.csr_array:
+    indptr = matrix.indptr[: n_rows + 1]
+    entries = matrix.data[: indptr[-1]], matrix.indices[: indptr[-1]]
+    return sparse.csr_array((*entries, indptr), shape=(n_rows, matrix.shape[1]), copy=False)
 
 
 def _told(parameters: WebScaleParameters) -> str:

@@ -69,7 +69,8 @@ class Experiment:
     max_steps : int, default 400000
         Where the search for the number of steps ends at the latest.
     traces : bool, default True
-        Whether mAP along the steps is replayed after each fit of an incremental learner.
+        Whether mAP, and the symmetry of W, along the steps are replayed after each fit of an
+        incremental learner.
     threads : int, default 1
         Threads of a fit.
     examples : int, default 8

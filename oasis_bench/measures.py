@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from scipy.stats import sem
 
 from oasis_bench import relevance
 from oasis_bench.dataset import Labels, Progress, no_progress
@@ -44,6 +45,8 @@ class RankingMeasures:
     Attributes
     ----------
     mean_average_precision : float
+    standard_error : float
+        Of the mean average precision, as if the queries were independent; NaN of a single one.
     precision_at_k : ndarray of shape (k_max,)
         Precision at 1, 2, ... k_max; shorter where there are fewer other images.
     chance_level : float
@@ -53,6 +56,7 @@ class RankingMeasures:
     """
 
     mean_average_precision: float
+    standard_error: float
     precision_at_k: npt.NDArray[np.float64]
     chance_level: float
     n_queries: int
@@ -150,8 +154,10 @@ def evaluate_ranking(
 
     tallies = rank_in_parts(similarity, X, ranked, X, tally, progress)
     averages, hits, n_relevant = zip(*tallies, strict=True)
+    averages = np.concatenate(averages)
     return RankingMeasures(
-        mean_average_precision=float(np.concatenate(averages).mean()),
+        mean_average_precision=float(averages.mean()),
+        standard_error=float(sem(averages)) if len(averages) > 1 else np.nan,
         precision_at_k=np.cumsum(np.sum(hits, axis=0)) / np.arange(1, k_max + 1) / len(ranked),
         chance_level=sum(n_relevant) / (n_rows - 1) / len(ranked),
         n_queries=len(ranked),

@@ -36,9 +36,14 @@ class PeakMemory:
         except OSError:
             self._start = None
 
+    def peak(self) -> int | None:
+        """Return the bytes resident at the peak since the start, or None."""
+        return None if self._start is None else _read("VmHWM", _PROCESS)
+
     def above_start(self) -> int | None:
         """Return bytes at the peak since the start above those at the start, or None."""
-        return None if self._start is None else max(0, _read("VmHWM", _PROCESS) - self._start)
+        peak = self.peak()
+        return None if self._start is None or peak is None else max(0, peak - self._start)
 
 
 def refuse_what_does_not_fit(n_bytes: int, what: str, remedy: str) -> None:

@@ -29,9 +29,7 @@ def provenance() -> dict[str, Any]:
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "platform": platform.platform(),
         "processor": _processor(),
-        "cores": len(os.sched_getaffinity(0))
-        if hasattr(os, "sched_getaffinity")
-        else os.cpu_count(),
+        "cores": available_cores(),
         "governor": _first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "commit": _commit(),
         "kernel": os.environ.get("OASIS_BENCH_KERNEL", "compiled"),
@@ -41,6 +39,13 @@ def provenance() -> dict[str, Any]:
             for pool in threadpool_info()
         ],
     }
+
+
+def available_cores() -> int:
+    """Return how many cores this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def load_average() -> float | None:
