@@ -21,6 +21,7 @@ from oasis_bench.description import facts_of, facts_of_rows
 from oasis_bench.errors import UsageError
 from oasis_bench.experiment import Experiment, LearnerSpec, built_in_experiments
 from oasis_bench.options import make_parser
+from oasis_bench.provenance import available_cores
 from oasis_bench.registry import BrokenPluginError, Catalogue, load_registry
 from oasis_bench.run import OF_PATHS, open_dataset, run_experiment
 from oasis_bench.store import read_run
@@ -182,6 +183,41 @@ def _data_load(options: argparse.Namespace) -> int:
     return 0
 
 
+def _web_scale(options: argparse.Namespace) -> int:
+    from oasis_bench.reports.web_scale import write_web_scale_report
+    from oasis_bench.web_scale import Checkpoint, Training, open_data, train, trainings
+
+    n_threads = options.threads or available_cores()
+    planned = trainings(options.images, options.batch, options.seeds, options.steps_per_image)
+
+    def tell(training: Training, point: Checkpoint) -> None:
+        display.line(
+            f"{training.name}: {point.n_steps:,} steps, {point.learn_seconds:,.0f} s, "
+            f"mAP {point.mean_average_precision:.4f} ± {point.standard_error:.4f}"
+        )
+
+    with _Display() as display:
+        data = open_data(
+            max(options.images), options.test_images, options.visterms, display.download
+        )
+        try:
+            for training in planned:
+                train(
+                    *(data, training, options.output, n_threads, options.queries),
+                    progress=display.download,
+                    on_checkpoint=tell,
+                )
+        except KeyboardInterrupt:
+            display.close()
+            print(
+                "oasis-bench: interrupted: the same command goes on from the last checkpoint",
+                file=sys.stderr,
+            )
+            return INTERRUPTED
+    print(f"report: {write_web_scale_report(options.output)}")
+    return 0
+
+
 def _print_facts(facts: dict[str, str]) -> None:
     for name, value in facts.items():
         print(f"{name:<15}  {value}", flush=True)
@@ -204,6 +240,7 @@ VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
     "data list": _data_list,
     "data describe": _data_load,
     "data prepare": _data_load,
+    "web-scale": _web_scale,
 }
 
 
@@ -234,7 +271,7 @@ class _Display:
         problem = "" if columns["status"] == "ok" else f": {columns['status']}, {columns['reason']}"
         if self._live:
             if problem:
-                tqdm.write(name + problem, file=sys.stderr)
+                self.line(name + problem)
             self._bar.set_postfix_str(name, refresh=False)
             self._bar.update()
         else:
@@ -252,6 +289,13 @@ class _Display:
                 print(what, file=sys.stderr)
         if self._live:
             self._bar.update(done - self._bar.n)
+
+    def line(self, text: str) -> None:
+        """Show a line above the bar."""
+        if self._live:
+            tqdm.write(text, file=sys.stderr)
+        else:
+            print(text, file=sys.stderr)
 
     def _open(self, **bar: Any) -> None:
         self.close()

@@ -154,10 +154,10 @@ def evaluate_ranking(
 
     tallies = rank_in_parts(similarity, X, ranked, X, tally, progress)
     averages, hits, n_relevant = zip(*tallies, strict=True)
-    averages = np.concatenate(averages)
+    average = np.concatenate(averages)
     return RankingMeasures(
-        mean_average_precision=float(averages.mean()),
-        standard_error=float(sem(averages)) if len(averages) > 1 else np.nan,
+        mean_average_precision=float(average.mean()),
+        standard_error=float(sem(average)) if len(average) > 1 else np.nan,
         precision_at_k=np.cumsum(np.sum(hits, axis=0)) / np.arange(1, k_max + 1) / len(ranked),
         chance_level=sum(n_relevant) / (n_rows - 1) / len(ranked),
         n_queries=len(ranked),

@@ -90,9 +90,10 @@ class Checkpoint:
     mean_average_precision, standard_error : float
         Over the queries.
     precision_at : dict of str to float
-        At 1, 10 and 50.
+        At 1, 10 and 50, or as many of these as there are other test images.
     n_queries : int
-        Test images that were queries, each against all other test images.
+        Test images that were queries, each against all other test images; those to which none
+        is relevant do not count.
     rank_seconds : float
         Wall clock of the ranking.
     peak_bytes : int or None
@@ -181,13 +182,14 @@ def train(
     ------
     UsageError
         Where there are too few images, or the folder cannot be written or holds a training on
-        other data.
+        other data, or this one begun with other threads: its times would mean nothing.
     """
     if training.n_images > data.train.X.shape[0]:
         raise UsageError(
             f"{training.n_images} training images, but the data have {data.train.X.shape[0]}: "
             "ask for fewer images or for larger data"
         )
+    refuse_other_data(asdict(data.parameters), folder)
     path = folder / f"{training.name}.json"
     record = TrainingRecord(asdict(data.parameters), training, n_threads, (), provenance())
     if path.exists():
@@ -215,6 +217,19 @@ def read_records(folder: Path) -> list[TrainingRecord]:
         Where a file is none of this version.
     """
     return [_read_record(path) for path in sorted(folder.glob("images-*.json"))]
+
+
+def refuse_other_data(data: dict[str, int], folder: Path) -> None:
+    """Raise a UsageError where trainings in the folder cannot be compared with one on `data`.
+
+    More training images change no other images.
+    """
+    for record in read_records(folder):
+        if {**record.data, "n_train": 0} != {**data, "n_train": 0}:
+            raise UsageError(
+                f"{folder} holds {record.training.name} on other data, {record.data}, than "
+                f"{data}: give each data a folder of its own"
+            )
 
 
 def _advance(
@@ -254,7 +269,11 @@ def _advance(
         cpu_seconds=cpu + (before.cpu_seconds if before else 0),
         mean_average_precision=measured.mean_average_precision,
         standard_error=measured.standard_error,
-        precision_at={str(k): float(measured.precision_at_k[k - 1]) for k in (1, 10, 50)},
+        precision_at={
+            str(k): float(measured.precision_at_k[k - 1])
+            for k in (1, 10, 50)
+            if k <= len(measured.precision_at_k)
+        },
         n_queries=measured.n_queries,
         rank_seconds=time.perf_counter() - start,
         peak_bytes=peak,
@@ -299,11 +318,12 @@ def _learner_at(record: TrainingRecord, folder: Path) -> OASIS:
 
 
 def _resumed(record: TrainingRecord, path: Path) -> TrainingRecord:
-    """Return the record on disk, if it is of the same training on the same data."""
+    """Return the record on disk, if it was begun in the same way."""
     found = _read_record(path)
-    if found.data != record.data:
+    if found.n_threads != record.n_threads:
         raise UsageError(
-            f"{path} is of other data, {found.data}: name another output folder or remove it"
+            f"{path} was begun with threads = {found.n_threads}, not {record.n_threads}: go on "
+            "with as many, or name another output folder"
         )
     return replace(record, checkpoints=found.checkpoints)
 

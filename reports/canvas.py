@@ -1,6 +1,6 @@
-"""The ground that a run's figures are drawn on: style, panels, bands, legend and files.
+"""The ground that figures are drawn on: style, panels, bands, legend and files.
 
-Not for what is drawn: the figures module decides that.  Labels come from users: none is ever read
+Not for what is drawn: the figures modules decide that.  Labels come from users: none is ever read
 as mathematics.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import cycle
 from typing import Any, TypeAlias
 
@@ -19,6 +20,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
 
 from oasis_bench.reports.text import clip
 
@@ -44,6 +46,27 @@ STYLE = {
 }
 
 LearnerStyle: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure as files, or the reason why there is none.
+
+    Attributes
+    ----------
+    name : str
+        The stem of its files.
+    title : str
+    caption : str
+        What the lines and bars are; where there are no files, why.
+    files : dict of str to bytes
+        'png' and 'svg', or nothing.
+    """
+
+    name: str
+    title: str
+    caption: str
+    files: Mapping[str, bytes]
 
 
 def learner_styles(names: Sequence[str]) -> dict[str, LearnerStyle]:
@@ -88,6 +111,14 @@ def row_of_places(labels: Sequence[str], x_label: str, y_label: str) -> tuple[Fi
     axes.set_ylabel(y_label)
     axes.grid(visible=False, axis="x")
     return figure, axes
+
+
+def count_steps(axes: Axes) -> None:
+    """Make the x axis one of steps, on a logarithmic scale."""
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator())
+    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 def draw_band(

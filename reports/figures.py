@@ -15,15 +15,16 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import EngFormatter, LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import MaxNLocator
 
 from oasis_bench.reports.canvas import (
     CHANCE,
     STYLE,
+    Drawing,
     LearnerStyle,
+    count_steps,
     draw_band,
     draw_legend,
     learner_styles,
@@ -43,27 +44,6 @@ from oasis_bench.reports.reading import (
 from oasis_bench.reports.text import plural
 from oasis_bench.statistics import summarise
 from oasis_bench.store import RunRecord
-
-
-@dataclass(frozen=True)
-class Drawing:
-    """A figure as files, or the reason why there is none.
-
-    Attributes
-    ----------
-    name : str
-        The stem of its files.
-    title : str
-    caption : str
-        What the lines and bars are; where there are no files, why.
-    files : dict of str to bytes
-        'png' and 'svg', or nothing.
-    """
-
-    name: str
-    title: str
-    caption: str
-    files: Mapping[str, bytes]
 
 
 @dataclass(frozen=True)
@@ -179,7 +159,7 @@ def draw_along_steps(run: RunRecord) -> Figure | None:
     )
     splits: dict[str, Any] = {"test": "-", "train": (0, (4, 2)), "validation": (0, (1, 1.2))}
     for axes, subset in zip(panels, shown, strict=True):
-        _count_steps(axes)
+        count_steps(axes)
         heights = (0.035 + 0.05 * number for number in count())  # no triangle hides another
         trials = finished(run)
         trials = trials[trials["subset"] == subset]
@@ -231,7 +211,7 @@ def draw_symmetry(run: RunRecord) -> Figure | None:
     )
     trials = finished(run)
     for axes, subset in zip(panels, shown, strict=True):
-        _count_steps(axes)
+        count_steps(axes)
         rows = run.symmetry[run.symmetry["subset"] == subset]
         n_trials = trials.loc[trials["subset"] == subset, "learner"].value_counts()
         for learner, own in rows.groupby("learner"):
@@ -293,14 +273,6 @@ def draw_by_classes(run: RunRecord) -> Figure | None:
     )
     draw_legend(figure, _present(styles, trials), {"chance": Line2D([], [], **CHANCE)})
     return figure
-
-
-def _count_steps(axes: Axes) -> None:
-    """Make the x axis one of steps, on a logarithmic scale."""
-    axes.set_xscale("log")
-    axes.xaxis.set_major_locator(LogLocator())
-    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
-    axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 def _places(run: RunRecord) -> tuple[list[str], str]:

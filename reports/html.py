@@ -1,21 +1,15 @@
-"""The files of a report: CSV and LaTeX of each table, PNG and SVG of each figure, one HTML page.
+"""The report of a run: its tables, its figures and what its page says beside them.
 
 Not for what is in them: each kind of content has a module of its own.
 """
 
 from __future__ import annotations
 
-import base64
-import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import jinja2
-
-from oasis_bench.errors import UsageError
 from oasis_bench.reports.figures import draw_all
-from oasis_bench.reports.latex import to_latex
+from oasis_bench.reports.page import render, write_files
 from oasis_bench.reports.precision import precision_tables
 from oasis_bench.reports.reading import (
     class_noun,
@@ -30,7 +24,7 @@ from oasis_bench.reports.retrieved import all_pictures, retrieved
 from oasis_bench.reports.settings import settings_text
 from oasis_bench.reports.symmetry import symmetry_tables
 from oasis_bench.reports.tables import runtime_table, selection_table, unfinished_table
-from oasis_bench.reports.text import clip, plural, series
+from oasis_bench.reports.text import plural, series
 from oasis_bench.statistics import interval_reach
 from oasis_bench.store import RunRecord, read_run
 
@@ -66,24 +60,9 @@ def write_report(folder: Path) -> Path:
         "unfinished": [unfinished_table(run)],
     }
     figures = draw_all(run)
-    files = {}
-    for table in (table for group in tables.values() for table in group):
-        files[f"tables/{table.name}.csv"] = table.numbers.to_csv(index=False).encode()
-        files[f"tables/{table.name}.tex"] = to_latex(table).encode()
-    for drawing in figures.values():
-        for kind, content in drawing.files.items():
-            files[f"figures/{drawing.name}.{kind}"] = content
-    page = _template().render(tables=tables, figures=figures, **_context(run))
-    files[PAGE] = page.encode()
-    try:
-        for name, content in files.items():
-            _write_whole(folder / name, content)
-    except OSError as error:
-        raise UsageError(
-            f"cannot write the report to {folder}: {error.strerror}; "
-            "free or change what is in the way and run 'report' again"
-        ) from error
-    return folder / PAGE
+    page = render("report.html.j2", tables=tables, figures=figures, **_context(run))
+    every = [table for group in tables.values() for table in group]
+    return write_files(folder, PAGE, page, every, figures.values())
 
 
 def _context(run: RunRecord) -> dict[str, Any]:
@@ -130,30 +109,3 @@ def _sources(run: RunRecord) -> dict[str, Any]:
     """Return where data set and learners come from; a run of an older version may not say."""
     told = run.info.get("sources") or {}
     return {"dataset": told.get("dataset"), "learners": told.get("learners") or {}} if told else {}
-
-
-def _template() -> jinja2.Template:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("oasis_bench.reports"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(clip=clip, data_uri=_data_uri, plural=plural, series=series)
-    return environment.get_template("report.html.j2")
-
-
-def _data_uri(files: Mapping[str, bytes]) -> str:
-    return "data:image/svg+xml;base64," + base64.b64encode(files["svg"]).decode()
-
-
-def _write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that a reader sees the old one or the new one, never a part."""
-    path.parent.mkdir(exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        part.write_bytes(content)
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)

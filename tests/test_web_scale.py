@@ -1,0 +1,164 @@
+"""The web-scale experiment: what it keeps, goes on from and refuses."""
+
+import numpy as np
+import pytest
+
+from oasis_bench.algorithms import OASIS, MiniBatchOASIS
+from oasis_bench.cli import main
+from oasis_bench.datasets.web_scale import WebScaleParameters, prepare_web_scale
+from oasis_bench.errors import UsageError
+from oasis_bench.measures import evaluate_ranking
+from oasis_bench.model_file import load_model
+from oasis_bench.web_scale import Training, read_records, train, trainings
+
+pytestmark = pytest.mark.filterwarnings("ignore:.* give no query:UserWarning")
+
+TRAINING = Training(n_images=500, n_steps=2_000, batch_size=64, seed=3)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("web") / "data"
+    return prepare_web_scale(folder, WebScaleParameters(600, 200, 400))
+
+
+def final_model(folder, training=TRAINING):
+    return load_model(folder / f"{training.name}.{training.n_steps}-steps.npz")
+
+
+@pytest.mark.parametrize("batch_size", [None, 64])
+def test_a_training_is_partial_fit_on_the_first_images(data, tmp_path, batch_size):
+    training = Training(500, 2_000, batch_size, seed=3)
+    record = train(data, training, tmp_path, n_threads=2, n_queries=50)
+    learner = (
+        OASIS(random_state=3)
+        if batch_size is None
+        else MiniBatchOASIS(batch_size=64, random_state=3)
+    )
+    learner.partial_fit(data.train.X[:500], data.train.R[:500], n_steps=2_000)
+    model = final_model(tmp_path, training)
+    np.testing.assert_allclose(model.bilinear_matrix_, learner.bilinear_matrix_, atol=1e-5)
+    last = record.checkpoints[-1]
+    assert last.n_steps == 2_000
+    assert 0 < last.n_queries <= 50  # some have no other relevant test image
+    assert last.n_updates == pytest.approx(learner.n_updates_, abs=2)
+    assert read_records(tmp_path) == [record]
+
+
+def test_the_first_checkpoint_is_the_cosine_and_all_queries_are_ranked_where_few(data, tmp_path):
+    record = train(data, TRAINING, tmp_path, n_threads=1, n_queries=10**6)
+    X, R = data.test.X, data.test.R
+    cosine = evaluate_ranking(lambda q, g: (q @ g.T).toarray(), X, R, seed=0)
+    first = record.checkpoints[0]
+    assert first.n_steps == first.n_updates == 0
+    assert first.mean_average_precision == pytest.approx(cosine.mean_average_precision, abs=1e-6)
+    assert first.precision_at["10"] == pytest.approx(cosine.precision_at_k[9], abs=1e-6)
+
+
+def test_checkpoints_are_whole_batches_but_for_the_last():
+    points = Training(10_000, 700_000, 4096, 0).checkpoints()
+    assert points[0] == 0
+    assert points[-1] == 700_000
+    assert all(n % 4096 == 0 for n in points[:-1])
+    assert points == sorted(set(points))
+    assert Training(10, 700, 65_536, 0).checkpoints() == [0, 700]
+
+
+def test_an_interrupted_training_goes_on_to_the_same_bits(data, tmp_path):
+    whole = train(data, TRAINING, tmp_path / "whole", n_threads=1, n_queries=50)
+
+    def interrupt(training, checkpoint):
+        if checkpoint.n_steps > 400:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(data, TRAINING, tmp_path / "two", 1, 50, on_checkpoint=interrupt)
+    begun = read_records(tmp_path / "two")[0].checkpoints
+    told = []
+    parts = train(
+        *(data, TRAINING, tmp_path / "two", 1, 50),
+        on_checkpoint=lambda training, checkpoint: told.append(checkpoint),
+    )
+    assert parts.checkpoints == (*begun, *told)
+    assert 0 < len(begun) < len(whole.checkpoints)
+    np.testing.assert_array_equal(
+        final_model(tmp_path / "two").bilinear_matrix_,
+        final_model(tmp_path / "whole").bilinear_matrix_,
+    )
+    assert [p.mean_average_precision for p in parts.checkpoints] == [
+        p.mean_average_precision for p in whole.checkpoints
+    ]
+    assert len(list((tmp_path / "two").glob("*.npz"))) == 1
+
+
+def test_a_finished_training_is_not_repeated(data, tmp_path):
+    record = train(data, TRAINING, tmp_path, n_threads=1, n_queries=50)
+    told = []
+    again = train(data, TRAINING, tmp_path, 1, 50, on_checkpoint=lambda *each: told.append(each))
+    assert (told, again.checkpoints) == ([], record.checkpoints)
+
+
+def test_what_would_mix_unlike_trainings_is_refused(data, tmp_path):
+    train(data, TRAINING, tmp_path, n_threads=1, n_queries=50)
+    other = prepare_web_scale(tmp_path / "other", WebScaleParameters(600, 150, 400))
+    with pytest.raises(UsageError, match="on other data"):
+        train(other, TRAINING, tmp_path, n_threads=1, n_queries=50)
+    with pytest.raises(UsageError, match="begun with threads = 1, not 2"):
+        train(data, TRAINING, tmp_path, n_threads=2, n_queries=50)
+    with pytest.raises(UsageError, match="601 training images, but the data have 600"):
+        train(data, Training(601, 10, None, 0), tmp_path, n_threads=1, n_queries=50)
+
+
+def test_a_damaged_record_and_a_foreign_model_are_refused(data, tmp_path):
+    def stop(training, checkpoint):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(data, TRAINING, tmp_path, 1, 50, on_checkpoint=stop)
+    with pytest.raises(KeyboardInterrupt):
+        train(data, Training(500, 2_000, 64, 4), tmp_path, 1, 50, on_checkpoint=stop)
+    own, foreign = (tmp_path / f"{TRAINING.name[:-1]}{seed}.0-steps.npz" for seed in (3, 4))
+    foreign.replace(own)
+    with pytest.raises(UsageError, match="is not the model of its training"):
+        train(data, TRAINING, tmp_path, 1, 50)
+    path = tmp_path / f"{TRAINING.name}.json"
+    path.write_text(path.read_text()[:-20])
+    with pytest.raises(UsageError, match="is no record of a training"):
+        read_records(tmp_path)
+
+
+def test_sizes_schedules_and_seeds_are_combined_shortest_first():
+    planned = trainings([300, 100], [None, 16], n_seeds=2, steps_an_image=5)
+    assert len(planned) == 8
+    assert planned[0] == Training(100, 500, None, 0)
+    assert planned[-1] == Training(300, 1500, 16, 1)
+
+
+def test_the_command_line_trains_reports_and_goes_on(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path / "cache"))
+    words = ["web-scale", "--images", "500", "--test-images", "40", "--visterms", "400"]
+    words += ["--steps-per-image", "2", "--batch", "exact,64", "--queries", "20"]
+    words += ["--threads", "1", "--output", str(tmp_path / "out")]
+    assert main(words) == 0
+    first = capsys.readouterr()
+    assert "mAP" in first.err
+    assert (tmp_path / "out" / "web-scale.html").exists()
+    assert main(words) == 0
+    assert "mAP" not in capsys.readouterr().err  # nothing was left to do
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--batch", "0"], "'0': at least 1 is needed"),
+        (["--batch", "some"], "'some': a whole number is needed"),
+        (["--images", ""], "names separated by commas"),
+        (["--visterms", "10", "--images", "10"], "10 visterms: 400 to 50000 are needed"),
+    ],
+)
+def test_a_wrong_option_is_one_clear_line(tmp_path, monkeypatch, capsys, words, told):
+    monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path))
+    assert main(["web-scale", *words, "--output", str(tmp_path / "out")]) == 2
+    answer = capsys.readouterr().err
+    assert told in answer
+    assert answer.count("\n") == 1

@@ -1,0 +1,414 @@
+"""What the web-scale report makes of the records of trainings."""
+
+import base64
+import json
+import math
+import re
+from dataclasses import asdict
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from oasis_bench.datasets.web_scale import WebScaleParameters, prepare_web_scale
+from oasis_bench.errors import UsageError
+from oasis_bench.reports.web_scale import write_web_scale_report
+from oasis_bench.reports.web_scale_figures import draw_all, within_text
+from oasis_bench.reports.web_scale_reading import (
+    batch_costs,
+    checkpoints_of,
+    curves,
+    ends_of,
+    growths,
+)
+from oasis_bench.reports.web_scale_tables import (
+    batch_table,
+    growth_table,
+    precision_table,
+    time_table,
+)
+from oasis_bench.web_scale import VERSION, Checkpoint, Training, TrainingRecord, train
+
+DATA = {"n_train": 10_000, "n_test": 4096, "n_visterms": 1000, "seed": 0}
+HOSTILE = "<script>alert(1)</script>"
+
+
+def checkpoint(n_steps, mAP=0.5, seconds=1.0, **others):
+    values = {
+        "n_steps": n_steps,
+        "n_updates": n_steps // 2,
+        "learn_seconds": seconds,
+        "cpu_seconds": 2 * seconds,
+        "mean_average_precision": mAP,
+        "standard_error": 0.01,
+        "precision_at": {"1": mAP + 0.2, "10": mAP + 0.1, "50": mAP},
+        "n_queries": 1000,
+        "rank_seconds": 3.0,
+        "peak_bytes": 2**30,
+        "load": 1.5,
+    }
+    return Checkpoint(**{**values, **others})
+
+
+def record(images=1000, batch=None, seed=0, points=None, mAP=0.5, seconds=1.0, **others):
+    """A training of 70 steps an image, complete unless `points` say else; W = I gives mAP 0.2."""
+    steps = 70 * images
+    end = checkpoint(steps, mAP, seconds)
+    values = {
+        "data": DATA,
+        "training": Training(images, steps, batch, seed),
+        "n_threads": 2,
+        "checkpoints": tuple(points or (checkpoint(0, 0.2, 0.0), end)),
+        "provenance": {"processor": "a processor", "cores": 2, "commit": None},
+    }
+    return TrainingRecord(**{**values, **others})
+
+
+def write(folder, *records):
+    folder.mkdir(exist_ok=True)
+    for each in records:
+        content = {"version": VERSION, **asdict(each)}
+        (folder / f"{each.training.name}.json").write_text(json.dumps(content))
+    return folder
+
+
+def ends(*records):
+    return ends_of(checkpoints_of(records))
+
+
+def texts(table):
+    return [[cell.text for cell in row] for row in table.rows]
+
+
+def drawings(*records):
+    checkpoints = checkpoints_of(records)
+    all_ends = ends_of(checkpoints)
+    return draw_all(checkpoints, growths(all_ends), batch_costs(all_ends))
+
+
+def contents(folder):
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory):
+    """The folder of a report with everything in it, and its files' bytes."""
+    folder = tmp_path_factory.mktemp("web-scale") / "run"
+    records = [
+        record(n, batch, seed, seconds=n**1.2 / 1000, mAP=0.5 + seed / 100)
+        for n in (1000, 3000, 10_000)
+        for batch in (None, 256)
+        for seed in (0, 1)
+    ]
+    told = {"processor": HOSTILE, "versions": {"<em>": "<b>"}, "pools": [{"<u>": "<i>"}]}
+    other = record(100, 4096, provenance={**told, "commit": "<img src=x>"})
+    write_web_scale_report(write(folder, *(record_with(each, told) for each in records), other))
+    return folder, contents(folder)
+
+
+def record_with(each, provenance):
+    return TrainingRecord(**{**vars(each), "provenance": provenance})
+
+
+def test_times_that_are_a_power_of_the_images_show_that_power():
+    (growth,) = growths(ends(*(record(n, seconds=n**1.2 / 1000) for n in (1000, 3000, 10_000))))
+    assert (growth.exponent, growth.factor) == pytest.approx((1.2, 1e-3))
+    assert growth.high - growth.low < 1e-6
+    assert texts(growth_table([growth])) == [
+        ["exact", "70", "2", "3", "1.200", "1.200 to 1.200", "missed"]
+    ]
+
+
+def test_the_interval_of_the_exponent_is_that_of_least_squares_by_hand():
+    """Errors of d * (1, -1, -1, 1) leave the slope at 1; its standard error is d sqrt(2 / 5)."""
+    d = math.log10(1.1)
+    sizes, errors = (10**3, 10**4, 10**5, 10**6), (1, -1, -1, 1)
+    (growth,) = growths(
+        ends(*(record(n, seconds=n * 1.1**e / 1000) for n, e in zip(sizes, errors, strict=True)))
+    )
+    half = 4.302653 * d * math.sqrt(2 / 5)  # Student's t, 97.5 %, 2 degrees of freedom
+    assert growth.exponent == pytest.approx(1)
+    assert (growth.low, growth.high) == pytest.approx((1 - half, 1 + half), rel=1e-6)
+    assert texts(growth_table([growth]))[0][-1] == "met, not surely"
+
+
+def test_the_line_goes_through_the_medians_over_seeds():
+    sizes = (1000, 3000, 10_000)
+    seconds = {0: 1, 1: 1, 2: 50}  # the third seed is the noise
+    (growth,) = growths(
+        ends(*(record(n, seed=s, seconds=n * x) for n in sizes for s, x in seconds.items()))
+    )
+    assert growth.exponent == pytest.approx(1)
+    assert growth.points[["median", "min", "max", "count"]].to_numpy().tolist() == [
+        [n, n, 50 * n, 3] for n in sizes
+    ]
+
+
+def test_times_of_other_schedules_are_not_mixed_into_an_exponent():
+    sizes = (1000, 3000, 10_000)
+    alike = [record(n, 256, seconds=n / 100) for n in sizes]
+    fewer_steps = record(100, 256, training=Training(100, 10, 256, 0), seconds=99)
+    threads = record(100, 256, n_threads=1, seconds=99)
+    (growth,) = growths(ends(*alike, fewer_steps, threads, record(100, seconds=99)))
+    assert (growth.schedule, growth.exponent) == ("batch 256", pytest.approx(1))
+
+
+def test_the_precision_table_pools_seeds_by_hand():
+    table = precision_table(ends(record(seed=0, mAP=0.50), record(seed=1, mAP=0.52)))
+    assert texts(table) == [  # sd of two values that are 0.02 apart: 0.02 / sqrt(2)
+        [
+            *("1,000", "exact", "70,000", "2", "0.2000", "0.5100 ± 0.0141", "0.0100"),
+            *("0.710 ± 0.014", "0.610 ± 0.014", "0.510 ± 0.014"),
+        ]
+    ]
+    assert table.numbers["mean_average_precision"].tolist() == [0.50, 0.52]
+
+
+def test_one_seed_has_no_spread():
+    (row,) = texts(precision_table(ends(record(batch=4096, mAP=0.5))))
+    assert row[:4] == ["1,000", "4,096", "70,000", "1"]
+    assert row[4:] == ["0.2000", "0.5000", "0.0100", "0.700", "0.600", "0.500"]
+    (row,) = texts(time_table(ends(record(seconds=7.0))))
+    assert row[5:] == ["7.00 s", "14.0 s", "100.00", "1,024"]
+
+
+def test_a_precision_that_was_not_measured_is_not_available():
+    points = [checkpoint(0), checkpoint(70_000, precision_at={"1": 0.5, "10": 0.25})]
+    (row,) = texts(precision_table(ends(*(record(seed=s, points=points) for s in (0, 1)))))
+    assert row[-3:] == ["0.500 ± 0.000", "0.250 ± 0.000", "n/a"]
+
+
+def test_the_time_table_shows_medians_and_ranges_and_the_highest_peak():
+    points = [
+        (checkpoint(0, 0.2, 0.0, peak_bytes=3 * 2**30), checkpoint(70_000, 0.5, seconds))
+        for seconds in (180, 240, 300)
+    ]
+    table = time_table(ends(*(record(seed=s, points=each) for s, each in enumerate(points))))
+    assert texts(table) == [
+        [
+            *("1,000", "exact", "70,000", "3", "2", "4.00 min [3.00 – 5.00]"),
+            *("8.00 min [6.00 – 10.0]", "3,428.57", "3,072"),  # 240 s over 70000 steps
+        ]
+    ]
+
+
+def test_where_the_system_tells_no_memory_and_no_load_the_report_says_so(tmp_path):
+    points = [
+        checkpoint(0, peak_bytes=None, load=None),
+        checkpoint(70_000, peak_bytes=None, load=None),
+    ]
+    (row,) = texts(time_table(ends(record(points=points))))
+    assert row[-1] == "n/a"
+    page = write_web_scale_report(write(tmp_path / "run", record(points=points))).read_text()
+    assert "load after learning" not in page
+
+
+def test_an_unfinished_training_says_how_far_it_is_and_stands_apart():
+    done = [record(10_000, seed=s, mAP=0.5) for s in (0, 1)]
+    points = [checkpoint(0, 0.2, 0.0), checkpoint(43_750, 0.3, 0.5)]
+    table = precision_table(ends(*done, record(10_000, seed=2, points=points)))
+    assert [row[2:4] + row[5:6] for row in texts(table)] == [
+        ["700,000", "2", "0.5000 ± 0.0000"],
+        ["43,750", "1", "0.3000"],
+    ]
+    assert [row[2].marks for row in table.rows] == [(), ("a",)]
+    assert table.notes[0] == (
+        "a",
+        "Seed 2, unfinished: its row is of the first 43,750 of 700,000 steps.",
+    )
+
+
+def test_an_unfinished_training_is_in_no_exponent_and_no_comparison():
+    points = [checkpoint(0, 0.2, 0.0), checkpoint(4375, 0.3, 0.5)]
+    complete = [record(n) for n in (3000, 10_000)]
+    found = ends(*complete, record(points=points), record(batch=256))
+    assert growths(found) == []
+    assert batch_costs(found) == []
+
+
+def test_a_report_of_nothing_but_starts_says_why_there_are_no_figures(tmp_path):
+    begun = [record(seed=s, points=[checkpoint(0, 0.2, 0.0)]) for s in (0, 1)]
+    nothing = record(seed=2, checkpoints=())
+    page = write_web_scale_report(write(tmp_path / "run", *begun, nothing)).read_text()
+    assert "2 of 2 trainings are unfinished" in page
+    assert page.count("Not drawn: ") == 3
+    for reason in (
+        "no training has come to a checkpoint after its first step",
+        "no schedule is complete for 3 numbers of images or more",
+        "exact and a batch size are not both complete for any number of images and steps",
+    ):
+        assert f"Not drawn: {reason}." in page
+    assert "0 of 70,000 steps" in page
+    assert not re.search(r"\b(nan|None)\b", page)
+    assert not (tmp_path / "run" / "figures").exists()
+
+
+def test_curves_are_of_the_largest_number_of_images_that_has_learned():
+    points = {
+        seed: [checkpoint(0, 0.2, 0.0), checkpoint(350, mAP), checkpoint(70_000, mAP + 0.1)]
+        for seed, mAP in enumerate((0.3, 0.4))
+    }
+    records = [record(seed=seed, points=each) for seed, each in points.items()]
+    records += [record(100), record(10_000, points=[checkpoint(0, 0.2, 0.0)])]
+    (curve,) = curves(checkpoints_of(records)).values()
+    assert curve["images"].unique().tolist() == [1000]
+    np.testing.assert_allclose(
+        curve[["x", "mean", "sd", "se", "seeds"]],
+        [[350, 0.35, 0.1 / math.sqrt(2), 0.01, 2], [70_000, 0.45, 0.1 / math.sqrt(2), 0.01, 2]],
+    )
+
+
+def test_a_curve_is_of_complete_seeds_or_goes_as_far_as_all_have_come():
+    half = [checkpoint(0, 0.2, 0.0), checkpoint(350, 0.3), checkpoint(700, 0.4)]
+    exact = [record(seed=0), record(seed=1, points=half)]
+    batch = [record(batch=256, seed=0, points=half), record(batch=256, seed=1, points=half[:2])]
+    found = curves(checkpoints_of([*exact, *batch]))
+    assert found["exact"][["x", "mean", "seeds"]].to_numpy().tolist() == [[70_000, 0.5, 1]]
+    assert found["batch 256"][["x", "mean", "seeds"]].to_numpy().tolist() == [[350, 0.3, 2]]
+
+
+def test_the_figure_along_the_steps_tells_what_its_bands_are():
+    several = [record(seed=s) for s in (0, 1)]
+    caption = drawings(*several)["map_along_steps"].caption
+    assert caption.startswith("Mean ± standard deviation over seeds.")
+    caption = drawings(*several, record(batch=256))["map_along_steps"].caption
+    assert caption.startswith("Mean ± standard error over queries.")
+    assert "(exact: 2 seeds, batch 256: 1 seed)" in caption
+
+
+def batches(exact, **by_size):
+    """Final mAP a seed each, of exact and of batch sizes named as size_256."""
+    records = [record(seed=s, mAP=mAP) for s, mAP in exact.items()]
+    for name, scores in by_size.items():
+        size = int(name.removeprefix("size_"))
+        records += [record(batch=size, seed=s, mAP=mAP) for s, mAP in scores.items()]
+    return records
+
+
+def test_differences_to_exact_are_paired_by_seed_and_held_against_its_spread():
+    records = batches(
+        {0: 0.500, 1: 0.502, 2: 0.504},  # sd 0.002
+        size_256={0: 0.501, 1: 0.503, 2: 0.505},
+        size_1024={1: 0.501, 2: 0.502, 7: 0.9},  # less by 0.001 and 0.002; seed 7 has no pair
+        size_4096={0: 0.497, 1: 0.499, 2: 0.501},  # less by 0.003
+        size_16384={0: 0.500, 1: 0.502, 2: 0.504},
+    )
+    (cost,) = batch_costs(ends(*records))
+    assert texts(batch_table([cost])) == [
+        ["1,000", "70,000", "256", "3", "+0.00100 ± 0.00000", "0.00200", "yes"],
+        ["1,000", "70,000", "1,024", "2", "-0.00150 ± 0.00071", "0.00200", "yes"],
+        ["1,000", "70,000", "4,096", "3", "-0.00300 ± 0.00000", "0.00200", "no"],
+        ["1,000", "70,000", "16,384", "3", "+0.00000 ± 0.00000", "0.00200", "yes"],
+    ]
+    assert within_text(cost) == (
+        "Up to a batch size of 1,024 the mean difference to exact, paired by seed, stays within "
+        "exact's standard deviation over 3 seeds (0.00200); at 4,096 it is -0.00300."
+    )
+
+
+@pytest.mark.parametrize(
+    ("by_size", "told"),
+    [
+        ({"size_256": {0: 0.500, 1: 0.502}}, "Up to 256, the largest tried, the mean difference"),
+        ({"size_256": {0: 0.4, 1: 0.4}}, "At no batch size tried the mean difference"),
+        ({"size_256": {5: 0.5}}, "No batch size shares a seed with exact"),
+    ],
+)
+def test_the_caption_says_where_staying_within_the_spread_ends(by_size, told):
+    (cost,) = batch_costs(ends(*batches({0: 0.500, 1: 0.502}, **by_size)))
+    assert within_text(cost).startswith(told)
+
+
+def test_one_seed_of_exact_tells_that_two_are_needed():
+    records = batches({0: 0.5}, size_256={0: 0.5}, size_1024={0: 0.5})
+    (cost,) = batch_costs(ends(*records))
+    assert "two seeds or more are needed" in within_text(cost)
+    assert [row[-1] for row in texts(batch_table([cost]))] == ["unknown", "unknown"]
+
+
+def test_the_batch_figure_prefers_a_number_of_images_whose_exact_has_a_spread():
+    small = batches({0: 0.5, 1: 0.6}, size_256={0: 0.5, 1: 0.6})
+    large = [record(10_000), record(10_000, 256)]
+    assert "over 2 seeds" in drawings(*small, *large)["map_by_batch"].caption
+
+
+def test_all_files_are_there_and_a_rebuilt_report_is_the_same_bytes(full):
+    folder, first = full
+    write_web_scale_report(folder)
+    assert contents(folder) == first
+    assert {name for name in first if not name.startswith("images-")} == {
+        "web-scale.html",
+        *(
+            f"figures/{name}.{kind}"
+            for name in ("map_along_steps", "growth", "map_by_batch")
+            for kind in ("png", "svg")
+        ),
+        *(
+            f"tables/{name}.{kind}"
+            for name in ("precision", "time", "growth", "batches")
+            for kind in ("csv", "tex")
+        ),
+    }
+
+
+def test_the_page_shows_the_exponents_and_the_csv_their_digits(full):
+    page = full[1]["web-scale.html"].decode()
+    assert "exact: 1.200 [1.200, 1.200]; batch 256: 1.200 [1.200, 1.200]" in page
+    written = pd.read_csv(full[0] / "tables" / "growth.csv")
+    np.testing.assert_allclose(written["exponent"], 1.2)
+
+
+def test_no_text_becomes_markup_and_nothing_is_loaded(full):
+    page = full[1]["web-scale.html"].decode()
+    assert page.count("&lt;script&gt;alert(1)&lt;/script&gt;") == 2  # in the head and below
+    for tag in ("<script", "<em>", "<b>", "<u>", "<i>", "<img src=x"):
+        assert tag not in page
+    for text in ("&lt;em&gt;", "&lt;b&gt;", "&lt;u&gt; &lt;i&gt;", "&lt;img src=x&gt;"):
+        assert text in page
+    assert not re.search(r"url\((?!data:)|@import", page)
+    pictures = re.findall(r'src="([^"]*)"', page)
+    assert len(pictures) == 3
+    for picture in pictures:
+        head, _, svg = picture.partition("base64,")
+        assert head == "data:image/svg+xml;"
+        assert base64.b64decode(svg).rstrip().endswith(b"</svg>")
+    assert all(target.startswith("#") for target in re.findall(r'href="([^"]*)"', page))
+
+
+def test_of_other_machines_only_what_differs_is_told(tmp_path):
+    first = {"processor": "one", "cores": 2, "commit": "abc"}
+    records = [record(seed=s, provenance=first) for s in (0, 1)]
+    records.append(record(seed=2, provenance={**first, "commit": "def"}))
+    page = write_web_scale_report(write(tmp_path / "run", *records)).read_text()
+    assert page.count("Other trainings differ in this:") == 1
+    assert page.count("<dt>processor</dt>") == 1
+    assert re.findall(r"<dt>commit</dt><dd>\s*(\w+)", page) == ["abc", "def"]
+
+
+def test_a_folder_without_a_record_is_told_in_one_line(tmp_path):
+    for folder in (tmp_path, tmp_path / "missing"):
+        with pytest.raises(UsageError, match=r"^.* holds no record of a training: .*$"):
+            write_web_scale_report(folder)
+
+
+def test_data_that_cannot_be_compared_are_refused_but_more_images_of_the_same_can(tmp_path):
+    more = record(seed=1, data={**DATA, "n_train": 20_000})
+    page = write_web_scale_report(write(tmp_path / "run", record(), more)).read_text()
+    assert "4,096 test images" in page
+    harder = record(seed=2, data={**DATA, "n_visterms": 10_000})
+    with pytest.raises(UsageError, match=r"on other data, .*'n_visterms': 10000"):
+        write_web_scale_report(write(tmp_path / "run", harder))
+
+
+def test_what_training_keeps_becomes_a_report(tmp_path):
+    data = prepare_web_scale(tmp_path / "data", WebScaleParameters(2000, 500, 400))
+    kept = train(data, Training(2000, 2000, None, 0), tmp_path / "run", 1, n_queries=100)
+    page = write_web_scale_report(tmp_path / "run").read_text()
+    written = pd.read_csv(tmp_path / "run" / "tables" / "precision.csv").iloc[0]
+    first, last = kept.checkpoints[0], kept.checkpoints[-1]
+    assert written["complete"]
+    assert written["mean_average_precision_at_start"] == first.mean_average_precision
+    assert written["mean_average_precision"] == last.mean_average_precision
+    assert f"{last.mean_average_precision:.4f}" in page
+    assert "unfinished" not in page
