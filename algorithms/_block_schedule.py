@@ -23,9 +23,10 @@ from oasis_bench.learner import FloatArray
 MAX_FEATURES = 2**16
 """Features are kept in 16 bits, which halves what a pass reads."""
 
-N_STRIPES = 16
-"""Parts of W that threads take in turn.  Scores are summed part by part, so that the result does
-not depend on the number of threads."""
+MOST_STRIPES, STRIPE_ENTRIES = 16, 8192
+"""Parts of W that threads take in turn, and the queries' entries that are worth one: a part of 8192
+takes about a millisecond.  Scores are summed part by part, so that the result does not depend on
+the number of threads."""
 
 SMALLEST, LARGEST = 256, 8192
 """Triplets in a block of steps in order: with fewer, single steps are faster; with more, what a
@@ -109,8 +110,9 @@ class Block:
 
     def stripes(self) -> list[tuple[int, int]]:
         """Cut the rows of W into parts with about equally many entries of the queries."""
-        d = len(self.row_start) - 1
-        shares = np.linspace(0, self.row_start[-1], N_STRIPES + 1)[1:-1]
+        d, n_entries = len(self.row_start) - 1, int(self.row_start[-1])
+        n_stripes = min(MOST_STRIPES, 1 + n_entries // STRIPE_ENTRIES)
+        shares = np.linspace(0, n_entries, n_stripes + 1)[1:-1]
         cuts = [0, *np.searchsorted(self.row_start[:-1], shares).tolist(), d]
         return [(first, stop) for first, stop in pairwise(cuts) if first < stop]
 
@@ -232,13 +234,16 @@ def learn_in_blocks(
     try:
         more = load(following)
         while more:
-            loading = pool.submit(load, spare)  # while the threads are at this batch
-            scores = sum(pool.map(sweep, following.stripes()), np.zeros(following.n_triplets))
+            stripes = following.stripes()
+            shared = len(stripes) > 1
+            loading = pool.submit(load, spare) if shared else None
+            swept = pool.map(sweep, stripes) if shared else map(sweep, stripes)
+            scores = sum(swept, np.zeros(following.n_triplets))
             if ledger is not None:
                 n_updates += ledger.solve(following, scores, aggressiveness)
             else:
                 n_updates += following.step_apart(scores, aggressiveness)
-            more = loading.result()
+            more = loading.result() if loading else load(spare)
             done, following, spare = following, spare, done
         following = Block(len(W), W.dtype)
         list(pool.map(sweep, done.stripes()))

@@ -204,7 +204,7 @@ def _web_scale(options: argparse.Namespace) -> int:
             for training in planned:
                 train(
                     *(data, training, options.output, n_threads, options.queries),
-                    progress=display.download,
+                    progress=display.bar,
                     on_checkpoint=tell,
                 )
         except KeyboardInterrupt:
@@ -251,7 +251,7 @@ class _Display:
         self.done = self.planned = 0
         self._live = sys.stderr.isatty()
         self._bar: Any = None
-        self._downloading: str | None = None
+        self._under_way: str | None = None
 
     def __enter__(self) -> _Display:
         return self
@@ -282,11 +282,15 @@ class _Display:
 
     def download(self, what: str, done: int, total: int | None) -> None:
         """Show how far a download is."""
-        if what != self._downloading:
-            self._downloading = what
+        if what != self._under_way and not self._live:
+            print(what, file=sys.stderr)
+        self.bar(what, done, total)
+
+    def bar(self, what: str, done: int, total: int | None) -> None:
+        """Show how far something is, on a terminal alone."""
+        if what != self._under_way:
+            self._under_way = what
             self._open(desc=what, total=total, unit="", unit_scale=True)
-            if not self._live:
-                print(what, file=sys.stderr)
         if self._live:
             self._bar.update(done - self._bar.n)
 
