@@ -1,0 +1,207 @@
+"""CPU time until OASIS, and NCA by L-BFGS, rank new images as well as OASIS does at its best.
+
+Tracked by asv; as a script (`python tests/asv_benchmarks/time_to_precision.py`) it prints a table.
+Each learner is stopped by its mAP on the test images, which is measured off the clock.
+"""
+
+import statistics
+import time
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+from sklearn.decomposition import PCA
+from sklearn.metrics import euclidean_distances
+from sklearn.neighbors import NeighborhoodComponentsAnalysis
+from sklearn.preprocessing import normalize
+from threadpoolctl import threadpool_limits
+
+from oasis_bench.algorithms import OASIS
+from oasis_bench.measures import evaluate_ranking
+
+SEEDS = range(3)
+SHARES = [0.9, 0.95, 0.99]
+"""Of the best mAP of OASIS: what is to be reached."""
+
+D, N_NONZERO, N_CLASSES, N_TRAIN, N_TEST = 1000, 70, 10, 40, 25
+N_TOPICS, TOPICS_A_CLASS, TOLD = 50, 5, 0.2
+
+LAST_STEP, GROWTH = 150_000, 0.1
+"""Where the trace of OASIS ends, past its best, and how much longer it gets each time."""
+
+NCA_SETTINGS = [
+    (n_components, length, pca)
+    for pca in (None, 100)
+    for length in (1, 2)
+    for n_components in (10, 20, 50, 100)
+] + [(D, 1, None)]
+"""Dimensions of NCA, length of the rows, and dimensions that PCA leaves before.
+
+NCA starts from PCA; with D dimensions, scikit-learn's default, from the identity.  Longer rows,
+each feature scaled to unit variance, and fewer dimensions (started from LDA) are worse."""
+
+
+class Images(NamedTuple):
+    X: np.ndarray
+    y: np.ndarray
+
+
+class Point(NamedTuple):
+    """Of a trace: CPU seconds of learning, steps or iterations, and the mAP on test images."""
+
+    seconds: float
+    done: int
+    precision: float
+
+
+def ten_classes(seed):
+    """Draw training and test images of ten classes, bags of visterms of unit length.
+
+    Each 20 of 1000 visterms make a topic.  A visterm tells of one of the five topics of its
+    image's class with probability 0.2, else it is any.  What the visterms of a topic have in
+    common a similarity must learn: the cosine's mAP is near 0.2, as on the ten classes of JMLR
+    2010.
+    """
+    rng = np.random.default_rng(seed)
+    rank = rng.permutation(np.arange(1, D + 1))
+    popularity = rank**-0.25 * np.exp(-3 * rank / D)  # as in the Caltech images
+    X = np.zeros((N_CLASSES, N_TRAIN + N_TEST, D))
+    for images in X:
+        topics = rng.choice(N_TOPICS, TOPICS_A_CLASS, replace=False)
+        telling = popularity * np.isin(np.arange(D) % N_TOPICS, topics)
+        chance = TOLD * telling / telling.sum() + (1 - TOLD) * popularity / popularity.sum()
+        # The 70 largest of log chance + Gumbel noise are a draw without replacement.
+        drawn = np.argsort(np.log(chance) + rng.gumbel(size=images.shape))[:, -N_NONZERO:]
+        np.put_along_axis(images, drawn, rng.geometric(0.6, size=drawn.shape), axis=1)
+    y = np.arange(N_CLASSES)
+    train, test = X[:, :N_TRAIN].reshape(-1, D), X[:, N_TRAIN:].reshape(-1, D)
+    return Images(normalize(train), y.repeat(N_TRAIN)), Images(normalize(test), y.repeat(N_TEST))
+
+
+def trace_oasis(train, test, seed):
+    """Learn from CSR rows, 10 % more steps each time."""
+    X, X_test = sparse.csr_array(train.X), sparse.csr_array(test.X)
+    learner, trace, seconds, done = OASIS(random_state=seed), [], 0.0, 0
+    while done < LAST_STEP:
+        more = max(100, int(GROWTH * done))
+        start = time.process_time()
+        learner.partial_fit(X, train.y, n_steps=more)
+        seconds += time.process_time() - start
+        done += more
+        trace.append(Point(seconds, done, mean_precision(learner.similarity, X_test, test.y)))
+    return trace
+
+
+def trace_nca(train, test, n_components, length, pca):
+    """Learn from dense rows, and look at each iteration."""
+    seen = []
+    start = time.process_time()
+
+    def look(components, iteration):
+        seen.append((time.process_time() - start, iteration, components.copy()))
+
+    X, X_test = length * train.X, length * test.X
+    if pca is not None:
+        reduction = PCA(pca, random_state=0).fit(X)
+        X, X_test = reduction.transform(X), reduction.transform(X_test)
+    NeighborhoodComponentsAnalysis(n_components, callback=look, random_state=0).fit(X, train.y)
+    trace = []
+    for seconds, done, components in seen:
+        Z = X_test @ components.reshape(n_components, -1).T
+        trace.append(Point(seconds, done, mean_precision(by_distance, Z, test.y)))
+    return trace
+
+
+def by_distance(queries, gallery):
+    return -euclidean_distances(queries, gallery)
+
+
+def mean_precision(similarity, X, y):
+    return evaluate_ranking(similarity, X, y, seed=0).mean_average_precision
+
+
+def best(trace):
+    return max(point.precision for point in trace)
+
+
+def first(trace, precision):
+    """Return the point that reaches a precision, or one that never comes."""
+    never = Point(np.inf, np.inf, precision)
+    return next((point for point in trace if point.precision >= precision), never)
+
+
+def measure(seed):
+    """Return the trace of OASIS and those of NCA by setting, on one draw of the images."""
+    train, test = ten_classes(seed)
+    with threadpool_limits(1):
+        nca = {setting: trace_nca(train, test, *setting) for setting in NCA_SETTINGS}
+        return trace_oasis(train, test, seed), nca
+
+
+def setup_cache():
+    return [measure(seed) for seed in SEEDS]
+
+
+setup_cache.timeout = 900
+
+
+def track_cpu_seconds(measured, learner, share):
+    """Median over the draws; NCA by the setting that is fastest on each, NaN where none is."""
+    seconds = []
+    for oasis, nca in measured:
+        traces = [oasis] if learner == "OASIS" else nca.values()
+        seconds.append(min(first(trace, share * best(oasis)).seconds for trace in traces))
+    median = statistics.median(seconds)
+    return median if np.isfinite(median) else np.nan
+
+
+track_cpu_seconds.params = (["OASIS", "NCA"], SHARES)
+track_cpu_seconds.param_names = ("learner", "share of OASIS's best mAP")
+track_cpu_seconds.unit = "seconds"
+
+
+def track_best_precision(measured, learner):
+    return statistics.median(
+        best(oasis) if learner == "OASIS" else max(map(best, nca.values()))
+        for oasis, nca in measured
+    )
+
+
+track_best_precision.params = ["OASIS", "NCA"]
+track_best_precision.param_names = ("learner",)
+track_best_precision.unit = "mAP"
+
+
+def spread(values, digits):
+    median, least, greatest = (
+        f"{value:.{digits}f}" if np.isfinite(value) else "never"
+        for value in (statistics.median(values), min(values), max(values))
+    )
+    return f"{median} ({least} to {greatest})"
+
+
+def setting_name(n_components, length, pca):
+    reduced = "" if pca is None else f", PCA to {pca}"
+    return f"NCA to {n_components}, rows of length {length}{reduced}"
+
+
+def print_table():
+    measured = setup_cache()
+    targets = [best(oasis) for oasis, _ in measured]
+    traces = {"OASIS": [oasis for oasis, _ in measured]}
+    for setting in NCA_SETTINGS:
+        traces[setting_name(*setting)] = [nca[setting] for _, nca in measured]
+    print(f"Of {len(measured)} draws: median (least to greatest); CPU seconds / steps, iterations")
+    to_shares = "".join(f"{f'to {share:.0%} of the best of OASIS':36}" for share in SHARES)
+    print(f"{'':40}{'best mAP':24}{to_shares}")
+    for name, drawn in traces.items():
+        line = f"{name:40}{spread([best(trace) for trace in drawn], 3):24}"
+        for share in SHARES:
+            points = [first(t, share * target) for t, target in zip(drawn, targets, strict=True)]
+            seconds = spread([point.seconds for point in points], 2)
+            line += f"{f'{seconds} / {statistics.median(point.done for point in points)}':36}"
+        print(line)
+
+
+if __name__ == "__main__":
+    print_table()
