@@ -100,15 +100,18 @@ def test_wide_sparse_rows_are_learned_in_blocks_and_dense_or_few_ones_are_not():
     wide = sparse.random_array((500, 3000), density=0.01, format="csr", rng=0)
     queries = np.arange(500)
     shared = (np.bincount(wide.indices, minlength=3000) / 500) ** 2
-    assert block_size(wide, queries) == int(3000 / np.sqrt(shared.sum()))
+    assert block_size(wide, queries) == int(0.6 * 3000 / np.sqrt(shared.sum()))
     assert block_size(wide, queries[:255]) == 0
+    narrow = wide[:, :1000]
+    assert block_size(narrow, queries) > 0
+    assert block_size(narrow.astype(np.float32), queries) == 0  # W takes 4 MB
     assert block_size(sparse.csr_array(digit_rows()[0]), np.zeros(500, dtype=int)) == 0
     huge = sparse.csr_array(([1.0], ([0], [70_000])), shape=(300, 70_001))
     assert block_size(huge, np.arange(300)) == 0
 
 
 def test_oasis_on_wide_sparse_rows_takes_the_steps_of_the_twin(monkeypatch):
-    X = normalize(sparse.random_array((200, 800), density=0.02, format="csr", rng=0))
+    X = normalize(sparse.random_array((200, 1000), density=0.02, format="csr", rng=0))
     y = np.arange(200) % 5
     assert block_size(X, np.arange(200).repeat(2)) > 0
     compiled = OASIS(n_steps=1500, random_state=0).fit(X, y)

@@ -24,8 +24,8 @@ def yardstick(monkeypatch):
 
 def sparse_rows():
     """So wide that OASIS takes blocks of steps; one row is empty."""
-    X = sparse.random_array((60, 800), density=0.02, format="csr", rng=0)
-    return sparse.vstack([normalize(X), sparse.csr_array((1, 800))], format="csr")
+    X = sparse.random_array((60, 1300), density=0.02, format="csr", rng=0)
+    return sparse.vstack([normalize(X), sparse.csr_array((1, 1300))], format="csr")
 
 
 def dense_rows():
