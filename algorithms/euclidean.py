@@ -23,6 +23,7 @@ class Euclidean(MahalanobisLearner):
     name: ClassVar = "Euclidean"
     summary: ClassVar = "Euclidean distance, the baseline that learns nothing"
     citation: ClassVar = "none"
+    cost: ClassVar = "none: nothing is learned"
     takes_sparse: ClassVar = True
     takes_relevance: ClassVar = True
 

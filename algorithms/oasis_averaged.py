@@ -55,6 +55,7 @@ class AveragedOASIS(OASIS):
 
     name: ClassVar = "AveragedOASIS"
     summary: ClassVar = "mean of OASIS learners trained in parallel on triplets of their own"
+    cost: ClassVar = "time and memory of OASIS for each of n_learners"
 
     _learned: ClassVar[str] = "matrices_"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

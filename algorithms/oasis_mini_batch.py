@@ -52,6 +52,7 @@ class MiniBatchOASIS(OASIS):
 
     name: ClassVar = "MiniBatchOASIS"
     summary: ClassVar = "OASIS whose steps of a batch do not see each other, in threads"
+    cost: ClassVar = "time nnz(q) (nnz(p) + nnz(n)) a step, in threads, memory d^2"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **OASIS._parameter_constraints,

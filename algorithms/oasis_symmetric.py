@@ -37,6 +37,7 @@ class ProjOASIS(OASIS):
 
     name: ClassVar = "ProjOASIS"
     summary: ClassVar = "OASIS, made symmetric once after learning"
+    cost: ClassVar = "time nnz(q) (nnz(p) + nnz(n)) a step, memory 2 d^2"
 
     _learned: ClassVar[str] = "raw_matrix_"
     raw_matrix_: FloatArray
@@ -64,6 +65,7 @@ class OnlineProjOASIS(OASIS):
 
     name: ClassVar = "OnlineProjOASIS"
     summary: ClassVar = "OASIS, made symmetric after each update"
+    cost: ClassVar = "time 2 nnz(q) (nnz(p) + nnz(n)) a step, memory d^2"
 
     def _step(self, X: Any, triplets: NDArray[np.intp], W: FloatArray) -> int:
         C = float(self.aggressiveness)
@@ -101,6 +103,7 @@ class DissimOASIS(TripletLearner):
     name: ClassVar = "DissimOASIS"
     summary: ClassVar = "OASIS on minus (x - y)'W(x - y), W symmetric but not positive"
     citation: ClassVar = OASIS.citation
+    cost: ClassVar = "time nnz(q - p)^2 + nnz(q - n)^2 a step, memory d^2"
 
     _learned: ClassVar[str] = "dissimilarity_matrix_"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = OASIS._parameter_constraints

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
@@ -20,6 +21,7 @@ from tqdm import tqdm
 from oasis_bench.description import facts_of, facts_of_rows
 from oasis_bench.errors import UsageError
 from oasis_bench.experiment import Experiment, LearnerSpec, built_in_experiments
+from oasis_bench.learner import BilinearLearner, MahalanobisLearner, MetricLearner
 from oasis_bench.options import make_parser
 from oasis_bench.provenance import available_cores
 from oasis_bench.registry import BrokenPluginError, Catalogue, load_registry
@@ -138,20 +140,18 @@ def _report_on(folder: Path) -> None:
 
 def _list(options: argparse.Namespace) -> int:
     registry = load_registry(options.plugin)
-    tables: dict[str, Callable[[], list[tuple[str, str]]]] = {
-        "algorithms": lambda: _plugin_lines(registry.algorithms),
-        "datasets": lambda: _plugin_lines(registry.datasets),
-        "experiments": lambda: [
-            (name, Experiment.from_toml(name).title) for name in built_in_experiments()
-        ],
+    tables: dict[str, Callable[[], list[str]]] = {
+        "algorithms": lambda: _learner_lines(registry.algorithms),
+        "datasets": lambda: _aligned(_plugin_rows(registry.datasets)),
+        "experiments": lambda: _aligned(
+            [(name, Experiment.from_toml(name).title) for name in built_in_experiments()]
+        ),
     }
     for what, lines in tables.items():
         if options.what in (None, what):
             print(f"{what}:")
-            rows = lines()
-            width = max((len(name) for name, _ in rows), default=0)
-            for name, text in rows:
-                print(f"  {name:<{width}}  {text}")
+            for line in lines():
+                print(f"  {line}")
     return 0
 
 
@@ -223,14 +223,48 @@ def _print_facts(facts: dict[str, str]) -> None:
         print(f"{name:<15}  {value}", flush=True)
 
 
-def _plugin_lines(catalogue: Catalogue[Any]) -> list[tuple[str, str]]:
-    lines = []
+def _plugin_rows(catalogue: Catalogue[Any]) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
     for entry in catalogue:
         try:
-            lines.append((entry.name, entry.load().summary))
+            rows.append((entry.name, entry.load().summary))
         except BrokenPluginError as error:
-            lines.append((entry.name, f"BROKEN: {error}"))
-    return lines
+            rows.append((entry.name, f"BROKEN: {error}"))
+    return rows
+
+
+def _learner_lines(catalogue: Catalogue[MetricLearner]) -> list[str]:
+    """Three lines a learner: its columns, what it is, and the paper."""
+    rows: list[tuple[str, ...]] = [
+        ("name", "form", "rows", "cost of a fit (n rows, d features, c classes)")
+    ]
+    notes: list[list[str]] = [[]]
+    for entry in catalogue:
+        try:
+            it = entry.load()
+        except BrokenPluginError as error:
+            rows.append((entry.name, f"BROKEN: {error}"))
+            notes.append([])
+        else:
+            rows.append((entry.name, _form(it), "sparse" if it.takes_sparse else "dense", it.cost))
+            notes.append([f"    {it.summary}", f"    paper: {it.citation}"])
+    return [line for row, more in zip(_aligned(rows), notes, strict=True) for line in (row, *more)]
+
+
+def _form(learner: type[MetricLearner]) -> str:
+    if issubclass(learner, BilinearLearner):
+        return "bilinear"
+    return "Mahalanobis" if issubclass(learner, MahalanobisLearner) else "other"
+
+
+def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Pad each cell to the width of its column, but for the last of a row."""
+    columns = zip_longest(*(row[:-1] for row in rows), fillvalue="")
+    widths = [max(len(cell) for cell in column) for column in columns]
+    return [
+        "  ".join([*(f"{cell:<{widths[i]}}" for i, cell in enumerate(row[:-1])), row[-1]])
+        for row in rows
+    ]
 
 
 VERBS: dict[str, Callable[[argparse.Namespace], int]] = {

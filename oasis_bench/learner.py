@@ -58,6 +58,9 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
         One line for `list`.
     citation : str
         The paper, or 'none'.
+    cost : str
+        Time and memory of a fit in n rows, d features and c classes, such as
+        'time n^2 d an iteration, memory n^2'.
     search_space : mapping of str to sequence
         Hyper-parameters that the inner folds choose, with the values to try.
     takes_sparse : bool
@@ -69,6 +72,7 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
     name: ClassVar[str]
     summary: ClassVar[str]
     citation: ClassVar[str]
+    cost: ClassVar[str] = "not stated"
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {}
     takes_sparse: ClassVar[bool] = False
     takes_relevance: ClassVar[bool] = False
@@ -91,6 +95,19 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
         ndarray of shape (n_queries, n_gallery)
             Larger is more similar.
         """
+
+    def refusal(self, X: Any, y: Any) -> str | None:
+        """Say why such rows and labels cannot be learned from, or None where they can.
+
+        A harness asks before it starts, so that no hours are lost: too few rows for a covariance,
+        too many features for the memory.  What `fit` accepts as input at all is not asked here.
+
+        Parameters
+        ----------
+        X : array or CSR of shape (n_rows, n_features)
+        y : array of shape (n_rows,)
+        """
+        return None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -121,7 +121,7 @@ def _candidates(label: str, spec: LearnerSpec, registry: Registry) -> _Candidate
         if not choices:
             raise UsageError(f"learner {label!r}: {name} is an empty list: name a value to try")
         for choice in choices:
-            if not isinstance(choice, str | int | float):
+            if not isinstance(choice, str | int | float | None):
                 raise UsageError(
                     f"learner {label!r}: {name} = {choice!r}: a number, a text or true/false "
                     "is needed, or a list of them"

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.model_selection import ParameterGrid
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from oasis_bench.dataset import LabelledRows
@@ -105,6 +106,12 @@ class _Trial:
                 f"{name} takes dense rows only, and these would be {n_bytes / 2**30:.1f} GiB"
             )
 
+    def _refuse_what_it_cannot_learn_from(self) -> None:
+        """Ask the learner itself, with all parameters that would be tried."""
+        for params in ParameterGrid(dict(self.spec.grid)):
+            if reason := self._make(params, "fit").refusal(*self.train):
+                raise NotApplicableError(reason)
+
     @property
     def _must_be_dense(self) -> bool:
         return sparse.issparse(self.rows.X) and not self.learner_class.takes_sparse
@@ -116,6 +123,7 @@ class _Trial:
         """Choose, fit on the clock and evaluate, with pinned threads."""
         stopwatch = Stopwatch()
         with threadpool_limits(self.spec.experiment.threads):
+            self._refuse_what_it_cannot_learn_from()
             choice = self._choose(stopwatch)
             learner = self._make(choice.params, "fit", n_steps=choice.n_steps)
             self._warm_up(choice)

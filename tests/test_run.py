@@ -523,3 +523,20 @@ def test_a_learner_without_several_labels_is_not_applicable_and_that_is_no_failu
     assert (euclidean["n_train"], euclidean["n_test"]) == (54, 6)
     # with labels at random a random ranking is expected: the mean share of relevant others
     assert abs(euclidean["mean_average_precision"] - euclidean["chance_level"]) < 0.3
+
+
+def test_what_a_learner_refuses_is_not_applicable_with_its_reason_and_no_failure(
+    tiny, plugins, tmp_path
+):
+    learners = {"Refuses": LearnerSpec("Refuses"), "Euclidean": LearnerSpec("Euclidean")}
+    path = plugins / "refusing.py"
+    enough = replace(tiny, learners=learners, partitions=1)
+    few = replace(enough, train_per_class=7)  # for the first value of its grid they are enough
+    for name, experiment in (("enough", enough), ("few", few)):
+        assert run_experiment(experiment, tmp_path / name, plugin_files=[path]) == 0
+    assert (trials(read_run(tmp_path / "enough"))["status"] == "ok").all()
+    run = read_run(tmp_path / "few")
+    found = trials(run)[["status", "reason"]]
+    assert tuple(found.loc["Refuses"]) == ("not applicable", "8 axes, but 7 rows")
+    assert found["status"]["Euclidean"] == "ok"
+    assert "Refuses" not in set(run.validation["learner"])
