@@ -15,9 +15,12 @@ KERNELS = {
     "oasis_bench._ranking": "oasis_bench/_ranking.pyx",
     "oasis_bench.sampling._class_triplets": "oasis_bench/sampling/_class_triplets.pyx",
     "oasis_bench.sampling._relevance_triplets": "oasis_bench/sampling/_relevance_triplets.pyx",
+    "oasis_bench.algorithms._mcml": "algorithms/_mcml.pyx",
+    "oasis_bench.algorithms._lmnn": "algorithms/_lmnn.pyx",
     "oasis_bench.algorithms._oasis": "algorithms/_oasis.pyx",
     "oasis_bench.algorithms._oasis_blocks": "algorithms/_oasis_blocks.pyx",
     "oasis_bench.algorithms._oasis_symmetric": "algorithms/_oasis_symmetric.pyx",
+    "oasis_bench.algorithms._rank_one_steps": "algorithms/_rank_one_steps.pyx",
 }
 
 setup(
@@ -30,6 +33,8 @@ setup(
                 depends=[
                     "algorithms/_blocks.h",
                     "algorithms/_blocks_all.h",
+                    "algorithms/_lmnn.h",
+                    "algorithms/_mcml.h",
                     "algorithms/_rows.h",
                     "algorithms/_rows_all.h",
                     "oasis_bench/_multiversioned.h",

@@ -9,8 +9,19 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-import metric_learn
 import metric_learn._util as _util
+from metric_learn import (
+    LFDA,
+    LMNN,
+    NCA,
+    Covariance,
+    ITML_Supervised,
+    LSML_Supervised,
+    MMC_Supervised,
+    RCA_Supervised,
+    SCML_Supervised,
+    __version__,
+)
 
 
 def _translate(check: Callable[..., Any]) -> Callable[..., Any]:
@@ -28,6 +39,17 @@ def _translate(check: Callable[..., Any]) -> Callable[..., Any]:
 _util.check_array = _translate(_util.check_array)
 _util.check_X_y = _translate(_util.check_X_y)
 
-LMNN = metric_learn.LMNN
+VERSION: str = __version__
 
-__all__ = ["LMNN"]
+__all__ = [
+    "LFDA",
+    "LMNN",
+    "NCA",
+    "VERSION",
+    "Covariance",
+    "ITML_Supervised",
+    "LSML_Supervised",
+    "MMC_Supervised",
+    "RCA_Supervised",
+    "SCML_Supervised",
+]

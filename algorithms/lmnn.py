@@ -1,4 +1,4 @@
-"""LMNN: metric-learn's implementation under the suite's interface (Weinberger et al. 2005)."""
+"""LMNN at the minimum of its objective, and on fewer dimensions (Weinberger, Blitzer & Saul)."""
 
 from __future__ import annotations
 
@@ -8,26 +8,49 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy.linalg import eigh
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from oasis_bench.algorithms import _metric_learn
+from oasis_bench.algorithms._lmnn_descent import WIDTH, Descent
+from oasis_bench.algorithms._lmnn_objective import (
+    Doubles,
+    Objective,
+    best_scale,
+    target_neighbours,
+)
 from oasis_bench.learner import MahalanobisLearner
+
+SINGULAR = 1e-12
+"""Eigenvalues below this share of the largest count as 0."""
+
+MANY_MINIMA_SHARE = 0.25
+"""Of eps at the start: where the descent stops if the minimum is 0, see `LMNN`."""
 
 
 class LMNN(MahalanobisLearner):
-    r"""Large margin nearest neighbour, solved by metric-learn's gradient descent on L.
+    r"""Large margin nearest neighbour: the minimum, with a proof of how near it is.
 
     Minimises, over M = L'L, with j the target neighbours of i and l the rows of other classes,
 
     .. math::
 
-        w \sum_{ij} d_M(i, j) + (1 - w) \sum_{ijl} [1 + d_M(i, j) - d_M(i, l)]_+ .
+        \epsilon(M) = w \sum_{ij} d_M(i, j) + (1 - w) \sum_{ijl} [1 + d_M(i, j) - d_M(i, l)]_+ .
 
-    The rows are first rotated to their principal axes, with no axis dropped: that changes the
-    descent's path, not the objective (JMLR 2010, section 5.3.1).  Each iteration costs
-    O(n^2 d) time and O(n^2) memory.
+    The rows are rotated to the principal axes of the training rows, with no axis dropped on which
+    they differ, and then scaled so that the pull is the squared norm of L.  L-BFGS descends from
+    M = sI, with the s of least objective, on the pairs within reach, which are searched for anew
+    every ten iterations; the hinge is rounded off at its kink, less and less.  The multipliers of
+    the triplets bound the minimum from below: `gap_` is how far above it M is at most.
+
+    Where the pull can vanish for an M that keeps the classes apart - always, where the rows are
+    linearly independent - the minimum is 0: every class collapses into points, and new rows are
+    ranked badly (400 MNIST images: mAP 0.19, Euclidean 0.44).  Such rows are descended on
+    without the scaling, and only to a quarter of the objective at the start (mAP 0.50).
+
+    An iteration costs O(n d r + p r) time, with r <= d the rank of L, which falls, and p pairs
+    within reach; a search O(n^2 r).  Memory is O(n d + p).  M is 0 outside the span of the rows.
 
     Parameters
     ----------
@@ -37,16 +60,17 @@ class LMNN(MahalanobisLearner):
         w (the paper's omega); the papers choose it from {0.125, 0.25, 0.5}.
     max_iter : int, default 1000
         Iterations at most.
-    learning_rate : float, default 1e-3
-        First step; metric-learn halves it until the objective falls and then lets it grow by
-        1 % an iteration.  Its own default of 1e-7 suits rows of length 100, not 1.
     tol : float, default 1e-3
-        Stop where an iteration lowers the objective by less than this (an absolute number).
+        Relative gap to the minimum at which to stop.
 
     Attributes
     ----------
-    components_ : ndarray of shape (n_features, n_features)
+    components_ : ndarray of shape (n_components, n_features)
         L.
+    objective_ : float
+        The least value of the objective, over all triplets.
+    gap_ : float
+        The minimum is at most this fraction of `objective_` below; 1 where nothing is known.
     n_neighbors_ : int
         Lowered, with a warning, where the smallest class has `n_neighbors` rows or fewer.
     n_iter_ : int
@@ -55,20 +79,20 @@ class LMNN(MahalanobisLearner):
     References
     ----------
     Weinberger, Blitzer & Saul (2005), Distance Metric Learning for Large Margin Nearest Neighbor
-    Classification, NIPS 18.
+    Classification, NIPS 18.  Weinberger & Saul (2009), JMLR 10: the convex program.
     """
 
-    name: ClassVar = "LMNN"
-    summary: ClassVar = "large margin nearest neighbour, metric-learn's solver"
-    citation: ClassVar = "Weinberger, Blitzer & Saul, NIPS 18 (2005)"
+    name: ClassVar[str] = "LMNN"
+    summary: ClassVar[str] = "large margin nearest neighbour, at the minimum of its objective"
+    citation: ClassVar[str] = "Weinberger, Blitzer & Saul, NIPS 18 (2005)"
+    cost: ClassVar[str] = "time n d^2 an iteration, n^2 d every tenth, memory n d"
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {"pull_weight": (0.125, 0.25, 0.5)}
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "pull_weight": [Interval(Real, 0, 1, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "tol": [Interval(Real, 0, None, closed="left")],
+        "tol": [Interval(Real, 0, 1, closed="neither")],
     }
 
     def __init__(
@@ -76,14 +100,24 @@ class LMNN(MahalanobisLearner):
         n_neighbors: int = 3,
         pull_weight: float = 0.5,
         max_iter: int = 1000,
-        learning_rate: float = 1e-3,
         tol: float = 1e-3,
     ) -> None:
         self.n_neighbors = n_neighbors
         self.pull_weight = pull_weight
         self.max_iter = max_iter
-        self.learning_rate = learning_rate
         self.tol = tol
+
+    def refusal(self, X: Any, y: Any) -> str | None:
+        """Say that there is one class, or a class of one row."""
+        classes, counts = np.unique(y, return_counts=True)
+        if len(classes) < 2:
+            return f"LMNN needs at least 2 classes, but y has 1 class ({classes[0]!s})"
+        if counts.min() < 2:
+            return (
+                f"class {classes[counts.argmin()]!s} has 1 row, but a target neighbour needs "
+                "at least 2 in each class"
+            )
+        return None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn L from rows `X` (n_rows, n_features) and class labels `y` (n_rows,).
@@ -91,37 +125,125 @@ class LMNN(MahalanobisLearner):
         Raises
         ------
         ValueError
-            With one class, or a class of one row.
+            With one class, a class of one row, or rows that are all the same.
         """
         self._validate_params()
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
         check_classification_targets(y)
-        classes, counts = np.unique(y, return_counts=True)
-        if len(classes) < 2:
-            raise ValueError(f"LMNN needs at least 2 classes, but y has 1 class ({classes[0]!s})")
-        smallest = int(counts.min())
-        if smallest < 2:
-            raise ValueError(
-                f"class {classes[counts.argmin()]!s} has 1 row, but a target neighbour needs "
-                "at least 2 in each class"
-            )
+        if (reason := self.refusal(X, y)) is not None:
+            raise ValueError(reason)
+        codes = np.unique(y, return_inverse=True)[1]
+        order = np.argsort(codes, kind="stable")
+        counts = np.bincount(codes)
+        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+        self._choose_neighbours(int(counts.min()))
+        axes = self._axes(X)
+        rows = X[order] @ axes
+        targets = target_neighbours(rows, starts, self.n_neighbors_)
+        scale = best_scale(rows, starts, targets, self.pull_weight)
+
+        values, vectors = eigh(
+            Objective(rows, starts, targets, self.pull_weight, WIDTH).pull_gradient()
+        )
+        whitened = bool(values[0] > SINGULAR * values[-1])
+        roots = np.sqrt(values) if whitened else np.ones(len(values))
+        objective = Objective(rows @ (vectors / roots), starts, targets, self.pull_weight, WIDTH)
+        start = np.diag(np.sqrt(scale) * roots)
+        solution = Descent(objective, start, whitened, self.tol, MANY_MINIMA_SHARE).run(
+            self.max_iter
+        )
+        self.components_ = solution.A @ (axes @ (vectors / roots)).T
+        self.objective_ = solution.value
+        self.gap_ = 1 - solution.bound / solution.value if solution.value > 0 else 0.0
+        self.n_iter_ = solution.n_iter
+        return self
+
+    def _choose_neighbours(self, smallest: int) -> None:
         if smallest <= self.n_neighbors:
             warnings.warn(
                 f"n_neighbors={self.n_neighbors} is lowered to {smallest - 1}: "
                 f"the smallest class has {smallest} rows",
-                stacklevel=2,
+                stacklevel=3,
             )
         self.n_neighbors_ = min(self.n_neighbors, smallest - 1)
-        centred = X - X.mean(axis=0)
-        axes = np.linalg.eigh(centred.T @ centred)[1].T
-        solver = _metric_learn.LMNN(
-            init="identity",
-            n_neighbors=self.n_neighbors_,
-            regularization=self.pull_weight,
-            max_iter=self.max_iter + 1,  # metric-learn counts the start as an iteration
-            learn_rate=self.learning_rate,
-            convergence_tol=self.tol,
-        ).fit(X @ axes.T, y)
-        self.components_ = solver.components_ @ axes
-        self.n_iter_ = solver.n_iter_
-        return self
+
+    def _axes(self, X: Any) -> Doubles:
+        """Return the principal axes (n_features, d) that are used, those of most variance first."""
+        variances, axes = principal_axes(X)
+        return axes[:, variances > SINGULAR * variances[0]]
+
+
+class FastLMNN(LMNN):
+    """LMNN on the principal axes that hold most of the variance, to a looser gap.
+
+    It is what makes tens of thousands of rows with hundreds of features cheap: Weinberger & Saul
+    reduce MNIST's 784 pixels to 164 dimensions that hold 95 % of the variance.  Everything else
+    is as in `LMNN`, whose objective it minimises on the reduced rows.
+
+    Parameters
+    ----------
+    n_neighbors : int, default 3
+    pull_weight : float in (0, 1), default 0.5
+    max_iter : int, default 1000
+    tol : float, default 1e-2
+        As in `LMNN`.
+    variance : float in (0, 1], default 0.95
+        The share that the kept axes hold at least.
+
+    Attributes
+    ----------
+    components_, objective_, gap_, n_neighbors_, n_iter_, n_features_in_
+        As in `LMNN`; the objective is that of the reduced rows.
+
+    References
+    ----------
+    Weinberger & Saul (2008), Fast Solvers and Efficient Implementations for Distance Metric
+    Learning, ICML.
+    """
+
+    name: ClassVar[str] = "FastLMNN"
+    summary: ClassVar[str] = "LMNN on the principal axes of 95 % of the variance, to a looser gap"
+    citation: ClassVar[str] = "Weinberger & Saul, ICML (2008)"
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **LMNN._parameter_constraints,
+        "variance": [Interval(Real, 0, 1, closed="right")],
+    }
+
+    def __init__(
+        self,
+        n_neighbors: int = 3,
+        pull_weight: float = 0.5,
+        max_iter: int = 1000,
+        tol: float = 1e-2,
+        variance: float = 0.95,
+    ) -> None:
+        super().__init__(n_neighbors, pull_weight, max_iter, tol)
+        self.variance = variance
+
+    def _axes(self, X: Any) -> Doubles:
+        variances, axes = principal_axes(X)
+        before = np.cumsum(variances) - variances
+        kept = (before < self.variance * variances.sum()) & (variances > SINGULAR * variances[0])
+        return axes[:, kept]
+
+
+def principal_axes(X: Any) -> tuple[Doubles, Doubles]:
+    """Return the variances, times n_rows, and the axes as columns, the greatest first.
+
+    Raises
+    ------
+    ValueError
+        Where all rows are the same.
+    """
+    centred = np.subtract(X, X.mean(axis=0), dtype=np.float64)
+    few = centred.shape[0] < centred.shape[1]
+    variances, axes = np.linalg.eigh(centred @ centred.T if few else centred.T @ centred)
+    variances, axes = variances[::-1], axes[:, ::-1]
+    if variances[0] <= 0:
+        raise ValueError("all rows are the same: LMNN needs rows that differ")
+    if few:
+        kept = variances > SINGULAR * variances[0]
+        variances = variances[kept]
+        axes = centred.T @ (axes[:, kept] / np.sqrt(variances))
+    return variances, axes

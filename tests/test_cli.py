@@ -3,8 +3,10 @@
 import pytest
 
 from oasis_bench import __version__
+from oasis_bench.algorithms import OASIS
 from oasis_bench.cli import main
 from oasis_bench.experiment import built_in_experiments
+from oasis_bench.registry import load_registry
 
 SMALL = (
     "--algorithms Euclidean --dataset digits --classes 2 --partitions 1 --inner-folds 2 "
@@ -136,7 +138,7 @@ def test_a_file_of_the_users_own_is_run(command, tmp_path):
 def test_list_shows_all_that_can_be_named(command, plugins):
     status, out, errors = command("list", "--plugin", plugins / "sleeper.py")
     assert (status, errors) == (0, [])
-    names = [line.split()[0] for line in out.splitlines()]
+    names = [line.split()[0] for line in out.splitlines() if not line.startswith("    ")]
     expected = ["algorithms:", "OASIS", "Sleeper", "datasets:", "digits", "file", "experiments:"]
     assert [name for name in names if name in expected] == expected
     assert set(built_in_experiments()) <= set(names)
@@ -148,6 +150,28 @@ def test_list_shows_one_kind_alone(command):
     assert status == 0
     assert "digits" in out
     assert "OASIS" not in out
+
+
+def test_list_shows_the_columns_of_each_algorithm(command):
+    status, out, errors = command("list", "algorithms")
+    assert (status, errors) == (0, [])
+    title, heading, *lines = out.splitlines()
+    starts = [heading.index(column) for column in ("name", "form", "rows", "cost of a fit")]
+    ends = [*starts[1:], None]
+    found = {}
+    for number in range(0, len(lines), 3):
+        cells = [lines[number][start:end].strip() for start, end in zip(starts, ends, strict=True)]
+        summary, paper = (line.strip() for line in lines[number + 1 : number + 3])
+        found[cells[0]] = (*cells[1:], summary, paper)
+    assert title == "algorithms:"
+    assert set(found) == {entry.name for entry in load_registry().algorithms}
+    assert found["OASIS"] == (
+        *("bilinear", "sparse", OASIS.cost, OASIS.summary),
+        "paper: Chechik, Sharma, Shalit & Bengio, JMLR 11 (2010)",
+    )
+    assert found["metric-learn-LMNN"][:2] == ("Mahalanobis", "dense")
+    assert found["CosineOASIS"][0] == "other"
+    assert max(map(len, lines)) <= 120
 
 
 def test_list_shows_a_broken_plugin_with_its_error(command, tmp_path, monkeypatch):

@@ -177,7 +177,14 @@ def spread(values, digits):
         f"{value:.{digits}f}" if np.isfinite(value) else "never"
         for value in (statistics.median(values), min(values), max(values))
     )
-    return f"{median} ({least} to {greatest})"
+    return median if least == greatest else f"{median} ({least} to {greatest})"
+
+
+def reached(points):
+    """Say how many seconds it took, and how many steps or iterations."""
+    seconds = spread([point.seconds for point in points], 2)
+    done = statistics.median(point.done for point in points)
+    return f"{seconds} / {done}" if np.isfinite(done) else seconds
 
 
 def setting_name(n_components, length, pca):
@@ -193,14 +200,13 @@ def print_table():
         traces[setting_name(*setting)] = [nca[setting] for _, nca in measured]
     print(f"Of {len(measured)} draws: median (least to greatest); CPU seconds / steps, iterations")
     to_shares = "".join(f"{f'to {share:.0%} of the best of OASIS':36}" for share in SHARES)
-    print(f"{'':40}{'best mAP':24}{to_shares}")
+    print(f"{'':42}{'best mAP':24}{to_shares}")
     for name, drawn in traces.items():
-        line = f"{name:40}{spread([best(trace) for trace in drawn], 3):24}"
+        line = f"{name:42}{spread([best(trace) for trace in drawn], 3):24}"
         for share in SHARES:
             points = [first(t, share * target) for t, target in zip(drawn, targets, strict=True)]
-            seconds = spread([point.seconds for point in points], 2)
-            line += f"{f'{seconds} / {statistics.median(point.done for point in points)}':36}"
-        print(line)
+            line += f"{reached(points):36}"
+        print(line.rstrip())
 
 
 if __name__ == "__main__":

@@ -1,0 +1,148 @@
+"""The base of RCA, MMC and LFDA: rows on their principal axes, and the scatter within classes.
+
+Not for what a learner makes of that: each has a module of its own.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from numbers import Integral
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+from oasis_bench.algorithms._principal_axes import principal_axes, rounding, whitening
+from oasis_bench.learner import FloatArray, MahalanobisLearner
+from oasis_bench.memory import refuse_what_does_not_fit
+
+AXES_GRID = (16, 32, 64, 128, None)
+"""Numbers of principal axes from which the inner folds choose."""
+
+
+class WithinClassLearner(MahalanobisLearner):
+    """Project rows on principal axes, leave out where no class varies, then learn.
+
+    Parameters
+    ----------
+    n_axes : int or None, default None
+        Principal axes of all rows, the largest variance first, on which it learns; never more
+        than the rank of the rows.  None takes them all where n - c, the degrees of freedom of
+        n rows in c classes, is at least that rank, and the first (n - c) // 2 where it is not.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        L.
+    n_axes_ : int
+        Principal axes taken.
+    n_features_in_ : int
+    """
+
+    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {"n_axes": AXES_GRID}
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_axes": [Interval(Integral, 1, None, closed="left"), None],
+    }
+    _least_classes: ClassVar[int] = 1
+    _copies_of_rows: ClassVar[int] = 3
+
+    n_axes: int | None
+
+    @abstractmethod
+    def _learn(self, rows: FloatArray, classes: list[slice], directions: FloatArray) -> FloatArray:
+        """Learn a matrix (n_components, n_axes).
+
+        Parameters
+        ----------
+        rows : ndarray of shape (n_rows, n_axes), float64
+            Coordinates on the principal axes; their mean is 0 and classes lie together.
+        classes : list of slice
+            The rows of each class.
+        directions : ndarray of shape (n_directions, n_axes)
+            V with V S V' = I, where S is the scatter within classes, in sums of squares.
+        """
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn L from rows `X` (n_rows, n_features) and class labels `y` (n_rows,).
+
+        Raises
+        ------
+        ValueError
+            With fewer classes than it compares, or where no class varies.
+        MemoryError
+            Where the rows and the matrices of their axes do not fit.
+        """
+        self._validate_params()
+        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        check_classification_targets(y)
+        self._check(X, y)
+        rows, classes = _by_class(X, y)
+        rows -= rows.mean(axis=0)
+        squares, axes = principal_axes(rows)
+        axes = axes[: self.n_axes or _axes_to_keep(len(rows) - len(classes), len(axes))]
+        projected = rows @ axes.T
+        floor = rounding(rows.shape) * float(squares[0])
+        directions = whitening(within_scatter(projected, classes), floor)
+        if not len(directions):
+            raise ValueError(
+                f"no class varies by more than rounding along the first {len(axes)} principal "
+                "axes of the rows: give a larger n_axes"
+            )
+        self.n_axes_ = len(axes)
+        self.components_ = self._learn(projected, classes, directions) @ axes
+        return self
+
+    def refusal(self, X: Any, y: Any) -> str | None:
+        """Say that there is too little to compare, or too little memory; None where it can run."""
+        try:
+            self._check(X, y)
+        except (ValueError, MemoryError) as refused:
+            return str(refused)
+        return None
+
+    def _check(self, X: Any, y: Any) -> None:
+        n_rows, n_features = X.shape
+        names, counts = np.unique(y, return_counts=True)
+        if len(names) < self._least_classes:
+            raise ValueError(
+                f"{self.name} needs at least {self._least_classes} classes, "
+                f"but y has {len(names)} class ({names[0]!s})"
+            )
+        if counts.max() < 2:
+            raise ValueError(
+                f"each of the {len(names)} classes has 1 row: {self.name} learns from how a class "
+                "varies, so at least one class must have 2 rows or more"
+            )
+        least = min(n_rows, n_features)
+        n_numbers = self._copies_of_rows * n_rows * n_features + 4 * least**2
+        what = f"{self.name} on {n_rows} rows of {n_features} features"
+        refuse_what_does_not_fit(8 * n_numbers, what, "use fewer rows or features")
+        if all((X[y == name] == X[y == name][0]).all() for name in names):
+            raise ValueError(
+                "the rows of each class are equal: the covariance within classes has rank 0, and "
+                f"{self.name} learns from how a class varies"
+            )
+
+
+def within_scatter(rows: FloatArray, classes: list[slice]) -> FloatArray:
+    """Sum (x - mean)(x - mean)' (d, d) over the `rows` (n, d), each with the mean of its class."""
+    centred = np.concatenate([rows[part] - rows[part].mean(axis=0) for part in classes])
+    return np.asarray(centred.T @ centred)
+
+
+def _by_class(X: Any, y: Any) -> tuple[FloatArray, list[slice]]:
+    """Copy rows in float64 so that classes lie together, with the slice of each class."""
+    _, labels, counts = np.unique(y, return_inverse=True, return_counts=True)
+    ends = np.cumsum([0, *counts]).tolist()
+    rows = np.asarray(X, dtype=np.float64)[np.argsort(labels, kind="stable")]
+    return rows, [slice(start, end) for start, end in pairwise(ends)]
+
+
+def _axes_to_keep(degrees: int, rank: int) -> int:
+    """Choose on how many of `rank` principal axes to learn, by the degrees of freedom."""
+    return rank if degrees >= rank else max(1, degrees // 2)

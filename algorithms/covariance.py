@@ -1,0 +1,85 @@
+"""The Mahalanobis distance proper: by the inverse covariance of all rows, labels unread."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.utils.validation import validate_data
+
+from oasis_bench.algorithms._principal_axes import principal_axes
+from oasis_bench.learner import MahalanobisLearner
+from oasis_bench.memory import refuse_what_does_not_fit
+
+
+class Covariance(MahalanobisLearner):
+    r"""Mahalanobis distance of the training rows, the baseline that reads no labels.
+
+    .. math:: M = C^{+}, \qquad C = \frac{1}{n - 1} \sum_i (x_i - m) (x_i - m)^\top .
+
+    Where features depend on each other C is singular, and the pseudo-inverse gives directions in
+    which the training rows do not vary no weight.  Where the rows are not more than the features,
+    only their first (n - 1) // 2 principal axes are taken, for the reason that RCA gives: by
+    the pseudo-inverse itself n rows of rank n - 1 all lie equally far from each other.
+
+    Ours, not metric-learn's, which forms the d x d covariance also of few rows: from the
+    singular vectors of the rows, many features cost no more than n^2 d.
+
+    Time n d min(n, d), memory 3 n d + 4 min(n, d)^2 numbers.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        L, with L'L = M: the principal axes over their standard deviations.
+    n_features_in_ : int
+
+    References
+    ----------
+    Mahalanobis (1936), On the Generalised Distance in Statistics, Proceedings of the National
+    Institute of Sciences of India 2.
+    """
+
+    name: ClassVar = "Covariance"
+    summary: ClassVar = "inverse covariance of all rows, the baseline without labels"
+    citation: ClassVar = "Mahalanobis, Proc. Nat. Inst. Sci. India 2 (1936)"
+    cost: ClassVar = "time n d min(n, d), memory n d + min(n, d)^2"
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn L from rows `X` (n_rows, n_features); labels are not read.
+
+        Raises
+        ------
+        ValueError
+            Where all rows are equal.
+        MemoryError
+            Where the rows and the matrices of their axes do not fit.
+        """
+        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        self._check(X)
+        rows = X - X.mean(axis=0, dtype=np.float64)
+        squares, axes = principal_axes(rows)
+        n_rows, n_features = rows.shape
+        kept = slice(n_features if n_rows > n_features else max(1, (n_rows - 1) // 2))
+        self.components_ = axes[kept] * np.sqrt((n_rows - 1) / squares[kept])[:, None]
+        return self
+
+    def refusal(self, X: Any, y: Any) -> str | None:
+        """Say that the rows do not vary, or that memory is short; None where it can run."""
+        try:
+            self._check(X)
+        except (ValueError, MemoryError) as refused:
+            return str(refused)
+        return None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = False
+        return tags
+
+    def _check(self, X: Any) -> None:
+        n_rows, n_features = X.shape
+        if not np.ptp(X, axis=0).any():
+            raise ValueError(f"all {n_rows} rows are equal: their covariance has rank 0")
+        n_numbers = 3 * n_rows * n_features + 4 * min(n_rows, n_features) ** 2
+        what = f"Covariance on {n_rows} rows of {n_features} features"
+        refuse_what_does_not_fit(8 * n_numbers, what, "use fewer rows or features")

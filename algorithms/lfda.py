@@ -1,0 +1,143 @@
+"""LFDA: Fisher's discriminant with neighbours of a class weighing most (Sugiyama 2007)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.linalg import eigh
+from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.neighbors import NearestNeighbors
+from sklearn.utils._param_validation import Interval
+
+from oasis_bench.algorithms._principal_axes import rounding, whitening
+from oasis_bench.algorithms._within_class import AXES_GRID, WithinClassLearner
+from oasis_bench.learner import FloatArray, blocks
+
+
+class LFDA(WithinClassLearner):
+    r"""Local Fisher discriminant analysis, with weighted eigenvectors.
+
+    With n_k rows in class k, and s_i the distance of row i to its `n_neighbors`-th nearest one of
+    its class, same-class pairs have the affinity
+
+    .. math:: A_{ij} = \exp(-\|x_i - x_j\|^2 / (s_i s_j)) ,
+
+    and the scatters within and between classes are
+
+    .. math::
+
+        S_w = \frac12 \sum_{y_i = y_j} \frac{A_{ij}}{n_{y_i}} z z^\top , \qquad
+        S_b = \frac12 \sum_{y_i = y_j} A_{ij} \Big(\frac1n - \frac1{n_{y_i}}\Big) z z^\top
+            + \frac12 \sum_{y_i \ne y_j} \frac1n z z^\top , \qquad z = x_i - x_j .
+
+    The rows of L are the generalised eigenvectors v of S_b v = a S_w v with v'S_w v = 1, times
+    the square root of their eigenvalue a.  Few rows are first projected on their principal axes,
+    as for RCA: S_w is singular where the covariance within classes is.
+
+    Ours, not metric-learn's (0.7.0): its s_i is not the distance of i to any particular neighbour
+    (it takes a column of sorted distances where a row is meant), it adds S_w to S_b where it is to
+    be subtracted, lowers `n_neighbors` for all later classes once one is small, and gives NaN or
+    complex numbers where S_w is singular.
+
+    Time n d min(n, d) + sum over classes of n_k^2 min(n, d), memory 3 n d + 4 min(n, d)^2
+    numbers and some blocks of 64 MiB.
+
+    Parameters
+    ----------
+    n_components : int or None, default None
+        Eigenvectors kept, the largest eigenvalue first; None keeps all, as the author's LFDA.m.
+    n_neighbors : int, default 7
+        Which neighbour scales the affinity; the author's choice.  In a class of fewer rows, the
+        furthest.
+    n_axes : int or None, default None
+        Principal axes on which it learns, the largest variance first; at most the rank of the
+        rows.  None takes all where n - c, of n rows in c classes, is at least that rank, and
+        (n - c) // 2 where it is not.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        L.
+    n_axes_ : int
+        Principal axes taken.
+    n_features_in_ : int
+
+    References
+    ----------
+    Sugiyama (2007), Dimensionality Reduction of Multimodal Labeled Data by Local Fisher
+    Discriminant Analysis, JMLR 8.
+    """
+
+    name: ClassVar = "LFDA"
+    summary: ClassVar = "local Fisher discriminant analysis"
+    citation: ClassVar = "Sugiyama, JMLR 8 (2007)"
+    cost: ClassVar = "time n d min(n, d) + d n^2 / classes, memory n d + min(n, d)^2"
+    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {
+        "n_axes": AXES_GRID,
+        "n_components": (8, 32, None),
+    }
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **WithinClassLearner._parameter_constraints,
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+    }
+    _least_classes: ClassVar = 2
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        n_neighbors: int = 7,
+        n_axes: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.n_neighbors = n_neighbors
+        self.n_axes = n_axes
+
+    def _learn(self, rows: FloatArray, classes: list[slice], directions: FloatArray) -> FloatArray:
+        within, between = _local_scatters(rows, classes, self.n_neighbors)
+        within = directions @ within @ directions.T
+        floor = rounding(rows.shape) * float(np.trace(within))
+        whitened = whitening(within, floor) @ directions
+        values, vectors = eigh(whitened @ between @ whitened.T)
+        kept = np.argsort(-values)[: self.n_components]
+        lengths = np.sqrt(np.maximum(values[kept], 0))  # below 0 by rounding only
+        return np.asarray(lengths[:, None] * vectors.T[kept] @ whitened)
+
+
+def _local_scatters(
+    rows: FloatArray, classes: list[slice], n_neighbors: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return S_w and S_b, both (n_axes, n_axes), of rows whose mean is 0."""
+    n_rows = len(rows)
+    within = np.zeros((rows.shape[1], rows.shape[1]))
+    # All pairs at 1/n, less those of each class at 1/n, and these again by their affinity.
+    between = rows.T @ rows
+    for part in classes:
+        members = rows[part] - rows[part].mean(axis=0)
+        if len(members) < 2:
+            continue
+        local = _local_scatter(members, min(n_neighbors, len(members) - 1))
+        within += local / len(members)
+        between += local * (1 / n_rows - 1 / len(members))
+        between -= len(members) / n_rows * (members.T @ members)
+    return within, between
+
+
+def _local_scatter(members: FloatArray, n_neighbors: int) -> FloatArray:
+    """Return the sum over pairs of one class of A_ij (x_i - x_j)(x_i - x_j)', each pair once."""
+    nearest = NearestNeighbors(n_neighbors=n_neighbors, algorithm="brute").fit(members)
+    # Where rows coincide the scale is 0: next to any other distance the affinity is then 0.
+    scale = np.maximum(nearest.kneighbors()[0][:, -1], 1e-150)
+    laplacian_rows = np.empty_like(members)
+    for rows in blocks(len(members), row_bytes=3 * 8 * len(members)):
+        affinity = euclidean_distances(members[rows], members, squared=True)
+        with np.errstate(over="ignore"):
+            affinity /= -np.outer(scale[rows], scale)
+        np.exp(affinity, out=affinity)
+        degrees = affinity.sum(axis=1)
+        laplacian_rows[rows] = degrees[:, None] * members[rows] - affinity @ members
+    return np.asarray(members.T @ laplacian_rows)

@@ -1,0 +1,233 @@
+"""ITML against algorithm 1 written out, the optimality conditions, scipy and metric-learn."""
+
+import warnings
+
+import metric_learn
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.spatial.distance import pdist
+from sklearn.exceptions import ConvergenceWarning
+
+from oasis_bench.algorithms import (
+    ITML,
+    _metric_learn,  # noqa: F401  # lets metric-learn run on the installed scikit-learn
+)
+from oasis_bench.algorithms.itml import (
+    Pairs,
+    draw_pairs,
+    project_cyclically,
+    squared_distance_bounds,
+)
+from oasis_bench.contract import LearnerContract, digit_rows
+
+
+class TestITML(LearnerContract):
+    learner = ITML(gamma=0.1)
+
+
+def problem(n_pairs=150, n_features=4, seed=0):
+    """Rows of three classes, pairs of them that contradict each other, and bounds."""
+    rng = np.random.RandomState(seed)
+    y = rng.randint(3, size=40)
+    X = rng.normal(size=(40, n_features)) + 0.7 * y[:, None]
+    return X, draw_pairs(X, y, n_pairs, rng), squared_distance_bounds(X, rng)
+
+
+def in_full(X, pairs, bounds):
+    """Return z of each pair and its bound b."""
+    return X[pairs.left] - X[pairs.right], np.where(pairs.signs > 0, *bounds)
+
+
+def algorithm_1(X, pairs, bounds, gamma, n_passes):
+    """Davis et al. 2007, with the slacked bounds xi kept beside the multipliers."""
+    Z, xi = in_full(X, pairs, bounds)
+    A, multipliers = np.eye(X.shape[1]), np.zeros(len(Z))
+    for _ in range(n_passes):
+        for k, (z, delta) in enumerate(zip(Z, pairs.signs, strict=True)):
+            p = z @ A @ z
+            alpha = min(multipliers[k], delta * gamma / (gamma + 1) * (1 / p - 1 / xi[k]))
+            beta = delta * alpha / (1 - delta * alpha * p)
+            xi[k] = gamma * xi[k] / (gamma + delta * alpha * xi[k])
+            multipliers[k] -= alpha
+            A = A + beta * np.outer(A @ z, A @ z)
+    return A, multipliers
+
+
+def objective(A, X, pairs, bounds, gamma):
+    """The primal, each slacked bound at its best: the bound, or a distance on its wrong side."""
+    Z, b = in_full(X, pairs, bounds)
+    ratio = np.einsum("ij,jk,ik->i", Z, A, Z) / b
+    ratio = np.where(pairs.signs > 0, np.maximum(ratio, 1), np.minimum(ratio, 1))
+    divergence = np.trace(A) - np.linalg.slogdet(A)[1] - len(A)
+    return divergence + gamma * np.sum(ratio - np.log(ratio) - 1)
+
+
+# ---- the projections ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gamma", [0.01, 1.0, 10.0])
+@pytest.mark.parametrize("n_features", [1, 4, 70])
+def test_the_kernel_computes_what_algorithm_1_does(gamma, n_features):
+    X, pairs, bounds = problem(n_features=n_features)
+    found = project_cyclically(X, pairs, bounds, gamma, 5, 0.0)
+    A, multipliers = algorithm_1(X, pairs, bounds, gamma, 5)
+    assert found.n_iter == 5
+    np.testing.assert_allclose(found.A, A, rtol=0, atol=1e-11 * np.abs(A).max())
+    scale = multipliers.max()
+    np.testing.assert_allclose(found.multipliers, multipliers, rtol=0, atol=1e-11 * scale)
+
+
+@pytest.mark.parametrize("n_passes", [1, 7])
+def test_it_takes_the_steps_of_metric_learn_where_that_is_given_squared_bounds(n_passes):
+    X, pairs, bounds = problem()
+    order = np.argsort(-pairs.signs, kind="stable")  # metric-learn projects similar pairs first
+    pairs = Pairs(*(part[order] for part in pairs))
+    theirs = metric_learn.ITML(gamma=2.0, max_iter=n_passes, tol=0.0).fit(
+        X[np.stack([pairs.left, pairs.right], axis=1)], pairs.signs.astype(int), bounds=bounds
+    )
+    ours = project_cyclically(X, pairs, bounds, 2.0, n_passes, 0.0)
+    np.testing.assert_allclose(ours.A, theirs.get_mahalanobis_matrix(), rtol=1e-9)
+
+
+def test_one_projection_worked_by_hand():
+    # z = (2, 0), p = 4, u = 1, gamma = 1: alpha = (1/4 - 1) / 2 = -3/8, 1/p' = 1/4 + 3/8 = 5/8;
+    # the slacked bound has moved as far: 1/xi = 1 - 3/8.  A_11 = p'/4 = 0.4.
+    X, pairs = np.array([[2.0, 0.0], [0.0, 0.0]]), Pairs(np.array([0]), np.array([1]), np.ones(1))
+    found = project_cyclically(X, pairs, np.array([1.0, 9.0]), 1.0, 1, 0.0)
+    np.testing.assert_allclose(found.A, [[0.4, 0], [0, 1]])
+    np.testing.assert_allclose(found.multipliers, [3 / 8])
+    # as a pair of two classes it should be 9 apart: 1/p' = (1/4 + 1/9) / 2 = 13/72
+    found = project_cyclically(X, pairs._replace(signs=-np.ones(1)), np.array([1, 9.0]), 1.0, 1, 0)
+    np.testing.assert_allclose(found.A, [[18 / 13, 0], [0, 1]])
+
+
+# ---- the optimum -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gamma", [0.1, 1.0])
+def test_it_comes_to_the_optimality_conditions(gamma):
+    X, pairs, bounds = problem()
+    A, multipliers, n_iter, _ = project_cyclically(X, pairs, bounds, gamma, 20_000, 1e-10)
+    assert n_iter < 20_000
+    Z, b = in_full(X, pairs, bounds)
+    inverse = np.eye(4) + (Z * (multipliers * pairs.signs)[:, None]).T @ Z
+    np.testing.assert_allclose(A @ inverse, np.eye(4), atol=1e-9)  # stationary in A
+    slacked = 1 / (1 / b - pairs.signs * multipliers / gamma)  # stationary in xi
+    violation = pairs.signs * (np.einsum("ij,jk,ik->i", Z, A, Z) - slacked)
+    assert slacked.min() > 0
+    assert multipliers.min() >= 0
+    assert (violation <= 1e-6 * slacked).all()
+    assert np.abs(multipliers * violation).max() < 1e-6
+    assert 0 < np.count_nonzero(multipliers) < len(multipliers)
+
+
+def test_no_other_matrix_has_a_lower_objective_by_scipy():
+    X, pairs, bounds = problem(n_pairs=40, n_features=2)
+
+    def of_factor(entries):
+        L = np.zeros((2, 2))
+        L[np.tril_indices(2)] = entries
+        return objective(L @ L.T, X, pairs, bounds, 1.0)
+
+    found = minimize(of_factor, [1, 0, 1], method="Nelder-Mead", options={"fatol": 1e-12})
+    ours = project_cyclically(X, pairs, bounds, 1.0, 5000, 1e-9).A
+    reached = objective(ours, X, pairs, bounds, 1.0)
+    assert reached == pytest.approx(found.fun, rel=1e-8)
+    assert reached < 0.9 * objective(np.eye(2), X, pairs, bounds, 1.0)
+
+
+def test_at_the_default_tolerance_the_dual_says_that_the_optimum_is_near():
+    X, y = digit_rows()
+    rng = np.random.RandomState(0)
+    bounds = squared_distance_bounds(X, rng)
+    pairs = draw_pairs(X, y, 480, rng)
+    A, multipliers, _, change = project_cyclically(X, pairs, bounds, 0.3, 1000, 1e-3)
+    Z, b = in_full(X, pairs, bounds)
+    weights = multipliers * pairs.signs
+    inverse = np.eye(64) + (Z * weights[:, None]).T @ Z
+    dual = np.linalg.slogdet(inverse)[1] + 0.3 * np.log1p(-weights * b / 0.3).sum()
+    assert change < 1e-3
+    assert dual <= objective(A, X, pairs, bounds, 0.3) <= dual * (1 + 1e-5)
+
+
+def test_a_pair_within_its_bound_is_left_alone():
+    X = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 3.0]])
+    pairs = Pairs(np.array([0, 0]), np.array([1, 2]), np.array([1.0, -1.0]))
+    found = project_cyclically(X, pairs, np.array([1.5, 8.0]), 1.0, 10, 1e-3)
+    np.testing.assert_array_equal(found.A, np.eye(2))
+    assert (found.n_iter, found.change) == (1, 0.0)
+
+
+# ---- the learner -------------------------------------------------------------------------
+
+
+def test_fewer_rows_than_features_give_what_all_features_would():
+    X, y = digit_rows()
+    X, y = X[::2], y[::2]  # 30 rows of 64 features
+    learner = ITML(gamma=0.1, n_pairs=200, random_state=0).fit(X, y)
+    rng = np.random.RandomState(0)
+    bounds = squared_distance_bounds(X, rng)
+    whole = project_cyclically(X, draw_pairs(X, y, 200, rng), bounds, 0.1, 1000, 1e-3)
+    assert learner.n_iter_ == whole.n_iter
+    np.testing.assert_allclose(learner.get_mahalanobis_matrix(), whole.A, atol=1e-10)
+
+
+def test_bounds_are_percentiles_of_squared_distances():
+    X, y = digit_rows()
+    learner = ITML(gamma=0.01, random_state=0).fit(X, y)
+    np.testing.assert_allclose(learner.bounds_, np.percentile(pdist(X) ** 2, [5, 95]))
+    twice = squared_distance_bounds(np.repeat(X, 2, axis=0), np.random.RandomState(0))
+    np.testing.assert_allclose(twice, learner.bounds_, rtol=0.01)
+    many = np.random.RandomState(1).normal(size=(3000, 5))
+    exact = np.percentile(pdist(many, "sqeuclidean"), [5, 95])
+    sampled = squared_distance_bounds(many, np.random.RandomState(0))
+    np.testing.assert_allclose(sampled, exact, rtol=0.1)
+
+
+def test_pairs_are_uniform_over_two_rows_and_say_their_class():
+    X, y = np.arange(6.0)[:, None], np.array([0, 0, 0, 0, 1, 1])
+    pairs = draw_pairs(X, y, 60_000, np.random.RandomState(0))
+    counts = np.zeros((6, 6))
+    np.add.at(counts, (pairs.left, pairs.right), 1)
+    off_diagonal = ~np.eye(6, dtype=bool)
+    assert not counts[~off_diagonal].any()
+    # 30 kinds of 2000 each: chi-squared with 29 degrees is below 58 in 999 of 1000 draws
+    assert ((counts[off_diagonal] - 2000) ** 2 / 2000).sum() < 58
+    np.testing.assert_array_equal(pairs.signs > 0, y[pairs.left] == y[pairs.right])
+
+
+def test_it_draws_as_many_pairs_as_the_authors_code_and_leaves_out_equal_rows():
+    X, y = digit_rows()
+    assert ITML(gamma=0.01, random_state=0).fit(X, y).n_pairs_ == 40 * 4 * 3
+    twins = np.concatenate([X[:4], X[:4]])
+    labels = np.array([0, 0, 1, 1, 0, 0, 1, 1])
+    assert 0 < ITML(gamma=0.01, n_pairs=500, random_state=0).fit(twins, labels).n_pairs_ < 450
+    with pytest.raises(ValueError, match="all of 6 rows are equal"):
+        ITML().fit(np.ones((6, 3)), [0, 0, 0, 1, 1, 1])
+
+
+def test_it_says_where_it_has_not_converged():
+    X, y = digit_rows()
+    with pytest.warns(ConvergenceWarning, match="max_iter=2 passes .* raise max_iter"):
+        assert ITML(max_iter=2, random_state=0).fit(X, y).n_iter_ == 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ITML(gamma=0.01, random_state=0).fit(X, y)
+
+
+@pytest.mark.filterwarnings("ignore:The number of unique classes")
+def test_what_cannot_be_learned_from_is_refused_before_and_by_fit(monkeypatch):
+    X, _ = digit_rows()
+    names = np.array([f"class {number}" for number in range(len(X))])
+    for y, message in [(names, "class of at least 2 rows"), (names[:1].repeat(60), "2 classes")]:
+        assert message in ITML().refusal(X, y)
+        with pytest.raises(ValueError, match=message):
+            ITML().fit(X, y)
+    assert ITML().refusal(X, np.arange(60) % 3) is None
+    monkeypatch.setattr("oasis_bench.memory.available_bytes", lambda: 2**20)
+    wide, y = np.zeros((10, 2000)), np.arange(10) % 2
+    message = "4 matrices of 2000 x 2000 float64 and 80 pairs"
+    assert message in ITML().refusal(wide, y)
+    with pytest.raises(MemoryError, match=message):
+        ITML().fit(wide, y)

@@ -1,0 +1,259 @@
+"""LEGO against its equations, its twin, steps worked by hand and a million steps."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import minimize_scalar
+from scipy.spatial.distance import pdist, squareform
+from sklearn.datasets import load_digits
+from sklearn.preprocessing import normalize
+
+from oasis_bench.algorithms import LEGO, _lego_reference
+from oasis_bench.contract import LearnerContract, digit_rows
+
+X_AND_Z = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
+
+
+class TestLEGO(LearnerContract):
+    learner = LEGO(n_steps=2000)
+
+
+@pytest.fixture
+def rows():
+    """Sparse rows of unit length, one empty, and labels."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 30)) * (rng.random((40, 30)) < 0.3)
+    X[7] = 0
+    return normalize(X), rng.integers(4, size=40)
+
+
+def with_bounds(X, upper, lower, eta=0.08):
+    """A learner that has learned nothing yet but knows u and l."""
+    learner = LEGO(eta).partial_fit_triplets(X, np.empty((0, 3), dtype=int))
+    learner.bounds_ = np.array([upper, lower])
+    return learner
+
+
+def random_triplets(n_rows, n_triplets):
+    return np.random.default_rng(1).integers(n_rows, size=(n_triplets, 3))
+
+
+# ---- one step ----------------------------------------------------------------------------
+
+
+def test_a_same_class_step_worked_by_hand():
+    # z = (1, -1), A = I: yhat = 2.  With eta = 1/2 and u = 0: a = -1, the root of a^2 + 8 is 3,
+    # ybar = (-1 + 3) / 2 = 1, and A - (2 - 1) / 4 (Az)(Az)' has z'Az = 1.  The pair (q, n) is 0.
+    learner = with_bounds(X_AND_Z, 0, 4.5, eta=0.5)
+    learner.partial_fit_triplets(X_AND_Z, [[0, 1, 2]])
+    np.testing.assert_allclose(learner.mahalanobis_matrix_, [[0.75, 0.25], [0.25, 0.75]])
+    assert learner.pair_distance([X_AND_Z[:2]]) == pytest.approx(1)
+
+
+def test_a_different_class_step_worked_by_hand():
+    # The same z as (q, n).  With l = 4.5: a = 3.5, the root of 12.25 + 8 is 4.5, ybar = 4.
+    learner = with_bounds(X_AND_Z, 0, 4.5, eta=0.5)
+    learner.partial_fit_triplets(X_AND_Z, [[0, 2, 1]])
+    np.testing.assert_allclose(learner.mahalanobis_matrix_, [[1.5, -0.5], [-0.5, 1.5]])
+    assert learner.pair_distance([X_AND_Z[:2]]) ** 2 == pytest.approx(4)
+
+
+@pytest.mark.parametrize("eta", [1e-6, 0.02, 0.32, 50.0])
+@pytest.mark.parametrize("different", [False, True])
+def test_a_step_solves_the_problem_that_defines_it(eta, different):
+    # min D_ld(A, A_old) + eta/2 (z'Az - y)^2.  A = A_old - c (A_old z)(A_old z)' at the solution,
+    # so that with p = z'Az both are functions of p: D_ld = p / yhat - log(p / yhat) - 1.
+    rng = np.random.default_rng(2)
+    root = rng.normal(size=(5, 5))
+    A_old = root @ root.T
+    X = rng.normal(size=(3, 5))
+    z = X[0] - X[1]
+    yhat = z @ A_old @ z
+    target = yhat * (1.7 if different else 0.4)
+    p = minimize_scalar(
+        lambda p: p / yhat - np.log(p / yhat) - 1 + eta / 2 * (p - target) ** 2,
+        bounds=(yhat * 0.3, yhat * 1.8),
+        options={"xatol": 1e-12 * yhat},
+        method="bounded",
+    ).x
+    bounds = (1e9, target) if different else (target, -1.0)
+    learner = with_bounds(X, *bounds, eta=eta)
+    learner.mahalanobis_matrix_ = A_old.copy()
+    learner.partial_fit_triplets(X, [[0, 2, 1] if different else [0, 1, 2]])
+    A = learner.mahalanobis_matrix_
+    assert z @ A @ z == pytest.approx(p, rel=1e-6)
+    # Woodbury: A^-1 = A_old^-1 + eta (ybar - y) zz'
+    inverse = np.linalg.inv(A_old) + eta * (z @ A @ z - target) * np.outer(z, z)
+    np.testing.assert_allclose(A @ inverse, np.eye(5), atol=1e-5)
+
+
+def test_after_a_step_the_distance_is_ybar():
+    rng = np.random.default_rng(3)
+    for eta, upper in rng.uniform(0.01, 2, size=(20, 2)):
+        X = rng.normal(size=(3, 6))
+        z = X[0] - X[1]
+        yhat = z @ z
+        a = eta * upper * yhat - 1
+        ybar = (a + np.sqrt(a**2 + 4 * eta * yhat**2)) / (2 * eta * yhat)
+        learner = with_bounds(X, upper, -1.0, eta=eta)
+        learner.partial_fit_triplets(X, [[0, 1, 2]])
+        assert upper < ybar < yhat
+        assert learner.pair_distance([X[:2]]) ** 2 == pytest.approx(ybar)
+
+
+def test_a_pair_on_the_right_side_of_its_bound_changes_nothing():
+    z_squared = 2.0
+    for triplet, upper, lower, moved in [
+        ([0, 1, 2], z_squared - 0.1, 0.0, True),
+        ([0, 1, 2], z_squared + 0.1, 0.0, False),
+        ([0, 2, 1], 9.0, z_squared + 0.1, True),
+        ([0, 2, 1], 9.0, z_squared - 0.1, False),
+    ]:
+        learner = with_bounds(X_AND_Z, upper, lower)
+        learner.partial_fit_triplets(X_AND_Z, [triplet])
+        assert learner.n_updates_ == moved
+        assert np.array_equal(learner.mahalanobis_matrix_, np.eye(2)) != moved
+
+
+def test_equal_rows_of_two_classes_change_nothing():
+    learner = with_bounds(X_AND_Z, 5.0, 1.0)
+    learner.partial_fit_triplets(X_AND_Z, [[0, 1, 2]])
+    assert (learner.n_steps_, learner.n_updates_) == (1, 0)
+    np.testing.assert_array_equal(learner.mahalanobis_matrix_, np.eye(2))
+
+
+# ---- kernel and twin ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, sparse.csr_matrix])
+@pytest.mark.parametrize("eta", [0.02, 0.32, 5.0])
+def test_the_kernel_computes_what_the_twin_does(rows, form, eta):
+    X, _ = rows
+    triplets = random_triplets(len(X), 500)
+    learner = with_bounds(form(X), 1.2, 1.0, eta=eta)
+    learner.partial_fit_triplets(form(X), triplets)
+    A = np.eye(X.shape[1])
+    n_updates = _lego_reference.step(X, triplets, eta, 1.2, 1.0, A)
+    np.testing.assert_allclose(learner.mahalanobis_matrix_, A, rtol=0, atol=1e-12 * np.abs(A).max())
+    assert (learner.n_updates_, learner.n_steps_) == (n_updates, 500)
+    assert 0 < n_updates < 500
+
+
+def test_the_variable_that_selects_the_twin_gives_its_numbers(rows, monkeypatch):
+    X, y = rows
+    compiled = LEGO(n_steps=100, random_state=0).fit(X, y)
+    monkeypatch.setenv("OASIS_BENCH_KERNEL", "numpy")
+    for form in (np.asarray, sparse.csr_array):
+        twin = LEGO(n_steps=100, random_state=0).fit(form(X), y)
+        found, expected = compiled.mahalanobis_matrix_, twin.mahalanobis_matrix_
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+
+
+def test_calls_of_any_length_give_one_model(rows):
+    X, y = rows
+    whole = LEGO(n_steps=300, random_state=0).fit(X, y)
+    parts = LEGO(random_state=0)
+    for n_steps in (1, 0, 130, 169):
+        parts.partial_fit(X, y, n_steps=n_steps)
+    np.testing.assert_array_equal(parts.bounds_, whole.bounds_)
+    np.testing.assert_allclose(parts.mahalanobis_matrix_, whole.mahalanobis_matrix_, rtol=1e-12)
+    assert parts.n_steps_ == whole.n_steps_
+
+
+def test_a_matrix_that_cannot_be_changed_in_place_is_refused(rows):
+    X, y = rows
+    learner = LEGO(n_steps=10, random_state=0).fit(X, y)
+    learner.mahalanobis_matrix_ = np.asfortranarray(learner.mahalanobis_matrix_)
+    with pytest.raises(ValueError, match="C-contiguous"):
+        learner.partial_fit(X, y, n_steps=10)
+
+
+# ---- bounds ------------------------------------------------------------------------------
+
+
+def test_bounds_are_percentiles_of_squared_distances_within_and_between_classes():
+    X, y = digit_rows()
+    squares = squareform(pdist(X, "sqeuclidean"))
+    same = (y[:, None] == y) & ~np.eye(len(y), dtype=bool)
+    upper, lower = LEGO(n_steps=0, random_state=0).fit(X, y).bounds_
+    assert np.mean(squares[same] <= upper) == pytest.approx(0.05, abs=0.01)
+    assert np.mean(squares[y[:, None] != y] <= lower) == pytest.approx(0.95, abs=0.01)
+
+
+def test_fit_finds_new_bounds_and_partial_fit_keeps_them(rows):
+    X, y = rows
+    learner = LEGO(n_steps=50, random_state=0).fit(X, y)
+    before = learner.bounds_.copy()
+    learner.partial_fit(3 * X, y, n_steps=50)
+    np.testing.assert_array_equal(learner.bounds_, before)
+    np.testing.assert_allclose(learner.fit(3 * X, y).bounds_, 9 * before)
+
+
+def test_given_triplets_bring_their_own_bounds(rows):
+    X, _ = rows
+    triplets = random_triplets(len(X), 70)
+    learner = LEGO().partial_fit_triplets(X, triplets)
+    same, different = (((X[triplets[:, 0]] - X[triplets[:, k]]) ** 2).sum(1) for k in (1, 2))
+    expected = [np.percentile(same, 5), np.percentile(different, 95)]
+    np.testing.assert_allclose(learner.bounds_, expected)
+
+
+# ---- positivity --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("eta", [0.32, 10.0])
+def test_a_stays_positive_definite_over_a_million_steps(eta):
+    # Labels that contradict themselves and two columns that are nearly one: A never settles.
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(200, 8))
+    X[:, 1] = X[:, 0] + 1e-3 * rng.normal(size=200)
+    learner = LEGO(eta, n_steps=1_000_000, random_state=0).fit(normalize(X), np.arange(200) % 3)
+    A = learner.mahalanobis_matrix_
+    values = np.linalg.eigvalsh(A)
+    assert learner.n_updates_ > 900_000
+    np.testing.assert_array_equal(A, A.T)
+    assert values[0] > 1e-9 * values[-1]
+    np.testing.assert_allclose(learner.get_mahalanobis_matrix(), A, rtol=0, atol=1e-12 * values[-1])
+
+
+def test_float32_rows_are_learned_from_in_float64():
+    X, y = digit_rows(np.float32)
+    learner = LEGO(n_steps=2000, random_state=0).fit(X, y)
+    assert learner.mahalanobis_matrix_.dtype == np.float64
+    assert learner.components_.dtype == np.float32
+    double = LEGO(n_steps=2000, random_state=0).fit(X.astype(np.float64), y)
+    np.testing.assert_array_equal(learner.mahalanobis_matrix_, double.mahalanobis_matrix_)
+
+
+# ---- what it is good for, and what it refuses ---------------------------------------------
+
+
+def test_learning_draws_classes_together():
+    X, y = load_digits(return_X_y=True)
+    X = normalize(X)[:400]
+    squares = pdist(LEGO(n_steps=5000, random_state=0).fit_transform(X, y[:400]), "sqeuclidean")
+    plain = pdist(X, "sqeuclidean")
+    same = squareform((y[:400, None] == y[:400]).astype(int) - np.eye(400, dtype=int)) == 1
+    assert squares[same].mean() / squares[~same].mean() < 0.6 * (
+        plain[same].mean() / plain[~same].mean()
+    )
+
+
+@pytest.mark.filterwarnings("ignore:The number of unique classes")
+def test_what_cannot_be_learned_from_is_refused_before_and_by_fit(monkeypatch):
+    X, _ = digit_rows()
+    one_class, alone = np.zeros(len(X), dtype=int), np.arange(len(X))
+    for y, message in [(one_class, "at least 2 classes"), (alone, "class of at least 2 rows")]:
+        assert message in LEGO().refusal(X, y)
+        with pytest.raises(ValueError, match=message):
+            LEGO().fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert LEGO().refusal(X, np.r_[alone[:1] + 99, alone[1:] % 3]) is None
+    monkeypatch.setattr("oasis_bench.memory.available_bytes", lambda: 2**20)
+    wide = np.zeros((10, 3000))
+    assert "3 matrices of 3000 x 3000 float64" in LEGO().refusal(wide, np.arange(10) % 2)
+    with pytest.raises(MemoryError, match="3 matrices of 3000 x 3000 float64"):
+        LEGO().fit(wide, np.arange(10) % 2)

@@ -1,0 +1,92 @@
+"""NCA and LDA: scikit-learn's transforms as distances, and what they refuse."""
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+from sklearn.datasets import load_iris
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.neighbors import NeighborhoodComponentsAnalysis
+
+from oasis_bench import memory
+from oasis_bench.algorithms import LDA, NCA
+from oasis_bench.contract import LearnerContract
+
+
+class TestNCA(LearnerContract):
+    learner = NCA()
+
+
+class TestLDA(LearnerContract):
+    learner = LDA()
+
+
+@pytest.fixture
+def iris():
+    return load_iris(return_X_y=True)
+
+
+@pytest.mark.parametrize("init", ["auto", "random"])
+def test_nca_gives_the_distances_of_scikit_learns_transform(iris, init):
+    X, y = iris
+    options = {"n_components": 2, "init": init, "max_iter": 20, "random_state": 3}
+    Z = NeighborhoodComponentsAnalysis(**options).fit(X, y).transform(X)
+    learner = NCA(**options).fit(X, y)
+    np.testing.assert_allclose(-learner.similarity(X, X), cdist(Z, Z), rtol=1e-6, atol=1e-5)
+
+
+@pytest.mark.parametrize("n_components", [1, None])
+@pytest.mark.parametrize("shrinkage", ["auto", 0.3])
+def test_lda_gives_the_distances_of_scikit_learns_transform(iris, n_components, shrinkage):
+    X, y = iris
+    options = {"n_components": n_components, "shrinkage": shrinkage}
+    Z = LinearDiscriminantAnalysis(solver="eigen", **options).fit(X, y).transform(X)
+    learner = LDA(**options).fit(X, y)
+    assert learner.components_.shape == (n_components or 2, 4)
+    np.testing.assert_allclose(-learner.similarity(X, X), cdist(Z, Z), rtol=1e-6, atol=1e-5)
+
+
+def test_lda_worked_by_hand():
+    # Classes at (0, 0) and (4, 0), each with variance 1 along both axes; S_w = I whatever the
+    # shrinkage, so the discriminant is the first axis with weight 1.
+    corners = np.array([[1.0, 1], [1, -1], [-1, 1], [-1, -1]])
+    X, y = np.vstack([corners, corners + np.array([4, 0])]), np.repeat([0, 1], 4)
+    np.testing.assert_allclose(
+        np.abs(LDA(shrinkage=0.5).fit(X, y).components_), [[1, 0]], atol=1e-9
+    )
+
+
+def test_lda_learns_from_fewer_rows_than_features():
+    rng = np.random.default_rng(0)
+    y = np.arange(30) % 3
+    X = rng.normal(size=(30, 100)) + 3 * np.eye(100)[y]
+    assert np.isfinite(LDA().fit(X, y).components_).all()
+    with pytest.raises(ValueError, match="singular"):
+        LDA().fit(np.eye(100)[y], y)
+
+
+@pytest.mark.parametrize("learner", [NCA(n_components=5), LDA(n_components=3)])
+def test_more_components_than_there_are_are_refused(iris, learner):
+    said = learner.refusal(*iris)
+    assert f"n_components={learner.n_components}" in said
+    with pytest.raises(ValueError, match="lower it"):
+        learner.fit(*iris)
+
+
+@pytest.mark.parametrize("learner", [NCA(), LDA()])
+def test_one_class_is_refused(iris, learner):
+    assert "2 classes" in learner.refusal(iris[0], np.zeros(150))
+
+
+def test_lda_refuses_classes_of_one_row_each():
+    assert "1 row" in LDA().refusal(np.eye(4), np.arange(4))
+
+
+def test_what_does_not_fit_is_refused_with_the_rows_and_the_remedy(monkeypatch):
+    monkeypatch.setattr(memory, "available_bytes", lambda: 100 * 2**20)
+    few, many = np.zeros((1000, 10)), np.zeros((5000, 10))
+    labels = np.arange(5000) % 2
+    assert NCA().refusal(few, labels[:1000]) is None
+    assert "5000 rows" in NCA().refusal(many, labels)
+    with pytest.raises(MemoryError, match="fewer rows"):
+        NCA().fit(many, labels)
+    assert "fewer features" in LDA().refusal(np.zeros((10, 5000)), labels[:10])
