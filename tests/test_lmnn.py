@@ -10,15 +10,6 @@ from sklearn.preprocessing import scale
 from oasis_bench.algorithms import LMNN, FastLMNN
 from oasis_bench.algorithms._lmnn_descent import Descent
 from oasis_bench.algorithms._lmnn_objective import Objective, best_scale, target_neighbours
-from oasis_bench.contract import LearnerContract
-
-
-class TestLMNN(LearnerContract):
-    learner = LMNN()
-
-
-class TestFastLMNN(LearnerContract):
-    learner = FastLMNN()
 
 
 def small_set(name):

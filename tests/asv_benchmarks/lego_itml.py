@@ -76,7 +76,7 @@ class ITMLFit:
 class ITMLPass:
     """One pass over 3600 pairs; the authors' code stops after 28 of them."""
 
-    params = ((800, 100), (2000, 784), (2000, 1000))
+    params = ([(800, 100), (2000, 784), (2000, 1000)],)
     param_names = ("rows and features",)
     timer = time.process_time
 
