@@ -1,5 +1,6 @@
 """What several tests share: the throw-away plugins, a tiny experiment and its data."""
 
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,14 @@ import pytest
 
 from oasis_bench.dataset import LabelledRows
 from oasis_bench.experiment import Experiment, LearnerSpec
+
+
+@pytest.fixture(scope="session", autouse=True)
+def interruptible():
+    """Let Ctrl-C reach the tests of it, also where a shell started them in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")
