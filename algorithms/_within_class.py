@@ -97,14 +97,6 @@ class WithinClassLearner(MahalanobisLearner):
         self.components_ = self._learn(projected, classes, directions) @ axes
         return self
 
-    def refusal(self, X: Any, y: Any) -> str | None:
-        """Say that there is too little to compare, or too little memory; None where it can run."""
-        try:
-            self._check(X, y)
-        except (ValueError, MemoryError) as refused:
-            return str(refused)
-        return None
-
     def _check(self, X: Any, y: Any) -> None:
         n_rows, n_features = X.shape
         names, counts = np.unique(y, return_counts=True)

@@ -55,7 +55,7 @@ class Covariance(MahalanobisLearner):
             Where the rows and the matrices of their axes do not fit.
         """
         X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
-        self._check(X)
+        self._check(X, y)
         rows = X - X.mean(axis=0, dtype=np.float64)
         squares, axes = principal_axes(rows)
         n_rows, n_features = rows.shape
@@ -63,20 +63,12 @@ class Covariance(MahalanobisLearner):
         self.components_ = axes[kept] * np.sqrt((n_rows - 1) / squares[kept])[:, None]
         return self
 
-    def refusal(self, X: Any, y: Any) -> str | None:
-        """Say that the rows do not vary, or that memory is short; None where it can run."""
-        try:
-            self._check(X)
-        except (ValueError, MemoryError) as refused:
-            return str(refused)
-        return None
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = False
         return tags
 
-    def _check(self, X: Any) -> None:
+    def _check(self, X: Any, y: Any) -> None:
         n_rows, n_features = X.shape
         if not np.ptp(X, axis=0).any():
             raise ValueError(f"all {n_rows} rows are equal: their covariance has rank 0")

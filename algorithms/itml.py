@@ -143,14 +143,6 @@ class ITML(MahalanobisLearner):
         self.tol = tol
         self.random_state = random_state
 
-    def refusal(self, X: Any, y: Any) -> str | None:
-        """Say which labels or which memory is missing, in the words of `fit`."""
-        try:
-            self._check(X, y)
-        except (MemoryError, ValueError) as error:
-            return str(error)
-        return None
-
     def _fitted_state(self) -> dict[str, Kept]:
         return {**super()._fitted_state(), "bounds_": Kept((2,), np.float64)}
 

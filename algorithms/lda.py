@@ -99,14 +99,6 @@ class LDA(MahalanobisLearner):
         self.components_ = solver.scalings_.T[:n_kept].copy()
         return self
 
-    def refusal(self, X: Any, y: Any) -> str | None:
-        """Say that there is nothing to tell apart, or too little memory; None where it can run."""
-        try:
-            self._check(X, y)
-        except (ValueError, MemoryError) as refused:
-            return str(refused)
-        return None
-
     def _check(self, X: Any, y: Any) -> None:
         n_rows, n_features = X.shape
         classes = np.unique(y)

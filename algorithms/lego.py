@@ -112,16 +112,12 @@ class LEGO(TripletLearner, MahalanobisLearner):
         self.threshold = threshold
         self.random_state = random_state
 
-    def refusal(self, X: Any, y: Any) -> str | None:
-        """Say which labels or which memory is missing, in the words of `fit`."""
-        try:
-            self._check_memory(X, afresh=True)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # `fit` gives it
-                self._sampler(y, seed_state(0))
-        except (MemoryError, ValueError) as error:
-            return str(error)
-        return None
+    def _check(self, X: Any, y: Any) -> None:
+        """Raise what `fit` says of labels and memory."""
+        self._check_memory(X, afresh=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # `fit` gives it
+            self._sampler(y, seed_state(0))
 
     def _n_matrices(self, afresh: bool) -> int:
         return 2 * afresh + 1

@@ -107,17 +107,15 @@ class LMNN(MahalanobisLearner):
         self.max_iter = max_iter
         self.tol = tol
 
-    def refusal(self, X: Any, y: Any) -> str | None:
-        """Say that there is one class, or a class of one row."""
+    def _check(self, X: Any, y: Any) -> None:
         classes, counts = np.unique(y, return_counts=True)
         if len(classes) < 2:
-            return f"LMNN needs at least 2 classes, but y has 1 class ({classes[0]!s})"
+            raise ValueError(f"LMNN needs at least 2 classes, but y has 1 class ({classes[0]!s})")
         if counts.min() < 2:
-            return (
+            raise ValueError(
                 f"class {classes[counts.argmin()]!s} has 1 row, but a target neighbour needs "
                 "at least 2 in each class"
             )
-        return None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn L from rows `X` (n_rows, n_features) and class labels `y` (n_rows,).
@@ -130,8 +128,7 @@ class LMNN(MahalanobisLearner):
         self._validate_params()
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
         check_classification_targets(y)
-        if (reason := self.refusal(X, y)) is not None:
-            raise ValueError(reason)
+        self._check(X, y)
         codes = np.unique(y, return_inverse=True)[1]
         order = np.argsort(codes, kind="stable")
         counts = np.bincount(codes)

@@ -138,14 +138,6 @@ class MCML(MahalanobisLearner):
         self.n_iter_ = found.n_iter
         return self
 
-    def refusal(self, X: Any, y: Any) -> str | None:
-        """Say that there is nothing to collapse, or too little memory; None where it can run."""
-        try:
-            self._check(X, y)
-        except (ValueError, MemoryError) as refused:
-            return str(refused)
-        return None
-
     def _check(self, X: Any, y: Any) -> None:
         classes, counts = np.unique(y, return_counts=True)
         if len(classes) < 2:

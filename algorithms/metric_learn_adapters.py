@@ -64,13 +64,8 @@ class MetricLearnAdapter(MahalanobisLearner):
         self.components_ = components
         return self
 
-    def refusal(self, X: Any, y: Any) -> str | None:
-        """Say where classes are too small, or where metric-learn would not fit the memory."""
-        try:
-            self._refuse(X.shape, np.unique(y, return_counts=True)[1])
-        except (ValueError, MemoryError) as error:
-            return str(error)
-        return None
+    def _check(self, X: Any, y: Any) -> None:
+        self._refuse(X.shape, np.unique(y, return_counts=True)[1])
 
     def _refuse(self, shape: tuple[int, int], counts: Counts) -> None:
         if counts.min() < self._least_in_class:

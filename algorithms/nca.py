@@ -111,14 +111,6 @@ class NCA(MahalanobisLearner):
         self.n_iter_ = solver.n_iter_
         return self
 
-    def refusal(self, X: Any, y: Any) -> str | None:
-        """Say that there is nothing to learn, or too little memory; None where it can run."""
-        try:
-            self._check(X, y)
-        except (ValueError, MemoryError) as refused:
-            return str(refused)
-        return None
-
     def _check(self, X: Any, y: Any) -> None:
         n_rows, n_features = X.shape
         classes = np.unique(y)

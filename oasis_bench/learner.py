@@ -107,7 +107,14 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
         X : array or CSR of shape (n_rows, n_features)
         y : array of shape (n_rows,)
         """
+        try:
+            self._check(X, y)
+        except (ValueError, MemoryError) as refused:
+            return str(refused)
         return None
+
+    def _check(self, X: Any, y: Any) -> None:
+        """Raise a ValueError or MemoryError where `refusal` is to give its text; `fit` calls it."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
