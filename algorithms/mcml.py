@@ -17,6 +17,7 @@ from sklearn.utils.validation import validate_data
 from oasis_bench.algorithms._mcml_descent import MEMORY, minimise
 from oasis_bench.algorithms._mcml_objective import SCORE_BYTES, Objective
 from oasis_bench.algorithms._principal_axes import principal_axes
+from oasis_bench.algorithms._within_class import AXES_GRID
 from oasis_bench.learner import FloatArray, MahalanobisLearner
 from oasis_bench.memory import refuse_what_does_not_fit
 
@@ -86,7 +87,7 @@ class MCML(MahalanobisLearner):
     summary: ClassVar = "maximally collapsing metric learning, to the optimum"
     citation: ClassVar = "Globerson & Roweis, NIPS 18 (2005)"
     cost: ClassVar = "time n^2 min(n, d) an iteration, memory n d + min(n, d)^2"
-    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {"n_axes": (16, 32, 64, 128, None)}
+    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {"n_axes": AXES_GRID}
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_axes": [Interval(Integral, 1, None, closed="left"), None],

@@ -28,6 +28,7 @@ from oasis_bench.learner import BilinearLearner, FloatArray, IncrementalLearner,
 from oasis_bench.memory import refuse_what_does_not_fit
 from oasis_bench.sampling import ClassTripletSampler, RelevanceTripletSampler
 from oasis_bench.sampling.class_triplets import seed_state
+from oasis_bench.threads import slices
 
 TripletSampler: TypeAlias = ClassTripletSampler | RelevanceTripletSampler
 
@@ -166,9 +167,9 @@ class TripletLearner(IncrementalLearner):
         return self
 
     def _run(self, X: Any, sampler: TripletSampler, n_steps: int, progress: Progress) -> None:
-        for start, stop in draws(n_steps):
-            self._apply(X, sampler.draw(stop - start))
-            progress("learning", stop, n_steps)
+        for part in slices(n_steps, TRIPLETS_A_DRAW):
+            self._apply(X, sampler.draw(part.stop - part.start))
+            progress("learning", part.stop, n_steps)
 
     def _sampler(self, y: Any, state: npt.NDArray[np.uint64]) -> TripletSampler:
         if not sparse.issparse(y):
@@ -360,11 +361,6 @@ class OASIS(TripletLearner, BilinearLearner):
 def uses_twin() -> bool:
     """Tell whether OASIS_BENCH_KERNEL=numpy asks for the NumPy twin of a kernel."""
     return os.environ.get("OASIS_BENCH_KERNEL") == "numpy"
-
-
-def draws(n_steps: int, size: int = TRIPLETS_A_DRAW) -> Iterator[tuple[int, int]]:
-    """Cut `n_steps` into those that are drawn at once: from the first to before the last."""
-    return ((start, min(start + size, n_steps)) for start in range(0, n_steps, size))
 
 
 def _is_count(value: object) -> bool:

@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils._param_validation import Interval
 
-from oasis_bench.algorithms.oasis import OASIS, TripletSampler, draws
+from oasis_bench.algorithms.oasis import OASIS, TRIPLETS_A_DRAW, TripletSampler
 from oasis_bench.dataset import Progress
 from oasis_bench.learner import FloatArray, Kept
 from oasis_bench.sampling.class_triplets import seed_state
 from oasis_bench.seeds import derive_seed
-from oasis_bench.threads import side_by_side
+from oasis_bench.threads import side_by_side, slices
 
 
 class AveragedOASIS(OASIS):
@@ -102,10 +102,11 @@ class AveragedOASIS(OASIS):
             stream = copy.copy(sampler)
             stream.state = self._sampler_state[k]
             n_updates = 0
-            for start, stop in draws(n_steps):
-                n_updates += self._step(X, stream.draw(stop - start), self.matrices_[k])
+            for part in slices(n_steps, TRIPLETS_A_DRAW):
+                drawn = stream.draw(part.stop - part.start)
+                n_updates += self._step(X, drawn, self.matrices_[k])
                 if k == 0:  # the others are about as far
-                    progress("learning", stop, n_steps)
+                    progress("learning", part.stop, n_steps)
             return n_updates
 
         self.n_updates_ += self._side_by_side(learn)

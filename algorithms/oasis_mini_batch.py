@@ -13,9 +13,9 @@ from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms import _oasis_reference
 from oasis_bench.algorithms._block_schedule import MAX_FEATURES, learn_in_blocks
-from oasis_bench.algorithms.oasis import OASIS, TripletSampler, draws, uses_twin
+from oasis_bench.algorithms.oasis import OASIS, TripletSampler, uses_twin
 from oasis_bench.dataset import Progress
-from oasis_bench.threads import blas_threads
+from oasis_bench.threads import blas_threads, slices
 
 
 class MiniBatchOASIS(OASIS):
@@ -87,9 +87,9 @@ class MiniBatchOASIS(OASIS):
 
     def _run(self, X: Any, sampler: TripletSampler, n_steps: int, progress: Progress) -> None:
         def draw() -> Iterator[npt.NDArray[np.intp]]:
-            for start, stop in draws(n_steps, self.batch_size):
-                progress("learning", start, n_steps)
-                yield sampler.draw(stop - start)
+            for part in slices(n_steps, self.batch_size):
+                progress("learning", part.start, n_steps)
+                yield sampler.draw(part.stop - part.start)
 
         self.n_updates_ += self._learn_batches(X, draw())
         self.n_steps_ += n_steps

@@ -18,6 +18,7 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from oasis_bench.scoring import project, score_sparse
+from oasis_bench.threads import slices
 
 FloatArray: TypeAlias = "npt.NDArray[np.floating]"
 
@@ -244,5 +245,4 @@ class IncrementalLearner(MetricLearner):
 
 def blocks(n_rows: int, row_bytes: int) -> Iterator[slice]:
     """Cut `n_rows` rows into slices of at most `BLOCK_BYTES` of working memory each."""
-    step = max(1, BLOCK_BYTES // max(1, row_bytes))
-    return (slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step))
+    return slices(n_rows, max(1, BLOCK_BYTES // max(1, row_bytes)))
