@@ -20,6 +20,7 @@ from oasis_bench.algorithms._lmnn_objective import (
     best_scale,
     target_neighbours,
 )
+from oasis_bench.algorithms._principal_axes import principal_axes
 from oasis_bench.learner import MahalanobisLearner
 
 SINGULAR = 1e-12
@@ -166,8 +167,7 @@ class LMNN(MahalanobisLearner):
 
     def _axes(self, X: Any) -> Doubles:
         """Return the principal axes (n_features, d) that are used, those of most variance first."""
-        variances, axes = principal_axes(X)
-        return axes[:, variances > SINGULAR * variances[0]]
+        return _axes_of(X)[1]
 
 
 class FastLMNN(LMNN):
@@ -219,13 +219,12 @@ class FastLMNN(LMNN):
         self.variance = variance
 
     def _axes(self, X: Any) -> Doubles:
-        variances, axes = principal_axes(X)
+        variances, axes = _axes_of(X)
         before = np.cumsum(variances) - variances
-        kept = (before < self.variance * variances.sum()) & (variances > SINGULAR * variances[0])
-        return axes[:, kept]
+        return axes[:, before < self.variance * variances.sum()]
 
 
-def principal_axes(X: Any) -> tuple[Doubles, Doubles]:
+def _axes_of(X: Any) -> tuple[Doubles, Doubles]:
     """Return the variances, times n_rows, and the axes as columns, the greatest first.
 
     Raises
@@ -233,14 +232,8 @@ def principal_axes(X: Any) -> tuple[Doubles, Doubles]:
     ValueError
         Where all rows are the same.
     """
-    centred = np.subtract(X, X.mean(axis=0), dtype=np.float64)
-    few = centred.shape[0] < centred.shape[1]
-    variances, axes = np.linalg.eigh(centred @ centred.T if few else centred.T @ centred)
-    variances, axes = variances[::-1], axes[:, ::-1]
-    if variances[0] <= 0:
+    variances, axes = principal_axes(np.subtract(X, X.mean(axis=0), dtype=np.float64))
+    if not len(variances):
         raise ValueError("all rows are the same: LMNN needs rows that differ")
-    if few:
-        kept = variances > SINGULAR * variances[0]
-        variances = variances[kept]
-        axes = centred.T @ (axes[:, kept] / np.sqrt(variances))
-    return variances, axes
+    kept = variances > SINGULAR * variances[0]
+    return variances[kept], axes[kept].T
