@@ -1,12 +1,13 @@
 /* Blocks of triplets, row by row of W, for one type of numbers and one instruction set.
 
-   REAL is the type, NAME(f) the name of f for both, TARGET the attribute that allows the
-   instructions, DOT(row, columns, values, padded) a dot product of gathered entries.  Included
-   by _blocks_all.h. */
+   REAL is the type of W, STORED that of the entries of p - n, NAME(f) the name of f for these,
+   TARGET the attribute that allows the instructions, DOT(row, columns, values, padded) a dot
+   product of gathered entries.  Steps in order are compiled where STORED is REAL, IN_ORDER.
+   Included by _blocks_all.h. */
 
 /* row[columns] += weight * values; no column occurs twice, so that four may be in flight */
 TARGET static inline void NAME(axpy)(
-    REAL *restrict row, const uint16_t *restrict columns, const REAL *restrict values,
+    REAL *restrict row, const uint16_t *restrict columns, const STORED *restrict values,
     ptrdiff_t count, REAL weight)
 {
     ptrdiff_t j = 0;
@@ -24,23 +25,36 @@ TARGET static inline void NAME(axpy)(
         row[columns[j]] += weight * values[j];
 }
 
-/* Fetch the entries of p - n that are needed a few turns from now, where no `step` says that they
-   are not.  Not inlined at once, GCC takes it for a function without effect and leaves it out. */
-TARGET static ALWAYS_INLINE void NAME(prefetch)(
-    const block *of, const double *step, ptrdiff_t entry, ptrdiff_t stop)
+/* Fetch the entries of p - n that are needed a few turns from now.  Not inlined at once, GCC takes
+   it for a function without effect and leaves it out. */
+TARGET static ALWAYS_INLINE void NAME(prefetch)(const block *of, ptrdiff_t entry, ptrdiff_t stop)
 {
     if (entry + AHEAD < stop) {
         const int32_t t = of->row_triplets[entry + AHEAD];
-        if (step && !(step[t] > 0))
-            return;
-        const char *columns = (const char *)(of->columns + of->start[t]);
-        const char *values = (const char *)((const REAL *)of->values + of->start[t]);
-        const ptrdiff_t count = of->count[t];
-        for (ptrdiff_t byte = 0; byte < count * (ptrdiff_t)sizeof(uint16_t); byte += 64)
-            __builtin_prefetch(columns + byte);
-        for (ptrdiff_t byte = 0; byte < count * (ptrdiff_t)sizeof(REAL); byte += 64)
-            __builtin_prefetch(values + byte);
+        prefetch_bytes(of->columns + of->start[t], of->count[t] * sizeof(uint16_t));
+        prefetch_bytes((const STORED *)of->values + of->start[t], of->count[t] * sizeof(STORED));
     }
+}
+
+/* Drop the entries of a stripe whose triplets take no step, multiply the others by their step, and
+   return where they end; each row's start moves up, but for the first, which stays. */
+TARGET static ptrdiff_t NAME(keep_steps)(
+    const block *of, ptrdiff_t first, ptrdiff_t stop, const double *step)
+{
+    ptrdiff_t entry = of->row_start[first], kept = entry;
+    REAL *weights = of->row_weights;
+    for (ptrdiff_t i = first; i < stop; i++) {
+        const ptrdiff_t row_stop = of->row_start[i + 1];
+        if (i > first)
+            of->row_start[i] = kept;
+        for (; entry < row_stop; entry++) {
+            const int32_t t = of->row_triplets[entry];
+            of->row_triplets[kept] = t;
+            weights[kept] = (REAL)(step[t] * weights[entry]);
+            kept += step[t] > 0;
+        }
+    }
+    return kept;
 }
 
 /* For each row of a stripe of W: apply the steps of `done`, then score `next` against it. */
@@ -48,21 +62,22 @@ TARGET static void NAME(pass)(
     REAL *W, ptrdiff_t d, ptrdiff_t first, ptrdiff_t stop, const block *done, const double *step,
     const block *next, double *scores)
 {
-    const REAL *done_weights = done->row_weights, *done_values = done->values;
-    const REAL *next_weights = next->row_weights, *next_values = next->values;
-    const ptrdiff_t done_stop = done->row_start[stop], next_stop = next->row_start[stop];
+    const REAL *done_weights = done->row_weights, *next_weights = next->row_weights;
+    const STORED *done_values = done->values, *next_values = next->values;
+    const ptrdiff_t done_stop = NAME(keep_steps)(done, first, stop, step);
+    const ptrdiff_t next_stop = next->row_start[stop];
     for (ptrdiff_t i = first; i < stop; i++) {
         REAL *row = W + i * d;
-        for (ptrdiff_t k = done->row_start[i]; k < done->row_start[i + 1]; k++) {
+        const ptrdiff_t row_stop = i + 1 < stop ? done->row_start[i + 1] : done_stop;
+        for (ptrdiff_t k = done->row_start[i]; k < row_stop; k++) {
             const int32_t t = done->row_triplets[k];
-            NAME(prefetch)(done, step, k, done_stop);
-            if (step[t] > 0)
-                NAME(axpy)(row, done->columns + done->start[t], done_values + done->start[t],
-                           done->count[t], (REAL)(step[t] * done_weights[k]));
+            NAME(prefetch)(done, k, done_stop);
+            NAME(axpy)(row, done->columns + done->start[t], done_values + done->start[t],
+                       done->count[t], done_weights[k]);
         }
         for (ptrdiff_t k = next->row_start[i]; k < next->row_start[i + 1]; k++) {
             const int32_t t = next->row_triplets[k];
-            NAME(prefetch)(next, NULL, k, next_stop);
+            NAME(prefetch)(next, k, next_stop);
             scores[t] += (double)next_weights[k]
                 * DOT(row, next->columns + next->start[t], next_values + next->start[t],
                       PADDED(next->count[t]));
@@ -70,6 +85,7 @@ TARGET static void NAME(pass)(
     }
 }
 
+#if IN_ORDER
 /* The sum over earlier steps u of the block of step_u (q_t . q_u)(v_u . v_t), v = p - n: what
    they would have added to the score of t.  They stand in one list a feature of q and one a
    feature of v; products gathers step_u (q_t . q_u). */
@@ -118,3 +134,4 @@ TARGET static ptrdiff_t NAME(solve)(
     }
     return n_updates;
 }
+#endif

@@ -24,6 +24,13 @@ def load(
     values: _Float,
     norms: _Double,
 ) -> int: ...
+def pack(
+    start: _Place,
+    count: _Number,
+    values: _Float,
+    packed: npt.NDArray[np.int16],
+    scale: _Double,
+) -> None: ...
 def sort_by_row(
     query_start: _Place,
     query_columns: _Feature,

@@ -4,9 +4,14 @@ The loops are in `_blocks.h`, the readable twin is `_oasis_reference.py`.  Nothi
 the face `block_schedule.py` does that.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint16_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint16_t
 
 ctypedef fused real:
+    float
+    double
+
+ctypedef fused stored:  # of the entries of p - n: real, or int16_t where real is float
+    int16_t
     float
     double
 
@@ -19,9 +24,9 @@ cdef extern from "_blocks_all.h" nogil:
         const Py_ssize_t* query_start
         const uint16_t* query_columns
         const void* query_values
-        const Py_ssize_t* row_start
-        const int32_t* row_triplets
-        const void* row_weights
+        Py_ssize_t* row_start
+        int32_t* row_triplets
+        void* row_weights
         const Py_ssize_t* start
         const int32_t* count
         const uint16_t* columns
@@ -33,14 +38,21 @@ cdef extern from "_blocks_all.h" nogil:
         void* values
     int avx2_allowed
     Py_ssize_t PADDED(Py_ssize_t)
+    void prefetch_bytes(const void*, Py_ssize_t)
     void best_pass_float(float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, const block*, const double*,
                          const block*, double*)
+    void best_pass_packed(float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, const block*, const double*,
+                          const block*, double*)
     void best_pass_double(double*, Py_ssize_t, Py_ssize_t, Py_ssize_t, const block*, const double*,
                           const block*, double*)
     Py_ssize_t best_solve_float(const block*, Py_ssize_t, const double*, const double*, double,
                                 const lists*, const lists*, float*, double*)
     Py_ssize_t best_solve_double(const block*, Py_ssize_t, const double*, const double*, double,
                                  const lists*, const lists*, double*, double*)
+
+
+cdef enum:
+    LOAD_AHEAD = 8  # triplets: their rows lie anywhere in X
 
 
 def allow_avx2(bint allowed):
@@ -64,10 +76,16 @@ def load(
     double[::1] norms,                  # OUT: (m,) |q|^2 |v|^2
 ):
     """Copy the rows that a block of triplets needs; return how far `columns` is filled."""
-    cdef Py_ssize_t m, k, entry = 0, place = 0, length
+    cdef Py_ssize_t m, k, row, entry = 0, place = 0, length
     cdef double query_norm
     with nogil:
         for m in range(triplets.shape[0]):
+            if m + LOAD_AHEAD < triplets.shape[0]:
+                for k in range(3):
+                    row = triplets[m + LOAD_AHEAD, k]
+                    length = indptr[row + 1] - indptr[row]
+                    prefetch_bytes(&data[indptr[row]], length * sizeof(real))
+                    prefetch_bytes(&indices[indptr[row]], length * sizeof(index))
             query_start[m] = place
             query_norm = 0
             for k in range(indptr[triplets[m, 0]], indptr[triplets[m, 0] + 1]):
@@ -86,6 +104,28 @@ def load(
             entry += PADDED(length)
         query_start[triplets.shape[0]] = place
     return entry
+
+
+def pack(
+    const Py_ssize_t[::1] start,        # IN: (m,) entries of p - n, as `load` made them
+    const int32_t[::1] count,           # IN: (m,)
+    const float[::1] values,            # IN
+    int16_t[::1] packed,                # OUT: values / scale, rounded
+    double[::1] scale,                  # OUT: (m,) the largest |value| / 32767
+):
+    """Round the entries of each p - n to 16 bits."""
+    cdef Py_ssize_t m, k
+    cdef float largest
+    cdef double inverse
+    with nogil:
+        for m in range(count.shape[0]):
+            largest = 0
+            for k in range(start[m], start[m] + count[m]):
+                largest = max(largest, abs(values[k]))
+            scale[m] = largest / 32767.0
+            inverse = 32767.0 / largest if largest > 0 else 0
+            for k in range(start[m], start[m] + PADDED(count[m])):  # adding rounds towards zero
+                packed[k] = <int16_t>(<int32_t>(values[k] * inverse + 32768.5) - 32768)
 
 
 def sort_by_row(
@@ -113,24 +153,27 @@ def pass_over_rows(
     real[:, ::1] W,                     # INOUT: (d, d)
     Py_ssize_t first,                   # IN: the rows of W from this one ...
     Py_ssize_t stop,                    # IN: ... to before this one
-    const Py_ssize_t[::1] done_row_start,       # IN: a block that is scored, as `load` and
-    const int32_t[::1] done_row_triplets,       # IN: ... `sort_by_row` made it
-    const real[::1] done_row_weights,           # IN
+    Py_ssize_t[::1] done_row_start,             # INOUT: a block that is scored, as `load` and
+    int32_t[::1] done_row_triplets,             # INOUT: ... `sort_by_row` made it; the entries
+    real[::1] done_row_weights,                 # INOUT: ... without a step are dropped
     const Py_ssize_t[::1] done_start,           # IN
     const int32_t[::1] done_count,              # IN
     const uint16_t[::1] done_columns,           # IN
-    const real[::1] done_values,                # IN
+    const stored[::1] done_values,              # IN
     const double[::1] step,                     # IN: (m,) tau of each of its triplets
-    const Py_ssize_t[::1] next_row_start,       # IN: the block after it
-    const int32_t[::1] next_row_triplets,       # IN
-    const real[::1] next_row_weights,           # IN
+    Py_ssize_t[::1] next_row_start,             # IN: the block after it
+    int32_t[::1] next_row_triplets,             # IN
+    real[::1] next_row_weights,                 # IN
     const Py_ssize_t[::1] next_start,           # IN
     const int32_t[::1] next_count,              # IN
     const uint16_t[::1] next_columns,           # IN
-    const real[::1] next_values,                # IN
+    const stored[::1] next_values,              # IN
     double[::1] scores,                 # INOUT: (m,) q'W(p - n), summed over the rows so far
 ):
-    """Apply the steps of one block to rows of W, and score the next block against them."""
+    """Apply the steps of one block to rows of W, and score the next block against them.
+
+    Where values are packed, both are in units of each triplet's scale.
+    """
     cdef block done, following
     with nogil:
         done.row_start, done.row_triplets = &done_row_start[0], &done_row_triplets[0]
@@ -140,10 +183,13 @@ def pass_over_rows(
         following.row_weights, following.start = &next_row_weights[0], &next_start[0]
         following.count, following.columns = &next_count[0], &next_columns[0]
         following.values = &next_values[0]
-        if real is float:
+        if real is float and stored is int16_t:
+            best_pass_packed(&W[0, 0], W.shape[0], first, stop, &done, &step[0], &following,
+                             &scores[0])
+        elif real is float and stored is float:
             best_pass_float(&W[0, 0], W.shape[0], first, stop, &done, &step[0], &following,
                             &scores[0])
-        else:
+        elif real is double and stored is double:
             best_pass_double(&W[0, 0], W.shape[0], first, stop, &done, &step[0], &following,
                              &scores[0])
 

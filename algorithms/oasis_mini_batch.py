@@ -28,7 +28,8 @@ class MiniBatchOASIS(OASIS):
     One pass over W serves a whole batch, and the threads own parts of its rows, so that the result
     does not depend on their number.  A batch must be small against the rows, or the steps of a
     batch, which do not see each other, overshoot.  A call ends its last batch: two calls of
-    `partial_fit` give the W of one where the first makes whole batches.
+    `partial_fit` give the W of one where the first makes whole batches.  With float32 rows each
+    p - n is rounded to 16 bits, by at most 1 / 65534 of its largest entry.
 
     Parameters
     ----------

@@ -66,6 +66,16 @@ def test_mini_batches_are_those_of_the_twin(size, dtype, tolerance):
     np.testing.assert_allclose(W, expected, rtol=0, atol=tolerance)
 
 
+@pytest.mark.usefixtures("instructions")
+def test_float32_mini_batches_learn_from_differences_in_16_bits():
+    # q = e1, p - n = (1, 1/3, -1e-6): in units of 1 / 32767 they are 32767, 10922 and 0.
+    X = sparse.csr_array(np.array([[1, 0, 0], [1, 1 / 3, -1e-6], [0, 0, 0]], dtype=np.float32))
+    W = np.zeros((3, 3), dtype=np.float32)
+    learn_in_blocks(X, iter([np.array([[0, 1, 2]])]), 0.5, W, in_order=False, n_threads=1)
+    expected = np.array([[32767, 10922, 0], [0, 0, 0], [0, 0, 0]]) / 32767 * 0.5
+    np.testing.assert_allclose(W, expected, rtol=1e-6, atol=0)
+
+
 def test_a_mini_batch_of_two_worked_by_hand():
     # W = I, C = 0.5.  q = e1, v = e1 - e2: score 1, no loss.  q = e2, v = e1 - e2: score -1,
     # loss 2, |V|^2 = 2, tau = min(0.5, 1).  Twice the same step: W moves twice.
