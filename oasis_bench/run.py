@@ -152,7 +152,7 @@ def run_experiment(
                 for done, record in enumerate(records, start=1):
                     store.add(record)
                     store.add_pictures(_pictures_of(record, rows))
-                    unsuccessful += record.columns["status"] in ("failed", "crashed")
+                    unsuccessful += record.columns["status"] not in ("ok", "not applicable")
                     on_trial(dict(record.columns), done, len(specs))
         except BaseException:
             if not done:

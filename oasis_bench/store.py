@@ -19,7 +19,7 @@ import pandas as pd
 from oasis_bench.errors import UsageError
 
 FILE_NAME = "results.sqlite"
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 SCHEMA = """
 CREATE TABLE run (
@@ -34,7 +34,9 @@ CREATE TABLE trials (
     subset TEXT NOT NULL,
     n_classes INTEGER NOT NULL,
     partition INTEGER NOT NULL,       -- from 0
-    status TEXT NOT NULL CHECK (status IN ('ok', 'failed', 'crashed', 'not applicable')),
+    status TEXT NOT NULL CHECK (
+        status IN ('ok', 'failed', 'crashed', 'timeout', 'out of memory', 'not applicable')
+    ),
     reason TEXT,                      -- one line, where status is not ok
     traceback TEXT,
     params TEXT,                      -- JSON: the hyper-parameters of the final fit
@@ -44,6 +46,7 @@ CREATE TABLE trials (
     n_features INTEGER NOT NULL,
     fit_seconds REAL,                 -- wall clock of the final fit alone
     fit_cpu_seconds REAL,
+    fit_waiting_seconds REAL,         -- its threads waited for a core; NULL where not measurable
     fit_peak_bytes INTEGER,           -- above the start of the fit; NULL where not measurable
     selection_fit_seconds REAL,       -- inner folds: learning
     selection_score_seconds REAL,     -- inner folds: validation

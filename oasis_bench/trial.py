@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,15 @@ class Stopwatch:
             yield
         finally:
             self.seconds[what] += time.perf_counter() - start
+
+
+def waiting_seconds() -> float | None:
+    """Return how long the threads of this process were ready and had no core; None if not told."""
+    try:
+        texts = [path.read_text() for path in Path("/proc/self/task").glob("*/schedstat")]
+    except OSError:
+        return None
+    return sum(int(text.split()[1]) for text in texts) / 1e9 if texts else None
 
 
 def run_trial(spec: TrialSpec, rows: LabelledRows) -> TrialRecord:
@@ -133,7 +143,7 @@ class _Trial:
 
     def _measure(self, learner: MetricLearner, choice: Choice, stopwatch: Stopwatch) -> TrialRecord:
         threads = max((pool["num_threads"] for pool in threadpool_info()), default=1)
-        peak_bytes, cpu_seconds = self._fit(learner, stopwatch)
+        peak_bytes, cpu_seconds, waiting_seconds = self._fit(learner, stopwatch)
         measured = evaluate_ranking(learner.similarity, *self.test, seed=self.spec.seed_for("ties"))
         columns = {
             **_identity(self.spec, self.rows),
@@ -144,6 +154,7 @@ class _Trial:
             "n_steps": choice.params.get("n_steps", choice.n_steps),
             "fit_seconds": stopwatch.seconds["final fit"],
             "fit_cpu_seconds": cpu_seconds,
+            "fit_waiting_seconds": waiting_seconds,
             "fit_peak_bytes": peak_bytes,
             "selection_fit_seconds": stopwatch.seconds["fit"],
             "selection_score_seconds": stopwatch.seconds["score"],
@@ -207,14 +218,17 @@ class _Trial:
         with suppress(Exception):  # too few images for some learners: the fit itself will tell
             learner.fit(X[few], y[few])
 
-    def _fit(self, learner: MetricLearner, stopwatch: Stopwatch) -> tuple[int | None, float]:
-        """Fit on the clock; return the peak memory above the start, and the CPU seconds."""
+    def _fit(
+        self, learner: MetricLearner, stopwatch: Stopwatch
+    ) -> tuple[int | None, float, float | None]:
+        """Fit on the clock; return peak memory above the start, CPU seconds and waiting seconds."""
         memory = PeakMemory()
-        cpu_start = time.process_time()
+        waited, cpu = waiting_seconds(), time.process_time()
         with stopwatch("final fit"):
             learner.fit(*self.train)
-        cpu_seconds = time.process_time() - cpu_start
-        return memory.above_start(), cpu_seconds
+        cpu = time.process_time() - cpu
+        waited = None if waited is None else (waiting_seconds() or waited) - waited
+        return memory.above_start(), cpu, waited
 
     def _retrieve(self, learner: MetricLearner) -> list[dict[str, Any]]:
         """Note the first images that some test images bring up, the same for every learner."""
