@@ -27,7 +27,9 @@ SINGULAR = 1e-12
 """Eigenvalues below this share of the largest count as 0."""
 
 MANY_MINIMA_SHARE = 0.25
-"""Of eps at the start: where the descent stops if the minimum is 0, see `LMNN`."""
+"""Of eps at the start: where the descent stops if the minimum is 0, see `LMNN`.  Chosen on inner
+folds of training rows, from 0.5, 0.25 and 0.1: validation mAP 0.505, 0.538 and 0.538 on 400 MNIST
+images, 0.170, 0.170 and 0.171 on 400 of Caltech256."""
 
 
 class LMNN(MahalanobisLearner):
