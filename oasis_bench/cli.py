@@ -12,25 +12,31 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from itertools import zip_longest
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
 from tqdm import tqdm
 
+from oasis_bench.comparison import compare_runs
 from oasis_bench.description import facts_of, facts_of_rows
 from oasis_bench.errors import UsageError
 from oasis_bench.experiment import Experiment, LearnerSpec, built_in_experiments
-from oasis_bench.learner import BilinearLearner, MahalanobisLearner, MetricLearner
+from oasis_bench.listing import aligned, learner_lines, plugin_rows
+from oasis_bench.merging import merge_runs
 from oasis_bench.options import make_parser
 from oasis_bench.provenance import available_cores
-from oasis_bench.registry import BrokenPluginError, Catalogue, load_registry
-from oasis_bench.run import OF_PATHS, open_dataset, run_experiment
+from oasis_bench.registry import BrokenPluginError, load_registry
+from oasis_bench.run import OF_PATHS, open_dataset, resume_experiment, run_experiment
 from oasis_bench.store import read_run
 
 TRIAL_FAILED = 1
+GOT_WORSE = 1
 USAGE = 2
+NOT_COMPARED = 3
 INTERRUPTED = 130
+
+LIMITS = {"budget", "memory"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -39,7 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0; 1 where a trial failed; 2 for a mistake of the user's; 130 after Ctrl-C.
+        0; 1 where a trial failed or `compare` saw something get worse; 2 for a mistake of the
+        user's; 3 where nothing could be compared; 130 after Ctrl-C.
     """
     for name in ("SIGTERM", "SIGHUP"):  # as `timeout` and batch systems end a run
         if hasattr(signal, name):
@@ -78,26 +85,32 @@ def _end(number: int, frame: object) -> NoReturn:
 
 
 def _run(options: argparse.Namespace) -> int:
-    experiment = _experiment(options)
-    stem = Path(experiment.dataset).stem
-    output = options.output or Path("runs") / f"{stem}-{datetime.now():%Y%m%d-%H%M%S}"
+    command = shlex.join(["python", "-m", "oasis_bench", *sys.argv[1:]])
+    if options.resume is not None:
+        output, start = options.resume, partial(_resume, options)
+    elif options.retry:
+        raise UsageError("--retry is for a run that goes on: name it with --resume")
+    else:
+        experiment = _experiment(options)
+        stem = Path(experiment.dataset).stem
+        output = options.output or Path("runs") / f"{stem}-{datetime.now():%Y%m%d-%H%M%S}"
+        start = partial(run_experiment, experiment, output, plugin_files=options.plugin)
     with _Display() as display:
         try:
-            failures = run_experiment(
-                experiment,
-                output,
+            failures = start(
                 jobs=options.jobs,
-                plugin_files=options.plugin,
+                cluster=options.cluster,
                 on_trial=display.trial,
                 on_download=display.download,
-                command=shlex.join(["python", "-m", "oasis_bench", *sys.argv[1:]]),
+                command=command,
             )
         except KeyboardInterrupt:
             display.close()
-            if display.done:
+            if display.done or options.resume:
                 print(
                     f"oasis-bench: interrupted after {display.done} of {display.planned} trials; "
-                    f"they are kept: 'python -m oasis_bench report {output}' makes their report",
+                    f"they are kept: 'python -m oasis_bench run --resume {output}' goes on, "
+                    f"'python -m oasis_bench report {output}' makes their report",
                     file=sys.stderr,
                 )
                 return INTERRUPTED
@@ -106,12 +119,23 @@ def _run(options: argparse.Namespace) -> int:
     return TRIAL_FAILED if failures else 0
 
 
+def _resume(options: argparse.Namespace, **how: Any) -> int:
+    settings = {*Experiment.__dataclass_fields__, "experiment", "algorithms", "output", "plugin"}
+    for name in sorted(settings - LIMITS):
+        if getattr(options, name, None) not in (None, []):
+            raise UsageError(
+                f"{name} cannot be given with --resume: a run that goes on keeps its settings"
+            )
+    limits = _limits(options)
+    return resume_experiment(options.resume, retry=options.retry, limits=limits, **how)
+
+
 def _experiment(options: argparse.Namespace) -> Experiment:
     """Read the experiment and put the options of the command line over it."""
-    experiment = Experiment.from_toml(options.experiment)
+    experiment = Experiment.from_toml(options.experiment or "default")
     changes = {
         name: value
-        for name in Experiment.__dataclass_fields__
+        for name in Experiment.__dataclass_fields__.keys() - LIMITS
         if (value := getattr(options, name, None)) is not None
     }
     if options.algorithms is not None:
@@ -122,11 +146,25 @@ def _experiment(options: argparse.Namespace) -> Experiment:
     if changes.get("dataset", experiment.dataset) != experiment.dataset:
         changes["title"] = Path(changes["dataset"]).name
         changes.setdefault("classes", ("all",))  # those of the file are for its own data set
-    return replace(experiment, **changes)
+    return replace(experiment, **changes).limited(_limits(options))
+
+
+def _limits(options: argparse.Namespace) -> dict[str, str]:
+    given = {name: getattr(options, name) for name in LIMITS}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _report(options: argparse.Namespace) -> int:
     _report_on(options.run)
+    return 0
+
+
+def _ranks(options: argparse.Namespace) -> int:
+    from oasis_bench.reports.ranks import write_ranks
+
+    page, summary = write_ranks(options.runs, options.output)
+    print(summary)
+    print(f"report: {page}")
     return 0
 
 
@@ -138,12 +176,38 @@ def _report_on(folder: Path) -> None:
     print(f"report: {page}")
 
 
+def _compare(options: argparse.Namespace) -> int:
+    from oasis_bench.reports import comparison_text
+
+    old, new = read_run(options.old), read_run(options.new)
+    comparison = compare_runs(old, new, options.tolerance)
+    print(comparison_text(comparison, {f"OLD {options.old}": old, f"NEW {options.new}": new}))
+    if comparison.count("worse"):
+        return GOT_WORSE
+    return 0 if comparison.n_judged else NOT_COMPARED
+
+
+def _merge(options: argparse.Namespace) -> int:
+    n_trials = merge_runs(options.runs, options.into)
+    _report_on(options.into)
+    print(f"merged: {n_trials} trials of {len(options.runs)} runs")
+    return 0
+
+
+def _export(options: argparse.Namespace) -> int:
+    from oasis_bench.reports import export_run
+
+    for path in export_run(options.run, options.format, options.output):
+        print(path)
+    return 0
+
+
 def _list(options: argparse.Namespace) -> int:
     registry = load_registry(options.plugin)
     tables: dict[str, Callable[[], list[str]]] = {
-        "algorithms": lambda: _learner_lines(registry.algorithms),
-        "datasets": lambda: _aligned(_plugin_rows(registry.datasets)),
-        "experiments": lambda: _aligned(
+        "algorithms": lambda: learner_lines(registry.algorithms),
+        "datasets": lambda: aligned(plugin_rows(registry.datasets)),
+        "experiments": lambda: aligned(
             [(name, Experiment.from_toml(name).title) for name in built_in_experiments()]
         ),
     }
@@ -223,53 +287,13 @@ def _print_facts(facts: dict[str, str]) -> None:
         print(f"{name:<15}  {value}", flush=True)
 
 
-def _plugin_rows(catalogue: Catalogue[Any]) -> list[tuple[str, ...]]:
-    rows: list[tuple[str, ...]] = []
-    for entry in catalogue:
-        try:
-            rows.append((entry.name, entry.load().summary))
-        except BrokenPluginError as error:
-            rows.append((entry.name, f"BROKEN: {error}"))
-    return rows
-
-
-def _learner_lines(catalogue: Catalogue[MetricLearner]) -> list[str]:
-    """Three lines a learner: its columns, what it is, and the paper."""
-    rows: list[tuple[str, ...]] = [
-        ("name", "form", "rows", "cost of a fit (n rows, d features, c classes)")
-    ]
-    notes: list[list[str]] = [[]]
-    for entry in catalogue:
-        try:
-            it = entry.load()
-        except BrokenPluginError as error:
-            rows.append((entry.name, f"BROKEN: {error}"))
-            notes.append([])
-        else:
-            rows.append((entry.name, _form(it), "sparse" if it.takes_sparse else "dense", it.cost))
-            notes.append([f"    {it.summary}", f"    paper: {it.citation}"])
-    return [line for row, more in zip(_aligned(rows), notes, strict=True) for line in (row, *more)]
-
-
-def _form(learner: type[MetricLearner]) -> str:
-    if issubclass(learner, BilinearLearner):
-        return "bilinear"
-    return "Mahalanobis" if issubclass(learner, MahalanobisLearner) else "other"
-
-
-def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Pad each cell to the width of its column, but for the last of a row."""
-    columns = zip_longest(*(row[:-1] for row in rows), fillvalue="")
-    widths = [max(len(cell) for cell in column) for column in columns]
-    return [
-        "  ".join([*(f"{cell:<{widths[i]}}" for i, cell in enumerate(row[:-1])), row[-1]])
-        for row in rows
-    ]
-
-
 VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
     "run": _run,
     "report": _report,
+    "compare": _compare,
+    "merge": _merge,
+    "export": _export,
+    "ranks": _ranks,
     "list": _list,
     "data list": _data_list,
     "data describe": _data_load,

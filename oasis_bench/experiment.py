@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Self
 
+from oasis_bench.budget import OFF, Budget
 from oasis_bench.errors import UsageError
 from oasis_bench.preparation import NORMALISATIONS
 from oasis_bench.registry import unknown_name
 
 BUILT_IN = files("oasis_bench.experiments")
+
+OF_LEARNER = ("algorithm", "budget", "memory")
+"""Keys of a learner's table that are not hyper-parameters."""
 
 
 @dataclass(frozen=True)
@@ -30,10 +34,14 @@ class LearnerSpec:
     params : dict
         Hyper-parameters: a value is fixed, a list is searched on the inner folds.  What is not
         named keeps the learner's own search space or default.
+    budget, memory : str or None, default None
+        Its own limits, as those of the experiment; None is those.
     """
 
     algorithm: str
     params: Mapping[str, Any] = field(default_factory=dict)
+    budget: str | None = None
+    memory: str | None = None
 
 
 @dataclass(frozen=True)
@@ -75,6 +83,10 @@ class Experiment:
         Threads of a fit.
     examples : int, default 8
         Test pictures of the first partition, drawn at random, whose neighbours the report shows.
+    budget : str, default '1h'
+        The longest that a fit, or another call of a learner, may take, such as '10m'; or 'off'.
+    memory : str, default 'off'
+        The most memory that a trial may take, such as '4GiB'; or 'off'.
     """
 
     title: str
@@ -95,6 +107,8 @@ class Experiment:
     traces: bool = True
     threads: int = 1
     examples: int = 8
+    budget: str = "1h"
+    memory: str = OFF
 
     def __post_init__(self) -> None:
         for name, least in (
@@ -136,6 +150,32 @@ class Experiment:
             )
         if not self.learners:
             raise UsageError("no learners: name at least one")
+        for label in self.learners:
+            self.budget_of(label)
+
+    def limited(self, limits: Mapping[str, str]) -> Self:
+        """Return it with other limits, 'budget' or 'memory', for all learners."""
+        learners = {
+            label: replace(
+                spec,
+                budget=None if "budget" in limits else spec.budget,
+                memory=None if "memory" in limits else spec.memory,
+            )
+            for label, spec in self.learners.items()
+        }
+        budget, memory = limits.get("budget", self.budget), limits.get("memory", self.memory)
+        return replace(self, learners=learners, budget=budget, memory=memory)
+
+    def budget_of(self, label: str) -> Budget:
+        """Return the limits of a learner.
+
+        Raises
+        ------
+        UsageError
+            Where they are not written as limits.
+        """
+        own = self.learners[label]
+        return Budget.parse(own.budget or self.budget, own.memory or self.memory)
 
     @classmethod
     def from_toml(cls, source: str) -> Self:
@@ -183,11 +223,22 @@ class Experiment:
         values["learners"] = {
             label: LearnerSpec(
                 str(table.get("algorithm", label)),
-                {name: value for name, value in table.items() if name != "algorithm"},
+                {name: value for name, value in table.items() if name not in OF_LEARNER},
+                table.get("budget"),
+                table.get("memory"),
             )
             for label, table in tables.items()
         }
         return cls(**values)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Make it of what `to_dict` gave, also when JSON has turned tuples into lists."""
+        learners = {label: LearnerSpec(**spec) for label, spec in values["learners"].items()}
+        classes = tuple(
+            tuple(item) if isinstance(item, list) else item for item in values["classes"]
+        )
+        return cls(**{**values, "learners": learners, "classes": classes})
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain values for the store."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
@@ -10,6 +11,9 @@ from typing import Any, NoReturn
 from oasis_bench import __version__
 from oasis_bench.errors import UsageError
 from oasis_bench.preparation import NORMALISATIONS
+from oasis_bench.registry import unknown_name
+
+RETRIED = ("failed", "crashed", "timeout", "out-of-memory", "not-applicable")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -32,9 +36,13 @@ def make_parser() -> argparse.ArgumentParser:
     _add_list(verbs)
     _add_data(verbs)
     _add_web_scale(verbs)
+    _add_compare(verbs)
+    _add_merge(verbs)
+    _add_export(verbs)
     report = verbs.add_parser("report", help="remake the report of a run", allow_abbrev=False)
     report.add_argument("run", type=Path, metavar="RUN", help="the output folder of the run")
     report.set_defaults(verb="report")
+    _add_ranks(verbs)
     return parser
 
 
@@ -49,7 +57,6 @@ def _add_run(verbs: Any) -> None:
     run.set_defaults(verb="run")
     run.add_argument(
         "--experiment",
-        default="default",
         metavar="NAME|FILE",
         help="a built-in experiment or a TOML file (default: default, scanned digits)",
     )
@@ -101,6 +108,17 @@ def _add_run(verbs: Any) -> None:
         help="replay mAP and the symmetry of W along the steps after each fit",
     )
     run.add_argument(
+        "--budget",
+        metavar="TIME",
+        help="the longest that a fit may take, such as 90s, 10m, 2h or off; a trial that takes "
+        "longer is a row 'timeout' (default 1h)",
+    )
+    run.add_argument(
+        "--memory",
+        metavar="SIZE",
+        help="the most memory that a trial may take, such as 500MiB, 4GiB or off (default off)",
+    )
+    run.add_argument(
         "--jobs",
         type=_count,
         default=1,
@@ -108,7 +126,26 @@ def _add_run(verbs: Any) -> None:
         help="trials at a time (default 1: timings are clean; above 1 they are marked)",
     )
     run.add_argument(
+        "--cluster",
+        metavar="ADDRESS",
+        help="run the trials on the workers of a Dask cluster, by the address of its scheduler",
+    )
+    run.add_argument(
         "--output", type=Path, metavar="DIR", help="a new folder (default: runs/DATASET-TIME)"
+    )
+    run.add_argument(
+        "--resume",
+        type=Path,
+        metavar="RUN",
+        help="go on with a run that was cut short, by its output folder: with its settings, and "
+        "without the trials that it has",
+    )
+    run.add_argument(
+        "--retry",
+        type=_statuses,
+        default=[],
+        metavar="STATUS,STATUS",
+        help=f"with --resume: run trials of these statuses again ({', '.join(RETRIED)})",
     )
     _add_plugin(run)
 
@@ -185,6 +222,77 @@ def _add_web_scale(verbs: Any) -> None:
     )
 
 
+def _add_ranks(verbs: Any) -> None:
+    ranks = verbs.add_parser(
+        "ranks",
+        help="rank learners over the data sets of several runs",
+        description="Average ranks over data sets, by mAP, with Friedman's test and Nemenyi's "
+        "critical difference: of the learners that all the runs have by the same label.",
+        allow_abbrev=False,
+    )
+    ranks.add_argument(
+        "runs", type=Path, nargs="+", metavar="RUN", help="output folders, each of its data set"
+    )
+    ranks.add_argument(
+        "--output",
+        type=Path,
+        default=Path("runs") / "ranks",
+        metavar="DIR",
+        help="where table, figure and page are written (default: runs/ranks)",
+    )
+    ranks.set_defaults(verb="ranks")
+
+
+def _add_compare(verbs: Any) -> None:
+    parser = verbs.add_parser(
+        "compare",
+        help="say what got better or worse from one run to another",
+        description="Compare the trials that two runs have in common. The exit status is 1 where "
+        "something got worse beyond noise, 0 where not, and 3 where nothing could be judged.",
+        allow_abbrev=False,
+    )
+    parser.set_defaults(verb="compare")
+    for name, what in (("old", "before"), ("new", "after")):
+        parser.add_argument(
+            name, type=Path, metavar=name.upper(), help=f"the output folder of the run {what}"
+        )
+    parser.add_argument(
+        "--tolerance",
+        type=_tolerance,
+        default=0.1,
+        metavar="P",
+        help="share by which seconds and peak memory may grow (default 0.1)",
+    )
+
+
+def _add_merge(verbs: Any) -> None:
+    parser = verbs.add_parser(
+        "merge", help="make one run of several, and its report", allow_abbrev=False
+    )
+    parser.set_defaults(verb="merge")
+    parser.add_argument(
+        "runs", type=Path, nargs="+", metavar="RUN", help="output folders of runs on the same data"
+    )
+    parser.add_argument("--into", type=Path, required=True, metavar="DIR", help="a new folder")
+
+
+def _add_export(verbs: Any) -> None:
+    parser = verbs.add_parser(
+        "export", help="write the numbers of a run for other programs", allow_abbrev=False
+    )
+    parser.set_defaults(verb="export")
+    parser.add_argument("run", type=Path, metavar="RUN", help="the output folder of the run")
+    parser.add_argument(
+        "--format",
+        required=True,
+        choices=("csv", "parquet", "latex"),
+        help="csv and parquet: every table of the store; latex: the tables of the report",
+    )
+    parser.add_argument(
+        "--output", type=Path, metavar="DIR", help="where to write them (default: RUN/export)"
+    )
+
+
 def _each(kind: Callable[[str], Any]) -> Callable[[str], list[Any]]:
     """Make the type of an option that takes several values."""
     return lambda text: [kind(part) for part in _names(text)]
@@ -236,6 +344,13 @@ def _names(text: str) -> list[str]:
     return names
 
 
+def _statuses(text: str) -> list[str]:
+    for name in (names := _names(text)):
+        if name not in RETRIED:
+            raise argparse.ArgumentTypeError(unknown_name("status", name, RETRIED))
+    return [name.replace("-", " ") for name in names]
+
+
 def _subsets(text: str) -> tuple[int | str | tuple[str, ...], ...]:
     return tuple(
         int(part) if part.isdecimal() else tuple(part.split("+")) if "+" in part else part
@@ -248,6 +363,12 @@ def _share(text: str) -> float:
         return float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r}: a number is needed") from None
+
+
+def _tolerance(text: str) -> float:
+    if not 0 <= (share := _share(text)) < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r}: a share of at least 0 is needed, such as 0.1")
+    return share
 
 
 def _count(text: str) -> int:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from oasis_bench import __version__
+from oasis_bench.budget import Budget
 from oasis_bench.dataset import Dataset, LabelledRows
 from oasis_bench.errors import UsageError
 from oasis_bench.experiment import Experiment, LearnerSpec
@@ -52,6 +53,10 @@ class TrialSpec:
     experiment : Experiment
     normalize : str
         What is done to rows.
+    budget : Budget
+        Limits of each call of the learner; not part of the identity.
+    identity : dict
+        What `trial_id` is the hash of, as JSON holds it.
     plugin_files : tuple of Path
         Where the learner may come from, besides installed packages.
     shows_examples : bool
@@ -71,6 +76,8 @@ class TrialSpec:
     partition: int
     experiment: Experiment
     normalize: str
+    budget: Budget
+    identity: Mapping[str, Any]
     plugin_files: tuple[Path, ...] = ()
     shows_examples: bool = False
     shares_cores: bool = False
@@ -180,6 +187,8 @@ def plan(
                         partition=partition,
                         experiment=e,
                         normalize=normalize,
+                        budget=e.budget_of(label),
+                        identity=json.loads(text),
                         plugin_files=plugin_files,
                         shows_examples=rows.images is not None and partition == 0,
                     )

@@ -6,7 +6,8 @@ import os
 import platform
 import re
 import subprocess
-from importlib.metadata import PackageNotFoundError, version
+import sys
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ def provenance() -> dict[str, Any]:
         "governor": _first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "commit": _commit(),
         "kernel": os.environ.get("OASIS_BENCH_KERNEL", "compiled"),
-        "versions": {name: _version(name) for name in DISTRIBUTIONS},
+        "versions": _versions(),
         "thread pools": [
             {key: pool.get(key) for key in ("internal_api", "version", "architecture")}
             for pool in threadpool_info()
@@ -84,6 +85,14 @@ def _commit() -> str | None:
     except (OSError, subprocess.CalledProcessError):
         return None
     return f"{head} (with uncommitted changes)" if status else head
+
+
+def _versions() -> dict[str, str | None]:
+    """Return the versions of what is compared in any case, and of all that is loaded."""
+    loaded = {name.partition(".")[0] for name in list(sys.modules)}
+    found = packages_distributions().items()
+    names = {name for module, names in found if module in loaded for name in names}
+    return {name: _version(name) for name in sorted({*DISTRIBUTIONS, *names})}
 
 
 def _version(distribution: str) -> str | None:

@@ -6,7 +6,7 @@ Not for printing: `oasis_bench.cli` does that.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,12 +14,13 @@ from typing import Any
 
 from oasis_bench.dataset import Dataset, LabelledRows, Progress, no_progress
 from oasis_bench.errors import UsageError
-from oasis_bench.execution.local import run_locally
+from oasis_bench.execution import Executor, executor
 from oasis_bench.experiment import Experiment
 from oasis_bench.pictures import caption, thumbnail
-from oasis_bench.plan import find_candidates, plan, refuse_unknown_subsets
+from oasis_bench.plan import TrialSpec, find_candidates, plan, refuse_unknown_subsets
 from oasis_bench.provenance import load_average, provenance
 from oasis_bench.registry import Registry, load_registry, unknown_name
+from oasis_bench.resume import identities, refuse_what_changed
 from oasis_bench.store import Store, TrialRecord, refuse_used_folder
 
 OF_PATHS = ("file", "images")
@@ -80,6 +81,7 @@ def run_experiment(
     experiment: Experiment,
     output: Path,
     jobs: int = 1,
+    cluster: str | None = None,
     plugin_files: Sequence[Path] = (),
     on_trial: OnTrial = lambda columns, done, planned: None,
     on_download: Progress = no_progress,
@@ -94,6 +96,8 @@ def run_experiment(
         A folder that does not exist yet, or is empty.
     jobs : int, default 1
         Trials at a time; above 1 they share cores, and their timings are marked.
+    cluster : str, optional
+        The address of a Dask scheduler whose workers run the trials.
     plugin_files : sequence of Path
     on_trial, on_download : callable
         Told of progress.
@@ -110,56 +114,139 @@ def run_experiment(
     UsageError
         For a mistake that can be seen before the first trial; nothing is written then.
     """
-    if jobs < 1:
-        raise UsageError(f"jobs = {jobs}: at least 1 is needed")
     registry = load_registry(plugin_files)
     find_candidates(experiment, registry)  # before a download: it may raise
     refuse_used_folder(output)
+    with executor(jobs, cluster) as place:
+        dataset, rows, specs = _prepare(experiment, registry, place, plugin_files, on_download)
+        with Store.create(output) as store:
+            store.write_info(
+                experiment=experiment.to_dict(),
+                identities=identities(specs),
+                plugin_files=[str(path) for path in specs[0].plugin_files],
+                sources=_sources(experiment, dataset, registry),
+                planned_trials=len(specs),
+                provenance={**provenance(), **place.provenance()},
+                load_at_start=load_average(),
+                command=command,
+                started=_now(),
+                **_facts(experiment, dataset, rows, specs),
+            )
+            try:
+                return _run_trials(store, specs, rows, place, on_trial)
+            except BaseException:
+                if not store.statuses():
+                    store.discard()
+                raise
+
+
+def resume_experiment(
+    folder: Path,
+    jobs: int = 1,
+    cluster: str | None = None,
+    retry: Collection[str] = (),
+    limits: Mapping[str, str] | None = None,
+    on_trial: OnTrial = lambda columns, done, planned: None,
+    on_download: Progress = no_progress,
+    command: str | None = None,
+) -> int:
+    """Go on with a run that was cut short: the trials that it has are not run again.
+
+    Parameters
+    ----------
+    folder : Path
+    jobs, cluster
+        As in `run_experiment`.
+    retry : collection of str
+        Statuses of trials to run again, such as 'failed'; one that comes to a result, or to none
+        once more, takes the place of what it was.
+    limits : mapping, optional
+        'budget' and 'memory' for these trials, where they are not to be those of the run.
+    on_trial, on_download : callable
+        Told of progress.
+    command : str, optional
+        The command line, for the store.
+
+    Returns
+    -------
+    int
+        How many of these trials did not end well.
+
+    Raises
+    ------
+    UsageError
+        Where there is no run, another process goes on with it, or the code, the data or the
+        settings have changed since it began; nothing is written then.
+    """
+    with executor(jobs, cluster) as place, Store.open(folder) as store:
+        info = store.info()
+        experiment = Experiment.from_dict(info["experiment"]).limited(limits or {})
+        plugin_files = [Path(path) for path in info["plugin_files"]]
+        registry = load_registry(plugin_files)
+        _, rows, specs = _prepare(experiment, registry, place, plugin_files, on_download)
+        refuse_what_changed(info["identities"], identities(specs), folder)
+        statuses = store.statuses()
+        done = {trial for trial, status in statuses.items() if status not in retry}
+        left = [spec for spec in specs if spec.trial_id not in done]
+        resumed = {
+            "started": _now(),
+            "trials": len(left),
+            "command": command,
+            "load_at_start": load_average(),
+            "provenance": {**provenance(), **place.provenance()},
+        }
+        store.write_info(resumed=[*info.get("resumed", []), resumed])
+        return _run_trials(store, left, rows, place, on_trial)
+
+
+def _prepare(
+    experiment: Experiment,
+    registry: Registry,
+    place: Executor,
+    plugin_files: Sequence[Path],
+    on_download: Progress,
+) -> tuple[Dataset, LabelledRows, list[TrialSpec]]:
+    """Load the rows and list the trials."""
     e = experiment
     dataset = open_dataset(e.dataset, registry, e.label, e.n_visterms, e.block)
     refuse_unknown_subsets(e, dataset)
     rows = dataset.load(on_download)
     plugins = tuple(path.resolve() for path in plugin_files)
-    specs = [
-        replace(spec, shares_cores=jobs > 1)
-        for spec in plan(experiment, dataset, rows, registry, plugins)
-    ]
-    with Store.create(output) as store:
-        store.write_info(
-            experiment=experiment.to_dict(),
-            classes={
-                spec.subset: [rows.class_names[number] for number in spec.classes] for spec in specs
-            },
-            multi_label=rows.multi_label,
-            normalize=experiment.normalize or dataset.normalize,
-            left_out=rows.left_out,
-            notes={
-                spec.subset: dataset.notes[spec.subset]
-                for spec in specs
-                if spec.subset in dataset.notes
-            },
-            sources=_sources(experiment, dataset, registry),
-            planned_trials=len(specs),
-            provenance={**provenance(), "jobs": jobs},
-            load_at_start=load_average(),
-            command=command,
-            started=_now(),
-        )
-        unsuccessful = done = 0
-        try:
-            on_trial({}, 0, len(specs))
-            with run_locally(specs, rows, jobs, output / "output.log") as records:
-                for done, record in enumerate(records, start=1):
-                    store.add(record)
-                    store.add_pictures(_pictures_of(record, rows))
-                    unsuccessful += record.columns["status"] not in ("ok", "not applicable")
-                    on_trial(dict(record.columns), done, len(specs))
-        except BaseException:
-            if not done:
-                store.discard()
-            raise
-        store.write_info(finished=_now(), load_at_end=load_average())
+    specs = plan(experiment, dataset, rows, registry, plugins)
+    return dataset, rows, [replace(spec, shares_cores=place.shares_cores) for spec in specs]
+
+
+def _run_trials(
+    store: Store, specs: Sequence[TrialSpec], rows: LabelledRows, place: Executor, on_trial: OnTrial
+) -> int:
+    """Run trials into the store; count those that did not end well."""
+    unsuccessful = 0
+    on_trial({}, 0, len(specs))
+    with place.run(specs, rows, store.folder / "output.log") as records:
+        for done, record in enumerate(records, start=1):
+            store.add(record, replace=True)
+            store.add_pictures(_pictures_of(record, rows))
+            unsuccessful += record.columns["status"] not in ("ok", "not applicable")
+            on_trial(dict(record.columns), done, len(specs))
+    store.write_info(finished=_now(), load_at_end=load_average())
     return unsuccessful
+
+
+def _facts(
+    experiment: Experiment, dataset: Dataset, rows: LabelledRows, specs: Sequence[TrialSpec]
+) -> dict[str, Any]:
+    """Tell what the report says of the data."""
+    subsets = {spec.subset: spec.classes for spec in specs}
+    return {
+        "classes": {
+            subset: [rows.class_names[number] for number in numbers]
+            for subset, numbers in subsets.items()
+        },
+        "multi_label": rows.multi_label,
+        "normalize": experiment.normalize or dataset.normalize,
+        "left_out": rows.left_out,
+        "notes": {subset: dataset.notes[subset] for subset in subsets if subset in dataset.notes},
+    }
 
 
 def _sources(experiment: Experiment, dataset: Dataset, registry: Registry) -> dict[str, Any]:

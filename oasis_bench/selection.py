@@ -58,6 +58,7 @@ def choose(
     score: Callable[[MetricLearner, Any, Any], float],
     max_steps: int,
     timer: Timer,
+    on_point: Callable[[Mapping[str, Any]], None] = lambda point: None,
 ) -> Choice:
     """Choose hyper-parameters, and the number of steps where the learner has steps.
 
@@ -79,7 +80,9 @@ def choose(
         ``score(learner, X, y)`` gives the mAP of validation rows.
     max_steps : int
     timer : callable
-        ``timer('fit')`` and ``timer('score')`` are entered around learning and validation.
+        ``timer('learning on inner folds')`` and ``timer('validation')`` are entered around these.
+    on_point : callable
+        Told of each point as soon as it is there.
     """
     candidates = [dict(params) for params in ParameterGrid(dict(grid))]
     choice = Choice(candidates[0])
@@ -94,9 +97,9 @@ def choose(
         for n_steps, learn in stages:
             values = []
             for number, (learner, fold) in enumerate(zip(learners, folds, strict=True)):
-                with timer("fit"):
+                with timer("learning on inner folds"):
                     learn(learner, X[fold.learn], y[fold.learn])
-                with timer("score"):
+                with timer("validation"):
                     values.append(score(learner, X[fold.validate], y[fold.validate]))
                 choice.points.append(
                     {
@@ -106,6 +109,7 @@ def choose(
                         "mean_average_precision": values[-1],
                     }
                 )
+                on_point(choice.points[-1])
             mean = float(np.mean(values))
             if mean > best:
                 best, choice.params, choice.n_steps = mean, params, n_steps

@@ -9,7 +9,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -19,7 +19,7 @@ import pandas as pd
 from oasis_bench.errors import UsageError
 
 FILE_NAME = "results.sqlite"
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 SCHEMA = """
 CREATE TABLE run (
@@ -101,6 +101,15 @@ CREATE TABLE symmetry (               -- of W along the same steps, for learners
 """
 
 
+PANDAS_TYPES = {"TEXT": "string", "INTEGER": "Int64", "REAL": "float64", "BLOB": "object"}
+
+OF_THE_DISK = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN")
+"""Errors that the user can mend."""
+
+OF_TRIALS = ("precision_at_k", "validation", "traces", "symmetry", "retrievals")
+"""The tables that hold further rows of each trial."""
+
+
 @dataclass(frozen=True)
 class TrialRecord:
     """One finished trial: the columns of `trials` and the rows of its further tables."""
@@ -140,10 +149,11 @@ class RunRecord:
 
 @dataclass
 class Store:
-    """A run's file, open for writing."""
+    """A run's file, open for writing, and locked against other processes."""
 
     folder: Path
     connection: sqlite3.Connection = field(repr=False)
+    lock: int | None = field(repr=False)
 
     @classmethod
     def create(cls, folder: Path) -> Self:
@@ -158,6 +168,8 @@ class Store:
         path = folder / FILE_NAME
         try:
             folder.mkdir(parents=True, exist_ok=True)
+            lock = _lock(folder)
+            refuse_used_folder(folder)  # again: another process may have been quicker
             connection = sqlite3.connect(path, isolation_level=None)
             connection.executescript(
                 f"BEGIN; PRAGMA user_version = {SCHEMA_VERSION}; {SCHEMA} COMMIT;"
@@ -165,30 +177,68 @@ class Store:
             connection.execute("PRAGMA foreign_keys = ON")
         except (OSError, sqlite3.Error) as error:
             raise UsageError(f"cannot write {path}: {error}") from error
-        return cls(folder, connection)
+        return cls(folder, connection, lock)
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        """Open the file of a run that was begun, to go on.
+
+        Raises
+        ------
+        UsageError
+            Where the folder holds no run of this version, or another process goes on with it.
+        """
+        read_run(folder)  # tells what is wrong with it
+        path = folder / FILE_NAME
+        try:
+            lock = _lock(folder)
+            connection = sqlite3.connect(path, isolation_level=None)
+            connection.execute("PRAGMA foreign_keys = ON")
+        except (OSError, sqlite3.Error) as error:
+            raise UsageError(f"cannot write {path}: {error}") from error
+        return cls(folder, connection, lock)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc: object) -> None:
+        self._close()
+
+    def _close(self) -> None:
         self.connection.close()
+        if self.lock is not None:
+            os.close(self.lock)
+            self.lock = None
 
     def discard(self) -> None:
         """Remove a run that came to nothing, so that its folder can be used again."""
-        self.connection.close()
+        self._close()
         for path in self.folder.iterdir():
             path.unlink()
         self.folder.rmdir()
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        self.connection.execute("BEGIN IMMEDIATE")
         try:
-            yield
-        except BaseException:
-            self.connection.execute("ROLLBACK")
-            raise
-        self.connection.execute("COMMIT")
+            self.connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                with suppress(sqlite3.Error):  # where SQLite has done it already
+                    self.connection.execute("ROLLBACK")
+                raise
+            self.connection.execute("COMMIT")
+        except sqlite3.OperationalError as error:
+            if not error.sqlite_errorname.startswith(OF_THE_DISK):
+                raise
+            raise UsageError(
+                f"cannot write {self.folder / FILE_NAME}: {error}: what is finished is kept; "
+                f"free or correct it and go on with 'run --resume {self.folder}'"
+            ) from error
+
+    def info(self) -> dict[str, Any]:
+        """Return the table `run`."""
+        return dict(_info(self.connection))
 
     def write_info(self, **values: Any) -> None:
         """Set values of the table `run`; each is kept as JSON."""
@@ -198,12 +248,19 @@ class Store:
                 [(key, json.dumps(value)) for key, value in values.items()],
             )
 
-    def add(self, record: TrialRecord) -> None:
-        """Write a finished trial whole, in one transaction."""
+    def statuses(self) -> dict[str, str]:
+        """Return the status of each trial that is here, by its trial_id."""
+        return dict(self.connection.execute("SELECT trial_id, status FROM trials"))
+
+    def add(self, record: TrialRecord, replace: bool = False) -> None:
+        """Write a finished trial whole, in one transaction; `replace` an earlier try of it."""
         trial_id = record.columns["trial_id"]
         with self._transaction():
+            if replace:
+                for table in (*OF_TRIALS, "trials"):
+                    self.connection.execute(f"DELETE FROM {table} WHERE trial_id = ?", (trial_id,))
             self._insert("trials", [record.columns])
-            for table in ("precision_at_k", "validation", "traces", "symmetry", "retrievals"):
+            for table in OF_TRIALS:
                 rows = [{"trial_id": trial_id, **row} for row in getattr(record, table)]
                 self._insert(table, rows)
 
@@ -212,6 +269,23 @@ class Store:
         with self._transaction():
             self.connection.executemany(
                 "INSERT OR IGNORE INTO pictures VALUES (:row, :caption, :thumbnail)", pictures
+            )
+
+    def copy(self, folder: Path, trial_ids: Sequence[str]) -> None:
+        """Copy trials of the run in `folder`, with all their rows, and that run's pictures."""
+        with closing(_connect(folder / FILE_NAME)) as other, self._transaction():
+            other.execute("BEGIN")
+            for table in ("trials", *OF_TRIALS):
+                rows = other.execute(
+                    f"SELECT * FROM {table} WHERE trial_id IN (SELECT value FROM json_each(?)) "
+                    "ORDER BY rowid",
+                    (json.dumps(trial_ids),),
+                )
+                marks = ", ".join("?" * len(rows.description))
+                self.connection.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
+            self.connection.executemany(
+                "INSERT OR IGNORE INTO pictures VALUES (?, ?, ?)",
+                other.execute("SELECT row, caption, thumbnail FROM pictures"),
             )
 
     def _insert(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -224,8 +298,11 @@ class Store:
             )
 
 
-def refuse_used_folder(folder: Path) -> None:
-    """Raise UsageError where `folder` holds a run or anything else, so that none is overwritten."""
+def refuse_used_folder(folder: Path, option: str = "--output") -> None:
+    """Raise UsageError where `folder` holds a run or anything else, so that none is overwritten.
+
+    The message names the `option` that gave it.
+    """
     try:
         held = next(folder.iterdir(), None)
     except FileNotFoundError:
@@ -234,12 +311,12 @@ def refuse_used_folder(folder: Path) -> None:
         raise UsageError(f"cannot use {folder} for output: {error.strerror}") from error
     if (folder / FILE_NAME).exists():
         raise UsageError(
-            f"{folder} holds another run: choose another --output, "
+            f"{folder} holds another run: choose another {option}, "
             f"or remake its report with 'report {folder}'"
         )
     if held is not None:
         raise UsageError(
-            f"{folder} is not empty (it holds {held.name}): choose another --output, "
+            f"{folder} is not empty (it holds {held.name}): choose another {option}, "
             "so that nothing of yours is overwritten"
         )
 
@@ -256,10 +333,7 @@ def read_run(folder: Path) -> RunRecord:
     if not path.is_file():
         raise UsageError(f"{folder} holds no run: {FILE_NAME} is not in it")
     try:
-        # A run that was killed while it wrote left a journal, which SQLite must roll back.
-        mode = "rw" if os.access(path, os.W_OK) else "ro"
-        uri = f"{path.resolve().as_uri()}?mode={mode}"
-        with closing(sqlite3.connect(uri, uri=True)) as connection:
+        with closing(_connect(path)) as connection:
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             if version != SCHEMA_VERSION:
                 older = version < SCHEMA_VERSION
@@ -269,12 +343,8 @@ def read_run(folder: Path) -> RunRecord:
                     f"wrote it{', or run it again' if older else ''}"
                 )
             connection.execute("BEGIN")  # one snapshot, also while a run still writes
-            info = {
-                key: json.loads(value)
-                for key, value in connection.execute("SELECT key, value FROM run")
-            }
             return RunRecord(
-                info=info,
+                info=dict(_info(connection)),
                 trials=pd.read_sql_query("SELECT * FROM trials", connection),
                 precision_at_k=_read_of_trials(connection, "precision_at_k"),
                 validation=_read_of_trials(connection, "validation"),
@@ -285,6 +355,52 @@ def read_run(folder: Path) -> RunRecord:
             )
     except (sqlite3.Error, pd.errors.DatabaseError) as error:
         raise UsageError(f"{path} is not a readable run: {error}") from error
+
+
+def column_types() -> dict[str, str]:
+    """Return pandas' type of each column of the tables; one name has one type in all of them."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(SCHEMA)
+        columns = connection.execute(
+            "SELECT name, type FROM (SELECT name AS held FROM sqlite_schema WHERE type = 'table'), "
+            "pragma_table_info(held)"
+        )
+        return {name: PANDAS_TYPES[kind] for name, kind in columns}
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    """Open a run's file to be read."""
+    # A run that was killed while it wrote left a journal, which SQLite must roll back.
+    mode = "rw" if os.access(path, os.W_OK) else "ro"
+    return sqlite3.connect(f"{path.resolve().as_uri()}?mode={mode}", uri=True)
+
+
+def _info(connection: sqlite3.Connection) -> Iterator[tuple[str, Any]]:
+    for key, value in connection.execute("SELECT key, value FROM run"):
+        yield key, json.loads(value)
+
+
+def _lock(folder: Path) -> int | None:
+    """Keep other processes from writing to `folder` until the descriptor is closed or this dies.
+
+    Raises
+    ------
+    UsageError
+        Where another process has it.
+    """
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return None
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(descriptor)
+        raise UsageError(
+            f"another process writes to {folder}: wait for its end, or choose another --output"
+        ) from error
+    return descriptor
 
 
 def _read_of_trials(connection: sqlite3.Connection, table: str) -> pd.DataFrame:

@@ -1,6 +1,6 @@
 """One trial: choose on inner folds, fit on the clock, evaluate off the clock.
 
-The only module with a clock.  It runs in a process of its own.
+The only module with a clock.  Each of its two stages runs in a process of its own.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import traceback
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from scipy import sparse
 from sklearn.model_selection import ParameterGrid
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from oasis_bench.account import Account, Tell
 from oasis_bench.dataset import LabelledRows
 from oasis_bench.learner import BilinearLearner, IncrementalLearner, MetricLearner
 from oasis_bench.measures import evaluate_ranking, rank_others, relevant_rows
@@ -27,7 +27,7 @@ from oasis_bench.memory import PeakMemory
 from oasis_bench.plan import TrialSpec
 from oasis_bench.preparation import learn_preparation
 from oasis_bench.registry import load_registry
-from oasis_bench.selection import Choice, checkpoints, choose
+from oasis_bench.selection import checkpoints, choose
 from oasis_bench.splits import draw_partition, draw_share, inner_folds
 from oasis_bench.store import TrialRecord
 from oasis_bench.symmetry import symmetry_index
@@ -44,14 +44,16 @@ class NotApplicableError(Exception):
 
 
 class Stopwatch:
-    """Seconds spent, by what they were spent on."""
+    """Seconds spent, by what they were spent on; it tells what begins."""
 
-    def __init__(self) -> None:
+    def __init__(self, tell: Tell) -> None:
         self.seconds: dict[str, float] = defaultdict(float)
+        self._tell = tell
 
     @contextmanager
     def __call__(self, what: str) -> Iterator[None]:
         """Add the time within to `what`."""
+        self._tell({"phase": what})
         start = time.perf_counter()
         try:
             yield
@@ -69,29 +71,63 @@ def waiting_seconds() -> float | None:
 
 
 def run_trial(spec: TrialSpec, rows: LabelledRows) -> TrialRecord:
-    """Run a trial to its record; a learner that raises makes a record of status 'failed'."""
+    """Run a trial in this process, without limits, to its record."""
+    account = Account(spec, rows.X.shape[1])
+    run_stage(spec, rows, None, account.hear)
+    if account.record is None:
+        run_stage(spec, rows, account.choice, account.hear)
+    assert account.record is not None
+    return account.record
+
+
+def run_stage(
+    spec: TrialSpec, rows: LabelledRows, choice: Mapping[str, Any] | None, tell: Tell
+) -> None:
+    """Choose, or, where that is done or there is no choice, fit and measure.
+
+    Parameters
+    ----------
+    spec : TrialSpec
+    rows : LabelledRows
+    choice : mapping or None
+        What the stage before told.
+    tell : callable
+        Told of what begins and of all results; a learner that raises gives a 'failure'.
+    """
     try:
-        return _Trial(spec, rows).run()
+        stage = _Trial(spec, rows, tell)
+        with threadpool_limits(spec.experiment.threads):
+            if choice is None:
+                stage.refuse_what_it_cannot_learn_from()
+                choice, searched = stage.choose()
+                if searched:  # the fit that is measured gets a process that has fitted nothing
+                    tell({"choice": choice})
+                    return
+            stage.warm_up(choice)
+        # Again, for libraries that were first loaded by now.
+        with threadpool_limits(spec.experiment.threads):
+            stage.measure(choice)
+        tell({"end": True})
     except NotApplicableError as error:
-        return unfinished(spec, rows, "not applicable", str(error))
+        tell(_failure("not applicable", str(error)))
+    except MemoryError as error:
+        tell(_failure("out of memory", _one_line(error), traceback.format_exc()))
     except Exception as error:
-        return unfinished(spec, rows, "failed", _one_line(error), traceback.format_exc())
+        tell(_failure("failed", _one_line(error), traceback.format_exc()))
 
 
-def unfinished(
-    spec: TrialSpec, rows: LabelledRows, status: str, reason: str, trace: str | None = None
-) -> TrialRecord:
-    """Make the record of a trial that gave no result."""
-    columns = _identity(spec, rows)
-    return TrialRecord({**columns, "status": status, "reason": reason, "traceback": trace})
+def _failure(status: str, reason: str, trace: str | None = None) -> dict[str, Any]:
+    return {"failure": {"status": status, "reason": reason, "traceback": trace}}
 
 
 class _Trial:
     """The rows, the seeds and the steps of one trial."""
 
-    def __init__(self, spec: TrialSpec, rows: LabelledRows) -> None:
+    def __init__(self, spec: TrialSpec, rows: LabelledRows, tell: Tell) -> None:
         self.spec = spec
         self.rows = rows
+        self._tell = tell
+        self._stopwatch = Stopwatch(tell)
         self.learner_class = load_registry(spec.plugin_files).algorithms[spec.algorithm]
         self._refuse_what_it_cannot_take()
         e, seed = spec.experiment, spec.seed_for("partition")
@@ -116,7 +152,7 @@ class _Trial:
                 f"{name} takes dense rows only, and these would be {n_bytes / 2**30:.1f} GiB"
             )
 
-    def _refuse_what_it_cannot_learn_from(self) -> None:
+    def refuse_what_it_cannot_learn_from(self) -> None:
         """Ask the learner itself, with all parameters that would be tried."""
         for params in ParameterGrid(dict(self.spec.grid)):
             if reason := self._make(params, "fit").refusal(*self.train):
@@ -129,58 +165,11 @@ class _Trial:
     def _densified(self, X: Any) -> Any:
         return X.toarray() if self._must_be_dense else X
 
-    def run(self) -> TrialRecord:
-        """Choose, fit on the clock and evaluate, with pinned threads."""
-        stopwatch = Stopwatch()
-        with threadpool_limits(self.spec.experiment.threads):
-            self._refuse_what_it_cannot_learn_from()
-            choice = self._choose(stopwatch)
-            learner = self._make(choice.params, "fit", n_steps=choice.n_steps)
-            self._warm_up(choice)
-        # Again, for libraries that were first loaded by now.
-        with threadpool_limits(self.spec.experiment.threads):
-            return self._measure(learner, choice, stopwatch)
-
-    def _measure(self, learner: MetricLearner, choice: Choice, stopwatch: Stopwatch) -> TrialRecord:
-        threads = max((pool["num_threads"] for pool in threadpool_info()), default=1)
-        peak_bytes, cpu_seconds, waiting_seconds = self._fit(learner, stopwatch)
-        measured = evaluate_ranking(learner.similarity, *self.test, seed=self.spec.seed_for("ties"))
-        columns = {
-            **_identity(self.spec, self.rows),
-            "status": "ok",
-            "threads": threads,
-            "n_features": self.train[0].shape[1],
-            "params": json.dumps(choice.params),
-            "n_steps": choice.params.get("n_steps", choice.n_steps),
-            "fit_seconds": stopwatch.seconds["final fit"],
-            "fit_cpu_seconds": cpu_seconds,
-            "fit_waiting_seconds": waiting_seconds,
-            "fit_peak_bytes": peak_bytes,
-            "selection_fit_seconds": stopwatch.seconds["fit"],
-            "selection_score_seconds": stopwatch.seconds["score"],
-            "mean_average_precision": measured.mean_average_precision,
-            "chance_level": measured.chance_level,
-            "n_queries": measured.n_queries,
-            "n_queries_left_out": measured.n_queries_left_out,
-            "symmetry_index": _symmetry(learner) if self.spec.experiment.traces else None,
-        }
-        return TrialRecord(
-            columns,
-            precision_at_k=[
-                {"k": k, "precision": float(value)}
-                for k, value in enumerate(measured.precision_at_k, start=1)
-            ],
-            validation=[
-                {**point, "params": json.dumps(point["params"])} for point in choice.points
-            ],
-            retrievals=self._retrieve(learner),
-            **self._trace(choice),
-        )
-
-    def _choose(self, stopwatch: Stopwatch) -> Choice:
+    def choose(self) -> tuple[dict[str, Any], bool]:
+        """Choose on the inner folds; return what to fit, and whether anything was tried."""
         X, y = self.train
         e = self.spec.experiment
-        return choose(
+        chosen = choose(
             lambda params, fold: self._make(params, f"fold {fold}"),
             self.spec.grid,
             X,
@@ -188,8 +177,56 @@ class _Trial:
             inner_folds(y, e.inner_folds, self.spec.seed_for("folds")),
             self._score,
             e.max_steps,
-            stopwatch,
+            self._stopwatch,
+            self._tell_of_validation,
         )
+        seen = [point["n_steps"] for point in chosen.points if point["params"] == chosen.params]
+        seconds = self._stopwatch.seconds
+        choice = {
+            "params": dict(chosen.params),
+            "n_steps": chosen.n_steps,
+            "last_checkpoint": None if chosen.n_steps is None else max(seen),
+            "fit_seconds": seconds["learning on inner folds"],
+            "score_seconds": seconds["validation"],
+        }
+        return choice, bool(chosen.points)
+
+    def measure(self, choice: Mapping[str, Any]) -> None:
+        """Fit on the clock, evaluate and replay, with pinned threads."""
+        learner = self._make(choice["params"], "fit", n_steps=choice["n_steps"])
+        threads = max((pool["num_threads"] for pool in threadpool_info()), default=1)
+        peak_bytes, cpu_seconds, waited = self._fit(learner)
+        with self._stopwatch("evaluation"):
+            seed = self.spec.seed_for("ties")
+            measured = evaluate_ranking(learner.similarity, *self.test, seed=seed)
+            retrievals = self._retrieve(learner)
+        columns = {
+            "threads": threads,
+            "n_features": self.train[0].shape[1],
+            "params": json.dumps(choice["params"]),
+            "n_steps": choice["params"].get("n_steps", choice["n_steps"]),
+            "fit_seconds": self._stopwatch.seconds["the final fit"],
+            "fit_cpu_seconds": cpu_seconds,
+            "fit_waiting_seconds": waited,
+            "fit_peak_bytes": peak_bytes,
+            "selection_fit_seconds": choice["fit_seconds"],
+            "selection_score_seconds": choice["score_seconds"],
+            "mean_average_precision": measured.mean_average_precision,
+            "chance_level": measured.chance_level,
+            "n_queries": measured.n_queries,
+            "n_queries_left_out": measured.n_queries_left_out,
+            "symmetry_index": _symmetry(learner) if self.spec.experiment.traces else None,
+        }
+        precision_at_k = [
+            {"k": k, "precision": float(value)}
+            for k, value in enumerate(measured.precision_at_k, start=1)
+        ]
+        tables = {"precision_at_k": precision_at_k, "retrievals": retrievals}
+        self._tell({"measured": {"columns": columns, **tables}})
+        self._trace(choice)
+
+    def _tell_of_validation(self, point: Mapping[str, Any]) -> None:
+        self._tell({"validation": {**point, "params": json.dumps(point["params"])}})
 
     def _make(
         self, params: Mapping[str, Any], purpose: str, n_steps: int | None = None
@@ -205,8 +242,9 @@ class _Trial:
         seed = self.spec.seed_for("ties")
         return evaluate_ranking(learner.similarity, X, y, seed, k_max=1).mean_average_precision
 
-    def _warm_up(self, choice: Choice) -> None:
+    def warm_up(self, choice: Mapping[str, Any]) -> None:
         """Fit a few images, so that the clock sees no lazy import and no first call."""
+        self._tell({"phase": "the warm-up"})
         X, y = self.train
         if self.rows.multi_label:
             few = np.arange(min(100, X.shape[0]))
@@ -214,17 +252,16 @@ class _Trial:
             few = np.concatenate(
                 [np.flatnonzero(y == number)[:WARM_UP_IMAGES] for number in self.spec.classes[:2]]
             )
-        learner = self._make(choice.params, "warm-up", None if choice.n_steps is None else 10)
+        n_steps = None if choice["n_steps"] is None else 10
+        learner = self._make(choice["params"], "warm-up", n_steps)
         with suppress(Exception):  # too few images for some learners: the fit itself will tell
             learner.fit(X[few], y[few])
 
-    def _fit(
-        self, learner: MetricLearner, stopwatch: Stopwatch
-    ) -> tuple[int | None, float, float | None]:
+    def _fit(self, learner: MetricLearner) -> tuple[int | None, float, float | None]:
         """Fit on the clock; return peak memory above the start, CPU seconds and waiting seconds."""
         memory = PeakMemory()
         waited, cpu = waiting_seconds(), time.process_time()
-        with stopwatch("final fit"):
+        with self._stopwatch("the final fit"):
             learner.fit(*self.train)
         cpu = time.process_time() - cpu
         waited = None if waited is None else (waiting_seconds() or waited) - waited
@@ -232,7 +269,7 @@ class _Trial:
 
     def _retrieve(self, learner: MetricLearner) -> list[dict[str, Any]]:
         """Note the first images that some test images bring up, the same for every learner."""
-        if not self.spec.shows_examples:
+        if not (self.spec.shows_examples and self.spec.experiment.examples):
             return []
         X, y = self.test
         n_test = X.shape[0]
@@ -253,62 +290,34 @@ class _Trial:
             for rank, found in enumerate(ranking[place, :EXAMPLE_RANKS], start=1)
         ]
 
-    def _trace(self, choice: Choice) -> dict[str, list[dict[str, Any]]]:
-        """Record mAP on training and test rows and the symmetry of W, along the steps."""
-        traces, symmetry = [], []
+    def _trace(self, choice: Mapping[str, Any]) -> None:
+        """Tell of mAP on training and test rows and of the symmetry of W, along the steps."""
         for n_steps, learner in self._replay(choice):
-            traces += [
-                {
-                    "split": split,
-                    "n_steps": n_steps,
-                    "mean_average_precision": self._score(learner, *part),
-                }
-                for split, part in (("train", self.train), ("test", self.test))
-            ]
-            symmetry.append({"n_steps": n_steps, "symmetry_index": _symmetry(learner)})
-        return {
-            "traces": traces,
-            "symmetry": [point for point in symmetry if point["symmetry_index"] is not None],
-        }
+            for split, part in (("train", self.train), ("test", self.test)):
+                value = self._score(learner, *part)
+                point = {"split": split, "n_steps": n_steps, "mean_average_precision": value}
+                self._tell({"trace": point})
+            if (symmetry := _symmetry(learner)) is not None:
+                self._tell({"symmetry": {"n_steps": n_steps, "symmetry_index": symmetry}})
 
-    def _replay(self, choice: Choice) -> Iterator[tuple[int, MetricLearner]]:
+    def _replay(self, choice: Mapping[str, Any]) -> Iterator[tuple[int, MetricLearner]]:
         """Learn the same steps once more, and stop at each checkpoint.
 
         The replay passes through the measured model and goes on as far as the validation did;
         nothing is chosen by it.
         """
-        learner = self._make(choice.params, "fit")
-        searched = choice.n_steps is not None and isinstance(learner, IncrementalLearner)
+        learner = self._make(choice["params"], "fit")
+        searched = choice["n_steps"] is not None and isinstance(learner, IncrementalLearner)
         if not (searched and self.spec.experiment.traces):
             return
-        last = max(point["n_steps"] for point in choice.points if point["params"] == choice.params)
         done = 0
         for n_steps in checkpoints(self.spec.experiment.max_steps):
-            if n_steps > last:
+            if n_steps > choice["last_checkpoint"]:
                 break
+            self._tell({"phase": "the replay for the traces"})
             learner.partial_fit(*self.train, n_steps=n_steps - done)
             done = n_steps
             yield n_steps, learner
-
-
-def _identity(spec: TrialSpec, rows: LabelledRows) -> dict[str, Any]:
-    """Return the columns that are known before the trial, and when it ended."""
-    e = spec.experiment
-    return {
-        "trial_id": spec.trial_id,
-        "learner": spec.learner,
-        "algorithm": spec.algorithm,
-        "dataset": e.dataset,
-        "subset": spec.subset,
-        "n_classes": len(spec.classes),
-        "partition": spec.partition,
-        "n_train": spec.n_train,
-        "n_test": spec.n_test,
-        "n_features": rows.X.shape[1],
-        "threads": e.threads,
-        "shared_cores": int(spec.shares_cores),
-        "finished": datetime.now(UTC).isoformat(timespec="milliseconds"),
-    }
 
 
 def _symmetry(learner: MetricLearner) -> float | None:

@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from oasis_bench.noise import noisy
 from oasis_bench.reports.canvas import (
     CHANCE,
     STYLE,
@@ -44,6 +45,8 @@ from oasis_bench.reports.reading import (
 from oasis_bench.reports.text import plural
 from oasis_bench.statistics import summarise
 from oasis_bench.store import RunRecord
+
+NOISY: dict[str, Any] = {"color": "0.3", "marker": "o", "linestyle": "", "markerfacecolor": "white"}
 
 
 @dataclass(frozen=True)
@@ -97,7 +100,7 @@ def draw_all(run: RunRecord) -> dict[str, Drawing]:
             name="runtime",
             title="Run time of the final fit",
             spread=f"median over {partitions}, bars from the shortest to the longest",
-            caption="Logarithmic scale.",
+            caption="Logarithmic scale." + _noisy_text(run),
             without="no trial has finished",
             draw=draw_runtime,
         ),
@@ -242,8 +245,24 @@ def draw_runtime(run: RunRecord) -> Figure | None:
             elinewidth=1,
             **styles[learner],
         )
-    draw_legend(figure, _present(styles, trials), {})
+        waited = noisy(trials[trials["learner"] == learner])
+        marked = trials.loc[waited.index[waited], "subset"].unique()
+        hollow = {**styles[learner], "linestyle": "", "markerfacecolor": "white", "zorder": 5}
+        axes.plot(places, ends["median"].where(ends.index.isin(marked)), **hollow)
+    others: dict[str, Artist] = {"noisy": Line2D([], [], **NOISY)} if noisy(trials).any() else {}
+    draw_legend(figure, _present(styles, trials), others)
     return figure
+
+
+def _noisy_text(run: RunRecord) -> str:
+    """Say which timings are noisy, where there are any."""
+    trials = finished(run)
+    if not (count := int(noisy(trials).sum())):
+        return ""
+    return (
+        f" Hollow: noisy, as a fit waited for a core for more than 5 % of its time ({count} of "
+        f"{plural(len(trials), 'trial')}; the table says whose)."
+    )
 
 
 def draw_by_classes(run: RunRecord) -> Figure | None:

@@ -5,9 +5,11 @@ Not for what is in them: each kind of content has a module of its own.
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
+from oasis_bench.reports.differences import difference_tables
 from oasis_bench.reports.figures import draw_all
 from oasis_bench.reports.page import render, write_files
 from oasis_bench.reports.precision import precision_tables
@@ -21,16 +23,20 @@ from oasis_bench.reports.reading import (
     subsets,
 )
 from oasis_bench.reports.retrieved import all_pictures, retrieved
+from oasis_bench.reports.scaling import scaling_tables
 from oasis_bench.reports.settings import settings_text
 from oasis_bench.reports.symmetry import symmetry_tables
-from oasis_bench.reports.tables import runtime_table, selection_table, unfinished_table
+from oasis_bench.reports.tables import Table, runtime_table, selection_table, unfinished_table
 from oasis_bench.reports.text import plural, series
-from oasis_bench.statistics import interval_reach
+from oasis_bench.statistics import detectable_difference
 from oasis_bench.store import RunRecord, read_run
 
 PAGE = "report.html"
 OPEN_QUERIES = 2
 """Queries of a subset that are shown at once; the others are folded up."""
+
+MANY_PARTITIONS = 20
+"""What the page says more partitions would show."""
 
 
 def write_report(folder: Path) -> Path:
@@ -52,17 +58,24 @@ def write_report(folder: Path) -> Path:
         Where the folder holds no run, or cannot be written.
     """
     run = read_run(folder)
-    tables = {
-        "precision": precision_tables(run),
-        "runtime": [runtime_table(run)],
-        "selection": [selection_table(run)],
-        "symmetry": symmetry_tables(run),
-        "unfinished": [unfinished_table(run)],
-    }
+    tables = report_tables(run)
     figures = draw_all(run)
     page = render("report.html.j2", tables=tables, figures=figures, **_context(run))
     every = [table for group in tables.values() for table in group]
     return write_files(folder, PAGE, page, every, figures.values())
+
+
+def report_tables(run: RunRecord) -> dict[str, list[Table]]:
+    """Make the tables of the page, by its sections."""
+    return {
+        "precision": precision_tables(run),
+        "differences": difference_tables(run),
+        "runtime": [runtime_table(run)],
+        "scaling": scaling_tables(run),
+        "selection": [selection_table(run)],
+        "symmetry": symmetry_tables(run),
+        "unfinished": [unfinished_table(run)],
+    }
 
 
 def _context(run: RunRecord) -> dict[str, Any]:
@@ -82,10 +95,7 @@ def _context(run: RunRecord) -> dict[str, Any]:
         "multi_label": multi_label(run),
         "scope": _scope(run),
         "images": images,
-        # The same for all subsets: both sizes grow with the number of classes.
-        "reach": interval_reach(e["partitions"], *images)
-        if images is not None and e["partitions"] > 1
-        else None,
+        "power": _power(e["partitions"], images),
         "settings": settings_text(run),
         "features": f"{run.trials['n_features'].iloc[0]:,} " if len(run.trials) else "",
         "normalize": run.info.get("normalize") or e["normalize"],
@@ -95,6 +105,21 @@ def _context(run: RunRecord) -> dict[str, Any]:
         "open_queries": OPEN_QUERIES,
         "sources": _sources(run),
         "command": run.info.get("command"),
+    }
+
+
+def _power(partitions: int, images: tuple[int, int] | None) -> dict[str, Any] | None:
+    """Tell what differences could be seen, in standard deviations of the paired differences.
+
+    The same for all subsets: training and test images both grow with the number of classes.
+    """
+    if images is None or partitions < 2:
+        return None
+    return {
+        "seen": detectable_difference(partitions, *images),
+        "many": MANY_PARTITIONS if partitions < MANY_PARTITIONS else None,
+        "seen_by_many": detectable_difference(MANY_PARTITIONS, *images),
+        "limit": detectable_difference(math.inf, *images),
     }
 
 

@@ -29,7 +29,10 @@ MEASURES = {"mAP": None, **{f"precision at {k}": k for k in PRECISION_AT}}
 """The places of a ranking that each measure looks at; None for all."""
 
 BOLD = ("best", "tied", "better")
-BOLD_NOTE = "Bold: best, or not distinguishable from the best by the paired 95 % interval."
+BOLD_NOTE = (
+    "Bold: best, or not distinguishable from the best by the corrected resampled paired t-test "
+    "(level 0.05 for all comparisons of a row together, by Holm)."
+)
 FILE_NAME_WIDTH = 60
 
 
@@ -43,37 +46,50 @@ def precision_numbers(run: RunRecord) -> pd.DataFrame:
         `oasis_bench.statistics.Comparison`), n_shared (partitions shared with the best) and
         chance_level.
     """
-    scores = _scores(run)
     rows: list[dict[str, Any]] = []
-    for subset, n_classes in subsets(run).items():
+    for subset, measure, scores, comparison in comparisons(run):
         chance = chance_level(run, subset)
-        for measure in MEASURES:
-            chosen = scores[(scores["subset"] == subset) & (scores["measure"] == measure)]
-            wide = chosen.pivot(index="partition", columns="learner", values="value")
-            wide = wide.reindex(columns=learners(run)).astype(float)
-            comparison = _compared(run, subset, wide)
-            for learner in learners(run):
-                summary = summarise(wide[learner].dropna())
-                rows.append(
-                    {
-                        "subset": subset,
-                        "n_classes": n_classes,
-                        "learner": learner,
-                        "measure": measure,
-                        "mean": summary.mean,
-                        "sd": summary.sd,
-                        "n": summary.n,
-                        "verdict": comparison.verdicts.get(learner, ""),
-                        "n_shared": comparison.n_shared.get(learner, 0),
-                        "chance_level": chance,
-                    }
-                )
+        for learner in learners(run):
+            summary = summarise(scores[learner].dropna())
+            rows.append(
+                {
+                    "subset": subset,
+                    "n_classes": subsets(run)[subset],
+                    "learner": learner,
+                    "measure": measure,
+                    "mean": summary.mean,
+                    "sd": summary.sd,
+                    "n": summary.n,
+                    "verdict": comparison.verdicts.get(learner, ""),
+                    "n_shared": comparison.n_shared.get(learner, 0),
+                    "chance_level": chance,
+                }
+            )
     return pd.DataFrame(rows)
 
 
-def _compared(run: RunRecord, subset: str, scores: pd.DataFrame) -> Comparison:
-    images = sizes(run, subset)
-    return Comparison(None, {}, {}) if images is None else compare_to_best(scores, *images)
+def comparisons(run: RunRecord) -> Iterator[tuple[str, str, pd.DataFrame, Comparison]]:
+    """Go over subsets and measures, each with its comparison of the learners.
+
+    Yields
+    ------
+    subset, measure : str
+    scores : DataFrame of shape (n_partitions, n_learners)
+    comparison : Comparison
+    """
+    values = _scores(run)
+    for subset in subsets(run):
+        images = sizes(run, subset)
+        for measure in MEASURES:
+            chosen = values[(values["subset"] == subset) & (values["measure"] == measure)]
+            scores = chosen.pivot(index="partition", columns="learner", values="value")
+            scores = scores.reindex(columns=learners(run)).astype(float)
+            comparison = (
+                Comparison(None, {}, {}, {}, {})  # no trial has run
+                if images is None
+                else compare_to_best(scores, *images)
+            )
+            yield subset, measure, scores, comparison
 
 
 def _scores(run: RunRecord) -> pd.DataFrame:
@@ -120,7 +136,7 @@ def _precision_table(run: RunRecord, subset: str, numbers: pd.DataFrame) -> Tabl
         chance = of_measure["chance_level"].iloc[0] if of_measure["n"].any() else float("nan")
         rows.append([*cells, Cell(number_text(chance, "{:.3f}", missing="-"))])
     return Table(
-        name=f"precision_{_file_name(subset)}",
+        name=f"precision_{file_name(subset)}",
         title=f"Precision, {subset_title(run, subset)}: mean ± standard deviation over "
         f"{plural(run.info['experiment']['partitions'], 'partition')}",
         header=("", *learners(run), "Chance"),
@@ -194,8 +210,8 @@ def _left_out(run: RunRecord, subset: str) -> Iterator[str]:
         )
 
 
-def _file_name(subset: str) -> str:
-    """Make a short name of plain characters, of its own for each subset."""
+def file_name(subset: str) -> str:
+    """Make a short name of plain characters for a subset's files, of its own for each subset."""
     plain = re.sub(r"[^\w+-]", "_", subset, flags=re.ASCII)[:FILE_NAME_WIDTH]
     return (
         plain if plain == subset else f"{plain}-{hashlib.sha256(subset.encode()).hexdigest()[:8]}"

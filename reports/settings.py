@@ -1,4 +1,4 @@
-"""What a run searched on inner folds and what it held fixed, told from its store."""
+"""What a run searched on inner folds, what it held fixed and its limits, told from its store."""
 
 from __future__ import annotations
 
@@ -29,7 +29,20 @@ def settings_text(run: RunRecord) -> str:
     ]
     if fixed:
         parts.append(f"Fixed: {'; '.join(fixed)}.")
-    return " ".join([*parts, ELSE])
+    return " ".join([*parts, ELSE, _limits_text(run.info["experiment"])])
+
+
+def _limits_text(experiment: dict[str, Any]) -> str:
+    """Say how much time and memory a fit might take."""
+    limits = [("time", "budget"), ("memory", "memory")]
+    text = ", ".join(f"{what} {experiment[name]}" for what, name in limits)
+    own = [
+        f"{label} {what} {spec[name]}"
+        for label, spec in experiment["learners"].items()
+        for what, name in limits
+        if spec[name] is not None
+    ]
+    return f"Limits of a fit: {'; '.join([text, *own])}."
 
 
 def _values(run: RunRecord, label: str) -> dict[str, list[Any]]:

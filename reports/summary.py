@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import textwrap
 
+from oasis_bench.noise import noisy
 from oasis_bench.reports.precision import BOLD, PRECISION_AT, mean_texts, precision_numbers
 from oasis_bench.reports.reading import (
     by_subset_and_learner,
     class_noun,
+    finished,
     shortfall,
     subset_title,
 )
 from oasis_bench.reports.tables import runtime_table
-from oasis_bench.reports.text import clip, plural, seconds_text
+from oasis_bench.reports.text import aligned, clip, plural, printable, seconds_text
 from oasis_bench.store import RunRecord
 
 SUMMARY_WIDTH, SUBSET_WIDTH = 110, 10
@@ -30,7 +32,12 @@ def summary_text(run: RunRecord) -> str:
     ]
     if numbers["verdict"].eq("best").any():
         notes.append(
-            "* best, or not distinguishable from the best (corrected paired 95 % interval)"
+            "* best, or not distinguishable from the best (corrected paired t-test, Holm, 0.05)"
+        )
+    if count := int(noisy(finished(run)).sum()):
+        notes.append(
+            f"fit times of {plural(count, 'trial')} are noisy: they waited for a core "
+            "(marked in the report)"
         )
     for subset, learner, own in by_subset_and_learner(run, numbers):
         texts = [
@@ -42,28 +49,17 @@ def summary_text(run: RunRecord) -> str:
             seconds_text(of_learner[end].iloc[0]) for end in ("median", "min", "max")
         )
         fit = [median, f"[{low} - {high}]"] if own["n"].any() else ["-", ""]
-        lines.append([_printable(clip(subset, SUBSET_WIDTH)), _printable(learner), *texts, *fit])
+        lines.append([printable(clip(subset, SUBSET_WIDTH)), printable(learner), *texts, *fit])
         for reason in shortfall(run, subset, learner):
-            whole = _printable(f"{subset_title(run, subset)}, {reason}")
+            whole = printable(f"{subset_title(run, subset)}, {reason}")
             notes += textwrap.wrap(whole, SUMMARY_WIDTH, subsequent_indent="  ")
-    return "\n".join([*_aligned(lines), *notes])
+    return "\n".join([*_fitted(lines), *notes])
 
 
-def _aligned(lines: list[list[str]]) -> list[str]:
+def _fitted(lines: list[list[str]]) -> list[str]:
     """Align cells in columns, labels and ranges at the left; labels are cut so that a line fits."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     last = len(widths) - 1
-    others = sum(widths) - widths[1] + 2 * last
-    widths[1] = min(widths[1], SUMMARY_WIDTH - others)
-    return [
-        "  ".join(
-            clip(cell, width).ljust(width) if number in (1, last) else cell.rjust(width)
-            for number, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    ]
-
-
-def _printable(text: str) -> str:
-    """Keep a label or a reason from sending control characters to the terminal."""
-    return "".join(char if char.isprintable() else "\ufffd" for char in text)
+    room = SUMMARY_WIDTH - (sum(widths) - widths[1] + 2 * last)
+    cut = [[line[0], clip(line[1], room), *line[2:]] for line in lines]
+    return aligned(cut, left=(1, last))

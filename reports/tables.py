@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
+from oasis_bench.merging import several_processors
+from oasis_bench.noise import noisy
 from oasis_bench.reports.reading import (
     by_subset_and_learner,
     class_noun,
@@ -26,12 +28,17 @@ from oasis_bench.store import RunRecord
 TIMINGS = (
     "fit_seconds",
     "fit_cpu_seconds",
+    "fit_waiting_seconds",
     "fit_peak_bytes",
     "n_steps",
     "selection_fit_seconds",
     "selection_score_seconds",
 )
 SHARED_NOTE = "Other trials ran on the same cores: not comparable with times taken alone."
+NOISY_NOTE = (
+    "Noisy in {}: the fit waited for a core for more than 5 % of its time, as other programs ran."
+)
+PROCESSORS_NOTE = "Trials ran on different processors: their times do not compare with each other."
 
 
 @dataclass(frozen=True)
@@ -127,6 +134,8 @@ def runtime_table(run: RunRecord) -> Table:
         marks = shortfall(run, subset, learner)
         if own["shared_cores"].any():
             marks += (SHARED_NOTE,)
+        if count := int(noisy(own).sum()):
+            marks += (NOISY_NOTE.format(f"{count} of {plural(len(own), 'partition')}"),)
         rows.append(
             [
                 Cell(subset_label(run, subset)),
@@ -151,7 +160,7 @@ def runtime_table(run: RunRecord) -> Table:
         ),
         align="rlrrrlrrr",
         rows=rows,
-        notes=notes.all(),
+        notes=notes.all(*([PROCESSORS_NOTE] if several_processors(run) else [])),
         numbers=pd.DataFrame(numbers),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import pandas as pd
 
@@ -11,6 +11,11 @@ import pandas as pd
 def clip(text: str, width: int) -> str:
     """Cut `text` to `width` characters, the last one an ellipsis where something was cut."""
     return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def printable(text: str) -> str:
+    """Keep a label or a reason from sending control characters to the terminal."""
+    return "".join(char if char.isprintable() else "\ufffd" for char in text)
 
 
 def plural(count: int, noun: str) -> str:
@@ -36,6 +41,25 @@ def seconds_text(seconds: float) -> str:
     return number_text(seconds, f"{{:,.{digits}f}}") if seconds else "0"
 
 
+def p_text(p_value: float) -> str:
+    """Write a p-value with two digits, none below 0.0001."""
+    if p_value < 1e-4:
+        return "< 0.0001"
+    return f"{p_value:#.2g}" if p_value < 0.1 else f"{p_value:.2f}"
+
+
 def params_text(params: str) -> str:
     """Write hyper-parameters, given as JSON, as name=value."""
     return ", ".join(f"{name}={value}" for name, value in json.loads(params).items()) or "none"
+
+
+def aligned(lines: Sequence[Sequence[str]], left: Collection[int]) -> list[str]:
+    """Pad cells to the width of their columns, at their right in the columns `left`."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if number in left else cell.rjust(width)
+            for number, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    ]

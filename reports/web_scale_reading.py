@@ -11,11 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
 import pandas as pd
-from scipy import stats
 
-from oasis_bench.statistics import CONFIDENCE, Summary, summarise
+from oasis_bench.statistics import Summary, fit_power_law, summarise
 from oasis_bench.web_scale import Checkpoint, TrainingRecord
 
 TRAINING = ["images", "steps", "batch_size", "seed"]
@@ -185,8 +183,7 @@ def growths(ends: pd.DataFrame) -> list[Growth]:
         if len(points) < LEAST_SIZES:
             continue
         points = points.reset_index()
-        fit = stats.linregress(np.log(points["images"]), np.log(points["median"]))
-        half = fit.stderr * float(stats.t.ppf((1 + CONFIDENCE) / 2, len(points) - 2))
+        law = fit_power_law(points["images"], points["median"])
         batch_size, steps_an_image, threads = (own[name].iloc[0] for name in SCHEDULE)
         found.append(
             Growth(
@@ -194,10 +191,10 @@ def growths(ends: pd.DataFrame) -> list[Growth]:
                 steps_an_image=steps_an_image,
                 threads=threads,
                 points=points,
-                factor=math.exp(fit.intercept),
-                exponent=fit.slope,
-                low=fit.slope - half,
-                high=fit.slope + half,
+                factor=law.factor,
+                exponent=law.exponent,
+                low=law.low,
+                high=law.high,
             )
         )
     return found

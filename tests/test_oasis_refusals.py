@@ -346,6 +346,6 @@ def test_a_trial_beyond_memory_is_a_row_with_that_line(experiment):
     tiny = replace(experiment, learners={"OASIS": LearnerSpec("OASIS")}, classes=(2,), partitions=1)
     (spec,) = plan(tiny, Digits(), rows, load_registry())
     columns = run_trial(spec, rows).columns
-    assert columns["status"] == "failed"
+    assert columns["status"] == "out of memory"
     assert columns["reason"].startswith("MemoryError: OASIS, with 1 matrix of 500000 x 500000 ")
     assert "\n" not in columns["reason"]

@@ -16,10 +16,18 @@ from PIL import Image
 
 from oasis_bench.errors import UsageError
 from oasis_bench.reports import summary_text, write_report
-from oasis_bench.reports.figures import draw_along_steps, draw_precision_at_k, draw_symmetry
+from oasis_bench.reports.differences import difference_tables
+from oasis_bench.reports.figures import (
+    draw_all,
+    draw_along_steps,
+    draw_precision_at_k,
+    draw_runtime,
+    draw_symmetry,
+)
 from oasis_bench.reports.latex import to_latex
 from oasis_bench.reports.precision import precision_numbers, precision_tables
 from oasis_bench.reports.retrieved import all_pictures, retrieved
+from oasis_bench.reports.scaling import scaling_tables
 from oasis_bench.reports.settings import settings_text
 from oasis_bench.reports.symmetry import symmetry_tables
 from oasis_bench.reports.tables import runtime_table, selection_table, unfinished_table
@@ -104,8 +112,15 @@ def make_run(
             "seed": 3,
             "threads": 1,
             "normalize": "l2",
+            "budget": "1h",
+            "memory": "off",
             "learners": {
-                label: {"algorithm": "OASIS", "params": (params or {}).get(label, {})}
+                label: {
+                    "algorithm": "OASIS",
+                    "params": (params or {}).get(label, {}),
+                    "budget": "10m" if label == "lost" else None,
+                    "memory": None,
+                }
                 for label in labels
             },
         },
@@ -204,9 +219,44 @@ def test_whoever_is_not_distinguishable_from_the_best_is_bold_too(tmp_path):
     )
     (table,) = precision_tables(run)
     assert [cell.bold for cell in table.rows[0][1:4]] == [True, True, False]
-    assert table.notes[1:] == [
-        ("", "Bold: best, or not distinguishable from the best by the paired 95 % interval.")
+    ((_, note),) = table.notes[1:]
+    assert note.startswith("Bold: best, or not distinguishable from the best")
+    assert note.endswith("(level 0.05 for all comparisons of a row together, by Holm).")
+
+
+def test_differences_from_the_best_have_an_interval_a_corrected_p_and_what_could_be_seen(tmp_path):
+    run = make_run(
+        tmp_path / "run",
+        [
+            *five("top", [0.71, 0.72, 0.73, 0.74, 0.75]),
+            *five("near", [0.70, 0.70, 0.70, 0.70, 0.70]),
+            *five("middle", [0.67, 0.67, 0.67, 0.67, 0.67]),
+            *five("far", [0.30, 0.31, 0.32, 0.33, 0.34]),
+        ],
+        ["top", "near", "middle", "far"],
+    )
+    (table,) = difference_tables(run)
+    assert (table.name, table.header[4]) == ("differences_10", "p, Holm")
+    assert table.title == "mAP of top, the best, less that of each learner, 10 classes"
+    # sd 0.0158, standard error 0.0158 sqrt(1/5 + 250/400) = 0.01436; t(4) reaches 2.776 of these,
+    # and p of t = 2.089 and 4.178 is 0.105 and 0.0139.  Seen with power 0.8: 3.761 of these.
+    assert texts(table) == [
+        ["near", "0.030", "-0.010 to 0.070", "0.10", "0.10", "not told apart", "0.054"],
+        ["middle", "0.060", "0.020 to 0.100", "0.014", "0.028", "worse", "0.054"],
+        ["far", "0.410", "0.410 to 0.410", "< 0.0001", "< 0.0001", "worse", "0.000"],
     ]
+    assert "corrected for the 3 comparisons of this table" in table.notes[0][1]
+    assert "over 5 partitions, a true difference of 0.000 to 0.054" in table.notes[1][1]
+    assert set(table.numbers["measure"]) == {"mAP", *(f"precision at {k}" for k in (1, 10, 50))}
+    page = write_report(tmp_path / "run").read_text()
+    assert page.count("mAP of top, the best, less") == 2  # the caption, and the table's label
+    assert (tmp_path / "run" / "tables" / "differences_10.tex").is_file()
+
+
+def test_without_a_comparison_there_is_no_table_of_differences(tmp_path):
+    run = make_run(tmp_path / "run", [trial("A"), trial("B")], ["A", "B"])
+    assert difference_tables(run) == []
+    assert "Differences from the best" not in write_report(tmp_path / "run").read_text()
 
 
 def test_with_one_partition_nothing_is_bold_and_the_spread_is_not_available(tmp_path):
@@ -348,6 +398,50 @@ def test_runtime_is_median_and_range_with_memory_choice_and_shared_cores(tmp_pat
     assert raw[["median", "min", "max", "n"]].tolist() == [3, 1, 100, 5]
 
 
+@pytest.mark.parametrize(
+    ("waiting", "seconds", "is_noisy"),
+    [(0.06, 1.0, True), (0.04, 1.0, False), (0.009, 0.01, False), (None, 1.0, False)],
+    ids=["over 5 %", "under 5 %", "under 10 ms", "not measurable"],
+)
+def test_a_fit_that_waited_for_a_core_is_marked(tmp_path, waiting, seconds, is_noisy):
+    other = [trial("B", partition=p, fit_waiting_seconds=None) for p in range(5)]
+    waited = trial("A", partition=0, fit_seconds=seconds, fit_waiting_seconds=waiting)
+    clean = [trial("A", partition=p, fit_waiting_seconds=0.0) for p in range(1, 5)]
+    run = make_run(tmp_path / "run", [waited, *clean, *other], ["A", "B"])
+    table, figure = runtime_table(run), draw_runtime(run)
+    assert [bool(row[2].marks) for row in table.rows] == [is_noisy, False]
+    assert any("Noisy in 1 of 5 partitions:" in text for _, text in table.notes) == is_noisy
+    legend = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert legend == ["A", "B", *(["noisy"] if is_noisy else [])]
+    said = "1 of 10 trials; the table says whose"
+    assert (said in draw_all(run)["runtime"].caption) == is_noisy
+    assert ("fit times of 1 trial are noisy" in summary_text(run)) == is_noisy
+
+
+def test_fit_time_has_an_exponent_where_there_are_three_sizes(tmp_path):
+    """A's medians are n ** 1.5, whatever single partitions took; B has two sizes."""
+    trials = [
+        trial("A", n, partition=p, fit_seconds=1e-6 * (40 * n) ** 1.5 * factor)
+        for n in (2, 5, 10, 20)
+        for p, factor in enumerate((0.5, 1, 7))
+    ]
+    trials += [trial("B", n, partition=p) for n in (2, 5) for p in range(3)]
+    run = make_run(tmp_path / "run", trials, ["A", "B"], classes=(2, 5, 10, 20), partitions=3)
+    (table,) = scaling_tables(run)
+    assert texts(table) == [["A", "1.50", "1.50 to 1.50", "80, 200, 400, 800"]]
+    assert "Each class has 40 training images" in table.notes[-1][1]
+    assert "Growth of fit time" in write_report(tmp_path / "run").read_text()
+
+
+def test_a_wide_interval_of_an_exponent_is_marked(tmp_path):
+    seconds = {2: 1.0, 5: 4.0, 10: 5.0}
+    trials = [trial("A", n, partition=0, fit_seconds=s) for n, s in seconds.items()]
+    run = make_run(tmp_path / "run", trials, ["A"], classes=(2, 5, 10), partitions=1)
+    (table,) = scaling_tables(run)
+    assert table.rows[0][2].marks == ("a",)
+    assert table.notes[0][1].startswith("Wide: the interval does not tell linear growth")
+
+
 def test_selection_shows_what_was_chosen_and_what_its_folds_scored(tmp_path):
     run = make_run(
         tmp_path / "run",
@@ -402,7 +496,8 @@ def test_what_was_searched_and_what_was_fixed_is_told_from_the_data(tmp_path):
     assert settings_text(run) == (
         "Chosen on 5 inner folds of the training images: early stopping (steps), own space (k), "
         "lost (eta). Fixed: early stopping C = 0.1; fixed pull = 0.5, n_steps = 7; lost mu = 4. "
-        "All else is at the learners' defaults."
+        "All else is at the learners' defaults. "
+        "Limits of a fit: time 1h, memory off; lost time 10m."
     )
     assert settings_text(run).replace("'", "&#39;") in write_report(tmp_path / "run").read_text()
 
@@ -806,8 +901,9 @@ def test_several_labels_are_called_words_with_their_own_sizes(tmp_path):
     assert "images a class" not in page
     assert "of its class" not in page
     assert "classes" not in page
-    # Student's 2.776 * sqrt(1/5 + 499/4500) = 1.548
-    assert "the interval reaches 1.5 standard deviations" in page
+    # Noncentral t: 3.761 * sqrt(1/5 + 499/4500) = 2.097; without end 2.802 * sqrt(499/4500)
+    assert "if it is at least 2.1 standard deviations of the paired differences." in page
+    assert "No number of partitions does with fewer than 0.9," in page
     (table,) = precision_tables(run)
     assert table.title.startswith("Precision, all (374 words)")
     ceiling = "At most 0.60: 29.9 relevant images on average for 50 places."

@@ -272,8 +272,8 @@ def test_a_failed_trial_is_a_row_with_its_reason_and_the_others_go_on(faulty):
             "failed",
             "ValueError: similarity returned shape (12, 11) for 12 queries and 12 gallery rows",
         ),
-        "Segfaults": ("crashed", "killed by SIGSEGV"),
-        "Exits": ("crashed", "exited with status 3"),
+        "Segfaults": ("crashed", "killed by SIGSEGV during the warm-up"),
+        "Exits": ("crashed", "exited with status 3 during the warm-up"),
     }
     assert (rows["status"][[*FAULTY[5:], *SOUND]] == "ok").all()
     assert rows["reason"][[*FAULTY[5:], *SOUND]].isna().all()
@@ -292,7 +292,7 @@ def test_failures_are_told_on_the_terminal_each_in_one_line(faulty):
     lines = faulty[0].stderr.splitlines()
     told = {line.split("] ")[1].split(",")[0]: line for line in lines if line.startswith("[")}
     assert set(told) == {*FAULTY, *SOUND}
-    assert told["Segfaults"].endswith(": crashed, killed by SIGSEGV")
+    assert told["Segfaults"].endswith(": crashed, killed by SIGSEGV during the warm-up")
     assert told["Raises"].endswith(": failed, ArithmeticError: no optimum was found")
     assert re.search(r": mAP \d\.\d{3}, fit .* s$", told["Euclidean"])
     assert "Traceback" not in faulty[0].stderr

@@ -190,7 +190,7 @@ def test_the_score_sees_the_validation_rows_of_the_fold():
 def test_learning_and_validation_are_timed_apart():
     clock = Clock()
     choose_by(lambda learner: 0.0, levels=(1, 2), timer=clock)
-    assert clock.timed == ["fit", "score"] * 6
+    assert clock.timed == ["learning on inner folds", "validation"] * 6
 
 
 def test_checkpoints_grow_by_the_root_of_two_and_end_at_max_steps():

@@ -7,7 +7,15 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from oasis_bench.statistics import compare_to_best, interval_reach, paired_interval, summarise
+from oasis_bench.statistics import (
+    compare_to_best,
+    detectable_difference,
+    fit_power_law,
+    holm,
+    interval_reach,
+    paired_interval,
+    summarise,
+)
 
 N_TRAIN, N_TEST = 400, 250
 
@@ -39,8 +47,10 @@ def test_reach_uses_the_tabled_quantile_and_the_corrected_variance():
 def test_without_overlap_the_interval_is_student_s(confidence):
     differences = np.random.default_rng(0).normal(size=7)
     ours = paired_interval(differences, n_train=100, n_test=0, confidence=confidence)
-    theirs = stats.ttest_1samp(differences, 0).confidence_interval(confidence)
+    test = stats.ttest_1samp(differences, 0)
+    theirs = test.confidence_interval(confidence)
     assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high))
+    assert ours.p_value == pytest.approx(test.pvalue)
 
 
 def test_interval_of_a_hand_case_is_wider_than_student_s_and_includes_zero():
@@ -48,8 +58,20 @@ def test_interval_of_a_hand_case_is_wider_than_student_s_and_includes_zero():
     interval = paired_interval(differences, N_TRAIN, N_TEST)
     half = 2.776445 * math.sqrt(0.00025) * math.sqrt(0.825)
     assert (interval.low, interval.high) == pytest.approx((0.03 - half, 0.03 + half), rel=1e-6)
-    assert interval.includes_zero
-    assert not paired_interval(differences, N_TRAIN, n_test=0).includes_zero
+    assert interval.low < 0 < paired_interval(differences, N_TRAIN, n_test=0).low
+
+
+def test_the_p_value_is_the_level_where_the_interval_ends_at_zero():
+    differences = np.array([0.01, 0.02, 0.03, 0.04, 0.05])
+    half = 0.03 - paired_interval(differences, N_TRAIN, N_TEST).low
+    at_the_end = paired_interval(differences - 0.03 + half, N_TRAIN, N_TEST)
+    assert at_the_end.low == pytest.approx(0, abs=1e-12)
+    assert at_the_end.p_value == pytest.approx(0.05)
+
+
+def test_differences_without_spread_are_certain():
+    assert paired_interval([0.0, 0.0], N_TRAIN, N_TEST).p_value == 1
+    assert paired_interval([-0.25, -0.25], N_TRAIN, N_TEST).p_value == 0
 
 
 def test_an_interval_needs_two_differences():
@@ -121,3 +143,91 @@ def test_who_shares_fewer_than_two_partitions_with_the_best_is_not_compared():
 )
 def test_with_nothing_shared_to_compare_nothing_is_told_apart(scores):
     assert set(verdicts(scores).values()) == {""}
+
+
+def draw_differences(true, n_draws, n_partitions, rng):
+    """Differences of partitions that correlate as Nadeau & Bengio suppose, of unit variance.
+
+    Their correlation is n_test / (n_test + n_train); the sample variance estimates what is not
+    shared, so a difference in its standard deviations is smaller by sqrt(1 - correlation).
+    """
+    shared = N_TEST / (N_TEST + N_TRAIN)
+    own = rng.normal(scale=math.sqrt(1 - shared), size=(n_draws, n_partitions))
+    common = rng.normal(scale=math.sqrt(shared), size=(n_draws, 1))
+    return true * math.sqrt(1 - shared) + own + common
+
+
+@pytest.mark.parametrize("n_partitions", [2, 5, 20])
+def test_the_detectable_difference_is_told_apart_in_four_simulations_of_five(n_partitions):
+    rng = np.random.default_rng(0)
+    true = detectable_difference(n_partitions, N_TRAIN, N_TEST)
+    for difference, probability in ((true, 0.8), (0.0, 0.025)):
+        drawn = draw_differences(difference, 20_000, n_partitions, rng)
+        reach = interval_reach(n_partitions, N_TRAIN, N_TEST) * drawn.std(axis=1, ddof=1)
+        assert np.mean(drawn.mean(axis=1) > reach) == pytest.approx(probability, abs=0.01)
+
+
+def test_without_overlap_half_a_standard_deviation_takes_34_pairs():
+    """Cohen's and G*Power's number for a paired t-test: d = 0.5, two-sided 0.05, power 0.8."""
+    assert detectable_difference(34, N_TRAIN, 0) < 0.5 < detectable_difference(33, N_TRAIN, 0)
+
+
+def test_more_partitions_show_less_but_never_less_than_their_overlap():
+    seen = [detectable_difference(n, N_TRAIN, N_TEST) for n in (2, 5, 20, 1000, math.inf)]
+    assert seen == sorted(seen, reverse=True)
+    assert seen[-1] == pytest.approx((1.959964 + 0.841621) * math.sqrt(250 / 400), rel=1e-6)
+    assert seen[-2] == pytest.approx(seen[-1], rel=5e-3)
+
+
+def test_a_stricter_level_needs_a_larger_difference():
+    assert detectable_difference(5, N_TRAIN, N_TEST, level=0.005) > 1.5 * detectable_difference(
+        5, N_TRAIN, N_TEST
+    )
+
+
+def test_holm_of_hand_cases():
+    np.testing.assert_allclose(holm([0.01, 0.04, 0.03, 0.005]), [0.03, 0.06, 0.06, 0.02])
+    np.testing.assert_allclose(holm([0.6, 0.5]), [1, 1])
+    np.testing.assert_allclose(holm([0.02]), [0.02])
+
+
+def test_a_corrected_comparison_calls_more_learners_tied():
+    noise = np.array([-0.02, -0.01, 0.0, 0.01, 0.02])
+    best = np.full(5, 0.8)
+    # 0.05 over 0.0158 * sqrt(0.825) is t = 3.48: p = 0.025, and 0.076 as one of three alike.
+    assert verdicts({"best": best, "a": best - 0.05 - noise}) == {"best": "best", "a": "worse"}
+    alike = dict.fromkeys("abc", best - 0.05 - noise)
+    comparison = compare_to_best(pd.DataFrame({"best": best, **alike}), N_TRAIN, N_TEST)
+    assert comparison.verdicts == {"best": "best", "a": "tied", "b": "tied", "c": "tied"}
+    assert comparison.differences["a"].p_value == pytest.approx(0.025, abs=5e-4)
+    assert comparison.p_values["a"] == pytest.approx(3 * comparison.differences["a"].p_value)
+
+
+def test_ten_equal_learners_are_called_worse_as_rarely_as_is_documented():
+    rng = np.random.default_rng(0)
+    wrong = np.zeros((400, 10), dtype=bool)
+    for run in wrong:
+        scores = {name: draw_differences(0, 1, 5, rng)[0] for name in "abcdefghij"}
+        found = compare_to_best(pd.DataFrame(scores), N_TRAIN, N_TEST).verdicts
+        run[:] = [verdict == "worse" for verdict in found.values()]
+    assert wrong.mean() < 0.025  # each of them is a truly best one
+    assert wrong.any(axis=1).mean() == pytest.approx(0.11, abs=0.05)
+
+
+def test_an_exact_power_law_is_found_with_an_interval_of_no_width():
+    sizes = np.array([80, 200, 400, 1000])
+    law = fit_power_law(sizes, 3e-6 * sizes**1.5)
+    assert (law.factor, law.exponent, law.n) == (pytest.approx(3e-6), pytest.approx(1.5), 4)
+    assert law.high - law.low == pytest.approx(0, abs=1e-6)
+
+
+def test_the_interval_of_an_exponent_of_a_hand_case():
+    """The logarithms are 0, 1, 2 and 0, 1.3, 2: slope 1, residuals -0.1, 0.2, -0.1."""
+    law = fit_power_law(np.exp([0, 1, 2]), np.exp([0, 1.3, 2]))
+    half = 12.7062 * math.sqrt(0.06 / 2)  # Student's t with one degree of freedom
+    assert (law.exponent, law.low, law.high) == pytest.approx((1, 1 - half, 1 + half), rel=1e-5)
+
+
+def test_an_exponent_needs_three_sizes():
+    with pytest.raises(ValueError, match="2 points: an exponent with an interval needs at least 3"):
+        fit_power_law([1, 2], [1, 2])

@@ -1,1 +1,61 @@
-"""Where trials run: on this machine, each in a process of its own."""
+"""Where trials run: on this machine or on a Dask cluster, each in processes of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Protocol
+
+from oasis_bench.dataset import LabelledRows
+from oasis_bench.errors import UsageError
+from oasis_bench.plan import TrialSpec
+from oasis_bench.store import TrialRecord
+
+
+class Executor(Protocol):
+    """What runs trials; itself a context, which it ends by ending all processes of its own."""
+
+    @property
+    def shares_cores(self) -> bool:
+        """Whether trials run side by side on one machine."""
+
+    def provenance(self) -> dict[str, Any]:
+        """Tell what the record of this machine does not say."""
+
+    def run(
+        self, specs: Sequence[TrialSpec], rows: LabelledRows, output_log: Path
+    ) -> AbstractContextManager[Iterator[TrialRecord]]:
+        """Run trials and yield their records as they end; leaving the context kills the others.
+
+        Parameters
+        ----------
+        specs : sequence of TrialSpec
+        rows : LabelledRows
+        output_log : Path
+            Where what the learners print is appended.
+        """
+
+
+def executor(jobs: int, cluster: str | None) -> AbstractContextManager[Executor]:
+    """Make what runs trials: `jobs` at a time here, or a cluster by its scheduler's address.
+
+    Raises
+    ------
+    UsageError
+        For fewer than 1 job, jobs together with a cluster, or a cluster that is not there.
+    """
+    if jobs < 1:
+        raise UsageError(f"jobs = {jobs}: at least 1 is needed")
+    if cluster is None:
+        from oasis_bench.execution.local import ThisMachine
+
+        return ThisMachine(jobs)
+    if jobs > 1:
+        raise UsageError(
+            f"jobs = {jobs} with a cluster: its workers say how many trials run at a time: leave "
+            "one of the two away"
+        )
+    from oasis_bench.execution.cluster import Cluster  # Dask is an extra
+
+    return Cluster(cluster)

@@ -1,0 +1,129 @@
+"""Tables of the differences between the best learner and the others, and what could be seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from oasis_bench.reports.precision import comparisons, file_name
+from oasis_bench.reports.reading import sizes, subset_title
+from oasis_bench.reports.tables import Cell, Table
+from oasis_bench.reports.text import p_text, plural
+from oasis_bench.statistics import LEVEL, detectable_difference
+from oasis_bench.store import RunRecord
+
+SHOWN = "mAP"
+"""The measure of the tables; their CSV files have all."""
+
+VERDICTS = {
+    "worse": "worse",
+    "tied": "not told apart",
+    "better": "better where both finished",
+}
+
+
+def difference_tables(run: RunRecord) -> list[Table]:
+    """Make a table for each subset with a comparison: a row for each learner but the best."""
+    numbers = _numbers(run)
+    if numbers.empty:
+        return []
+    return [
+        _table(run, str(subset), own)
+        for subset, own in numbers.groupby("subset", sort=False)
+        if (own["measure"] == SHOWN).any()
+    ]
+
+
+def _numbers(run: RunRecord) -> pd.DataFrame:
+    """Compute the columns of the CSV files, a row for each subset, measure and comparison.
+
+    Of the best less the learner: difference, low and high, the 95 % interval, and sd over the n
+    shared partitions; p_value and, for all comparisons of the subset and measure, p_corrected;
+    detectable, the true difference that is told apart with probability 0.8 as the only comparison,
+    and detectable_corrected, the same at the first and strictest step of the correction.
+    """
+    rows: list[dict[str, Any]] = []
+    for subset, measure, _, comparison in comparisons(run):
+        images = sizes(run, subset)
+        for learner, found in comparison.differences.items():
+            assert images is not None  # there are trials
+            strictest = LEVEL / len(comparison.differences)
+            rows.append(
+                {
+                    "subset": subset,
+                    "measure": measure,
+                    "best": comparison.best,
+                    "learner": learner,
+                    "n": found.n,
+                    "difference": found.mean,
+                    "low": found.low,
+                    "high": found.high,
+                    "sd": found.sd,
+                    "p_value": found.p_value,
+                    "p_corrected": comparison.p_values[learner],
+                    "verdict": comparison.verdicts[learner],
+                    "detectable": found.sd * detectable_difference(found.n, *images),
+                    "detectable_corrected": found.sd
+                    * detectable_difference(found.n, *images, level=strictest),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def _table(run: RunRecord, subset: str, numbers: pd.DataFrame) -> Table:
+    shown = numbers[numbers["measure"] == SHOWN]
+    best = shown["best"].iloc[0]
+    rows = [
+        [
+            Cell(row["learner"]),
+            Cell(f"{row['difference']:z.3f}"),
+            Cell(f"{row['low']:z.3f} to {row['high']:z.3f}"),
+            Cell(p_text(row["p_value"])),
+            Cell(p_text(row["p_corrected"])),
+            Cell(VERDICTS[row["verdict"]]),
+            Cell(f"{row['detectable']:.3f}"),
+        ]
+        for row in shown.to_dict("records")
+    ]
+    return Table(
+        name=f"differences_{file_name(subset)}",
+        title=f"{SHOWN} of {best}, the best, less that of each learner, "
+        f"{subset_title(run, subset)}",
+        header=(
+            *("Learner", "Difference", "95 % interval", "p", "p, Holm"),
+            *("Verdict", "Seen with power 0.8"),
+        ),
+        align="lrrrrlr",
+        rows=rows,
+        notes=[("", text) for text in _notes(shown)],
+        numbers=numbers,
+    )
+
+
+def _notes(shown: pd.DataFrame) -> Iterator[str]:
+    """Say what was corrected, and in plain words what differences these partitions can show."""
+    count = len(shown)
+    partitions = _range([str(n) for n in sorted(shown["n"].unique())])
+    yield (
+        "Interval and p are of each comparison alone. The verdict goes by p, Holm, corrected for "
+        f"the {plural(count, 'comparison')} of this table, at level 0.05."
+        if count > 1
+        else "One comparison: there is nothing to correct for."
+    )
+    alone, strict = (
+        _range([f"{value:.3f}" for value in (shown[name].min(), shown[name].max())])
+        for name in ("detectable", "detectable_corrected")
+    )
+    corrected = f", and of {strict} at the strictest step of the correction" if count > 1 else ""
+    yield (
+        f"Power: at the spread seen over {partitions} partitions, a true difference of {alone} is "
+        f"told apart with probability 0.8 in a comparison alone{corrected}. Smaller ones are "
+        "easily missed: ‘not told apart’ is not ‘equal’."
+    )
+
+
+def _range(texts: list[str]) -> str:
+    """Write the first and the last of ascending numbers, once where they read the same."""
+    return texts[0] if texts[0] == texts[-1] else f"{texts[0]} to {texts[-1]}"

@@ -1,0 +1,108 @@
+"""A run's numbers for other programs: its tables as CSV or Parquet, its report's as LaTeX.
+
+Not for the report, which the html module makes.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+
+import pandas as pd
+
+from oasis_bench.errors import UsageError
+from oasis_bench.files import write_whole
+from oasis_bench.reports.html import report_tables
+from oasis_bench.reports.latex import to_latex
+from oasis_bench.store import RunRecord, column_types, read_run
+
+FOLDER = "export"
+
+
+def export_run(folder: Path, kind: str, output: Path | None = None) -> list[Path]:
+    """Write a run's numbers as files, each whole; those of an earlier export are replaced.
+
+    Parameters
+    ----------
+    folder : Path
+        The run's.
+    kind : {'csv', 'parquet', 'latex'}
+        CSV and Parquet: a file for each table of the store.  What it holds of each trial also has
+        the columns learner, subset and partition; the table `run` holds JSON.  Pictures are JPEG,
+        in CSV as base64.  LaTeX: a file for each table of the report.
+    output : Path, optional
+        The folder of the files; 'export' in the run's if not given.
+
+    Returns
+    -------
+    list of Path
+        The files.
+
+    Raises
+    ------
+    UsageError
+        Where there is no run, pyarrow is missing, or the folder cannot be written.
+    """
+    output = folder / FOLDER if output is None else output
+    files = {output / name: content for name, content in KINDS[kind](read_run(folder)).items()}
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        for path, content in files.items():
+            write_whole(path, content)
+    except OSError as error:
+        raise UsageError(
+            f"cannot export to {output}: {error.strerror}; choose another --output, or free or "
+            "change what is in the way"
+        ) from error
+    return list(files)
+
+
+def _tables(run: RunRecord) -> dict[str, pd.DataFrame]:
+    """Return every table of the store, by its name, with the types that it is stored in."""
+    types = column_types()
+    info = [(key, json.dumps(value)) for key, value in run.info.items()]
+    tables = {"run": pd.DataFrame(info, columns=["key", "value"])}
+    tables |= {it.name: getattr(run, it.name) for it in fields(run) if it.name != "info"}
+    return {
+        name: table.astype({str(column): types[str(column)] for column in table})
+        for name, table in tables.items()
+    }
+
+
+def _csv(run: RunRecord) -> dict[str, bytes]:
+    tables = _tables(run)
+    thumbnails = tables["pictures"]["thumbnail"]
+    tables["pictures"]["thumbnail"] = [
+        None if jpeg is None else base64.b64encode(jpeg).decode() for jpeg in thumbnails
+    ]
+    return {f"{name}.csv": table.to_csv(index=False).encode() for name, table in tables.items()}
+
+
+def _parquet(run: RunRecord) -> dict[str, bytes]:
+    files = {}
+    for name, table in _tables(run).items():
+        content = io.BytesIO()
+        try:
+            table.to_parquet(content, engine="pyarrow", index=False)
+        except ImportError as error:
+            raise UsageError(
+                'pyarrow, which writes Parquet, is missing: pip install "oasis-bench[parquet]"'
+            ) from error
+        files[f"{name}.parquet"] = content.getvalue()
+    return files
+
+
+def _latex(run: RunRecord) -> dict[str, bytes]:
+    tables = [table for group in report_tables(run).values() for table in group]
+    return {f"{table.name}.tex": to_latex(table).encode() for table in tables}
+
+
+KINDS: dict[str, Callable[[RunRecord], dict[str, bytes]]] = {
+    "csv": _csv,
+    "parquet": _parquet,
+    "latex": _latex,
+}

@@ -1,0 +1,96 @@
+"""A run's table of how fit time grows with the images and the classes; not its figure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from oasis_bench.reports.reading import finished, learners
+from oasis_bench.reports.tables import Cell, Notes, Table
+from oasis_bench.statistics import PowerLaw, fit_power_law
+from oasis_bench.store import RunRecord
+
+LEAST_SIZES = 3
+WIDE = 1.0
+"""Width of an interval from which on it may hold both linear and quadratic growth."""
+
+METHOD = (
+    "Least squares of log(fit seconds) on log(training images), through the median over partitions "
+    "of each size: partitions of one size share its classes, so they are no points of their own. "
+    "The interval is Student's t with two degrees of freedom less than there are sizes. The time "
+    "is that of the fit as it was chosen: how the number of steps grows is in it."
+)
+
+
+def scaling_tables(run: RunRecord) -> list[Table]:
+    """Make the table of the exponents of fit time; none where no learner has three sizes."""
+    notes, rows, numbers = Notes(), [], []
+    for learner, medians, growth in _growths(run):
+        marks = notes.mark(*_caveats(growth))
+        rows.append(
+            [
+                Cell(learner),
+                Cell(f"{growth.exponent:.2f}"),
+                Cell(f"{growth.low:.2f} to {growth.high:.2f}", marks=marks),
+                Cell(", ".join(f"{size:,}" for size in medians.index)),
+            ]
+        )
+        numbers.append(_row(learner, medians, growth))
+    if not rows:
+        return []
+    return [
+        Table(
+            name="scaling",
+            title="Growth of fit time: exponent of the number of training images, and so of "
+            "classes",
+            header=("Learner", "Exponent", "95 % interval", "Training images"),
+            align="lrrl",
+            rows=rows,
+            notes=notes.all(METHOD, *_one_exponent(run)),
+            numbers=pd.DataFrame(numbers),
+        )
+    ]
+
+
+def _growths(run: RunRecord) -> Iterator[tuple[str, pd.Series[float], PowerLaw]]:
+    """Go over learners with enough sizes: the median seconds by training images, and their fit."""
+    trials = finished(run)
+    seconds = trials["fit_seconds"].astype(float).clip(lower=1e-9)
+    for learner in learners(run):
+        own = trials["learner"] == learner
+        medians = seconds[own].groupby(trials.loc[own, "n_train"]).median()
+        if len(medians) >= LEAST_SIZES:
+            yield learner, medians, fit_power_law(medians.index.to_numpy(), medians.to_numpy())
+
+
+def _caveats(growth: PowerLaw) -> Iterator[str]:
+    if growth.high - growth.low >= WIDE:
+        yield (
+            "Wide: the interval does not tell linear growth from quadratic. More sizes, further "
+            "apart, narrow it."
+        )
+
+
+def _one_exponent(run: RunRecord) -> Iterator[str]:
+    """Say that images and classes grow together within a run."""
+    a_class = (run.trials["n_train"] / run.trials["n_classes"]).unique()
+    if len(a_class) == 1:
+        yield (
+            f"Each class has {a_class[0]:g} training images, so images and classes grow together "
+            "and have one exponent: this run cannot tell them apart."
+        )
+
+
+def _row(learner: str, medians: pd.Series[float], growth: PowerLaw) -> dict[str, Any]:
+    return {
+        "learner": learner,
+        "exponent": growth.exponent,
+        "low": growth.low,
+        "high": growth.high,
+        "factor": growth.factor,
+        "n_sizes": growth.n,
+        "smallest": medians.index.min(),
+        "largest": medians.index.max(),
+    }

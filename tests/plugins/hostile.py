@@ -1,0 +1,107 @@
+"""Learners that hang, crash, eat memory and leave things behind, as a week's run must survive."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from oasis_bench.algorithms import Euclidean
+
+
+class Sleeps(Euclidean):
+    name = "Sleeps"
+
+    def fit(self, X, y=None):
+        while True:
+            try:
+                time.sleep(3600)
+            except BaseException:
+                continue
+
+
+class HoldsTheGIL(Euclidean):
+    name = "HoldsTheGIL"
+
+    def fit(self, X, y=None):
+        sum(range(10**18))  # one call of C: no other thread and no signal handler gets its turn
+
+
+class HangsInSimilarity(Euclidean):
+    name = "HangsInSimilarity"
+
+    def similarity(self, queries, gallery):
+        time.sleep(3600)
+
+
+class Allocates(Euclidean):
+    name = "Allocates"
+
+    def fit(self, X, y=None):
+        held = []
+        while True:
+            held.append(np.ones(10**7))
+
+
+class AllocatesInChildren(Euclidean):
+    """Each of them stays below the limit, and its own process does."""
+
+    name = "AllocatesInChildren"
+
+    def fit(self, X, y=None):
+        code = "x = bytearray(10**8); import time; time.sleep(3600)"
+        children = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(4)]
+        children[0].wait()
+
+
+class LeavesChildren(Euclidean):
+    """One in its group, and one that left group and session; both write their process number."""
+
+    name = "LeavesChildren"
+
+    def __init__(self, folder="."):
+        self.folder = folder
+
+    def fit(self, X, y=None):
+        for session in (False, True):
+            if os.fork() == 0:
+                if session:
+                    os.setsid()
+                Path(self.folder, f"{session}-{os.getpid()}").touch()
+                time.sleep(3600)
+                os._exit(0)
+        return super().fit(X, y)
+
+
+class PrintsMegabytes(Euclidean):
+    name = "PrintsMegabytes"
+
+    def fit(self, X, y=None):
+        for _ in range(20):
+            print("x" * 10**6)
+        return super().fit(X, y)
+
+
+class KillsItself(Euclidean):
+    name = "KillsItself"
+
+    def fit(self, X, y=None):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class ChangesGlobals(Euclidean):
+    name = "ChangesGlobals"
+
+    def fit(self, X, y=None):
+        np.random.seed(7)  # noqa: NPY002
+        np.seterr(all="raise")
+        warnings.simplefilter("error")
+        os.chdir("/")
+        os.environ["OASIS_BENCH_KERNEL"] = "numpy"
+        threadpool_limits(7)
+        return super().fit(X, y)

@@ -1,0 +1,28 @@
+"""Learners that take their time, in the fit or after it."""
+
+import time
+
+from oasis_bench.algorithms import OASIS, Euclidean
+
+
+class SlowsDown(Euclidean):
+    name = "SlowsDown"
+
+    def __init__(self, seconds=0.0):
+        self.seconds = seconds
+
+    def fit(self, X, y=None):
+        time.sleep(self.seconds)
+        return super().fit(X, y)
+
+
+class HangsInReplay(OASIS):
+    """Learns at once what it learns step by step for ever: only the replay of the traces hangs."""
+
+    name = "HangsInReplay"
+    search_space = {}  # noqa: RUF012
+
+    def partial_fit(self, X, y, n_steps=None, progress=None):
+        if len(X) == 16:  # all training rows, not those of a fold
+            time.sleep(3600)
+        return super().partial_fit(X, y, n_steps)

@@ -1,0 +1,285 @@
+"""What two runs have in common, which differences are beyond noise, and the exit status."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from oasis_bench.cli import main
+from oasis_bench.comparison import compare_runs
+from oasis_bench.run import run_experiment
+from oasis_bench.store import read_run
+
+MIB = 2**20
+
+
+@pytest.fixture
+def compare(write_run, capsys):
+    """Compare columns of runs on the command line; return exit status, lines and text."""
+
+    def call(old, new, *options, of_old=None, of_new=None):
+        folders = [
+            write_run("old", old, **(of_old or {})),
+            write_run("new", new, **(of_new or {})),
+        ]
+        status = main(["compare", *map(str, folders), *options])
+        comparison = compare_runs(*map(read_run, folders))
+        lines = {(it.subset, it.learner, it.measure): it for it in comparison.lines}
+        return status, lines, capsys.readouterr().out
+
+    return call
+
+
+def trials(column, values, **columns):
+    return [{"partition": p, column: value, **columns} for p, value in enumerate(values)]
+
+
+def verdicts(lines):
+    return {measure: line.verdict for (*_, measure), line in lines.items()}
+
+
+def test_precision_that_fell_beyond_the_corrected_interval_is_worse(compare):
+    old = trials("mean_average_precision", [0.5, 0.6, 0.7, 0.6, 0.5])
+    new = trials("mean_average_precision", [0.49, 0.58, 0.67, 0.58, 0.48])
+    status, lines, text = compare(old, new)
+    line = lines["10", "A", "mAP"]
+    # Differences 0.01, 0.02, 0.03, 0.02, 0.02: s = sqrt(2e-4 / 4), t(4) = 2.776445.
+    half = 2.776445 * math.sqrt(2e-4 / 4) * math.sqrt(1 / 5 + 250 / 400)
+    assert (line.old, line.new, line.n) == (pytest.approx(0.58), pytest.approx(0.56), 5)
+    assert (line.change, line.low, line.high) == pytest.approx((-0.02, -0.02 - half, -0.02 + half))
+    assert line.verdict == "worse"
+    assert status == 1
+    row = next(row for row in text.splitlines() if " mAP " in row)
+    assert " ".join(row.split()) == "10 A mAP 5 0.5800 0.5600 -0.0200 [-0.0378, -0.0022] worse"
+    assert text.splitlines()[-1] == (
+        "3 worse beyond noise: of 6 lines, 0 better, 0 not judged"  # P@1, P@10 fell with mAP
+    )
+
+
+def test_the_overlap_of_partitions_widens_the_interval_of_precision_and_not_of_seconds(compare):
+    # An uncorrected interval would leave out 0: 0.02 +- 0.0152.
+    changes = np.array([0.0, 0.02, 0.03, 0.03, 0.02])
+    old = trials("mean_average_precision", [0.5] * 5)
+    new = trials("mean_average_precision", 0.5 - changes)
+    for trial, change in zip(new, changes, strict=True):
+        trial["fit_seconds"] = math.exp(10 * change)
+    status, lines, _ = compare(old, new)
+    assert stats.ttest_1samp(changes, 0).pvalue < 0.05
+    assert lines["10", "A", "mAP"].verdict == "not told apart"
+    assert lines["10", "A", "fit_seconds"].verdict == "worse"
+    assert status == 1
+
+
+def test_the_interval_of_seconds_is_the_paired_t_interval_of_their_logarithms(compare):
+    before, after = np.array([1.0, 1.3, 0.9, 1.1]), np.array([1.3, 1.6, 1.3, 1.5])
+    old, new = (trials("fit_seconds", values) for values in (before, after))
+    status, lines, _ = compare(old, new)
+    line = lines["10", "A", "fit_seconds"]
+    interval = stats.ttest_rel(np.log(after), np.log(before)).confidence_interval()
+    assert (line.low, line.high) == pytest.approx((math.exp(interval.low), math.exp(interval.high)))
+    assert (line.old, line.new) == pytest.approx((stats.gmean(before), stats.gmean(after)))
+    assert line.change == pytest.approx(stats.gmean(after / before))
+    assert (line.verdict, status) == ("worse", 1)
+    assert lines["10", "A", "fit_cpu_seconds"].verdict == "identical"
+
+
+@pytest.mark.parametrize(
+    ("measure", "before", "after", "verdict"),
+    [
+        ("fit_seconds", [1.0, 1.0], [1.09, 1.09], "within tolerance"),
+        ("fit_seconds", [1.0, 1.0], [1.11, 1.11], "worse"),
+        ("fit_seconds", [1.0, 1.0], [0.85, 0.86], "better"),
+        ("fit_seconds", [1.0, 1.0, 1.0], [2.0, 0.5, 2.0], "not told apart"),
+        ("fit_seconds", [1.0, 1.0], [1.0, 1.0], "identical"),
+        ("fit_seconds", [0.0002, 0.0003], [0.0008, 0.0009], "identical"),  # less than 1 ms
+        ("fit_seconds", [0.0020, 0.0020], [0.0025, 0.0025], "within tolerance"),  # by 0.5 ms
+        ("fit_cpu_seconds", [1.0, 1.0], [1.5, 1.5], "worse"),
+        ("fit_peak_bytes", [0, 0], [20 * MIB, 20 * MIB], "worse"),
+        ("fit_peak_bytes", [50 * MIB] * 2, [50 * MIB + 2**19] * 2, "within tolerance"),
+        ("mean_average_precision", [0.5, 0.6], [0.51, 0.61], "better"),
+        ("mean_average_precision", [0.5, 0.6], [0.49, 0.59], "worse"),  # an interval of no width
+        ("mean_average_precision", [0.5, 0.6], [0.5, 0.6], "identical"),
+        ("mean_average_precision", [0.5, 0.6], [0.5 - 1e-16, 0.6 - 1e-16], "identical"),
+    ],
+)
+def test_each_change_has_its_verdict(compare, measure, before, after, verdict):
+    status, lines, _ = compare(trials(measure, before), trials(measure, after))
+    line = lines["10", "A", "mAP" if measure == "mean_average_precision" else measure]
+    assert line.verdict == verdict
+    assert status == (verdict == "worse")
+
+
+def test_the_tolerance_can_be_chosen(compare, capsys):
+    old, new = trials("fit_seconds", [1.0, 1.0]), trials("fit_seconds", [1.4, 1.4])
+    assert compare(old, new, "--tolerance", "0.5")[0] == 0
+    for bad in ("-0.1", "nan", "inf", "much"):
+        assert main(["compare", "a", "b", f"--tolerance={bad}"]) == 2
+        assert repr(bad) in capsys.readouterr().err
+
+
+def test_a_trial_that_was_lost_is_worse_and_one_that_was_gained_is_better(compare):
+    lost = {"status": "timeout", "reason": "more than 10m"}
+    failed = {"status": "failed", "reason": "ValueError"}
+    old = [{"partition": 0}, {"partition": 1}, {"partition": 0, "learner": "B", **failed}]
+    new = [{"partition": 0}, {"partition": 1, **lost}, {"partition": 0, "learner": "B"}]
+    status, lines, text = compare(old, new)
+    assert status == 1
+    line = lines["10", "A", "results"]
+    assert (line.old, line.new, line.verdict) == (2, 1, "worse")
+    assert "worse: partition 1 timeout: more than 10m" in text
+    assert lines["10", "B", "results"].verdict == "better"
+    assert lines["10", "A", "mAP"].n == 1
+
+
+@pytest.mark.parametrize("status", ["failed", "crashed", "out of memory", "not applicable"])
+def test_any_way_to_lose_a_result_is_worse(compare, status):
+    assert compare([{}], [{"status": status, "reason": "why"}])[0] == 1
+
+
+def test_one_partition_cannot_be_judged_unless_nothing_changed(compare, write_run, capsys):
+    status, lines, text = compare([{}], [{"mean_average_precision": 0.4, "fit_seconds": 9.0}])
+    assert verdicts(lines)["mAP"] == "not judged"
+    assert lines["10", "A", "mAP"].change == pytest.approx(-0.1)
+    assert "not judged: one partition has no interval" in text
+    assert verdicts(lines)["fit_cpu_seconds"] == "identical"
+    assert status == 0  # CPU seconds and memory are judged
+    costs = {"fit_seconds": 2.0, "fit_cpu_seconds": 2.0, "fit_peak_bytes": 90 * MIB}
+    other = write_run("other", [{"mean_average_precision": 0.4, **costs}])
+    folder = other.with_name("old")
+    assert main(["compare", str(folder), str(other)]) == 3
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith("nothing could be judged: 6 lines")
+
+
+@pytest.mark.parametrize(
+    ("columns", "info", "reason"),
+    [
+        ({"shared_cores": 1}, {}, "trials shared cores"),
+        ({"threads": 2}, {}, "different numbers of threads"),
+        ({}, {"provenance": {"processor": "another"}}, "one and the same processor"),
+        ({}, {"provenance": {}}, "one and the same processor"),
+        (
+            {},
+            {
+                "resumed": [
+                    {"provenance": {"processor": "another"}, "started": "2026", "load_at_start": 0}
+                ]
+            },
+            "one and the same processor",
+        ),
+        ({"fit_waiting_seconds": 0.5}, {}, "waited for a core"),
+    ],
+)
+def test_seconds_that_cannot_be_compared_are_shown_and_decide_nothing(
+    compare, columns, info, reason
+):
+    old = trials("fit_seconds", [1.0, 1.0, 1.0])
+    new = trials("fit_seconds", [3.0, 3.1, 3.2], **columns)
+    status, lines, text = compare(old, new, of_new=info)
+    assert verdicts(lines)["fit_seconds"] == "not judged"
+    assert "x3.10" in text
+    assert reason in text
+    assert verdicts(lines)["mAP"] == "identical"
+    assert status == 0
+
+
+def test_seconds_of_a_cluster_of_one_kind_of_processor_are_judged(compare):
+    workers = {"tcp://a": {"processor": "a processor"}, "tcp://b": {"processor": "a processor"}}
+    of_new = {"provenance": {"processor": "that of the head", "workers": workers}}
+    old, new = trials("fit_seconds", [1.0, 1.0]), trials("fit_seconds", [3.0, 3.0])
+    assert compare(old, new, of_new=of_new)[0] == 1
+
+
+def test_a_noisy_trial_is_left_out_of_seconds_alone(compare):
+    old = trials("fit_seconds", [1.0, 1.0, 1.0])
+    new = trials("fit_seconds", [1.0, 1.0, 7.0])
+    new[2]["fit_waiting_seconds"] = 6.0
+    status, lines, _ = compare(old, new)
+    assert (lines["10", "A", "fit_seconds"].n, lines["10", "A", "mAP"].n) == (2, 3)
+    assert (lines["10", "A", "fit_seconds"].verdict, status) == ("identical", 0)
+
+
+@pytest.mark.parametrize(
+    ("of_new", "reason"),
+    [
+        ({"identity": {"seed": 1}}, "the seed differs (0 in OLD, 1 in NEW)"),
+        (
+            {"identity": {"data": "other"}, "experiment": {"dataset": "mnist"}},
+            "the rows of the data set differ (made up in OLD, mnist in NEW)",
+        ),
+        ({"identity": {"classes": [0, 2]}}, "the classes differ"),
+        (
+            {"identity": {"sizes": [200, 250]}},
+            "the numbers of training and test images differ ([400, 250] in OLD, [200, 250] in NEW)",
+        ),
+        ({"identity": {"normalize": "none"}}, "the normalization differs (l2 in OLD, none in NEW)"),
+        ({"identity": {"algorithm": "LMNN"}}, "the algorithm differs (OASIS in OLD, LMNN in NEW)"),
+    ],
+)
+def test_trials_on_other_images_are_not_compared_and_the_reason_is_told(compare, of_new, reason):
+    both = trials("fit_seconds", [1.0, 1.0])
+    status, lines, text = compare(both, both, of_new=of_new)
+    assert (status, lines) == (3, {})
+    assert f"not compared, as {reason}" in " ".join(text.split())
+    assert text.splitlines()[-1] == "nothing could be compared"
+
+
+def test_what_only_one_run_has_is_told_and_not_compared(compare):
+    old = [
+        *({"partition": p, "learner": "A"} for p in range(3)),
+        {"learner": "B"},
+        {"subset": "20", "n_classes": 20},
+    ]
+    new = [{"learner": "A"}, {"partition": 3}, {"learner": "C", "status": "failed", "reason": "no"}]
+    status, lines, text = compare(old, new)
+    assert {key[:2] for key in lines} == {("10", "A")}
+    assert {line.n for line in lines.values()} == {1}
+    assert status == 0
+    for told in (
+        "only in OLD: B on classes 10; A on classes 20",
+        "only in NEW: C on classes 10",
+        "only in OLD: A on classes 10, partition 1, 2",
+        "only in NEW: A on classes 10, partition 3",
+    ):
+        assert told in text.splitlines()
+
+
+def test_trials_without_a_result_in_either_run_are_told(compare):
+    failed = [{"status": "failed", "reason": "no"}, {"partition": 1}]
+    status, lines, text = compare(failed, failed)
+    assert "no result in either run: A on classes 10, partition 0" in text.splitlines()
+    assert (status, lines["10", "A", "mAP"].n) == (0, 1)
+
+
+def test_in_what_the_compared_trials_differ_is_told(compare):
+    of_new = {"identity": {"source": "other", "max_steps": 2000}}
+    status, _, text = compare([{}, {"learner": "B"}], [{}, {"learner": "B"}], of_new=of_new)
+    assert status == 0
+    assert "OLD and NEW differ in the source code: A, B" in text.splitlines()
+    assert "OLD and NEW differ in max_steps (1000, 2000): A, B" in text.splitlines()
+
+
+def test_control_characters_of_a_learner_do_not_reach_the_terminal(compare):
+    reason = {"status": "failed", "reason": "\x1b[2J gone"}
+    text = compare([{"learner": "\x1b[31mred"}], [{"learner": "\x1b[31mred", **reason}])[2]
+    assert "\x1b" not in text
+    assert "[31mred" in text
+
+
+def test_a_folder_without_a_run_is_a_mistake(write_run, tmp_path, capsys):
+    folder = write_run("old", [{}])
+    assert main(["compare", str(folder), str(tmp_path / "absent")]) == 2
+    assert "holds no run" in capsys.readouterr().err
+
+
+def test_two_runs_of_one_experiment_have_identical_precision(experiment, tmp_path):
+    euclidean = replace(experiment, learners={"E": experiment.learners["Euclidean"]}, classes=(2,))
+    for name in ("old", "new"):
+        run_experiment(euclidean, tmp_path / name)
+    runs = [read_run(tmp_path / name) for name in ("old", "new")]
+    comparison = compare_runs(*runs)
+    found = {line.measure: line.verdict for line in comparison.lines}
+    assert {found[name] for name in ("mAP", "precision at 1")} == {"identical"}
+    assert not comparison.notes

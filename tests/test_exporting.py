@@ -1,0 +1,114 @@
+"""A run's tables as files for other programs."""
+
+import base64
+import csv
+import io
+import json
+import sys
+
+import pandas as pd
+import pytest
+from PIL import Image
+
+from oasis_bench.cli import main
+from oasis_bench.store import OF_TRIALS, Store, TrialRecord, read_run
+
+TABLES = {"run", "trials", *OF_TRIALS, "pictures"}
+
+
+@pytest.fixture
+def folder(write_run):
+    """A run of a result, a failure with a traceback of two lines, and a picture."""
+    failed = {"status": "failed", "reason": 'say "no"', "traceback": "line 1,\nline 2"}
+    trials = [{"n_steps": 500, "fit_seconds": 1.0}, {"partition": 1, **failed}]
+    folder = write_run("run", trials)
+    content = io.BytesIO()
+    Image.new("RGB", (2, 2)).save(content, "JPEG")
+    with Store.open(folder) as store:
+        store.add_pictures([{"row": 3, "caption": "é", "thumbnail": content.getvalue()}])
+        store.add_pictures([{"row": 4, "caption": "gone", "thumbnail": None}])
+    return folder
+
+
+def export(folder, *options):
+    return main(["export", str(folder), *map(str, options)])
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_every_table_of_the_store_becomes_a_file_that_pandas_reads_back(folder, kind, capsys):
+    assert export(folder, "--format", kind) == 0
+    files = {path.stem: path for path in (folder / "export").iterdir()}
+    assert set(files) == TABLES
+    assert {path.suffix for path in files.values()} == {f".{kind}"}
+    assert sorted(capsys.readouterr().out.split()) == sorted(map(str, files.values()))
+    read = {"csv": pd.read_csv, "parquet": pd.read_parquet}[kind]
+    run = read_run(folder)
+    trials = read(files["trials"])
+    assert list(trials) == list(run.trials)
+    assert trials["mean_average_precision"].tolist()[0] == 0.5
+    assert trials["traceback"].tolist()[1] == "line 1,\nline 2"
+    assert trials["reason"].tolist()[1] == 'say "no"'
+    at_k = read(files["precision_at_k"])
+    assert len(at_k) == 50
+    assert {"learner", "subset", "partition", "k", "precision"} <= set(at_k)
+    assert at_k["precision"].tolist() == run.precision_at_k["precision"].tolist()
+    info = read(files["run"]).set_index("key")["value"]
+    assert {key: json.loads(value) for key, value in info.items()} == run.info
+    pictures = read(files["pictures"]).set_index("row")
+    assert pictures.loc[3, "caption"] == "é"
+    thumbnail = pictures.loc[3, "thumbnail"]
+    thumbnail = base64.b64decode(thumbnail) if kind == "csv" else thumbnail
+    assert Image.open(io.BytesIO(thumbnail)).size == (2, 2)
+    assert pd.isna(pictures.loc[4, "thumbnail"])
+
+
+def test_whole_numbers_stay_whole_beside_missing_ones(folder):
+    export(folder, "--format", "csv")
+    export(folder, "--format", "parquet")
+    with (folder / "export" / "trials.csv").open(newline="") as file:
+        assert [row["n_steps"] for row in csv.DictReader(file)] == ["500", ""]
+    types = pd.read_parquet(folder / "export" / "trials.parquet").dtypes
+    assert (types["n_steps"], types["partition"]) == ("Int64", "Int64")
+    assert types["fit_seconds"] == "float64"  # though all of them are whole
+
+
+def test_the_tables_of_the_report_are_exported_as_latex(folder, capsys):
+    assert main(["report", str(folder)]) == 0
+    assert export(folder, "--format", "latex") == 0
+    exported = {path.name: path.read_bytes() for path in (folder / "export").iterdir()}
+    assert exported == {path.name: path.read_bytes() for path in folder.glob("tables/*.tex")}
+    assert "precision_10.tex" in exported
+
+
+def test_files_of_an_earlier_export_are_replaced_whole(folder, tmp_path):
+    output = tmp_path / "a" / "b"
+    assert export(folder, "--format", "csv", "--output", output) == 0
+    before = (output / "trials.csv").read_text()
+    with Store.open(folder) as store:
+        more = read_run(folder).trials.iloc[0].to_dict() | {"trial_id": "new", "partition": 7}
+        store.add(TrialRecord({name: value for name, value in more.items() if pd.notna(value)}))
+    assert export(folder, "--format", "csv", "--output", output) == 0
+    assert len((output / "trials.csv").read_text()) > len(before)
+    assert {path.stem for path in output.iterdir()} == TABLES
+
+
+def test_without_pyarrow_the_remedy_is_told(folder, monkeypatch, capsys):
+    for name in [name for name in sys.modules if name.partition(".")[0] == "pyarrow"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert export(folder, "--format", "parquet") == 2
+    assert 'pip install "oasis-bench[parquet]"' in capsys.readouterr().err
+    assert not (folder / "export").exists()
+
+
+def test_an_export_that_cannot_be_written_is_told_in_one_line(folder, capsys):
+    (folder / "export").write_text("mine")
+    assert export(folder, "--format", "csv") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "cannot export to" in line
+    assert (folder / "export").read_text() == "mine"
+
+
+def test_an_unknown_format_is_told(folder, capsys):
+    assert export(folder, "--format", "xlsx") == 2
+    assert "parquet" in capsys.readouterr().err

@@ -1,0 +1,224 @@
+"""Trials of learners that hang, crash and eat memory, held to a budget among sound ones."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from oasis_bench.errors import UsageError
+from oasis_bench.execution.processes import kill_tree, tree_bytes
+from oasis_bench.experiment import Experiment, LearnerSpec
+from oasis_bench.run import run_experiment
+from oasis_bench.store import read_run
+
+ON_LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux's /proc")
+pytestmark = ON_LINUX
+
+HOSTILE = (
+    "Sleeps",
+    "HoldsTheGIL",
+    "HangsInSimilarity",
+    "Allocates",
+    "AllocatesInChildren",
+    "KillsItself",
+    "LeavesChildren",
+    "PrintsMegabytes",
+    "ChangesGlobals",
+)
+
+
+def small(learners, **changes):
+    sizes = {"classes": (2,), "partitions": 1, "inner_folds": 2, "max_steps": 1000}
+    per_class = {"train_per_class": 8, "test_per_class": 6}
+    return Experiment("Small", "digits", learners, **{**sizes, **per_class, **changes})
+
+
+SOUND = {"OASIS": LearnerSpec("OASIS"), "Euclidean": LearnerSpec("Euclidean")}
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory, plugins):
+    """Run them in two jobs with 6 seconds and 300 MiB, sound learners last."""
+    folder = tmp_path_factory.mktemp("hostile")
+    learners = {name: LearnerSpec(name) for name in HOSTILE}
+    learners["LeavesChildren"] = LearnerSpec("LeavesChildren", {"folder": str(folder)})
+    failures = run_experiment(
+        small({**learners, **SOUND}, budget="6s", memory="300MiB"),
+        folder / "run",
+        jobs=2,
+        plugin_files=[plugins / "hostile.py"],
+    )
+    return failures, folder, read_run(folder / "run")
+
+
+def outcomes(run):
+    columns = run.trials.set_index("learner")
+    reasons = columns["reason"].astype(object).where(columns["reason"].notna(), None)
+    return dict(zip(columns.index, zip(columns["status"], reasons, strict=True), strict=True))
+
+
+def test_each_learner_ends_as_what_it_did(hostile):
+    failures, _, run = hostile
+    found = outcomes(run)
+    for name in ("Sleeps", "HoldsTheGIL"):
+        assert found[name] == ("timeout", "the warm-up took longer than the budget of 6 s")
+    assert found["HangsInSimilarity"][0] == "timeout"
+    assert found["HangsInSimilarity"][1].startswith("evaluation took longer")
+    assert found["Allocates"][0] == "out of memory"
+    assert found["Allocates"][1].startswith("MemoryError: Unable to allocate 76.3 MiB")
+    assert found["AllocatesInChildren"] == ("out of memory", "the warm-up took more than 300 MiB")
+    assert found["KillsItself"] == ("crashed", "killed by SIGKILL during the warm-up")
+    for name in (*HOSTILE[6:], *SOUND):
+        assert found[name] == ("ok", None)
+    assert failures == 6
+
+
+def test_what_a_trial_started_dies_with_it(hostile):
+    _, folder, _ = hostile
+    children = [int(path.name.split("-")[1]) for path in folder.glob("[TF]*-*")]
+    assert len(children) == 4  # two of the warm-up, two of the fit
+    assert [child for child in children if _lives(child)] == []
+
+
+def test_the_others_are_as_if_they_had_been_alone(hostile, tmp_path):
+    assert run_experiment(small(SOUND), tmp_path / "run") == 0
+    alone = read_run(tmp_path / "run").trials.set_index("learner")["mean_average_precision"]
+    beside = hostile[2].trials.set_index("learner")["mean_average_precision"]
+    assert beside[list(SOUND)].equals(alone[list(SOUND)])
+    assert beside["ChangesGlobals"] == alone["Euclidean"]
+
+
+def test_what_was_validated_before_the_time_was_up_is_kept(tmp_path, plugins):
+    learners = {"SlowsDown": LearnerSpec("SlowsDown", {"seconds": [0.0, 3600.0]})}
+    experiment = small(learners, budget="3s")
+    path = plugins / "slow.py"
+    assert run_experiment(experiment, tmp_path / "run", plugin_files=[path]) == 1
+    run = read_run(tmp_path / "run")
+    reason = "learning on inner folds took longer than the budget of 3 s"
+    assert outcomes(run) == {"SlowsDown": ("timeout", reason)}
+    assert run.validation[["params", "fold"]].values.tolist() == [
+        ['{"seconds": 0.0}', 0],
+        ['{"seconds": 0.0}', 1],
+    ]
+
+
+def test_a_learner_has_its_own_budget_and_the_measured_fit_stands_when_its_replay_hangs(
+    tmp_path, plugins
+):
+    learners = {
+        "HangsInReplay": LearnerSpec("HangsInReplay", budget="5s"),
+        "SlowsDown": LearnerSpec("SlowsDown", {"seconds": 2.5}, budget="off"),
+    }
+    path = plugins / "slow.py"
+    experiment = small(learners, budget="1s", max_steps=500)
+    assert run_experiment(experiment, tmp_path / "run", plugin_files=[path]) == 0
+    run = read_run(tmp_path / "run")
+    found = outcomes(run)
+    assert found["HangsInReplay"] == (
+        "ok",
+        "traces end early: timeout: the replay for the traces took longer than the budget of 5 s",
+    )
+    assert found["SlowsDown"] == ("ok", None)
+    assert (run.trials["mean_average_precision"] > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        ({"budget": "10"}, r"budget = '10': a number above 0 with a unit \(s, m, h, d\)"),
+        ({"budget": "0s"}, "budget = '0s'"),
+        ({"memory": "4 gigs"}, r"memory = '4 gigs': .* such as 500MiB or 4GiB, or off"),
+        ({"budget": 10}, "budget = 10"),
+    ],
+)
+def test_a_budget_that_cannot_be_read_is_refused(limits, message):
+    with pytest.raises(UsageError, match=message):
+        small(SOUND, **limits)
+
+
+def test_units_are_what_they_say():
+    experiment = small(
+        {"A": LearnerSpec("OASIS", budget="1.5h"), "B": LearnerSpec("OASIS", memory="2MB")},
+        budget="off",
+        memory="1GiB",
+    )
+    a, b = experiment.budget_of("A"), experiment.budget_of("B")
+    assert (a.seconds, a.n_bytes) == (5400, 2**30)
+    assert (b.seconds, b.n_bytes) == (None, 2_000_000)
+
+
+def test_limits_that_are_given_for_all_replace_a_learners_own():
+    experiment = small({"A": LearnerSpec("OASIS", budget="1h", memory="1GiB")})
+    limited = experiment.limited({"budget": "2s"})
+    assert (limited.budget_of("A").seconds, limited.budget_of("A").n_bytes) == (2, 2**30)
+
+
+def test_a_harness_that_is_killed_takes_its_trials_with_it(tmp_path, plugins):
+    experiment = tmp_path / "hang.toml"
+    experiment.write_text(
+        'title = "T"\ndataset = "digits"\nclasses = [2]\npartitions = 1\n'
+        f'[learners.LeavesChildren]\nfolder = "{tmp_path}"\n[learners.HoldsTheGIL]\n'
+    )
+    command = [sys.executable, "-m", "oasis_bench", "run", "--experiment", experiment]
+    more = ["--plugin", plugins / "hostile.py", "--output", tmp_path / "run", "--jobs", "2"]
+    harness = subprocess.Popen(
+        [*map(str, command), *map(str, more)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        _wait_for(lambda: len(list(tmp_path.glob("[TF]*-*"))) == 4, 60)
+        _wait_for(lambda: len(_below(harness.pid)) >= 3, 20)
+        time.sleep(1)  # for HoldsTheGIL to be in its fit
+        below = _below(harness.pid)
+    finally:
+        harness.kill()
+        harness.wait()
+    _wait_for(lambda: not any(_lives(pid) for pid in below), 20)
+    assert [pid for pid in below if _lives(pid)] == []
+
+
+def test_a_tree_is_counted_and_killed_whole():
+    code = (
+        "import os, sys, time\n"
+        "os.setpgid(0, 0)\n"
+        "if os.fork() == 0: x = bytearray(50_000_000); os.setsid()\n"
+        "print(flush=True); time.sleep(3600)\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    process.stdout.readline(), process.stdout.readline()
+    below = _below(process.pid)
+    assert len(below) == 1
+    assert 50_000_000 < tree_bytes(process.pid) < 150_000_000
+    kill_tree(process.pid)
+    assert process.wait(timeout=10) == -signal.SIGKILL
+    _wait_for(lambda: not any(_lives(pid) for pid in below), 10)
+    assert not any(_lives(pid) for pid in below)
+
+
+def _below(pid):
+    """List the processes below one, as `ps` tells."""
+    lines = subprocess.run(
+        ["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    parents = {int(line.split()[0]): int(line.split()[1]) for line in lines}
+    found, more = set(), {pid}
+    while more:
+        more = {child for child, parent in parents.items() if parent in more}
+        found |= more
+    return found
+
+
+def _lives(pid):
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def _wait_for(condition, seconds):
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.05)

@@ -1,0 +1,308 @@
+"""Average ranks over data sets: the tests against the paper's example, then whole runs."""
+
+import math
+from itertools import permutations
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+from scipy import stats
+
+from oasis_bench.cli import main
+from oasis_bench.ranks import Ranking, critical_difference, least_datasets, rank_learners
+from oasis_bench.reports.ranks_figure import draw_ranks
+from oasis_bench.store import Store, TrialRecord
+
+DEMSAR = pd.DataFrame(
+    # Table 6 of Demšar (2006): AUC on 14 data sets.  The last but one has ranks 4, 1, 2, 3 there,
+    # its .975 being rounded.
+    [
+        [0.763, 0.768, 0.771, 0.798],
+        [0.599, 0.591, 0.590, 0.569],
+        [0.954, 0.971, 0.968, 0.967],
+        [0.628, 0.661, 0.654, 0.657],
+        [0.882, 0.888, 0.886, 0.898],
+        [0.936, 0.931, 0.916, 0.931],
+        [0.661, 0.668, 0.609, 0.685],
+        [0.583, 0.583, 0.563, 0.625],
+        [0.775, 0.838, 0.866, 0.875],
+        [1.000, 1.000, 1.000, 1.000],
+        [0.940, 0.962, 0.965, 0.962],
+        [0.619, 0.666, 0.614, 0.669],
+        [0.972, 0.981, 0.9751, 0.9749],
+        [0.957, 0.978, 0.946, 0.970],
+    ],
+    columns=["C4.5", "C4.5+m", "C4.5+cf", "C4.5+m+cf"],
+)
+
+
+def agreeing(n_datasets, n_learners):
+    """Scores whose ranks are the same on each data set."""
+    names = [f"L{number}" for number in range(n_learners)]
+    return pd.DataFrame([np.arange(n_learners, 0, -1.0)] * n_datasets, columns=names)
+
+
+def test_the_example_of_the_paper_has_its_numbers():
+    ranking = rank_learners(DEMSAR)
+    assert ranking.average.round(3).to_dict() == {
+        "C4.5+m+cf": 1.964,
+        "C4.5+m": 2.0,
+        "C4.5+cf": 2.893,
+        "C4.5": 3.143,
+    }
+    # The paper does not correct for ties: 3 of two and one of four in 14 rows of four.
+    ties = 1 - (3 * (2**3 - 2) + (4**3 - 4)) / (14 * 4 * (4**2 - 1))
+    assert ranking.statistic * ties == pytest.approx(9.28, abs=5e-3)
+    assert ranking.critical_difference == pytest.approx(1.25, abs=5e-3)
+    # p of the paper's F = 3.69 with 3 and 39 degrees of freedom is 0.020; ties taken in, 0.012.
+    assert 0.005 < ranking.p_value < 0.02
+    assert ranking.differ
+    assert [set(group) for group in ranking.groups] == [set(DEMSAR)]  # "not powerful enough"
+
+
+def test_the_statistic_is_scipys():
+    scores = np.random.default_rng(1).integers(0, 4, size=(9, 5)) / 4  # with ties
+    ranking = rank_learners(pd.DataFrame(scores, columns=list("abcde")))
+    theirs = stats.friedmanchisquare(*scores.T)
+    assert ranking.statistic == pytest.approx(theirs.statistic)
+
+
+def test_the_p_value_is_that_of_all_permutations():
+    scores = pd.DataFrame([[3, 2, 1], [3, 1, 2], [2, 3, 1]], columns=list("abc"), dtype=float)
+    rows = [np.array(row) for row in permutations((1, 2, 3))]
+    spreads = [np.var(a + b + c) for a in rows for b in rows for c in rows]
+    seen = np.var(scores.rank(axis=1).sum(), ddof=0)
+    exact = np.mean(np.array(spreads) >= seen - 1e-9)
+    assert rank_learners(scores).p_value == pytest.approx(exact, abs=0.015)
+
+
+@pytest.mark.parametrize(("k", "q"), [(2, 1.960), (5, 2.728), (10, 3.164)])
+def test_the_quantiles_are_those_of_the_paper(k, q):
+    """Table 5a of Demšar (2006)."""
+    assert critical_difference(k, 6) == pytest.approx(q * math.sqrt(k * (k + 1) / 36), abs=2e-3)
+
+
+def test_equal_scores_share_their_ranks_and_are_not_told_apart():
+    ranking = rank_learners(pd.DataFrame(np.ones((4, 3)), columns=list("abc")))
+    assert ranking.average.tolist() == [2, 2, 2]
+    assert (ranking.statistic, ranking.p_value) == (0, 1)
+    assert ranking.groups == [("a", "b", "c")]
+
+
+def ranking_of(average, difference, p_value=0.001):
+    averages = pd.Series(average, index=list("abcdef")[: len(average)])
+    return Ranking(averages.to_frame().T, averages, 9.0, p_value, difference)
+
+
+def test_groups_reach_as_far_as_the_critical_difference_and_none_is_within_another():
+    assert ranking_of([1.2, 1.8, 2.5, 4.5], 1.0).groups == [("a", "b"), ("b", "c")]
+    assert ranking_of([1.0, 1.5, 1.9, 2.4], 1.0).groups == [("a", "b", "c"), ("b", "c", "d")]
+    assert ranking_of([1.0, 2.0, 3.0], 1.0).groups == []  # "at least" the critical difference
+    assert ranking_of([1.0, 1.1, 3.0, 3.1], 1.0).groups == [("a", "b"), ("c", "d")]
+
+
+def test_where_friedmans_test_does_not_refuse_nobody_is_told_apart():
+    assert ranking_of([1.0, 2.5, 4.0], 1.0, p_value=0.2).groups == [("a", "b", "c")]
+
+
+@pytest.mark.parametrize(("n_learners", "least"), [(2, 6), (3, 3), (5, 3)])
+def test_on_fewer_data_sets_than_the_least_even_full_agreement_tells_nobody_apart(
+    n_learners, least
+):
+    assert least_datasets(n_learners) == least
+    enough = rank_learners(agreeing(least, n_learners))
+    assert len(enough.groups) != 1 or len(enough.groups[0]) < n_learners
+    few = rank_learners(agreeing(least - 1, n_learners))
+    assert few.groups == [tuple(few.average.index)]
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [agreeing(1, 3), agreeing(3, 1), agreeing(2, 2).where(lambda it: it > 1)],
+    ids=["one data set", "one learner", "a score is missing"],
+)
+def test_what_cannot_be_ranked_is_refused(scores):
+    with pytest.raises(ValueError, match=r"at least \(2, 2\) is needed, with none missing"):
+        rank_learners(scores)
+
+
+def write_run(folder, dataset, scores, subsets=(10,), params=None, lost=(), untried=()):
+    """Write a run of `dataset`: for each learner its mAP, 0.1 more in each smaller subset.
+
+    `lost` are (learner, partition) that timed out, `untried` those that were not run.
+    """
+    trials = [
+        {
+            "trial_id": f"{learner}/{size}/{partition}",
+            "learner": learner,
+            "algorithm": "OASIS",
+            "dataset": dataset,
+            "subset": str(size),
+            "n_classes": size,
+            "partition": partition,
+            "n_train": 40 * size,
+            "n_test": 25 * size,
+            "n_features": 64,
+            "threads": 1,
+            "shared_cores": 0,
+            "finished": "2025-11-21T07:00:00+00:00",
+            **(
+                {"status": "timeout", "reason": "over 10 s"}
+                if (learner, partition) in lost
+                else {"status": "ok", "mean_average_precision": score + (max(subsets) - size) / 10}
+            ),
+        }
+        for learner, score in scores.items()
+        for size in subsets
+        for partition in range(2)
+        if (learner, partition) not in untried
+    ]
+    specs = {
+        name: {"algorithm": "OASIS", "params": (params or {}).get(name, {})} for name in scores
+    }
+    with Store.create(folder) as store:
+        store.write_info(
+            experiment={"dataset": dataset, "partitions": 2, "learners": specs},
+            classes={str(size): [str(number) for number in range(size)] for size in subsets},
+        )
+        for columns in trials:
+            store.add(TrialRecord(columns))
+    return folder
+
+
+@pytest.fixture
+def ranks(tmp_path, capsys):
+    """Run the verb on runs and return its status, output and errors, and the folder written."""
+
+    def call(*runs):
+        status = main(["ranks", *map(str, runs), "--output", str(tmp_path / "a" / "out")])
+        told = capsys.readouterr()
+        return status, told.out, told.err, tmp_path / "a" / "out"
+
+    return call
+
+
+def flat(text):
+    return " ".join(text.split())
+
+
+def six_runs(folder):
+    """A is above B and B above C on each of six data sets; the smaller subset says the reverse."""
+    return [
+        write_run(folder / f"run{n}", f"set{n}", {"A": 0.6, "B": 0.5, "C": 0.4}) for n in range(6)
+    ]
+
+
+def test_ranks_of_several_runs_are_a_table_a_figure_a_page_and_a_summary(ranks, tmp_path):
+    status, out, err, folder = ranks(*six_runs(tmp_path))
+    assert (status, err) == (0, "")
+    assert out.splitlines()[:4] == [
+        "average ranks by mAP over 6 data sets, 1 is best",
+        "  A  1.000",
+        "  B  2.000",
+        "  C  3.000",
+    ]
+    assert max(map(len, out.splitlines()[:-1])) <= 110
+    # All agree: chi-square is N (k - 1), the critical difference 2.343 sqrt(12 / 36).
+    assert "chi-square 12.00, p = " in flat(out)
+    assert "critical difference 1.35" in flat(out)
+    assert "Only 6 data sets: a rough guide." in flat(out)
+    assert {str(path.relative_to(folder)) for path in folder.rglob("*.*")} == {
+        "ranks.html",
+        *(f"tables/ranks.{kind}" for kind in ("csv", "tex")),
+        *(f"figures/ranks.{kind}" for kind in ("png", "svg")),
+    }
+    written = pd.read_csv(folder / "tables" / "ranks.csv")
+    assert written.groupby("learner")["average_rank"].first().to_dict() == {"A": 1, "B": 2, "C": 3}
+    assert len(written) == 18
+    latex = (folder / "tables" / "ranks.tex").read_text()
+    assert r"\textbf{1.000} & 0.600 (1) & 0.600 (1)" in latex
+    assert "B & \\textbf{2.000}" in latex  # 1 apart: not told apart from A
+    assert "C & 3.000" in latex
+
+
+def test_each_data_set_counts_once_by_its_largest_subset(ranks, tmp_path):
+    one = write_run(tmp_path / "one", "x", {"A": 0.6, "B": 0.5}, subsets=(20, 2, 10))
+    two = write_run(tmp_path / "two", "y", {"A": 0.6, "B": 0.5})
+    _, out, _, folder = ranks(one, two)
+    written = pd.read_csv(folder / "tables" / "ranks.csv")
+    assert written.set_index(["dataset", "learner"]).loc[("x", "A"), "subset"] == 20
+    assert "x (20 classes, 2 partitions) and y (10 classes, 2 partitions)" in flat(out)
+
+
+def test_too_few_data_sets_are_said_and_marked(ranks, tmp_path):
+    runs = [write_run(tmp_path / name, name, {"A": 0.6, "B": 0.5}) for name in ("x", "y")]
+    _, out, _, folder = ranks(*runs)
+    assert "Too few data sets for a test: 2 learners on 2 data sets cannot be told apart" in flat(
+        out
+    )
+    assert "at least 6 are needed" in flat(out)
+    page = (folder / "ranks.html").read_text()
+    assert "Too few data sets for a test" in page
+    assert "2 data sets: too few for a test" in page
+
+
+def test_a_learner_that_lacks_a_result_is_left_out_and_never_given_a_rank(ranks, tmp_path):
+    scores = {"A": 0.6, "B": 0.5, "Slow": 0.7}
+    one = write_run(tmp_path / "one", "x", scores, lost=[("Slow", 1)])
+    two = write_run(tmp_path / "two", "y", {**scores, "New": 0.9})
+    _, out, _, folder = ranks(one, two)
+    assert "Slow is left out: on x: 1 of 2 partitions finished; 1 timeout: over 10 s." in flat(out)
+    assert "New is left out: not in the run on x." in flat(out)
+    written = pd.read_csv(folder / "tables" / "ranks.csv")
+    assert set(written["learner"]) == {"A", "B"}
+    assert set(written["rank"]) == {1, 2}
+
+
+def test_of_a_run_that_was_cut_short_the_partitions_count_that_all_were_tried_on(ranks, tmp_path):
+    one = write_run(tmp_path / "one", "x", {"A": 0.6, "B": 0.5}, untried=[("B", 1)])
+    two = write_run(tmp_path / "two", "y", {"A": 0.6, "B": 0.5})
+    _, out, _, _ = ranks(one, two)
+    assert "x (10 classes, 1 partition)" in flat(out)
+    assert "left out" not in flat(out)
+
+
+def test_one_label_with_two_settings_is_told(ranks, tmp_path):
+    one = write_run(tmp_path / "one", "x", {"A": 0.6, "B": 0.5}, params={"A": {"C": 1}})
+    two = write_run(tmp_path / "two", "y", {"A": 0.6, "B": 0.5}, params={"A": {"C": 2}})
+    _, out, _, _ = ranks(one, two)
+    assert "A has other settings in some of the runs" in flat(out)
+    assert "B has other settings" not in flat(out)
+
+
+def test_runs_that_cannot_be_ranked_together_are_told_in_one_line(ranks, tmp_path):
+    one = write_run(tmp_path / "one", "x", {"A": 0.6, "B": 0.5})
+    same = write_run(tmp_path / "same", "x", {"A": 0.6, "B": 0.5})
+    other = write_run(tmp_path / "other", "y", {"A": 0.6, "Z": 0.5})
+    unfinished = write_run(tmp_path / "cut", "z", {"A": 1, "B": 1}, untried=[("B", 0), ("B", 1)])
+    for runs, said in (
+        ([one], "1 run: average ranks need at least 2"),
+        ([one, same], "are both of x: one run counts for a data set"),
+        ([one, other], "learners with a result on every data set: A; ranks need at least 2"),
+        ([one, unfinished], "has no partition that was tried with every learner"),
+        ([one, tmp_path], "holds no run"),
+    ):
+        status, out, err, folder = ranks(*runs)
+        assert (status, out) == (2, "")
+        assert said in err
+        assert err.count("\n") == 1
+        assert not folder.exists()
+
+
+def test_names_in_the_figure_are_whole_and_never_mathematics():
+    names = ["$x_1$", "b"]
+    ranking = rank_learners(pd.DataFrame([[0.9, 0.1]] * 3, columns=names))
+    figure = draw_ranks(ranking, "title")
+    assert isinstance(figure, Figure)
+    texts = {text.get_text().strip(): text for text in figure.axes[0].texts}
+    assert "$x_1$  1.00" in texts
+    assert not texts["$x_1$  1.00"].get_parse_math()
+
+
+def test_a_folder_that_cannot_be_made_is_told_in_one_line(ranks, tmp_path):
+    runs = [write_run(tmp_path / name, name, {"A": 0.6, "B": 0.5}) for name in ("x", "y")]
+    (tmp_path / "a").write_text("in the way")
+    status, out, err, _ = ranks(*runs)
+    assert (status, out) == (2, "")
+    assert err == f"oasis-bench: cannot write to {tmp_path / 'a' / 'out'}: Not a directory\n"

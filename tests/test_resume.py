@@ -1,0 +1,231 @@
+"""Runs that go on after they were cut short: nothing twice, nothing mixed, nothing lost."""
+
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+from oasis_bench.cli import main
+from oasis_bench.errors import UsageError
+from oasis_bench.experiment import Experiment, LearnerSpec
+from oasis_bench.run import resume_experiment, run_experiment
+from oasis_bench.store import FILE_NAME, Store, read_run
+
+FLAKY = """
+from pathlib import Path
+from oasis_bench.algorithms import Euclidean
+
+class Flaky(Euclidean):
+    name = "Flaky"
+
+    def __init__(self, marker=""):
+        self.marker = marker
+
+    def fit(self, X, y=None):
+        if not Path(self.marker).exists():
+            raise RuntimeError("no marker")
+        return super().fit(X, y)
+"""
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    """Three learners with two partitions, one of which fails while there is no marker."""
+    learners = {
+        "OASIS": LearnerSpec("OASIS", {"aggressiveness": [0.1, 1.0]}),
+        "Flaky": LearnerSpec("Flaky", {"marker": str(tmp_path / "marker")}),
+        "Euclidean": LearnerSpec("Euclidean"),
+    }
+    return Experiment(
+        title="Tiny",
+        dataset="digits",
+        learners=learners,
+        classes=((("1", "7")),),
+        partitions=2,
+        inner_folds=2,
+        train_per_class=8,
+        test_per_class=6,
+        max_steps=1000,
+    )
+
+
+@pytest.fixture
+def plugin(tmp_path):
+    path = tmp_path / "flaky.py"
+    path.write_text(FLAKY)
+    return path
+
+
+def cut_short(experiment, folder, plugin, after):
+    """Run until some trials are stored, as Ctrl-C does it."""
+
+    def stop(columns, done, planned):
+        if done == after:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_experiment(experiment, folder, plugin_files=[plugin], on_trial=stop)
+
+
+def finished_at(run):
+    return run.trials.set_index("trial_id")["finished"]
+
+
+def test_a_run_goes_on_where_it_stopped_and_gives_what_it_would_have_given(tiny, plugin, tmp_path):
+    (tmp_path / "marker").touch()
+    cut_short(tiny, tmp_path / "cut", plugin, after=2)
+    before = finished_at(read_run(tmp_path / "cut"))
+    assert len(before) == 2
+    told = []
+    failures = resume_experiment(tmp_path / "cut", on_trial=lambda *args: told.append(args[1:]))
+    assert failures == 0
+    assert told == [(done, 4) for done in range(5)]
+    resumed = read_run(tmp_path / "cut")
+    assert finished_at(resumed)[before.index].equals(before)  # not run again
+    run_experiment(tiny, tmp_path / "whole", plugin_files=[plugin])
+    whole = read_run(tmp_path / "whole")
+    for table in ("precision_at_k", "validation", "traces"):
+        pd.testing.assert_frame_equal(getattr(resumed, table), getattr(whole, table))
+    measures = ["trial_id", "status", "mean_average_precision", "params", "n_steps"]
+    pd.testing.assert_frame_equal(resumed.trials[measures], whole.trials[measures])
+    assert [part["trials"] for part in resumed.info["resumed"]] == [4]
+    assert resumed.info["resumed"][0]["provenance"]["jobs"] == 1
+    assert resumed.info["finished"] >= resumed.info["resumed"][0]["started"]
+
+
+def test_a_finished_run_has_nothing_left(tiny, plugin, tmp_path):
+    (tmp_path / "marker").touch()
+    run_experiment(tiny, tmp_path / "run", plugin_files=[plugin])
+    before = finished_at(read_run(tmp_path / "run"))
+    assert resume_experiment(tmp_path / "run") == 0
+    assert finished_at(read_run(tmp_path / "run")).equals(before)
+
+
+def test_failed_trials_are_run_again_where_that_is_asked_for(tiny, plugin, tmp_path, capsys):
+    assert run_experiment(tiny, tmp_path / "run", plugin_files=[plugin]) == 2
+    assert resume_experiment(tmp_path / "run", retry=["timeout"]) == 0
+    assert (read_run(tmp_path / "run").trials["status"] == "failed").sum() == 2
+    (tmp_path / "marker").touch()
+    before = finished_at(read_run(tmp_path / "run"))
+    words = ["run", "--resume", str(tmp_path / "run"), "--retry", "failed", "--budget", "5m"]
+    assert main(words) == 0
+    assert "2/2" in capsys.readouterr().err
+    run = read_run(tmp_path / "run")
+    assert (run.trials["status"] == "ok").all()
+    assert run.trials["reason"].isna().all()
+    of_others = run.trials.loc[run.trials["learner"] != "Flaky", "trial_id"]
+    assert finished_at(run)[of_others].equals(before[of_others])
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ("code", "the source code of Flaky, classes 1+7"),
+        ("settings", "max_steps of Euclidean, classes 1+7 and 2 more"),
+        ("kernel", "OASIS_BENCH_KERNEL of"),
+    ],
+)
+def test_what_changed_since_is_named_and_nothing_is_mixed(
+    tiny, plugin, tmp_path, monkeypatch, change, what
+):
+    (tmp_path / "marker").touch()
+    cut_short(tiny, tmp_path / "run", plugin, after=1)
+    if change == "code":
+        plugin.write_text(FLAKY.replace("no marker", "no such marker"))
+    elif change == "kernel":
+        monkeypatch.setenv("OASIS_BENCH_KERNEL", "numpy")
+    else:
+        with Store.open(tmp_path / "run") as store:
+            store.write_info(experiment=replace(tiny, max_steps=2000).to_dict())
+    before = (tmp_path / "run" / FILE_NAME).read_bytes()
+    with pytest.raises(UsageError, match=rf"cannot go on: changed since it began: .*{what[:20]}"):
+        resume_experiment(tmp_path / "run")
+    assert (tmp_path / "run" / FILE_NAME).read_bytes() == before
+
+
+def test_options_that_would_change_a_run_are_refused_where_it_goes_on(tmp_path, capsys):
+    for words, message in (
+        (["--resume", "runs/x", "--classes", "3"], "classes cannot be given with --resume"),
+        (["--resume", "runs/x", "--algorithms", "OASIS"], "algorithms cannot be given"),
+        (["--retry", "failed"], "--retry is for a run that goes on: name it with --resume"),
+        (["--resume", "runs/x", "--retry", "fail"], "unknown status 'fail': did you mean 'failed'"),
+        (["--resume", str(tmp_path)], "holds no run"),
+    ):
+        assert main(["run", *words]) == 2
+        assert message in capsys.readouterr().err
+
+
+def test_two_processes_do_not_write_to_one_run(tiny, plugin, tmp_path):
+    (tmp_path / "marker").touch()
+    cut_short(tiny, tmp_path / "run", plugin, after=1)
+    with (
+        Store.open(tmp_path / "run"),
+        pytest.raises(UsageError, match=r"another process writes to .*run: wait for its end"),
+    ):
+        resume_experiment(tmp_path / "run")
+    assert resume_experiment(tmp_path / "run") == 0  # once the other has ended
+
+
+def test_a_killed_harness_leaves_a_run_that_goes_on(tiny, plugin, tmp_path):
+    experiment = tmp_path / "tiny.toml"
+    experiment.write_text(
+        'title = "Tiny"\ndataset = "digits"\nclasses = [2]\npartitions = 40\n'
+        "inner_folds = 2\ntrain_per_class = 8\ntest_per_class = 6\n[learners.Euclidean]\n"
+    )
+    command = [sys.executable, "-m", "oasis_bench", "run", "--experiment", str(experiment)]
+    harness = subprocess.Popen(
+        [*command, "--output", str(tmp_path / "run")], stderr=subprocess.PIPE, text=True
+    )
+    for line in harness.stderr:
+        if line.startswith("[3/"):
+            os.kill(harness.pid, signal.SIGKILL)
+            break
+    harness.wait()
+    harness.stderr.close()
+    n_done = len(read_run(tmp_path / "run").trials)
+    assert 3 <= n_done < 40
+    told = []
+    assert resume_experiment(tmp_path / "run", on_trial=lambda *args: told.append(args)) == 0
+    assert told[0][2] == 40 - n_done
+    run = read_run(tmp_path / "run")
+    assert sorted(run.trials["partition"]) == list(range(40))
+    assert (run.trials["status"] == "ok").all()
+
+
+def test_a_full_disk_is_told_in_one_line_and_loses_no_trial(tiny, plugin, tmp_path):
+    (tmp_path / "marker").touch()
+    cut_short(tiny, tmp_path / "run", plugin, after=2)
+    with Store.open(tmp_path / "run") as store:
+        (pages,) = store.connection.execute("PRAGMA page_count").fetchone()
+        store.connection.execute(f"PRAGMA max_page_count = {pages}")  # SQLite's own full disk
+        with pytest.raises(UsageError, match=r"cannot write .*database or disk is full.*--resume"):
+            store.write_info(notes=["x" * 100_000])
+    assert len(read_run(tmp_path / "run").trials) == 2
+    assert resume_experiment(tmp_path / "run") == 0
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_run_that_may_only_be_read_is_refused(tiny, plugin, tmp_path):
+    (tmp_path / "marker").touch()
+    cut_short(tiny, tmp_path / "run", plugin, after=1)
+    (tmp_path / "run" / FILE_NAME).chmod(0o444)
+    (tmp_path / "run").chmod(0o555)
+    with pytest.raises(UsageError, match="cannot write"):
+        resume_experiment(tmp_path / "run")
+
+
+def test_a_run_whose_file_is_damaged_is_refused(tiny, plugin, tmp_path):
+    (tmp_path / "marker").touch()
+    cut_short(tiny, tmp_path / "run", plugin, after=1)
+    shutil.copytree(tmp_path / "run", tmp_path / "damaged")
+    (tmp_path / "damaged" / FILE_NAME).write_bytes(b"SQLite format 3\x00" + b"x" * 5000)
+    with pytest.raises(UsageError, match="is not a readable run"):
+        resume_experiment(tmp_path / "damaged")
+    with sqlite3.connect(tmp_path / "run" / FILE_NAME) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
