@@ -94,12 +94,26 @@ class Account:
         if self._measured:
             self.record = self._make(status="ok", reason=f"traces end early: {status}: {reason}")
         else:
-            self.record = self._make(status=status, reason=reason, traceback=traceback)
+            trace = None if traceback is None else printable(traceback)
+            self.record = self._make(status=status, reason=printable(reason), traceback=trace)
 
     def _make(self, **outcome: str | None) -> TrialRecord:
         measured = {name: value for name, value in self._measured.items() if name != "columns"}
         columns = {**identity(self.spec, self._n_features), **self._measured.get("columns", {})}
         return TrialRecord({**columns, **outcome}, **measured, **self._rows)
+
+
+def failed_record(spec: TrialSpec, n_features: int, reason: str) -> TrialRecord:
+    """Make the record of a trial of which nothing can be kept but why."""
+    account = Account(spec, n_features)
+    account.stop("failed", reason)
+    assert account.record is not None
+    return account.record
+
+
+def printable(text: str) -> str:
+    """Return `text` without what neither a terminal nor a file takes; lines stay lines."""
+    return "".join(char if char.isprintable() or char in "\n\t" else "\ufffd" for char in text)
 
 
 def identity(spec: TrialSpec, n_features: int) -> dict[str, Any]:

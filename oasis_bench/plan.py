@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from oasis_bench.budget import Budget
 from oasis_bench.dataset import Dataset, LabelledRows
 from oasis_bench.errors import UsageError
 from oasis_bench.experiment import Experiment, LearnerSpec
-from oasis_bench.registry import Registry, source_hash, unknown_name
+from oasis_bench.registry import Registry, package_hash, source_hash, unknown_name
 from oasis_bench.seeds import derive_seed
 from oasis_bench.splits import choose_classes
 
@@ -26,6 +27,9 @@ PER_CLASS = (Experiment.train_per_class, Experiment.test_per_class)
 """The defaults."""
 
 LONGEST_NAME = 30
+
+LIBRARIES = ("numpy", "scipy", "scikit-learn")
+"""Other versions may give other results."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +39,9 @@ class TrialSpec:
     Attributes
     ----------
     trial_id : str
-        Hash of what decides the result: data, split, seed, learner, its parameters and Python
-        source, the choice of kernel.  Not of compiled code, other libraries and the processor,
-        which provenance tells.
+        Hash of what decides the result: data, split, seed, learner, its parameters and source, the
+        code of oasis-bench and the versions of the libraries below it.  Not of the processor and
+        of what else a plugin imports, which provenance tells.
     learner, algorithm : str
         The label and the registered name.
     grid : dict of str to list
@@ -153,7 +157,8 @@ def plan(
     e = experiment
     candidates = find_candidates(e, registry)
     normalize = e.normalize or dataset.normalize
-    data_hash = rows.content_hash()
+    data_hash, code = rows.content_hash(), package_hash()
+    libraries = {name: version(name) for name in LIBRARIES}
     trials = []
     for subset, classes in choose_subsets(e, dataset, rows).items():
         n_train, n_test = _sizes(e, rows, len(classes))
@@ -165,12 +170,15 @@ def plan(
                     "learner": label,
                     "algorithm": candidate.spec.algorithm,
                     "grid": candidate.grid,
+                    "subset": subset,
                     "classes": classes,
                     "sizes": [n_train, n_test],
                     "partition": partition,
                     "data": data_hash,
                     "source": candidate.source,
                     "version": __version__,
+                    "code": code,
+                    "libraries": libraries,
                     "kernel": os.environ.get("OASIS_BENCH_KERNEL"),
                 }
                 text = json.dumps(identity, sort_keys=True)

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
@@ -23,6 +24,9 @@ from oasis_bench.errors import UsageError
 from oasis_bench.learner import MetricLearner
 
 T = TypeVar("T", bound=MetricLearner | Dataset)
+
+DECIDING = ("algorithms", "datasets", "execution", "sampling")
+CODE = {".py", ".so", ".pyd"}
 
 
 class BrokenPluginError(UsageError):
@@ -130,6 +134,15 @@ def source_hash(plugin: type[MetricLearner]) -> str:
         if (file := inspect.getsourcefile(base))
     }
     contents = sorted(hashlib.sha256(Path(file).read_bytes()).digest() for file in files)
+    return hashlib.sha256(b"".join(contents)).hexdigest()
+
+
+def package_hash() -> str:
+    """Hash the Python and compiled files of oasis-bench that decide results: all but reports."""
+    packages = ("oasis_bench", *(f"oasis_bench.{name}" for name in DECIDING))
+    folders = [Path(folder) for name in packages for folder in import_module(name).__path__]
+    files = [file for folder in folders for file in folder.iterdir() if file.suffix in CODE]
+    contents = sorted(hashlib.sha256(file.read_bytes()).digest() for file in files)
     return hashlib.sha256(b"".join(contents)).hexdigest()
 
 

@@ -15,6 +15,8 @@ WORDS = {
     "data": "the rows of the data set",
     "source": "the source code",
     "version": "the version of oasis-bench",
+    "code": "the code of oasis-bench",
+    "libraries": "the version of numpy, scipy or scikit-learn",
     "kernel": "OASIS_BENCH_KERNEL",
     "grid": "the hyper-parameters to try",
 }

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from oasis_bench.account import failed_record
 from oasis_bench.dataset import Dataset, LabelledRows, Progress, no_progress
 from oasis_bench.errors import UsageError
 from oasis_bench.execution import Executor, executor
@@ -21,7 +22,13 @@ from oasis_bench.plan import TrialSpec, find_candidates, plan, refuse_unknown_su
 from oasis_bench.provenance import load_average, provenance
 from oasis_bench.registry import Registry, load_registry, unknown_name
 from oasis_bench.resume import identities, refuse_what_changed
-from oasis_bench.store import Store, TrialRecord, refuse_used_folder
+from oasis_bench.store import (
+    RefusedRecordError,
+    Store,
+    StoreError,
+    TrialRecord,
+    refuse_used_folder,
+)
 
 OF_PATHS = ("file", "images")
 """Registered data sets that are made from a path, not by name alone."""
@@ -119,21 +126,23 @@ def run_experiment(
     refuse_used_folder(output)
     with executor(jobs, cluster) as place:
         dataset, rows, specs = _prepare(experiment, registry, place, plugin_files, on_download)
-        with Store.create(output) as store:
-            store.write_info(
-                experiment=experiment.to_dict(),
-                identities=identities(specs),
-                plugin_files=[str(path) for path in specs[0].plugin_files],
-                sources=_sources(experiment, dataset, registry),
-                planned_trials=len(specs),
-                provenance={**provenance(), **place.provenance()},
-                load_at_start=load_average(),
-                command=command,
-                started=_now(),
-                **_facts(experiment, dataset, rows, specs),
-            )
+        info = {
+            "experiment": experiment.to_dict(),
+            "identities": identities(specs),
+            "plugin_files": [str(path) for path in specs[0].plugin_files],
+            "sources": _sources(experiment, dataset, registry),
+            "planned_trials": len(specs),
+            "provenance": {**provenance(), **place.provenance()},
+            "load_at_start": load_average(),
+            "command": command,
+            "started": _now(),
+            **_facts(experiment, dataset, rows, specs),
+        }
+        with Store.create(output, **info) as store:
             try:
                 return _run_trials(store, specs, rows, place, on_trial)
+            except StoreError:  # its message says that the run can go on
+                raise
             except BaseException:
                 if not store.statuses():
                     store.discard()
@@ -191,6 +200,7 @@ def resume_experiment(
         resumed = {
             "started": _now(),
             "trials": len(left),
+            "limits": dict(limits or {}),
             "command": command,
             "load_at_start": load_average(),
             "provenance": {**provenance(), **place.provenance()},
@@ -221,10 +231,17 @@ def _run_trials(
 ) -> int:
     """Run trials into the store; count those that did not end well."""
     unsuccessful = 0
+    of_trials = {spec.trial_id: spec for spec in specs}
+    tried = store.statuses().keys()
     on_trial({}, 0, len(specs))
     with place.run(specs, rows, store.folder / "output.log") as records:
         for done, record in enumerate(records, start=1):
-            store.add(record, replace=True)
+            spec = of_trials[record.columns["trial_id"]]
+            try:
+                store.add(record, replace=spec.trial_id in tried)
+            except RefusedRecordError as error:
+                record = failed_record(spec, rows.X.shape[1], f"{type(error).__name__}: {error}")
+                store.add(record, replace=spec.trial_id in tried)
             store.add_pictures(_pictures_of(record, rows))
             unsuccessful += record.columns["status"] not in ("ok", "not applicable")
             on_trial(dict(record.columns), done, len(specs))

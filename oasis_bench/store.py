@@ -103,11 +103,22 @@ CREATE TABLE symmetry (               -- of W along the same steps, for learners
 
 PANDAS_TYPES = {"TEXT": "string", "INTEGER": "Int64", "REAL": "float64", "BLOB": "object"}
 
-OF_THE_DISK = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN")
+OF_THE_DISK = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_BUSY")
 """Errors that the user can mend."""
+
+WAIT_SECONDS = 60.0
+"""How long a reader of the file, such as `report`, may keep a run from writing."""
 
 OF_TRIALS = ("precision_at_k", "validation", "traces", "symmetry", "retrievals")
 """The tables that hold further rows of each trial."""
+
+
+class StoreError(UsageError):
+    """A run's file that cannot be written; what is in it stays."""
+
+
+class RefusedRecordError(ValueError):
+    """Values that the tables do not take; nothing of them is written."""
 
 
 @dataclass(frozen=True)
@@ -156,8 +167,8 @@ class Store:
     lock: int | None = field(repr=False)
 
     @classmethod
-    def create(cls, folder: Path) -> Self:
-        """Make the file of a new run in `folder`, which is made too.
+    def create(cls, folder: Path, **info: Any) -> Self:
+        """Make the file of a new run in `folder`, which is made too, with its first `info`.
 
         Raises
         ------
@@ -170,10 +181,11 @@ class Store:
             folder.mkdir(parents=True, exist_ok=True)
             lock = _lock(folder)
             refuse_used_folder(folder)  # again: another process may have been quicker
-            connection = sqlite3.connect(path, isolation_level=None)
-            connection.executescript(
-                f"BEGIN; PRAGMA user_version = {SCHEMA_VERSION}; {SCHEMA} COMMIT;"
-            )
+            connection = sqlite3.connect(path, isolation_level=None, timeout=WAIT_SECONDS)
+            # One transaction: a file without its info would be no run, nor could it be begun anew.
+            connection.executescript(f"BEGIN; PRAGMA user_version = {SCHEMA_VERSION}; {SCHEMA}")
+            _write_info(connection, info)
+            connection.execute("COMMIT")
             connection.execute("PRAGMA foreign_keys = ON")
         except (OSError, sqlite3.Error) as error:
             raise UsageError(f"cannot write {path}: {error}") from error
@@ -192,7 +204,7 @@ class Store:
         path = folder / FILE_NAME
         try:
             lock = _lock(folder)
-            connection = sqlite3.connect(path, isolation_level=None)
+            connection = sqlite3.connect(path, isolation_level=None, timeout=WAIT_SECONDS)
             connection.execute("PRAGMA foreign_keys = ON")
         except (OSError, sqlite3.Error) as error:
             raise UsageError(f"cannot write {path}: {error}") from error
@@ -213,9 +225,10 @@ class Store:
     def discard(self) -> None:
         """Remove a run that came to nothing, so that its folder can be used again."""
         self._close()
-        for path in self.folder.iterdir():
-            path.unlink()
-        self.folder.rmdir()
+        with suppress(OSError):
+            for path in self.folder.iterdir():
+                path.unlink(missing_ok=True)
+            self.folder.rmdir()
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -223,15 +236,16 @@ class Store:
             self.connection.execute("BEGIN IMMEDIATE")
             try:
                 yield
+                self.connection.execute("COMMIT")
             except BaseException:
                 with suppress(sqlite3.Error):  # where SQLite has done it already
                     self.connection.execute("ROLLBACK")
                 raise
-            self.connection.execute("COMMIT")
-        except sqlite3.OperationalError as error:
-            if not error.sqlite_errorname.startswith(OF_THE_DISK):
-                raise
-            raise UsageError(
+        except (sqlite3.Error, UnicodeError, OverflowError) as error:
+            name = getattr(error, "sqlite_errorname", "")
+            if not name.startswith(OF_THE_DISK):
+                raise RefusedRecordError(f"the store refuses it: {error}") from error
+            raise StoreError(
                 f"cannot write {self.folder / FILE_NAME}: {error}: what is finished is kept; "
                 f"free or correct it and go on with 'run --resume {self.folder}'"
             ) from error
@@ -243,10 +257,7 @@ class Store:
     def write_info(self, **values: Any) -> None:
         """Set values of the table `run`; each is kept as JSON."""
         with self._transaction():
-            self.connection.executemany(
-                "INSERT OR REPLACE INTO run VALUES (?, ?)",
-                [(key, json.dumps(value)) for key, value in values.items()],
-            )
+            _write_info(self.connection, values)
 
     def statuses(self) -> dict[str, str]:
         """Return the status of each trial that is here, by its trial_id."""
@@ -373,6 +384,13 @@ def _connect(path: Path) -> sqlite3.Connection:
     # A run that was killed while it wrote left a journal, which SQLite must roll back.
     mode = "rw" if os.access(path, os.W_OK) else "ro"
     return sqlite3.connect(f"{path.resolve().as_uri()}?mode={mode}", uri=True)
+
+
+def _write_info(connection: sqlite3.Connection, values: Mapping[str, Any]) -> None:
+    connection.executemany(
+        "INSERT OR REPLACE INTO run VALUES (?, ?)",
+        [(key, json.dumps(value)) for key, value in values.items()],
+    )
 
 
 def _info(connection: sqlite3.Connection) -> Iterator[tuple[str, Any]]:

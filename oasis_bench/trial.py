@@ -6,6 +6,7 @@ The only module with a clock.  Each of its two stages runs in a process of its o
 from __future__ import annotations
 
 import json
+import resource
 import time
 import traceback
 from collections import defaultdict
@@ -26,7 +27,7 @@ from oasis_bench.measures import evaluate_ranking, rank_others, relevant_rows
 from oasis_bench.memory import PeakMemory
 from oasis_bench.plan import TrialSpec
 from oasis_bench.preparation import learn_preparation
-from oasis_bench.registry import load_registry
+from oasis_bench.registry import load_registry, source_hash
 from oasis_bench.selection import checkpoints, choose
 from oasis_bench.splits import draw_partition, draw_share, inner_folds
 from oasis_bench.store import TrialRecord
@@ -61,13 +62,43 @@ class Stopwatch:
             self.seconds[what] += time.perf_counter() - start
 
 
-def waiting_seconds() -> float | None:
-    """Return how long the threads of this process were ready and had no core; None if not told."""
+class Cores:
+    """Processor time of this process since a start, and how long its threads waited for a core."""
+
+    def __init__(self) -> None:
+        self._cpu, self._scheduled = _cpu_seconds(), _scheduled_seconds()
+
+    def cpu_seconds(self) -> float:
+        """Return the processor time, with that of children that have ended."""
+        return _cpu_seconds() - self._cpu
+
+    def waiting_seconds(self) -> float | None:
+        """Return how long threads were ready and had no core, or None where this is not known.
+
+        The system tells it of living threads alone: it is not known where others, with more than
+        a twentieth of the processor time, have come and gone.
+        """
+        now = _scheduled_seconds()
+        if now is None or self._scheduled is None:
+            return None
+        ran, waited = (after - before for after, before in zip(now, self._scheduled, strict=True))
+        unseen = self.cpu_seconds() - ran
+        return waited if unseen <= 0.05 * ran + 0.01 else None
+
+
+def _cpu_seconds() -> float:
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
+def _scheduled_seconds() -> tuple[float, float] | None:
+    """Return how long the threads that there are have run and have waited to run; Linux."""
     try:
         texts = [path.read_text() for path in Path("/proc/self/task").glob("*/schedstat")]
     except OSError:
         return None
-    return sum(int(text.split()[1]) for text in texts) / 1e9 if texts else None
+    times = [[int(number) / 1e9 for number in text.split()[:2]] for text in texts]
+    return (sum(ran for ran, _ in times), sum(waited for _, waited in times)) if times else None
 
 
 def run_trial(spec: TrialSpec, rows: LabelledRows) -> TrialRecord:
@@ -129,6 +160,11 @@ class _Trial:
         self._tell = tell
         self._stopwatch = Stopwatch(tell)
         self.learner_class = load_registry(spec.plugin_files).algorithms[spec.algorithm]
+        if source_hash(self.learner_class) != spec.identity["source"]:
+            raise RuntimeError(
+                f"the source of {spec.learner} has changed since the run began: put it back and "
+                "run this trial again with --resume and --retry failed, or start a new run"
+            )
         self._refuse_what_it_cannot_take()
         e, seed = spec.experiment, spec.seed_for("partition")
         if isinstance(rows.y, sparse.csr_array):
@@ -259,13 +295,10 @@ class _Trial:
 
     def _fit(self, learner: MetricLearner) -> tuple[int | None, float, float | None]:
         """Fit on the clock; return peak memory above the start, CPU seconds and waiting seconds."""
-        memory = PeakMemory()
-        waited, cpu = waiting_seconds(), time.process_time()
+        memory, cores = PeakMemory(), Cores()
         with self._stopwatch("the final fit"):
             learner.fit(*self.train)
-        cpu = time.process_time() - cpu
-        waited = None if waited is None else (waiting_seconds() or waited) - waited
-        return memory.above_start(), cpu, waited
+        return memory.above_start(), cores.cpu_seconds(), cores.waiting_seconds()
 
     def _retrieve(self, learner: MetricLearner) -> list[dict[str, Any]]:
         """Note the first images that some test images bring up, the same for every learner."""
@@ -329,5 +362,4 @@ def _symmetry(learner: MetricLearner) -> float | None:
 
 
 def _one_line(error: Exception) -> str:
-    text = " ".join(f"{type(error).__name__}: {error}".split())
-    return "".join(char if char.isprintable() else "\ufffd" for char in text)
+    return " ".join(f"{type(error).__name__}: {error}".split())

@@ -24,6 +24,9 @@ HOSTILE = (
     "Allocates",
     "AllocatesInChildren",
     "KillsItself",
+    "ExitsAfterChildren",
+    "RaisesNonsense",
+    "TakesNoNumber",
     "LeavesChildren",
     "PrintsMegabytes",
     "ChangesGlobals",
@@ -44,7 +47,9 @@ def hostile(tmp_path_factory, plugins):
     """Run them in two jobs with 6 seconds and 300 MiB, sound learners last."""
     folder = tmp_path_factory.mktemp("hostile")
     learners = {name: LearnerSpec(name) for name in HOSTILE}
-    learners["LeavesChildren"] = LearnerSpec("LeavesChildren", {"folder": str(folder)})
+    for name in ("LeavesChildren", "ExitsAfterChildren"):
+        learners[name] = LearnerSpec(name, {"folder": str(folder)})
+    learners["TakesNoNumber"] = LearnerSpec("TakesNoNumber", {"n_steps": "auto"})
     failures = run_experiment(
         small({**learners, **SOUND}, budget="6s", memory="300MiB"),
         folder / "run",
@@ -71,15 +76,19 @@ def test_each_learner_ends_as_what_it_did(hostile):
     assert found["Allocates"][1].startswith("MemoryError: Unable to allocate 76.3 MiB")
     assert found["AllocatesInChildren"] == ("out of memory", "the warm-up took more than 300 MiB")
     assert found["KillsItself"] == ("crashed", "killed by SIGKILL during the warm-up")
-    for name in (*HOSTILE[6:], *SOUND):
+    assert found["ExitsAfterChildren"] == ("crashed", "exited with status 3 during the warm-up")
+    assert found["RaisesNonsense"] == ("failed", "ValueError: \ufffd \ufffd[2J line two")
+    assert found["TakesNoNumber"][0] == "failed"
+    assert found["TakesNoNumber"][1].startswith("RefusedRecordError: the store refuses it")
+    for name in (*HOSTILE[9:], *SOUND):
         assert found[name] == ("ok", None)
-    assert failures == 6
+    assert failures == 9
 
 
 def test_what_a_trial_started_dies_with_it(hostile):
     _, folder, _ = hostile
-    children = [int(path.name.split("-")[1]) for path in folder.glob("[TF]*-*")]
-    assert len(children) == 4  # two of the warm-up, two of the fit
+    children = [int(path.name.split("-")[1]) for path in folder.glob("[TFE]*-*")]
+    assert len(children) == 5  # two of a warm-up, two of a fit, and one whose parent had died
     assert [child for child in children if _lives(child)] == []
 
 
@@ -160,7 +169,8 @@ def test_a_harness_that_is_killed_takes_its_trials_with_it(tmp_path, plugins):
     experiment = tmp_path / "hang.toml"
     experiment.write_text(
         'title = "T"\ndataset = "digits"\nclasses = [2]\npartitions = 1\n'
-        f'[learners.LeavesChildren]\nfolder = "{tmp_path}"\n[learners.HoldsTheGIL]\n'
+        f'[learners.LeavesChildren]\nfolder = "{tmp_path}"\n'
+        f'[learners.HoldsTheGILWithChild]\nfolder = "{tmp_path}"\n'
     )
     command = [sys.executable, "-m", "oasis_bench", "run", "--experiment", experiment]
     more = ["--plugin", plugins / "hostile.py", "--output", tmp_path / "run", "--jobs", "2"]
@@ -168,7 +178,7 @@ def test_a_harness_that_is_killed_takes_its_trials_with_it(tmp_path, plugins):
         [*map(str, command), *map(str, more)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
-        _wait_for(lambda: len(list(tmp_path.glob("[TF]*-*"))) == 4, 60)
+        _wait_for(lambda: len(list(tmp_path.glob("[TFG]*-*"))) == 5, 60)
         _wait_for(lambda: len(_below(harness.pid)) >= 3, 20)
         time.sleep(1)  # for HoldsTheGIL to be in its fit
         below = _below(harness.pid)

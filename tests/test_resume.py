@@ -149,6 +149,29 @@ def test_what_changed_since_is_named_and_nothing_is_mixed(
     assert (tmp_path / "run" / FILE_NAME).read_bytes() == before
 
 
+def test_a_plugin_that_is_edited_in_the_midst_of_a_run_is_not_mixed_in(tiny, plugin, tmp_path):
+    (tmp_path / "marker").touch()
+
+    def edit(columns, done, planned):
+        if done == 3:  # all learners have had their first partition
+            plugin.write_text(FLAKY + "\n# edited\n")
+
+    assert run_experiment(tiny, tmp_path / "run", plugin_files=[plugin], on_trial=edit) == 1
+    trials = read_run(tmp_path / "run").trials
+    of_flaky = trials[trials["learner"] == "Flaky"].sort_values("partition")
+    assert of_flaky["status"].tolist() == ["ok", "failed"]
+    assert "the source of Flaky has changed since the run began" in of_flaky["reason"].iloc[1]
+
+
+def test_class_subsets_that_hold_the_same_classes_are_different_trials(tmp_path):
+    learners = {"Euclidean": LearnerSpec("Euclidean")}
+    experiment = Experiment("Twice", "digits", learners, classes=(10, "all"), partitions=1)
+    run_experiment(experiment, tmp_path / "run")
+    trials = read_run(tmp_path / "run").trials
+    assert trials["subset"].tolist() == ["10", "all"]
+    assert trials["trial_id"].nunique() == 2
+
+
 def test_options_that_would_change_a_run_are_refused_where_it_goes_on(tmp_path, capsys):
     for words, message in (
         (["--resume", "runs/x", "--classes", "3"], "classes cannot be given with --resume"),

@@ -13,7 +13,14 @@ from pathlib import Path
 import pytest
 
 from oasis_bench.errors import UsageError
-from oasis_bench.store import FILE_NAME, SCHEMA_VERSION, Store, TrialRecord, read_run
+from oasis_bench.store import (
+    FILE_NAME,
+    SCHEMA_VERSION,
+    RefusedRecordError,
+    Store,
+    TrialRecord,
+    read_run,
+)
 
 COLUMNS = {
     "learner": "L",
@@ -100,7 +107,7 @@ def test_what_is_written_is_read_back(tmp_path):
 def test_a_record_with_a_bad_row_leaves_nothing_of_itself(tmp_path, bad):
     with Store.create(tmp_path / "run") as store:
         store.add(record("a"))
-        with pytest.raises(sqlite3.Error):
+        with pytest.raises(RefusedRecordError):
             store.add(bad)
         assert n_rows(tmp_path / "run") == [1, 2, 1, 1]
         store.add(record("c"))

@@ -8,42 +8,73 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+import resource
+import select
 import signal
 import sys
 from collections import defaultdict
 from contextlib import suppress
 from pathlib import Path
+from typing import NoReturn
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
 def isolate() -> None:
-    """Make this process one that `kill_tree` ends whole.
-
-    It leads a group of its own, adopts what its children leave behind, dies with its parent, and
-    is the first that the system kills where memory is short.
-    """
+    """Make this process one that `kill_tree` ends whole: a group, which adopts its orphans."""
     os.setpgid(0, 0)
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def run_supervised(told: int) -> None:
+    """Return in a child of this process, which stays, runs nothing else, and ends with the child.
+
+    It ends as the child does, after it has killed all that the child has started; and it does so,
+    too, when nobody reads the pipe `told` any more.  The child holds no lock that could keep it
+    from that.  Where the system has no `pidfd_open`, this is no function.
+    """
+    if not hasattr(os, "pidfd_open"):
+        return
+    child = os.fork()
+    if child:
+        poller = select.poll()
+        poller.register(os.pidfd_open(child), select.POLLIN)
+        poller.register(told, 0)  # no event asked for: it wakes when the reader is gone
+        poller.poll()
+        _end_as(child)
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    with suppress(OSError):  # where memory is short the system is to kill this first
+        Path("/proc/self/oom_score_adj").write_text("1000")
+
+
+def _end_as(child: int) -> NoReturn:
+    """Kill all children, and end by the signal or with the status that ended one of them."""
+    ended, status = os.waitpid(child, os.WNOHANG)
+    kill_tree(os.getpid(), and_itself=False)
+    if ended and os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        with suppress(OSError):  # SIGKILL has no handler
+            signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+    os._exit(os.WEXITSTATUS(status) if ended else 1)
+
+
+def _prctl(option: int, value: int) -> None:
     if sys.platform == "linux":
-        prctl = ctypes.CDLL(None).prctl
-        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-        with suppress(OSError):
-            Path("/proc/self/oom_score_adj").write_text("1000")
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
 def limit_memory(n_bytes: int) -> None:
     """Make allocations of this process fail where they exceed what it has by `n_bytes`; Linux."""
     if sys.platform == "linux":
-        import resource
-
         limit = _bytes_of(os.getpid(), "status", "VmData") + n_bytes
         resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 
 
-def kill_tree(pid: int) -> None:
+def kill_tree(pid: int, and_itself: bool = True) -> None:
     """Kill a process that called `isolate`, with all that it started, also what left its group."""
-    if pid != os.getpid():
+    if and_itself:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGSTOP)  # it starts no more
     killed: set[int] = set()
@@ -52,9 +83,10 @@ def kill_tree(pid: int) -> None:
             with suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL)
         killed |= found
-    for kill in (os.killpg, os.kill):
-        with suppress(ProcessLookupError, PermissionError):
-            kill(pid, signal.SIGKILL)
+    if and_itself:
+        for kill in (os.killpg, os.kill):
+            with suppress(ProcessLookupError, PermissionError):
+                kill(pid, signal.SIGKILL)
 
 
 def tree_bytes(pid: int) -> int:

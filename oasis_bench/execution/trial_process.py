@@ -1,7 +1,8 @@
 """One trial in processes of its own: started, listened to, and held to its budget.
 
-The trial's process runs a plugin's code: what it sends is read as JSON, and only its end is waited
-for in a bounded time.
+The trial's process runs a plugin's code: what it sends is read as lines of JSON, and never waited
+for.  Above it stands a process that runs none, and ends all that the trial has started when the
+trial has ended, or nobody listens any more.
 """
 
 from __future__ import annotations
@@ -9,12 +10,11 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
-import select
 import signal
 import sys
-import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from multiprocessing import connection, forkserver
 from multiprocessing.context import BaseContext
 from pathlib import Path
@@ -27,6 +27,7 @@ from oasis_bench.execution.processes import (
     isolate,
     kill_tree,
     limit_memory,
+    run_supervised,
     system_kills,
     tree_bytes,
 )
@@ -35,8 +36,8 @@ from oasis_bench.plan import TrialSpec
 from oasis_bench.store import TrialRecord
 from oasis_bench.trial import run_stage
 
-LOOK_SECONDS = 0.05
-"""How often the memory of a trial with a limit is looked at."""
+LOOK_SECONDS, LONG_LOOK_SECONDS = 0.05, 1.0
+"""How often a trial with a limit of memory is looked at, and any other."""
 
 LONGEST_LOG = 64 * 2**20
 """Bytes of output that are kept."""
@@ -90,22 +91,21 @@ class TrialProcess:
         return [self._messages, self._process.sentinel]
 
     @property
-    def next_look(self) -> float | None:
-        """Seconds until `look` must be called at the latest; None: not before there is news."""
-        if self._budget.n_bytes is not None:
-            return LOOK_SECONDS
-        return None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
+    def next_look(self) -> float:
+        """Seconds until `look` must be called at the latest."""
+        longest = LONG_LOOK_SECONDS if self._budget.n_bytes is None else LOOK_SECONDS
+        if self._deadline is None:
+            return longest
+        return min(longest, max(0.0, self._deadline - time.monotonic()))
 
     def look(self) -> TrialRecord | None:
         """Take in what there is to know; return the record once the trial has ended."""
         account = self._account
         alive = self._process.is_alive()  # before listening: what it sent last is still heard
         try:
-            while account.record is None and account.choice is None and self._messages.poll():
-                account.hear(json.loads(self._messages.recv_bytes()))
+            for line in self._lines():
+                account.hear(json.loads(line))
                 self._allow()
-        except (EOFError, OSError):
-            alive = False
         except (ValueError, TypeError, LookupError):
             account.stop("crashed", "what its process sent cannot be read")
         if account.record is None and account.choice is not None:
@@ -113,7 +113,6 @@ class TrialProcess:
             choice, account.choice = account.choice, None
             self._start(choice)
         elif account.record is None and not alive:
-            self.kill()
             account.stop(*self._cause_of_death())
         elif account.record is None:
             self._hold_to_budget()
@@ -124,9 +123,19 @@ class TrialProcess:
 
     def kill(self) -> None:
         """End the process and all that it started."""
-        kill_tree(self._process.pid)
+        if (
+            self._process.is_alive()
+        ):  # else its supervisor has done it, and the number may be reused
+            kill_tree(self._process.pid)
         self._process.join()
         self._messages.close()
+
+    def _lines(self) -> Iterator[bytes]:
+        """Yield the whole lines that have come, without waiting."""
+        with suppress(BlockingIOError):
+            while part := os.read(self._messages.fileno(), 2**20):
+                *lines, self._unfinished = (self._unfinished + part).split(b"\n")
+                yield from lines
 
     @property
     def _budget(self) -> Budget:
@@ -134,6 +143,8 @@ class TrialProcess:
 
     def _start(self, choice: Mapping[str, Any] | None) -> None:
         self._messages, send = self._context.Pipe(duplex=False)
+        os.set_blocking(self._messages.fileno(), False)
+        self._unfinished: bytes = b""
         self._process = self._context.Process(  # type: ignore[attr-defined]
             target=_main, args=(self._account.spec, choice, *self._paths, send)
         )
@@ -179,15 +190,18 @@ def _main(
     isolate()
     _let_server_go()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, which kills this
+    run_supervised(send.fileno())
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[variable] = str(spec.experiment.threads)
-    threading.Thread(target=_end_with_parent, args=(send,), daemon=True).start()
     log = os.open(output_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     os.dup2(log, sys.stdout.fileno())
     os.dup2(log, sys.stderr.fileno())
 
     def tell(message: Mapping[str, Any]) -> None:
-        send.send_bytes(_as_json(message))
+        line = json.dumps(message, default=lambda value: value.item())  # NumPy's scalars
+        left = memoryview(line.encode() + b"\n")
+        while left:
+            left = left[os.write(send.fileno(), left) :]
 
     rows = map_rows(rows_folder)
     if spec.budget.n_bytes is not None:
@@ -211,18 +225,10 @@ def _as_json(message: Mapping[str, Any]) -> bytes:
     return json.dumps(message, default=lambda value: value.item()).encode()  # NumPy's scalars
 
 
-def _end_with_parent(send: connection.Connection) -> None:
-    """Wait until nobody can read what this process tells, and end it with all that it started."""
-    if hasattr(select, "poll"):
-        poller = select.poll()
-        poller.register(send.fileno(), 0)  # no event asked for: it wakes when the reader is gone
-        poller.poll()
-        kill_tree(os.getpid())
-
-
 def _shorten(log: Path) -> None:
     """Empty a log that grew too long: it must not fill the disk."""
-    if log.exists() and log.stat().st_size > LONGEST_LOG:
-        os.truncate(log, 0)
-        with log.open("a") as file:
-            file.write(f"[what was printed before exceeded {LONGEST_LOG} bytes and is dropped]\n")
+    with suppress(OSError):
+        if log.stat().st_size > LONGEST_LOG:
+            os.truncate(log, 0)
+            with log.open("a") as file:
+                file.write(f"[what was printed before exceeded {LONGEST_LOG} bytes: dropped]\n")

@@ -78,6 +78,50 @@ class LeavesChildren(Euclidean):
         return super().fit(X, y)
 
 
+class ExitsAfterChildren(Euclidean):
+    """Dies by itself; its child has left group and session, and is nobody's."""
+
+    name = "ExitsAfterChildren"
+
+    def __init__(self, folder="."):
+        self.folder = folder
+
+    def fit(self, X, y=None):
+        child = subprocess.Popen(["sleep", "3600"], start_new_session=True)
+        Path(self.folder, f"E-{child.pid}").touch()
+        os._exit(3)
+
+
+class HoldsTheGILWithChild(HoldsTheGIL):
+    name = "HoldsTheGILWithChild"
+
+    def __init__(self, folder="."):
+        self.folder = folder
+
+    def fit(self, X, y=None):
+        child = subprocess.Popen(["sleep", "3600"], start_new_session=True)
+        Path(self.folder, f"G-{child.pid}").touch()
+        return super().fit(X, y)
+
+
+class RaisesNonsense(Euclidean):
+    """Its message cannot be written as UTF-8."""
+
+    name = "RaisesNonsense"
+
+    def fit(self, X, y=None):
+        raise ValueError("\udcff \x1b[2J\nline two")
+
+
+class TakesNoNumber(Euclidean):
+    """Gives the store a text for a number."""
+
+    name = "TakesNoNumber"
+
+    def __init__(self, n_steps="auto"):
+        self.n_steps = n_steps
+
+
 class PrintsMegabytes(Euclidean):
     name = "PrintsMegabytes"
 
