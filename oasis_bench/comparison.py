@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -18,7 +18,7 @@ import pandas as pd
 from oasis_bench.merging import processors
 from oasis_bench.noise import noisy
 from oasis_bench.resume import WORDS, cell_name
-from oasis_bench.statistics import paired_interval
+from oasis_bench.statistics import LEVEL, PairedInterval, holm, paired_interval
 from oasis_bench.store import RunRecord
 
 Verdict = Literal[
@@ -66,7 +66,10 @@ class Line:
     change : float
         NEW - OLD; of costs NEW / OLD.
     low, high : float
-        The 95 % interval of the change; NaN where there is none.
+        The 95 % interval of the change, as if it were the only line; NaN where there is none.
+    p_value : float
+        Of no change, corrected for the number of lines: what the verdict goes by.  NaN where the
+        line was not tested.
     verdict : str
     reason : str
         What the numbers do not say: the trials that were lost, or why it is not judged.
@@ -81,6 +84,7 @@ class Line:
     change: float
     low: float
     high: float
+    p_value: float
     verdict: Verdict
     reason: str = ""
 
@@ -116,7 +120,7 @@ def compare_runs(old: RunRecord, new: RunRecord, tolerance: float = 0.1) -> RunC
     """Compare the trials that two runs have in common: a learner's label, on the same images.
 
     Precisions: the corrected paired interval of Nadeau & Bengio (2003) of NEW - OLD, as the
-    partitions draw from the same images; worse or better where it leaves out 0.
+    partitions draw from the same images.
 
     Costs (seconds, bytes): the ordinary paired t-interval of log(NEW / OLD).  Each partition is a
     measurement of its own of one program on one machine, and which images it drew says little of
@@ -127,8 +131,13 @@ def compare_runs(old: RunRecord, new: RunRecord, tolerance: float = 0.1) -> RunC
     a trial shared its cores, or threads or processor differ or are not known.
 
     A trial that was ok and is not so any more is worse.  Equal values are identical on any number
-    of partitions; other values of a single one have no interval and are not judged.  No correction
-    is made for the number of lines.
+    of partitions; other values of a single one have no interval and are not judged.
+
+    The rest is tested at level 0.05, corrected by `holm`.  All these lines, precisions and costs of
+    every cell, are one family: whether anything got worse, as the exit status of `compare` tells,
+    is one claim about all of them.  So where nothing changed, at most 1 comparison in 20 finds
+    anything.  Lines within `tolerance` are in the family too: to leave out the small changes, once
+    they are seen, would undo the correction.
 
     Parameters
     ----------
@@ -150,7 +159,8 @@ def compare_runs(old: RunRecord, new: RunRecord, tolerance: float = 0.1) -> RunC
             f"{what}: {learner} on classes {subset}, partition {', '.join(map(str, numbers))}"
             for what, numbers in _left_out(of_old, of_new, pairs)
         ]
-    return RunComparison(lines, [*notes, *_what_is_compared(old, new, cells)], tolerance)
+    notes += _what_is_compared(old, new, cells)
+    return RunComparison(_corrected(lines), notes, tolerance)
 
 
 def _measured(run: RunRecord) -> pd.DataFrame:
@@ -210,7 +220,10 @@ def _other_draw(old: RunRecord, new: RunRecord, cell: Cell) -> str | None:
 
 
 def _lines(subset: str, learner: str, pairs: pd.DataFrame, tolerance: float) -> Iterator[Line]:
-    """Compare one cell: `pairs` holds a row for each partition that both runs have."""
+    """Compare one cell: `pairs` holds a row for each partition that both runs have.
+
+    Its p-values are those of each line alone, and its verdicts as if chance had no part.
+    """
     old_ok, new_ok = pairs["status_old"] == "ok", pairs["status_new"] == "ok"
     if (old_ok != new_ok).any():
         yield _results_line(subset, learner, pairs)
@@ -242,7 +255,8 @@ def _results_line(subset: str, learner: str, pairs: pd.DataFrame) -> Line:
     reasons += [f"partition {t.partition} was {t.status_old}" for t in gained.itertuples()]
     n_old, n_new = float(old.sum()), float(new.sum())
     return Line(
-        *(subset, learner, RESULTS, len(pairs), n_old, n_new, n_new - n_old, math.nan, math.nan),
+        *(subset, learner, RESULTS, len(pairs), n_old, n_new, n_new - n_old),
+        *(math.nan, math.nan, math.nan),
         verdict="worse" if len(lost) else "better",
         reason="; ".join(reasons),
     )
@@ -254,11 +268,14 @@ def _precision_line(
     """Compare a precision: `values` (n, 2) of OLD and NEW, `sizes` images that train and test."""
     differences = values[:, 1] - values[:, 0]
     differences[abs(differences) <= ROUNDING] = 0
-    verdict, reason, ends = _judge(differences, *sizes, doubt="")
+    change = _change(differences, *sizes)
     old, new = values.mean(axis=0).tolist()
-    if verdict is None:
-        verdict = "worse" if new < old else "better"
-    return Line(subset, learner, measure, len(values), old, new, *ends, verdict, reason)
+    line = Line(
+        *(subset, learner, measure, len(values), old, new),
+        *(change.mean, change.low, change.high, change.p_value),
+        verdict="worse" if new < old else "better",
+    )
+    return _untested(line, differences, doubt="") or line
 
 
 def _cost_line(
@@ -266,32 +283,48 @@ def _cost_line(
 ) -> Line:
     """Compare seconds or bytes: `values` (n, 2) of OLD and NEW, `doubt` why not to judge them."""
     logs = np.log(np.maximum(values, COSTS[measure]))
+    differences = logs[:, 1] - logs[:, 0]
     # No overlap, as of n_test = 0, leaves the ordinary paired t-interval.
-    verdict, reason, ends = _judge(logs[:, 1] - logs[:, 0], n_train=1, n_test=0, doubt=doubt)
+    change = _change(differences, n_train=1, n_test=0)
     old, new = np.exp(logs.mean(axis=0)).tolist()
-    if verdict is None:
-        clear = abs(ends[0]) > np.log1p(tolerance) and abs(new - old) > COSTS[measure]
-        beyond: Verdict = "worse" if new > old else "better"
-        verdict = beyond if clear else "within tolerance"
-    ratio, low, high = (math.exp(end) for end in ends)
-    return Line(subset, learner, measure, len(values), old, new, ratio, low, high, verdict, reason)
+    clear = abs(change.mean) > np.log1p(tolerance) and abs(new - old) > COSTS[measure]
+    beyond: Verdict = "worse" if new > old else "better"
+    ratio, low, high = (math.exp(end) for end in (change.mean, change.low, change.high))
+    line = Line(
+        *(subset, learner, measure, len(values), old, new),
+        *(ratio, low, high, change.p_value),
+        verdict=beyond if clear else "within tolerance",
+    )
+    return _untested(line, differences, doubt) or line
 
 
-def _judge(
-    differences: Values, n_train: int, n_test: int, doubt: str
-) -> tuple[Verdict | None, str, tuple[float, float, float]]:
-    """Return verdict and reason, None where the interval leaves out 0; mean, low and high."""
-    ends = float(differences[0]), math.nan, math.nan
+def _change(differences: Values, n_train: int, n_test: int) -> PairedInterval:
+    """Return the mean change with interval and p-value, which a single partition has not."""
     if len(differences) > 1:
-        interval = paired_interval(differences, n_train, n_test)
-        ends = interval.mean, interval.low, interval.high
-    else:
-        doubt = doubt or "one partition has no interval"
+        return paired_interval(differences, n_train, n_test)
+    return PairedInterval(float(differences[0]), math.nan, math.nan, 1, math.nan, math.nan)
+
+
+def _untested(line: Line, differences: Values, doubt: str) -> Line | None:
+    """Return a line that no test decides, where it is one; `doubt` says why not to judge it."""
     if not differences.any():
-        return "identical", "", ends
+        return replace(line, p_value=math.nan, verdict="identical")
+    if len(differences) == 1:
+        doubt = doubt or "one partition has no interval"
     if doubt:
-        return "not judged", doubt, ends
-    return ("not told apart" if ends[1] <= 0 <= ends[2] else None), "", ends
+        return replace(line, p_value=math.nan, verdict="not judged", reason=doubt)
+    return None
+
+
+def _corrected(lines: Sequence[Line]) -> list[Line]:
+    """Correct the p-values for their number, and take back the verdicts that chance explains."""
+    tested = [number for number, line in enumerate(lines) if not math.isnan(line.p_value)]
+    corrected = list(lines)
+    p_values = holm([lines[number].p_value for number in tested]).tolist()
+    for number, p_value in zip(tested, p_values, strict=True):
+        verdict = lines[number].verdict if p_value <= LEVEL else "not told apart"
+        corrected[number] = replace(lines[number], p_value=p_value, verdict=verdict)
+    return corrected
 
 
 def _timed(pairs: pd.DataFrame) -> tuple[pd.DataFrame, str]:

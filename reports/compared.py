@@ -8,11 +8,14 @@ from collections.abc import Iterator, Mapping
 
 from oasis_bench.comparison import PRECISIONS, RESULTS, Line, RunComparison
 from oasis_bench.merging import parts_of
-from oasis_bench.reports.text import aligned, clip, plural, printable, seconds_text
+from oasis_bench.reports.text import aligned, clip, p_text, plural, printable, seconds_text
 from oasis_bench.store import RunRecord
 
 WIDTH, LABEL_WIDTH, REASON_WIDTH = 110, 24, 100
-HEADER = ["classes", "learner", "measure", "n", "OLD", "NEW", "change", "95 % interval", "verdict"]
+HEADER = [
+    *("classes", "learner", "measure", "n", "OLD", "NEW"),
+    *("change", "95 % interval", "p, Holm", "verdict"),
+]
 MEASURES = {"fit_seconds": "fit, s", "fit_cpu_seconds": "CPU, s", "fit_peak_bytes": "peak, MiB"}
 
 
@@ -64,8 +67,9 @@ def _cells(line: Line) -> list[str]:
         values = [old, new, f"x{line.change:.2f}"]
         pattern = "[{:.2f}, {:.2f}]"
     interval = "" if math.isnan(line.low) else pattern.format(line.low, line.high)
+    p_value = "" if math.isnan(line.p_value) else p_text(line.p_value)
     reason = f": {clip(printable(line.reason), REASON_WIDTH)}" if line.reason else ""
-    return [*start, str(line.n), *values, interval, f"{line.verdict}{reason}"]
+    return [*start, str(line.n), *values, interval, p_value, f"{line.verdict}{reason}"]
 
 
 def _cost(measure: str, value: float) -> str:
@@ -83,8 +87,9 @@ def _legend(tolerance: float) -> Iterator[str]:
         "within tolerance. Seconds leave out fits that waited for a core."
     )
     yield (
-        "Intervals are not corrected for the number of lines: where results vary and nothing "
-        "changed, up to 1 line in 40 comes out as worse by chance."
+        "Each interval is of its line alone. The verdict goes by p, Holm, corrected for the number "
+        "of lines that have it, at level 0.05: where nothing changed, at most 1 comparison in 20 "
+        "finds anything worse or better by chance."
     )
 
 

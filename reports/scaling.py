@@ -7,14 +7,26 @@ from typing import Any
 
 import pandas as pd
 
+from oasis_bench.noise import noisy
 from oasis_bench.reports.reading import finished, learners
 from oasis_bench.reports.tables import Cell, Notes, Table
+from oasis_bench.reports.text import plural
 from oasis_bench.statistics import PowerLaw, fit_power_law
 from oasis_bench.store import RunRecord
 
 LEAST_SIZES = 3
 WIDE = 1.0
 """Width of an interval from which on it may hold both linear and quadratic growth."""
+
+LEFT_OUT_NOTE = "Left out: {}, as the fit waited for a core for more than 5 % of its time."
+KEPT_NOTE = (
+    "Noisy: {}, as the fit waited for a core for more than 5 % of its time. Without them fewer "
+    f"than {LEAST_SIZES} sizes are left, so they are kept."
+)
+SHARED_NOTE = (
+    "From fits on shared cores: other trials ran on them at the same time, which may bend the "
+    "growth."
+)
 
 METHOD = (
     "Least squares of log(fit seconds) on log(training images), through the median over partitions "
@@ -27,8 +39,8 @@ METHOD = (
 def scaling_tables(run: RunRecord) -> list[Table]:
     """Make the table of the exponents of fit time; none where no learner has three sizes."""
     notes, rows, numbers = Notes(), [], []
-    for learner, medians, growth in _growths(run):
-        marks = notes.mark(*_caveats(growth))
+    for learner, medians, growth, of_timings in _growths(run):
+        marks = notes.mark(*of_timings, *_caveats(growth))
         rows.append(
             [
                 Cell(learner),
@@ -54,15 +66,35 @@ def scaling_tables(run: RunRecord) -> list[Table]:
     ]
 
 
-def _growths(run: RunRecord) -> Iterator[tuple[str, pd.Series[float], PowerLaw]]:
-    """Go over learners with enough sizes: the median seconds by training images, and their fit."""
+def _growths(run: RunRecord) -> Iterator[tuple[str, pd.Series[float], PowerLaw, list[str]]]:
+    """Go over learners with enough sizes.
+
+    Yields the learner, its median seconds by training images, their fit, and what is to be told of
+    the timings behind it.
+    """
     trials = finished(run)
-    seconds = trials["fit_seconds"].astype(float).clip(lower=1e-9)
     for learner in learners(run):
-        own = trials["learner"] == learner
-        medians = seconds[own].groupby(trials.loc[own, "n_train"]).median()
+        timed, told = _timed(trials[trials["learner"] == learner])
+        seconds = timed["fit_seconds"].astype(float).clip(lower=1e-9)
+        medians = seconds.groupby(timed["n_train"]).median()
         if len(medians) >= LEAST_SIZES:
-            yield learner, medians, fit_power_law(medians.index.to_numpy(), medians.to_numpy())
+            growth = fit_power_law(medians.index.to_numpy(), medians.to_numpy())
+            yield learner, medians, growth, told
+
+
+def _timed(trials: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Leave noisy trials out where enough sizes remain; return what to tell of it too."""
+    told, is_noisy = [], noisy(trials)
+    if is_noisy.any():
+        count = f"{is_noisy.sum()} of {plural(len(trials), 'trial')}"
+        if trials.loc[~is_noisy, "n_train"].nunique() >= LEAST_SIZES:
+            trials = trials[~is_noisy]
+            told.append(LEFT_OUT_NOTE.format(count))
+        else:
+            told.append(KEPT_NOTE.format(count))
+    if trials["shared_cores"].any():
+        told.append(SHARED_NOTE)
+    return trials, told
 
 
 def _caveats(growth: PowerLaw) -> Iterator[str]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from oasis_bench.merging import parts_of
 from oasis_bench.reports.reading import finished
 from oasis_bench.store import RunRecord
 
+LIMITS = {"budget": "time", "memory": "memory"}
 ELSE = "All else is at the learners' defaults."
 
 
@@ -29,20 +32,31 @@ def settings_text(run: RunRecord) -> str:
     ]
     if fixed:
         parts.append(f"Fixed: {'; '.join(fixed)}.")
-    return " ".join([*parts, ELSE, _limits_text(run.info["experiment"])])
+    return " ".join([*parts, ELSE, _limits_text(run)])
 
 
-def _limits_text(experiment: dict[str, Any]) -> str:
+def _limits_text(run: RunRecord) -> str:
     """Say how much time and memory a fit might take."""
-    limits = [("time", "budget"), ("memory", "memory")]
-    text = ", ".join(f"{what} {experiment[name]}" for what, name in limits)
+    experiment = run.info["experiment"]
     own = [
-        f"{label} {what} {spec[name]}"
+        f"{label} {text}"
         for label, spec in experiment["learners"].items()
-        for what, name in limits
-        if spec[name] is not None
+        if (text := _limits(spec))
     ]
-    return f"Limits of a fit: {'; '.join([text, *own])}."
+    return f"Limits of a fit: {'; '.join([_limits(experiment), *own, *_later_limits(run)])}."
+
+
+def _later_limits(run: RunRecord) -> Iterator[str]:
+    """Say which limits were given when a run, or one that it was merged from, went on."""
+    for part in parts_of(run, "the run"):
+        for session in part.info.get("resumed", []):
+            if text := _limits(session.get("limits", {})):
+                yield f"after {part.name} was resumed on {session['started'][:10]}: {text} for all"
+
+
+def _limits(given: Mapping[str, Any]) -> str:
+    """Write the limits that are given."""
+    return ", ".join(f"{what} {given[name]}" for name, what in LIMITS.items() if given.get(name))
 
 
 def _values(run: RunRecord, label: str) -> dict[str, list[Any]]:

@@ -42,31 +42,36 @@ def verdicts(lines):
 
 def test_precision_that_fell_beyond_the_corrected_interval_is_worse(compare):
     old = trials("mean_average_precision", [0.5, 0.6, 0.7, 0.6, 0.5])
-    new = trials("mean_average_precision", [0.49, 0.58, 0.67, 0.58, 0.48])
+    new = trials("mean_average_precision", [0.46, 0.55, 0.64, 0.55, 0.45])
     status, lines, text = compare(old, new)
     line = lines["10", "A", "mAP"]
-    # Differences 0.01, 0.02, 0.03, 0.02, 0.02: s = sqrt(2e-4 / 4), t(4) = 2.776445.
-    half = 2.776445 * math.sqrt(2e-4 / 4) * math.sqrt(1 / 5 + 250 / 400)
-    assert (line.old, line.new, line.n) == (pytest.approx(0.58), pytest.approx(0.56), 5)
-    assert (line.change, line.low, line.high) == pytest.approx((-0.02, -0.02 - half, -0.02 + half))
+    # Differences 0.04, 0.05, 0.06, 0.05, 0.05: s = sqrt(2e-4 / 4), t(4) = 2.776445.
+    error = math.sqrt(2e-4 / 4) * math.sqrt(1 / 5 + 250 / 400)
+    half = 2.776445 * error
+    assert (line.old, line.new, line.n) == (pytest.approx(0.58), pytest.approx(0.53), 5)
+    assert (line.change, line.low, line.high) == pytest.approx((-0.05, -0.05 - half, -0.05 + half))
+    # Precision at 1 and at 10 fell as much: three equal p-values, each corrected to three times it.
+    assert line.p_value == pytest.approx(3 * 2 * stats.t.sf(0.05 / error, df=4))
     assert line.verdict == "worse"
     assert status == 1
     row = next(row for row in text.splitlines() if " mAP " in row)
-    assert " ".join(row.split()) == "10 A mAP 5 0.5800 0.5600 -0.0200 [-0.0378, -0.0022] worse"
+    assert (
+        " ".join(row.split()) == "10 A mAP 5 0.5800 0.5300 -0.0500 [-0.0678, -0.0322] 0.0044 worse"
+    )
     assert text.splitlines()[-1] == (
         "3 worse beyond noise: of 6 lines, 0 better, 0 not judged"  # P@1, P@10 fell with mAP
     )
 
 
 def test_the_overlap_of_partitions_widens_the_interval_of_precision_and_not_of_seconds(compare):
-    # An uncorrected interval would leave out 0: 0.02 +- 0.0152.
-    changes = np.array([0.0, 0.02, 0.03, 0.03, 0.02])
+    # Precision alone: p = 0.010 without the overlap, and 0.087 with it.  Four lines are tested.
+    changes = np.array([0.005, 0.02, 0.03, 0.03, 0.02])
     old = trials("mean_average_precision", [0.5] * 5)
     new = trials("mean_average_precision", 0.5 - changes)
     for trial, change in zip(new, changes, strict=True):
         trial["fit_seconds"] = math.exp(10 * change)
     status, lines, _ = compare(old, new)
-    assert stats.ttest_1samp(changes, 0).pvalue < 0.05
+    assert 4 * stats.ttest_1samp(changes, 0).pvalue < 0.05
     assert lines["10", "A", "mAP"].verdict == "not told apart"
     assert lines["10", "A", "fit_seconds"].verdict == "worse"
     assert status == 1
@@ -109,6 +114,72 @@ def test_each_change_has_its_verdict(compare, measure, before, after, verdict):
     line = lines["10", "A", "mAP" if measure == "mean_average_precision" else measure]
     assert line.verdict == verdict
     assert status == (verdict == "worse")
+
+
+def test_verdicts_go_by_the_p_values_of_all_lines_corrected_by_holm(compare):
+    """Three costs of five partitions: p-values 0.0025, 0.033 and 0.038; the last two are chance."""
+    logs = {
+        "fit_seconds": np.array([0.5, 0.6, 0.4, 0.5, 0.9]),
+        "fit_cpu_seconds": np.array([0.5, 0.1, 0.2, 0.3, 0.1]),
+        "fit_peak_bytes": np.array([0.5, 0.3, 0.1, 0.8, 0.2]),
+    }
+    old = trials("fit_seconds", [1.0] * 5, fit_peak_bytes=50 * MIB)
+    new = [
+        {
+            "partition": p,
+            "fit_seconds": math.exp(logs["fit_seconds"][p]),
+            "fit_cpu_seconds": math.exp(logs["fit_cpu_seconds"][p]),
+            "fit_peak_bytes": round(50 * MIB * math.exp(logs["fit_peak_bytes"][p])),
+        }
+        for p in range(5)
+    ]
+    status, lines, text = compare(old, new)
+    t = {name: it.mean() / it.std(ddof=1) * math.sqrt(5) for name, it in logs.items()}
+    p = {name: 2 * stats.t.sf(value, df=4) for name, value in t.items()}
+    first, second, third = sorted(p.values())
+    corrected = [3 * first, 2 * second, max(2 * second, third)]
+    order = sorted(p, key=p.__getitem__)
+    assert [lines["10", "A", it].p_value for it in order] == pytest.approx(corrected, rel=1e-5)
+    assert first < 0.05 / 3
+    assert 0.05 / 2 < second < third < 0.05
+    assert [lines["10", "A", it].verdict for it in order] == ["worse", *["not told apart"] * 2]
+    assert all(lines["10", "A", it].low > 1 for it in order)  # intervals are not corrected
+    assert math.isnan(lines["10", "A", "mAP"].p_value)  # identical: no part of the family
+    assert "Each interval is of its line alone" in text
+    assert (status, text.splitlines()[-1][:20]) == (1, "1 worse beyond noise")
+
+
+def test_where_nothing_changed_few_comparisons_find_anything(write_run):
+    """Without the correction 1 - 0.95 ** 12, 46 %, of such comparisons would; with it 5 %."""
+    old = read_run(
+        write_run("old", [{"learner": a, "partition": p} for a in "ABCD" for p in range(4)])
+    )
+    draw = np.random.default_rng(0)
+    n_alone = n_corrected = 0
+    n_comparisons = 20
+    for _ in range(n_comparisons):
+        costs = {
+            name: old.trials[name].astype(float) * draw.lognormal(0, 0.2, len(old.trials))
+            for name in ("fit_seconds", "fit_cpu_seconds", "fit_peak_bytes")
+        }
+        lines = compare_runs(old, replace(old, trials=old.trials.assign(**costs)), 0).lines
+        lines = [line for line in lines if line.verdict != "identical"]
+        assert len(lines) == 12
+        n_alone += any(not line.low <= 1 <= line.high for line in lines)
+        n_corrected += any(line.verdict in ("worse", "better") for line in lines)
+    assert n_alone > 0.25 * n_comparisons
+    assert n_corrected <= 0.15 * n_comparisons
+
+
+def test_all_partitions_changed_by_the_same_is_beyond_noise_however_many_lines_vary(compare):
+    noise = np.random.default_rng(0).lognormal(0, 0.3, (5, 3))
+    others = [{"learner": f"L{number}", "partition": p} for number in range(5) for p in range(3)]
+    varied = [{**it, "fit_seconds": s} for it, s in zip(others, noise.ravel(), strict=True)]
+    old, new = (trials("mean_average_precision", [value] * 3) for value in (0.5, 0.25))
+    status, lines, _ = compare([*old, *others], [*new, *varied])
+    assert (lines["10", "A", "mAP"].p_value, lines["10", "A", "mAP"].verdict) == (0, "worse")
+    assert sum(line.verdict == "worse" for line in lines.values()) == 3  # P@1 and P@10 with mAP
+    assert status == 1
 
 
 def test_the_tolerance_can_be_chosen(compare, capsys):

@@ -433,6 +433,59 @@ def test_fit_time_has_an_exponent_where_there_are_three_sizes(tmp_path):
     assert "Growth of fit time" in write_report(tmp_path / "run").read_text()
 
 
+def test_noisy_timings_are_left_out_of_the_exponent(tmp_path):
+    """Fit time is linear, but for one trial of the largest size that waited for a core."""
+    sizes = (2, 5, 10)
+    trials = [
+        trial("A", n, partition=p, fit_seconds=float(n), fit_waiting_seconds=0.0)
+        for n in sizes
+        for p in range(2)
+    ]
+    trials[-1] = trial("A", 10, partition=1, fit_seconds=1000.0, fit_waiting_seconds=900.0)
+    run = make_run(tmp_path / "run", trials, ["A"], classes=sizes, partitions=2)
+    (table,) = scaling_tables(run)
+    assert texts(table) == [["A", "1.00", "1.00 to 1.00", "80, 200, 400"]]
+    assert table.rows[0][2].marks == ("a",)
+    assert table.notes[0][1].startswith("Left out: 1 of 6 trials, as the fit waited for a core")
+
+
+def test_a_size_whose_timings_are_all_noisy_is_dropped_only_where_three_are_left(tmp_path):
+    """n ** 1 but for the last size of each learner, of 10 times that; A has four sizes, B three."""
+    sizes = {"A": (2, 5, 10, 20), "B": (2, 5, 20)}
+    trials = [
+        trial(
+            *(learner, n),
+            fit_seconds=n * (10.0 if n == 20 else 1.0),
+            fit_waiting_seconds=9.0 * n if n == 20 else 0.0,
+        )
+        for learner, own in sizes.items()
+        for n in own
+    ]
+    run = make_run(tmp_path / "run", trials, ["A", "B"], classes=sizes["A"], partitions=1)
+    (table,) = scaling_tables(run)
+    slope = np.polyfit(np.log([2, 5, 20]), np.log([2, 5, 200]), 1)[0]
+    assert [(row[1], row[3]) for row in texts(table)] == [
+        ("1.00", "80, 200, 400"),
+        (f"{slope:.2f}", "80, 200, 800"),
+    ]
+    assert table.rows[0][2].marks == ("a",)
+    assert table.notes[0][1].startswith("Left out: 1 of 4 trials")
+    assert table.notes[1][1].startswith("Noisy: 1 of 3 trials")
+    assert "so they are kept" in table.notes[1][1]
+
+
+def test_an_exponent_of_fits_on_shared_cores_is_marked(tmp_path):
+    trials = [
+        trial(learner, n, fit_seconds=float(n), shared_cores=int(learner == "B" and n == 5))
+        for learner in "AB"
+        for n in (2, 5, 10)
+    ]
+    run = make_run(tmp_path / "run", trials, ["A", "B"], classes=(2, 5, 10), partitions=1)
+    (table,) = scaling_tables(run)
+    assert [row[2].marks for row in table.rows] == [(), ("a",)]
+    assert table.notes[0][1].startswith("From fits on shared cores")
+
+
 def test_a_wide_interval_of_an_exponent_is_marked(tmp_path):
     seconds = {2: 1.0, 5: 4.0, 10: 5.0}
     trials = [trial("A", n, partition=0, fit_seconds=s) for n, s in seconds.items()]
@@ -500,6 +553,25 @@ def test_what_was_searched_and_what_was_fixed_is_told_from_the_data(tmp_path):
         "Limits of a fit: time 1h, memory off; lost time 10m."
     )
     assert settings_text(run).replace("'", "&#39;") in write_report(tmp_path / "run").read_text()
+
+
+def test_limits_given_when_a_run_went_on_are_told_too(tmp_path):
+    resumed = [
+        {"started": "2026-11-20T06:00:00+00:00"},  # by a version that did not keep them
+        {"started": "2026-11-20T07:00:00+00:00", "limits": {}},
+        {"started": "2026-11-21T06:00:00+00:00", "limits": {"budget": "5m"}},
+        {"started": "2026-11-22T06:00:00+00:00", "limits": {"memory": "<b>", "budget": "9m"}},
+    ]
+    limits = (
+        "Limits of a fit: time 1h, memory off; after {0} was resumed on 2026-11-21: time 5m for "
+        "all; after {0} was resumed on 2026-11-22: time 9m, memory <b> for all."
+    )
+    run = make_run(tmp_path / "run", [trial("A")], ["A"], info={"resumed": resumed})
+    assert settings_text(run).endswith(limits.format("the run"))
+    assert "memory &lt;b&gt; for all" in write_report(tmp_path / "run").read_text()
+    part = {"name": "runs/a", "info": run.info, "trial_ids": []}
+    merged = make_run(tmp_path / "merged", [trial("A")], ["A"], info={"merged": [part]})
+    assert settings_text(merged).endswith(limits.format("runs/a"))
 
 
 def test_without_a_choice_none_is_claimed(tmp_path):
