@@ -83,6 +83,7 @@ class TrialProcess:
     ) -> None:
         self._context, self._paths = context, (rows_folder, output_log)
         self._account = Account(spec, n_features)
+        self._unfinished = b""  # a line whose end has not come yet
         self._start(None)
 
     @property
@@ -123,9 +124,8 @@ class TrialProcess:
 
     def kill(self) -> None:
         """End the process and all that it started."""
-        if (
-            self._process.is_alive()
-        ):  # else its supervisor has done it, and the number may be reused
+        # Where it has ended it has done so itself, and its number may be that of another.
+        if self._process.is_alive():
             kill_tree(self._process.pid)
         self._process.join()
         self._messages.close()
@@ -144,7 +144,7 @@ class TrialProcess:
     def _start(self, choice: Mapping[str, Any] | None) -> None:
         self._messages, send = self._context.Pipe(duplex=False)
         os.set_blocking(self._messages.fileno(), False)
-        self._unfinished: bytes = b""
+        self._unfinished = b""
         self._process = self._context.Process(  # type: ignore[attr-defined]
             target=_main, args=(self._account.spec, choice, *self._paths, send)
         )
