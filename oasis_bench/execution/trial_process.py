@@ -48,7 +48,7 @@ def trial_context() -> BaseContext:
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__, "oasis_bench.algorithms"])
+    context.set_forkserver_preload(["__main__", "oasis_bench.execution.warm_server"])
     # The server inherits the mask: Ctrl-C is the parent's, which ends the server.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
