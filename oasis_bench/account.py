@@ -103,10 +103,10 @@ class Account:
         return TrialRecord({**columns, **outcome}, **measured, **self._rows)
 
 
-def failed_record(spec: TrialSpec, n_features: int, reason: str) -> TrialRecord:
+def lost_record(spec: TrialSpec, n_features: int, status: str, reason: str) -> TrialRecord:
     """Make the record of a trial of which nothing can be kept but why."""
     account = Account(spec, n_features)
-    account.stop("failed", reason)
+    account.stop(status, reason)
     assert account.record is not None
     return account.record
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from oasis_bench.account import failed_record
+from oasis_bench.account import lost_record
 from oasis_bench.dataset import Dataset, LabelledRows, Progress, no_progress
 from oasis_bench.errors import UsageError
 from oasis_bench.execution import Executor, executor
@@ -240,7 +240,8 @@ def _run_trials(
             try:
                 store.add(record, replace=spec.trial_id in tried)
             except RefusedRecordError as error:
-                record = failed_record(spec, rows.X.shape[1], f"{type(error).__name__}: {error}")
+                reason = f"{type(error).__name__}: {error}"
+                record = lost_record(spec, rows.X.shape[1], "failed", reason)
                 store.add(record, replace=spec.trial_id in tried)
             store.add_pictures(_pictures_of(record, rows))
             unsuccessful += record.columns["status"] not in ("ok", "not applicable")

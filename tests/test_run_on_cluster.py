@@ -1,17 +1,19 @@
 """Trials on a real Dask cluster of processes: the same store as on one machine."""
 
-import os
 import signal
 import subprocess
+import sys
+import tempfile
 import time
-from pathlib import Path
 
 import pandas as pd
+import psutil
 import pytest
-from distributed import LocalCluster
+from distributed import Client, LocalCluster
 
 from oasis_bench.cli import main
 from oasis_bench.errors import UsageError
+from oasis_bench.execution import cluster as on_cluster
 from oasis_bench.experiment import Experiment, LearnerSpec
 from oasis_bench.run import resume_experiment, run_experiment
 from oasis_bench.store import read_run
@@ -21,15 +23,14 @@ import os, time
 from pathlib import Path
 from oasis_bench.algorithms import Euclidean
 
+MARKS = Path(__file__).with_name("marks")
+
 class SlowOnce(Euclidean):
     name = "SlowOnce"
 
-    def __init__(self, folder=""):
-        self.folder = folder
-
     def fit(self, X, y=None):
-        if not any(Path(self.folder).iterdir()):
-            Path(self.folder, str(os.getpid())).touch()
+        if not any(MARKS.iterdir()):
+            Path(MARKS, str(os.getpid())).touch()
             time.sleep(3600)
         return super().fit(X, y)
 """
@@ -40,6 +41,22 @@ def cluster():
     """Two workers of one thread, each looked after by a nanny that replaces it."""
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster:
         yield cluster
+
+
+@pytest.fixture
+def lone_worker():
+    """A worker whose death takes along all rows that were sent, until its nanny replaces it."""
+    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def slow_once(tmp_path):
+    """A plugin, and the folder where its learner leaves its process's number and then hangs."""
+    plugin, marks = tmp_path / "slow_once.py", tmp_path / "marks"
+    plugin.write_text(SLOW_ONCE)
+    marks.mkdir()
+    return plugin, marks
 
 
 def tiny(learners, partitions=2):
@@ -75,24 +92,19 @@ def test_a_cluster_gives_the_store_of_one_machine(cluster, tmp_path, plugins):
     assert set(there.trials["shared_cores"]) == {1}  # both workers are on this machine
 
 
-def test_a_trial_whose_worker_is_killed_runs_again(cluster, tmp_path):
-    plugin = tmp_path / "slow_once.py"
-    plugin.write_text(SLOW_ONCE)
-    marks = tmp_path / "marks"
-    marks.mkdir()
-    learners = {
-        "SlowOnce": LearnerSpec("SlowOnce", {"folder": str(marks)}),
-        "Euclidean": LearnerSpec("Euclidean"),
-    }
+@pytest.mark.parametrize("workers", ["cluster", "lone_worker"])
+def test_a_trial_whose_worker_is_killed_runs_again(workers, request, tmp_path, slow_once):
+    cluster = request.getfixturevalue(workers)
+    plugin, marks = slow_once
+    learners = {name: LearnerSpec(name) for name in ("Euclidean", "SlowOnce")}
+    hung = []
 
     def kill_its_worker(columns, done, planned):
-        if done == 1:  # the other worker has ended a trial: this one hangs in its own
-            deadline = time.monotonic() + 30
-            while not any(marks.iterdir()) and time.monotonic() < deadline:
-                time.sleep(0.05)
-            trial = int(next(marks.iterdir()).name)
-            server = int(_ps("ppid", trial))  # the server that forked it, below the worker
-            os.kill(int(_ps("ppid", server)), signal.SIGKILL)
+        if done == 1:
+            hung.append(_hanging(marks))
+            workers = {nanny.pid for nanny in cluster.workers.values()}
+            (worker,) = (above for above in hung[0].parents() if above.pid in workers)
+            worker.kill()
 
     failures = run_experiment(
         tiny(learners),
@@ -102,10 +114,60 @@ def test_a_trial_whose_worker_is_killed_runs_again(cluster, tmp_path):
         on_trial=kill_its_worker,
     )
     assert failures == 0
-    run = read_run(tmp_path / "run")
-    assert run.trials["status"].tolist() == ["ok"] * 4
-    trial = next(marks.iterdir()).name
-    assert not Path(f"/proc/{trial}").exists() or _ps("stat", int(trial)).startswith("Z")
+    assert read_run(tmp_path / "run").trials["status"].tolist() == ["ok"] * 4
+    assert _ends(hung[0])
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_a_run_that_ends_leaves_no_trial_on_the_workers(how, cluster, tmp_path, slow_once):
+    plugin, marks = slow_once
+    words = ["run", "--algorithms", "SlowOnce", "--plugin", plugin, "--output", tmp_path / "run"]
+    words += ["--cluster", cluster.scheduler_address, "--classes", "2", "--partitions", "1"]
+    harness = subprocess.Popen([sys.executable, "-m", "oasis_bench", *map(str, words)])
+    try:
+        trial = _hanging(marks)
+        harness.send_signal(how)
+        harness.wait(timeout=30)
+    finally:
+        harness.kill()
+    assert _ends(trial)
+
+
+def test_a_trial_that_a_worker_cannot_start_is_a_failure(cluster, tmp_path):
+    missing = str(tmp_path / "missing")
+    with Client(cluster.scheduler_address, set_as_default=False) as client:
+        client.run(setattr, tempfile, "tempdir", missing)
+        try:
+            failures = run_experiment(
+                tiny({"Euclidean": LearnerSpec("Euclidean")}),
+                tmp_path / "run",
+                cluster=cluster.scheduler_address,
+            )
+        finally:
+            client.run(setattr, tempfile, "tempdir", None)
+    assert failures == 2
+    trials = read_run(tmp_path / "run").trials
+    assert trials["status"].tolist() == ["failed"] * 2
+    assert trials["reason"].str.startswith("its worker failed: FileNotFoundError").all()
+    assert trials["reason"].str.contains(missing).all()
+
+
+def test_a_run_whose_workers_are_gone_can_go_on(cluster, lone_worker, tmp_path, monkeypatch):
+    monkeypatch.setattr(on_cluster, "WORKER_SECONDS", 0.01)  # before its nanny starts another
+
+    def end_the_worker(columns, done, planned):
+        if done == 1:
+            (nanny,) = lone_worker.workers.values()
+            psutil.Process(nanny.pid).kill()
+
+    experiment, where = tiny({"Euclidean": LearnerSpec("Euclidean")}, 3), tmp_path / "run"
+    with pytest.raises(UsageError, match=r"has lost its workers .* --resume"):
+        run_experiment(
+            experiment, where, cluster=lone_worker.scheduler_address, on_trial=end_the_worker
+        )
+    assert read_run(where).trials["status"].tolist() == ["ok"]
+    assert resume_experiment(where, cluster=cluster.scheduler_address) == 0
+    assert read_run(where).trials["status"].tolist() == ["ok"] * 3
 
 
 def test_a_run_that_was_cut_short_here_goes_on_there(cluster, tmp_path):
@@ -155,7 +217,14 @@ def test_a_worker_with_other_code_runs_nothing(cluster, tmp_path, plugins):
         )
 
 
-def _ps(column, pid):
-    return subprocess.run(
-        ["ps", "-o", f"{column}=", "-p", str(pid)], capture_output=True, text=True, check=True
-    ).stdout.strip()
+def _hanging(marks):
+    """Wait for the process that hangs, and return it."""
+    deadline = time.monotonic() + 60
+    while not any(marks.iterdir()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return psutil.Process(int(next(marks.iterdir()).name))
+
+
+def _ends(process):
+    _, alive = psutil.wait_procs([process], timeout=10)
+    return not alive or process.status() == psutil.STATUS_ZOMBIE

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import multiprocessing
 import tempfile
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from oasis_bench.account import Account
+from oasis_bench.account import lost_record
 from oasis_bench.dataset import LabelledRows
 from oasis_bench.errors import UsageError
 from oasis_bench.execution.local import ThisMachine
@@ -25,13 +25,20 @@ from oasis_bench.registry import load_registry, source_hash
 from oasis_bench.store import TrialRecord
 
 try:
-    from distributed import Client, KilledWorker, as_completed
+    from distributed import Client, Future, KilledWorker, Reschedule, as_completed, get_worker
+    from distributed.core import Status
 except ImportError as error:
     raise UsageError(
         f"a cluster needs Dask ({error}): pip install 'oasis-bench[cluster]', here and there"
     ) from error
 
 CONNECT_SECONDS = 10
+
+WORKER_SECONDS = 60
+"""How long to wait for a worker where none is left: a nanny starts another in a few seconds."""
+
+MOST_SENDS = 3
+"""How often a trial is sent: all workers dying under it once or twice may be chance."""
 
 
 class Cluster:
@@ -84,40 +91,95 @@ class Cluster:
     ) -> Iterator[Iterator[TrialRecord]]:
         """Run trials and yield their records as they end; see `Executor`.
 
-        The rows are sent to every worker once.  A trial whose worker dies runs again on another,
-        as often as Dask's setting ``distributed.scheduler.allowed-failures`` says; then it is a
-        record 'crashed'.
-        """
-        shared = self._client.scatter(replace(rows, images=None), broadcast=True, hash=False)
-        futures = {
-            self._client.submit(_run_on_worker, spec, shared, pure=False): spec for spec in specs
-        }
-        try:
-            yield (
-                self._record(future, futures[future], rows, output_log)
-                for future in as_completed(futures)
-            )
-        finally:
-            self._client.cancel([*futures, shared], force=True)
+        The rows are sent to every worker once, and anew where the last worker that had them dies.
+        A trial whose worker dies runs again on another, as often as Dask's setting
+        ``distributed.scheduler.allowed-failures`` or `MOST_SENDS` says; then it is a record
+        'crashed'.  Where a worker cannot run it, it is a record 'failed'.
 
-    def _record(
-        self, future: Any, spec: TrialSpec, rows: LabelledRows, output_log: Path
-    ) -> TrialRecord:
+        Raises
+        ------
+        UsageError
+            Where no worker is left, or one has other code.
+        """
+        under_way: dict[Future, TrialSpec] = {}
         try:
-            record, printed = future.result()
-        except KilledWorker as error:
-            account = Account(spec, rows.X.shape[1])
-            account.stop("crashed", f"its workers died: {error.last_worker} was the last")
-            assert account.record is not None
-            return account.record
-        future.release()
-        if printed:
-            with output_log.open("ab") as log:
-                log.write(printed)
-        return record  # type: ignore[no-any-return]
+            yield self._records(deque(specs), under_way, rows, output_log)
+        finally:
+            self._client.cancel(list(under_way), force=True)
+
+    def _records(
+        self,
+        waiting: deque[TrialSpec],
+        under_way: dict[Future, TrialSpec],
+        rows: LabelledRows,
+        output_log: Path,
+    ) -> Iterator[TrialRecord]:
+        ended = as_completed(loop=self._client.loop)
+        sends: Counter[str] = Counter()
+        shared = self._send(rows)
+
+        def submit() -> None:
+            # No more than can run: what a worker's death takes along are then those that ran.
+            while waiting and len(under_way) < max(1, self._n_threads()):
+                spec = waiting.popleft()
+                sends[spec.trial_id] += 1
+                future = self._client.submit(_run_on_worker, spec, shared, pure=False)
+                under_way[future] = spec
+                ended.add(future)
+
+        while waiting or under_way:
+            if waiting and shared.cancelled():
+                shared = self._send(rows)
+            submit()
+            future = next(ended)
+            spec = under_way.pop(future)
+            result = _result(future, spec, rows.X.shape[1])
+            if result is None and sends[spec.trial_id] < MOST_SENDS:
+                waiting.append(spec)
+                continue
+            submit()  # the workers go on while the record is stored
+            if result is None:
+                reason = f"its workers died {MOST_SENDS} times"
+                yield lost_record(spec, rows.X.shape[1], "crashed", reason)
+                continue
+            record, printed = result
+            if printed:
+                with output_log.open("ab") as log:
+                    log.write(printed)
+            yield record
+
+    def _send(self, rows: LabelledRows) -> Future:
+        """Send the rows to all workers that are there."""
+        try:
+            self._client.wait_for_workers(1, timeout=WORKER_SECONDS)
+            return self._client.scatter(replace(rows, images=None), broadcast=True, hash=False)
+        except OSError as error:  # a TimeoutError is one
+            raise UsageError(
+                f"the Dask cluster has lost its workers ({error}): start some and go on with "
+                "--resume"
+            ) from error
+
+    def _n_threads(self) -> int:
+        return sum(worker["nthreads"] for worker in self._workers().values())
 
     def _workers(self) -> dict[str, Any]:
         return dict(self._client.scheduler_info(n_workers=-1)["workers"])
+
+
+def _result(future: Future, spec: TrialSpec, n_features: int) -> tuple[TrialRecord, bytes] | None:
+    """Return a trial's record and what it printed; None where it was lost with its worker."""
+    try:
+        return future.result()  # type: ignore[no-any-return]
+    except UsageError:
+        raise
+    except KilledWorker as error:
+        reason = f"its workers died: {error.last_worker} was the last"
+        return lost_record(spec, n_features, "crashed", reason), b""
+    except Exception as error:
+        if future.status != "error":  # it is cancelled, or its result did not arrive
+            return None
+        reason = " ".join(f"its worker failed: {type(error).__name__}: {error}".split())
+        return lost_record(spec, n_features, "failed", reason), b""
 
 
 def _run_on_worker(spec: TrialSpec, rows: LabelledRows) -> tuple[TrialRecord, bytes]:
@@ -132,9 +194,21 @@ def _run_on_worker(spec: TrialSpec, rows: LabelledRows) -> tuple[TrialRecord, by
     multiprocessing.current_process()._config.pop("daemon", None)  # type: ignore[attr-defined]
     with tempfile.TemporaryDirectory(prefix="oasis-bench-") as folder:
         log = Path(folder) / "output.log"
-        with ThisMachine(jobs=1).run([spec], rows, log) as records:
+        with ThisMachine(jobs=1, on_look=_leave_if_unwanted).run([spec], rows, log) as records:
             (record,) = records
         printed = b""
         with suppress(FileNotFoundError):
             printed = log.read_bytes()
     return record, printed
+
+
+def _leave_if_unwanted() -> None:
+    """Raise where the scheduler has released this task, or is gone: Dask leaves it running.
+
+    It releases a task that its client cancels, and all tasks of a client that closes or dies.
+    """
+    worker = get_worker()
+    task = worker.state.tasks.get(worker.get_current_task())
+    left = worker.status in (Status.closing, Status.closed, Status.failed)
+    if left or task is None or task.state != "executing":
+        raise Reschedule

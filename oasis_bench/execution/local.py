@@ -30,9 +30,12 @@ class ThisMachine:
     ----------
     jobs : int
         Trials at a time, started in the order in which they are given.
+    on_look : callable, optional
+        Called at least once a second while trials run; what it raises ends them.
     """
 
     jobs: int
+    on_look: Callable[[], None] = lambda: None
 
     def __enter__(self) -> Self:
         return self
@@ -79,10 +82,10 @@ class ThisMachine:
         while waiting or running:
             while waiting and len(running) < self.jobs:
                 running.append(start(waiting.popleft()))
-            looks = [trial.next_look for trial in running]
+            self.on_look()
             connection.wait(
                 [item for trial in running for item in trial.waits_for],
-                timeout=min((look for look in looks if look is not None), default=None),
+                timeout=min(trial.next_look for trial in running),
             )
             for trial in list(running):
                 if (record := trial.look()) is not None:

@@ -48,7 +48,7 @@ def trial_context() -> BaseContext:
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["__main__", "oasis_bench.execution.warm_server"])
+    context.set_forkserver_preload(["oasis_bench.execution.warm_server"])
     # The server inherits the mask: Ctrl-C is the parent's, which ends the server.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -219,10 +219,6 @@ def _let_server_go() -> None:
     if descriptor is not None:
         os.close(descriptor)
         server._forkserver_alive_fd = None
-
-
-def _as_json(message: Mapping[str, Any]) -> bytes:
-    return json.dumps(message, default=lambda value: value.item()).encode()  # NumPy's scalars
 
 
 def _shorten(log: Path) -> None:

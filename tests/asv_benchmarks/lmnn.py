@@ -1,10 +1,15 @@
-"""LMNN: CPU time, memory and objective against n on MNIST, and its gap to the minimum on digits."""
+"""LMNN: CPU time, memory and objective against n on MNIST, and its gap to the minimum on digits.
 
+As a script (`python tests/asv_benchmarks/lmnn.py FILE.png`) it draws time and objective against n.
+"""
+
+import sys
 import time
 
 import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.preprocessing import normalize
+from threadpoolctl import threadpool_limits
 
 from oasis_bench.algorithms import LMNN, FastLMNN
 from oasis_bench.datasets import MNIST
@@ -57,3 +62,33 @@ class Digits:
         return LMNN().fit(*self.rows).gap_
 
     track_gap.unit = "of the objective"
+
+
+def draw(path):
+    """Fit once for each n, on one thread, and write the figure."""
+    from matplotlib import pyplot
+
+    points = []
+    for n in AgainstRows.params:
+        rows = images(n)
+        start = time.process_time()
+        with threadpool_limits(1):
+            learner = FastLMNN().fit(*rows)
+        points.append((n, time.process_time() - start, learner.objective_ / n))
+        print("n = {}: {:.1f} CPU seconds, eps / n = {:.4f}".format(*points[-1]), flush=True)
+    figure, axes = pyplot.subplots(2, 1, sharex=True, figsize=(5, 5), layout="constrained")
+    numbers = list(zip(*points, strict=True))
+    labels = ("fit, CPU seconds", "objective / n")
+    for axis, values, label in zip(axes, numbers[1:], labels, strict=True):
+        axis.plot(numbers[0], values, marker="o")
+        axis.set_ylabel(label)
+        axis.grid(alpha=0.3)
+    axes[0].set_xscale("log")
+    axes[0].set_yscale("log")
+    axes[0].set_title("FastLMNN on the first n images of MNIST")
+    axes[1].set_xlabel("n")
+    figure.savefig(path, dpi=120)
+
+
+if __name__ == "__main__":
+    draw(sys.argv[1])
