@@ -62,31 +62,29 @@ class Stopwatch:
             self.seconds[what] += time.perf_counter() - start
 
 
-class Cores:
-    """Processor time of this process since a start, and how long its threads waited for a core."""
+def waiting_seconds(
+    before: tuple[float, float] | None, after: tuple[float, float] | None, cpu_seconds: float
+) -> float | None:
+    """Return how long threads were ready and had no core, or None where this is not known.
 
-    def __init__(self) -> None:
-        self._cpu, self._scheduled = _cpu_seconds(), _scheduled_seconds()
+    The system tells it of living threads alone: it is not known where others, with more than a
+    twentieth of the processor time, have come and gone.
 
-    def cpu_seconds(self) -> float:
-        """Return the processor time, with that of children that have ended."""
-        return _cpu_seconds() - self._cpu
-
-    def waiting_seconds(self) -> float | None:
-        """Return how long threads were ready and had no core, or None where this is not known.
-
-        The system tells it of living threads alone: it is not known where others, with more than
-        a twentieth of the processor time, have come and gone.
-        """
-        now = _scheduled_seconds()
-        if now is None or self._scheduled is None:
-            return None
-        ran, waited = (after - before for after, before in zip(now, self._scheduled, strict=True))
-        unseen = self.cpu_seconds() - ran
-        return waited if unseen <= 0.05 * ran + 0.01 else None
+    Parameters
+    ----------
+    before, after : tuple of float or None
+        Of `_scheduled_seconds`.
+    cpu_seconds : float
+        Processor time of the process in between.
+    """
+    if before is None or after is None:
+        return None
+    ran, waited = (later - earlier for earlier, later in zip(before, after, strict=True))
+    return waited if cpu_seconds - ran <= 0.05 * cpu_seconds + 0.01 else None
 
 
 def _cpu_seconds() -> float:
+    """Return the processor time of this process and of its children that have ended."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time() + children.ru_utime + children.ru_stime
 
@@ -295,10 +293,13 @@ class _Trial:
 
     def _fit(self, learner: MetricLearner) -> tuple[int | None, float, float | None]:
         """Fit on the clock; return peak memory above the start, CPU seconds and waiting seconds."""
-        memory, cores = PeakMemory(), Cores()
+        memory, scheduled = PeakMemory(), _scheduled_seconds()
         with self._stopwatch("the final fit"):
+            cpu = _cpu_seconds()
             learner.fit(*self.train)
-        return memory.above_start(), cores.cpu_seconds(), cores.waiting_seconds()
+            cpu = _cpu_seconds() - cpu
+        waited = waiting_seconds(scheduled, _scheduled_seconds(), cpu)
+        return memory.above_start(), cpu, waited
 
     def _retrieve(self, learner: MetricLearner) -> list[dict[str, Any]]:
         """Note the first images that some test images bring up, the same for every learner."""

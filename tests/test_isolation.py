@@ -13,6 +13,7 @@ from oasis_bench.execution.processes import kill_tree, tree_bytes
 from oasis_bench.experiment import Experiment, LearnerSpec
 from oasis_bench.run import run_experiment
 from oasis_bench.store import read_run
+from oasis_bench.trial import waiting_seconds
 
 ON_LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux's /proc")
 pytestmark = ON_LINUX
@@ -157,6 +158,27 @@ def test_units_are_what_they_say():
     a, b = experiment.budget_of("A"), experiment.budget_of("B")
     assert (a.seconds, a.n_bytes) == (5400, 2**30)
     assert (b.seconds, b.n_bytes) == (None, 2_000_000)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "cpu", "expected"),
+    [
+        ((1.0, 0.5), (3.0, 0.9), 2.0, 0.4),
+        ((1.0, 0.5), (1.2, 0.9), 2.0, None),  # threads with 1.8 of 2 seconds have come and gone
+        (None, (1.0, 0.5), 1.0, None),
+        ((1.0, 0.5), (1.002, 0.5), 0.01, 0.0),  # within what such clocks tell
+    ],
+)
+def test_waiting_is_not_known_where_threads_have_gone(before, after, cpu, expected):
+    assert waiting_seconds(before, after, cpu) == (expected and pytest.approx(expected))
+
+
+def test_the_processor_time_of_a_fit_is_that_of_its_process_and_its_children(tmp_path, plugins):
+    learners = {"Spins": LearnerSpec("Spins"), "SpinsInChild": LearnerSpec("SpinsInChild")}
+    path = plugins / "slow.py"
+    assert run_experiment(small(learners), tmp_path / "run", plugin_files=[path]) == 0
+    seconds = read_run(tmp_path / "run").trials["fit_cpu_seconds"]
+    assert seconds.between(0.3, 0.5).all()
 
 
 def test_limits_that_are_given_for_all_replace_a_learners_own():

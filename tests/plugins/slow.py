@@ -1,5 +1,6 @@
 """Learners that take their time, in the fit or after it."""
 
+import os
 import time
 
 from oasis_bench.algorithms import OASIS, Euclidean
@@ -26,3 +27,29 @@ class HangsInReplay(OASIS):
         if len(X) == 16:  # all training rows, not those of a fold
             time.sleep(3600)
         return super().partial_fit(X, y, n_steps)
+
+
+def spin():
+    """Take 0.3 seconds of processor time."""
+    start = time.process_time()
+    while time.process_time() - start < 0.3:
+        pass
+
+
+class Spins(Euclidean):
+    name = "Spins"
+
+    def fit(self, X, y=None):
+        spin()
+        return super().fit(X, y)
+
+
+class SpinsInChild(Euclidean):
+    name = "SpinsInChild"
+
+    def fit(self, X, y=None):
+        if (child := os.fork()) == 0:
+            spin()
+            os._exit(0)
+        os.waitpid(child, 0)
+        return super().fit(X, y)
