@@ -243,7 +243,8 @@ def _run_trials(
                 reason = f"{type(error).__name__}: {error}"
                 record = lost_record(spec, rows.X.shape[1], "failed", reason)
                 store.add(record, replace=spec.trial_id in tried)
-            store.add_pictures(_pictures_of(record, rows))
+            if pictures := _pictures_of(record, rows):
+                store.add_pictures(pictures)
             unsuccessful += record.columns["status"] not in ("ok", "not applicable")
             on_trial(dict(record.columns), done, len(specs))
     store.write_info(finished=_now(), load_at_end=load_average())

@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
+_HAS_PROC = Path("/proc/self/stat").exists()
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
@@ -112,11 +113,12 @@ def system_kills() -> int:
 def _descendants(pid: int) -> set[int]:
     """Find the children of a process, theirs and so on; none where /proc does not tell."""
     children: dict[int, list[int]] = defaultdict(list)
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
+    numbers = [name for name in os.listdir("/proc") if name.isdecimal()] if _HAS_PROC else []
+    for number in numbers:
+        with suppress(OSError), open(f"/proc/{number}/stat", "rb") as stat:
             # The name may hold anything: the fields after it are state and parent.
-            fields = stat.read_text(errors="replace").rpartition(")")[2].split()
-            children[int(fields[1])].append(int(stat.parent.name))
+            parent = stat.read().rpartition(b")")[2].split(maxsplit=2)[1]
+            children[int(parent)].append(int(number))
     found: set[int] = set()
     waiting = [pid]
     while waiting:
