@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from oasis_bench.errors import UsageError
+from oasis_bench.schema import SCHEMA_VERSION
 from oasis_bench.store import (
     FILE_NAME,
-    SCHEMA_VERSION,
     RefusedRecordError,
     Store,
     TrialRecord,
