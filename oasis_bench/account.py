@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from oasis_bench.plain_text import printable
 from oasis_bench.plan import TrialSpec
 from oasis_bench.store import TrialRecord
 
@@ -94,8 +95,10 @@ class Account:
         if self._measured:
             self.record = self._make(status="ok", reason=f"traces end early: {status}: {reason}")
         else:
-            trace = None if traceback is None else printable(traceback)
-            self.record = self._make(status=status, reason=printable(reason), traceback=trace)
+            trace = None if traceback is None else printable(traceback, keep="\n\t")
+            self.record = self._make(
+                status=status, reason=printable(reason, keep="\n\t"), traceback=trace
+            )
 
     def _make(self, **outcome: str | None) -> TrialRecord:
         measured = {name: value for name, value in self._measured.items() if name != "columns"}
@@ -109,11 +112,6 @@ def lost_record(spec: TrialSpec, n_features: int, status: str, reason: str) -> T
     account.stop(status, reason)
     assert account.record is not None
     return account.record
-
-
-def printable(text: str) -> str:
-    """Return `text` without what neither a terminal nor a file takes; lines stay lines."""
-    return "".join(char if char.isprintable() or char in "\n\t" else "\ufffd" for char in text)
 
 
 def identity(spec: TrialSpec, n_features: int) -> dict[str, Any]:

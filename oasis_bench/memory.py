@@ -32,13 +32,13 @@ class PeakMemory:
         _return_free_memory()
         try:
             _CLEAR.write_text("5")  # sets the high-water mark back to what is resident now
-            self._start: int | None = _read("VmRSS", _PROCESS)
+            self._start: int | None = read_size("VmRSS", _PROCESS)
         except OSError:
             self._start = None
 
     def peak(self) -> int | None:
         """Return the bytes resident at the peak since the start, or None."""
-        return None if self._start is None else _read("VmHWM", _PROCESS)
+        return None if self._start is None else read_size("VmHWM", _PROCESS)
 
     def above_start(self) -> int | None:
         """Return bytes at the peak since the start above those at the start, or None."""
@@ -83,7 +83,7 @@ def available_bytes() -> int | None:
     with suppress(OSError):
         rooms += _within_process_limits()
     with suppress(OSError):
-        rooms.append(_read("MemAvailable", _MACHINE))
+        rooms.append(read_size("MemAvailable", _MACHINE))
     with suppress(OSError):
         rooms += within_group_limits(_GROUPS.read_text(), _GROUP_LIMITS)
     return max(0, min(rooms)) if rooms else None
@@ -133,7 +133,7 @@ def _within_process_limits() -> list[int]:
     limits = ((resource.RLIMIT_AS, "VmSize"), (resource.RLIMIT_DATA, "VmData"))
     soft_limits = [(resource.getrlimit(kind)[0], field) for kind, field in limits]
     return [
-        limit - _read(field, _PROCESS)
+        limit - read_size(field, _PROCESS)
         for limit, field in soft_limits
         if limit != resource.RLIM_INFINITY
     ]
@@ -146,7 +146,8 @@ def _return_free_memory() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def _read(field: str, path: Path) -> int:
+def read_size(field: str, path: Path) -> int:
+    """Return the bytes that a file of /proc gives for a field; OSError where it gives none."""
     match = re.search(rf"^{field}:\s+(\d+) kB$", path.read_text(), re.MULTILINE)
     if match is None:
         raise OSError(f"{path} has no {field}")

@@ -22,6 +22,7 @@ from numpy.lib import format as npy
 
 from oasis_bench import __version__
 from oasis_bench.errors import UsageError
+from oasis_bench.plain_text import printable
 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 
@@ -119,7 +120,7 @@ def damaged() -> Iterator[None]:
 def one_line(error: Exception) -> str:
     """Return what an error says, on one line without control characters."""
     text = " ".join(str(error).split()) or type(error).__name__
-    return "".join(char if char.isprintable() else "\ufffd" for char in text)
+    return printable(text)
 
 
 def _write_entries(file: IO[bytes], header: bytes, arrays: Arrays) -> None:

@@ -12,7 +12,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -56,7 +56,7 @@ class Catalogue(Generic[T]):
         self.kind = kind
         group = f"oasis_bench.{kind.replace('data set', 'dataset')}s"
         points: dict[str, list[EntryPoint]] = {}
-        for point in _points(group, tuple(sys.path)):
+        for point in sorted(entry_points(group=group)):
             points.setdefault(point.name, []).append(point)
         self._entries: dict[str, Entry[T]] = {
             name: Entry(name, partial(_load_point, claims, base)) for name, claims in points.items()
@@ -122,12 +122,6 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)
     hint = f"did you mean {folded[near[0]]!r}? " if near else ""
     return f"unknown {kind} {name!r}: {hint}there are {', '.join(known) or 'none'}"
-
-
-@cache
-def _points(group: str, path: tuple[str, ...]) -> list[EntryPoint]:
-    """Look through the distributions on the path, once for each path."""
-    return sorted(entry_points(group=group))
 
 
 def source_hash(plugin: type[MetricLearner]) -> str:

@@ -25,6 +25,7 @@ from oasis_bench.dataset import LabelledRows
 from oasis_bench.learner import BilinearLearner, IncrementalLearner, MetricLearner
 from oasis_bench.measures import evaluate_ranking, rank_others, relevant_rows
 from oasis_bench.memory import PeakMemory
+from oasis_bench.plain_text import error_line
 from oasis_bench.plan import TrialSpec
 from oasis_bench.preparation import learn_preparation
 from oasis_bench.registry import load_registry, source_hash
@@ -140,9 +141,9 @@ def run_stage(
     except NotApplicableError as error:
         tell(_failure("not applicable", str(error)))
     except MemoryError as error:
-        tell(_failure("out of memory", _one_line(error), traceback.format_exc()))
+        tell(_failure("out of memory", error_line(error), traceback.format_exc()))
     except Exception as error:
-        tell(_failure("failed", _one_line(error), traceback.format_exc()))
+        tell(_failure("failed", error_line(error), traceback.format_exc()))
 
 
 def _failure(status: str, reason: str, trace: str | None = None) -> dict[str, Any]:
@@ -360,7 +361,3 @@ def _symmetry(learner: MetricLearner) -> float | None:
         with suppress(ValueError):
             return symmetry_index(learner.bilinear_matrix_)
     return None
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split())

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 
 from oasis_bench.comparison import PRECISIONS, RESULTS, Line, RunComparison
 from oasis_bench.merging import parts_of
-from oasis_bench.reports.text import aligned, clip, p_text, plural, printable, seconds_text
+from oasis_bench.plain_text import printable
+from oasis_bench.reports.text import aligned, clip, p_text, plural, seconds_text
 from oasis_bench.store import RunRecord
 
 WIDTH, LABEL_WIDTH, REASON_WIDTH = 110, 24, 100

@@ -10,6 +10,7 @@ import matplotlib as mpl
 import pandas as pd
 
 from oasis_bench.errors import UsageError
+from oasis_bench.plain_text import printable
 from oasis_bench.ranks import Ranking, least_datasets, rank_learners
 from oasis_bench.reports.canvas import STYLE, Drawing
 from oasis_bench.reports.canvas import render as render_figure
@@ -24,7 +25,7 @@ from oasis_bench.reports.ranks_reading import (
 )
 from oasis_bench.reports.summary import SUMMARY_WIDTH
 from oasis_bench.reports.tables import Cell, Table
-from oasis_bench.reports.text import p_text, plural, printable, series
+from oasis_bench.reports.text import p_text, plural, series
 from oasis_bench.store import read_run
 
 PAGE = "ranks.html"

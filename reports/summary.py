@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from oasis_bench.noise import noisy
+from oasis_bench.plain_text import printable
 from oasis_bench.reports.precision import BOLD, PRECISION_AT, mean_texts, precision_numbers
 from oasis_bench.reports.reading import (
     by_subset_and_learner,
@@ -14,7 +15,7 @@ from oasis_bench.reports.reading import (
     subset_title,
 )
 from oasis_bench.reports.tables import runtime_table
-from oasis_bench.reports.text import aligned, clip, plural, printable, seconds_text
+from oasis_bench.reports.text import aligned, clip, plural, seconds_text
 from oasis_bench.store import RunRecord
 
 SUMMARY_WIDTH, SUBSET_WIDTH = 110, 10

@@ -13,11 +13,6 @@ def clip(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
-def printable(text: str) -> str:
-    """Keep a label or a reason from sending control characters to the terminal."""
-    return "".join(char if char.isprintable() else "\ufffd" for char in text)
-
-
 def plural(count: int, noun: str) -> str:
     """Write a number of things."""
     return f"{count} {noun}" + ("" if count == 1 else "s")

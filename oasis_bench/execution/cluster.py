@@ -19,6 +19,7 @@ from oasis_bench.account import lost_record
 from oasis_bench.dataset import LabelledRows
 from oasis_bench.errors import UsageError
 from oasis_bench.execution.local import ThisMachine
+from oasis_bench.plain_text import error_line
 from oasis_bench.plan import TrialSpec
 from oasis_bench.provenance import provenance
 from oasis_bench.registry import load_registry, source_hash
@@ -178,7 +179,7 @@ def _result(future: Future, spec: TrialSpec, n_features: int) -> tuple[TrialReco
     except Exception as error:
         if future.status != "error":  # it is cancelled, or its result did not arrive
             return None
-        reason = " ".join(f"its worker failed: {type(error).__name__}: {error}".split())
+        reason = f"its worker failed: {error_line(error)}"
         return lost_record(spec, n_features, "failed", reason), b""
 
 

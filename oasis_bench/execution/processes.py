@@ -17,6 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
+from oasis_bench.memory import read_size
+
 _HAS_PROC = Path("/proc/self/stat").exists()
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
@@ -131,7 +133,5 @@ def _descendants(pid: int) -> set[int]:
 def _bytes_of(pid: int, file: str, field: str) -> int:
     """Read a size that /proc tells of a process; 0 where it tells none, as of a zombie."""
     with suppress(OSError):
-        text = Path(f"/proc/{pid}/{file}").read_text()
-        if found := re.search(rf"^{field}:\s+(\d+) kB$", text, re.MULTILINE):
-            return int(found[1]) * 1024
+        return read_size(field, Path(f"/proc/{pid}/{file}"))
     return 0
