@@ -54,7 +54,7 @@ def choose(
     grid: Mapping[str, Sequence[Any]],
     X: Any,
     y: Any,
-    folds: Sequence[Fold],
+    draw_folds: Callable[[], Sequence[Fold]],
     score: Callable[[MetricLearner, Any, Any], float],
     max_steps: int,
     timer: Timer,
@@ -75,7 +75,8 @@ def choose(
         Hyper-parameters and the values to try, in every combination.
     X, y : array or CSR of shape (n_rows, n_features), array of shape (n_rows,)
         The training rows.
-    folds : sequence of Fold
+    draw_folds : callable
+        Gives the folds; called only where there is a choice.
     score : callable
         ``score(learner, X, y)`` gives the mAP of validation rows.
     max_steps : int
@@ -87,11 +88,14 @@ def choose(
     candidates = [dict(params) for params in ParameterGrid(dict(grid))]
     choice = Choice(candidates[0])
     best = -np.inf
+    folds: Sequence[Fold] = ()
     for params in candidates:
-        learners = [make(params, fold) for fold in range(len(folds))]
-        incremental = isinstance(learners[0], IncrementalLearner) and "n_steps" not in grid
+        learner = make(params, 0)
+        incremental = isinstance(learner, IncrementalLearner) and "n_steps" not in grid
         if not incremental and len(candidates) == 1:
             return choice
+        folds = folds or draw_folds()
+        learners = [learner, *(make(params, fold) for fold in range(1, len(folds)))]
         stages = _by_steps(max_steps) if incremental else _whole()
         best_here, since_best = -np.inf, 0
         for n_steps, learn in stages:

@@ -209,7 +209,7 @@ class _Trial:
             self.spec.grid,
             X,
             y,
-            inner_folds(y, e.inner_folds, self.spec.seed_for("folds")),
+            lambda: inner_folds(y, e.inner_folds, self.spec.seed_for("folds")),
             self._score,
             e.max_steps,
             self._stopwatch,

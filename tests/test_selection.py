@@ -65,7 +65,7 @@ def choose_by(score, cls=Known, levels=(0,), max_steps=4000, timer=None):
         {"level": levels},
         X,
         Y,
-        FOLDS,
+        lambda: FOLDS,
         lambda learner, X, y: score(learner),
         max_steps,
         timer or Clock(),
@@ -100,7 +100,7 @@ def test_candidates_are_all_combinations_of_the_grid():
         {"a": (1, 2), "b": (5, 6)},
         X,
         Y,
-        FOLDS,
+        lambda: FOLDS,
         lambda learner, X, y: 0.0,
         1000,
         Clock(),
@@ -182,7 +182,9 @@ def test_the_score_sees_the_validation_rows_of_the_fold():
         seen.append((rows[:, 0].astype(int).tolist(), labels.tolist()))
         return 0.0
 
-    choose(lambda params, fold: Known(), {"level": (1, 2)}, X, Y, FOLDS, score, 1000, Clock())
+    choose(
+        lambda params, fold: Known(), {"level": (1, 2)}, X, Y, lambda: FOLDS, score, 1000, Clock()
+    )
     expected = [(fold.validate.tolist(), Y[fold.validate].tolist()) for fold in FOLDS]
     assert seen == expected * 2
 
