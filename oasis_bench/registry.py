@@ -12,7 +12,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -56,7 +56,7 @@ class Catalogue(Generic[T]):
         self.kind = kind
         group = f"oasis_bench.{kind.replace('data set', 'dataset')}s"
         points: dict[str, list[EntryPoint]] = {}
-        for point in sorted(entry_points(group=group)):
+        for point in _installed(group, tuple(sys.path)):
             points.setdefault(point.name, []).append(point)
         self._entries: dict[str, Entry[T]] = {
             name: Entry(name, partial(_load_point, claims, base)) for name, claims in points.items()
@@ -144,6 +144,12 @@ def package_hash() -> str:
     files = [file for folder in folders for file in folder.iterdir() if file.suffix in CODE]
     contents = sorted(hashlib.sha256(file.read_bytes()).digest() for file in files)
     return hashlib.sha256(b"".join(contents)).hexdigest()
+
+
+@cache
+def _installed(group: str, path: tuple[str, ...]) -> list[EntryPoint]:
+    """Return the entry points of the distributions on `path`, which is sys.path."""
+    return sorted(entry_points(group=group))
 
 
 def _load_point(claims: Sequence[EntryPoint], base: type[T]) -> type[T]:

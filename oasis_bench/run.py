@@ -121,10 +121,10 @@ def run_experiment(
     UsageError
         For a mistake that can be seen before the first trial; nothing is written then.
     """
-    registry = load_registry(plugin_files)
-    find_candidates(experiment, registry)  # before a download: it may raise
-    refuse_used_folder(output)
     with executor(jobs, cluster) as place:
+        registry = load_registry(plugin_files)
+        find_candidates(experiment, registry)  # before a download: it may raise
+        refuse_used_folder(output)
         dataset, rows, specs = _prepare(experiment, registry, place, plugin_files, on_download)
         info = {
             "experiment": experiment.to_dict(),

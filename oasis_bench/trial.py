@@ -6,6 +6,7 @@ The only module with a clock.  Each of its two stages runs in a process of its o
 from __future__ import annotations
 
 import json
+import os
 import resource
 import time
 import traceback
@@ -18,10 +19,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.model_selection import ParameterGrid
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from oasis_bench.account import Account, Tell
 from oasis_bench.dataset import LabelledRows
+from oasis_bench.execution.processes import bytes_below
 from oasis_bench.learner import BilinearLearner, IncrementalLearner, MetricLearner
 from oasis_bench.measures import evaluate_ranking, rank_others, relevant_rows
 from oasis_bench.memory import PeakMemory
@@ -90,6 +92,12 @@ def _cpu_seconds() -> float:
     return time.process_time() + children.ru_utime + children.ru_stime
 
 
+def _has_children() -> bool:
+    """Tell whether this process has, or has had, processes of its own."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss > 0
+    return ended or bytes_below(os.getpid()) > 0
+
+
 def _scheduled_seconds() -> tuple[float, float] | None:
     """Return how long the threads that there are have run and have waited to run; Linux."""
     try:
@@ -134,9 +142,10 @@ def run_stage(
                     tell({"choice": choice})
                     return
             stage.warm_up(choice)
-        # Again, for libraries that were first loaded by now.
-        with threadpool_limits(spec.experiment.threads):
-            stage.measure(choice)
+        pools = ThreadpoolController()  # anew, for libraries that were first loaded by now
+        with pools.limit(limits=spec.experiment.threads):
+            threads = max((pool["num_threads"] for pool in pools.info()), default=1)
+            stage.measure(choice, threads)
         tell({"end": True})
     except NotApplicableError as error:
         tell(_failure("not applicable", str(error)))
@@ -226,10 +235,9 @@ class _Trial:
         }
         return choice, bool(chosen.points)
 
-    def measure(self, choice: Mapping[str, Any]) -> None:
-        """Fit on the clock, evaluate and replay, with pinned threads."""
+    def measure(self, choice: Mapping[str, Any], threads: int) -> None:
+        """Fit on the clock, evaluate and replay, with so many threads."""
         learner = self._make(choice["params"], "fit", n_steps=choice["n_steps"])
-        threads = max((pool["num_threads"] for pool in threadpool_info()), default=1)
         peak_bytes, cpu_seconds, waited = self._fit(learner)
         with self._stopwatch("evaluation"):
             seed = self.spec.seed_for("ties")
@@ -293,14 +301,17 @@ class _Trial:
             learner.fit(X[few], y[few])
 
     def _fit(self, learner: MetricLearner) -> tuple[int | None, float, float | None]:
-        """Fit on the clock; return peak memory above the start, CPU seconds and waiting seconds."""
+        """Fit on the clock; return peak memory above the start, CPU seconds and waiting seconds.
+
+        The memory is not known where other processes have done a part.
+        """
         memory, scheduled = PeakMemory(), _scheduled_seconds()
         with self._stopwatch("the final fit"):
             cpu = _cpu_seconds()
             learner.fit(*self.train)
             cpu = _cpu_seconds() - cpu
         waited = waiting_seconds(scheduled, _scheduled_seconds(), cpu)
-        return memory.above_start(), cpu, waited
+        return None if _has_children() else memory.above_start(), cpu, waited
 
     def _retrieve(self, learner: MetricLearner) -> list[dict[str, Any]]:
         """Note the first images that some test images bring up, the same for every learner."""

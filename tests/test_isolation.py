@@ -1,6 +1,5 @@
 """Trials of learners that hang, crash and eat memory, held to a budget among sound ones."""
 
-import signal
 import subprocess
 import sys
 import time
@@ -9,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from oasis_bench.errors import UsageError
-from oasis_bench.execution.processes import kill_tree, tree_bytes
+from oasis_bench.execution.processes import bytes_below, kill_below
 from oasis_bench.experiment import Experiment, LearnerSpec
 from oasis_bench.run import run_experiment
 from oasis_bench.store import read_run
@@ -25,6 +24,7 @@ HOSTILE = (
     "Allocates",
     "AllocatesInChildren",
     "KillsItself",
+    "KillsItsParent",
     "ExitsAfterChildren",
     "RaisesNonsense",
     "TakesNoNumber",
@@ -76,14 +76,15 @@ def test_each_learner_ends_as_what_it_did(hostile):
     assert found["Allocates"][0] == "out of memory"
     assert found["Allocates"][1].startswith("MemoryError: Unable to allocate 76.3 MiB")
     assert found["AllocatesInChildren"] == ("out of memory", "the warm-up took more than 300 MiB")
-    assert found["KillsItself"] == ("crashed", "killed by SIGKILL during the warm-up")
+    for name in ("KillsItself", "KillsItsParent"):
+        assert found[name] == ("crashed", "killed by SIGKILL during the warm-up")
     assert found["ExitsAfterChildren"] == ("crashed", "exited with status 3 during the warm-up")
     assert found["RaisesNonsense"] == ("failed", "ValueError: \ufffd \ufffd[2J line two")
     assert found["TakesNoNumber"][0] == "failed"
     assert found["TakesNoNumber"][1].startswith("RefusedRecordError: the store refuses it")
-    for name in (*HOSTILE[9:], *SOUND):
+    for name in (*HOSTILE[10:], *SOUND):
         assert found[name] == ("ok", None)
-    assert failures == 9
+    assert failures == 10
 
 
 def test_what_a_trial_started_dies_with_it(hostile):
@@ -173,12 +174,15 @@ def test_waiting_is_not_known_where_threads_have_gone(before, after, cpu, expect
     assert waiting_seconds(before, after, cpu) == (expected and pytest.approx(expected))
 
 
-def test_the_processor_time_of_a_fit_is_that_of_its_process_and_its_children(tmp_path, plugins):
+def test_of_a_fit_with_children_the_processor_time_is_known_and_the_memory_is_not(
+    tmp_path, plugins
+):
     learners = {"Spins": LearnerSpec("Spins"), "SpinsInChild": LearnerSpec("SpinsInChild")}
     path = plugins / "slow.py"
     assert run_experiment(small(learners), tmp_path / "run", plugin_files=[path]) == 0
-    seconds = read_run(tmp_path / "run").trials["fit_cpu_seconds"]
-    assert seconds.between(0.3, 0.5).all()
+    trials = read_run(tmp_path / "run").trials.set_index("learner")
+    assert trials["fit_cpu_seconds"].between(0.3, 0.5).all()
+    assert trials["fit_peak_bytes"].notna().to_dict() == {"Spins": True, "SpinsInChild": False}
 
 
 def test_limits_that_are_given_for_all_replace_a_learners_own():
@@ -211,22 +215,28 @@ def test_a_harness_that_is_killed_takes_its_trials_with_it(tmp_path, plugins):
     assert [pid for pid in below if _lives(pid)] == []
 
 
-def test_a_tree_is_counted_and_killed_whole():
+def test_what_descends_from_a_process_is_counted_and_killed_without_it():
     code = (
         "import os, sys, time\n"
-        "os.setpgid(0, 0)\n"
-        "if os.fork() == 0: x = bytearray(50_000_000); os.setsid()\n"
+        "if os.fork() == 0:\n"
+        "    x = bytearray(50_000_000)\n"
+        "    if os.fork() == 0: y = bytearray(30_000_000); os.setsid()\n"
         "print(flush=True); time.sleep(3600)\n"
     )
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
-    process.stdout.readline(), process.stdout.readline()
-    below = _below(process.pid)
-    assert len(below) == 1
-    assert 50_000_000 < tree_bytes(process.pid) < 150_000_000
-    kill_tree(process.pid)
-    assert process.wait(timeout=10) == -signal.SIGKILL
-    _wait_for(lambda: not any(_lives(pid) for pid in below), 10)
-    assert not any(_lives(pid) for pid in below)
+    try:
+        for _ in range(3):
+            process.stdout.readline()
+        below = _below(process.pid)
+        assert len(below) == 2
+        assert 80_000_000 < bytes_below(process.pid) < 130_000_000
+        kill_below(process.pid)
+        _wait_for(lambda: not any(_lives(pid) for pid in below), 10)
+        assert not any(_lives(pid) for pid in below)
+        assert process.poll() is None
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def _below(pid):

@@ -6,7 +6,6 @@ Not for starting a cluster, nor for learning one model on many machines, which
 
 from __future__ import annotations
 
-import multiprocessing
 import tempfile
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
@@ -191,8 +190,6 @@ def _run_on_worker(spec: TrialSpec, rows: LabelledRows) -> tuple[TrialRecord, by
             f"the worker has another source of {spec.learner}: install the same oasis-bench, and "
             "put the same plugins in the same place"
         )
-    # A worker that a nanny looks after may not have children: these end with it all the same.
-    multiprocessing.current_process()._config.pop("daemon", None)  # type: ignore[attr-defined]
     with tempfile.TemporaryDirectory(prefix="oasis-bench-") as folder:
         log = Path(folder) / "output.log"
         with ThisMachine(jobs=1, on_look=_leave_if_unwanted).run([spec], rows, log) as records:

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from oasis_bench.dataset import LabelledRows
+from oasis_bench.execution.fork_server import keep_ready
 from oasis_bench.execution.rows_file import write_rows
-from oasis_bench.execution.trial_process import TrialProcess, trial_context
+from oasis_bench.execution.trial_process import TrialProcess, warm_up
 from oasis_bench.plan import TrialSpec
 from oasis_bench.store import TrialRecord
 
@@ -38,6 +39,8 @@ class ThisMachine:
     on_look: Callable[[], None] = lambda: None
 
     def __enter__(self) -> Self:
+        """Start what trials are forked off: it imports while the data set is loaded."""
+        keep_ready(self.jobs, warm_up)
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -62,7 +65,6 @@ class ThisMachine:
             write_rows(rows, Path(folder))
             start = partial(
                 TrialProcess,
-                trial_context(),
                 n_features=rows.X.shape[1],
                 rows_folder=Path(folder),
                 output_log=output_log,

@@ -1,4 +1,4 @@
-"""Processes of other people's code: bound to this one, limited, killed with all their children.
+"""Processes of other people's code: bound to this one, limited, counted and killed as a tree.
 
 What needs Linux (memory of a tree of processes, orphans) does nothing elsewhere.
 """
@@ -9,13 +9,11 @@ import ctypes
 import os
 import re
 import resource
-import select
 import signal
 import sys
 from collections import defaultdict
 from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn
 
 from oasis_bench.memory import read_size
 
@@ -23,44 +21,16 @@ _HAS_PROC = Path("/proc/self/stat").exists()
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
-def isolate() -> None:
-    """Make this process one that `kill_tree` ends whole: a group, which adopts its orphans."""
-    os.setpgid(0, 0)
+def adopt_orphans() -> None:
+    """Make what descends from this process its child when the parent dies; Linux."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
-def run_supervised(told: int) -> None:
-    """Return in a child of this process, which stays, runs nothing else, and ends with the child.
-
-    It ends as the child does, after it has killed all that the child has started; and it does so,
-    too, when nobody reads the pipe `told` any more.  The child holds no lock that could keep it
-    from that.  Where the system has no `pidfd_open`, this is no function.
-    """
-    if not hasattr(os, "pidfd_open"):
-        return
-    child = os.fork()
-    if child:
-        poller = select.poll()
-        poller.register(os.pidfd_open(child), select.POLLIN)
-        poller.register(told, 0)  # no event asked for: it wakes when the reader is gone
-        poller.poll()
-        _end_as(child)
+def die_with_parent() -> None:
+    """Kill this process when its parent ends, and before others where memory is short; Linux."""
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    with suppress(OSError):  # where memory is short the system is to kill this first
+    with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")
-
-
-def _end_as(child: int) -> NoReturn:
-    """Kill all children, and end by the signal or with the status that ended one of them."""
-    ended, status = os.waitpid(child, os.WNOHANG)
-    kill_tree(os.getpid(), and_itself=False)
-    if ended and os.WIFSIGNALED(status):
-        number = os.WTERMSIG(status)
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        with suppress(OSError):  # SIGKILL has no handler
-            signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)
-    os._exit(os.WEXITSTATUS(status) if ended else 1)
 
 
 def _prctl(option: int, value: int) -> None:
@@ -75,33 +45,25 @@ def limit_memory(n_bytes: int) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 
 
-def kill_tree(pid: int, and_itself: bool = True) -> None:
-    """Kill a process that called `isolate`, with all that it started, also what left its group."""
-    if and_itself:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGSTOP)  # it starts no more
+def kill_below(pid: int) -> None:
+    """Kill all that a process has started, and what this has started; Linux."""
     killed: set[int] = set()
     while found := _descendants(pid) - killed:
         for child in found:
             with suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL)
         killed |= found
-    if and_itself:
-        for kill in (os.killpg, os.kill):
-            with suppress(ProcessLookupError, PermissionError):
-                kill(pid, signal.SIGKILL)
 
 
-def tree_bytes(pid: int) -> int:
-    """Return the memory of a process and all that it started, shared pages once; Linux, else 0."""
-    return sum(_bytes_of(member, "smaps_rollup", "Pss") for member in (pid, *_descendants(pid)))
+def bytes_below(pid: int) -> int:
+    """Return the memory of all that a process has started, shared pages once; Linux, else 0."""
+    return sum(_bytes_of(member, "smaps_rollup", "Pss") for member in _descendants(pid))
 
 
 def exceeds(pid: int, n_bytes: int) -> bool:
-    """Tell whether `tree_bytes` is more than `n_bytes`, at little cost where it is far from it."""
-    members = (pid, *_descendants(pid))
-    resident = sum(_bytes_of(member, "status", "VmRSS") for member in members)
-    return resident > n_bytes and tree_bytes(pid) > n_bytes
+    """Tell whether `bytes_below` is more than `n_bytes`, at little cost where it is far from it."""
+    resident = sum(_bytes_of(member, "status", "VmRSS") for member in _descendants(pid))
+    return resident > n_bytes and bytes_below(pid) > n_bytes
 
 
 def system_kills() -> int:

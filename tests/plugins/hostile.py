@@ -138,6 +138,14 @@ class KillsItself(Euclidean):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+class KillsItsParent(Euclidean):
+    name = "KillsItsParent"
+
+    def fit(self, X, y=None):
+        os.kill(os.getppid(), signal.SIGKILL)
+        time.sleep(3600)
+
+
 class ChangesGlobals(Euclidean):
     name = "ChangesGlobals"
 
