@@ -29,7 +29,7 @@ CREATE TABLE trials (
     fit_seconds REAL,                 -- wall clock of the final fit alone
     fit_cpu_seconds REAL,
     fit_waiting_seconds REAL,         -- its threads waited for a core; NULL where not measurable
-    fit_peak_bytes INTEGER,           -- above the start of the fit; NULL where not measurable, as with children
+    fit_peak_bytes INTEGER,           -- above the start of the fit; NULL where not known
     selection_fit_seconds REAL,       -- inner folds: learning
     selection_score_seconds REAL,     -- inner folds: validation
     threads INTEGER NOT NULL,         -- the largest thread pool during the fit
