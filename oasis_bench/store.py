@@ -36,6 +36,14 @@ OF_TRIALS = ("precision_at_k", "validation", "traces", "symmetry", "retrievals")
 class StoreError(UsageError):
     """A run's file that cannot be written; what is in it stays."""
 
+    @classmethod
+    def of(cls, path: Path, reason: object) -> Self:
+        """Make the error of a file in the run's folder."""
+        return cls(
+            f"cannot write {path}: {reason}: what is finished is kept; free or correct it and go "
+            f"on with 'run --resume {path.parent}'"
+        )
+
 
 class RefusedRecordError(ValueError):
     """Values that the tables do not take; nothing of them is written."""
@@ -102,14 +110,21 @@ class Store:
             lock = _lock(folder)
             refuse_used_folder(folder)  # again: another process may have been quicker
             connection = sqlite3.connect(path, isolation_level=None, timeout=WAIT_SECONDS)
-            # One transaction: a file without its info would be no run, nor could it be begun anew.
-            connection.executescript(f"BEGIN; PRAGMA user_version = {SCHEMA_VERSION}; {SCHEMA}")
-            _write_info(connection, info)
-            connection.execute("COMMIT")
-            connection.execute("PRAGMA foreign_keys = ON")
+            store = cls(folder, connection, lock)
+            try:
+                # One transaction: a file without its info would be no run.
+                connection.executescript(f"BEGIN; PRAGMA user_version = {SCHEMA_VERSION}; {SCHEMA}")
+                _write_info(connection, info)
+                connection.execute("COMMIT")
+                connection.execute("PRAGMA foreign_keys = ON")
+            except BaseException:
+                store.discard()  # an empty file would be in the way of another try
+                raise
         except (OSError, sqlite3.Error) as error:
-            raise UsageError(f"cannot write {path}: {error}") from error
-        return cls(folder, connection, lock)
+            raise UsageError(
+                f"cannot write {path}: {error}: free or correct it, or choose another folder"
+            ) from error
+        return store
 
     @classmethod
     def open(cls, folder: Path) -> Self:
@@ -165,10 +180,7 @@ class Store:
             name = getattr(error, "sqlite_errorname", "")
             if not name.startswith(OF_THE_DISK):
                 raise RefusedRecordError(f"the store refuses it: {error}") from error
-            raise StoreError(
-                f"cannot write {self.folder / FILE_NAME}: {error}: what is finished is kept; "
-                f"free or correct it and go on with 'run --resume {self.folder}'"
-            ) from error
+            raise StoreError.of(self.folder / FILE_NAME, error) from error
 
     def info(self) -> dict[str, Any]:
         """Return the table `run`."""

@@ -70,8 +70,8 @@ def write_files(
             write_whole(folder / path, content)
     except OSError as error:
         raise UsageError(
-            f"cannot write the report to {folder}: {error.strerror}; "
-            "free or change what is in the way and run it again"
+            f"cannot write the report to {folder}: {error.strerror}: "
+            "free or change what is in the way and make the report again"
         ) from error
     return folder / name
 

@@ -22,7 +22,7 @@ from oasis_bench.plain_text import error_line
 from oasis_bench.plan import TrialSpec
 from oasis_bench.provenance import provenance
 from oasis_bench.registry import load_registry, source_hash
-from oasis_bench.store import TrialRecord
+from oasis_bench.store import StoreError, TrialRecord
 
 try:
     from distributed import Client, Future, KilledWorker, Reschedule, as_completed, get_worker
@@ -144,8 +144,11 @@ class Cluster:
                 continue
             record, printed = result
             if printed:
-                with output_log.open("ab") as log:
-                    log.write(printed)
+                try:
+                    with output_log.open("ab") as log:
+                        log.write(printed)
+                except OSError as error:
+                    raise StoreError.of(output_log, error.strerror) from error
             yield record
 
     def _send(self, rows: LabelledRows) -> Future:
@@ -192,8 +195,12 @@ def _run_on_worker(spec: TrialSpec, rows: LabelledRows) -> tuple[TrialRecord, by
         )
     with tempfile.TemporaryDirectory(prefix="oasis-bench-") as folder:
         log = Path(folder) / "output.log"
-        with ThisMachine(jobs=1, on_look=_leave_if_unwanted).run([spec], rows, log) as records:
-            (record,) = records
+        here = ThisMachine(jobs=1, on_look=_leave_if_unwanted)
+        try:
+            with here.run([spec], rows, log) as records:
+                (record,) = records
+        except UsageError as error:  # of this machine's disk, not of the run
+            raise OSError(str(error)) from error
         printed = b""
         with suppress(FileNotFoundError):
             printed = log.read_bytes()

@@ -5,7 +5,6 @@ What a trial does to its process - hang, crash, take all memory - is a record; t
 
 from __future__ import annotations
 
-import tempfile
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from typing import Any, Self
 
 from oasis_bench.dataset import LabelledRows
 from oasis_bench.execution.fork_server import keep_ready
-from oasis_bench.execution.rows_file import write_rows
+from oasis_bench.execution.rows_file import rows_on_disk
 from oasis_bench.execution.trial_process import TrialProcess, warm_up
 from oasis_bench.plan import TrialSpec
 from oasis_bench.store import TrialRecord
@@ -61,12 +60,11 @@ class ThisMachine:
     ) -> Iterator[Iterator[TrialRecord]]:
         """Run trials and yield their records as they end; see `Executor`."""
         running: list[TrialProcess] = []
-        with tempfile.TemporaryDirectory(prefix="oasis-bench-") as folder:
-            write_rows(rows, Path(folder))
+        with rows_on_disk(rows) as folder:
             start = partial(
                 TrialProcess,
                 n_features=rows.X.shape[1],
-                rows_folder=Path(folder),
+                rows_folder=folder,
                 output_log=output_log,
             )
             try:

@@ -60,7 +60,7 @@ class TrialProcess:
     n_features : int
         Of the rows.
     rows_folder : Path
-        Holds them, as `write_rows` wrote them.
+        Holds them, as `rows_on_disk` keeps them.
     output_log : Path
         Where what the learner prints is appended.
     """

@@ -1,0 +1,127 @@
+"""Disks that are really full: told in one line, and nothing is lost or left half-written."""
+
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import suppress
+
+import psutil
+import pytest
+
+from oasis_bench.store import FILE_NAME, read_run
+
+BENCH = f"'{sys.executable}' -m oasis_bench"
+RUN = f"{BENCH} run --algorithms Euclidean --classes 2"
+
+
+@pytest.fixture
+def on_small_disk(tmp_path):
+    """Return what runs a shell where the folder 'disk' is a disk of so many KiB."""
+    (tmp_path / "disk").mkdir()
+    mount = "mount -t tmpfs -o size={}k tmpfs disk"
+    command = ["unshare", "--map-root-user", "--mount", "sh", "-c"]
+    if shutil.which("unshare") is None:
+        pytest.skip("no unshare here")
+    tried = subprocess.run([*command, mount.format(4)], cwd=tmp_path, capture_output=True)
+    if tried.returncode:
+        pytest.skip(f"a disk may not be mounted here: {tried.stderr.decode().strip()}")
+
+    def run(n_kib, script):
+        shell = subprocess.Popen(
+            [*command, f"{mount.format(n_kib)} && {{ {script}; }}"],
+            **{"cwd": tmp_path, "text": True, "start_new_session": True},
+            **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE},
+        )
+        out, err = shell.communicate(timeout=120)
+        assert not _left_of(shell.pid)
+        return shell.returncode, out, err
+
+    return run
+
+
+def test_a_run_that_fills_the_disk_goes_on_once_there_is_room(on_small_disk, tmp_path):
+    _, out, err = on_small_disk(
+        104,
+        f"{RUN} --partitions 40 --jobs 2 --output disk/run; echo $?; cp -r disk/run full; "
+        f"mount -o remount,size=10m disk; {BENCH} run --resume disk/run --jobs 2 >&2; "
+        "cp -r disk/run whole",
+    )
+    assert out == "2\n"
+    before, told, after = re.split(r"^(oasis-bench: .*\n)", err, flags=re.MULTILINE)
+    assert "disk is full: what is finished is kept; free or correct it and go on with" in told
+    full, whole = read_run(tmp_path / "full").trials, read_run(tmp_path / "whole").trials
+    n_done = len(full)
+    assert 1 <= n_done < 40
+    assert re.sub(r"\[\d+/40\] Euclidean, .*\n", "", before) == ""
+    assert f"[{40 - n_done}/{40 - n_done}] Euclidean" in after
+    with sqlite3.connect(tmp_path / "full" / FILE_NAME) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    assert whole["status"].tolist() == ["ok"] * 40
+    assert whole[:n_done].equals(full)
+
+
+def test_a_run_that_cannot_begin_for_a_full_disk_leaves_nothing(on_small_disk):
+    status, out, err = on_small_disk(40, f"{RUN} --output disk/run || find disk; exit 5")
+    assert (status, out) == (5, "disk\n")
+    assert re.fullmatch(
+        r"oasis-bench: cannot write disk/run/results\.sqlite: database or disk is full: .*\n", err
+    )
+
+
+def test_a_full_folder_for_temporary_files_is_told_before_the_first_trial(on_small_disk, tmp_path):
+    status, out, err = on_small_disk(
+        300, f"TMPDIR=$PWD/disk {RUN} --output run; echo $?; find disk; exit 5"
+    )
+    assert (status, out) == (5, "2\ndisk\n")
+    assert re.fullmatch(
+        r"oasis-bench: cannot write the rows to .*/disk: .*or set TMPDIR to another folder\n", err
+    )
+    assert not (tmp_path / "run").exists()
+
+
+def test_rows_whose_last_bytes_do_not_fit_are_not_taken_for_written(on_small_disk):
+    # Names, X and y need 1, 2 and 2 pages; NumPy drops what the fifth should hold.
+    script = """
+import numpy as np
+from oasis_bench.dataset import LabelledRows
+from oasis_bench.execution.rows_file import rows_on_disk
+with rows_on_disk(LabelledRows(np.ones((500, 1)), np.arange(500) % 2, ("a", "b"))):
+    print("written")
+"""
+    run = f"TMPDIR=$PWD/disk '{sys.executable}' -c '{script}'"
+    assert on_small_disk(20, run)[1] == "written\n"
+    _, out, err = on_small_disk(16, run)
+    assert out == ""
+    assert "No space left on device: free or correct it" in err
+
+
+def test_a_report_that_finds_no_room_leaves_what_was_there(on_small_disk, write_run):
+    folder = write_run("run", [{"partition": 0}, {"partition": 1}])
+    _, out, err = on_small_disk(
+        400,
+        f"cp -r {folder} disk; echo before > disk/run/report.html; cat /dev/zero > disk/fill; "
+        f"{BENCH} report disk/run; echo $?; cat disk/run/report.html; find disk -name '*.part'",
+    )
+    assert out == "2\nbefore\n"
+    assert re.search(r"^oasis-bench: cannot write the report to disk/run: No space left", err, re.M)
+
+
+def _left_of(session):
+    """Return what still runs of a session after the seconds that its processes may need to end."""
+    deadline = time.monotonic() + 10
+    while (found := _processes_of(session)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return found
+
+
+def _processes_of(session):
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        with suppress(ProcessLookupError):
+            if os.getsid(process.pid) == session:
+                found.append(process.info["cmdline"])
+    return found
