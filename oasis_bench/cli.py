@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import shlex
 import signal
@@ -64,9 +65,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("oasis-bench: interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:  # the reader, such as head, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _print_no_more()
         return 0
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        _print_no_more()
+        what, reason = error.filename or "the output", error.strerror
+        with suppress(OSError):
+            print(f"oasis-bench: cannot write {what}: {reason}: free some", file=sys.stderr)
+        return USAGE
     return status
+
+
+def _print_no_more() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _show_warning(

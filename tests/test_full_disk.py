@@ -17,6 +17,8 @@ from oasis_bench.store import FILE_NAME, read_run
 BENCH = f"'{sys.executable}' -m oasis_bench"
 RUN = f"{BENCH} run --algorithms Euclidean --classes 2"
 
+FULL_DEVICE = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+
 
 @pytest.fixture
 def on_small_disk(tmp_path):
@@ -108,6 +110,26 @@ def test_a_report_that_finds_no_room_leaves_what_was_there(on_small_disk, write_
     )
     assert out == "2\nbefore\n"
     assert re.search(r"^oasis-bench: cannot write the report to disk/run: No space left", err, re.M)
+
+
+@FULL_DEVICE
+def test_a_list_that_finds_no_room_is_told_in_one_line():
+    command = [sys.executable, "-m", "oasis_bench", "list", "experiments"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, text=True, stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 2
+    assert re.fullmatch(
+        "oasis-bench: cannot write the output: No space left on device: .*\n", done.stderr
+    )
+
+
+@FULL_DEVICE
+def test_a_run_whose_progress_finds_no_room_keeps_what_is_finished(tmp_path):
+    command = [sys.executable, "-m", "oasis_bench", "run", "--algorithms", "Euclidean"]
+    command += ["--classes", "2", "--partitions", "2", "--output", str(tmp_path / "run")]
+    with open("/dev/full", "w") as full:
+        assert subprocess.run(command, stderr=full).returncode == 2
+    assert read_run(tmp_path / "run").trials["status"].tolist() == ["ok"]
 
 
 def _left_of(session):
