@@ -59,6 +59,31 @@ def slow_once(tmp_path):
     return plugin, marks
 
 
+@pytest.fixture
+def scheduler(tmp_path):
+    """A scheduler and its worker, which are processes of their own; the first and its address."""
+    told, dask = tmp_path / "scheduler.json", [sys.executable, "-m", "dask"]
+    words = ["--no-dashboard", "--scheduler-file", str(told)]
+    with (tmp_path / "dask.log").open("w") as log:
+        started = [
+            subprocess.Popen([*dask, kind, *options, *words], stderr=log)
+            for kind, options in (
+                ("scheduler", ["--host", "127.0.0.1", "--port", "0"]),
+                ("worker", ["--nthreads", "1"]),
+            )
+        ]
+    try:
+        with Client(scheduler_file=str(told), set_as_default=False) as client:
+            client.wait_for_workers(1, timeout=60)
+            address = client.scheduler.address
+        yield started[0], address
+    finally:
+        for process in started:
+            process.terminate()
+        for process in started:
+            process.wait(timeout=30)
+
+
 def tiny(learners, partitions=2):
     return Experiment(
         title="Tiny",
@@ -168,6 +193,36 @@ def test_a_run_whose_workers_are_gone_can_go_on(cluster, lone_worker, tmp_path, 
     assert read_run(where).trials["status"].tolist() == ["ok"]
     assert resume_experiment(where, cluster=cluster.scheduler_address) == 0
     assert read_run(where).trials["status"].tolist() == ["ok"] * 3
+
+
+def test_a_run_whose_scheduler_is_killed_can_go_on(
+    scheduler, tmp_path, slow_once, monkeypatch, capfd
+):
+    process, address = scheduler
+    plugin, marks = slow_once
+    experiment = tiny({name: LearnerSpec(name) for name in ("Euclidean", "SlowOnce")})
+    hung = []
+
+    def kill_it(columns, done, planned):
+        if done == 1:
+            hung.append(_hanging(marks))
+            process.kill()
+
+    monkeypatch.setattr(on_cluster, "CONNECT_SECONDS", 2)
+    with pytest.raises(UsageError, match=r"has lost its scheduler: .* --resume") as told:
+        run_experiment(
+            experiment,
+            tmp_path / "run",
+            cluster=address,
+            plugin_files=[plugin],
+            on_trial=kill_it,
+        )
+    assert "\n" not in str(told.value)
+    assert capfd.readouterr().err == ""
+    assert _ends(hung[0])
+    assert read_run(tmp_path / "run").trials["status"].tolist() == ["ok"]
+    assert resume_experiment(tmp_path / "run") == 0
+    assert read_run(tmp_path / "run").trials["status"].tolist() == ["ok"] * 4
 
 
 def test_a_run_that_was_cut_short_here_goes_on_there(cluster, tmp_path):

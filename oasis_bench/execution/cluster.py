@@ -6,6 +6,7 @@ Not for starting a cluster, nor for learning one model on many machines, which
 
 from __future__ import annotations
 
+import logging
 import tempfile
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
@@ -26,6 +27,7 @@ from oasis_bench.store import StoreError, TrialRecord
 
 try:
     from distributed import Client, Future, KilledWorker, Reschedule, as_completed, get_worker
+    from distributed.client import ClosedClientError
     from distributed.core import Status
 except ImportError as error:
     raise UsageError(
@@ -56,6 +58,9 @@ class Cluster:
     """
 
     def __init__(self, address: str) -> None:
+        # Beside the line that tells of a loss it would log several, with tracebacks.
+        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
+        self._address = address
         try:
             self._client = Client(address, timeout=CONNECT_SECONDS)
         except (OSError, ValueError) as error:
@@ -75,15 +80,17 @@ class Cluster:
 
     def provenance(self) -> dict[str, Any]:
         """Describe the machine and the installation of each worker, by its address."""
-        return {"workers": dict(self._client.run(provenance))}
+        with self._at_hand():
+            return {"workers": dict(self._client.run(provenance))}
 
     @property
     def shares_cores(self) -> bool:
         """Whether a machine of the cluster runs several trials at a time."""
         threads: Counter[str] = Counter()
-        for worker in self._workers().values():
-            threads[worker["host"]] += worker["nthreads"]
-        return max(threads.values()) > 1
+        with self._at_hand():
+            for worker in self._workers().values():
+                threads[worker["host"]] += worker["nthreads"]
+        return max(threads.values(), default=0) > 1
 
     @contextmanager
     def run(
@@ -99,13 +106,14 @@ class Cluster:
         Raises
         ------
         UsageError
-            Where no worker is left, or one has other code.
+            Where the scheduler is gone, no worker is left, or one has other code.
         """
         under_way: dict[Future, TrialSpec] = {}
         try:
             yield self._records(deque(specs), under_way, rows, output_log)
         finally:
-            self._client.cancel(list(under_way), force=True)
+            with suppress(ClosedClientError):  # the scheduler is gone
+                self._client.cancel(list(under_way), force=True)
 
     def _records(
         self,
@@ -118,6 +126,7 @@ class Cluster:
         sends: Counter[str] = Counter()
         shared = self._send(rows)
 
+        @self._at_hand()
         def submit() -> None:
             # No more than can run: what a worker's death takes along are then those that ran.
             while waiting and len(under_way) < max(1, self._n_threads()):
@@ -153,13 +162,27 @@ class Cluster:
 
     def _send(self, rows: LabelledRows) -> Future:
         """Send the rows to all workers that are there."""
-        try:
+        with self._at_hand():
             self._client.wait_for_workers(1, timeout=WORKER_SECONDS)
             return self._client.scatter(replace(rows, images=None), broadcast=True, hash=False)
-        except OSError as error:  # a TimeoutError is one
+
+    @contextmanager
+    def _at_hand(self) -> Iterator[None]:
+        """Raise UsageError where the scheduler or the last worker is gone.
+
+        A client that has lost its scheduler tries to reach it for `CONNECT_SECONDS`; then it
+        closes itself, and answers calls with errors of many types.
+        """
+        try:
+            yield
+        except Exception as error:
+            connected = self._client.status == "running"
+            if connected and not isinstance(error, OSError):  # a TimeoutError is one
+                raise
+            lost = f"its workers ({error})" if connected else "its scheduler"
             raise UsageError(
-                f"the Dask cluster has lost its workers ({error}): start some and go on with "
-                "--resume"
+                f"the Dask cluster at {self._address!r} has lost {lost}: start what is missing and "
+                "go on with --resume, or begin anew where no trial had ended"
             ) from error
 
     def _n_threads(self) -> int:
