@@ -23,7 +23,7 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from oasis_bench.account import Account, Tell
 from oasis_bench.dataset import LabelledRows
-from oasis_bench.execution.processes import bytes_below
+from oasis_bench.execution.processes import descendants
 from oasis_bench.learner import BilinearLearner, IncrementalLearner, MetricLearner
 from oasis_bench.measures import evaluate_ranking, rank_others, relevant_rows
 from oasis_bench.memory import PeakMemory
@@ -92,10 +92,10 @@ def _cpu_seconds() -> float:
     return time.process_time() + children.ru_utime + children.ru_stime
 
 
-def _has_children() -> bool:
-    """Tell whether this process has, or has had, processes of its own."""
-    ended = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss > 0
-    return ended or bytes_below(os.getpid()) > 0
+def _children() -> tuple[int, frozenset[int]]:
+    """Return what changes when a process of this one's own, or of theirs, begins or ends."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return ended.ru_minflt, descendants(os.getpid())
 
 
 def _scheduled_seconds() -> tuple[float, float] | None:
@@ -167,6 +167,7 @@ class _Trial:
         self.rows = rows
         self._tell = tell
         self._stopwatch = Stopwatch(tell)
+        self._children_before = _children()
         self.learner_class = load_registry(spec.plugin_files).algorithms[spec.algorithm]
         if source_hash(self.learner_class) != spec.identity["source"]:
             raise RuntimeError(
@@ -311,7 +312,8 @@ class _Trial:
             learner.fit(*self.train)
             cpu = _cpu_seconds() - cpu
         waited = waiting_seconds(scheduled, _scheduled_seconds(), cpu)
-        return None if _has_children() else memory.above_start(), cpu, waited
+        alone = _children() == self._children_before
+        return memory.above_start() if alone else None, cpu, waited
 
     def _retrieve(self, learner: MetricLearner) -> list[dict[str, Any]]:
         """Note the first images that some test images bring up, the same for every learner."""

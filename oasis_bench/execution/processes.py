@@ -48,7 +48,7 @@ def limit_memory(n_bytes: int) -> None:
 def kill_below(pid: int) -> None:
     """Kill all that a process has started, and what this has started; Linux."""
     killed: set[int] = set()
-    while found := _descendants(pid) - killed:
+    while found := descendants(pid) - killed:
         for child in found:
             with suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL)
@@ -57,12 +57,12 @@ def kill_below(pid: int) -> None:
 
 def bytes_below(pid: int) -> int:
     """Return the memory of all that a process has started, shared pages once; Linux, else 0."""
-    return sum(_bytes_of(member, "smaps_rollup", "Pss") for member in _descendants(pid))
+    return sum(_bytes_of(member, "smaps_rollup", "Pss") for member in descendants(pid))
 
 
 def exceeds(pid: int, n_bytes: int) -> bool:
     """Tell whether `bytes_below` is more than `n_bytes`, at little cost where it is far from it."""
-    resident = sum(_bytes_of(member, "status", "VmRSS") for member in _descendants(pid))
+    resident = sum(_bytes_of(member, "status", "VmRSS") for member in descendants(pid))
     return resident > n_bytes and bytes_below(pid) > n_bytes
 
 
@@ -74,7 +74,7 @@ def system_kills() -> int:
     return 0
 
 
-def _descendants(pid: int) -> set[int]:
+def descendants(pid: int) -> frozenset[int]:
     """Find the children of a process, theirs and so on; none where /proc does not tell."""
     children: dict[int, list[int]] = defaultdict(list)
     numbers = [name for name in os.listdir("/proc") if name.isdecimal()] if _HAS_PROC else []
@@ -89,7 +89,7 @@ def _descendants(pid: int) -> set[int]:
         for child in children[waiting.pop()]:
             found.add(child)
             waiting.append(child)
-    return found
+    return frozenset(found)
 
 
 def _bytes_of(pid: int, file: str, field: str) -> int:
