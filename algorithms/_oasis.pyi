@@ -21,3 +21,14 @@ def step_csr(
     columns: npt.NDArray[np.int32],
     spread: npt.NDArray[np.floating],
 ) -> int: ...
+def step_dual(
+    K: npt.NDArray[np.floating],
+    triplets: npt.NDArray[np.intp],
+    scores: npt.NDArray[np.float64],
+    norms: npt.NDArray[np.float64],
+    aggressiveness: float,
+    D: npt.NDArray[np.floating],
+    steps: npt.NDArray[np.int32],
+    taus: npt.NDArray[np.floating],
+    seen: npt.NDArray[np.intp],
+) -> int: ...

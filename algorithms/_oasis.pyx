@@ -1,4 +1,4 @@
-"""Kernel: OASIS steps over given triplets, dense rows and CSR rows (JMLR 2010, eq. 3-9).
+"""Kernel: OASIS steps over given triplets, on dense rows, CSR rows or a Gram matrix (eq. 3-9).
 
 Each step reads q'W(p - n) and, where the loss is positive, adds tau q(p - n)' to W.  Nothing here
 is checked: the face `oasis.py` does that.  The readable twin is `_oasis_reference.py`.
@@ -34,6 +34,12 @@ cdef extern from "_rows_all.h" nogil:
     double dot_sparse_double(const double*, const int32_t*, const double*, Py_ssize_t)
     void axpy_sparse_float(float*, const int32_t*, const float*, Py_ssize_t, float)
     void axpy_sparse_double(double*, const int32_t*, const double*, Py_ssize_t, double)
+    double dot_difference_float(const float*, const float*, const float*, Py_ssize_t)
+    double dot_difference_double(const double*, const double*, const double*, Py_ssize_t)
+    void catch_up_float(float*, const float*, const int32_t*, const int32_t*, const int32_t*,
+                        const float*, Py_ssize_t)
+    void catch_up_double(double*, const double*, const int32_t*, const int32_t*, const int32_t*,
+                         const double*, Py_ssize_t)
 
 # A row of d numbers read whole costs about as much as a tenth as many picked ones.
 cdef enum: SPREAD = 10
@@ -113,6 +119,56 @@ def step_csr(
                 )
             if dense:
                 clear(&columns[0], count, &spread[0])
+    return n_updates
+
+
+def step_dual(
+    const real[:, ::1] K,               # IN: (n, n) the Gram matrix of the rows
+    const Py_ssize_t[:, ::1] triplets,  # IN: (m, 3) query, positive, negative
+    const double[::1] scores,           # IN: (m,) q'W(p - n) before the first step
+    const double[::1] norms,            # IN: (m,) |q|^2 |p - n|^2
+    double aggressiveness,              # IN: C
+    real[:, ::1] D,                     # IN: zeros; OUT: (n, n) A, the sums of the steps' tau
+    int32_t[:, ::1] steps,              # work space: (3, m) the triplets that changed W ...
+    real[::1] taus,                     # work space: (m,) ... and by how much
+    Py_ssize_t[::1] seen,               # work space: (n,), zeros: steps that a row of D has
+):
+    """Find the steps in order as `_dual_steps.py` says; return how many of them change W."""
+    cdef Py_ssize_t m, k, row, n = K.shape[0], n_updates = 0
+    cdef double score, tau
+    with nogil:
+        for m in range(triplets.shape[0]):
+            for k in range(1, 3):
+                row = triplets[m, k]
+                if real is float:
+                    catch_up_float(
+                        &D[row, 0], &K[row, 0], &steps[0, seen[row]], &steps[1, seen[row]],
+                        &steps[2, seen[row]], &taus[seen[row]], n_updates - seen[row],
+                    )
+                else:
+                    catch_up_double(
+                        &D[row, 0], &K[row, 0], &steps[0, seen[row]], &steps[1, seen[row]],
+                        &steps[2, seen[row]], &taus[seen[row]], n_updates - seen[row],
+                    )
+                seen[row] = n_updates
+            if real is float:
+                score = scores[m] + dot_difference_float(
+                    &K[triplets[m, 0], 0], &D[triplets[m, 1], 0], &D[triplets[m, 2], 0], n
+                )
+            else:
+                score = scores[m] + dot_difference_double(
+                    &K[triplets[m, 0], 0], &D[triplets[m, 1], 0], &D[triplets[m, 2], 0], n
+                )
+            tau = step_size(score, norms[m], aggressiveness)
+            if tau > 0:
+                for k in range(3):
+                    steps[k, n_updates] = <int32_t>triplets[m, k]
+                taus[n_updates] = <real>tau
+                n_updates += 1
+        D[:] = 0
+        for m in range(n_updates):
+            D[steps[0, m], steps[1, m]] += taus[m]
+            D[steps[0, m], steps[2, m]] -= taus[m]
     return n_updates
 
 

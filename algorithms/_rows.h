@@ -81,3 +81,32 @@ MULTIVERSIONED static void NAME(axpy_sparse)(
     for (ptrdiff_t j = 0; j < count; j++)
         row[columns[j]] += weight * values[j];
 }
+
+/* k . (a - b) */
+MULTIVERSIONED static double NAME(dot_difference)(
+    const REAL *restrict k, const REAL *restrict a, const REAL *restrict b, ptrdiff_t n)
+{
+    REAL sum = 0;
+    for (ptrdiff_t j = 0; j < n; j++)
+        sum += k[j] * (a[j] - b[j]);
+    return sum;
+}
+
+/* row[q_u] += tau_u (k[p_u] - k[n_u]), step after step: picked in chunks, which vectorises */
+MULTIVERSIONED static void NAME(catch_up)(
+    REAL *restrict row, const REAL *restrict k, const int32_t *restrict q,
+    const int32_t *restrict p, const int32_t *restrict n, const REAL *restrict tau,
+    ptrdiff_t count)
+{
+    enum { CHUNK = 64 };
+    REAL change[CHUNK];
+    ptrdiff_t u = 0;
+    for (; u + CHUNK <= count; u += CHUNK) {
+        for (ptrdiff_t c = 0; c < CHUNK; c++)
+            change[c] = tau[u + c] * (k[p[u + c]] - k[n[u + c]]);
+        for (ptrdiff_t c = 0; c < CHUNK; c++)
+            row[q[u + c]] += change[c];
+    }
+    for (; u < count; u++)
+        row[q[u]] += tau[u] * (k[p[u]] - k[n[u]]);
+}

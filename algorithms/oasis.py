@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 
 from oasis_bench.algorithms import _oasis, _oasis_reference
 from oasis_bench.algorithms._block_schedule import block_size, learn_in_blocks
+from oasis_bench.algorithms._dual_steps import dual_pays, learn_in_dual
 from oasis_bench.csr import canonical_csr
 from oasis_bench.dataset import Progress, no_progress
 from oasis_bench.learner import BilinearLearner, FloatArray, IncrementalLearner, Kept
@@ -267,10 +268,12 @@ class OASIS(TripletLearner, BilinearLearner):
         \ell = \max(0, 1 - q^\top W (p - n)), \quad V = q (p - n)^\top, \quad
         W \leftarrow W + \min(C, \ell / \|V\|^2)\, V .
 
-    A step costs nnz(q) (nnz(p) + nnz(n)) for CSR rows, whatever the number of features is, and
-    nnz(q) d for dense ones; W takes d^2 numbers of the rows' precision.  With many features a
-    step waits for memory, not for arithmetic: steps on sparse rows are therefore taken in blocks
-    that go over W once, with the same result up to rounding.
+    A step on W costs nnz(q) (nnz(p) + nnz(n)) for CSR rows, whatever the number of features is,
+    and nnz(q) d for dense ones; W takes d^2 numbers of the rows' precision.  Two other ways lead to
+    the same W up to rounding, and are taken where they are faster.  With many features a step
+    waits for memory, not for arithmetic: steps on sparse rows are then taken in blocks that go over
+    W once.  And few rows span little of W: on up to about 1500 of them many steps are taken in the
+    dual form, at n_rows numbers a step and up to 64 MiB beside W.
 
     Parameters
     ----------
@@ -287,7 +290,8 @@ class OASIS(TripletLearner, BilinearLearner):
     threshold : float, default 0.0
         With several labels: theta, above which R_II makes a row relevant (equation 10).
     random_state : int, RandomState or None, default None
-        Decides the triplets.  The same int gives the same W, bit for bit on one kind of processor.
+        Decides the triplets.  The same int gives the same W, bit for bit on one kind of processor
+        and with as many threads of BLAS.
 
     Attributes
     ----------
@@ -319,7 +323,7 @@ class OASIS(TripletLearner, BilinearLearner):
     name: ClassVar = "OASIS"
     summary: ClassVar = "online bilinear similarity from triplets, sparse or dense rows"
     citation: ClassVar = "Chechik, Sharma, Shalit & Bengio, JMLR 11 (2010)"
-    cost: ClassVar = "time nnz(q) (nnz(p) + nnz(n)) a step, memory d^2"
+    cost: ClassVar = "time nnz(q) (nnz(p) + nnz(n)) a step, or n where n is small, memory d^2"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "aggressiveness": [Interval(Real, 0, None, closed="neither")],
         **TripletLearner._parameter_constraints,
@@ -345,6 +349,8 @@ class OASIS(TripletLearner, BilinearLearner):
         C = float(self.aggressiveness)
         if uses_twin():
             return _oasis_reference.step(X, triplets, C, W)
+        if dual_pays(X, len(triplets)):
+            return learn_in_dual(X, triplets, C, W)
         if isinstance(X, sparse.csr_array | sparse.csr_matrix):
             if size := block_size(X, triplets[:, 0]):
                 batches = (triplets[k : k + size] for k in range(0, len(triplets), size))

@@ -233,7 +233,8 @@ class MahalanobisLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Metr
 class IncrementalLearner(MetricLearner):
     """A learner whose `n_steps` early stopping chooses.
 
-    Two calls of `partial_fit` with a and b steps give the model of one call with a + b.
+    Two calls of `partial_fit` with a and b steps give the model of one call with a + b, up to
+    rounding.
     """
 
     n_steps: int

@@ -74,6 +74,16 @@ class PlainC:
     track_time_over_ours.unit = "times ours"
 
 
+class FewRows(PlainC):
+    """As few as the papers' ten classes have for training, and two and four times as many."""
+
+    params = (["sparse 1000", "pixels 784"], DTYPES, FLAGS, [400, 800, 1600])
+    param_names = ("rows", "dtype", "flags", "number of rows")
+
+    def setup(self, kind, dtype, flags, n_rows):
+        super().setup(kind, dtype, flags)
+
+
 class Wide:
     """10 000 features: W takes 400 MB in float32."""
 

@@ -30,7 +30,7 @@ D, N_NONZERO, N_CLASSES, N_TRAIN, N_TEST = 1000, 70, 10, 40, 25
 N_TOPICS, TOPICS_A_CLASS, TOLD = 50, 5, 0.2
 
 LAST_STEP, GROWTH = 150_000, 0.1
-"""Where the trace of OASIS ends, past its best, and how much longer it gets each time."""
+"""Steps of the longest fit of OASIS, past its best, and how much longer each is than the last."""
 
 NCA_SETTINGS = [
     (n_components, length, pca)
@@ -50,7 +50,7 @@ class Images(NamedTuple):
 
 
 class Point(NamedTuple):
-    """Of a trace: CPU seconds of learning, steps or iterations, and the mAP on test images."""
+    """Of a trace: CPU seconds of learning until then, steps or iterations, mAP on test images."""
 
     seconds: float
     done: int
@@ -82,16 +82,16 @@ def ten_classes(seed):
 
 
 def trace_oasis(train, test, seed, dtype):
-    """Learn from CSR rows, 10 % more steps each time."""
+    """Learn from CSR rows, each time anew and with 10 % more steps."""
     X, X_test = (sparse.csr_array(images.X.astype(dtype)) for images in (train, test))
-    learner, trace, seconds, done = OASIS(random_state=seed), [], 0.0, 0
-    while done < LAST_STEP:
-        more = max(100, int(GROWTH * done))
+    trace, n_steps = [], 0
+    while n_steps < LAST_STEP:
+        n_steps += max(100, int(GROWTH * n_steps))
         start = time.process_time()
-        learner.partial_fit(X, train.y, n_steps=more)
-        seconds += time.process_time() - start
-        done += more
-        trace.append(Point(seconds, done, mean_precision(learner.similarity, X_test, test.y)))
+        learner = OASIS(n_steps=n_steps, random_state=seed).fit(X, train.y)
+        seconds = time.process_time() - start
+        precision = mean_precision(learner.similarity, X_test, test.y)
+        trace.append(Point(seconds, n_steps, precision))
     return trace
 
 

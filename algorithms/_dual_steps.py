@@ -1,0 +1,130 @@
+"""OASIS steps on few rows by their dual form: a step costs n_rows numbers, whatever d is.
+
+The steps of a call add to W what the rows span: W = W_0 + X'AX, where a step with rows q, p, n adds
+tau to A[q, p] and takes it from A[q, n].  With the Gram matrix K = XX' a score is
+
+    q'W(p - n) = q'W_0(p - n) + K_q . (D_p - D_n),     D = (AK)',
+
+and a step changes one number in each row b of D: D[b, q] += tau (K[b, p] - K[b, n]).  A row of D
+is used only where it is a positive or a negative, and catches up then: so a step goes over five
+rows of n numbers that lie together, where W would be read and written at nnz(q) nnz(p - n) places.
+The numbers are those of single steps up to rounding.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.utils.extmath import row_norms
+
+from oasis_bench.algorithms import _oasis
+from oasis_bench.learner import FloatArray
+from oasis_bench.threads import slices
+
+Triplets: TypeAlias = "npt.NDArray[np.intp]"
+Numbers: TypeAlias = "npt.NDArray[np.float64]"
+
+WORK_BYTES = 64 * 2**20
+"""What the dual form may take beside W."""
+
+COLUMNS = 64
+"""Columns of W that are brought up to date at a time."""
+
+CLOSE = 0.01
+"""Where |p - n|^2 is less than this share of |p|^2 + |n|^2, K has too few digits of it."""
+
+
+def dual_pays(X: Any, n_triplets: int) -> bool:
+    """Tell whether steps in the dual form take less time than steps on W.
+
+    Seconds are reckoned as they were on one core of a Xeon of 2023; where that is wrong, only time
+    is lost.
+
+    Parameters
+    ----------
+    X : ndarray or CSR of shape (n_rows, n_features)
+    n_triplets : int
+        Steps after which W must be up to date.
+    """
+    (n, d), size = X.shape, X.dtype.itemsize
+    if 2 * n * (n + d) * size > WORK_BYTES:  # K, D, rows and their changes
+        return False
+    n_entries = d if isinstance(X, np.ndarray) else X.nnz / n
+    picked, passed = 8e-10 * size * n_entries, 2e-11 * size * d  # one row of W by p - n
+    step = 2 * n_entries * min(picked, passed)
+    dual_step = 2e-9 * n + 2e-13 * size * n**2
+    products = 2 * (n + d) * n * min(3e-12 * size * d, 7e-10 * n_entries)
+    return bool(products + n_triplets * dual_step < 0.8 * n_triplets * step)
+
+
+def learn_in_dual(X: Any, triplets: Triplets, aggressiveness: float, W: FloatArray) -> int:
+    """Apply triplets to `W` in their order, as single steps would; count the updates.
+
+    Parameters
+    ----------
+    X : ndarray or CSR of shape (n_rows, n_features)
+    triplets : ndarray of shape (n_triplets, 3)
+    aggressiveness : float
+        C.
+    W : ndarray of shape (n_features, n_features)
+        Changed in place; of the type of `X`.
+    """
+    n, m = X.shape[0], len(triplets)
+    rows = _quick(X)
+    K = _gram(rows)
+    D = np.zeros_like(K)
+    n_updates = _oasis.step_dual(
+        K,
+        triplets,
+        _scores(rows, K, triplets, W),
+        _squared_norms(X, K, triplets),
+        aggressiveness,
+        D,
+        np.empty((3, m), dtype=np.int32),
+        np.empty(m, dtype=K.dtype),
+        np.zeros(n, dtype=np.intp),
+    )
+    changes = D @ rows  # D holds A now
+    for part in slices(W.shape[1], COLUMNS):
+        W[:, part] += rows.T @ np.ascontiguousarray(changes[:, part])
+    return int(n_updates)
+
+
+def _quick(X: Any) -> Any:
+    """Make rows dense where products with them are quicker then."""
+    if isinstance(X, np.ndarray) or X.nnz < 0.02 * X.shape[0] * X.shape[1]:
+        return X
+    return X.toarray()
+
+
+def _gram(rows: Any) -> FloatArray:
+    product = rows @ rows.T
+    K: FloatArray = product.toarray() if sparse.issparse(rows) else product
+    return K
+
+
+def _scores(rows: Any, K: FloatArray, triplets: Triplets, W: FloatArray) -> Numbers:
+    """Return q'W(p - n) of each triplet."""
+    S = K if _is_identity(W) else (rows @ (rows @ W).T).T
+    q, p, n = triplets.T
+    return np.asarray(S[q, p].astype(np.float64) - S[q, n])
+
+
+def _is_identity(W: FloatArray) -> bool:
+    return bool((W.diagonal() == 1).all()) and np.count_nonzero(W) == len(W)
+
+
+def _squared_norms(X: Any, K: FloatArray, triplets: Triplets) -> Numbers:
+    """Return |q|^2 |p - n|^2 of each triplet."""
+    q, p, n = triplets.T
+    squared = K.diagonal().astype(np.float64)
+    both = squared[p] + squared[n]
+    gaps = both - 2.0 * K[p, n]
+    close = np.flatnonzero(gaps <= CLOSE * both)
+    for part in slices(len(close), 4096):
+        some = close[part]
+        gaps[some] = row_norms(X[p[some]] - X[n[some]], squared=True)
+    return np.asarray(squared[q] * gaps)

@@ -1,0 +1,73 @@
+"""The dual form of OASIS's steps, against the twin that takes them on W."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.preprocessing import normalize
+
+from oasis_bench.algorithms import OASIS, CosineOASIS, PsdOASIS, _oasis_reference, oasis
+from oasis_bench.algorithms._dual_steps import dual_pays, learn_in_dual
+
+
+def some_rows(n_rows, d, density):
+    """Rows of unit length: one is empty, one stands twice, one lies 1e-6 from another."""
+    rng = np.random.default_rng(0)
+    X = normalize(rng.normal(size=(n_rows, d)) * (rng.random((n_rows, d)) < density))
+    X[3] = 0
+    X[5] = X[4]
+    X[6] = X[4] * (1 + 1e-6 * rng.normal(size=d))
+    return X
+
+
+def random_triplets(n_rows, n_triplets, seed=1):
+    """Some of one row thrice, some whose positive is the negative."""
+    return np.random.default_rng(seed).integers(n_rows, size=(n_triplets, 3))
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 2e-5)])
+@pytest.mark.parametrize("index_type", [None, np.int32, np.int64])
+@pytest.mark.parametrize(("d", "density"), [(300, 0.5), (300, 0.01), (20, 0.5)])
+def test_steps_in_the_dual_form_are_single_steps(d, density, index_type, dtype, tolerance):
+    X = some_rows(30, d, density)
+    given = X.astype(dtype)
+    if index_type is not None:
+        given = sparse.csr_array(given)
+        given.indices, given.indptr = (a.astype(index_type) for a in (given.indices, given.indptr))
+    expected, W = np.eye(d), np.eye(d, dtype=dtype)
+    for seed in (1, 2):  # from the identity, and from where the first left off
+        triplets = random_triplets(30, 400, seed)
+        n_expected = _oasis_reference.step(X, triplets, 0.3, expected)
+        n_updates = learn_in_dual(given, triplets, 0.3, W)
+        assert abs(n_updates - n_expected) <= (dtype == np.float32)  # a loss of 1e-8, or none
+        assert 0 < n_expected < 400
+        assert W.dtype == dtype
+        np.testing.assert_allclose(W, expected, rtol=0, atol=tolerance)
+
+
+def test_rows_that_nearly_coincide_take_the_step_that_they_should():
+    X = some_rows(30, 300, 0.5)
+    triplets = np.array([[0, 4, 6], [1, 6, 4], [2, 4, 5]])
+    expected, W = np.eye(300), np.eye(300)
+    _oasis_reference.step(X, triplets, 1e12, expected)  # tau = loss / |V|^2
+    assert learn_in_dual(X, triplets, 1e12, W) == 2
+    np.testing.assert_allclose(W - np.eye(300), expected - np.eye(300), rtol=1e-6)
+
+
+@pytest.mark.parametrize("learner", [OASIS, CosineOASIS, PsdOASIS])
+def test_learners_take_either_way_to_the_same_model(learner, monkeypatch):
+    X, y = some_rows(40, 150, 0.3), np.arange(40) % 4
+    models = []
+    for pays in (False, True):
+        monkeypatch.setattr(oasis, "dual_pays", lambda X, n_triplets, pays=pays: pays)
+        models.append(learner(n_steps=2000, random_state=0).fit(X, y))
+    np.testing.assert_allclose(*(model.similarity(X, X) for model in models), rtol=0, atol=1e-11)
+    assert models[0].n_updates_ == models[1].n_updates_
+
+
+def test_the_dual_form_is_for_few_rows_of_many_features_and_many_steps():
+    ten_classes = sparse.random_array((400, 1000), density=0.07, format="csr", rng=0)
+    assert dual_pays(ten_classes, 30_000)
+    assert not dual_pays(ten_classes, 500)
+    assert not dual_pays(sparse.random_array((20_000, 1000), density=0.07, format="csr"), 10**9)
+    assert dual_pays(np.empty((1000, 784)), 30_000)
+    assert not dual_pays(np.empty((1000, 64)), 30_000)
