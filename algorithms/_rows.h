@@ -4,16 +4,38 @@
    instruction sets and the loader takes the best that the machine has (see _rows_all.h).  W is
    (d, d), row after row; columns and values are the entries of p - n where they are sparse. */
 
+/* sum_i q_i W_ij v_j over 256 bytes of each row from column j on: their sums stay in registers */
+MULTIVERSIONED static double NAME(score_columns)(
+    const REAL *restrict W, const REAL *restrict q, const REAL *restrict v, ptrdiff_t d)
+{
+    enum { COLUMNS = 256 / sizeof(REAL) };
+    REAL sums[COLUMNS] = {0}, score = 0;
+    for (ptrdiff_t i = 0; i < d; i++) {
+        if (q[i] != 0) {
+            const REAL *restrict row = W + i * d;
+            for (ptrdiff_t j = 0; j < COLUMNS; j++)
+                sums[j] += q[i] * row[j];
+        }
+    }
+    for (ptrdiff_t j = 0; j < COLUMNS; j++)
+        score += sums[j] * v[j];
+    return score;
+}
+
 /* sum_i q_i (W_i . v), v dense */
 MULTIVERSIONED static double NAME(score_dense)(
     const REAL *restrict W, const REAL *restrict q, const REAL *restrict v, ptrdiff_t d)
 {
+    enum { COLUMNS = 256 / sizeof(REAL), NARROW = 4 * COLUMNS };
     double score = 0;
-    for (ptrdiff_t i = 0; i < d; i++) {
+    ptrdiff_t first = 0; /* of wide rows one sum each is faster */
+    for (; d <= NARROW && first + COLUMNS <= d; first += COLUMNS)
+        score += NAME(score_columns)(W + first, q, v + first, d);
+    for (ptrdiff_t i = 0; i < d && first < d; i++) {
         if (q[i] != 0) {
             const REAL *restrict row = W + i * d;
             REAL sum = 0;
-            for (ptrdiff_t j = 0; j < d; j++)
+            for (ptrdiff_t j = first; j < d; j++)
                 sum += row[j] * v[j];
             score += (double)q[i] * sum;
         }
