@@ -33,6 +33,9 @@ WORK_BYTES = 64 * 2**20
 COLUMNS = 64
 """Columns of W that are brought up to date at a time."""
 
+SOME = 256
+"""Dense rows whose non-zeros are counted."""
+
 CLOSE = 0.01
 """Where |p - n|^2 is less than this share of |p|^2 + |n|^2, K has too few digits of it."""
 
@@ -52,9 +55,10 @@ def dual_pays(X: Any, n_triplets: int) -> bool:
     (n, d), size = X.shape, X.dtype.itemsize
     if 2 * n * (n + d) * size > WORK_BYTES:  # K, D, rows and their changes
         return False
-    n_entries = d if isinstance(X, np.ndarray) else X.nnz / n
+    is_dense = isinstance(X, np.ndarray)
+    n_entries = np.count_nonzero(X[:SOME]) / min(n, SOME) if is_dense else X.nnz / n
     picked, passed = 8e-10 * size * n_entries, 2e-11 * size * d  # one row of W by p - n
-    step = 2 * n_entries * min(picked, passed)
+    step = 2 * n_entries * (passed if is_dense else min(picked, passed))
     dual_step = 2e-9 * n + 2e-13 * size * n**2
     products = 2 * (n + d) * n * min(3e-12 * size * d, 7e-10 * n_entries)
     return bool(products + n_triplets * dual_step < 0.8 * n_triplets * step)
