@@ -43,7 +43,7 @@ class ThisMachine:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        """Nothing lives longer than `run`."""
+        """End nothing: idle servers are for the next run, and end with this process."""
 
     @property
     def shares_cores(self) -> bool:
