@@ -33,6 +33,7 @@ setup(
                 depends=[
                     "algorithms/_blocks.h",
                     "algorithms/_blocks_all.h",
+                    "algorithms/_differences.pxd",
                     "algorithms/_lmnn.h",
                     "algorithms/_mcml.h",
                     "algorithms/_rows.h",
@@ -46,6 +47,7 @@ setup(
             )
             for name, source in KERNELS.items()
         ],
+        include_path=["algorithms"],
         build_dir="build/cython",
         force=DEBUG,
         compiler_directives={

@@ -9,15 +9,9 @@ every few columns it is spread out, since a whole row is then read sooner than i
 picked.
 """
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t
 
-ctypedef fused real:
-    float
-    double
-
-ctypedef fused index:
-    int32_t
-    int64_t
+from _differences cimport index, real, squared_norm, subtract
 
 cdef extern from "_rows_all.h" nogil:
     double score_dense_float(const float*, const float*, const float*, Py_ssize_t)
@@ -97,8 +91,8 @@ def step_csr(
         for m in range(triplets.shape[0]):
             first = indptr[triplets[m, 0]]
             length = indptr[triplets[m, 0] + 1] - first
-            count = subtract_csr(
-                data, indices, indptr, triplets[m, 1], triplets[m, 2], &values[0], &columns[0]
+            count = subtract(
+                data, indices, indptr, triplets[m, 1], triplets[m, 2], &columns[0], &values[0]
             )
             if length == 0 or count == 0:
                 continue
@@ -224,14 +218,6 @@ cdef inline double step_size(double score, double gradient_norm, double aggressi
     return min(aggressiveness, loss / gradient_norm)
 
 
-cdef inline double squared_norm(const real* values, Py_ssize_t count) noexcept nogil:
-    cdef Py_ssize_t j
-    cdef double total = 0
-    for j in range(count):
-        total += <double>values[j] * values[j]
-    return total
-
-
 cdef inline void scatter(
     const real* values, const int32_t* columns, Py_ssize_t count, real* spread
 ) noexcept nogil:
@@ -244,39 +230,3 @@ cdef inline void clear(const int32_t* columns, Py_ssize_t count, real* spread) n
     cdef Py_ssize_t j
     for j in range(count):
         spread[columns[j]] = 0
-
-
-cdef inline Py_ssize_t subtract_csr(
-    const real[::1] data,
-    const index[::1] indices,
-    const index[::1] indptr,
-    Py_ssize_t positive,
-    Py_ssize_t negative,
-    real* values,
-    int32_t* columns,
-) noexcept nogil:
-    """Merge two sorted rows into the entries of p - n; return how many there are."""
-    cdef index p = indptr[positive], p_stop = indptr[positive + 1]
-    cdef index n = indptr[negative], n_stop = indptr[negative + 1]
-    cdef Py_ssize_t count = 0
-    while p < p_stop and n < n_stop:
-        if indices[p] < indices[n]:
-            columns[count], values[count] = <int32_t>indices[p], data[p]
-            p += 1
-        elif indices[n] < indices[p]:
-            columns[count], values[count] = <int32_t>indices[n], -data[n]
-            n += 1
-        else:
-            columns[count], values[count] = <int32_t>indices[p], data[p] - data[n]
-            p += 1
-            n += 1
-        count += 1
-    while p < p_stop:
-        columns[count], values[count] = <int32_t>indices[p], data[p]
-        p += 1
-        count += 1
-    while n < n_stop:
-        columns[count], values[count] = <int32_t>indices[n], -data[n]
-        n += 1
-        count += 1
-    return count
