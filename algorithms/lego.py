@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
 from functools import partial
-from numbers import Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import cholesky
-from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms import _lego_reference, _rank_one_steps
+from oasis_bench.algorithms._logdet_learner import LogDetLearner
 from oasis_bench.algorithms._rank_one_blocks import (
     PAIRS_A_BLOCK,
     differences,
@@ -21,16 +19,16 @@ from oasis_bench.algorithms._rank_one_blocks import (
     squared_distances,
     take_steps,
 )
-from oasis_bench.algorithms.oasis import TripletLearner, TripletSampler, uses_twin
+from oasis_bench.algorithms.oasis import TripletSampler, uses_twin
 from oasis_bench.dataset import Progress
-from oasis_bench.learner import Kept, MahalanobisLearner
+from oasis_bench.learner import FloatArray, Kept
 from oasis_bench.sampling.class_triplets import seed_state
 
 TRIPLETS_FOR_BOUNDS = 10_000
 """From so many triplets come u and l: their percentiles are within 0.5 points of the exact ones."""
 
 
-class LEGO(TripletLearner, MahalanobisLearner):
+class LEGO(LogDetLearner):
     r"""LEGO: LogDet-regularised online steps on pairs, the papers' threshold variant.
 
     From A = I, a step on a pair with :math:`z = x - x'`, :math:`\hat y = z^\top A z` and the
@@ -85,15 +83,7 @@ class LEGO(TripletLearner, MahalanobisLearner):
     summary: ClassVar = "online LogDet steps on pairs, a Mahalanobis distance"
     citation: ClassVar = "Jain, Kulis, Dhillon & Grauman, NIPS 21 (2008)"
     cost: ClassVar = "time d^2 a step, d^3 at the end, memory 3 d^2"
-    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {"eta": (0.02, 0.08, 0.32)}
 
-    _learned: ClassVar[str] = "mahalanobis_matrix_"
-    _matrix_type: ClassVar[type[np.floating] | None] = np.float64
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **TripletLearner._parameter_constraints,
-        "eta": [Interval(Real, 0, None, closed="neither")],
-    }
-    mahalanobis_matrix_: npt.NDArray[np.float64]
     bounds_: npt.NDArray[np.float64]
 
     def __init__(
@@ -127,12 +117,11 @@ class LEGO(TripletLearner, MahalanobisLearner):
 
     def _start(self, X: Any) -> None:
         super()._start(X)
-        self.components_ = self.mahalanobis_matrix_
-        self.mahalanobis_matrix_ = np.eye(X.shape[1])
         self.__dict__.pop("bounds_", None)
 
-    def _precision(self) -> npt.DTypeLike:
-        return self.components_.dtype
+    @staticmethod
+    def _factor(M: npt.NDArray[np.float64]) -> FloatArray:
+        return cholesky(M)
 
     def _run(self, X: Any, sampler: TripletSampler, n_steps: int, progress: Progress) -> None:
         if not hasattr(self, "bounds_"):
@@ -162,10 +151,6 @@ class LEGO(TripletLearner, MahalanobisLearner):
         finally:
             mirror(W)
         return n_updates
-
-    def _finish(self) -> None:
-        factor = cholesky(self.mahalanobis_matrix_)
-        self.components_ = factor.astype(self.components_.dtype, copy=False)
 
 
 def _bounds(X: Any, triplets: npt.NDArray[np.intp]) -> npt.NDArray[np.float64]:

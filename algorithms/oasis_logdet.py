@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import Any, ClassVar, Literal
 
@@ -12,13 +11,14 @@ from scipy import sparse
 from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms import _oasis_reference, _oasis_symmetric
+from oasis_bench.algorithms._logdet_learner import LogDetLearner
 from oasis_bench.algorithms._positive import MATRICES_OF_PSD_FACTOR, psd_factor
-from oasis_bench.algorithms.oasis import TripletLearner, uses_twin
+from oasis_bench.algorithms.oasis import uses_twin
 from oasis_bench.algorithms.oasis_symmetric import workspace
-from oasis_bench.learner import MahalanobisLearner
+from oasis_bench.learner import FloatArray
 
 
-class LogDetOASIS(TripletLearner, MahalanobisLearner):
+class LogDetOASIS(LogDetLearner):
     r"""LogDet-OASIS: a Mahalanobis distance from triplets, positive definite without projection.
 
     From A = I, a step on (q, p, n) with :math:`z_+ = q - p`, :math:`z_- = q - n` minimises
@@ -62,18 +62,13 @@ class LogDetOASIS(TripletLearner, MahalanobisLearner):
 
     name: ClassVar = "LogDetOASIS"
     summary: ClassVar = "OASIS's triplets under the LogDet divergence, a Mahalanobis distance"
-    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {"eta": (0.02, 0.08, 0.32)}
     citation: ClassVar = "after Chechik et al., JMLR 11 (2010), 6.2 & Jain et al., NIPS 21 (2008)"
     cost: ClassVar = "time d^2 a step, d^3 at the end, memory 4 d^2"
 
-    _learned: ClassVar[str] = "mahalanobis_matrix_"
-    _matrix_type: ClassVar[type[np.floating] | None] = np.float64
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **TripletLearner._parameter_constraints,
-        "eta": [Interval(Real, 0, None, closed="neither")],
+        **LogDetLearner._parameter_constraints,
         "margin": [Interval(Real, 0, None, closed="neither")],
     }
-    mahalanobis_matrix_: npt.NDArray[np.float64]
 
     def __init__(
         self,
@@ -96,13 +91,9 @@ class LogDetOASIS(TripletLearner, MahalanobisLearner):
     def _n_matrices(self, afresh: bool) -> int:
         return 2 * afresh + MATRICES_OF_PSD_FACTOR
 
-    def _start(self, X: Any) -> None:
-        super()._start(X)
-        self.components_ = self.mahalanobis_matrix_
-        self.mahalanobis_matrix_ = np.eye(X.shape[1])
-
-    def _precision(self) -> npt.DTypeLike:
-        return self.components_.dtype
+    @staticmethod
+    def _factor(M: npt.NDArray[np.float64]) -> FloatArray:
+        return psd_factor(M)
 
     def _step(self, X: Any, triplets: npt.NDArray[np.intp], W: npt.NDArray[Any]) -> int:
         eta, margin = float(self.eta), float(self.margin)
@@ -113,7 +104,3 @@ class LogDetOASIS(TripletLearner, MahalanobisLearner):
         if isinstance(X, sparse.csr_array | sparse.csr_matrix):
             return _oasis_symmetric.step_logdet_csr(X.data, X.indices, X.indptr, *options)
         return _oasis_symmetric.step_logdet_dense(X, *options)
-
-    def _finish(self) -> None:
-        factor = psd_factor(self.mahalanobis_matrix_)
-        self.components_ = factor.astype(self.components_.dtype, copy=False)
