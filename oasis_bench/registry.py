@@ -147,9 +147,9 @@ def package_hash() -> str:
 
 
 @cache
-def _installed(group: str, path: tuple[str, ...]) -> list[EntryPoint]:
+def _installed(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
     """Return the entry points of the distributions on `path`, which is sys.path."""
-    return sorted(entry_points(group=group))
+    return tuple(sorted(entry_points(group=group)))
 
 
 def _load_point(claims: Sequence[EntryPoint], base: type[T]) -> type[T]:

@@ -304,7 +304,7 @@ class _Trial:
     def _fit(self, learner: MetricLearner) -> tuple[int | None, float, float | None]:
         """Fit on the clock; return peak memory above the start, CPU seconds and waiting seconds.
 
-        The memory is not known where other processes have done a part.
+        The memory is not known where the trial has had processes of its own, by now or in the fit.
         """
         memory, scheduled = PeakMemory(), _scheduled_seconds()
         with self._stopwatch("the final fit"):
@@ -351,8 +351,8 @@ class _Trial:
     def _replay(self, choice: Mapping[str, Any]) -> Iterator[tuple[int, MetricLearner]]:
         """Learn the same steps once more, and stop at each checkpoint.
 
-        The replay passes through the measured model and goes on as far as the validation did;
-        nothing is chosen by it.
+        The replay passes through the measured model, up to rounding, and goes on as far as the
+        validation did; nothing is chosen by it.
         """
         learner = self._make(choice["params"], "fit")
         searched = choice["n_steps"] is not None and isinstance(learner, IncrementalLearner)

@@ -25,6 +25,8 @@ HOSTILE = (
     "AllocatesInChildren",
     "KillsItself",
     "KillsItsParent",
+    "StopsItsParent",
+    "FillsPipes",
     "ExitsAfterChildren",
     "RaisesNonsense",
     "TakesNoNumber",
@@ -69,7 +71,7 @@ def outcomes(run):
 def test_each_learner_ends_as_what_it_did(hostile):
     failures, _, run = hostile
     found = outcomes(run)
-    for name in ("Sleeps", "HoldsTheGIL"):
+    for name in ("Sleeps", "HoldsTheGIL", "StopsItsParent"):
         assert found[name] == ("timeout", "the warm-up took longer than the budget of 6 s")
     assert found["HangsInSimilarity"][0] == "timeout"
     assert found["HangsInSimilarity"][1].startswith("evaluation took longer")
@@ -79,12 +81,13 @@ def test_each_learner_ends_as_what_it_did(hostile):
     for name in ("KillsItself", "KillsItsParent"):
         assert found[name] == ("crashed", "killed by SIGKILL during the warm-up")
     assert found["ExitsAfterChildren"] == ("crashed", "exited with status 3 during the warm-up")
+    assert found["FillsPipes"] == ("crashed", "what its process sent cannot be read")
     assert found["RaisesNonsense"] == ("failed", "ValueError: \ufffd \ufffd[2J line two")
     assert found["TakesNoNumber"][0] == "failed"
     assert found["TakesNoNumber"][1].startswith("RefusedRecordError: the store refuses it")
-    for name in (*HOSTILE[10:], *SOUND):
+    for name in (*HOSTILE[12:], *SOUND):
         assert found[name] == ("ok", None)
-    assert failures == 10
+    assert failures == 12
 
 
 def test_what_a_trial_started_dies_with_it(hostile):

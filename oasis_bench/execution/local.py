@@ -39,7 +39,7 @@ class ThisMachine:
 
     def __enter__(self) -> Self:
         """Start what trials are forked off: it imports while the data set is loaded."""
-        keep_ready(self.jobs, warm_up)
+        keep_ready(1, warm_up)
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -60,6 +60,7 @@ class ThisMachine:
     ) -> Iterator[Iterator[TrialRecord]]:
         """Run trials and yield their records as they end; see `Executor`."""
         running: list[TrialProcess] = []
+        keep_ready(min(self.jobs, len(specs)), warm_up)
         with rows_on_disk(rows) as folder:
             start = partial(
                 TrialProcess,

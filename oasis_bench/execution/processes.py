@@ -50,7 +50,7 @@ def kill_below(pid: int) -> None:
     killed: set[int] = set()
     while found := descendants(pid) - killed:
         for child in found:
-            with suppress(ProcessLookupError):
+            with suppress(ProcessLookupError, PermissionError):
                 os.kill(child, signal.SIGKILL)
         killed |= found
 

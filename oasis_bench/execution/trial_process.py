@@ -35,6 +35,9 @@ from oasis_bench.trial import run_stage
 LOOK_SECONDS, LONG_LOOK_SECONDS = 0.05, 1.0
 """How often a trial with a limit of memory is looked at, and any other."""
 
+LONGEST_LINE = 16 * 2**20
+"""Bytes of a message."""
+
 LONGEST_LOG = 64 * 2**20
 """Bytes of output that are kept."""
 
@@ -81,7 +84,7 @@ class TrialProcess:
     @property
     def waits_for(self) -> list[Any]:
         """What `multiprocessing.connection.wait` should wait for before `look` is called."""
-        return [self._messages, self._server.sentinel]
+        return [self._server.sentinel, *([self._messages] if self._may_tell else [])]
 
     @property
     def next_look(self) -> float:
@@ -124,11 +127,17 @@ class TrialProcess:
         self._messages.close()
 
     def _lines(self) -> Iterator[bytes]:
-        """Yield the whole lines that have come, without waiting."""
+        """Yield the whole lines that have come, without waiting.
+
+        One read a look, which is all that a pipe holds: the budget is looked at in between.
+        """
         with suppress(BlockingIOError):
-            while part := os.read(self._messages.fileno(), 2**20):
-                *lines, self._unfinished = (self._unfinished + part).split(b"\n")
-                yield from lines
+            part = os.read(self._messages.fileno(), 2**20)
+            self._may_tell = bool(part)
+            *lines, self._unfinished = (self._unfinished + part).split(b"\n")
+            yield from lines
+        if len(self._unfinished) > LONGEST_LINE:
+            raise ValueError("a line without an end")
 
     @property
     def _budget(self) -> Budget:
@@ -137,7 +146,7 @@ class TrialProcess:
     def _start(self, choice: Mapping[str, Any] | None) -> None:
         self._messages, theirs = connection.Pipe(duplex=False)
         os.set_blocking(self._messages.fileno(), False)
-        self._unfinished = b""
+        self._unfinished, self._may_tell = b"", True
         self._kills_before = system_kills()
         arguments = self._account.spec, choice, *self._paths
         self._server.start(_main, *arguments, messages=theirs.fileno())

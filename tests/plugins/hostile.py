@@ -2,6 +2,7 @@
 
 import os
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -144,6 +145,33 @@ class KillsItsParent(Euclidean):
     def fit(self, X, y=None):
         os.kill(os.getppid(), signal.SIGKILL)
         time.sleep(3600)
+
+
+class StopsItsParent(Euclidean):
+    name = "StopsItsParent"
+
+    def fit(self, X, y=None):
+        os.kill(os.getppid(), signal.SIGSTOP)
+        time.sleep(3600)
+
+
+class FillsPipes(Euclidean):
+    """Writes without an end to each pipe that it finds."""
+
+    name = "FillsPipes"
+
+    def fit(self, X, y=None):
+        pipes = [fd for fd in map(int, os.listdir("/proc/self/fd")) if _is_pipe(fd)]
+        while True:
+            for fd in pipes:
+                os.write(fd, b"x" * 2**16)
+
+
+def _is_pipe(descriptor):
+    try:
+        return stat.S_ISFIFO(os.fstat(descriptor).st_mode)
+    except OSError:
+        return False
 
 
 class ChangesGlobals(Euclidean):
