@@ -273,7 +273,8 @@ class OASIS(TripletLearner, BilinearLearner):
     the same W up to rounding, and are taken where they are faster.  With many features a step
     waits for memory, not for arithmetic: steps on sparse rows are then taken in blocks that go over
     W once.  And few rows span little of W: on up to about 1500 of them many steps are taken in the
-    dual form, at n_rows numbers a step and up to 64 MiB beside W.
+    dual form, at n_rows numbers a step, a few products with the rows, and up to about 64 MiB beside
+    W.
 
     Parameters
     ----------
@@ -300,7 +301,8 @@ class OASIS(TripletLearner, BilinearLearner):
     n_steps_ : int
         Steps done since `fit` began.
     n_updates_ : int
-        Steps among them whose loss was positive, so that W changed.
+        Steps among them whose loss was positive, so that W changed; rounding decides where it is
+        about 0.
     n_features_in_ : int
 
     References
@@ -323,7 +325,9 @@ class OASIS(TripletLearner, BilinearLearner):
     name: ClassVar = "OASIS"
     summary: ClassVar = "online bilinear similarity from triplets, sparse or dense rows"
     citation: ClassVar = "Chechik, Sharma, Shalit & Bengio, JMLR 11 (2010)"
-    cost: ClassVar = "time nnz(q) (nnz(p) + nnz(n)) a step, or n where n is small, memory d^2"
+    cost: ClassVar = (
+        "time nnz(q) (nnz(p) + nnz(n)) a step, or n where n is small, and n^2 d; memory d^2"
+    )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "aggressiveness": [Interval(Real, 0, None, closed="neither")],
         **TripletLearner._parameter_constraints,
@@ -349,8 +353,9 @@ class OASIS(TripletLearner, BilinearLearner):
         C = float(self.aggressiveness)
         if uses_twin():
             return _oasis_reference.step(X, triplets, C, W)
-        if dual_pays(X, len(triplets)):
-            return learn_in_dual(X, triplets, C, W)
+        if dual_pays(X, min(len(triplets), TRIPLETS_A_DRAW)):
+            parts = slices(len(triplets), TRIPLETS_A_DRAW)
+            return sum(learn_in_dual(X, triplets[part], C, W) for part in parts)
         if isinstance(X, sparse.csr_array | sparse.csr_matrix):
             if size := block_size(X, triplets[:, 0]):
                 batches = (triplets[k : k + size] for k in range(0, len(triplets), size))

@@ -1,5 +1,7 @@
 """The dual form of OASIS's steps, against the twin that takes them on W."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -69,6 +71,34 @@ def test_the_dual_form_is_for_few_rows_of_many_features_and_many_steps():
     assert dual_pays(ten_classes, 30_000)
     assert not dual_pays(ten_classes, 500)
     assert not dual_pays(sparse.random_array((20_000, 1000), density=0.07, format="csr"), 10**9)
-    assert dual_pays(np.ones((1000, 784)), 30_000)
-    assert not dual_pays(np.ones((1000, 64)), 30_000)
+    dense = np.random.default_rng(0).random((1000, 784))
+    assert dual_pays(dense, 30_000)
+    assert not dual_pays(dense[:, :64].copy(), 30_000)
     assert not dual_pays(np.eye(1000, 784), 30_000)  # a step on W goes over one row
+
+
+def test_rows_that_differ_by_little_beside_their_length_are_learned_from_on_w():
+    X = np.random.default_rng(0).normal(size=(400, 784)).astype(np.float32)
+    assert dual_pays(X, 30_000)
+    far = 100 + X
+    assert not dual_pays(far, 30_000)
+    assert not dual_pays(sparse.csr_array(far), 30_000)
+    assert not dual_pays(np.zeros_like(X), 30_000)
+    triplets = random_triplets(400, 2000)
+    found = OASIS().partial_fit_triplets(far, triplets).bilinear_matrix_ - np.eye(784)
+    W = np.eye(784)
+    _oasis_reference.step(far.astype(np.float64), triplets, 0.1, W)
+    assert np.linalg.norm(found - (W - np.eye(784))) < 1e-2 * np.linalg.norm(W - np.eye(784))
+
+
+def test_memory_beside_the_matrix_is_bounded_for_many_triplets_and_close_rows():
+    X = 0.05 * np.random.default_rng(0).random((200, 2000)) + np.eye(200, 2000)
+    X[:100] = X[0] + 1e-3 * X[100:]  # closer than 0.01 to one another
+    triplets = random_triplets(200, 300_000)
+    assert dual_pays(X, len(triplets))
+    learner = OASIS().partial_fit_triplets(X, triplets[:1])
+    tracemalloc.start()
+    learner.partial_fit_triplets(X, triplets)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 80 * 2**20
