@@ -76,7 +76,6 @@ class TrialProcess:
         output_log: Path,
     ) -> None:
         self._paths = rows_folder, output_log
-        self._server = borrow(warm_up)
         self._account = Account(spec, n_features)
         self._unfinished = b""  # a line whose end has not come yet
         self._start(None)
@@ -105,7 +104,7 @@ class TrialProcess:
         except (ValueError, TypeError, LookupError):
             account.stop("crashed", "what its process sent cannot be read")
         if account.record is None and account.choice is not None:
-            self._end()
+            self.kill()
             choice, account.choice = account.choice, None
             self._start(choice)
         elif account.record is None and exit_code is not None:
@@ -119,11 +118,8 @@ class TrialProcess:
 
     def kill(self) -> None:
         """End the process and all that it started."""
-        self._end()
-        self._server.release()
-
-    def _end(self) -> None:
         self._server.end()
+        self._server.release()
         self._messages.close()
 
     def _lines(self) -> Iterator[bytes]:
@@ -144,6 +140,7 @@ class TrialProcess:
         return self._account.spec.budget
 
     def _start(self, choice: Mapping[str, Any] | None) -> None:
+        self._server = borrow(warm_up)
         self._messages, theirs = connection.Pipe(duplex=False)
         os.set_blocking(self._messages.fileno(), False)
         self._unfinished, self._may_tell = b"", True
