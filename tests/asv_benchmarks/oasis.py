@@ -61,7 +61,7 @@ class PlainC:
         self.yardstick.learn(self.X, self.sampler.draw(N_STEPS), 0.1, self.W)
 
     def track_time_over_ours(self, kind, dtype, flags):
-        return time_over_ours(self.X, self.sampler, self.yardstick, self.W)
+        return ratio_to_ours(self.X, self.sampler, self.yardstick, self.W)
 
     track_time_over_ours.unit = "times ours"
 
@@ -75,12 +75,12 @@ class FewRows:
     def track_time_over_ours(self, kind, dtype, flags, n_rows):
         X, y = (array[:n_rows] for array in rows.noise(kind, dtype))
         W = np.eye(X.shape[1], dtype=dtype)
-        return time_over_ours(X, ClassTripletSampler(y, seed_state(0)), Yardstick(dtype, flags), W)
+        return ratio_to_ours(X, ClassTripletSampler(y, seed_state(0)), Yardstick(dtype, flags), W)
 
     track_time_over_ours.unit = "times ours"
 
 
-def time_over_ours(X, sampler, yardstick, W):
+def ratio_to_ours(X, sampler, yardstick, W):
     """Return the median over rounds of the yardstick's time over that of OASIS."""
     learner = OASIS(aggressiveness=0.1)
     learner.partial_fit_triplets(X, sampler.draw(N_STEPS))
