@@ -326,7 +326,7 @@ class OASIS(TripletLearner, BilinearLearner):
     summary: ClassVar = "online bilinear similarity from triplets, sparse or dense rows"
     citation: ClassVar = "Chechik, Sharma, Shalit & Bengio, JMLR 11 (2010)"
     cost: ClassVar = (
-        "time nnz(q) (nnz(p) + nnz(n)) a step, or n where n is small, and n^2 d; memory d^2"
+        "time nnz(q) (nnz(p) + nnz(n)), or n, a step, memory d^2"
     )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "aggressiveness": [Interval(Real, 0, None, closed="neither")],
