@@ -325,9 +325,7 @@ class OASIS(TripletLearner, BilinearLearner):
     name: ClassVar = "OASIS"
     summary: ClassVar = "online bilinear similarity from triplets, sparse or dense rows"
     citation: ClassVar = "Chechik, Sharma, Shalit & Bengio, JMLR 11 (2010)"
-    cost: ClassVar = (
-        "time nnz(q) (nnz(p) + nnz(n)), or n, a step, memory d^2"
-    )
+    cost: ClassVar = "time nnz(q) (nnz(p) + nnz(n)), or n, a step, memory d^2"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "aggressiveness": [Interval(Real, 0, None, closed="neither")],
         **TripletLearner._parameter_constraints,
