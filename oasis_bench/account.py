@@ -92,13 +92,12 @@ class Account:
 
         What was measured before stays: then only the replay of the traces was cut short.
         """
+        reason = printable(reason, keep="\n\t")
         if self._measured:
             self.record = self._make(status="ok", reason=f"traces end early: {status}: {reason}")
         else:
             trace = None if traceback is None else printable(traceback, keep="\n\t")
-            self.record = self._make(
-                status=status, reason=printable(reason, keep="\n\t"), traceback=trace
-            )
+            self.record = self._make(status=status, reason=reason, traceback=trace)
 
     def _make(self, **outcome: str | None) -> TrialRecord:
         measured = {name: value for name, value in self._measured.items() if name != "columns"}

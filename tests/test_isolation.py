@@ -119,10 +119,11 @@ def test_what_was_validated_before_the_time_was_up_is_kept(tmp_path, plugins):
     ]
 
 
-def test_a_learner_has_its_own_budget_and_the_measured_fit_stands_when_its_replay_hangs(
+def test_a_learner_has_its_own_budget_and_its_measured_fit_stands_without_its_replay(
     tmp_path, plugins
 ):
     learners = {
+        "RaisesInReplay": LearnerSpec("RaisesInReplay"),
         "HangsInReplay": LearnerSpec("HangsInReplay", budget="5s"),
         "SlowsDown": LearnerSpec("SlowsDown", {"seconds": 2.5}, budget="off"),
     }
@@ -135,6 +136,8 @@ def test_a_learner_has_its_own_budget_and_the_measured_fit_stands_when_its_repla
         "ok",
         "traces end early: timeout: the replay for the traces took longer than the budget of 5 s",
     )
+    early = "traces end early: failed: ValueError: \ufffd"
+    assert found["RaisesInReplay"] == ("ok", early)
     assert found["SlowsDown"] == ("ok", None)
     assert (run.trials["mean_average_precision"] > 0).all()
 

@@ -29,6 +29,17 @@ class HangsInReplay(OASIS):
         return super().partial_fit(X, y, n_steps)
 
 
+class RaisesInReplay(HangsInReplay):
+    """Its message cannot be written as UTF-8."""
+
+    name = "RaisesInReplay"
+
+    def partial_fit(self, X, y, n_steps=None, progress=None):
+        if len(X) == 16:
+            raise ValueError("\udcff")
+        return super().partial_fit(X, y, n_steps)
+
+
 def spin():
     """Take 0.3 seconds of processor time."""
     start = time.process_time()
