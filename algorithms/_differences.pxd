@@ -1,4 +1,4 @@
-"""p - n of two sparse rows, for the kernels that take OASIS steps."""
+"""What the kernels that take OASIS steps share: types of numbers, and p - n of two sparse rows."""
 
 from libc.stdint cimport int32_t, int64_t, uint16_t
 

@@ -1,7 +1,7 @@
 """Kernel: OASIS steps in blocks of triplets that go over W once, row after row.
 
 The loops are in `_blocks.h`, the readable twin is `_oasis_reference.py`.  Nothing here is checked:
-the face `block_schedule.py` does that.
+the face `_block_schedule.py` does that.
 """
 
 from libc.stdint cimport int16_t, int32_t, uint16_t

@@ -7,15 +7,9 @@ whose update is dense.  Nothing here is checked: the faces `oasis_symmetric.py` 
 """
 
 from libc.math cimport sqrt
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t
 
-ctypedef fused real:
-    float
-    double
-
-ctypedef fused index:
-    int32_t
-    int64_t
+from _differences cimport index, real
 
 cdef extern from "_rows_all.h" nogil:
     float dot_dense_float(const float*, const float*, Py_ssize_t)

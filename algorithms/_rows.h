@@ -4,20 +4,22 @@
    instruction sets and the loader takes the best that the machine has (see _rows_all.h).  W is
    (d, d), row after row; columns and values are the entries of p - n where they are sparse. */
 
-/* sum_i q_i W_ij v_j over 256 bytes of each row from column j on: their sums stay in registers */
+/* as many columns as are 256 bytes: their sums stay in registers */
+enum { NAME(COLUMNS) = 256 / sizeof(REAL) };
+
+/* sum_i q_i W_ij v_j over so many columns j from the first on */
 MULTIVERSIONED static double NAME(score_columns)(
     const REAL *restrict W, const REAL *restrict q, const REAL *restrict v, ptrdiff_t d)
 {
-    enum { COLUMNS = 256 / sizeof(REAL) };
-    REAL sums[COLUMNS] = {0}, score = 0;
+    REAL sums[NAME(COLUMNS)] = {0}, score = 0;
     for (ptrdiff_t i = 0; i < d; i++) {
         if (q[i] != 0) {
             const REAL *restrict row = W + i * d;
-            for (ptrdiff_t j = 0; j < COLUMNS; j++)
+            for (ptrdiff_t j = 0; j < NAME(COLUMNS); j++)
                 sums[j] += q[i] * row[j];
         }
     }
-    for (ptrdiff_t j = 0; j < COLUMNS; j++)
+    for (ptrdiff_t j = 0; j < NAME(COLUMNS); j++)
         score += sums[j] * v[j];
     return score;
 }
@@ -26,10 +28,10 @@ MULTIVERSIONED static double NAME(score_columns)(
 MULTIVERSIONED static double NAME(score_dense)(
     const REAL *restrict W, const REAL *restrict q, const REAL *restrict v, ptrdiff_t d)
 {
-    enum { COLUMNS = 256 / sizeof(REAL), NARROW = 4 * COLUMNS };
+    const ptrdiff_t columns = NAME(COLUMNS), narrow = 4 * columns;
     double score = 0;
     ptrdiff_t first = 0; /* of wide rows one sum each is faster */
-    for (; d <= NARROW && first + COLUMNS <= d; first += COLUMNS)
+    for (; d <= narrow && first + columns <= d; first += columns)
         score += NAME(score_columns)(W + first, q, v + first, d);
     for (ptrdiff_t i = 0; i < d && first < d; i++) {
         if (q[i] != 0) {
