@@ -79,29 +79,32 @@ class LeavesChildren(Euclidean):
         return super().fit(X, y)
 
 
-class ExitsAfterChildren(Euclidean):
-    """Dies by itself; its child has left group and session, and is nobody's."""
+class StartsChild:
+    """Starts one that leaves group and session, and writes its process number."""
+
+    def __init__(self, folder="."):
+        self.folder = folder
+
+    def start_child(self, letter):
+        child = subprocess.Popen(["sleep", "3600"], start_new_session=True)
+        Path(self.folder, f"{letter}-{child.pid}").touch()
+
+
+class ExitsAfterChildren(StartsChild, Euclidean):
+    """Dies by itself; its child is nobody's."""
 
     name = "ExitsAfterChildren"
 
-    def __init__(self, folder="."):
-        self.folder = folder
-
     def fit(self, X, y=None):
-        child = subprocess.Popen(["sleep", "3600"], start_new_session=True)
-        Path(self.folder, f"E-{child.pid}").touch()
+        self.start_child("E")
         os._exit(3)
 
 
-class HoldsTheGILWithChild(HoldsTheGIL):
+class HoldsTheGILWithChild(StartsChild, HoldsTheGIL):
     name = "HoldsTheGILWithChild"
 
-    def __init__(self, folder="."):
-        self.folder = folder
-
     def fit(self, X, y=None):
-        child = subprocess.Popen(["sleep", "3600"], start_new_session=True)
-        Path(self.folder, f"G-{child.pid}").touch()
+        self.start_child("G")
         return super().fit(X, y)
 
 
