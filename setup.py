@@ -24,6 +24,7 @@ KERNELS = {
 }
 
 setup(
+    options={"build_ext": {"parallel": os.cpu_count()}},  # kernels at a time
     ext_modules=cythonize(
         [
             Extension(
@@ -57,5 +58,5 @@ setup(
             "initializedcheck": DEBUG,
             "cdivision": True,
         },
-    )
+    ),
 )
