@@ -1,6 +1,6 @@
 """CSR matrices as NPY files: written piece by piece, in little memory, and mapped back.
 
-Not for matrices in memory, which `oasis_bench.execution.rows_file` writes.
+Not for matrices in memory, which `oasis_bench.execution.rows_file` keeps.
 """
 
 from __future__ import annotations

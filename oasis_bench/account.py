@@ -32,6 +32,9 @@ end : True
     The last message of a trial that went well.
 """
 
+WAIT, EVALUATION, REPLAY = "the wait for its turn", "evaluation", "the replay for the traces"
+"""Phases of a trial: before the first that is on the clock, and after the last."""
+
 COLLECTED = {"validation": "validation", "trace": "traces", "symmetry": "symmetry"}
 
 
@@ -59,6 +62,11 @@ class Account:
         self._n_features = n_features
         self._measured: dict[str, Any] = {}
         self._rows: dict[str, list[dict[str, Any]]] = {name: [] for name in COLLECTED.values()}
+
+    @property
+    def is_off_the_clock(self) -> bool:
+        """Whether all that is timed is over."""
+        return self.phase in (EVALUATION, REPLAY)
 
     def hear(self, message: Mapping[str, Any]) -> None:
         """Take in a message.

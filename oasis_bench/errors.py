@@ -1,4 +1,7 @@
-"""The one exception that stands for a mistake of the user's."""
+"""The one exception that stands for a mistake of the user's, and how the commonest is worded."""
+
+import difflib
+from collections.abc import Iterable
 
 
 class UsageError(ValueError):
@@ -6,3 +9,12 @@ class UsageError(ValueError):
 
     The command line prints it without a traceback and exits with status 2.
     """
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
+    """Word the error for a name that is not among `known`, with the nearest that is."""
+    known = list(known)
+    folded = {other.casefold(): other for other in known}
+    near = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)
+    hint = f"did you mean {folded[near[0]]!r}? " if near else ""
+    return f"unknown {kind} {name!r}: {hint}there are {', '.join(known) or 'none'}"

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from oasis_bench.budget import OFF, Budget
-from oasis_bench.errors import UsageError
+from oasis_bench.errors import UsageError, unknown_name
 from oasis_bench.preparation import NORMALISATIONS
-from oasis_bench.registry import unknown_name
 
 BUILT_IN = files("oasis_bench.experiments")
 

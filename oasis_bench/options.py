@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from oasis_bench import __version__
-from oasis_bench.errors import UsageError
-from oasis_bench.preparation import NORMALISATIONS
-from oasis_bench.registry import unknown_name
+from oasis_bench.errors import UsageError, unknown_name
 
 RETRIED = ("failed", "crashed", "timeout", "out-of-memory", "not-applicable")
 
@@ -97,8 +95,8 @@ def _add_run(verbs: Any) -> None:
     )
     run.add_argument(
         "--normalize",
-        choices=NORMALISATIONS,
-        help="divide each row by its length; or leave it; or weight counts by idf first "
+        metavar="KIND",
+        help="l2: divide each row by its length; none: leave it; tfidf: weight counts by idf first "
         "(default: as the data set says)",
     )
     run.add_argument(

@@ -17,9 +17,9 @@ from typing import Any
 from oasis_bench import __version__
 from oasis_bench.budget import Budget
 from oasis_bench.dataset import Dataset, LabelledRows
-from oasis_bench.errors import UsageError
+from oasis_bench.errors import UsageError, unknown_name
 from oasis_bench.experiment import Experiment, LearnerSpec
-from oasis_bench.registry import Registry, package_hash, source_hash, unknown_name
+from oasis_bench.registry import Registry, package_hash, source_hash
 from oasis_bench.seeds import derive_seed
 from oasis_bench.splits import choose_classes
 

@@ -5,7 +5,6 @@ A broken plugin is an entry with its error; it breaks nothing else.
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import importlib.util
 import inspect
@@ -20,7 +19,7 @@ from types import ModuleType
 from typing import Generic, TypeVar
 
 from oasis_bench.dataset import Dataset
-from oasis_bench.errors import UsageError
+from oasis_bench.errors import UsageError, unknown_name
 from oasis_bench.learner import MetricLearner
 
 T = TypeVar("T", bound=MetricLearner | Dataset)
@@ -113,15 +112,6 @@ def load_registry(plugin_files: Sequence[Path] = ()) -> Registry:
                 "BilinearLearner, MahalanobisLearner or Dataset"
             )
     return registry
-
-
-def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
-    """Word the error for a name that is not among `known`, with the nearest that is."""
-    known = list(known)
-    folded = {other.casefold(): other for other in known}
-    near = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)
-    hint = f"did you mean {folded[near[0]]!r}? " if near else ""
-    return f"unknown {kind} {name!r}: {hint}there are {', '.join(known) or 'none'}"
 
 
 def source_hash(plugin: type[MetricLearner]) -> str:

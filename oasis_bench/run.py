@@ -14,13 +14,13 @@ from typing import Any
 
 from oasis_bench.account import lost_record
 from oasis_bench.dataset import Dataset, LabelledRows, Progress, no_progress
-from oasis_bench.errors import UsageError
+from oasis_bench.errors import UsageError, unknown_name
 from oasis_bench.execution import Executor, executor
 from oasis_bench.experiment import Experiment
 from oasis_bench.pictures import caption, thumbnail
 from oasis_bench.plan import TrialSpec, find_candidates, plan, refuse_unknown_subsets
 from oasis_bench.provenance import load_average, provenance
-from oasis_bench.registry import Registry, load_registry, unknown_name
+from oasis_bench.registry import Registry, load_registry
 from oasis_bench.resume import identities, refuse_what_changed
 from oasis_bench.store import (
     RefusedRecordError,

@@ -11,7 +11,7 @@ import resource
 import time
 import traceback
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from scipy import sparse
 from sklearn.model_selection import ParameterGrid
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
-from oasis_bench.account import Account, Tell
+from oasis_bench.account import EVALUATION, REPLAY, Account, Tell
 from oasis_bench.dataset import LabelledRows
 from oasis_bench.execution.processes import descendants
 from oasis_bench.learner import BilinearLearner, IncrementalLearner, MetricLearner
@@ -48,15 +48,30 @@ class NotApplicableError(Exception):
 
 
 class Stopwatch:
-    """Seconds spent, by what they were spent on; it tells what begins."""
+    """Seconds spent, by what they were spent on; it tells what begins.
 
-    def __init__(self, tell: Tell) -> None:
+    Parameters
+    ----------
+    tell : callable
+    await_turn : callable
+        Called once, before anything is timed: it returns when nobody else is on the clock.
+    """
+
+    def __init__(self, tell: Tell, await_turn: Callable[[], object]) -> None:
         self.seconds: dict[str, float] = defaultdict(float)
         self._tell = tell
+        self._await_turn: Callable[[], object] | None = await_turn
+
+    def await_turn(self) -> None:
+        """Wait as long as somebody else is on the clock."""
+        if self._await_turn is not None:
+            self._await_turn()
+            self._await_turn = None
 
     @contextmanager
     def __call__(self, what: str) -> Iterator[None]:
         """Add the time within to `what`."""
+        self.await_turn()
         self._tell({"phase": what})
         start = time.perf_counter()
         try:
@@ -111,15 +126,19 @@ def _scheduled_seconds() -> tuple[float, float] | None:
 def run_trial(spec: TrialSpec, rows: LabelledRows) -> TrialRecord:
     """Run a trial in this process, without limits, to its record."""
     account = Account(spec, rows.X.shape[1])
-    run_stage(spec, rows, None, account.hear)
+    run_stage(spec, rows, None, account.hear, lambda: None)
     if account.record is None:
-        run_stage(spec, rows, account.choice, account.hear)
+        run_stage(spec, rows, account.choice, account.hear, lambda: None)
     assert account.record is not None
     return account.record
 
 
 def run_stage(
-    spec: TrialSpec, rows: LabelledRows, choice: Mapping[str, Any] | None, tell: Tell
+    spec: TrialSpec,
+    rows: LabelledRows,
+    choice: Mapping[str, Any] | None,
+    tell: Tell,
+    await_turn: Callable[[], object],
 ) -> None:
     """Choose, or, where that is done or there is no choice, fit and measure.
 
@@ -131,9 +150,11 @@ def run_stage(
         What the stage before told.
     tell : callable
         Told of what begins and of all results; a learner that raises gives a 'failure'.
+    await_turn : callable
+        Called once, when all is prepared and before anything is timed.
     """
     try:
-        stage = _Trial(spec, rows, tell)
+        stage = _Trial(spec, rows, tell, Stopwatch(tell, await_turn))
         with threadpool_limits(spec.experiment.threads):
             if choice is None:
                 stage.refuse_what_it_cannot_learn_from()
@@ -162,11 +183,13 @@ def _failure(status: str, reason: str, trace: str | None = None) -> dict[str, An
 class _Trial:
     """The rows, the seeds and the steps of one trial."""
 
-    def __init__(self, spec: TrialSpec, rows: LabelledRows, tell: Tell) -> None:
+    def __init__(
+        self, spec: TrialSpec, rows: LabelledRows, tell: Tell, stopwatch: Stopwatch
+    ) -> None:
         self.spec = spec
         self.rows = rows
         self._tell = tell
-        self._stopwatch = Stopwatch(tell)
+        self._stopwatch = stopwatch
         self._children_before = _children()
         self.learner_class = load_registry(spec.plugin_files).algorithms[spec.algorithm]
         if source_hash(self.learner_class) != spec.identity["source"]:
@@ -240,10 +263,9 @@ class _Trial:
         """Fit on the clock, evaluate and replay, with so many threads."""
         learner = self._make(choice["params"], "fit", n_steps=choice["n_steps"])
         peak_bytes, cpu_seconds, waited = self._fit(learner)
-        with self._stopwatch("evaluation"):
-            seed = self.spec.seed_for("ties")
-            measured = evaluate_ranking(learner.similarity, *self.test, seed=seed)
-            retrievals = self._retrieve(learner)
+        seed = self.spec.seed_for("ties")
+        measured = evaluate_ranking(learner.similarity, *self.test, seed=seed)
+        retrievals = self._retrieve(learner)
         columns = {
             "threads": threads,
             "n_features": self.train[0].shape[1],
@@ -306,14 +328,18 @@ class _Trial:
 
         The memory is not known where the trial has had processes of its own, by now or in the fit.
         """
-        memory, scheduled = PeakMemory(), _scheduled_seconds()
+        memory = PeakMemory()
+        self._stopwatch.await_turn()
+        scheduled = _scheduled_seconds()
         with self._stopwatch("the final fit"):
             cpu = _cpu_seconds()
             learner.fit(*self.train)
             cpu = _cpu_seconds() - cpu
         waited = waiting_seconds(scheduled, _scheduled_seconds(), cpu)
+        peak_bytes = memory.above_start()
+        self._tell({"phase": EVALUATION})
         alone = _children() == self._children_before
-        return memory.above_start() if alone else None, cpu, waited
+        return peak_bytes if alone else None, cpu, waited
 
     def _retrieve(self, learner: MetricLearner) -> list[dict[str, Any]]:
         """Note the first images that some test images bring up, the same for every learner."""
@@ -362,7 +388,7 @@ class _Trial:
         for n_steps in checkpoints(self.spec.experiment.max_steps):
             if n_steps > choice["last_checkpoint"]:
                 break
-            self._tell({"phase": "the replay for the traces"})
+            self._tell({"phase": REPLAY})
             learner.partial_fit(*self.train, n_steps=n_steps - done)
             done = n_steps
             yield n_steps, learner

@@ -60,7 +60,7 @@ def finished(tmp_path_factory):
         ("--seed -1", ["seed = -1", "at least 0"]),
         ("--jobs 0", ["jobs = 0", "at least 1"]),
         ("--inner-folds 50", ["inner_folds = 50", "train_per_class = 40"]),
-        ("--normalize l3", ["--normalize", "'l3'", "l2", "none"]),
+        ("--normalize l3", ["normalization 'l3'", "there are l2, none, tfidf"]),
         ("--partition 3", ["--partition"]),
         ("--plugin no_such.py", ["no plugin file", "no_such.py"]),
     ],

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ne
 
 
 FUNCTIONS = """
-import os, signal
+import os, signal, subprocess
 
 def nothing():
     pass
@@ -35,6 +35,12 @@ def tell_folder(messages):
 
 def wait(messages):
     signal.pause()
+
+def leave_a_process_and_kill_the_server(messages):
+    child = subprocess.Popen(["sleep", "3600"], start_new_session=True)
+    os.write(messages, str(child.pid).encode())
+    os.kill(os.getppid(), signal.SIGKILL)
+    signal.pause()
 """
 
 
@@ -49,10 +55,18 @@ def functions(tmp_path_factory):
     del sys.modules["functions_of_forks"]
 
 
-@pytest.fixture
-def server(monkeypatch, functions):
+@pytest.fixture(autouse=True)
+def no_others(monkeypatch):
+    """Servers of other tests, and those of these, are not seen by the next."""
     monkeypatch.setattr(fork_server, "_idle", [])
-    server = ForkServer(functions.nothing)
+    monkeypatch.setattr(fork_server, "_templates", {})
+    yield
+    fork_server._close_all()
+
+
+@pytest.fixture
+def server(functions):
+    server = ForkServer("functions_of_forks:nothing")
     yield server
     server.close()
 
@@ -95,30 +109,45 @@ def test_what_is_ended_or_released_twice_is_so_once(server, functions):
     for _ in range(2):
         server.release()
     assert fork_server._idle == [server]
-    assert borrow(functions.nothing) is server
+    assert borrow("functions_of_forks:nothing") is server
     assert ask(server)
 
 
 def test_a_server_that_died_idle_is_not_lent(server, functions):
     server.release()
     os.kill(server.pid, signal.SIGKILL)
-    server._process.wait()
-    other = borrow(functions.nothing)
+    assert connection.wait([server.sentinel], timeout=20)
+    other = borrow("functions_of_forks:nothing")
     assert other is not server
     assert ask(other)
     other.close()
 
 
+def test_what_a_fork_leaves_that_kills_its_server_is_killed_before_the_next(server, functions):
+    ours, theirs = connection.Pipe(duplex=False)
+    server.start(functions.leave_a_process_and_kill_the_server, messages=theirs.fileno())
+    left = int(os.read(ours.fileno(), 100))
+    assert connection.wait([server.sentinel], timeout=20)
+    assert server.exit_code() == -signal.SIGKILL
+    assert Path(f"/proc/{left}").exists()
+    server.end()
+    server.release()
+    other = borrow("functions_of_forks:nothing")
+    assert ask(other)
+    assert not Path(f"/proc/{left}").exists()
+    other.close()
+
+
 def test_idle_servers_of_another_kind_are_not_lent(server, functions):
     server.release()
-    other = borrow(functions.fail)
+    other = borrow("functions_of_forks:fail")
     assert other is not server
     other.close()
 
 
 def test_a_server_that_cannot_prepare_is_an_error_of_the_run(functions, capfd):
-    with pytest.raises(UsageError, match="ended with status 1 before it was ready"):
-        ForkServer(functions.fail).start(functions.wait, messages=0)
+    with pytest.raises(UsageError, match="ended before it was ready"):
+        ForkServer("functions_of_forks:fail").start(functions.wait, messages=0)
     assert "RuntimeError: cannot be prepared" in capfd.readouterr().err
 
 
@@ -141,7 +170,7 @@ def test_an_interrupted_end_leaves_no_server_that_could_mistake_the_next(
 
 def test_a_path_object_on_the_import_path_is_passed_over(functions, monkeypatch):
     monkeypatch.setattr(sys, "path", [Path("/nowhere"), *sys.path])
-    server = ForkServer(functions.nothing)
+    server = ForkServer("functions_of_forks:nothing")
     assert ask(server)
     server.close()
 
@@ -150,7 +179,7 @@ def test_the_servers_of_a_process_are_not_those_of_its_fork():
     code = (
         "import os, sys\n"
         "from oasis_bench.execution import fork_server\n"
-        "fork_server.keep_ready(1, os.getpid)\n"
+        "fork_server.keep_ready(1, 'os:getpid')\n"
         "if os.fork() == 0: os._exit(len(fork_server._idle))\n"
         "print(os.wait()[1], len(fork_server._idle))\n"
     )
@@ -160,8 +189,6 @@ def test_the_servers_of_a_process_are_not_those_of_its_fork():
 
 def test_servers_are_kept_ready(server, functions):
     server.release()
-    keep_ready(2, functions.nothing)
+    keep_ready(2, "functions_of_forks:nothing")
     assert len(fork_server._idle) == 2
     assert server in fork_server._idle
-    while fork_server._idle:
-        fork_server._idle.pop().close()

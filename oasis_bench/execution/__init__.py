@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from oasis_bench.dataset import LabelledRows
 from oasis_bench.errors import UsageError
-from oasis_bench.plan import TrialSpec
-from oasis_bench.store import TrialRecord
+
+if TYPE_CHECKING:  # importing them takes a second
+    from oasis_bench.dataset import LabelledRows
+    from oasis_bench.plan import TrialSpec
+    from oasis_bench.store import TrialRecord
+
+WARM_UP = "oasis_bench.execution.trial_process:warm_up"
+"""What a process that trials are forked off does first."""
 
 
 class Executor(Protocol):

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any, Self
 
 from oasis_bench.dataset import LabelledRows
+from oasis_bench.execution import WARM_UP
 from oasis_bench.execution.fork_server import keep_ready
 from oasis_bench.execution.rows_file import rows_on_disk
-from oasis_bench.execution.trial_process import TrialProcess, warm_up
+from oasis_bench.execution.trial_process import TrialProcess
 from oasis_bench.plan import TrialSpec
 from oasis_bench.store import TrialRecord
 
@@ -25,6 +26,9 @@ from oasis_bench.store import TrialRecord
 @dataclass(frozen=True)
 class ThisMachine:
     """The processes of this machine.
+
+    While a trial that is off the clock is evaluated, one more prepares; it goes on when the other
+    has ended.
 
     Parameters
     ----------
@@ -39,7 +43,7 @@ class ThisMachine:
 
     def __enter__(self) -> Self:
         """Start what trials are forked off: it imports while the data set is loaded."""
-        keep_ready(1, warm_up)
+        keep_ready(1, WARM_UP)
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -60,12 +64,12 @@ class ThisMachine:
     ) -> Iterator[Iterator[TrialRecord]]:
         """Run trials and yield their records as they end; see `Executor`."""
         running: list[TrialProcess] = []
-        keep_ready(min(self.jobs, len(specs)), warm_up)
-        with rows_on_disk(rows) as folder:
+        keep_ready(min(self.jobs + 1, len(specs)), WARM_UP)
+        with rows_on_disk(rows) as file:
             start = partial(
                 TrialProcess,
                 n_features=rows.X.shape[1],
-                rows_folder=folder,
+                rows_file=file,
                 output_log=output_log,
             )
             try:
@@ -81,8 +85,10 @@ class ThisMachine:
         start: Callable[[TrialSpec], TrialProcess],
     ) -> Iterator[TrialRecord]:
         while waiting or running:
-            while waiting and len(running) < self.jobs:
+            while waiting and self._has_room_beside(running):
                 running.append(start(waiting.popleft()))
+            for trial in running[: self.jobs]:
+                trial.let_go()
             self.on_look()
             connection.wait(
                 [item for trial in running for item in trial.waits_for],
@@ -92,3 +98,7 @@ class ThisMachine:
                 if (record := trial.look()) is not None:
                     running.remove(trial)
                     yield record
+
+    def _has_room_beside(self, running: Sequence[TrialProcess]) -> bool:
+        off_the_clock = sum(trial.is_off_the_clock for trial in running)
+        return len(running) - min(1, off_the_clock) < self.jobs

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import errno
-import os
+import mmap
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from scipy import sparse
@@ -16,67 +16,77 @@ from scipy import sparse
 from oasis_bench.dataset import LabelledRows
 from oasis_bench.errors import UsageError
 
+ALIGNMENT = 64
+"""Bytes: arrays begin at their multiples, as the allocators of NumPy and scipy have them."""
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """Where the arrays of a matrix are in a file: one, or values, columns and starts of CSR."""
+
+    shape: Any
+    arrays: tuple[tuple[np.dtype[Any], int, int], ...]  # type, length, first byte
+
+
+@dataclass(frozen=True)
+class RowsFile:
+    """Rows and labels in a file; small, to be sent to other processes.
+
+    Parameters
+    ----------
+    path : Path
+    X, y : _Stored
+    class_names : tuple of str
+    """
+
+    path: Path
+    X: _Stored
+    y: _Stored
+    class_names: tuple[str, ...]
+
+    def map(self) -> LabelledRows:
+        """Map them, read-only; the pictures behind the rows stay behind."""
+        with self.path.open("rb") as file:
+            buffer = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        return LabelledRows(_mapped(self.X, buffer), _mapped(self.y, buffer), self.class_names)
+
 
 @contextmanager
-def rows_on_disk(rows: LabelledRows) -> Iterator[Path]:
-    """Keep rows and labels as NPY files in a temporary folder, for `map_rows`.
+def rows_on_disk(rows: LabelledRows) -> Iterator[RowsFile]:
+    """Keep rows and labels in a temporary file.
 
     Raises
     ------
     UsageError
-        Where they cannot be written.
+        Where it cannot be written.
     """
     with ExitStack() as stack:
         try:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="oasis-bench-")))
-            for name, array in _arrays(rows).items():
-                _write(folder / f"{name}.npy", array)
+            with (folder / "rows").open("xb") as file:
+                X, y = _stored(rows.X, file), _stored(rows.y, file)
         except OSError as error:
             raise UsageError(
                 f"cannot write the rows to {tempfile.tempdir or 'any folder'}: "
                 f"{error.strerror or error}: free or correct it, or set TMPDIR to another folder"
             ) from error
-        yield folder
+        yield RowsFile(folder / "rows", X, y, tuple(rows.class_names))
 
 
-def map_rows(folder: Path) -> LabelledRows:
-    """Map what `rows_on_disk` keeps, read-only; the pictures behind the rows stay behind."""
-    arrays: dict[str, Any] = {
-        path.stem: np.load(path, mmap_mode="r", allow_pickle=False) for path in folder.glob("*.npy")
-    }
-    names = tuple(arrays["class_names"].tolist())
-    return LabelledRows(_joined("X", arrays), _joined("y", arrays), names)
+def _stored(matrix: Any, file: BinaryIO) -> _Stored:
+    """Write a matrix, dense or CSR, to the end of a file."""
+    is_dense = not isinstance(matrix, sparse.csr_array)
+    places = []
+    for array in (matrix,) if is_dense else (matrix.data, matrix.indices, matrix.indptr):
+        flat = np.ravel(array)  # row after row
+        file.write(bytes(-file.tell() % ALIGNMENT))
+        places.append((flat.dtype, flat.size, file.tell()))
+        file.write(flat.view(np.uint8).data)
+    return _Stored(matrix.shape, tuple(places))
 
 
-def _write(path: Path, array: Any) -> None:
-    with path.open("xb") as file:
-        np.save(file, array, allow_pickle=False)
-        file.flush()
-        # NumPy says nothing where the disk does not take the last bytes.
-        if os.fstat(file.fileno()).st_size < file.tell():
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
-def _arrays(rows: LabelledRows) -> dict[str, Any]:
-    names = {"class_names": np.array(rows.class_names)}
-    return names | _parts("X", rows.X) | _parts("y", rows.y)
-
-
-def _parts(name: str, array: Any) -> dict[str, Any]:
-    """Name the arrays that make up one, which is dense or CSR."""
-    if not isinstance(array, sparse.csr_array):
-        return {name: array}
-    return {
-        f"{name}_data": array.data,
-        f"{name}_indices": array.indices,
-        f"{name}_indptr": array.indptr,
-        f"{name}_shape": np.array(array.shape),
-    }
-
-
-def _joined(name: str, arrays: dict[str, Any]) -> Any:
-    """Undo `_parts`."""
-    if name in arrays:
-        return np.asarray(arrays[name])
-    parts = tuple(np.asarray(arrays[f"{name}_{part}"]) for part in ("data", "indices", "indptr"))
-    return sparse.csr_array(parts, shape=tuple(arrays[f"{name}_shape"]), copy=False)
+def _mapped(stored: _Stored, buffer: mmap.mmap) -> Any:
+    arrays = tuple(np.frombuffer(buffer, *place) for place in stored.arrays)
+    if len(arrays) == 1:
+        return arrays[0].reshape(stored.shape)
+    return sparse.csr_array(arrays, shape=stored.shape, copy=False)

@@ -21,13 +21,15 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from oasis_bench import threads
-from oasis_bench.account import Account
+from oasis_bench.account import WAIT, Account
 from oasis_bench.budget import Budget
+from oasis_bench.execution import WARM_UP
 from oasis_bench.execution.fork_server import borrow
 from oasis_bench.execution.processes import bytes_below, exceeds, limit_memory, system_kills
-from oasis_bench.execution.rows_file import map_rows
+from oasis_bench.execution.rows_file import RowsFile
 from oasis_bench.measures import evaluate_ranking
 from oasis_bench.plan import TrialSpec
+from oasis_bench.preparation import learn_preparation
 from oasis_bench.registry import load_registry
 from oasis_bench.store import TrialRecord
 from oasis_bench.trial import run_stage
@@ -41,6 +43,8 @@ LONGEST_LINE = 16 * 2**20
 LONGEST_LOG = 64 * 2**20
 """Bytes of output that are kept."""
 
+_TURN = b"t"
+
 
 def warm_up() -> None:
     """Do once, in a process that trials are forked off, what each would do again: first calls."""
@@ -48,6 +52,7 @@ def warm_up() -> None:
     with threadpool_limits(1):
         rows = np.eye(4)
         y = np.array([0, 0, 1, 1])
+        rows = learn_preparation("l2", rows)(rows)
         evaluate_ranking(learner.fit(rows, y).similarity, rows, y, seed=0)
     # A trial's collections look at what it has made itself, and free nothing that it shares.
     gc.collect()
@@ -55,15 +60,14 @@ def warm_up() -> None:
 
 
 class TrialProcess:
-    """A trial under way.
+    """A trial under way: it prepares, and waits to be let go before anything of it is timed.
 
     Parameters
     ----------
     spec : TrialSpec
     n_features : int
         Of the rows.
-    rows_folder : Path
-        Holds them, as `rows_on_disk` keeps them.
+    rows_file : RowsFile
     output_log : Path
         Where what the learner prints is appended.
     """
@@ -72,13 +76,19 @@ class TrialProcess:
         self,
         spec: TrialSpec,
         n_features: int,
-        rows_folder: Path,
+        rows_file: RowsFile,
         output_log: Path,
     ) -> None:
-        self._paths = rows_folder, output_log
+        self._rows_file, self._output_log = rows_file, output_log
         self._account = Account(spec, n_features)
+        self._has_turn = False
         self._unfinished = b""  # a line whose end has not come yet
         self._start(None)
+
+    @property
+    def is_off_the_clock(self) -> bool:
+        """Whether all that is timed is over."""
+        return self._account.is_off_the_clock
 
     @property
     def waits_for(self) -> list[Any]:
@@ -92,6 +102,13 @@ class TrialProcess:
         if self._deadline is None:
             return longest
         return min(longest, max(0.0, self._deadline - time.monotonic()))
+
+    def let_go(self) -> None:
+        """Let it take the time, now or as soon as it is prepared; what it begins has its budget."""
+        if not self._has_turn:
+            self._has_turn = True
+            self._give_turn()
+            self._allow()
 
     def look(self) -> TrialRecord | None:
         """Take in what there is to know; return the record once the trial has ended."""
@@ -113,7 +130,7 @@ class TrialProcess:
             self._hold_to_budget()
         if account.record is not None:
             self.kill()
-        _shorten(self._paths[1])
+        _shorten(self._output_log)
         return account.record
 
     def kill(self) -> None:
@@ -125,13 +142,17 @@ class TrialProcess:
     def _lines(self) -> Iterator[bytes]:
         """Yield the whole lines that have come, without waiting.
 
-        One read a look, which is all that a pipe holds: the budget is looked at in between.
+        One read a look, which is all that a socket holds: the budget is looked at in between.
         """
-        with suppress(BlockingIOError):
+        try:
             part = os.read(self._messages.fileno(), 2**20)
-            self._may_tell = bool(part)
-            *lines, self._unfinished = (self._unfinished + part).split(b"\n")
-            yield from lines
+        except BlockingIOError:
+            return
+        except ConnectionResetError:  # it has ended before its turn
+            part = b""
+        self._may_tell = bool(part)
+        *lines, self._unfinished = (self._unfinished + part).split(b"\n")
+        yield from lines
         if len(self._unfinished) > LONGEST_LINE:
             raise ValueError("a line without an end")
 
@@ -140,19 +161,26 @@ class TrialProcess:
         return self._account.spec.budget
 
     def _start(self, choice: Mapping[str, Any] | None) -> None:
-        self._server = borrow(warm_up)
-        self._messages, theirs = connection.Pipe(duplex=False)
+        self._server = borrow(WARM_UP)
+        self._messages, theirs = connection.Pipe()
         os.set_blocking(self._messages.fileno(), False)
         self._unfinished, self._may_tell = b"", True
         self._kills_before = system_kills()
-        arguments = self._account.spec, choice, *self._paths
+        arguments = self._account.spec, choice, self._rows_file, self._output_log
         self._server.start(_main, *arguments, messages=theirs.fileno())
         theirs.close()
+        if self._has_turn:
+            self._give_turn()
         self._allow()
+
+    def _give_turn(self) -> None:
+        with suppress(OSError):  # it is dead, or has filled the pipe
+            os.write(self._messages.fileno(), _TURN)
 
     def _allow(self) -> None:
         """Give the phase that begins its time."""
-        seconds = self._budget.seconds
+        waits = self._account.phase == WAIT and not self._has_turn
+        seconds = None if waits else self._budget.seconds
         self._deadline = None if seconds is None else time.monotonic() + seconds
 
     def _hold_to_budget(self) -> None:
@@ -178,7 +206,7 @@ class TrialProcess:
 def _main(
     spec: TrialSpec,
     choice: Mapping[str, Any] | None,
-    rows_folder: Path,
+    rows_file: RowsFile,
     output_log: Path,
     messages: int,
 ) -> None:
@@ -194,11 +222,15 @@ def _main(
         while left:
             left = left[os.write(messages, left) :]
 
-    rows = map_rows(rows_folder)
+    def await_turn() -> None:
+        tell({"phase": WAIT})
+        os.read(messages, len(_TURN))
+
+    rows = rows_file.map()
     if spec.budget.n_bytes is not None:
         tell({"memory": bytes_below(os.getppid())})
         limit_memory(spec.budget.n_bytes)
-    run_stage(spec, rows, choice, tell)
+    run_stage(spec, rows, choice, tell, await_turn)
 
 
 def _shorten(log: Path) -> None:
