@@ -159,20 +159,21 @@ class StopsItsParent(Euclidean):
 
 
 class FillsPipes(Euclidean):
-    """Writes without an end to each pipe that it finds."""
+    """Writes without an end to each pipe and socket that it finds."""
 
     name = "FillsPipes"
 
     def fit(self, X, y=None):
-        pipes = [fd for fd in map(int, os.listdir("/proc/self/fd")) if _is_pipe(fd)]
+        pipes = [fd for fd in map(int, os.listdir("/proc/self/fd")) if _takes_messages(fd)]
         while True:
             for fd in pipes:
                 os.write(fd, b"x" * 2**16)
 
 
-def _is_pipe(descriptor):
+def _takes_messages(descriptor):
     try:
-        return stat.S_ISFIFO(os.fstat(descriptor).st_mode)
+        mode = os.fstat(descriptor).st_mode
+        return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
     except OSError:
         return False
 
