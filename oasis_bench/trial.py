@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import sys
 import time
 import traceback
 from collections import defaultdict
@@ -19,7 +20,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.model_selection import ParameterGrid
-from threadpoolctl import ThreadpoolController, threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from oasis_bench.account import EVALUATION, REPLAY, Account, Tell
 from oasis_bench.dataset import LabelledRows
@@ -155,7 +156,8 @@ def run_stage(
     """
     try:
         stage = _Trial(spec, rows, tell, Stopwatch(tell, await_turn))
-        with threadpool_limits(spec.experiment.threads):
+        pools, n_modules = ThreadpoolController(), len(sys.modules)
+        with pools.limit(limits=spec.experiment.threads):
             if choice is None:
                 stage.refuse_what_it_cannot_learn_from()
                 choice, searched = stage.choose()
@@ -163,7 +165,8 @@ def run_stage(
                     tell({"choice": choice})
                     return
             stage.warm_up(choice)
-        pools = ThreadpoolController()  # anew, for libraries that were first loaded by now
+        if len(sys.modules) != n_modules:  # libraries may have been loaded by now
+            pools = ThreadpoolController()
         with pools.limit(limits=spec.experiment.threads):
             threads = max((pool["num_threads"] for pool in pools.info()), default=1)
             stage.measure(choice, threads)

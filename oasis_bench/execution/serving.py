@@ -143,9 +143,7 @@ def _run(
         die_with_parent()
         if os.getppid() == server:  # else it died before it was the one to die with
             sys.path[:] = path
-            if os.environ != environment:
-                os.environ.clear()
-                os.environ.update(environment)
+            _become(environment)
             with suppress(FileNotFoundError):
                 os.chdir(folder or ".")
             call()
@@ -156,6 +154,15 @@ def _run(
         with suppress(Exception):
             sys.stdout.flush()
         os._exit(status)
+
+
+def _become(environment: dict[str, str]) -> None:
+    """Make this the environment; most of it is as it was when the template began."""
+    for name in os.environ.keys() - environment.keys():
+        del os.environ[name]
+    for name, value in environment.items():
+        if os.environ.get(name) != value:
+            os.environ[name] = value
 
 
 def _wait_and_reap(child: int, source: socket.socket, woken: int) -> None:
