@@ -18,6 +18,7 @@ from oasis_bench.errors import UsageError
 from oasis_bench.execution import WARM_UP
 from oasis_bench.execution.fork_server import keep_ready
 from oasis_bench.options import make_parser
+from oasis_bench.quick_imports import no_collections
 
 USAGE = 2
 INTERRUPTED = 130
@@ -39,8 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = make_parser().parse_args(arguments)
         if options.verb == "run" and options.cluster is None:
             keep_ready(2, WARM_UP)  # they import while this process does
-        from oasis_bench.verbs import VERBS  # takes a second
-
+        with no_collections():
+            from oasis_bench.verbs import VERBS  # takes a second
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
             status: int = VERBS[options.verb](options)

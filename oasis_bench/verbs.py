@@ -25,6 +25,7 @@ from oasis_bench.experiment import Experiment, LearnerSpec, built_in_experiments
 from oasis_bench.listing import aligned, learner_lines, plugin_rows
 from oasis_bench.merging import merge_runs
 from oasis_bench.provenance import available_cores
+from oasis_bench.quick_imports import no_collections
 from oasis_bench.registry import BrokenPluginError, load_registry
 from oasis_bench.run import OF_PATHS, open_dataset, resume_experiment, run_experiment
 from oasis_bench.store import read_run
@@ -268,8 +269,8 @@ class _Display:
         self.done, self.planned = done, planned
         if done == 0:
             self._open(desc="trials", total=planned, unit="trial")
-            import oasis_bench.reports  # noqa: F401  what trials are forked off imports now, too
-
+            with no_collections():  # now: what trials are forked off imports, too
+                import oasis_bench.reports  # noqa: F401
             return
         name = (
             f"{columns['learner']}, classes {columns['subset']}, partition {columns['partition']}"

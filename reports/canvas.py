@@ -173,4 +173,5 @@ def render(figure: Figure) -> dict[str, bytes]:
             warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
             figure.savefig(buffer, format=kind, dpi=150, metadata=metadata)
         files[kind] = buffer.getvalue()
+        figure.set_layout_engine("none")  # the next is laid out as the first
     return files

@@ -23,6 +23,7 @@ from functools import partial
 from typing import Any
 
 from oasis_bench.execution.processes import adopt_orphans, descendants, die_with_parent, kill_below
+from oasis_bench.quick_imports import no_collections
 
 NUMBER = struct.Struct("!i")
 """A status, or the number of a process."""
@@ -77,7 +78,8 @@ def be_template() -> None:
     servers: set[int] = set()
     with suppress(EOFError, ConnectionError):
         prepare, _ = _receive_sent(source)
-        pkgutil.resolve_name(prepare)()
+        with no_collections():
+            pkgutil.resolve_name(prepare)()
         before.append((signal.SIGCHLD, signal.signal(signal.SIGCHLD, signal.SIG_IGN)))  # reaps them
         while True:
             _, (descriptor,) = _receive_with_descriptors(source, len(SERVER))
