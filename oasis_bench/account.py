@@ -17,7 +17,7 @@ Tell = Callable[[Mapping[str, Any]], None]
 """Called with messages of one key each:
 
 memory : int
-    Resident bytes of the process before the trial began.
+    Bytes of the process before the trial began.
 phase : str
     What begins now; its time is limited.
 validation, trace, symmetry : dict
@@ -32,8 +32,11 @@ end : True
     The last message of a trial that went well.
 """
 
-WAIT, EVALUATION, REPLAY = "the wait for its turn", "evaluation", "the replay for the traces"
-"""Phases of a trial: before the first that is on the clock, and after the last."""
+WAIT = "the wait for its turn"
+"""The phase before the first that is on the clock."""
+
+EVALUATION, REPLAY = "evaluation", "the replay for the traces"
+"""The phases after the last that is on the clock."""
 
 COLLECTED = {"validation": "validation", "trace": "traces", "symmetry": "symmetry"}
 

@@ -1,6 +1,6 @@
 """The command line: from arguments to an exit status, and what errors look like.
 
-Its options are in `oasis_bench.options`, what it does in `oasis_bench.verbs`; nothing else prints.
+Its options are in `oasis_bench.options`; what it does, and prints, is in `oasis_bench.verbs`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from contextlib import suppress
 from typing import NoReturn, TextIO
 
 from oasis_bench.errors import UsageError
-from oasis_bench.execution import WARM_UP
-from oasis_bench.execution.fork_server import keep_ready
 from oasis_bench.options import make_parser
 from oasis_bench.quick_imports import no_collections
 
@@ -39,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options = make_parser().parse_args(arguments)
         if options.verb == "run" and options.cluster is None:
-            keep_ready(2, WARM_UP)  # they import while this process does
+            _start_servers()
         with no_collections():
             from oasis_bench.verbs import VERBS  # takes a second
         with warnings.catch_warnings():
@@ -64,6 +62,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"oasis-bench: cannot write {what}: {reason}: free some", file=sys.stderr)
         return USAGE
     return status
+
+
+def _start_servers() -> None:
+    """Start what trials are forked off, for one on the clock and one that prepares."""
+    from oasis_bench.execution import WARM_UP
+    from oasis_bench.execution.fork_server import keep_ready
+
+    keep_ready(2, WARM_UP)  # they import while this process does
 
 
 def _print_no_more() -> None:

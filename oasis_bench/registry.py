@@ -9,6 +9,7 @@ import hashlib
 import importlib.util
 import inspect
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -26,6 +27,8 @@ T = TypeVar("T", bound=MetricLearner | Dataset)
 
 DECIDING = ("algorithms", "datasets", "execution", "sampling")
 CODE = {".py", ".so", ".pyd"}
+
+_imports = threading.RLock()
 
 
 class BrokenPluginError(UsageError):
@@ -197,6 +200,11 @@ def _plugins_in(module: ModuleType, base: type[T]) -> list[type[T]]:
 
 def _import_file(path: Path) -> ModuleType:
     """Import a plugin file once, under a name that its path decides."""
+    with _imports:  # a worker of Dask has threads: none must see half a module
+        return _import_first(path)
+
+
+def _import_first(path: Path) -> ModuleType:
     path = path.resolve()
     name = f"oasis_bench_plugin_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
     if name in sys.modules:

@@ -331,8 +331,8 @@ class _Trial:
 
         The memory is not known where the trial has had processes of its own, by now or in the fit.
         """
-        memory = PeakMemory()
         self._stopwatch.await_turn()
+        memory = PeakMemory()
         scheduled = _scheduled_seconds()
         with self._stopwatch("the final fit"):
             cpu = _cpu_seconds()

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from multiprocessing import connection
 from pathlib import Path
 
@@ -35,6 +36,9 @@ def tell_folder(messages):
 
 def wait(messages):
     signal.pause()
+
+def signal_the_group_of_the_server(messages):
+    os.killpg(os.getpgid(os.getppid()), signal.SIGKILL)
 
 def leave_a_process_and_kill_the_server(messages):
     child = subprocess.Popen(["sleep", "3600"], start_new_session=True)
@@ -123,7 +127,19 @@ def test_a_server_that_died_idle_is_not_lent(server, functions):
     other.close()
 
 
-def test_what_a_fork_leaves_that_kills_its_server_is_killed_before_the_next(server, functions):
+def test_a_fork_that_signals_the_group_of_its_server_harms_no_other(server, functions):
+    other = ForkServer("functions_of_forks:nothing")
+    with open(os.devnull, "w") as sink:
+        server.start(functions.signal_the_group_of_the_server, messages=sink.fileno())
+    assert connection.wait([server.sentinel], timeout=20)
+    assert not server.lives
+    assert ask(other)
+    other.close()
+
+
+def test_what_a_fork_leaves_that_kills_its_server_is_killed(server, functions):
+    other = ForkServer("functions_of_forks:nothing")
+    other.release()
     ours, theirs = connection.Pipe(duplex=False)
     server.start(functions.leave_a_process_and_kill_the_server, messages=theirs.fileno())
     left = int(os.read(ours.fileno(), 100))
@@ -132,9 +148,10 @@ def test_what_a_fork_leaves_that_kills_its_server_is_killed_before_the_next(serv
     assert Path(f"/proc/{left}").exists()
     server.end()
     server.release()
-    other = borrow("functions_of_forks:nothing")
+    while Path(f"/proc/{left}").exists():
+        time.sleep(0.01)
+    assert borrow("functions_of_forks:nothing") is other
     assert ask(other)
-    assert not Path(f"/proc/{left}").exists()
     other.close()
 
 

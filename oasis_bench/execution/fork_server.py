@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing import connection
@@ -20,6 +21,9 @@ from oasis_bench import threads
 from oasis_bench.errors import UsageError
 from oasis_bench.execution import serving
 from oasis_bench.execution.processes import kill_below
+
+READY_SECONDS = 120.0
+"""How long it may take until there is a server: the imports, on a slow disk."""
 
 END_SECONDS = 10.0
 """How long a server may take to end a fork, lest a plugin has stopped it."""
@@ -51,15 +55,24 @@ class _Template:
         with suppress(OSError):  # it is dead: nobody has the socket then
             socket.send_fds(self._socket, [serving.SERVER], [of_server.fileno()])
 
+    def sweep(self) -> None:
+        """Let it kill what was left by a server that has died."""
+        with suppress(OSError):
+            self._socket.sendall(serving.SWEEP)
+
     def close(self) -> None:
         """End it; servers stay until their sockets are closed."""
-        self.leave()
-        self._process.kill()
-        self._process.wait()
-
-    def leave(self) -> None:
-        """Close what this process has of it."""
         self._socket.close()
+        try:
+            self._process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def forget(self) -> None:
+        """Close what this process, a fork, has of it."""
+        self._socket.close()
+        self._process.returncode = 0  # it is another's child
 
 
 class ForkServer:
@@ -85,13 +98,15 @@ class ForkServer:
         """The number of the process above the forks."""
         if self._pid is None:
             try:
+                if not connection.wait([self._socket], READY_SECONDS):
+                    raise OSError
                 (self._pid,) = serving.NUMBER.unpack(
                     serving.receive(self._socket, serving.NUMBER.size)
                 )
             except (EOFError, OSError):
                 raise UsageError(
-                    "the process that trials are forked off ended before it was ready: what it "
-                    "printed is above"
+                    "the process that trials are forked off ended before it was ready, or took "
+                    f"longer than {READY_SECONDS:g} s: what it printed is above"
                 ) from None
         return self._pid
 
@@ -163,6 +178,8 @@ class ForkServer:
         """Go idle, for the next who borrows."""
         if not self.lives:
             self.close()
+            if self.prepare in _templates:
+                _templates[self.prepare].sweep()
         elif self not in _idle:
             _idle.append(self)
 
@@ -172,10 +189,10 @@ class ForkServer:
             kill_below(self._pid)
             with suppress(ProcessLookupError):
                 os.kill(self._pid, signal.SIGKILL)
-        self.leave()
+        self.forget()
         self._exit_code = -signal.SIGKILL
 
-    def leave(self) -> None:
+    def forget(self) -> None:
         """Close what this process has of it."""
         self._socket.close()
 
@@ -189,6 +206,7 @@ class ForkServer:
 
 
 _templates: dict[str, _Template] = {}
+_templates_lock = threading.Lock()
 _idle: list[ForkServer] = []
 
 
@@ -212,12 +230,13 @@ def keep_ready(n_servers: int, prepare: str) -> None:
 
 def _template(prepare: str) -> _Template:
     """Return the template for servers that are prepared so."""
-    template = _templates.get(prepare)
-    if template is None or not template.lives:
-        if template is not None:
-            template.leave()
-        template = _templates[prepare] = _Template(prepare)
-    return template
+    with _templates_lock:
+        template = _templates.get(prepare)
+        if template is None or not template.lives:
+            if template is not None:
+                template.close()
+            template = _templates[prepare] = _Template(prepare)
+        return template
 
 
 @atexit.register
@@ -230,10 +249,12 @@ def _close_all() -> None:
 
 def _forget_all() -> None:
     """In a fork of this process: its servers are not this one's."""
+    global _templates_lock
+    _templates_lock = threading.Lock()
     while _idle:
-        _idle.pop().leave()
+        _idle.pop().forget()
     while _templates:
-        _templates.popitem()[1].leave()
+        _templates.popitem()[1].forget()
 
 
 os.register_at_fork(after_in_child=_forget_all)

@@ -90,15 +90,23 @@ class ThisMachine:
             for trial in running[: self.jobs]:
                 trial.let_go()
             self.on_look()
-            connection.wait(
-                [item for trial in running for item in trial.waits_for],
-                timeout=min(trial.next_look for trial in running),
-            )
-            for trial in list(running):
-                if (record := trial.look()) is not None:
+            if all(trial.record is None for trial in running[: self.jobs]):
+                _look_at([trial for trial in running if trial.record is None])
+            for trial in running[: self.jobs]:  # what ends before its turn waits with its record
+                if trial.record is not None:
                     running.remove(trial)
-                    yield record
+                    yield trial.record
 
     def _has_room_beside(self, running: Sequence[TrialProcess]) -> bool:
         off_the_clock = sum(trial.is_off_the_clock for trial in running)
         return len(running) - min(1, off_the_clock) < self.jobs
+
+
+def _look_at(trials: Sequence[TrialProcess]) -> None:
+    """Wait until there is something to see, and look."""
+    connection.wait(
+        [item for trial in trials for item in trial.waits_for],
+        timeout=min(trial.next_look for trial in trials),
+    )
+    for trial in trials:
+        trial.look()

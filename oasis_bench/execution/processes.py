@@ -19,7 +19,7 @@ from oasis_bench.memory import read_size
 
 _HAS_PROC = Path("/proc/self/stat").exists()
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
-_C = ctypes.CDLL(None)
+_C = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 def adopt_orphans() -> None:
@@ -35,7 +35,7 @@ def die_with_parent() -> None:
 
 
 def _prctl(option: int, value: int) -> None:
-    if sys.platform == "linux":
+    if _C is not None:
         _C.prctl(option, value, 0, 0, 0)
 
 

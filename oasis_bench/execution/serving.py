@@ -28,8 +28,11 @@ from oasis_bench.quick_imports import no_collections
 NUMBER = struct.Struct("!i")
 """A status, or the number of a process."""
 
-SERVER, END = b"s", b"e"
-"""What a template is told, with the socket of a new server, and what a server is told."""
+SERVER, SWEEP = b"s", b"w"
+"""What a template is told: with the socket of a new server; and where one has died."""
+
+END = b"e"
+"""What a server is told."""
 
 _HEAD = struct.Struct("!Q")
 _NOT_FOR_SERVERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -82,8 +85,11 @@ def be_template() -> None:
             pkgutil.resolve_name(prepare)()
         before.append((signal.SIGCHLD, signal.signal(signal.SIGCHLD, signal.SIG_IGN)))  # reaps them
         while True:
-            _, (descriptor,) = _receive_with_descriptors(source, len(SERVER))
+            _, descriptors = _receive_with_descriptors(source, len(SERVER))
             _kill_all_but(servers)
+            if not descriptors:
+                continue
+            (descriptor,) = descriptors
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DeprecationWarning)  # BLAS has threads: idle ones
                 server = os.fork()
@@ -94,6 +100,7 @@ def be_template() -> None:
             servers.add(server)
             os.close(descriptor)
     _kill_all_but(servers)
+    os._exit(0)  # an end without the interpreter's: nobody has what it would clear up
 
 
 def _kill_all_but(servers: Iterable[int]) -> None:
@@ -106,6 +113,7 @@ def _kill_all_but(servers: Iterable[int]) -> None:
 
 def _serve(source: socket.socket, before: _Handlers) -> None:
     """Fork for the process at the other end of a socket, until that process is gone."""
+    os.setpgid(0, 0)  # a fork that signals its parent's group ends itself alone
     adopt_orphans()
     woken, wake = os.pipe()
     os.set_blocking(wake, False)

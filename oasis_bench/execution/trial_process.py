@@ -86,6 +86,11 @@ class TrialProcess:
         self._start(None)
 
     @property
+    def record(self) -> TrialRecord | None:
+        """What it came to, once it has ended."""
+        return self._account.record
+
+    @property
     def is_off_the_clock(self) -> bool:
         """Whether all that is timed is over."""
         return self._account.is_off_the_clock
@@ -107,11 +112,12 @@ class TrialProcess:
         """Let it take the time, now or as soon as it is prepared; what it begins has its budget."""
         if not self._has_turn:
             self._has_turn = True
+            self._kills_before = system_kills()
             self._give_turn()
             self._allow()
 
-    def look(self) -> TrialRecord | None:
-        """Take in what there is to know; return the record once the trial has ended."""
+    def look(self) -> None:
+        """Take in what there is to know, while there is no record; make it where it has ended."""
         account = self._account
         exit_code = self._server.exit_code()  # first: what it sent last is still heard
         try:
@@ -131,7 +137,6 @@ class TrialProcess:
         if account.record is not None:
             self.kill()
         _shorten(self._output_log)
-        return account.record
 
     def kill(self) -> None:
         """End the process and all that it started."""
@@ -142,13 +147,13 @@ class TrialProcess:
     def _lines(self) -> Iterator[bytes]:
         """Yield the whole lines that have come, without waiting.
 
-        One read a look, which is all that a socket holds: the budget is looked at in between.
+        One read a look, more than a socket holds by default: the budget is looked at in between.
         """
         try:
             part = os.read(self._messages.fileno(), 2**20)
         except BlockingIOError:
             return
-        except ConnectionResetError:  # it has ended before its turn
+        except ConnectionResetError:  # it has ended, and had not read that it is its turn
             part = b""
         self._may_tell = bool(part)
         *lines, self._unfinished = (self._unfinished + part).split(b"\n")
@@ -174,7 +179,7 @@ class TrialProcess:
         self._allow()
 
     def _give_turn(self) -> None:
-        with suppress(OSError):  # it is dead, or has filled the pipe
+        with suppress(OSError):  # it is dead
             os.write(self._messages.fileno(), _TURN)
 
     def _allow(self) -> None:
