@@ -5,6 +5,7 @@ import time
 import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.preprocessing import normalize
+from threadpoolctl import threadpool_limits
 
 from oasis_bench.algorithms import MCML
 
@@ -52,6 +53,12 @@ class ProjectedGradient:
         self.A = vectors * np.maximum(values, 0) @ vectors.T
 
 
+def infimum(y):
+    """Return f less the Kullback-Leibler divergence that the paper minimises."""
+    counts = np.unique(y, return_counts=True)[1]
+    return float(counts @ np.log(counts - 1))
+
+
 def largest_step(X, y):
     """Return the longest of steps a factor of 2 apart with which f never rises in 50 steps."""
     length = 1.0
@@ -85,18 +92,21 @@ class ToTheOptimum:
         return MCML().fit(*self.rows).objective_
 
     def track_projected_gradient_over_ours(self, size):
-        """Divide CPU seconds to a value of f within 1e-3; the limit, where it takes longer."""
+        """Divide CPU seconds to a divergence within 1e-3; the limit, where it takes longer."""
         X, y = self.rows
         length = largest_step(X, y)
-        start = time.process_time()
-        target = MCML().fit(X, y).objective_ * (1 + 1e-3)
-        ours = time.process_time() - start
-        twin = ProjectedGradient(X, y)
-        start = time.process_time()
-        value, gradient = twin.evaluate()
-        while value > target and time.process_time() - start < GIVE_UP_AFTER * ours:
-            twin.step(length, gradient)
+        with threadpool_limits(1):  # threads that wait for each other spin
+            MCML(max_iter=1).fit(X, y)
+            start = time.process_time()
+            objective = MCML().fit(X, y).objective_
+            ours = time.process_time() - start
+            target = objective + 1e-3 * max(objective - infimum(y), MCML().tol * len(y))
+            twin = ProjectedGradient(X, y)
+            start = time.process_time()
             value, gradient = twin.evaluate()
-        return (time.process_time() - start) / ours
+            while value > target and time.process_time() - start < GIVE_UP_AFTER * ours:
+                twin.step(length, gradient)
+                value, gradient = twin.evaluate()
+            return (time.process_time() - start) / ours
 
     track_projected_gradient_over_ours.unit = "times ours"
