@@ -44,6 +44,7 @@ class _Template:
             process_group=0,  # Ctrl-C is for this process, which ends the others
         )
         theirs.close()
+        self._is_sweeping = False
         serving.send(self._socket, prepare)
 
     @property
@@ -57,17 +58,18 @@ class _Template:
 
     def sweep(self) -> None:
         """Let it kill what was left by a server that has died."""
+        self._is_sweeping = True
         with suppress(OSError):
             self._socket.sendall(serving.SWEEP)
 
     def close(self) -> None:
         """End it; servers stay until their sockets are closed."""
         self._socket.close()
-        try:
-            self._process.wait(END_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        if self._is_sweeping:
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(END_SECONDS)
+        self._process.kill()
+        self._process.wait()
 
     def forget(self) -> None:
         """Close what this process, a fork, has of it."""
