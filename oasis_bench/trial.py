@@ -8,7 +8,9 @@ from __future__ import annotations
 import json
 import os
 import resource
+import signal
 import sys
+import threading
 import time
 import traceback
 from collections import defaultdict
@@ -38,6 +40,10 @@ from oasis_bench.store import TrialRecord
 from oasis_bench.symmetry import symmetry_index
 
 WARM_UP_IMAGES = 8
+
+WARM_UP_SECONDS = 10.0
+"""After these the warm-up has seen enough: on so few images some learners do not converge."""
+
 EXAMPLE_RANKS = 5
 
 DENSE_BYTES = 2 * 2**30
@@ -323,7 +329,8 @@ class _Trial:
             )
         n_steps = None if choice["n_steps"] is None else 10
         learner = self._make(choice["params"], "warm-up", n_steps)
-        with suppress(Exception):  # too few images for some learners: the fit itself will tell
+        # Too few images for some learners: the fit itself will tell.
+        with suppress(Exception), _interrupted_after(WARM_UP_SECONDS):
             learner.fit(X[few], y[few])
 
     def _fit(self, learner: MetricLearner) -> tuple[int | None, float, float | None]:
@@ -395,6 +402,25 @@ class _Trial:
             learner.partial_fit(*self.train, n_steps=n_steps - done)
             done = n_steps
             yield n_steps, learner
+
+
+@contextmanager
+def _interrupted_after(seconds: float) -> Iterator[None]:
+    """Raise TimeoutError within when the time is over: in the main thread, not in midst of C."""
+
+    def interrupt(number: int, frame: object) -> None:
+        raise TimeoutError
+
+    if threading.current_thread() is not threading.main_thread():  # no signal comes there
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _symmetry(learner: MetricLearner) -> float | None:

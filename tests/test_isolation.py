@@ -119,6 +119,15 @@ def test_what_was_validated_before_the_time_was_up_is_kept(tmp_path, plugins):
     ]
 
 
+def test_a_warm_up_that_does_not_end_is_cut_short_and_the_fit_stands(tmp_path, plugins):
+    experiment = small(
+        {"NeverWarm": LearnerSpec("NeverWarm")}, train_per_class=9, budget="60s", max_steps=500
+    )
+    path = plugins / "slow.py"
+    assert run_experiment(experiment, tmp_path / "run", plugin_files=[path]) == 0
+    assert outcomes(read_run(tmp_path / "run")) == {"NeverWarm": ("ok", None)}
+
+
 def test_a_learner_has_its_own_budget_and_its_measured_fit_stands_without_its_replay(
     tmp_path, plugins
 ):

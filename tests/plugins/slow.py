@@ -17,6 +17,17 @@ class SlowsDown(Euclidean):
         return super().fit(X, y)
 
 
+class NeverWarm(Euclidean):
+    """Does not converge on the few rows of the warm-up."""
+
+    name = "NeverWarm"
+
+    def fit(self, X, y=None):
+        while len(X) < 18:
+            time.sleep(0.01)
+        return super().fit(X, y)
+
+
 class HangsInReplay(OASIS):
     """Learns at once what it learns step by step for ever: only the replay of the traces hangs."""
 
