@@ -102,9 +102,7 @@ class ForkServer:
             try:
                 if not connection.wait([self._socket], READY_SECONDS):
                     raise OSError
-                (self._pid,) = serving.NUMBER.unpack(
-                    serving.receive(self._socket, serving.NUMBER.size)
-                )
+                self._pid = serving.receive_number(self._socket)
             except (EOFError, OSError):
                 raise UsageError(
                     "the process that trials are forked off ended before it was ready, or took "
@@ -200,9 +198,7 @@ class ForkServer:
 
     def _read_status(self) -> None:
         try:
-            (self._exit_code,) = serving.NUMBER.unpack(
-                serving.receive(self._socket, serving.NUMBER.size)
-            )
+            self._exit_code = serving.receive_number(self._socket)
         except (EOFError, OSError):  # a fork has killed it, or the system
             self._exit_code = -signal.SIGKILL
 

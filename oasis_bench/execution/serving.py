@@ -25,16 +25,13 @@ from typing import Any
 from oasis_bench.execution.processes import adopt_orphans, descendants, die_with_parent, kill_below
 from oasis_bench.quick_imports import no_collections
 
-NUMBER = struct.Struct("!i")
-"""A status, or the number of a process."""
-
 SERVER, SWEEP = b"s", b"w"
 """What a template is told: with the socket of a new server; and where one has died."""
 
 END = b"e"
 """What a server is told."""
 
-_HEAD = struct.Struct("!Q")
+_HEAD, _NUMBER = struct.Struct("!Q"), struct.Struct("!i")
 _NOT_FOR_SERVERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 _Handlers = Sequence[tuple[int, Any]]
@@ -47,7 +44,7 @@ def send(to: socket.socket, value: object, *descriptors: int) -> None:
     to.sendall(body)
 
 
-def receive(source: socket.socket, size: int) -> bytes:
+def _receive(source: socket.socket, size: int) -> bytes:
     """Read `size` bytes, or raise EOFError."""
     parts = bytearray()
     while len(parts) < size:
@@ -58,11 +55,17 @@ def receive(source: socket.socket, size: int) -> bytes:
     return bytes(parts)
 
 
+def receive_number(source: socket.socket) -> int:
+    """Read the number of a server or the status of a fork, or raise EOFError."""
+    number: int = _NUMBER.unpack(_receive(source, _NUMBER.size))[0]
+    return number
+
+
 def _receive_sent(source: socket.socket) -> tuple[Any, list[int]]:
     """Read what `send` wrote, or raise EOFError."""
     head, descriptors = _receive_with_descriptors(source, _HEAD.size)
-    head += receive(source, _HEAD.size - len(head))
-    return pickle.loads(receive(source, *_HEAD.unpack(head))), descriptors
+    head += _receive(source, _HEAD.size - len(head))
+    return pickle.loads(_receive(source, *_HEAD.unpack(head))), descriptors
 
 
 def _receive_with_descriptors(source: socket.socket, size: int) -> tuple[bytes, list[int]]:
@@ -90,9 +93,7 @@ def be_template() -> None:
             if not descriptors:
                 continue
             (descriptor,) = descriptors
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DeprecationWarning)  # BLAS has threads: idle ones
-                server = os.fork()
+            server = _fork()
             if not server:
                 source.close()
                 _serve(socket.socket(fileno=descriptor), before)
@@ -101,6 +102,12 @@ def be_template() -> None:
             os.close(descriptor)
     _kill_all_but(servers)
     os._exit(0)  # an end without the interpreter's: nobody has what it would clear up
+
+
+def _fork() -> int:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # BLAS has threads: idle ones
+        return os.fork()
 
 
 def _kill_all_but(servers: Iterable[int]) -> None:
@@ -121,12 +128,10 @@ def _serve(source: socket.socket, before: _Handlers) -> None:
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     server = os.getpid()
     with suppress(EOFError, ConnectionError):  # the other process is gone
-        source.sendall(NUMBER.pack(server))
+        source.sendall(_NUMBER.pack(server))
         while True:
             (function, args, surroundings), (messages,) = _receive_sent(source)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DeprecationWarning)
-                child = os.fork()
+            child = _fork()
             if not child:
                 signal.set_wakeup_fd(-1)
                 for number, handler in before:
@@ -184,7 +189,7 @@ def _wait_and_reap(child: int, source: socket.socket, woken: int) -> None:
         if woken in ready:
             os.read(woken, 4096)
         if source in ready:
-            receive(source, len(END))
+            _receive(source, len(END))
             told = True
             os.kill(child, signal.SIGKILL)
         ended, code = os.waitpid(child, os.WNOHANG)
@@ -197,6 +202,6 @@ def _wait_and_reap(child: int, source: socket.socket, woken: int) -> None:
             if not ended:
                 kill_below(os.getpid())
                 os.waitpid(-1, 0)
-    source.sendall(NUMBER.pack(status))
+    source.sendall(_NUMBER.pack(status))
     if not told:
-        receive(source, len(END))
+        _receive(source, len(END))
