@@ -47,10 +47,14 @@ def step(
 
 
 def move(A: npt.NDArray[np.float64], z: npt.NDArray[np.float64], y: float, eta: float) -> None:
-    """Move z'Az towards y (Jain et al. 2008, the closed form of the LogDet step)."""
+    """Move z'Az towards y (Jain et al. 2008, the closed form of the LogDet step).
+
+    The factor of the paper, -eta (ybar - y) / (1 + eta (ybar - y) yhat), is (ybar - yhat) / yhat^2;
+    written so, no rounding makes A indefinite where y is large.
+    """
     Az = A @ z
     yhat = z @ Az
     a = eta * y * yhat - 1
     root = np.sqrt(a**2 + 4 * eta * yhat**2)
-    ybar = 2 * yhat / (root - a) if a < 0 else (a + root) / (2 * eta * yhat)
-    A -= eta * (ybar - y) / (1 + eta * (ybar - y) * yhat) * np.outer(Az, Az)
+    ratio = 2 / (root - a) if a < 0 else (a + root) / (2 * eta * yhat**2)  # ybar / yhat
+    A += (ratio - 1) / yhat * np.outer(Az, Az)

@@ -76,12 +76,12 @@ cdef inline double advance(
 
 
 cdef inline double lego_weight(double distance, double target, double eta) noexcept nogil:
-    """-eta (ybar - y) / (1 + eta (ybar - y) yhat), with ybar the distance after the step."""
+    """(ybar / yhat - 1) / yhat, with ybar the distance after the step: see `_lego_reference`."""
     cdef double a = eta * target * distance - 1
     cdef double root = sqrt(a * a + 4 * eta * distance * distance)
-    cdef double excess
+    cdef double ratio  # ybar / yhat
     if a < 0:  # the two forms are equal: each is taken where it cancels nothing
-        excess = 2 * distance / (root - a) - target
+        ratio = 2 / (root - a)
     else:
-        excess = (a + root) / (2 * eta * distance) - target
-    return -eta * excess / (1 + eta * excess * distance)
+        ratio = (a + root) / (2 * eta * distance * distance)
+    return (ratio - 1) / distance

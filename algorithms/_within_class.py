@@ -20,7 +20,7 @@ from oasis_bench.algorithms._principal_axes import principal_axes, rounding, whi
 from oasis_bench.learner import FloatArray, MahalanobisLearner
 from oasis_bench.memory import refuse_what_does_not_fit
 
-AXES_GRID = (16, 32, 64, 128, None)
+AXES_GRID = (8, 16, 32, 64, 128, None)
 """Numbers of principal axes from which the inner folds choose."""
 
 
@@ -114,11 +114,16 @@ class WithinClassLearner(MahalanobisLearner):
         n_numbers = self._copies_of_rows * n_rows * n_features + 4 * least**2
         what = f"{self.name} on {n_rows} rows of {n_features} features"
         refuse_what_does_not_fit(8 * n_numbers, what, "use fewer rows or features")
-        if all((X[y == name] == X[y == name][0]).all() for name in names):
-            raise ValueError(
-                "the rows of each class are equal: the covariance within classes has rank 0, and "
-                f"{self.name} learns from how a class varies"
-            )
+        refuse_classes_of_equal_rows(X, y, self.name)
+
+
+def refuse_classes_of_equal_rows(X: Any, y: Any, name: str) -> None:
+    """Raise a ValueError where no class has two different rows."""
+    if all((X[y == label] == X[y == label][0]).all() for label in np.unique(y)):
+        raise ValueError(
+            "the rows of each class are equal: the covariance within classes has rank 0, and "
+            f"{name} learns from how a class varies"
+        )
 
 
 def within_scatter(rows: FloatArray, classes: list[slice]) -> FloatArray:

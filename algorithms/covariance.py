@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import validate_data
 
 from oasis_bench.algorithms._principal_axes import principal_axes
+from oasis_bench.algorithms._within_class import AXES_GRID
 from oasis_bench.learner import MahalanobisLearner
 from oasis_bench.memory import refuse_what_does_not_fit
 
@@ -18,19 +22,27 @@ class Covariance(MahalanobisLearner):
     .. math:: M = C^{+}, \qquad C = \frac{1}{n - 1} \sum_i (x_i - m) (x_i - m)^\top .
 
     Where features depend on each other C is singular, and the pseudo-inverse gives directions in
-    which the training rows do not vary no weight.  Where the rows are not more than the features,
-    only their first (n - 1) // 2 principal axes are taken, for the reason that RCA gives: by
-    the pseudo-inverse itself n rows of rank n - 1 all lie equally far from each other.
+    which the training rows do not vary no weight.
 
     Ours, not metric-learn's, which forms the d x d covariance also of few rows: from the
     singular vectors of the rows, many features cost no more than n^2 d.
 
     Time n d min(n, d), memory 3 n d + 4 min(n, d)^2 numbers.
 
+    Parameters
+    ----------
+    n_axes : int or None, default None
+        Principal axes that are whitened, the largest variance first; at most the rank of the rows.
+        None takes all where the rows are more than the features, and the first (n - 1) // 2 where
+        they are not, for the reason that RCA gives: by the pseudo-inverse itself n rows of rank
+        n - 1 all lie equally far from each other.
+
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
         L, with L'L = M: the principal axes over their standard deviations.
+    n_axes_ : int
+        Principal axes taken.
     n_features_in_ : int
 
     References
@@ -43,6 +55,14 @@ class Covariance(MahalanobisLearner):
     summary: ClassVar = "inverse covariance of all rows, the baseline without labels"
     citation: ClassVar = "Mahalanobis, Proc. Nat. Inst. Sci. India 2 (1936)"
     cost: ClassVar = "time n d min(n, d), memory n d + min(n, d)^2"
+    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {"n_axes": AXES_GRID}
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_axes": [Interval(Integral, 1, None, closed="left"), None],
+    }
+
+    def __init__(self, n_axes: int | None = None) -> None:
+        self.n_axes = n_axes
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn L from rows `X` (n_rows, n_features); labels are not read.
@@ -54,13 +74,16 @@ class Covariance(MahalanobisLearner):
         MemoryError
             Where the rows and the matrices of their axes do not fit.
         """
+        self._validate_params()
         X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
         self._check(X, y)
         rows = X - X.mean(axis=0, dtype=np.float64)
         squares, axes = principal_axes(rows)
         n_rows, n_features = rows.shape
-        kept = slice(n_features if n_rows > n_features else max(1, (n_rows - 1) // 2))
-        self.components_ = axes[kept] * np.sqrt((n_rows - 1) / squares[kept])[:, None]
+        most = n_features if n_rows > n_features else max(1, (n_rows - 1) // 2)
+        squares, axes = (part[: self.n_axes or most] for part in (squares, axes))
+        self.n_axes_ = len(axes)
+        self.components_ = axes * np.sqrt((n_rows - 1) / squares)[:, None]
         return self
 
     def __sklearn_tags__(self) -> Any:

@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from oasis_bench.algorithms._within_class import refuse_classes_of_equal_rows
 from oasis_bench.learner import MahalanobisLearner
 from oasis_bench.memory import refuse_what_does_not_fit
 
@@ -57,7 +58,7 @@ class LDA(MahalanobisLearner):
     summary: ClassVar = "linear discriminant analysis with shrinkage, scikit-learn's"
     citation: ClassVar = "Fisher, Annals of Eugenics 7 (1936); Rao, J. R. Stat. Soc. B 10 (1948)"
     cost: ClassVar = "time n d^2 + d^3, memory n d + d^2"
-    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {"shrinkage": ("auto", 0.3, 0.8)}
+    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {"shrinkage": ("auto", 0.3, 0.8, 0.95)}
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
@@ -118,3 +119,4 @@ class LDA(MahalanobisLearner):
         what = f"LDA on {n_rows} rows of {n_features} features"
         n_numbers = 3 * n_rows * n_features + 8 * n_features**2
         refuse_what_does_not_fit(8 * n_numbers, what, "use fewer features")
+        refuse_classes_of_equal_rows(X, y, self.name)

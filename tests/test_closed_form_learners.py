@@ -5,6 +5,7 @@ import pytest
 from scipy.linalg import eigh
 from scipy.spatial.distance import cdist, mahalanobis, pdist
 from sklearn.datasets import load_iris
+from sklearn.decomposition import PCA
 from sklearn.preprocessing import normalize
 
 import oasis_bench.algorithms._metric_learn  # noqa: F401  (lets metric_learn run)
@@ -26,7 +27,7 @@ class TestLFDA(LearnerContract):
 
 
 class TestCovariance(LearnerContract):
-    learner = Covariance()
+    learner = Covariance(n_axes=8)
 
 
 @pytest.fixture
@@ -128,6 +129,14 @@ def test_covariance_is_the_mahalanobis_distance_of_scipy(iris):
     np.testing.assert_allclose(
         learned.get_mahalanobis_matrix(), theirs.get_mahalanobis_matrix(), rtol=1e-8
     )
+
+
+def test_covariance_on_some_axes_is_whitened_pca(iris):
+    X, _ = iris
+    learned = Covariance(n_axes=2).fit(X)
+    expected = pdist(PCA(2, whiten=True).fit_transform(X))
+    np.testing.assert_allclose(pdist(learned.transform(X)), expected, rtol=1e-9)
+    assert Covariance(n_axes=9).fit(X).n_axes_ == 4
 
 
 def test_covariance_of_few_rows_is_that_of_their_first_principal_axes(wide):

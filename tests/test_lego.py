@@ -218,6 +218,16 @@ def test_a_stays_positive_definite_over_a_million_steps(eta):
     np.testing.assert_allclose(learner.get_mahalanobis_matrix(), A, rtol=0, atol=1e-12 * values[-1])
 
 
+@pytest.mark.parametrize("kernel", ["compiled", "numpy"])
+@pytest.mark.parametrize(("scale", "eta"), [(1e6, 0.08), (1e-6, 0.08), (1, 1e14)])
+def test_a_stays_positive_definite_whatever_the_scale_of_rows(kernel, scale, eta, monkeypatch):
+    monkeypatch.setenv("OASIS_BENCH_KERNEL", kernel)
+    X, y = digit_rows()
+    learner = LEGO(eta, n_steps=500, random_state=0).fit(scale * X[:, 20:28], y)
+    assert np.linalg.eigvalsh(learner.mahalanobis_matrix_)[0] > 0
+    assert np.isfinite(learner.components_).all()
+
+
 def test_float32_rows_are_learned_from_in_float64():
     X, y = digit_rows(np.float32)
     learner = LEGO(n_steps=2000, random_state=0).fit(X, y)

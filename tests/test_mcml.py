@@ -14,7 +14,7 @@ from oasis_bench.contract import LearnerContract
 
 
 class TestMCML(LearnerContract):
-    learner = MCML()
+    learner = MCML(n_axes=8)
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ metric_learn = pytest.importorskip("metric_learn")
 
 
 class TestMMC(LearnerContract):
-    learner = MMC()
+    learner = MMC(n_axes=8, tol=0.1)
 
 
 @pytest.fixture
