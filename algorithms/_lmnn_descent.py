@@ -15,6 +15,12 @@ from oasis_bench.algorithms._lmnn_objective import Doubles, Objective, Value
 MEMORY, LEAST_MEMORY, MEMORY_NUMBERS = 60, 10, 2**24
 """Steps that L-BFGS remembers, fewer where they would hold more than so many numbers."""
 
+
+def remembered(size: int) -> int:
+    """Return how many steps of `size` numbers L-BFGS remembers."""
+    return max(LEAST_MEMORY, min(MEMORY, MEMORY_NUMBERS // size))
+
+
 FIRST_BLOCKS = (1, 1, 3, 5)
 BLOCK = 10
 """Iterations between two searches for impostors; the first steps are long."""
@@ -56,16 +62,16 @@ class _History:
 
     def add(self, step: Doubles, change: Doubles) -> None:
         if np.vdot(step, change) > 0:
-            room = max(LEAST_MEMORY, min(MEMORY, MEMORY_NUMBERS // step.size))
+            room = remembered(step.size)
             self.steps = [*self.steps, step][-room:]
             self.changes = [*self.changes, change][-room:]
 
     def rotate(self, U: Doubles) -> None:
         """Follow A -> UA; U may have fewer rows than A, or more."""
-        steps, changes = self.steps, self.changes
+        steps, changes = self.steps[::-1], self.changes[::-1]
         self.steps, self.changes = [], []
-        for step, change in zip(steps, changes, strict=True):
-            self.add(U @ step, U @ change)
+        while steps:  # one at a time, so that they are not held twice
+            self.add(U @ steps.pop(), U @ changes.pop())
 
     def direction(self, gradient: Doubles, A: Doubles) -> Doubles:
         """Return minus the approximate inverse Hessian times the gradient (two loops)."""
@@ -97,7 +103,8 @@ class Descent:
     tol : float
         Stop where the minimum is known to be at most this fraction of eps below.
     share : float
-        Where there is no certificate, stop at this share of eps at the start.
+        Where there is no certificate, stop at this share of eps at the start, or where a block of
+        iterations gains less than a tenth of `tol`.
     """
 
     def __init__(
@@ -116,6 +123,7 @@ class Descent:
         blocks = [*FIRST_BLOCKS]
         best = Solution(self.A, self.value.exact, 0.0, 0)
         while self.n_iter < max_iter:
+            before = self.value.exact
             moved = self._block(min(blocks.pop(0) if blocks else BLOCK, max_iter - self.n_iter))
             if self.whitened:
                 self._certify()
@@ -126,9 +134,12 @@ class Descent:
             gap, enough = best.value - self.bound, self.tol * best.value
             if gap <= enough or (not self.whitened and best.value <= self.share * self.first):
                 break
-            if self.value.rounding > enough / 3 and (gap < 4 * self.value.rounding or not moved):
+            stalled = not moved or (
+                not self.whitened and before - self.value.exact < self.tol / 10 * before
+            )
+            if self.value.rounding > enough / 3 and (gap < 4 * self.value.rounding or stalled):
                 self._sharpen()
-            elif not moved:
+            elif stalled:
                 break
         return best._replace(bound=self.bound, n_iter=self.n_iter)
 

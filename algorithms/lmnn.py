@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.linalg import eigh
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import pairwise_distances_argmin_min
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from oasis_bench.algorithms._lmnn_descent import WIDTH, Descent
+from oasis_bench.algorithms._lmnn_descent import WIDTH, Descent, remembered
 from oasis_bench.algorithms._lmnn_objective import (
     Doubles,
     Objective,
     best_scale,
     target_neighbours,
 )
-from oasis_bench.algorithms._principal_axes import principal_axes
+from oasis_bench.algorithms._principal_axes import principal_axes, rounding
 from oasis_bench.learner import MahalanobisLearner
+from oasis_bench.memory import refuse_what_does_not_fit
 
-SINGULAR = 1e-12
-"""Eigenvalues below this share of the largest count as 0."""
+SAME_PLACE = 1e-6
+"""Squared distance, as a share of the mean squared length, below which two rows coincide."""
 
 MANY_MINIMA_SHARE = 0.25
 """Of eps at the start: where the descent stops if the minimum is 0, see `LMNN`.  Chosen on inner
@@ -42,18 +46,23 @@ class LMNN(MahalanobisLearner):
         \epsilon(M) = w \sum_{ij} d_M(i, j) + (1 - w) \sum_{ijl} [1 + d_M(i, j) - d_M(i, l)]_+ .
 
     The rows are rotated to the principal axes of the training rows, with no axis dropped on which
-    they differ, and then scaled so that the pull is the squared norm of L.  L-BFGS descends from
-    M = sI, with the s of least objective, on the pairs within reach, which are searched for anew
-    every ten iterations; the hinge is rounded off at its kink, less and less.  The multipliers of
-    the triplets bound the minimum from below: `gap_` is how far above it M is at most.
+    they differ by more than rounding (1e-7 of the longest), and then scaled so that the pull is the
+    squared norm of L.  L-BFGS descends from M = sI, with the s of least objective, on the pairs
+    within reach, which are searched for anew every ten iterations; the hinge is rounded off at its
+    kink, less and less.  The multipliers of the triplets bound the minimum from below: `gap_` is
+    how far above it M is at most.
 
     Where the pull can vanish for an M that keeps the classes apart - always, where the rows are
     linearly independent - the minimum is 0: every class collapses into points, and new rows are
     ranked badly (400 MNIST images: mAP 0.19, Euclidean 0.44).  Such rows are descended on
     without the scaling, and only to a quarter of the objective at the start (mAP 0.50).
 
+    Where the pull can vanish and the minimum is not 0 (a feature that target neighbours share, and
+    rows of several classes too) the descent goes on until it gains nothing, without a proof.
+
     An iteration costs O(n d r + p r) time, with r <= d the rank of L, which falls, and p pairs
-    within reach; a search O(n^2 r).  Memory is O(n d + p).  M is 0 outside the span of the rows.
+    within reach; a search O(n^2 r).  Memory is 6 n d + 6 d^2 numbers and 16 bytes a pair, and for
+    the last 10 to 60 steps up to 256 MiB or 20 d^2 numbers.  M is 0 outside the span of the rows.
 
     Parameters
     ----------
@@ -73,7 +82,8 @@ class LMNN(MahalanobisLearner):
     objective_ : float
         The least value of the objective, over all triplets.
     gap_ : float
-        The minimum is at most this fraction of `objective_` below; 1 where nothing is known.
+        The minimum is at most this fraction of `objective_` below; 1 where nothing is known, as
+        where the pull can vanish.
     n_neighbors_ : int
         Lowered, with a warning, where the smallest class has `n_neighbors` rows or fewer.
     n_iter_ : int
@@ -88,7 +98,7 @@ class LMNN(MahalanobisLearner):
     name: ClassVar[str] = "LMNN"
     summary: ClassVar[str] = "large margin nearest neighbour, at the minimum of its objective"
     citation: ClassVar[str] = "Weinberger, Blitzer & Saul, NIPS 18 (2005)"
-    cost: ClassVar[str] = "time n d^2 an iteration, n^2 d every tenth, memory n d"
+    cost: ClassVar[str] = "time n d^2 an iteration, n^2 d every tenth, memory n d + 20 d^2 + pairs"
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {"pull_weight": (0.125, 0.25, 0.5)}
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -111,6 +121,10 @@ class LMNN(MahalanobisLearner):
         self.tol = tol
 
     def _check(self, X: Any, y: Any) -> None:
+        n_rows, n_features = X.shape
+        what = f"{self.name} on {n_rows} rows of {n_features} features"
+        n_numbers = self._n_numbers(n_rows, n_features)
+        refuse_what_does_not_fit(8 * n_numbers, what, "use fewer rows or features")
         classes, counts = np.unique(y, return_counts=True)
         if len(classes) < 2:
             raise ValueError(f"LMNN needs at least 2 classes, but y has 1 class ({classes[0]!s})")
@@ -120,13 +134,25 @@ class LMNN(MahalanobisLearner):
                 "at least 2 in each class"
             )
 
+    def _n_numbers(self, n_rows: int, n_features: int) -> int:
+        """Count the numbers held at once, but for the pairs within reach."""
+        square = min(n_rows, n_features) ** 2
+        return 6 * n_rows * n_features + (6 + 2 * remembered(square)) * square
+
     def fit(self, X: Any, y: Any) -> Self:
         """Learn L from rows `X` (n_rows, n_features) and class labels `y` (n_rows,).
+
+        Warns
+        -----
+        ConvergenceWarning
+            Where it ended at `max_iter`.
 
         Raises
         ------
         ValueError
             With one class, a class of one row, or rows that are all the same.
+        MemoryError
+            Where the rows and the steps that it remembers do not fit.
         """
         self._validate_params()
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
@@ -145,17 +171,33 @@ class LMNN(MahalanobisLearner):
         values, vectors = eigh(
             Objective(rows, starts, targets, self.pull_weight, WIDTH).pull_gradient()
         )
-        whitened = bool(values[0] > SINGULAR * values[-1])
-        roots = np.sqrt(values) if whitened else np.ones(len(values))
+        pulled = values > rounding(rows.shape) * values[-1]
+        share = 0.0
+        if pulled.all():
+            roots = np.sqrt(values)
+        else:
+            free = rows @ vectors[:, ~pulled]
+            free -= free.mean(axis=0)
+            if _classes_are_apart(free, starts):
+                roots, share = np.ones(len(values)), MANY_MINIMA_SHARE
+            else:  # free directions as long as if each row were pulled to the mean
+                values[~pulled] = self.pull_weight * self.n_neighbors_ * np.square(free).sum(axis=0)
+                roots = np.sqrt(values)
         objective = Objective(rows @ (vectors / roots), starts, targets, self.pull_weight, WIDTH)
         start = np.diag(np.sqrt(scale) * roots)
-        solution = Descent(objective, start, whitened, self.tol, MANY_MINIMA_SHARE).run(
-            self.max_iter
-        )
+        descent = Descent(objective, start, bool(pulled.all()), self.tol, share)
+        solution = descent.run(self.max_iter)
         self.components_ = solution.A @ (axes @ (vectors / roots)).T
         self.objective_ = solution.value
         self.gap_ = 1 - solution.bound / solution.value if solution.value > 0 else 0.0
         self.n_iter_ = solution.n_iter
+        if self.n_iter_ >= self.max_iter and self.gap_ > self.tol:
+            warnings.warn(
+                f"{self.name} ended at max_iter={self.max_iter} with a gap of {self.gap_:.2g}: "
+                "raise max_iter, or tol",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
         return self
 
     def _choose_neighbours(self, smallest: int) -> None:
@@ -220,6 +262,9 @@ class FastLMNN(LMNN):
         super().__init__(n_neighbors, pull_weight, max_iter, tol)
         self.variance = variance
 
+    def _n_numbers(self, n_rows: int, n_features: int) -> int:
+        return 3 * n_rows * n_features + 4 * min(n_rows, n_features) ** 2  # of the axes
+
     def _axes(self, X: Any) -> Doubles:
         variances, axes = _axes_of(X)
         before = np.cumsum(variances) - variances
@@ -237,5 +282,13 @@ def _axes_of(X: Any) -> tuple[Doubles, Doubles]:
     variances, axes = principal_axes(np.subtract(X, X.mean(axis=0), dtype=np.float64))
     if not len(variances):
         raise ValueError("all rows are the same: LMNN needs rows that differ")
-    kept = variances > SINGULAR * variances[0]
-    return variances[kept], axes[kept].T
+    return variances, axes.T
+
+
+def _classes_are_apart(rows: Doubles, starts: Any) -> bool:
+    """Tell whether no two rows of different classes, which lie together, are in one place."""
+    least = SAME_PLACE * np.square(rows).sum(axis=1).mean()
+    for start, end in pairwise(starts[:-1]):
+        if pairwise_distances_argmin_min(rows[start:end], rows[end:])[1].min() ** 2 <= least:
+            return False
+    return True
