@@ -279,7 +279,8 @@ def _axes_of(X: Any) -> tuple[Doubles, Doubles]:
     ValueError
         Where all rows are the same.
     """
-    variances, axes = principal_axes(np.subtract(X, X.mean(axis=0), dtype=np.float64))
+    centred = np.subtract(X, X.mean(axis=0), dtype=np.float64)
+    variances, axes = (np.asarray(part, dtype=np.float64) for part in principal_axes(centred))
     if not len(variances):
         raise ValueError("all rows are the same: LMNN needs rows that differ")
     return variances, axes.T

@@ -57,7 +57,7 @@ class MetricLearnAdapter(MahalanobisLearner):
             raise ValueError(
                 f"{self.name} needs at least 2 classes, but y has 1 class ({classes[0]!s})"
             )
-        self._refuse(X.shape, counts)
+        self._refuse(X, counts)
         components = np.asarray(self._learn(X, numbers, counts))
         if not (np.isrealobj(components) and components.size and np.isfinite(components).all()):
             raise ValueError(f"{SOURCE} found no finite matrix for these {len(X)} rows")
@@ -65,19 +65,22 @@ class MetricLearnAdapter(MahalanobisLearner):
         return self
 
     def _check(self, X: Any, y: Any) -> None:
-        self._refuse(X.shape, np.unique(y, return_counts=True)[1])
+        self._refuse(X, np.unique(y, return_counts=True)[1])
 
-    def _refuse(self, shape: tuple[int, int], counts: Counts) -> None:
+    def _refuse(self, X: Any, counts: Counts) -> None:
         if counts.min() < self._least_in_class:
             raise ValueError(
                 f"{self.name} needs {self._least_in_class} rows of each class, but the smallest "
                 f"has {counts.min()}"
             )
+        n_rows, n_features = X.shape
         refuse_what_does_not_fit(
-            self._peak_bytes(*shape, len(counts)),
-            f"{self.name} on {shape[0]} rows of {shape[1]} features",
+            self._peak_bytes(n_rows, n_features, len(counts)),
+            f"{self.name} on {n_rows} rows of {n_features} features",
             "take fewer rows or features",
         )
+        if not np.ptp(X, axis=0).any():
+            raise ValueError(f"all {n_rows} rows are equal: {self.name} needs rows that differ")
 
     @abstractmethod
     def _peak_bytes(self, n: int, d: int, c: int) -> int:
@@ -217,13 +220,13 @@ class OfCovarianceAdapter(MetricLearnAdapter):
     def _degrees_of_freedom(self, counts: Counts) -> int:
         """Count the differences of rows that the covariance is made of."""
 
-    def _refuse(self, shape: tuple[int, int], counts: Counts) -> None:
-        super()._refuse(shape, counts)
+    def _refuse(self, X: Any, counts: Counts) -> None:
+        super()._refuse(X, counts)
         least = 2 * self._least_axes
         if (freedom := self._degrees_of_freedom(counts)) < least:
             raise ValueError(
                 f"{self.name} needs a covariance of at least {least} degrees of freedom, but "
-                f"{shape[0]} rows in {len(counts)} classes give {freedom}: take more rows a class"
+                f"{len(X)} rows in {len(counts)} classes give {freedom}: take more rows a class"
             )
 
     def _peak_bytes(self, n: int, d: int, c: int) -> int:

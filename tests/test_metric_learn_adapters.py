@@ -191,6 +191,14 @@ def test_a_class_of_one_row_is_refused_before_and_by_a_fit(iris, learner):
 
 
 @pytest.mark.parametrize("learner", QUICK.values())
+def test_rows_that_are_all_equal_are_refused(learner):
+    X, y = np.full((60, 3), 0.1), np.arange(60) % 3
+    assert learner.refusal(X, y) == f"all 60 rows are equal: {learner.name} needs rows that differ"
+    with pytest.raises(ValueError, match="all 60 rows are equal"):
+        learner.fit(X, y)
+
+
+@pytest.mark.parametrize("learner", QUICK.values())
 def test_what_does_not_fit_the_memory_is_refused(learner):
     X = np.broadcast_to(np.float64(0), (10**6, 10**6))  # takes no memory itself
     reason = learner.refusal(X, np.arange(10**6) % 10)
