@@ -172,17 +172,13 @@ class LMNN(MahalanobisLearner):
             Objective(rows, starts, targets, self.pull_weight, WIDTH).pull_gradient()
         )
         pulled = values > rounding(rows.shape) * values[-1]
-        share = 0.0
-        if pulled.all():
-            roots = np.sqrt(values)
-        else:
-            free = rows @ vectors[:, ~pulled]
-            free -= free.mean(axis=0)
-            if _classes_are_apart(free, starts):
-                roots, share = np.ones(len(values)), MANY_MINIMA_SHARE
-            else:  # free directions as long as if each row were pulled to the mean
-                values[~pulled] = self.pull_weight * self.n_neighbors_ * np.square(free).sum(axis=0)
-                roots = np.sqrt(values)
+        free = rows @ vectors[:, ~pulled]
+        free -= free.mean(axis=0)
+        if not pulled.all() and _classes_are_apart(free, starts):
+            roots, share = np.ones(len(values)), MANY_MINIMA_SHARE
+        else:  # free directions are as long as if each row were pulled to the mean
+            values[~pulled] = self.pull_weight * self.n_neighbors_ * np.square(free).sum(axis=0)
+            roots, share = np.sqrt(values), 0.0
         objective = Objective(rows @ (vectors / roots), starts, targets, self.pull_weight, WIDTH)
         start = np.diag(np.sqrt(scale) * roots)
         descent = Descent(objective, start, bool(pulled.all()), self.tol, share)
