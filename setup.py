@@ -1,6 +1,7 @@
 """The compiled kernels and their compiler directives; everything else is in pyproject.toml."""
 
 import os
+from glob import glob
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
@@ -12,16 +13,23 @@ DEBUG = os.environ.get("OASIS_BENCH_DEBUG_KERNELS") == "1"
 FLAGS = ["-O3", "-fassociative-math", "-fno-signed-zeros", "-fno-trapping-math", "-fno-math-errno"]
 
 KERNELS = {
-    "oasis_bench._ranking": "oasis_bench/_ranking.pyx",
+    "oasis_bench.tasks._ranking": "oasis_bench/tasks/_ranking.pyx",
     "oasis_bench.sampling._class_triplets": "oasis_bench/sampling/_class_triplets.pyx",
     "oasis_bench.sampling._relevance_triplets": "oasis_bench/sampling/_relevance_triplets.pyx",
-    "oasis_bench.algorithms._mcml": "algorithms/_mcml.pyx",
-    "oasis_bench.algorithms._lmnn": "algorithms/_lmnn.pyx",
-    "oasis_bench.algorithms._oasis": "algorithms/_oasis.pyx",
-    "oasis_bench.algorithms._oasis_blocks": "algorithms/_oasis_blocks.pyx",
-    "oasis_bench.algorithms._oasis_symmetric": "algorithms/_oasis_symmetric.pyx",
-    "oasis_bench.algorithms._rank_one_steps": "algorithms/_rank_one_steps.pyx",
+    "oasis_bench.algorithms.mcml._mcml": "algorithms/mcml/_mcml.pyx",
+    "oasis_bench.algorithms.lmnn._lmnn": "algorithms/lmnn/_lmnn.pyx",
+    "oasis_bench.algorithms.oasis._steps": "algorithms/oasis/_steps.pyx",
+    "oasis_bench.algorithms.oasis._blocks": "algorithms/oasis/_blocks.pyx",
+    "oasis_bench.algorithms.oasis._symmetric_steps": "algorithms/oasis/_symmetric_steps.pyx",
+    "oasis_bench.algorithms.logdet._rank_one_steps": "algorithms/logdet/_rank_one_steps.pyx",
 }
+
+HEADERS = [
+    header
+    for kind in ("h", "pxd")
+    for folder in ("oasis_bench", "algorithms")
+    for header in glob(f"{folder}/**/*.{kind}", recursive=True)
+]
 
 setup(
     options={"build_ext": {"parallel": os.cpu_count()}},  # kernels at a time
@@ -30,25 +38,13 @@ setup(
             Extension(
                 name,
                 [source],
-                include_dirs=["algorithms", "oasis_bench", "oasis_bench/sampling"],
-                depends=[
-                    "algorithms/_blocks.h",
-                    "algorithms/_blocks_all.h",
-                    "algorithms/_differences.pxd",
-                    "algorithms/_lmnn.h",
-                    "algorithms/_mcml.h",
-                    "algorithms/_rows.h",
-                    "algorithms/_rows_all.h",
-                    "oasis_bench/_multiversioned.h",
-                    "oasis_bench/_ranking.h",
-                    "oasis_bench/_ranking_all.h",
-                    "oasis_bench/sampling/_random.h",
-                ],
+                include_dirs=[os.path.dirname(source), "algorithms", "oasis_bench/system"],
+                depends=HEADERS,
                 extra_compile_args=[] if os.name == "nt" else FLAGS,
             )
             for name, source in KERNELS.items()
         ],
-        include_path=["algorithms"],
+        include_path=["algorithms/oasis"],
         build_dir="build/cython",
         force=DEBUG,
         compiler_directives={

@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils._param_validation import Interval
 
-from oasis_bench.algorithms.oasis import TripletLearner
-from oasis_bench.learner import FloatArray, MahalanobisLearner
+from oasis_bench.algorithms._triplet_learner import TripletLearner
+from oasis_bench.data.rows import FloatArray
+from oasis_bench.plugins.learner import MahalanobisLearner
 
 
 class LogDetLearner(TripletLearner, MahalanobisLearner):

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import eigh
 
-from oasis_bench.learner import FloatArray
-from oasis_bench.symmetry import symmetric_part
+from oasis_bench.data.matrices import symmetric_part
+from oasis_bench.data.rows import FloatArray
 
 MATRICES_OF_PSD_FACTOR = 2
 """Matrices of the shape of W that `psd_factor` holds at once beside W."""

@@ -17,8 +17,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from oasis_bench.algorithms._principal_axes import principal_axes, rounding, whitening
-from oasis_bench.learner import FloatArray, MahalanobisLearner
-from oasis_bench.memory import refuse_what_does_not_fit
+from oasis_bench.data.rows import FloatArray
+from oasis_bench.plugins.learner import MahalanobisLearner
+from oasis_bench.system.memory import refuse_what_does_not_fit
 
 AXES_GRID = (8, 16, 32, 64, 128, None)
 """Numbers of principal axes from which the inner folds choose."""

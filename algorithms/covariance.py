@@ -12,8 +12,8 @@ from sklearn.utils.validation import validate_data
 
 from oasis_bench.algorithms._principal_axes import principal_axes
 from oasis_bench.algorithms._within_class import AXES_GRID
-from oasis_bench.learner import MahalanobisLearner
-from oasis_bench.memory import refuse_what_does_not_fit
+from oasis_bench.plugins.learner import MahalanobisLearner
+from oasis_bench.system.memory import refuse_what_does_not_fit
 
 
 class Covariance(MahalanobisLearner):

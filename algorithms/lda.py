@@ -13,8 +13,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from oasis_bench.algorithms._within_class import refuse_classes_of_equal_rows
-from oasis_bench.learner import MahalanobisLearner
-from oasis_bench.memory import refuse_what_does_not_fit
+from oasis_bench.plugins.learner import MahalanobisLearner
+from oasis_bench.system.memory import refuse_what_does_not_fit
 
 
 class LDA(MahalanobisLearner):

@@ -14,7 +14,8 @@ from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms._principal_axes import rounding, whitening
 from oasis_bench.algorithms._within_class import AXES_GRID, WithinClassLearner
-from oasis_bench.learner import FloatArray, blocks
+from oasis_bench.data.rows import FloatArray
+from oasis_bench.plugins.learner import blocks
 
 
 class LFDA(WithinClassLearner):

@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms._principal_axes import whitening
 from oasis_bench.algorithms._within_class import AXES_GRID, WithinClassLearner
-from oasis_bench.learner import FloatArray
+from oasis_bench.data.rows import FloatArray
 
 BLOCK_NUMBERS = 2**19
 """Pairs whose distances are held at once: 4 MiB, about what a processor's cache holds."""

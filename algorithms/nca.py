@@ -13,8 +13,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from oasis_bench.learner import MahalanobisLearner
-from oasis_bench.memory import refuse_what_does_not_fit
+from oasis_bench.plugins.learner import MahalanobisLearner
+from oasis_bench.system.memory import refuse_what_does_not_fit
 
 Init: TypeAlias = Literal["auto", "pca", "lda", "identity", "random"]
 

@@ -9,9 +9,9 @@ from oasis_bench.datasets.digits import Digits
 from oasis_bench.datasets.image_folder import ImageFolder
 from oasis_bench.datasets.mnist import MNIST
 from oasis_bench.datasets.newsgroups import TwentyNewsgroups
-from oasis_bench.datasets.table import TableFile
+from oasis_bench.datasets.table_file import TableFile
 from oasis_bench.datasets.tiny_imagenet import TinyImageNet
-from oasis_bench.datasets.web_scale import WebScale, prepare_web_scale
+from oasis_bench.datasets.web_scale.dataset import WebScale, prepare_web_scale
 
 __all__ = [
     "MNIST",

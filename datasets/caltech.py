@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from oasis_bench.dataset import Progress, no_progress
-from oasis_bench.datasets.archives import Archive, at_hand, locate
 from oasis_bench.datasets.caltech_subsets import CALTECH256_FOLDERS, CALTECH256_SUBSETS
-from oasis_bench.datasets.image_dataset import ImageDataset, Label, require_images, warn
+from oasis_bench.datasets.files.archives import Archive, at_hand, locate
+from oasis_bench.datasets.pictures import ImageDataset, Label, require_images, warn
+from oasis_bench.system.progress import Progress, no_progress
 
 LICENCE = "CC BY 4.0 (CaltechDATA); the pictures were gathered from the web and are their owners'"
 

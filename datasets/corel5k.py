@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from oasis_bench.dataset import Progress, no_progress
-from oasis_bench.datasets.archives import at_hand
-from oasis_bench.datasets.download import cache_home, data_folder
-from oasis_bench.datasets.image_dataset import ImageDataset, Label, require_images, warn
-from oasis_bench.datasets.visterms import VistermFeatures
-from oasis_bench.errors import UsageError
+from oasis_bench.datasets.features.visterms import VistermFeatures
+from oasis_bench.datasets.files.archives import at_hand
+from oasis_bench.datasets.files.download import data_folder
+from oasis_bench.datasets.pictures import ImageDataset, Label, require_images, warn
+from oasis_bench.system.errors import UsageError
+from oasis_bench.system.files import cache_home
+from oasis_bench.system.progress import Progress, no_progress
 
 PARTS = (("training_label", "train_jpeg"), ("test_label", "test_jpeg"))
 

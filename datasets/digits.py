@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 from sklearn.datasets import load_digits
 
-from oasis_bench.dataset import Dataset, LabelledRows, Progress, no_progress
+from oasis_bench.data.rows import LabelledRows
+from oasis_bench.plugins.dataset import Dataset
+from oasis_bench.system.progress import Progress, no_progress
 
 
 class Digits(Dataset):

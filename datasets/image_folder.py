@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from oasis_bench.dataset import Progress, no_progress
-from oasis_bench.datasets.image_dataset import ImageDataset, Label, warn
-from oasis_bench.datasets.visterms import VistermFeatures
-from oasis_bench.errors import UsageError
+from oasis_bench.datasets.features.visterms import VistermFeatures
+from oasis_bench.datasets.pictures import ImageDataset, Label, warn
+from oasis_bench.system.errors import UsageError
+from oasis_bench.system.progress import Progress, no_progress
 
 ENDINGS = frozenset({".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff"})
 

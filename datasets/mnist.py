@@ -14,9 +14,12 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from oasis_bench.dataset import Dataset, LabelledRows, Progress, no_progress
-from oasis_bench.datasets.download import cache_home, data_folder, fetch
-from oasis_bench.errors import UsageError
+from oasis_bench.data.rows import LabelledRows
+from oasis_bench.datasets.files.download import data_folder, fetch
+from oasis_bench.plugins.dataset import Dataset
+from oasis_bench.system.errors import UsageError
+from oasis_bench.system.files import cache_home
+from oasis_bench.system.progress import Progress, no_progress
 
 BASE_URL = "https://ossci-datasets.s3.amazonaws.com/mnist/"
 """The mirror that torchvision uses: the host of the original serves the files no more."""

@@ -15,9 +15,12 @@ from scipy import sparse
 from scipy.io import loadmat
 from scipy.io.matlab import MatReadError
 
-from oasis_bench.dataset import Dataset, LabelledRows, Progress, no_progress
-from oasis_bench.datasets.download import cache_home, data_folder
-from oasis_bench.errors import UsageError
+from oasis_bench.data.rows import LabelledRows
+from oasis_bench.datasets.files.download import data_folder
+from oasis_bench.plugins.dataset import Dataset
+from oasis_bench.system.errors import UsageError
+from oasis_bench.system.files import cache_home
+from oasis_bench.system.progress import Progress, no_progress
 
 GROUPS = (
     *("comp.graphics", "comp.os.ms-windows.misc", "comp.sys.ibm.pc.hardware"),

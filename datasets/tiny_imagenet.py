@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from oasis_bench.dataset import Progress, no_progress
-from oasis_bench.datasets.archives import Archive, at_hand, locate
-from oasis_bench.datasets.image_dataset import ImageDataset, Label, require_images, warn
-from oasis_bench.datasets.visterms import VistermFeatures
+from oasis_bench.datasets.features.visterms import VistermFeatures
+from oasis_bench.datasets.files.archives import Archive, at_hand, locate
+from oasis_bench.datasets.pictures import ImageDataset, Label, require_images, warn
+from oasis_bench.system.progress import Progress, no_progress
 
 
 class TinyImageNet(ImageDataset):

@@ -1,8 +1,17 @@
-"""Tables, figures and one HTML page, made from a run's store alone: the facade."""
+"""Tables, figures and HTML pages, made from stored runs alone: the facade."""
 
 from oasis_bench.reports.compared import comparison_text
 from oasis_bench.reports.export import export_run
 from oasis_bench.reports.html import write_report
+from oasis_bench.reports.ranks import write_ranks
 from oasis_bench.reports.summary import summary_text
+from oasis_bench.reports.web_scale import write_web_scale_report
 
-__all__ = ["comparison_text", "export_run", "summary_text", "write_report"]
+__all__ = [
+    "comparison_text",
+    "export_run",
+    "summary_text",
+    "write_ranks",
+    "write_report",
+    "write_web_scale_report",
+]

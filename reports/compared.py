@@ -6,11 +6,11 @@ import math
 import textwrap
 from collections.abc import Iterator, Mapping
 
-from oasis_bench.comparison import PRECISIONS, RESULTS, Line, RunComparison
-from oasis_bench.merging import parts_of
-from oasis_bench.plain_text import printable
+from oasis_bench.analysis.comparison import PRECISIONS, RESULTS, Line, RunComparison
 from oasis_bench.reports.text import aligned, clip, p_text, plural, seconds_text
-from oasis_bench.store import RunRecord
+from oasis_bench.store.parts import parts_of
+from oasis_bench.store.run_file import RunRecord
+from oasis_bench.system.plain_text import printable
 
 WIDTH, LABEL_WIDTH, REASON_WIDTH = 110, 24, 100
 HEADER = [

@@ -7,12 +7,12 @@ from typing import Any
 
 import pandas as pd
 
+from oasis_bench.analysis.statistics import LEVEL, detectable_difference
 from oasis_bench.reports.precision import comparisons, file_name
 from oasis_bench.reports.reading import sizes, subset_title
 from oasis_bench.reports.tables import Cell, Table
 from oasis_bench.reports.text import p_text, plural
-from oasis_bench.statistics import LEVEL, detectable_difference
-from oasis_bench.store import RunRecord
+from oasis_bench.store.run_file import RunRecord
 
 SHOWN = "mAP"
 """The measure of the tables; their CSV files have all."""

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from oasis_bench.errors import UsageError
-from oasis_bench.files import write_whole
 from oasis_bench.reports.html import report_tables
 from oasis_bench.reports.latex import to_latex
-from oasis_bench.store import RunRecord, column_types, read_run
+from oasis_bench.store.run_file import RunRecord, column_types, read_run
+from oasis_bench.system.errors import UsageError
+from oasis_bench.system.files import write_whole
 
 FOLDER = "export"
 

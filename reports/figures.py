@@ -19,7 +19,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from oasis_bench.noise import noisy
+from oasis_bench.analysis.noise import noisy
+from oasis_bench.analysis.statistics import summarise
 from oasis_bench.reports.canvas import (
     CHANCE,
     STYLE,
@@ -43,8 +44,7 @@ from oasis_bench.reports.reading import (
     subsets,
 )
 from oasis_bench.reports.text import plural
-from oasis_bench.statistics import summarise
-from oasis_bench.store import RunRecord
+from oasis_bench.store.run_file import RunRecord
 
 NOISY: dict[str, Any] = {"color": "0.3", "marker": "o", "linestyle": "", "markerfacecolor": "white"}
 

@@ -9,6 +9,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+from oasis_bench.analysis.statistics import detectable_difference
 from oasis_bench.reports.differences import difference_tables
 from oasis_bench.reports.figures import draw_all
 from oasis_bench.reports.page import render, write_files
@@ -28,8 +29,7 @@ from oasis_bench.reports.settings import settings_text
 from oasis_bench.reports.symmetry import symmetry_tables
 from oasis_bench.reports.tables import Table, runtime_table, selection_table, unfinished_table
 from oasis_bench.reports.text import plural, series
-from oasis_bench.statistics import detectable_difference
-from oasis_bench.store import RunRecord, read_run
+from oasis_bench.store.run_file import RunRecord, read_run
 
 PAGE = "report.html"
 OPEN_QUERIES = 2

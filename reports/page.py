@@ -12,12 +12,12 @@ from typing import Any
 
 import jinja2
 
-from oasis_bench.errors import UsageError
-from oasis_bench.files import write_whole
 from oasis_bench.reports.canvas import Drawing
 from oasis_bench.reports.latex import to_latex
 from oasis_bench.reports.tables import Table
 from oasis_bench.reports.text import clip, plural, series
+from oasis_bench.system.errors import UsageError
+from oasis_bench.system.files import write_whole
 
 
 def render(template: str, **context: Any) -> str:

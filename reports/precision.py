@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from oasis_bench.analysis.statistics import Comparison, compare_to_best, summarise
 from oasis_bench.reports.reading import (
     chance_level,
     finished,
@@ -21,8 +22,7 @@ from oasis_bench.reports.reading import (
 )
 from oasis_bench.reports.tables import Cell, Notes, Table
 from oasis_bench.reports.text import number_text, plural
-from oasis_bench.statistics import Comparison, compare_to_best, summarise
-from oasis_bench.store import RunRecord
+from oasis_bench.store.run_file import RunRecord
 
 PRECISION_AT = (1, 10, 50)
 MEASURES = {"mAP": None, **{f"precision at {k}": k for k in PRECISION_AT}}
@@ -43,7 +43,7 @@ def precision_numbers(run: RunRecord) -> pd.DataFrame:
     -------
     DataFrame
         A row each: subset, n_classes, learner, measure, mean, sd, n (partitions), verdict (see
-        `oasis_bench.statistics.Comparison`), n_shared (partitions shared with the best) and
+        `statistics.Comparison`), n_shared (partitions shared with the best) and
         chance_level.
     """
     rows: list[dict[str, Any]] = []

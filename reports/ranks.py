@@ -9,9 +9,7 @@ from pathlib import Path
 import matplotlib as mpl
 import pandas as pd
 
-from oasis_bench.errors import UsageError
-from oasis_bench.plain_text import printable
-from oasis_bench.ranks import Ranking, least_datasets, rank_learners
+from oasis_bench.analysis.average_ranks import Ranking, least_datasets, rank_learners
 from oasis_bench.reports.canvas import STYLE, Drawing
 from oasis_bench.reports.canvas import render as render_figure
 from oasis_bench.reports.page import render, write_files
@@ -26,7 +24,9 @@ from oasis_bench.reports.ranks_reading import (
 from oasis_bench.reports.summary import SUMMARY_WIDTH
 from oasis_bench.reports.tables import Cell, Table
 from oasis_bench.reports.text import p_text, plural, series
-from oasis_bench.store import read_run
+from oasis_bench.store.run_file import read_run
+from oasis_bench.system.errors import UsageError
+from oasis_bench.system.plain_text import printable
 
 PAGE = "ranks.html"
 MANY_DATASETS = 10

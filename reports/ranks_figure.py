@@ -10,7 +10,7 @@ from itertools import chain
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from oasis_bench.ranks import Ranking
+from oasis_bench.analysis.average_ranks import Ranking
 from oasis_bench.reports.canvas import LABEL_WIDTH
 from oasis_bench.reports.text import clip
 

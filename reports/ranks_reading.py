@@ -1,6 +1,6 @@
 """The scores that average ranks are made of, from several runs: one score a learner and data set.
 
-Not for the ranks themselves: `oasis_bench.ranks` makes them.
+Not for the ranks themselves: `oasis_bench.analysis.average_ranks` makes them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from oasis_bench.errors import UsageError
 from oasis_bench.reports.reading import (
     finished,
     learners,
@@ -20,7 +19,8 @@ from oasis_bench.reports.reading import (
     subsets,
 )
 from oasis_bench.reports.text import clip, plural, series
-from oasis_bench.store import RunRecord
+from oasis_bench.store.run_file import RunRecord
+from oasis_bench.system.errors import UsageError
 
 NAME_WIDTH = 24
 

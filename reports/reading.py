@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 import pandas as pd
 
+from oasis_bench.analysis.statistics import summarise
 from oasis_bench.reports.text import clip, plural
-from oasis_bench.statistics import summarise
-from oasis_bench.store import RunRecord
+from oasis_bench.store.run_file import RunRecord
 
 TITLE_WIDTH, LABEL_WIDTH, REASON_WIDTH = 60, 24, 240
 

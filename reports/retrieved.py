@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from oasis_bench.reports.reading import learners, subsets
-from oasis_bench.store import RunRecord
+from oasis_bench.store.run_file import RunRecord
 
 
 @dataclass(frozen=True)

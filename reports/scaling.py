@@ -7,12 +7,12 @@ from typing import Any
 
 import pandas as pd
 
-from oasis_bench.noise import noisy
+from oasis_bench.analysis.noise import noisy
+from oasis_bench.analysis.statistics import PowerLaw, fit_power_law
 from oasis_bench.reports.reading import finished, learners
 from oasis_bench.reports.tables import Cell, Notes, Table
 from oasis_bench.reports.text import plural
-from oasis_bench.statistics import PowerLaw, fit_power_law
-from oasis_bench.store import RunRecord
+from oasis_bench.store.run_file import RunRecord
 
 LEAST_SIZES = 3
 WIDE = 1.0

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from oasis_bench.merging import parts_of
 from oasis_bench.reports.reading import finished
-from oasis_bench.store import RunRecord
+from oasis_bench.store.parts import parts_of
+from oasis_bench.store.run_file import RunRecord
 
 LIMITS = {"budget": "time", "memory": "memory"}
 ELSE = "All else is at the learners' defaults."

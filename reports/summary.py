@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-from oasis_bench.noise import noisy
-from oasis_bench.plain_text import printable
+from oasis_bench.analysis.noise import noisy
 from oasis_bench.reports.precision import BOLD, PRECISION_AT, mean_texts, precision_numbers
 from oasis_bench.reports.reading import (
     by_subset_and_learner,
@@ -16,7 +15,8 @@ from oasis_bench.reports.reading import (
 )
 from oasis_bench.reports.tables import runtime_table
 from oasis_bench.reports.text import aligned, clip, plural, seconds_text
-from oasis_bench.store import RunRecord
+from oasis_bench.store.run_file import RunRecord
+from oasis_bench.system.plain_text import printable
 
 SUMMARY_WIDTH, SUBSET_WIDTH = 110, 10
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from oasis_bench.analysis.statistics import summarise
 from oasis_bench.reports.reading import (
     by_subset_and_learner,
     class_noun,
@@ -13,8 +14,7 @@ from oasis_bench.reports.reading import (
 )
 from oasis_bench.reports.tables import Cell, Table
 from oasis_bench.reports.text import number_text, plural
-from oasis_bench.statistics import summarise
-from oasis_bench.store import RunRecord
+from oasis_bench.store.run_file import RunRecord
 
 
 def symmetry_tables(run: RunRecord) -> list[Table]:

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from oasis_bench.merging import several_processors
-from oasis_bench.noise import noisy
+from oasis_bench.analysis.noise import noisy
 from oasis_bench.reports.reading import (
     by_subset_and_learner,
     class_noun,
@@ -23,7 +22,8 @@ from oasis_bench.reports.reading import (
     subsets,
 )
 from oasis_bench.reports.text import number_text, params_text, plural, seconds_text
-from oasis_bench.store import RunRecord
+from oasis_bench.store.parts import several_processors
+from oasis_bench.store.run_file import RunRecord
 
 TIMINGS = (
     "fit_seconds",

@@ -1,6 +1,6 @@
 """The report of the web-scale experiment: what its page says beside its tables and figures.
 
-Not for the trainings, which `oasis_bench.web_scale` makes and keeps.
+Not for the trainings, which `oasis_bench.web_scale.training` makes and keeps.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from oasis_bench.errors import UsageError
 from oasis_bench.reports.page import render, write_files
 from oasis_bench.reports.web_scale_figures import draw_all
 from oasis_bench.reports.web_scale_reading import batch_costs, checkpoints_of, ends_of, growths
@@ -19,7 +18,8 @@ from oasis_bench.reports.web_scale_tables import (
     precision_table,
     time_table,
 )
-from oasis_bench.web_scale import TrainingRecord, read_records, refuse_other_data
+from oasis_bench.system.errors import UsageError
+from oasis_bench.web_scale.training import TrainingRecord, read_records, refuse_other_data
 
 PAGE = "web-scale.html"
 

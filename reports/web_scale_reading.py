@@ -13,8 +13,8 @@ from typing import Any
 
 import pandas as pd
 
-from oasis_bench.statistics import Summary, fit_power_law, summarise
-from oasis_bench.web_scale import Checkpoint, TrainingRecord
+from oasis_bench.analysis.statistics import Summary, fit_power_law, summarise
+from oasis_bench.web_scale.training import Checkpoint, TrainingRecord
 
 TRAINING = ["images", "steps", "batch_size", "seed"]
 """The columns that tell trainings apart, the seed last."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from oasis_bench.analysis.statistics import Summary, summarise
 from oasis_bench.reports.tables import Cell, Notes, Table
 from oasis_bench.reports.text import number_text, seconds_text
 from oasis_bench.reports.web_scale_reading import (
@@ -16,7 +17,6 @@ from oasis_bench.reports.web_scale_reading import (
     pooled,
     schedule_name,
 )
-from oasis_bench.statistics import Summary, summarise
 
 TARGET_EXPONENT = 1.05
 """Largest exponent of learning time against images that still passes for linear growth."""

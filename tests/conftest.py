@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from oasis_bench.dataset import LabelledRows
-from oasis_bench.experiment import Experiment, LearnerSpec
-from oasis_bench.store import Store, TrialRecord
+from oasis_bench.data.rows import LabelledRows
+from oasis_bench.experiment.settings import Experiment, LearnerSpec
+from oasis_bench.store.run_file import Store
+from oasis_bench.trial.record import TrialRecord
 
 
 @pytest.fixture(scope="session", autouse=True)

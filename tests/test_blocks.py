@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 from skimage.feature import local_binary_pattern
 
-from oasis_bench.datasets.blocks import (
+from oasis_bench.datasets.features.blocks import (
     BlockLayout,
     ColourCodebook,
     UnusableImageError,
@@ -18,7 +18,7 @@ from oasis_bench.datasets.blocks import (
     lbp_codes,
     read_image,
 )
-from oasis_bench.errors import UsageError
+from oasis_bench.system.errors import UsageError
 
 ORIENTATION = 0x0112
 TURNED_RIGHT_TO_SEE = 6

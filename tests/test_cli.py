@@ -4,9 +4,9 @@ import pytest
 
 from oasis_bench import __version__
 from oasis_bench.algorithms import OASIS
-from oasis_bench.cli import main
-from oasis_bench.experiment import built_in_experiments
-from oasis_bench.registry import load_registry
+from oasis_bench.command_line.main import main
+from oasis_bench.experiment.settings import built_in_experiments
+from oasis_bench.plugins.registry import load_registry
 
 SMALL = (
     "--algorithms Euclidean --dataset digits --classes 2 --partitions 1 --inner-folds 2 "

@@ -8,10 +8,10 @@ from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import normalize
 
-import oasis_bench.algorithms._metric_learn  # noqa: F401  (lets metric_learn run)
-from oasis_bench import memory
+import oasis_bench.algorithms.metric_learn._compatibility  # noqa: F401  (lets metric_learn run)
 from oasis_bench.algorithms import LFDA, MMC, RCA, Covariance
-from oasis_bench.contract import LearnerContract, digit_rows
+from oasis_bench.plugins.contract import LearnerContract, digit_rows
+from oasis_bench.system import memory
 
 metric_learn = pytest.importorskip("metric_learn")
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from oasis_bench.cli import main
-from oasis_bench.comparison import compare_runs
-from oasis_bench.run import run_experiment
-from oasis_bench.store import read_run
+from oasis_bench.analysis.comparison import compare_runs
+from oasis_bench.command_line.main import main
+from oasis_bench.runner.run import run_experiment
+from oasis_bench.store.run_file import read_run
 
 MIB = 2**20
 

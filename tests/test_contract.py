@@ -1,5 +1,5 @@
 """Every built-in learner keeps the contract."""
 
-from oasis_bench.contract import TestRegisteredLearners
+from oasis_bench.plugins.contract import TestRegisteredLearners
 
 __all__ = ["TestRegisteredLearners"]

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from oasis_bench.datasets import MNIST, Digits, mnist
-from oasis_bench.errors import UsageError
+from oasis_bench.system.errors import UsageError
 
 DATA = Path(os.environ.get("OASIS_BENCH_DATA", os.devnull), "mnist")
 N_TRAIN, N_TEST = 20, 10

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from oasis_bench.datasets.download import cache_home, data_folder, fetch
-from oasis_bench.errors import UsageError
+from oasis_bench.datasets.files.download import data_folder, fetch
+from oasis_bench.system.errors import UsageError
+from oasis_bench.system.files import cache_home
 
 CONTENT = bytes(i * i % 251 for i in range(300_000))
 MD5 = "md5:" + hashlib.md5(CONTENT).hexdigest()

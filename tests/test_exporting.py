@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from oasis_bench.cli import main
-from oasis_bench.store import OF_TRIALS, Store, TrialRecord, read_run
+from oasis_bench.command_line.main import main
+from oasis_bench.store.run_file import OF_TRIALS, Store, read_run
+from oasis_bench.trial.record import TrialRecord
 
 TABLES = {"run", "trials", *OF_TRIALS, "pictures"}
 

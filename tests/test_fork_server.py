@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from oasis_bench.errors import UsageError
 from oasis_bench.execution import fork_server
 from oasis_bench.execution.fork_server import ForkServer, borrow, keep_ready
+from oasis_bench.system.errors import UsageError
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux's /proc")
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 import psutil
 import pytest
 
-from oasis_bench.store import FILE_NAME, read_run
+from oasis_bench.store.run_file import FILE_NAME, read_run
 
 BENCH = f"'{sys.executable}' -m oasis_bench"
 RUN = f"{BENCH} run --algorithms Euclidean --classes 2"
@@ -89,7 +89,7 @@ def test_rows_whose_last_bytes_do_not_fit_are_not_taken_for_written(on_small_dis
     # X and y need 2 pages.
     script = """
 import numpy as np
-from oasis_bench.dataset import LabelledRows
+from oasis_bench.plugins.dataset import LabelledRows
 from oasis_bench.execution.rows_file import rows_on_disk
 with rows_on_disk(LabelledRows(np.ones((500, 1)), np.arange(500) % 2, ("a", "b"))):
     print("written")

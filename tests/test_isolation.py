@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from oasis_bench.errors import UsageError
-from oasis_bench.execution.processes import bytes_below, kill_below
-from oasis_bench.experiment import Experiment, LearnerSpec
-from oasis_bench.run import run_experiment
-from oasis_bench.store import read_run
-from oasis_bench.trial import waiting_seconds
+from oasis_bench.experiment.settings import Experiment, LearnerSpec
+from oasis_bench.runner.run import run_experiment
+from oasis_bench.store.run_file import read_run
+from oasis_bench.system.errors import UsageError
+from oasis_bench.system.processes import bytes_below, kill_below
+from oasis_bench.trial.stages import waiting_seconds
 
 ON_LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux's /proc")
 pytestmark = ON_LINUX

@@ -9,17 +9,14 @@ from scipy.optimize import minimize
 from scipy.spatial.distance import pdist
 from sklearn.exceptions import ConvergenceWarning
 
-from oasis_bench.algorithms import (
-    ITML,
-    _metric_learn,  # noqa: F401  # lets metric-learn run on the installed scikit-learn
-)
-from oasis_bench.algorithms.itml import (
+from oasis_bench.algorithms import ITML
+from oasis_bench.algorithms.logdet.itml import (
     Pairs,
     draw_pairs,
     project_cyclically,
     squared_distance_bounds,
 )
-from oasis_bench.contract import LearnerContract, digit_rows
+from oasis_bench.plugins.contract import LearnerContract, digit_rows
 
 
 class TestITML(LearnerContract):
@@ -225,7 +222,7 @@ def test_what_cannot_be_learned_from_is_refused_before_and_by_fit(monkeypatch):
         with pytest.raises(ValueError, match=message):
             ITML().fit(X, y)
     assert ITML().refusal(X, np.arange(60) % 3) is None
-    monkeypatch.setattr("oasis_bench.memory.available_bytes", lambda: 2**20)
+    monkeypatch.setattr("oasis_bench.system.memory.available_bytes", lambda: 2**20)
     wide, y = np.zeros((10, 2000)), np.arange(10) % 2
     message = "4 matrices of 2000 x 2000 float64 and 80 pairs"
     assert message in ITML().refusal(wide, y)

@@ -8,10 +8,10 @@ from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
 
-from oasis_bench import memory
 from oasis_bench.algorithms import LMNN, FastLMNN
-from oasis_bench.algorithms._lmnn_descent import Descent
-from oasis_bench.algorithms._lmnn_objective import Objective, best_scale, target_neighbours
+from oasis_bench.algorithms.lmnn._descent import Descent
+from oasis_bench.algorithms.lmnn._objective import Objective, best_scale, target_neighbours
+from oasis_bench.system import memory
 
 
 def small_set(name):

@@ -6,11 +6,12 @@ from scipy.optimize import check_grad
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 
-from oasis_bench.algorithms import MCML, _mcml_objective
-from oasis_bench.algorithms._mcml import choose_neighbours
-from oasis_bench.algorithms._mcml_descent import minimise
-from oasis_bench.algorithms._mcml_objective import Objective
-from oasis_bench.contract import LearnerContract
+from oasis_bench.algorithms import MCML
+from oasis_bench.algorithms.mcml import _objective as _mcml_objective
+from oasis_bench.algorithms.mcml._descent import minimise
+from oasis_bench.algorithms.mcml._mcml import choose_neighbours
+from oasis_bench.algorithms.mcml._objective import Objective
+from oasis_bench.plugins.contract import LearnerContract
 
 
 class TestMCML(LearnerContract):

@@ -5,8 +5,9 @@ import pytest
 from scipy import sparse
 from sklearn.metrics import average_precision_score
 
-from oasis_bench import ranking, relevance
-from oasis_bench.measures import (
+from oasis_bench.data import relevance
+from oasis_bench.tasks import ranking
+from oasis_bench.tasks.retrieval import (
     average_precision,
     evaluate_ranking,
     precision_at_k,

@@ -5,14 +5,14 @@ import sys
 
 import pytest
 
-from oasis_bench.memory import available_bytes, refuse_what_does_not_fit, within_group_limits
+from oasis_bench.system.memory import available_bytes, refuse_what_does_not_fit, within_group_limits
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc")
 
 GIB = 2**30
 LIMITED = """
 import re, resource, sys
-from oasis_bench.memory import available_bytes, refuse_what_does_not_fit
+from oasis_bench.system.memory import available_bytes, refuse_what_does_not_fit
 
 kind, field = sys.argv[1:3]
 used = int(re.search(rf"{field}:\\s+(\\d+)", open("/proc/self/status").read())[1]) * 1024

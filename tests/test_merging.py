@@ -7,13 +7,15 @@ from dataclasses import asdict
 import pandas as pd
 import pytest
 
-from oasis_bench.cli import main
-from oasis_bench.comparison import compare_runs
-from oasis_bench.errors import UsageError
-from oasis_bench.experiment import LearnerSpec
-from oasis_bench.merging import merge_runs, processors
+from oasis_bench.analysis.comparison import compare_runs
+from oasis_bench.command_line.main import main
+from oasis_bench.experiment.settings import LearnerSpec
 from oasis_bench.reports import write_report
-from oasis_bench.store import FILE_NAME, OF_TRIALS, Store, TrialRecord, read_run
+from oasis_bench.runner.merge import merge_runs
+from oasis_bench.store.parts import processors
+from oasis_bench.store.run_file import FILE_NAME, OF_TRIALS, Store, read_run
+from oasis_bench.system.errors import UsageError
+from oasis_bench.trial.record import TrialRecord
 
 FAILED = {"status": "failed", "reason": "no"}
 

@@ -14,12 +14,12 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
 from oasis_bench.algorithms import LMNN, OASIS, AveragedOASIS, Euclidean, PsdOASIS
-from oasis_bench.contract import digit_rows
-from oasis_bench.errors import UsageError
-from oasis_bench.learner import IncrementalLearner
-from oasis_bench.memory import PeakMemory
-from oasis_bench.model_file import load_model, save_model
-from oasis_bench.registry import load_registry
+from oasis_bench.plugins.contract import digit_rows
+from oasis_bench.plugins.learner import IncrementalLearner
+from oasis_bench.plugins.model_file import load_model, save_model
+from oasis_bench.plugins.registry import load_registry
+from oasis_bench.system.errors import UsageError
+from oasis_bench.system.memory import PeakMemory
 
 PLUGIN = """\
 from oasis_bench.algorithms import Euclidean

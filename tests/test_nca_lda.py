@@ -7,9 +7,9 @@ from sklearn.datasets import load_iris
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 
-from oasis_bench import memory
 from oasis_bench.algorithms import LDA, NCA
-from oasis_bench.contract import LearnerContract
+from oasis_bench.plugins.contract import LearnerContract
+from oasis_bench.system import memory
 
 
 class TestNCA(LearnerContract):

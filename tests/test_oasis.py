@@ -6,11 +6,12 @@ from scipy import sparse
 from sklearn.datasets import load_digits
 from sklearn.preprocessing import normalize
 
-from oasis_bench.algorithms import OASIS, Euclidean, oasis
-from oasis_bench.algorithms._oasis_reference import step as reference_step
-from oasis_bench.measures import evaluate_ranking
+from oasis_bench.algorithms import OASIS, Euclidean
+from oasis_bench.algorithms.oasis import oasis
+from oasis_bench.algorithms.oasis._reference import step as reference_step
 from oasis_bench.sampling import RelevanceTripletSampler
 from oasis_bench.sampling.class_triplets import seed_state
+from oasis_bench.tasks.retrieval import evaluate_ranking
 
 
 @pytest.fixture(autouse=True, params=["on W", "dual"])

@@ -5,9 +5,11 @@ import pytest
 from scipy import sparse
 from sklearn.preprocessing import normalize
 
-from oasis_bench.algorithms import OASIS, MiniBatchOASIS, _oasis_blocks, _oasis_reference
-from oasis_bench.algorithms._block_schedule import block_size, learn_in_blocks
-from oasis_bench.contract import digit_rows
+from oasis_bench.algorithms import OASIS, MiniBatchOASIS
+from oasis_bench.algorithms.oasis import _blocks as _oasis_blocks
+from oasis_bench.algorithms.oasis import _reference as _oasis_reference
+from oasis_bench.algorithms.oasis._block_schedule import block_size, learn_in_blocks
+from oasis_bench.plugins.contract import digit_rows
 
 
 @pytest.fixture(params=[True, False], ids=["avx2", "portable"])

@@ -23,12 +23,12 @@ from oasis_bench.algorithms import (
     Euclidean,
     LogDetOASIS,
     PsdOASIS,
-    _oasis_reference,
 )
 from oasis_bench.algorithms._positive import psd_factor
-from oasis_bench.algorithms.oasis_cluster import fit_on_cluster
-from oasis_bench.measures import evaluate_ranking
-from oasis_bench.seeds import derive_seed
+from oasis_bench.algorithms.oasis import _reference as _oasis_reference
+from oasis_bench.algorithms.oasis.cluster import fit_on_cluster
+from oasis_bench.experiment.seeds import derive_seed
+from oasis_bench.tasks.retrieval import evaluate_ranking
 
 
 @pytest.fixture(scope="module")
@@ -270,7 +270,7 @@ def test_without_dask_the_learners_load_and_the_error_names_the_remedy():
     script = (
         "import sys; sys.modules['distributed'] = sys.modules['dask'] = None\n"
         "import oasis_bench.algorithms\n"
-        "try: import oasis_bench.algorithms.oasis_cluster\n"
+        "try: import oasis_bench.algorithms.oasis.cluster\n"
         "except ImportError as error: print(error)\n"
     )
     said = subprocess.run(

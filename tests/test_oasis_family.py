@@ -23,12 +23,12 @@ from oasis_bench.algorithms import (
     OnlineProjOASIS,
     ProjOASIS,
     PsdOASIS,
-    _oasis_reference,
 )
 from oasis_bench.algorithms._positive import psd_factor
-from oasis_bench.contract import digit_rows
+from oasis_bench.algorithms.oasis import _reference as _oasis_reference
+from oasis_bench.data.matrices import symmetry_index
+from oasis_bench.plugins.contract import digit_rows
 from oasis_bench.sampling import ClassTripletSampler
-from oasis_bench.symmetry import symmetry_index
 
 HAND_ROWS = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
 FAMILY = [

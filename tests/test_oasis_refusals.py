@@ -22,16 +22,16 @@ from oasis_bench.algorithms import (
     OnlineProjOASIS,
     ProjOASIS,
     PsdOASIS,
-    _oasis,
-    _oasis_symmetric,
 )
-from oasis_bench.dataset import LabelledRows
+from oasis_bench.algorithms.oasis import _steps as _oasis
+from oasis_bench.algorithms.oasis import _symmetric_steps as _oasis_symmetric
+from oasis_bench.data.rows import LabelledRows
 from oasis_bench.datasets import Digits
-from oasis_bench.experiment import LearnerSpec
-from oasis_bench.memory import available_bytes
-from oasis_bench.plan import plan
-from oasis_bench.registry import load_registry
-from oasis_bench.trial import run_trial
+from oasis_bench.experiment.plan import plan
+from oasis_bench.experiment.settings import LearnerSpec
+from oasis_bench.plugins.registry import load_registry
+from oasis_bench.system.memory import available_bytes
+from oasis_bench.trial.stages import run_trial
 
 FAMILY = [
     OASIS,

@@ -11,11 +11,19 @@ import pytest
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from oasis_bench import ranking, scoring, threads
 from oasis_bench.algorithms import OASIS, Euclidean
-from oasis_bench.ranking import kernel_ready, places, rank_others, relevant_ranks, tie_order, top_k
-from oasis_bench.scoring import score_sparse
-from oasis_bench.threads import side_by_side
+from oasis_bench.system import threads
+from oasis_bench.system.threads import side_by_side
+from oasis_bench.tasks import ranking, scoring
+from oasis_bench.tasks.ranking import (
+    kernel_ready,
+    places,
+    rank_others,
+    relevant_ranks,
+    tie_order,
+    top_k,
+)
+from oasis_bench.tasks.scoring import score_sparse
 
 # Two full chunks of a kernel and a bit.
 N = 1100

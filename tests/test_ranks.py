@@ -9,10 +9,16 @@ import pytest
 from matplotlib.figure import Figure
 from scipy import stats
 
-from oasis_bench.cli import main
-from oasis_bench.ranks import Ranking, critical_difference, least_datasets, rank_learners
+from oasis_bench.analysis.average_ranks import (
+    Ranking,
+    critical_difference,
+    least_datasets,
+    rank_learners,
+)
+from oasis_bench.command_line.main import main
 from oasis_bench.reports.ranks_figure import draw_ranks
-from oasis_bench.store import Store, TrialRecord
+from oasis_bench.store.run_file import Store
+from oasis_bench.trial.record import TrialRecord
 
 DEMSAR = pd.DataFrame(
     # Table 6 of Demšar (2006): AUC on 14 data sets.  The last but one has ranks 4, 1, 2, 3 there,

@@ -3,8 +3,8 @@
 import pytest
 
 from oasis_bench.algorithms import OASIS
-from oasis_bench.errors import UsageError
-from oasis_bench.registry import BrokenPluginError, load_registry, unknown_name
+from oasis_bench.plugins.registry import BrokenPluginError, load_registry, unknown_name
+from oasis_bench.system.errors import UsageError
 
 DISTRIBUTION = """\
 Metadata-Version: 2.1
@@ -24,7 +24,7 @@ LMNN = third_party_learners:Sound
 
 MODULE = """\
 from oasis_bench.algorithms import Euclidean
-from oasis_bench.learner import MahalanobisLearner
+from oasis_bench.plugins.learner import MahalanobisLearner
 
 NOT_A_CLASS = 42
 

@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from oasis_bench.relevance import image_relevance, joint_distribution, relevance_factor, relevant
+from oasis_bench.data.relevance import (
+    image_relevance,
+    joint_distribution,
+    relevance_factor,
+    relevant,
+)
 
 
 def random_relevance(n_images=15, n_labels=8, seed=0):

@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 from scipy.stats import chisquare
 
-from oasis_bench.relevance import image_relevance
+from oasis_bench.data.relevance import image_relevance
 from oasis_bench.sampling import RelevanceTripletSampler
 from oasis_bench.sampling.class_triplets import seed_state
 

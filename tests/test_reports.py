@@ -14,7 +14,6 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from oasis_bench.errors import UsageError
 from oasis_bench.reports import summary_text, write_report
 from oasis_bench.reports.differences import difference_tables
 from oasis_bench.reports.figures import (
@@ -31,7 +30,9 @@ from oasis_bench.reports.scaling import scaling_tables
 from oasis_bench.reports.settings import settings_text
 from oasis_bench.reports.symmetry import symmetry_tables
 from oasis_bench.reports.tables import runtime_table, selection_table, unfinished_table
-from oasis_bench.store import Store, TrialRecord, read_run
+from oasis_bench.store.run_file import Store, read_run
+from oasis_bench.system.errors import UsageError
+from oasis_bench.trial.record import TrialRecord
 
 HOSTILE = "<script>alert(1)</script> 50% a_b & #1 {$x_1$} ~ ^ \\"
 

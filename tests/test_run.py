@@ -20,17 +20,17 @@ from sklearn.metrics import average_precision_score
 from sklearn.preprocessing import normalize
 
 from oasis_bench.algorithms import OASIS, Euclidean
-from oasis_bench.dataset import LabelledRows
+from oasis_bench.data.rows import LabelledRows
 from oasis_bench.datasets import Digits
-from oasis_bench.errors import UsageError
 from oasis_bench.execution.rows_file import rows_on_disk
-from oasis_bench.experiment import Experiment, LearnerSpec
-from oasis_bench.plan import plan
-from oasis_bench.registry import load_registry
-from oasis_bench.run import run_experiment
-from oasis_bench.splits import draw_partition
-from oasis_bench.store import read_run
-from oasis_bench.trial import run_trial
+from oasis_bench.experiment.plan import plan
+from oasis_bench.experiment.settings import Experiment, LearnerSpec
+from oasis_bench.experiment.splits import draw_partition
+from oasis_bench.plugins.registry import load_registry
+from oasis_bench.runner.run import run_experiment
+from oasis_bench.store.run_file import read_run
+from oasis_bench.system.errors import UsageError
+from oasis_bench.trial.stages import run_trial
 
 TINY = """\
 title = "Tiny"
@@ -232,7 +232,7 @@ def test_a_w_of_zeros_has_no_symmetry_index_and_is_no_failure(tiny, tmp_path):
     (tmp_path / "zero.py").write_text(
         """
 import numpy as np
-from oasis_bench.learner import BilinearLearner
+from oasis_bench.plugins.learner import BilinearLearner
 
 class Zero(BilinearLearner):
     name, summary, citation = "Zero", "W = 0", "none"

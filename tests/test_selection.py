@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from oasis_bench.datasets import Digits
-from oasis_bench.experiment import Experiment, LearnerSpec
-from oasis_bench.learner import BilinearLearner, IncrementalLearner
-from oasis_bench.plan import plan
-from oasis_bench.registry import load_registry
-from oasis_bench.selection import FIRST_CHECKPOINT, PATIENCE, checkpoints, choose
-from oasis_bench.splits import inner_folds
-from oasis_bench.trial import run_trial
+from oasis_bench.experiment.plan import plan
+from oasis_bench.experiment.settings import Experiment, LearnerSpec
+from oasis_bench.experiment.splits import inner_folds
+from oasis_bench.plugins.learner import BilinearLearner, IncrementalLearner
+from oasis_bench.plugins.registry import load_registry
+from oasis_bench.trial.choice import FIRST_CHECKPOINT, PATIENCE, checkpoints, choose
+from oasis_bench.trial.stages import run_trial
 
 X, Y = np.arange(24.0)[:, None], np.arange(24) % 2
 FOLDS = inner_folds(Y, 3, seed=0)

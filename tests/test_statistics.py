@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from oasis_bench.statistics import (
+from oasis_bench.analysis.statistics import (
     compare_to_best,
     detectable_difference,
     fit_power_law,

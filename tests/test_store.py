@@ -12,15 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from oasis_bench.errors import UsageError
-from oasis_bench.schema import SCHEMA_VERSION
-from oasis_bench.store import (
-    FILE_NAME,
-    RefusedRecordError,
-    Store,
-    TrialRecord,
-    read_run,
-)
+from oasis_bench.store.run_file import FILE_NAME, RefusedRecordError, Store, read_run
+from oasis_bench.store.schema import SCHEMA_VERSION
+from oasis_bench.system.errors import UsageError
+from oasis_bench.trial.record import TrialRecord
 
 COLUMNS = {
     "learner": "L",
@@ -43,7 +38,7 @@ COLUMNS = {
 DIES_IN_A_TRANSACTION = """
 import os, signal, sys
 from pathlib import Path
-from oasis_bench.store import Store
+from oasis_bench.store.run_file import Store
 store = Store.create(Path(sys.argv[1]))
 store.write_info(planned_trials=3)
 store.connection.execute("PRAGMA cache_size = 2")

@@ -10,10 +10,10 @@ import pytest
 from PIL import Image
 from scipy.spatial.distance import cdist
 
-from oasis_bench.datasets import array_cache
-from oasis_bench.datasets.blocks import ColourCodebook, block_descriptors, read_image
-from oasis_bench.datasets.visterms import VistermFeatures, nearest_centres, visterm_counts
-from oasis_bench.errors import UsageError
+from oasis_bench.datasets.features import array_cache
+from oasis_bench.datasets.features.blocks import ColourCodebook, block_descriptors, read_image
+from oasis_bench.datasets.features.visterms import VistermFeatures, nearest_centres, visterm_counts
+from oasis_bench.system.errors import UsageError
 
 SMALL = VistermFeatures(block=16, stride=8, min_blocks=4, n_colours=5, n_visterms=12)
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from oasis_bench.algorithms import OASIS, MiniBatchOASIS
-from oasis_bench.cli import main
-from oasis_bench.datasets.web_scale import WebScaleParameters, prepare_web_scale
-from oasis_bench.errors import UsageError
-from oasis_bench.measures import evaluate_ranking
-from oasis_bench.model_file import load_model
-from oasis_bench.web_scale import Training, read_records, train, trainings
+from oasis_bench.command_line.main import main
+from oasis_bench.datasets.web_scale.dataset import WebScaleParameters, prepare_web_scale
+from oasis_bench.plugins.model_file import load_model
+from oasis_bench.system.errors import UsageError
+from oasis_bench.tasks.retrieval import evaluate_ranking
+from oasis_bench.web_scale.training import Training, read_records, train, trainings
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* give no query:UserWarning")
 

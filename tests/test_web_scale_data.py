@@ -13,11 +13,11 @@ import pytest
 from scipy import sparse
 
 from oasis_bench.algorithms import OASIS, Euclidean
-from oasis_bench.csr import canonical_csr
+from oasis_bench.data.csr import canonical_csr
+from oasis_bench.data.relevance import image_relevance
 from oasis_bench.datasets import WebScale
-from oasis_bench.datasets.csr_files import CsrWriter, map_csr
-from oasis_bench.datasets.web_images import BATCH, REFERENCE, TRAINING, WebImages
-from oasis_bench.datasets.web_scale import (
+from oasis_bench.datasets.files.csr_files import CsrWriter, map_csr
+from oasis_bench.datasets.web_scale.dataset import (
     VISTERMS_AN_IMAGE,
     WebScaleData,
     WebScaleParameters,
@@ -25,10 +25,10 @@ from oasis_bench.datasets.web_scale import (
     open_web_scale,
     prepare_web_scale,
 )
-from oasis_bench.errors import UsageError
-from oasis_bench.measures import evaluate_ranking
-from oasis_bench.registry import load_registry
-from oasis_bench.relevance import image_relevance
+from oasis_bench.datasets.web_scale.images import BATCH, REFERENCE, TRAINING, WebImages
+from oasis_bench.plugins.registry import load_registry
+from oasis_bench.system.errors import UsageError
+from oasis_bench.tasks.retrieval import evaluate_ranking
 
 N_TRAIN, N_TEST = 8192, 1000
 SMALL = WebScaleParameters(n_train=100, n_test=30, n_visterms=400)

@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from oasis_bench.datasets.web_scale import WebScaleParameters, prepare_web_scale
-from oasis_bench.errors import UsageError
+from oasis_bench.datasets.web_scale.dataset import WebScaleParameters, prepare_web_scale
 from oasis_bench.reports.web_scale import write_web_scale_report
 from oasis_bench.reports.web_scale_figures import draw_all, within_text
 from oasis_bench.reports.web_scale_reading import (
@@ -27,7 +26,8 @@ from oasis_bench.reports.web_scale_tables import (
     precision_table,
     time_table,
 )
-from oasis_bench.web_scale import VERSION, Checkpoint, Training, TrainingRecord, train
+from oasis_bench.system.errors import UsageError
+from oasis_bench.web_scale.training import VERSION, Checkpoint, Training, TrainingRecord, train
 
 DATA = {"n_train": 10_000, "n_test": 4096, "n_visterms": 1000, "seed": 0}
 HOSTILE = "<script>alert(1)</script>"

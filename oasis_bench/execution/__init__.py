@@ -7,12 +7,12 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from oasis_bench.errors import UsageError
+from oasis_bench.system.errors import UsageError
 
 if TYPE_CHECKING:  # importing them takes a second
-    from oasis_bench.dataset import LabelledRows
-    from oasis_bench.plan import TrialSpec
-    from oasis_bench.store import TrialRecord
+    from oasis_bench.data.rows import LabelledRows
+    from oasis_bench.experiment.plan import TrialSpec
+    from oasis_bench.trial.record import TrialRecord
 
 WARM_UP = "oasis_bench.execution.trial_process:warm_up"
 """What a process that trials are forked off does first."""

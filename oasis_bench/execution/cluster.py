@@ -1,7 +1,7 @@
 """Trials on a Dask cluster: a worker runs each in fresh processes, as one machine does.
 
 Not for starting a cluster, nor for learning one model on many machines, which
-`oasis_bench.algorithms.oasis_cluster` does.
+`oasis_bench.algorithms.oasis.cluster` does.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from oasis_bench.account import lost_record
-from oasis_bench.dataset import LabelledRows
-from oasis_bench.errors import UsageError
+from oasis_bench.data.rows import LabelledRows
 from oasis_bench.execution.local import ThisMachine
-from oasis_bench.plain_text import error_line
-from oasis_bench.plan import TrialSpec
-from oasis_bench.provenance import provenance
-from oasis_bench.registry import load_registry, source_hash
-from oasis_bench.store import StoreError, TrialRecord
+from oasis_bench.experiment.identity import source_hash
+from oasis_bench.experiment.plan import TrialSpec
+from oasis_bench.plugins.registry import load_registry
+from oasis_bench.system.errors import OutputError, UsageError
+from oasis_bench.system.plain_text import error_line
+from oasis_bench.system.provenance import provenance
+from oasis_bench.trial.messages import lost_record
+from oasis_bench.trial.record import TrialRecord
 
 try:
     from distributed import Client, Future, KilledWorker, Reschedule, as_completed, get_worker
@@ -157,7 +158,7 @@ class Cluster:
                     with output_log.open("ab") as log:
                         log.write(printed)
                 except OSError as error:
-                    raise StoreError.of(output_log, error.strerror) from error
+                    raise OutputError.of(output_log, error.strerror) from error
             yield record
 
     def _send(self, rows: LabelledRows) -> Future:

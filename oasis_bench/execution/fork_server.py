@@ -17,10 +17,10 @@ from contextlib import suppress
 from multiprocessing import connection
 from typing import Any
 
-from oasis_bench import threads
-from oasis_bench.errors import UsageError
 from oasis_bench.execution import serving
-from oasis_bench.execution.processes import kill_below
+from oasis_bench.system import threads
+from oasis_bench.system.errors import UsageError
+from oasis_bench.system.processes import kill_below
 
 READY_SECONDS = 120.0
 """How long it may take until there is a server: the imports, on a slow disk."""

@@ -14,13 +14,13 @@ from multiprocessing import connection
 from pathlib import Path
 from typing import Any, Self
 
-from oasis_bench.dataset import LabelledRows
+from oasis_bench.data.rows import LabelledRows
 from oasis_bench.execution import WARM_UP
 from oasis_bench.execution.fork_server import keep_ready
 from oasis_bench.execution.rows_file import rows_on_disk
 from oasis_bench.execution.trial_process import TrialProcess
-from oasis_bench.plan import TrialSpec
-from oasis_bench.store import TrialRecord
+from oasis_bench.experiment.plan import TrialSpec
+from oasis_bench.trial.record import TrialRecord
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from scipy import sparse
 
-from oasis_bench.dataset import LabelledRows
-from oasis_bench.errors import UsageError
+from oasis_bench.data.rows import LabelledRows
+from oasis_bench.system.errors import UsageError
 
 ALIGNMENT = 64
 """Bytes: arrays begin at their multiples, as the allocators of NumPy and scipy have them."""

@@ -22,8 +22,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from oasis_bench.execution.processes import adopt_orphans, descendants, die_with_parent, kill_below
-from oasis_bench.quick_imports import no_collections
+from oasis_bench.system.processes import adopt_orphans, descendants, die_with_parent, kill_below
+from oasis_bench.system.quick_imports import no_collections
 
 SERVER, SWEEP = b"s", b"w"
 """What a template is told: with the socket of a new server; and where one has died."""

@@ -20,19 +20,19 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from oasis_bench import threads
-from oasis_bench.account import WAIT, Account
-from oasis_bench.budget import Budget
+from oasis_bench.data.scaling import learn_preparation
 from oasis_bench.execution import WARM_UP
 from oasis_bench.execution.fork_server import borrow
-from oasis_bench.execution.processes import bytes_below, exceeds, limit_memory, system_kills
 from oasis_bench.execution.rows_file import RowsFile
-from oasis_bench.measures import evaluate_ranking
-from oasis_bench.plan import TrialSpec
-from oasis_bench.preparation import learn_preparation
-from oasis_bench.registry import load_registry
-from oasis_bench.store import TrialRecord
-from oasis_bench.trial import run_stage
+from oasis_bench.experiment.budget import Budget
+from oasis_bench.experiment.plan import TrialSpec
+from oasis_bench.plugins.registry import load_registry
+from oasis_bench.system import threads
+from oasis_bench.system.processes import bytes_below, exceeds, limit_memory, system_kills
+from oasis_bench.tasks.retrieval import evaluate_ranking
+from oasis_bench.trial.messages import WAIT, Account
+from oasis_bench.trial.record import TrialRecord
+from oasis_bench.trial.stages import run_stage
 
 LOOK_SECONDS, LONG_LOOK_SECONDS = 0.05, 1.0
 """How often a trial with a limit of memory is looked at, and any other."""

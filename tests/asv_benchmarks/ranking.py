@@ -7,8 +7,8 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from oasis_bench.algorithms import OASIS
-from oasis_bench.measures import evaluate_ranking
-from oasis_bench.ranking import top_k
+from oasis_bench.tasks.ranking import top_k
+from oasis_bench.tasks.retrieval import evaluate_ranking
 
 
 class Ranking:

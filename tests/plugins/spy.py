@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from oasis_bench.learner import BilinearLearner, IncrementalLearner
+from oasis_bench.plugins.learner import BilinearLearner, IncrementalLearner
 
 
 class Spy(BilinearLearner, IncrementalLearner):

@@ -1,0 +1,279 @@
+"""What learners from triplets share: rows, samplers, and steps on a matrix."""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length, validate_data
+
+from oasis_bench.data.csr import canonical_csr
+from oasis_bench.data.rows import FloatArray
+from oasis_bench.plugins.learner import IncrementalLearner, Kept
+from oasis_bench.sampling import ClassTripletSampler, RelevanceTripletSampler
+from oasis_bench.sampling.class_triplets import seed_state
+from oasis_bench.system.memory import refuse_what_does_not_fit
+from oasis_bench.system.progress import Progress, no_progress
+from oasis_bench.system.threads import slices
+
+TripletSampler: TypeAlias = ClassTripletSampler | RelevanceTripletSampler
+
+TRIPLETS_A_DRAW = 65_536
+"""Triplets drawn at once: several blocks, so that few passes over W end without a next block."""
+
+
+class TripletLearner(IncrementalLearner):
+    """What the OASIS family shares: rows, triplets and steps on a matrix, whatever a step does.
+
+    A learner gives `_step`; where its model is not the matrix that the steps change, it names
+    that matrix in `_learned` and derives the model in `_finish`.
+
+    Attributes
+    ----------
+    n_steps_ : int
+        Steps done since `fit` began.
+    n_updates_ : int
+        Steps among them whose loss was positive, so that the matrix changed.
+    """
+
+    takes_sparse: ClassVar = True
+    takes_relevance: ClassVar = True
+
+    _learned: ClassVar[str] = "bilinear_matrix_"
+    _matrix_type: ClassVar[type[np.floating] | None] = None  # that of the rows
+    _sampler_state: npt.NDArray[np.uint64]
+
+    weighted_positives: bool
+    negatives: Literal["exact", "any"]
+    threshold: float
+    random_state: int | np.random.RandomState | None
+    n_steps_: int
+    n_updates_: int
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_steps": [Interval(Integral, 0, None, closed="left")],
+        "weighted_positives": ["boolean"],
+        "negatives": [StrOptions({"exact", "any"})],
+        "threshold": [Interval(Real, 0, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    @abstractmethod
+    def _step(self, X: Any, triplets: npt.NDArray[np.intp], W: FloatArray) -> int:
+        """Change `W` in place by the triplets in their order; count the updates."""
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn from scratch with `n_steps` triplets.
+
+        Parameters
+        ----------
+        X : array or CSR of shape (n_rows, n_features)
+            Finite; rows of about unit length suit the margin of 1.
+        y : array of shape (n_rows,), or sparse matrix of shape (n_rows, n_labels)
+            Class labels: at least two classes, one of at least two rows.  Or how relevant each
+            row is to each of several labels: rows that share one are relevant to each other.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            Where a parameter, the rows or the labels are not of this kind; the learner is then
+            what it was before.
+        MemoryError
+            Where its matrices of n_features^2 numbers take more than the memory that is free;
+            the learner is then what it was before.
+        """
+        return self._learn(X, y, self.n_steps, afresh=True)
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        n_steps: int | None = None,
+        progress: Progress = no_progress,
+    ) -> Self:
+        """Learn `n_steps` more triplets (default: the parameter `n_steps`) from where it is.
+
+        Two calls with a and b steps on the same rows give the W of one call with a + b, up to
+        rounding.  Errors are those of `fit`.  `progress` is called now and then as
+        ``progress('learning', done, n_steps)``.
+        """
+        n_steps = self.n_steps if n_steps is None else n_steps
+        if not _is_count(n_steps):
+            raise ValueError(f"n_steps is {n_steps!r}: it must be a whole number, 0 or more")
+        afresh = not hasattr(self, self._learned)
+        return self._learn(X, y, n_steps, afresh, progress)
+
+    def partial_fit_triplets(self, X: Any, triplets: npt.ArrayLike) -> Self:
+        """Learn from given triplets, in their order.
+
+        Parameters
+        ----------
+        X : array or CSR of shape (n_rows, n_features)
+        triplets : array of shape (n_triplets, 3), integers
+            Row numbers of `X`: query, positive, negative.
+
+        Raises
+        ------
+        ValueError
+            Where the triplets are not row numbers of `X`; nothing is learned then.
+        MemoryError
+            As in `fit`.
+        """
+        self._validate_params()
+        afresh = not hasattr(self, self._learned)
+        with self._unchanged_on_error():
+            X = self._validate_rows(X, afresh)
+            triplets = _check_triplets(triplets, X.shape[0])
+            self._check_memory(X, afresh)
+            if afresh:
+                self._start(X)
+                self._sampler_state = self._seeded()
+        self._apply(X, triplets)
+        self._finish()
+        return self
+
+    def _learn(
+        self, X: Any, y: Any, n_steps: int, afresh: bool, progress: Progress = no_progress
+    ) -> Self:
+        self._validate_params()
+        with self._unchanged_on_error():
+            X, y = self._validate_rows(X, afresh, y)
+            self._check_memory(X, afresh)
+            state = self._seeded() if afresh else self._sampler_state
+            sampler = self._sampler(y, state)
+            if afresh:
+                self._start(X)
+                self._sampler_state = state
+        self._run(X, sampler, n_steps, progress)
+        self._finish()
+        return self
+
+    def _run(self, X: Any, sampler: TripletSampler, n_steps: int, progress: Progress) -> None:
+        for part in slices(n_steps, TRIPLETS_A_DRAW):
+            self._apply(X, sampler.draw(part.stop - part.start))
+            progress("learning", part.stop, n_steps)
+
+    def _sampler(self, y: Any, state: npt.NDArray[np.uint64]) -> TripletSampler:
+        if not sparse.issparse(y):
+            return ClassTripletSampler(y, state)
+        return RelevanceTripletSampler(
+            y, state, self.weighted_positives, self.negatives, float(self.threshold)
+        )
+
+    def _validate_rows(self, X: Any, afresh: bool, y: Any = "no_validation") -> Any:
+        if sparse.issparse(y):  # its values are the sampler's to judge
+            check_consistent_length(X, y)
+            return self._validate_rows(X, afresh), _canonical(y)
+        dtype = [np.float64, np.float32] if afresh else self._precision()
+        validated = validate_data(
+            self,
+            _canonical(X),
+            y,
+            reset=afresh,
+            accept_sparse="csr",
+            accept_large_sparse=True,
+            dtype=dtype,
+            order="C",
+            ensure_min_samples=2,
+        )
+        if isinstance(validated, tuple):
+            check_classification_targets(validated[1])
+        return validated
+
+    @contextmanager
+    def _unchanged_on_error(self) -> Iterator[None]:
+        """Put the attributes back where input is refused: scikit-learn sets some of them early."""
+        before = dict(self.__dict__)
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _check_memory(self, X: Any, afresh: bool) -> None:
+        n, d = self._n_matrices(afresh), X.shape[1]
+        dtype = np.dtype(self._matrix_type or X.dtype)
+        lighter = ", float32 rows" if X.dtype == np.float64 and not self._matrix_type else ""
+        refuse_what_does_not_fit(
+            n * d**2 * dtype.itemsize,
+            f"{self.name}, with {n} {'matrix' if n == 1 else 'matrices'} of {d} x {d} {dtype},",
+            f"use fewer features (fewer --visterms, feature selection){lighter} or a machine "
+            "with more memory",
+        )
+
+    def _n_matrices(self, afresh: bool) -> int:
+        """Count the (d, d) matrices that a call holds at once, beyond those of earlier calls."""
+        return int(afresh)
+
+    def _seeded(self) -> npt.NDArray[np.uint64]:
+        return seed_state(self._seed())
+
+    def _seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(2**31))
+
+    def _start(self, X: Any) -> None:
+        setattr(self, self._learned, np.eye(X.shape[1], dtype=X.dtype))
+        self.n_steps_ = self.n_updates_ = 0
+
+    def _apply(self, X: Any, triplets: npt.NDArray[np.intp]) -> None:
+        self.n_updates_ += self._step(X, triplets, getattr(self, self._learned))
+        self.n_steps_ += len(triplets)
+
+    def _fitted_state(self) -> dict[str, Kept]:
+        return {
+            **super()._fitted_state(),
+            self._learned: Kept(("n_features", "n_features")),
+            "_sampler_state": Kept((4,), np.uint64, nonzero=True),
+            "n_steps_": Kept((), np.integer),
+            "n_updates_": Kept((), np.integer),
+        }
+
+    def _precision(self) -> npt.DTypeLike:
+        """Return the type of the rows that learning goes on with."""
+        dtype: npt.DTypeLike = getattr(self, self._learned).dtype
+        return dtype
+
+    def _finish(self) -> None:
+        """Derive what is public from the learned matrix, where the two differ."""
+
+
+def uses_twin() -> bool:
+    """Tell whether OASIS_BENCH_KERNEL=numpy asks for the NumPy twin of a kernel."""
+    return os.environ.get("OASIS_BENCH_KERNEL") == "numpy"
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, Integral) and int(value) >= 0
+
+
+def _canonical(X: Any) -> Any:
+    is_matrix = len(getattr(X, "shape", ())) == 2  # scipy has sparse vectors too
+    return canonical_csr(X) if is_matrix and sparse.issparse(X) else X
+
+
+def _check_triplets(triplets: npt.ArrayLike, n_rows: int) -> npt.NDArray[np.intp]:
+    array = np.asarray(triplets)
+    if array.ndim != 2 or array.shape[1] != 3:
+        raise ValueError(f"triplets of shape {array.shape}: (n_triplets, 3) is needed")
+    if not np.issubdtype(array.dtype, np.integer):
+        raise ValueError(f"triplets of type {array.dtype}: row numbers must be integers")
+    if array.size and (array.min() < 0 or array.max() >= n_rows):
+        raise ValueError(
+            f"triplets name rows {array.min()} to {array.max()}, but X has rows 0 to {n_rows - 1}"
+        )
+    return np.ascontiguousarray(array, dtype=np.intp)

@@ -1,0 +1,1 @@
+"""LMNN, large margin nearest neighbours, and its fast variant."""

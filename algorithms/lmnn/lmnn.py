@@ -1,0 +1,291 @@
+"""LMNN at the minimum of its objective, and on fewer dimensions (Weinberger, Blitzer & Saul)."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy.linalg import eigh
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import pairwise_distances_argmin_min
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+from oasis_bench.algorithms._principal_axes import principal_axes, rounding
+from oasis_bench.algorithms.lmnn._descent import WIDTH, Descent, remembered
+from oasis_bench.algorithms.lmnn._objective import (
+    Doubles,
+    Objective,
+    best_scale,
+    target_neighbours,
+)
+from oasis_bench.plugins.learner import MahalanobisLearner
+from oasis_bench.system.memory import refuse_what_does_not_fit
+
+SAME_PLACE = 1e-6
+"""Squared distance, as a share of the mean squared length, below which two rows coincide."""
+
+MANY_MINIMA_SHARE = 0.25
+"""Of eps at the start: where the descent stops if the minimum is 0, see `LMNN`.  Chosen on inner
+folds of training rows, from 0.5, 0.25 and 0.1: validation mAP 0.505, 0.538 and 0.538 on 400 MNIST
+images, 0.170, 0.170 and 0.171 on 400 of Caltech256."""
+
+
+class LMNN(MahalanobisLearner):
+    r"""Large margin nearest neighbour: the minimum, with a proof of how near it is.
+
+    Minimises, over M = L'L, with j the target neighbours of i and l the rows of other classes,
+
+    .. math::
+
+        \epsilon(M) = w \sum_{ij} d_M(i, j) + (1 - w) \sum_{ijl} [1 + d_M(i, j) - d_M(i, l)]_+ .
+
+    The rows are rotated to the principal axes of the training rows, with no axis dropped on which
+    they differ by more than rounding (1e-7 of the longest), and then scaled so that the pull is the
+    squared norm of L.  L-BFGS descends from M = sI, with the s of least objective, on the pairs
+    within reach, which are searched for anew every ten iterations; the hinge is rounded off at its
+    kink, less and less.  The multipliers of the triplets bound the minimum from below: `gap_` is
+    how far above it M is at most.
+
+    Where the pull can vanish for an M that keeps the classes apart - always, where the rows are
+    linearly independent - the minimum is 0: every class collapses into points, and new rows are
+    ranked badly (400 MNIST images: mAP 0.19, Euclidean 0.44).  Such rows are descended on
+    without the scaling, and only to a quarter of the objective at the start (mAP 0.50).
+
+    Where the pull can vanish and the minimum is not 0 (a feature that target neighbours share, and
+    rows of several classes too) the descent goes on until it gains nothing, without a proof.
+
+    An iteration costs O(n d r + p r) time, with r <= d the rank of L, which falls, and p pairs
+    within reach; a search O(n^2 r).  Memory is 6 n d + 6 d^2 numbers and 16 bytes a pair, and for
+    the last 10 to 60 steps up to 256 MiB or 20 d^2 numbers.  M is 0 outside the span of the rows.
+
+    Parameters
+    ----------
+    n_neighbors : int, default 3
+        Target neighbours of each row, fixed by the Euclidean distance.
+    pull_weight : float in (0, 1), default 0.5
+        w (the paper's omega); the papers choose it from {0.125, 0.25, 0.5}.
+    max_iter : int, default 1000
+        Iterations at most.
+    tol : float, default 1e-3
+        Relative gap to the minimum at which to stop.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        L.
+    objective_ : float
+        The least value of the objective, over all triplets.
+    gap_ : float
+        The minimum is at most this fraction of `objective_` below; 1 where nothing is known, as
+        where the pull can vanish.
+    n_neighbors_ : int
+        Lowered, with a warning, where the smallest class has `n_neighbors` rows or fewer.
+    n_iter_ : int
+    n_features_in_ : int
+
+    References
+    ----------
+    Weinberger, Blitzer & Saul (2005), Distance Metric Learning for Large Margin Nearest Neighbor
+    Classification, NIPS 18.  Weinberger & Saul (2009), JMLR 10: the convex program.
+    """
+
+    name: ClassVar[str] = "LMNN"
+    summary: ClassVar[str] = "large margin nearest neighbour, at the minimum of its objective"
+    citation: ClassVar[str] = "Weinberger, Blitzer & Saul, NIPS 18 (2005)"
+    cost: ClassVar[str] = "time n d^2 an iteration, n^2 d every tenth, memory n d + 20 d^2 + pairs"
+    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {"pull_weight": (0.125, 0.25, 0.5)}
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "pull_weight": [Interval(Real, 0, 1, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, 1, closed="neither")],
+    }
+
+    def __init__(
+        self,
+        n_neighbors: int = 3,
+        pull_weight: float = 0.5,
+        max_iter: int = 1000,
+        tol: float = 1e-3,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.pull_weight = pull_weight
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def _check(self, X: Any, y: Any) -> None:
+        n_rows, n_features = X.shape
+        what = f"{self.name} on {n_rows} rows of {n_features} features"
+        n_numbers = self._n_numbers(n_rows, n_features)
+        refuse_what_does_not_fit(8 * n_numbers, what, "use fewer rows or features")
+        classes, counts = np.unique(y, return_counts=True)
+        if len(classes) < 2:
+            raise ValueError(f"LMNN needs at least 2 classes, but y has 1 class ({classes[0]!s})")
+        if counts.min() < 2:
+            raise ValueError(
+                f"class {classes[counts.argmin()]!s} has 1 row, but a target neighbour needs "
+                "at least 2 in each class"
+            )
+
+    def _n_numbers(self, n_rows: int, n_features: int) -> int:
+        """Count the numbers held at once, but for the pairs within reach."""
+        square = min(n_rows, n_features) ** 2
+        return 6 * n_rows * n_features + (6 + 2 * remembered(square)) * square
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn L from rows `X` (n_rows, n_features) and class labels `y` (n_rows,).
+
+        Warns
+        -----
+        ConvergenceWarning
+            Where it ended at `max_iter`.
+
+        Raises
+        ------
+        ValueError
+            With one class, a class of one row, or rows that are all the same.
+        MemoryError
+            Where the rows and the steps that it remembers do not fit.
+        """
+        self._validate_params()
+        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        check_classification_targets(y)
+        self._check(X, y)
+        codes = np.unique(y, return_inverse=True)[1]
+        order = np.argsort(codes, kind="stable")
+        counts = np.bincount(codes)
+        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+        self._choose_neighbours(int(counts.min()))
+        axes = self._axes(X)
+        rows = X[order] @ axes
+        targets = target_neighbours(rows, starts, self.n_neighbors_)
+        scale = best_scale(rows, starts, targets, self.pull_weight)
+
+        values, vectors = eigh(
+            Objective(rows, starts, targets, self.pull_weight, WIDTH).pull_gradient()
+        )
+        pulled = values > rounding(rows.shape) * values[-1]
+        free = rows @ vectors[:, ~pulled]
+        free -= free.mean(axis=0)
+        if not pulled.all() and _classes_are_apart(free, starts):
+            roots, share = np.ones(len(values)), MANY_MINIMA_SHARE
+        else:  # free directions are as long as if each row were pulled to the mean
+            values[~pulled] = self.pull_weight * self.n_neighbors_ * np.square(free).sum(axis=0)
+            roots, share = np.sqrt(values), 0.0
+        objective = Objective(rows @ (vectors / roots), starts, targets, self.pull_weight, WIDTH)
+        start = np.diag(np.sqrt(scale) * roots)
+        descent = Descent(objective, start, bool(pulled.all()), self.tol, share)
+        solution = descent.run(self.max_iter)
+        self.components_ = solution.A @ (axes @ (vectors / roots)).T
+        self.objective_ = solution.value
+        self.gap_ = 1 - solution.bound / solution.value if solution.value > 0 else 0.0
+        self.n_iter_ = solution.n_iter
+        if self.n_iter_ >= self.max_iter and self.gap_ > self.tol:
+            warnings.warn(
+                f"{self.name} ended at max_iter={self.max_iter} with a gap of {self.gap_:.2g}: "
+                "raise max_iter, or tol",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def _choose_neighbours(self, smallest: int) -> None:
+        if smallest <= self.n_neighbors:
+            warnings.warn(
+                f"n_neighbors={self.n_neighbors} is lowered to {smallest - 1}: "
+                f"the smallest class has {smallest} rows",
+                stacklevel=3,
+            )
+        self.n_neighbors_ = min(self.n_neighbors, smallest - 1)
+
+    def _axes(self, X: Any) -> Doubles:
+        """Return the principal axes (n_features, d) that are used, those of most variance first."""
+        return _axes_of(X)[1]
+
+
+class FastLMNN(LMNN):
+    """LMNN on the principal axes that hold most of the variance, to a looser gap.
+
+    It is what makes tens of thousands of rows with hundreds of features cheap: Weinberger & Saul
+    reduce MNIST's 784 pixels to 164 dimensions that hold 95 % of the variance.  Everything else
+    is as in `LMNN`, whose objective it minimises on the reduced rows.
+
+    Parameters
+    ----------
+    n_neighbors : int, default 3
+    pull_weight : float in (0, 1), default 0.5
+    max_iter : int, default 1000
+    tol : float, default 1e-2
+        As in `LMNN`.
+    variance : float in (0, 1], default 0.95
+        The share that the kept axes hold at least.
+
+    Attributes
+    ----------
+    components_, objective_, gap_, n_neighbors_, n_iter_, n_features_in_
+        As in `LMNN`; the objective is that of the reduced rows.
+
+    References
+    ----------
+    Weinberger & Saul (2008), Fast Solvers and Efficient Implementations for Distance Metric
+    Learning, ICML.
+    """
+
+    name: ClassVar[str] = "FastLMNN"
+    summary: ClassVar[str] = "LMNN on the principal axes of 95 % of the variance, to a looser gap"
+    citation: ClassVar[str] = "Weinberger & Saul, ICML (2008)"
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **LMNN._parameter_constraints,
+        "variance": [Interval(Real, 0, 1, closed="right")],
+    }
+
+    def __init__(
+        self,
+        n_neighbors: int = 3,
+        pull_weight: float = 0.5,
+        max_iter: int = 1000,
+        tol: float = 1e-2,
+        variance: float = 0.95,
+    ) -> None:
+        super().__init__(n_neighbors, pull_weight, max_iter, tol)
+        self.variance = variance
+
+    def _n_numbers(self, n_rows: int, n_features: int) -> int:
+        return 3 * n_rows * n_features + 4 * min(n_rows, n_features) ** 2  # of the axes
+
+    def _axes(self, X: Any) -> Doubles:
+        variances, axes = _axes_of(X)
+        before = np.cumsum(variances) - variances
+        return axes[:, before < self.variance * variances.sum()]
+
+
+def _axes_of(X: Any) -> tuple[Doubles, Doubles]:
+    """Return the variances, times n_rows, and the axes as columns, the greatest first.
+
+    Raises
+    ------
+    ValueError
+        Where all rows are the same.
+    """
+    centred = np.subtract(X, X.mean(axis=0), dtype=np.float64)
+    variances, axes = (np.asarray(part, dtype=np.float64) for part in principal_axes(centred))
+    if not len(variances):
+        raise ValueError("all rows are the same: LMNN needs rows that differ")
+    return variances, axes.T
+
+
+def _classes_are_apart(rows: Doubles, starts: Any) -> bool:
+    """Tell whether no two rows of different classes, which lie together, are in one place."""
+    least = SAME_PLACE * np.square(rows).sum(axis=1).mean()
+    for start, end in pairwise(starts[:-1]):
+        if pairwise_distances_argmin_min(rows[start:end], rows[end:])[1].min() ** 2 <= least:
+            return False
+    return True

@@ -1,0 +1,93 @@
+"""Steps A += weight (Az)(Az)' on pairs, taken in blocks: two passes over A a block, by BLAS.
+
+Shared by LEGO and ITML; what a step's weight is, their kernels say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.linalg.blas import dsymm, dsyrk
+
+from oasis_bench.plugins.learner import blocks
+
+Float64Array: TypeAlias = npt.NDArray[np.float64]
+Result = TypeVar("Result")
+
+PAIRS_A_BLOCK = 64
+"""More would cost more within a block, m^2 d, than is saved in passes over A."""
+
+
+def differences(X: Any, left: npt.NDArray[np.intp], right: npt.NDArray[np.intp]) -> Float64Array:
+    """Return x_left - x_right (n_pairs, n_features), dense and in float64.
+
+    Parameters
+    ----------
+    X : ndarray or CSR of shape (n_rows, n_features)
+    left, right : ndarray of shape (n_pairs,)
+        Row numbers.
+    """
+    if isinstance(X, sparse.csr_array | sparse.csr_matrix):
+        rows = X[left].astype(np.float64) - X[right].astype(np.float64)
+        return np.asarray(rows.toarray())
+    return np.asarray(np.subtract(X[left], X[right], dtype=np.float64))
+
+
+def squared_distances(
+    X: Any, left: npt.NDArray[np.intp], right: npt.NDArray[np.intp]
+) -> Float64Array:
+    """Return |x_left - x_right|^2 (n_pairs,), formed in blocks of pairs."""
+    squares = np.empty(len(left))
+    for block in blocks(len(left), row_bytes=3 * 8 * X.shape[1]):  # Z and what it is made from
+        Z = differences(X, left[block], right[block])
+        np.einsum("ij,ij->i", Z, Z, out=squares[block])
+    return squares
+
+
+def take_steps(
+    A: Float64Array, Z: Float64Array, kernel: Callable[[Float64Array, Float64Array], Result]
+) -> Result:
+    """Take one block of steps on the upper triangle of `A`, the only one that is read or changed.
+
+    Parameters
+    ----------
+    A : ndarray of shape (n_features, n_features)
+        Symmetric, C-contiguous; changed in place.
+    Z : ndarray of shape (n_pairs, n_features)
+        The differences of the block's pairs.
+    kernel : callable
+        ``kernel(products, weights)`` finds the Az before the block in `products`, one row for
+        each z, leaves there the Az before the step of that z, and writes the steps' weights.
+
+    Returns
+    -------
+    What the kernel returned.
+
+    Raises
+    ------
+    ValueError
+        Where `A` is not C-contiguous: BLAS would change a copy, and nothing would be learned.
+    """
+    if not A.flags.c_contiguous:
+        raise ValueError(f"A has strides {A.strides}: it must be C-contiguous")
+    # BLAS sees transposes: its lower triangle in the order of columns is the upper one of A.
+    products = dsymm(1.0, A.T, Z.T, lower=1).T
+    weights = np.empty(len(Z))
+    result = kernel(products, weights)
+    # What grows A comes first: an interrupt in between leaves it positive definite.
+    for sign in (1.0, -1.0):
+        chosen = sign * weights > 0
+        if chosen.any():
+            factor = products[chosen] * np.sqrt(np.abs(weights[chosen]))[:, None]
+            dsyrk(sign, factor.T, beta=1.0, c=A.T, lower=1, overwrite_c=1)
+    return result
+
+
+def mirror(A: Float64Array) -> None:
+    """Copy the upper triangle of `A` on the lower one, in place."""
+    for row in range(len(A)):
+        A[row + 1 :, row] = A[row, row + 1 :]

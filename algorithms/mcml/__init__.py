@@ -1,0 +1,1 @@
+"""MCML, maximally collapsing metric learning."""

@@ -1,0 +1,1 @@
+"""The learners of the package metric-learn under this interface."""

@@ -1,0 +1,1 @@
+"""The OASIS family: online learning of x'Wy from triplets."""

@@ -1,0 +1,277 @@
+"""OASIS steps in blocks: one pass over W for many triplets, in their order or as a mini-batch.
+
+A single step (`_oasis.pyx`) reads and writes a few numbers here and there in W, most of them from
+main memory.  A block goes over W row by row: each row is fetched once, applies the steps of the
+block before and scores the triplets of this one.  Scores against the W before the block are then
+made exact: step u adds tau_u (q_t . q_u)(v_u . v_t) to the score of a later triplet t, v = p - n,
+and few pairs share features.  The numbers are those of single steps up to rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from oasis_bench.algorithms.oasis import _blocks as _oasis_blocks
+from oasis_bench.data.rows import FloatArray
+
+MAX_FEATURES = 2**16
+"""Features are kept in 16 bits, which halves what a pass reads."""
+
+MOST_STRIPES, STRIPE_ENTRIES = 16, 8192
+"""Parts of W that threads take in turn, and the queries' entries that are worth one: a part of 8192
+takes about a millisecond.  Scores are summed part by part, so that the result does not depend on
+the number of threads."""
+
+SMALLEST, LARGEST = 256, 4096
+"""Triplets in a block of steps in order: with fewer, single steps are faster; with more, what a
+block copies leaves the cache."""
+
+CACHED_BYTES = 6 * 2**20
+"""A W of up to this size stays in the caches near a core: single steps are faster."""
+
+Places: TypeAlias = "npt.NDArray[np.intp]"
+Triplets: TypeAlias = "npt.NDArray[np.intp]"
+Numbers: TypeAlias = "npt.NDArray[np.int32]"
+Features: TypeAlias = "npt.NDArray[np.uint16]"
+Values: TypeAlias = "npt.NDArray[np.floating] | npt.NDArray[np.int16]"
+
+
+class Block:
+    """The rows of a block of triplets, in arrays that the next block uses again.
+
+    A packed one has p - n rounded to 16 bits beside, for the passes over W: they wait for memory,
+    and read a third less.
+    """
+
+    def __init__(self, n_features: int, dtype: npt.DTypeLike, packed: bool) -> None:
+        self.n_triplets = self.n_entries = 0
+        # Entries of the queries, triplet after triplet and row of W after row of W.
+        self.query_start = np.zeros(1, dtype=np.intp)
+        self.query_columns = np.empty(1, dtype=np.uint16)
+        self.query_values = np.empty(1, dtype=dtype)
+        self.row_start = np.zeros(n_features + 1, dtype=np.intp)
+        self.row_triplets = np.empty(1, dtype=np.int32)
+        self.row_weights = np.empty(1, dtype=dtype)
+        # Entries of v = p - n, in chunks of 8.
+        self.start = np.empty(1, dtype=np.intp)
+        self.count = np.empty(1, dtype=np.int32)
+        self.columns = np.empty(8, dtype=np.uint16)
+        self.values = np.empty(8, dtype=dtype)
+        # The values in 16 bits, in units of `scale`.
+        self.packed = np.empty(8 if packed else 0, dtype=np.int16)
+        self.scale = np.ones(1)
+        # |V|^2 and tau.
+        self.norms = np.empty(1)
+        self.step = np.empty(1)
+        self._places = np.empty(n_features, dtype=np.intp)
+
+    def load(self, X: Any, triplets: Triplets) -> None:
+        """Copy the rows of the triplets out of `X`, canonical CSR."""
+        lengths = X.indptr[triplets + 1] - X.indptr[triplets]
+        m, n_query_entries = len(triplets), int(lengths[:, 0].sum())
+        self.n_triplets = m
+        n_entries_at_most = int(((lengths[:, 1] + lengths[:, 2] + 7) // 8 * 8).sum())
+        self.query_start = np.empty(m + 1, dtype=np.intp)
+        for name in ("query_columns", "query_values", "row_triplets", "row_weights"):
+            self._hold(name, n_query_entries)
+        for name in ("columns", "values"):
+            self._hold(name, n_entries_at_most)
+        for name in ("start", "count", "norms", "step"):
+            self._hold(name, m)
+        if len(self.packed):
+            self._hold("packed", n_entries_at_most)
+            self._hold("scale", m)
+        self.n_entries = _oasis_blocks.load(
+            X.data, X.indices, X.indptr, triplets, *self.by_triplet(), self.norms
+        )
+        if len(self.packed):
+            _oasis_blocks.pack(self.start, self.count[:m], self.values, self.packed, self.scale)
+        _oasis_blocks.sort_by_row(
+            self.query_start,
+            self.query_columns,
+            self.query_values,
+            self.row_start,
+            self.row_triplets,
+            self.row_weights,
+            self._places,
+        )
+
+    def by_triplet(
+        self,
+    ) -> tuple[Places, Features, FloatArray, Places, Numbers, Features, FloatArray]:
+        """Return the arrays that hold the triplets one after the other."""
+        queries = self.query_start, self.query_columns, self.query_values
+        return *queries, self.start, self.count, self.columns, self.values
+
+    def by_row(
+        self,
+    ) -> tuple[Places, Numbers, FloatArray, Places, Numbers, Features, Values]:
+        """Return the arrays that a pass over W needs."""
+        queries = self.row_start, self.row_triplets, self.row_weights
+        values = self.packed if len(self.packed) else self.values
+        return *queries, self.start, self.count, self.columns, values
+
+    def step_apart(self, scores: npt.NDArray[np.float64], aggressiveness: float) -> int:
+        """Find each step from its own score alone; count the updates.
+
+        Of a packed block, the scores and the steps are those of the packed values.
+        """
+        m = len(scores)
+        scale = self.scale[:m] if len(self.packed) else 1.0
+        loss, norms, step = 1 - scale * scores, self.norms[:m], self.step[:m]
+        step[:] = 0
+        np.divide(loss, norms, out=step, where=(loss > 0) & (norms > 0))
+        np.minimum(step, aggressiveness, out=step)
+        n_updates = int(np.count_nonzero(step))
+        step *= scale
+        return n_updates
+
+    def stripes(self) -> list[tuple[int, int]]:
+        """Cut the rows of W into parts with about equally many entries of the queries."""
+        d, n_entries = len(self.row_start) - 1, int(self.row_start[-1])
+        n_stripes = min(MOST_STRIPES, 1 + n_entries // STRIPE_ENTRIES)
+        shares = np.linspace(0, n_entries, n_stripes + 1)[1:-1]
+        cuts = [0, *np.searchsorted(self.row_start[:-1], shares).tolist(), d]
+        return [(first, stop) for first, stop in pairwise(cuts) if first < stop]
+
+    def _hold(self, name: str, size: int) -> None:
+        held = getattr(self, name)
+        if len(held) < size:
+            setattr(self, name, np.empty(size + size // 8, dtype=held.dtype))
+
+
+class Ledger:
+    """Work space of the steps in order: what the steps so far of a block have changed."""
+
+    def __init__(self, n_features: int, dtype: npt.DTypeLike) -> None:
+        self._start = np.empty((2, n_features + 1), dtype=np.intp)
+        self._length = np.empty((2, n_features), dtype=np.int32)
+        self._members = np.empty((2, 0), dtype=np.uint16)
+        self._values = np.empty((2, 0), dtype=dtype)
+        self._products = np.empty(0, dtype=dtype)
+
+    def solve(self, block: Block, scores: npt.NDArray[np.float64], aggressiveness: float) -> int:
+        """Find the steps of `block` as if each were applied before the next; count the updates."""
+        # Each list is filled up to chunks of 8.
+        size = max(block.n_entries, len(block.query_values)) + 8 * self._length.shape[1]
+        if self._members.shape[1] < size:
+            self._members = np.empty((2, size), dtype=np.uint16)
+            self._values = np.empty((2, size), dtype=self._values.dtype)
+        if len(self._products) < block.n_triplets:
+            self._products = np.empty(block.n_triplets, dtype=self._products.dtype)
+        return _oasis_blocks.solve_in_order(
+            block.n_triplets,
+            scores,
+            block.norms,
+            aggressiveness,
+            *block.by_triplet(),
+            block.n_entries,
+            block.row_start,
+            self._start,
+            self._length,
+            self._members[0],
+            self._values[0],
+            self._members[1],
+            self._values[1],
+            self._products,
+            block.step,
+        )
+
+
+def block_size(X: Any, queries: npt.NDArray[np.intp]) -> int:
+    """Return how many triplets a block of steps in order should have, or 0: take single steps.
+
+    A block costs d^2 numbers of traffic and, for each pair of its triplets, the features that
+    their queries share: the best size goes with d over the root of that number (measured on rows
+    of 70 non-zeros: 256 at d = 1500, 1200 at d = 4000, 4096 at d = 10 000).
+
+    Parameters
+    ----------
+    X : CSR of shape (n_rows, n_features)
+    queries : ndarray of shape (n_triplets,)
+        Row numbers; the first thousand are looked at.
+    """
+    d = X.shape[1]
+    sample = queries[:1000]
+    if d > MAX_FEATURES or d**2 * X.dtype.itemsize <= CACHED_BYTES or len(queries) < SMALLEST:
+        return 0
+    shares = np.bincount(X[sample].indices, minlength=d) / len(sample)
+    size = d / np.sqrt(max((shares**2).sum(), 1e-3))
+    return int(np.clip(0.6 * size, SMALLEST, LARGEST)) if size >= SMALLEST else 0
+
+
+def learn_in_blocks(
+    X: Any,
+    batches: Iterator[Triplets],
+    aggressiveness: float,
+    W: FloatArray,
+    in_order: bool,
+    n_threads: int,
+) -> int:
+    """Learn from batches of triplets with one pass over W a batch, and return the updates.
+
+    Parameters
+    ----------
+    X : CSR of shape (n_rows, n_features)
+        Canonical; at most `MAX_FEATURES` features.
+    batches : iterator of arrays of shape (n_triplets, 3)
+        At most 65 536 triplets each where they are in order.
+    aggressiveness : float
+        C.
+    W : ndarray of shape (n_features, n_features)
+        Changed in place; of the type of `X`.
+    in_order : bool
+        Whether a step sees those before it of the same batch, as OASIS does, or only the W before
+        the batch.
+    n_threads : int
+        The result does not depend on it.
+
+    Returns
+    -------
+    int
+    """
+    ledger = Ledger(len(W), W.dtype) if in_order else None
+    packed = W.dtype == np.float32 and not in_order
+    done, following, spare = (Block(len(W), W.dtype, packed) for _ in range(3))
+    n_updates = 0
+    pool = ThreadPoolExecutor(n_threads)
+
+    def load(block: Block) -> bool:
+        triplets = next(batches, None)
+        if triplets is None:
+            return False
+        block.load(X, triplets)
+        return True
+
+    def sweep(stripe: tuple[int, int]) -> npt.NDArray[np.float64]:
+        scores = np.zeros(following.n_triplets)
+        _oasis_blocks.pass_over_rows(
+            W, *stripe, *done.by_row(), done.step, *following.by_row(), scores
+        )
+        return scores
+
+    try:
+        more = load(following)
+        while more:
+            stripes = following.stripes()
+            shared = len(stripes) > 1
+            loading = pool.submit(load, spare) if shared else None
+            swept = pool.map(sweep, stripes) if shared else map(sweep, stripes)
+            scores = sum(swept, np.zeros(following.n_triplets))
+            if ledger is not None:
+                n_updates += ledger.solve(following, scores, aggressiveness)
+            else:
+                n_updates += following.step_apart(scores, aggressiveness)
+            more = loading.result() if loading else load(spare)
+            done, following, spare = following, spare, done
+        following = Block(len(W), W.dtype, packed)
+        list(pool.map(sweep, done.stripes()))
+    finally:
+        pool.shutdown(cancel_futures=True)
+    return n_updates

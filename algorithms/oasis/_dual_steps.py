@@ -1,0 +1,150 @@
+"""OASIS steps on few rows by their dual form: a step costs n_rows numbers, whatever d is.
+
+The steps of a call add to W what the rows span: W = W_0 + X'AX, where a step with rows q, p, n adds
+tau to A[q, p] and takes it from A[q, n].  With the Gram matrix K = XX' a score is
+
+    q'W(p - n) = q'W_0(p - n) + K_q . (D_p - D_n),     D = (AK)',
+
+and a step changes one number in each row b of D: D[b, q] += tau (K[b, p] - K[b, n]).  A row of D
+is used only where it is a positive or a negative, and catches up then: so a step goes over five
+rows of n numbers that lie together, where W would be read and written at nnz(q) nnz(p - n) places.
+The numbers are those of single steps up to rounding, where rows differ by more than a small share
+of their length: what a step sees are differences of the entries of K.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.utils.extmath import row_norms
+
+from oasis_bench.algorithms.oasis import _steps as _oasis
+from oasis_bench.data.rows import FloatArray
+from oasis_bench.system.threads import slices
+
+Triplets: TypeAlias = "npt.NDArray[np.intp]"
+Numbers: TypeAlias = "npt.NDArray[np.float64]"
+
+WORK_BYTES = 64 * 2**20
+"""What K, D and products with the rows may take beside W."""
+
+COLUMNS = 64
+"""Columns of W that are brought up to date at a time."""
+
+ROWS_COUNTED = 256
+"""Dense rows whose non-zeros are counted."""
+
+LEAST_SPREAD = 0.05
+"""Share of the rows' mean squared length that their variance must have, lest K has too few digits
+of their differences: measured, a share of 0.0001 leaves 2 digits in float32 and 10 in float64."""
+
+CLOSE = 0.01
+"""Where |p - n|^2 is less than this share of |p|^2 + |n|^2, it comes from the rows, not from K."""
+
+CLOSE_NUMBERS = 2**20
+"""Entries of such rows that are formed at a time."""
+
+
+def dual_pays(X: Any, n_triplets: int) -> bool:
+    """Tell whether steps in the dual form are as exact as steps on W, and take less time.
+
+    Seconds are reckoned as they were on one core of a Xeon of 2023; where that is wrong, only time
+    is lost.
+
+    Parameters
+    ----------
+    X : ndarray or CSR of shape (n_rows, n_features)
+    n_triplets : int
+        Steps after which W must be up to date.
+    """
+    (n, d), size = X.shape, X.dtype.itemsize
+    if 2 * n * (n + d) * size > WORK_BYTES:  # K, D, rows and their changes
+        return False
+    is_dense = isinstance(X, np.ndarray)
+    n_entries = np.count_nonzero(X[:ROWS_COUNTED]) / min(n, ROWS_COUNTED) if is_dense else X.nnz / n
+    picked, passed = 8e-10 * size * n_entries, 2e-11 * size * d  # one row of W by p - n
+    step = 2 * n_entries * (passed if is_dense else min(picked, passed))
+    dual_step = 2e-9 * n + 2e-13 * size * n**2
+    products = 2 * (n + d) * n * min(3e-12 * size * d, 7e-10 * n_entries)
+    is_quicker = products + n_triplets * dual_step < 0.8 * n_triplets * step
+    return bool(is_quicker) and _spread(X) > LEAST_SPREAD
+
+
+def _spread(X: Any) -> float:
+    """Return the variance of the rows over their mean squared length; 0 where all are 0."""
+    squared = row_norms(X, squared=True).mean(dtype=np.float64)
+    mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
+    return float(1 - mean @ mean / squared) if squared > 0 else 0.0
+
+
+def learn_in_dual(X: Any, triplets: Triplets, aggressiveness: float, W: FloatArray) -> int:
+    """Apply triplets to `W` in their order, as single steps would; count the updates.
+
+    Parameters
+    ----------
+    X : ndarray or CSR of shape (n_rows, n_features)
+    triplets : ndarray of shape (n_triplets, 3)
+    aggressiveness : float
+        C.
+    W : ndarray of shape (n_features, n_features)
+        Changed in place; of the type of `X`.
+    """
+    n, m = X.shape[0], len(triplets)
+    rows = _dense_if_faster(X)
+    K = _gram(rows)
+    D = np.zeros_like(K)
+    n_updates = _oasis.step_dual(
+        K,
+        triplets,
+        _scores(rows, K, triplets, W),
+        _squared_norms(X, K, triplets),
+        aggressiveness,
+        D,
+        np.empty((3, m), dtype=np.int32),
+        np.empty(m, dtype=K.dtype),
+        np.zeros(n, dtype=np.intp),
+    )
+    changes = D @ rows  # D holds A now
+    for part in slices(W.shape[1], COLUMNS):
+        W[:, part] += rows.T @ np.ascontiguousarray(changes[:, part])
+    return int(n_updates)
+
+
+def _dense_if_faster(X: Any) -> Any:
+    """Make rows dense where products with them are quicker then."""
+    if isinstance(X, np.ndarray) or X.nnz < 0.02 * X.shape[0] * X.shape[1]:
+        return X
+    return X.toarray()
+
+
+def _gram(rows: Any) -> FloatArray:
+    product = rows @ rows.T
+    K: FloatArray = product.toarray() if sparse.issparse(rows) else product
+    return K
+
+
+def _scores(rows: Any, K: FloatArray, triplets: Triplets, W: FloatArray) -> Numbers:
+    """Return q'W(p - n) of each triplet."""
+    S = K if _is_identity(W) else (rows @ (rows @ W).T).T
+    q, p, n = triplets.T
+    return np.asarray(S[q, p].astype(np.float64) - S[q, n])
+
+
+def _is_identity(W: FloatArray) -> bool:
+    return bool((W.diagonal() == 1).all()) and np.count_nonzero(W) == len(W)
+
+
+def _squared_norms(X: Any, K: FloatArray, triplets: Triplets) -> Numbers:
+    """Return |q|^2 |p - n|^2 of each triplet."""
+    q, p, n = triplets.T
+    squared = K.diagonal().astype(np.float64)
+    both = squared[p] + squared[n]
+    gaps = both - 2.0 * K[p, n]
+    close = np.flatnonzero(gaps <= CLOSE * both)
+    for part in slices(len(close), max(1, CLOSE_NUMBERS // X.shape[1])):
+        some = close[part]
+        gaps[some] = row_norms(X[p[some]] - X[n[some]], squared=True)
+    return np.asarray(squared[q] * gaps)

@@ -1,0 +1,140 @@
+"""Averaged OASIS: learners side by side on triplets of their own, and the mean of their W's."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from numbers import Integral
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils._param_validation import Interval
+
+from oasis_bench.algorithms._triplet_learner import TRIPLETS_A_DRAW, TripletSampler
+from oasis_bench.algorithms.oasis.oasis import OASIS
+from oasis_bench.data.rows import FloatArray
+from oasis_bench.experiment.seeds import derive_seed
+from oasis_bench.plugins.learner import Kept
+from oasis_bench.sampling.class_triplets import seed_state
+from oasis_bench.system.progress import Progress
+from oasis_bench.system.threads import side_by_side, slices
+
+
+class AveragedOASIS(OASIS):
+    """Averaged OASIS: `n_learners` OASIS learners in parallel threads, W their mean.
+
+    Every learner does `n_steps` steps on a stream of triplets of its own; given triplets are
+    dealt to the learners in turn.  The result does not depend on the number of threads.  The
+    matrices take n_learners d^2 numbers.
+
+    Parameters
+    ----------
+    n_learners : int, default 5
+        The paper draws 5 and 10.
+    n_threads : int or None, default None
+        Learners trained at once; None: as many as BLAS may use, so that `threadpool_limits` and
+        OMP_NUM_THREADS hold here too.
+    n_steps : int, default 30000
+        Triplets that each of the learners learns from.
+    aggressiveness, weighted_positives, negatives, threshold, random_state
+        As in `OASIS`.
+
+    Attributes
+    ----------
+    bilinear_matrix_ : ndarray of shape (n_features, n_features)
+        The mean of `matrices_`.
+    matrices_ : ndarray of shape (n_learners, n_features, n_features)
+        W of each learner, from which it goes on.
+    n_steps_, n_updates_ : int
+        Steps and updates of all learners together.
+    n_features_in_ : int
+
+    References
+    ----------
+    Chechik, Sharma, Shalit & Bengio (2010), JMLR 11, section 5.4 and figure 7.
+    """
+
+    name: ClassVar = "AveragedOASIS"
+    summary: ClassVar = "mean of OASIS learners trained in parallel on triplets of their own"
+    cost: ClassVar = "time and memory of OASIS for each of n_learners"
+
+    _learned: ClassVar[str] = "matrices_"
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **OASIS._parameter_constraints,
+        "n_learners": [Interval(Integral, 1, None, closed="left")],
+        "n_threads": [Interval(Integral, 1, None, closed="left"), None],
+    }
+    matrices_: FloatArray
+    _n_dealt: int
+
+    def __init__(
+        self,
+        n_learners: int = 5,
+        n_threads: int | None = None,
+        aggressiveness: float = 0.1,
+        n_steps: int = 30_000,
+        weighted_positives: bool = False,
+        negatives: Literal["exact", "any"] = "exact",
+        threshold: float = 0.0,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        super().__init__(
+            aggressiveness, n_steps, weighted_positives, negatives, threshold, random_state
+        )
+        self.n_learners = n_learners
+        self.n_threads = n_threads
+
+    def _seeded(self) -> npt.NDArray[np.uint64]:
+        """Return the state of each learner's stream, (n_learners, 4)."""
+        seed = self._seed()
+        streams = [seed_state(derive_seed(seed, "stream", k)) for k in range(self.n_learners)]
+        return np.stack(streams)
+
+    def _n_matrices(self, afresh: bool) -> int:
+        return self.n_learners * afresh + 1
+
+    def _start(self, X: Any) -> None:
+        super()._start(X)
+        self.matrices_ = np.repeat(self.matrices_[None], self.n_learners, axis=0)
+        self._n_dealt = 0
+
+    def _run(self, X: Any, sampler: TripletSampler, n_steps: int, progress: Progress) -> None:
+        def learn(k: int) -> int:
+            stream = copy.copy(sampler)
+            stream.state = self._sampler_state[k]
+            n_updates = 0
+            for part in slices(n_steps, TRIPLETS_A_DRAW):
+                drawn = stream.draw(part.stop - part.start)
+                n_updates += self._step(X, drawn, self.matrices_[k])
+                if k == 0:  # the others are about as far
+                    progress("learning", part.stop, n_steps)
+            return n_updates
+
+        self.n_updates_ += self._side_by_side(learn)
+        self.n_steps_ += n_steps * len(self.matrices_)
+
+    def _apply(self, X: Any, triplets: npt.NDArray[np.intp]) -> None:
+        m = len(self.matrices_)
+
+        def learn(k: int) -> int:
+            dealt = np.ascontiguousarray(triplets[(k - self._n_dealt) % m :: m])
+            return self._step(X, dealt, self.matrices_[k])
+
+        self.n_updates_ += self._side_by_side(learn)
+        self.n_steps_ += len(triplets)
+        self._n_dealt += len(triplets)
+
+    def _side_by_side(self, learn: Callable[[int], int]) -> int:
+        return sum(side_by_side(learn, range(len(self.matrices_)), self.n_threads))
+
+    def _fitted_state(self) -> dict[str, Kept]:
+        return {
+            **super()._fitted_state(),
+            "matrices_": Kept(("n_learners", "n_features", "n_features")),
+            "_sampler_state": Kept(("n_learners", 4), np.uint64, nonzero=True),
+            "_n_dealt": Kept((), np.integer),
+        }
+
+    def _finish(self) -> None:
+        self.bilinear_matrix_ = self.matrices_.mean(axis=0)

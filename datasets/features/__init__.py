@@ -1,0 +1,1 @@
+"""Features of pictures: blocks, visual words and their cache."""

@@ -1,0 +1,238 @@
+"""What data sets of pictures share: from files with labels to rows of visterm counts.
+
+Not for where the files are (each data set knows that) and not for the features (`visterms`).
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from oasis_bench.data.rows import LabelledRows
+from oasis_bench.datasets.features.duplicates import near_copies
+from oasis_bench.datasets.features.picture_files import Fault, Picture, Workers, hashed_pictures
+from oasis_bench.datasets.features.visterms import VistermFeatures, visterm_counts
+from oasis_bench.plugins.dataset import Dataset
+from oasis_bench.plugins.registry import load_registry
+from oasis_bench.system.errors import UsageError
+from oasis_bench.system.progress import Progress, no_progress
+
+Label: TypeAlias = "str | tuple[str, ...]"
+"""The class of a picture; or its words, where a data set has several labels."""
+
+
+def warn(line: str) -> None:
+    """Warn of what is left out: for callers that do not collect these lines."""
+    warnings.warn(line, stacklevel=3)
+
+
+class ImageDataset(Dataset):
+    """Pictures as bags of visual words (JMLR 2010, section 3): raw counts of visterms, CSR.
+
+    The codebooks of colours and of blocks are learned from the pictures of another data set (the
+    papers took pictures from the web for it), without those that `near_copies` takes for copies of
+    evaluated ones; mirrored or cropped copies would stay.  The idf weights are the harness's,
+    learned from the training images of each partition.
+
+    A picture that cannot be used is left out with a warning that says why.
+
+    Class attributes
+    ----------------
+    features : VistermFeatures
+        Block size and the like.
+    codebook_source : str
+        The name of the data set that teaches the codebooks, an `ImageDataset` too.
+
+    Parameters
+    ----------
+    n_visterms : int, default 1000
+        Visual words in the codebook: the number of features (JMLR 2010, 5.3: 1000 where dense
+        methods take part, else 10000).
+    block : int, optional
+        The side of a block in pixels, which start every ``block // 2``; by default that of
+        `features`.
+    """
+
+    normalize = "tfidf"
+    features: ClassVar[VistermFeatures] = VistermFeatures()
+    codebook_source: ClassVar[str]
+
+    def __init__(self, n_visterms: int = 1000, block: int | None = None) -> None:
+        self.n_visterms = n_visterms
+        self.block = block
+
+    @abstractmethod
+    def find_images(
+        self, progress: Progress = no_progress, tell: Callable[[str], None] = warn
+    ) -> Sequence[tuple[Path, Label]]:
+        """Find the pictures and their labels, downloading them first where needed.
+
+        Parameters
+        ----------
+        progress : callable, default no_progress
+            Told of a download.
+        tell : callable, default warn
+            Called with each line on what is left out.
+
+        Returns
+        -------
+        sequence of (Path, str) or of (Path, tuple of str)
+            Each picture with its class; or with its words, for relevance to several queries.
+
+        Raises
+        ------
+        UsageError
+            Where there are none, with the remedy.
+        """
+
+    def visterm_features(self) -> VistermFeatures:
+        """Return the parameters of the features, with the visterms and the block asked for."""
+        features = replace(self.features, n_visterms=self.n_visterms)
+        if self.block is None:
+            return features
+        return replace(features, block=self.block, stride=max(1, self.block // 2))
+
+    def load(self, progress: Progress = no_progress) -> LabelledRows:
+        """Count the visterms of each picture; the counts of earlier calls are on disk.
+
+        Of files with equal contents one is kept; none where their labels differ.
+
+        Parameters
+        ----------
+        progress : callable, default no_progress
+            Told of downloads, and of the pictures done.
+
+        Raises
+        ------
+        UsageError
+            Where the pictures or those of the codebooks cannot be had or used.
+        """
+        lines: list[str] = []
+
+        def tell(line: str) -> None:
+            lines.append(line)
+            warnings.warn(line, stacklevel=3)
+
+        workers = Workers(None, progress)
+        found = self.find_images(progress, tell)
+        pictures = hashed_pictures([path for path, _ in found], workers)
+        teachers = self._codebook_images(pictures, workers, tell)
+        images = [picture.path for picture in pictures]
+        result = visterm_counts(images, teachers, self.visterm_features(), progress)
+        for line in (
+            *_fault_lines(result.left_out, "left out"),
+            *_fault_lines(result.codebook_left_out, "left out of the codebooks"),
+        ):
+            tell(line)
+        if not len(result.kept):
+            path, fault = result.left_out[0]
+            raise UsageError(
+                f"none of the {len(found)} images of {self.name} can be used; the first is "
+                f"{str(path)!r}: {fault.reason}"
+            )
+        contents = [pictures[i].content for i in result.kept]
+        labels = [found[i][1] for i in result.kept]
+        rows = _distinct(contents, labels)
+        if dropped := sorted(set(range(len(contents))) - set(rows)):
+            example = images[result.kept[dropped[0]]]
+            tell(
+                f"left out: {len(dropped)} copies: of equal files one is kept, none where labels "
+                f"differ: such as {str(example)!r}"
+            )
+        y, names = _as_labels([labels[row] for row in rows])
+        kept = tuple(images[result.kept[row]] for row in rows)
+        return LabelledRows(result.counts[rows], y, names, images=kept, left_out=tuple(lines))
+
+    def _codebook_images(
+        self, evaluated: Sequence[Picture], workers: Workers, tell: Callable[[str], None]
+    ) -> list[Path]:
+        """Find the pictures that teach the codebooks, less copies of those to be evaluated.
+
+        Caltech256's classes that end in -101 hold pictures of Caltech101.
+        """
+        source = load_registry().datasets[self.codebook_source]()
+        if not isinstance(source, ImageDataset):
+            raise UsageError(f"data set {source.name!r} holds no images to learn codebooks from")
+        try:
+            found = source.find_images(workers.progress, tell)
+        except UsageError as error:
+            raise UsageError(
+                f"the codebooks of {self.name} are learned from {source.name}: {error}"
+            ) from error
+        teachers = hashed_pictures([path for path, _ in found], workers)
+        copies = near_copies(teachers, evaluated, workers)
+        apart = [picture.path for picture in teachers if picture.content not in copies]
+        if not apart:
+            raise UsageError(
+                f"the codebooks of {self.name} are learned from {source.name}, but all its "
+                "pictures are among those to be evaluated: run the data set by its name"
+            )
+        return apart
+
+
+def require_images(
+    found: Sequence[tuple[Path, Label]], folder: Path, layout: str
+) -> Sequence[tuple[Path, Label]]:
+    """Return what was found in a data set's folder.
+
+    Raises
+    ------
+    UsageError
+        Where nothing was, with the official layout.
+    """
+    if not found:
+        raise UsageError(
+            f"{folder} holds no {layout}: put the official release there, or remove the folder"
+        )
+    return found
+
+
+def _fault_lines(left_out: Sequence[tuple[Path, Fault]], what: str) -> Iterator[str]:
+    """Name each broken file with the reason; count those that are only too small."""
+    small = [(path, fault.reason) for path, fault in left_out if fault.too_small]
+    for path, fault in left_out:
+        if not fault.too_small:
+            yield f"{what}: {str(path)!r}: {fault.reason}"
+    if small:
+        path, reason = small[0]
+        yield f"{what}: {len(small)} too small: such as {str(path)!r}: {reason}"
+
+
+def _distinct(contents: Sequence[str], labels: Sequence[Label]) -> list[int]:
+    """Choose the pictures to keep: the first of each content, if all of that have its label."""
+    first: dict[str, int] = {}
+    disputed: set[str] = set()
+    for number, content in enumerate(contents):
+        one = first.setdefault(content, number)
+        if _words(labels[one]) != _words(labels[number]):
+            disputed.add(content)
+    return [number for content, number in first.items() if content not in disputed]
+
+
+def _words(label: Label) -> set[str]:
+    return {label} if isinstance(label, str) else set(label)
+
+
+def _as_labels(
+    labels: Sequence[Label],
+) -> tuple[npt.NDArray[np.int64] | sparse.csr_array, tuple[str, ...]]:
+    """Make class numbers of classes, and relevance (images x words) of 1 of words."""
+    words = [_words(label) for label in labels]
+    names = sorted(set().union(*words))
+    number = {name: i for i, name in enumerate(names)}
+    columns = [sorted(number[word] for word in some) for some in words]
+    indices = np.array([column for some in columns for column in some], dtype=np.int64)
+    if all(isinstance(label, str) for label in labels):
+        return indices, tuple(names)
+    indptr = np.cumsum([0, *map(len, columns)])
+    ones = np.ones(len(indices), dtype=np.float32)
+    relevance = sparse.csr_array((ones, indices, indptr), shape=(len(labels), len(names)))
+    return relevance, tuple(names)

@@ -1,0 +1,1 @@
+"""Generated images of web scale: sparse bags of visual words with the papers' sizes."""

@@ -1,0 +1,1 @@
+"""Statistics over the trials of stored runs: reads, never writes."""

@@ -1,0 +1,91 @@
+"""The command line: from arguments to an exit status, and what errors look like.
+
+Its options are in `command_line.options`; what it does, and prints, is in `command_line.verbs`.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import sys
+import warnings
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import NoReturn, TextIO
+
+from oasis_bench.command_line.options import make_parser
+from oasis_bench.system.errors import UsageError
+from oasis_bench.system.quick_imports import no_collections
+
+USAGE = 2
+INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Returns
+    -------
+    int
+        0; 1 where a trial failed or `compare` saw something get worse; 2 for a mistake of the
+        user's; 3 where nothing could be compared; 130 after Ctrl-C.
+    """
+    for name in ("SIGTERM", "SIGHUP"):  # as `timeout` and batch systems end a run
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), _end)
+    try:
+        options = make_parser().parse_args(arguments)
+        if options.verb == "run" and options.cluster is None:
+            _start_servers()
+        with no_collections():
+            from oasis_bench.command_line.verbs import VERBS  # takes a second
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            status: int = VERBS[options.verb](options)
+        sys.stdout.flush()
+    except UsageError as error:
+        print(f"oasis-bench: {error}", file=sys.stderr)
+        return USAGE
+    except KeyboardInterrupt as interrupt:
+        print(f"oasis-bench: {str(interrupt) or 'interrupted'}", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader, such as head, has seen enough
+        _print_no_more()
+        return 0
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        _print_no_more()
+        what, reason = error.filename or "the output", error.strerror
+        with suppress(OSError):
+            print(f"oasis-bench: cannot write {what}: {reason}: free some", file=sys.stderr)
+        return USAGE
+    return status
+
+
+def _start_servers() -> None:
+    """Start what trials are forked off, for one on the clock and one that prepares."""
+    from oasis_bench.execution import WARM_UP
+    from oasis_bench.execution.fork_server import keep_ready
+
+    keep_ready(2, WARM_UP)  # they import while this process does
+
+
+def _print_no_more() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    print(f"oasis-bench: {message}", file=sys.stderr)
+
+
+def _end(number: int, frame: object) -> NoReturn:
+    raise SystemExit(128 + number)

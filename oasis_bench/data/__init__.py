@@ -1,0 +1,1 @@
+"""What learners learn from: rows and labels, their scaling, relevance and pictures."""

@@ -1,0 +1,117 @@
+"""The content of a data set: rows, their labels and the names of the classes.
+
+Not for reading files: each data set does that in its own module.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from oasis_bench.data.csr import canonical_csr
+from oasis_bench.system.errors import UsageError
+
+Rows: TypeAlias = "npt.NDArray[np.floating] | sparse.csr_array"
+Labels: TypeAlias = "npt.NDArray[np.int64] | sparse.csr_array"
+FloatArray: TypeAlias = "npt.NDArray[np.floating]"
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledRows:
+    """The content of a data set.
+
+    Parameters
+    ----------
+    X : ndarray or csr_array of shape (n_rows, n_features)
+        float32 or float64, finite.
+    y : ndarray of shape (n_rows,), int64, or csr_array of shape (n_rows, n_queries)
+        The number of each row's class, an index into `class_names`; or, with several labels,
+        how relevant each row is to each query (JMLR 2010, 5.2.1: R_QI, here images x queries).
+    class_names : tuple of str
+        The names of the classes, or of the queries; at least two, each with at least one row.
+    images : tuple of Path, optional
+        The picture behind each row.
+    left_out : tuple of str, default ()
+        Lines on what was left out of the data set, and why.
+
+    Raises
+    ------
+    UsageError
+        Where the rows break one of these rules.
+    """
+
+    X: Rows
+    y: Labels
+    class_names: tuple[str, ...]
+    images: tuple[Path, ...] | None = None
+    left_out: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        n_classes = len(self.class_names)
+        if self.X.dtype not in (np.float32, np.float64):
+            raise UsageError(f"rows of type {self.X.dtype}: float32 or float64 is needed")
+        if self.X.shape[0] != self.y.shape[0]:
+            raise UsageError(f"{self.X.shape[0]} rows but {self.y.shape[0]} labels: one each")
+        if n_classes < 2:
+            raise UsageError(
+                f"only {n_classes} class ({', '.join(map(repr, self.class_names)) or 'none'}): "
+                "metric learning compares classes, so at least 2 are needed"
+            )
+        if isinstance(self.y, sparse.csr_array):
+            if self.y.shape[1] != n_classes or self.y.data.min(initial=0) < 0:
+                raise UsageError(
+                    f"relevance of shape {self.y.shape} for {n_classes} queries, least value "
+                    f"{self.y.data.min(initial=0)}: one column a query, none negative, is needed"
+                )
+        elif self.y.min() < 0 or self.y.max() >= n_classes:
+            raise UsageError(
+                f"class numbers from {self.y.min()} to {self.y.max()}: "
+                f"0 to {n_classes - 1} for {n_classes} class names"
+            )
+        if self.images is not None and len(self.images) != self.X.shape[0]:
+            raise UsageError(f"{len(self.images)} images for {self.X.shape[0]} rows: one each")
+        if not (counts := self.class_counts()).all():
+            raise UsageError(
+                f"class {self.class_names[int(counts.argmin())]!r} has no row: leave its name out"
+            )
+        if isinstance(self.X, sparse.csr_array):
+            object.__setattr__(self, "X", canonical_csr(self.X))
+        values = self.X.data if sparse.issparse(self.X) else self.X
+        if not np.isfinite(values).all():
+            raise UsageError(
+                f"{np.count_nonzero(~np.isfinite(values))} values are NaN or infinite: "
+                "fill them in or leave those rows out"
+            )
+
+    @property
+    def multi_label(self) -> bool:
+        """Whether rows are relevant to queries instead of being of one class each."""
+        return isinstance(self.y, sparse.csr_array)
+
+    def class_counts(self) -> npt.NDArray[np.int64]:
+        """Count the rows of each class or query, in the order of `class_names`."""
+        if isinstance(self.y, sparse.csr_array):
+            return np.asarray((self.y > 0).sum(axis=0)).astype(np.int64)
+        return np.bincount(self.y, minlength=len(self.class_names)).astype(np.int64)
+
+    def content_hash(self) -> str:
+        """Hash rows, labels and names (SHA-256), so that a trial's identity holds its data."""
+        digest = hashlib.sha256(repr(self.class_names).encode())
+        for array in (*_parts(self.X), *_parts(self.y)):
+            digest.update(f"{array.dtype.str}{array.shape}".encode())
+            digest.update(np.ascontiguousarray(array).data)
+        return digest.hexdigest()
+
+
+def _parts(array: npt.NDArray[Any] | sparse.csr_array) -> tuple[npt.NDArray[Any], ...]:
+    """Return the arrays that hold the content; the width of indices is none."""
+    if isinstance(array, sparse.csr_array):
+        indices, indptr = (part.astype(np.int64) for part in (array.indices, array.indptr))
+        return array.data, indices, indptr, np.array(array.shape)
+    return (array,)

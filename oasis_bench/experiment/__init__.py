@@ -1,0 +1,1 @@
+"""From an experiment file to a list of trials: settings, splits, seeds, identity, budget."""

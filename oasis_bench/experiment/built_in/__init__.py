@@ -1,0 +1,1 @@
+"""The built-in experiment files; `oasis_bench.experiment.settings` reads them."""

@@ -1,0 +1,310 @@
+"""The trials of an experiment: its learners, class subsets and partitions, each with an identity.
+
+Not for running them: `oasis_bench.runner.run` does that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from oasis_bench import __version__
+from oasis_bench.data.rows import LabelledRows
+from oasis_bench.experiment.budget import Budget
+from oasis_bench.experiment.identity import package_hash, source_hash
+from oasis_bench.experiment.seeds import derive_seed
+from oasis_bench.experiment.settings import Experiment, LearnerSpec
+from oasis_bench.experiment.splits import choose_classes
+from oasis_bench.plugins.dataset import Dataset
+from oasis_bench.plugins.registry import Registry
+from oasis_bench.system.errors import UsageError, unknown_name
+
+PER_CLASS = (Experiment.train_per_class, Experiment.test_per_class)
+"""The defaults."""
+
+LONGEST_NAME = 30
+
+LIBRARIES = ("numpy", "scipy", "scikit-learn")
+"""Other versions may give other results."""
+
+
+@dataclass(frozen=True)
+class TrialSpec:
+    """One learner on one class subset and one outer partition, complete and picklable.
+
+    Attributes
+    ----------
+    trial_id : str
+        Hash of what decides the result: data, split, seed, learner, its parameters and source, the
+        code of oasis-bench and the versions of the libraries below it.  Not of the processor and
+        of what else a plugin imports, which provenance tells.
+    learner, algorithm : str
+        The label and the registered name.
+    grid : dict of str to list
+        Hyper-parameters and the values to try; of length one where there is no choice.
+    subset : str
+        The name of the class subset.
+    classes : tuple of int
+        Its class numbers.
+    n_train, n_test : int
+        Images of a partition.
+    partition : int
+        From 0.
+    experiment : Experiment
+    normalize : str
+        What is done to rows.
+    budget : Budget
+        Limits of each call of the learner; not part of the identity.
+    identity : dict
+        What `trial_id` is the hash of, as JSON holds it.
+    plugin_files : tuple of Path
+        Where the learner may come from, besides installed packages.
+    shows_examples : bool
+        Whether the trial notes what some queries bring up, for the report to show the pictures.
+    shares_cores : bool
+        Whether other trials run at the same time, so that its timing is marked.
+    """
+
+    trial_id: str
+    learner: str
+    algorithm: str
+    grid: Mapping[str, Sequence[Any]]
+    subset: str
+    classes: tuple[int, ...]
+    n_train: int
+    n_test: int
+    partition: int
+    experiment: Experiment
+    normalize: str
+    budget: Budget
+    identity: Mapping[str, Any]
+    plugin_files: tuple[Path, ...] = ()
+    shows_examples: bool = False
+    shares_cores: bool = False
+
+    def seed_for(self, purpose: str, *, of_learner: bool = False) -> int:
+        """Derive a seed from the run's, the subset, the partition and the purpose.
+
+        That of a learner is the same for two settings of one algorithm: their difference is then
+        the settings', not the seeds'.
+        """
+        names = (self.experiment.seed, purpose, self.subset, self.partition)
+        return derive_seed(*names, *((self.algorithm,) if of_learner else ()))
+
+
+@dataclass(frozen=True)
+class _Candidates:
+    """A learner's hyper-parameters to try, and the hash of its source."""
+
+    spec: LearnerSpec
+    grid: Mapping[str, Sequence[Any]]
+    source: str
+
+
+def find_candidates(experiment: Experiment, registry: Registry) -> dict[str, _Candidates]:
+    """Look up each learner of an experiment, and the values of its hyper-parameters.
+
+    Raises
+    ------
+    UsageError
+        For an unknown learner or hyper-parameter, or a value that TOML has and none takes.
+    """
+    return {
+        label: _candidates(label, spec, registry) for label, spec in experiment.learners.items()
+    }
+
+
+def _candidates(label: str, spec: LearnerSpec, registry: Registry) -> _Candidates:
+    learner = registry.algorithms[spec.algorithm]
+    known = learner().get_params()
+    grid = {
+        name: list(value) if isinstance(value, list | tuple) else [value]
+        for name, value in {**learner.search_space, **spec.params}.items()
+    }
+    for name, choices in grid.items():
+        if name not in known:
+            problem = unknown_name("hyper-parameter", name, known)
+            raise UsageError(f"learner {label!r}: {problem}")
+        if not choices:
+            raise UsageError(f"learner {label!r}: {name} is an empty list: name a value to try")
+        for choice in choices:
+            if not isinstance(choice, str | int | float | None):
+                raise UsageError(
+                    f"learner {label!r}: {name} = {choice!r}: a number, a text or true/false "
+                    "is needed, or a list of them"
+                )
+    return _Candidates(spec, grid, source_hash(learner))
+
+
+def plan(
+    experiment: Experiment,
+    dataset: Dataset,
+    rows: LabelledRows,
+    registry: Registry,
+    plugin_files: tuple[Path, ...] = (),
+) -> list[TrialSpec]:
+    """List the trials of an experiment, partition by partition within a subset.
+
+    Raises
+    ------
+    UsageError
+        For an unknown learner, hyper-parameter or class, or too few classes or images.
+    """
+    e = experiment
+    candidates = find_candidates(e, registry)
+    normalize = e.normalize or dataset.normalize
+    data_hash, code = rows.content_hash(), package_hash()
+    libraries = {name: version(name) for name in LIBRARIES}
+    trials = []
+    for subset, classes in choose_subsets(e, dataset, rows).items():
+        n_train, n_test = _sizes(e, rows, len(classes))
+        for partition in range(e.partitions):
+            for label, candidate in candidates.items():
+                identity = {
+                    **{name: getattr(e, name) for name in _IDENTITY},
+                    "normalize": normalize,
+                    "learner": label,
+                    "algorithm": candidate.spec.algorithm,
+                    "grid": candidate.grid,
+                    "subset": subset,
+                    "classes": classes,
+                    "sizes": [n_train, n_test],
+                    "partition": partition,
+                    "data": data_hash,
+                    "source": candidate.source,
+                    "version": __version__,
+                    "code": code,
+                    "libraries": libraries,
+                    "kernel": os.environ.get("OASIS_BENCH_KERNEL"),
+                }
+                text = json.dumps(identity, sort_keys=True)
+                trials.append(
+                    TrialSpec(
+                        trial_id=hashlib.sha256(text.encode()).hexdigest()[:24],
+                        learner=label,
+                        algorithm=candidate.spec.algorithm,
+                        grid=candidate.grid,
+                        subset=subset,
+                        classes=classes,
+                        n_train=n_train,
+                        n_test=n_test,
+                        partition=partition,
+                        experiment=e,
+                        normalize=normalize,
+                        budget=e.budget_of(label),
+                        identity=json.loads(text),
+                        plugin_files=plugin_files,
+                        shows_examples=rows.images is not None and partition == 0,
+                    )
+                )
+    return trials
+
+
+def choose_subsets(
+    experiment: Experiment, dataset: Dataset, rows: LabelledRows
+) -> dict[str, tuple[int, ...]]:
+    """Name the class subsets of an experiment, each with its class numbers in ascending order.
+
+    Raises
+    ------
+    UsageError
+        Where a subset or class is unknown, or has too few images, with names and numbers.
+    """
+    e = experiment
+    if rows.multi_label:
+        if (e.train_per_class, e.test_per_class) != PER_CLASS:
+            raise UsageError(
+                f"{e.dataset} has several labels an image, so there are no images a class to "
+                "count: use --test-share in place of --train and --test"
+            )
+        if e.classes != ("all",):
+            raise UsageError(
+                f"{e.dataset} has several labels an image and so no class subsets: --classes all"
+            )
+        return {"all": tuple(range(len(rows.class_names)))}
+    subsets = {}
+    for item in e.classes:
+        if isinstance(item, int):
+            counts, seed = rows.class_counts(), derive_seed(e.seed, "classes")
+            numbers = choose_classes(counts, item, e.train_per_class, e.test_per_class, seed)
+            subsets[str(item)] = tuple(numbers.tolist())
+        elif item == "all":
+            subsets[item] = _numbers(item, rows.class_names, e, rows)
+        elif isinstance(item, tuple):
+            subsets[_list_name(item, taken=subsets)] = _numbers("+".join(item), item, e, rows)
+        else:
+            subsets[item] = _numbers(item, dataset.class_subsets[item], e, rows)
+    return subsets
+
+
+def _list_name(names: Sequence[str], taken: Collection[str]) -> str:
+    """Name a list of classes for tables: whole where it is short."""
+    whole = "+".join(names)
+    name = whole if len(whole) <= LONGEST_NAME else f"{names[0]}+{len(names) - 1} more"
+    return f"{name} ({len(taken) + 1})" if name in taken else name
+
+
+def refuse_unknown_subsets(experiment: Experiment, dataset: Dataset) -> None:
+    """Raise UsageError for a named class subset that the data set has not: before it is loaded."""
+    known = [*dataset.class_subsets, "all"]
+    for item in experiment.classes:
+        if isinstance(item, str) and item not in known:
+            raise UsageError(
+                f"{unknown_name('class subset', item, known)}, or a number of classes, or two or "
+                "more classes joined by +"
+            )
+
+
+def _numbers(
+    subset: str, names: Sequence[str], e: Experiment, rows: LabelledRows
+) -> tuple[int, ...]:
+    found = {name: _class_number(name, rows.class_names) for name in names}
+    missing = [name for name, number in found.items() if number is None]
+    if missing:
+        raise UsageError(
+            f"class subset {subset!r} has {len(names)} classes, but {len(missing)} of them are not "
+            f"in {e.dataset}: {', '.join(missing)}"
+        )
+    numbers = sorted(number for number in found.values() if number is not None)
+    counts = rows.class_counts()[numbers]
+    needed = e.train_per_class + e.test_per_class
+    if counts.min() < needed:
+        raise UsageError(
+            f"class {rows.class_names[numbers[counts.argmin()]]!r} of subset {subset!r} has "
+            f"{counts.min()} images, but {e.train_per_class} to train and {e.test_per_class} to "
+            f"test are {needed}: lower --train or --test"
+        )
+    return tuple(numbers)
+
+
+def _class_number(name: str, class_names: Sequence[str]) -> int | None:
+    """Find a class by its name, or by what follows the number, as 'bear' names '009.bear'."""
+    if name in class_names:
+        return class_names.index(name)
+    ends = [n for n, full in enumerate(class_names) if full.partition(".")[2] == name]
+    return ends[0] if len(ends) == 1 else None
+
+
+def _sizes(e: Experiment, rows: LabelledRows, n_classes: int) -> tuple[int, int]:
+    """Count the training and test images of a partition."""
+    if rows.multi_label:
+        n_test = max(2, round(e.test_share * rows.X.shape[0]))
+        return rows.X.shape[0] - n_test, n_test
+    return n_classes * e.train_per_class, n_classes * e.test_per_class
+
+
+# What decides a trial's result; titles, the other learners and the other subsets do not.
+_IDENTITY = (
+    "inner_folds",
+    "train_per_class",
+    "test_per_class",
+    "seed",
+    "max_steps",
+    "threads",
+)

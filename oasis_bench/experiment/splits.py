@@ -1,0 +1,129 @@
+"""Which images learn and which test: class subsets, outer partitions and inner folds.
+
+JMLR 2010, section 5.3.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.model_selection import KFold, StratifiedKFold
+
+from oasis_bench.data.rows import Labels
+from oasis_bench.system.errors import UsageError
+
+Indices = npt.NDArray[np.intp]
+
+
+class Partition(NamedTuple):
+    """Row numbers of one outer partition."""
+
+    train: Indices
+    test: Indices
+
+
+class Fold(NamedTuple):
+    """Places within the training rows of one inner fold."""
+
+    learn: Indices
+    validate: Indices
+
+
+def choose_classes(
+    counts: npt.NDArray[np.int64], n_chosen: int, n_train: int, n_test: int, seed: int
+) -> Indices:
+    """Choose classes at random among those with enough images.
+
+    With the same seed the choices nest: the 5 classes are among the 10.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (n_classes,)
+        Images of each class.
+    n_chosen : int
+        Classes to choose.
+    n_train, n_test : int
+        Images a class that a partition draws.
+    seed : int
+
+    Returns
+    -------
+    ndarray of shape (n_chosen,)
+        Class numbers, in ascending order.
+
+    Raises
+    ------
+    UsageError
+        Where there are not so many classes, or not so many with enough images.
+    """
+    if n_chosen > len(counts):
+        raise UsageError(
+            f"{n_chosen} classes were asked for, but the data set has {len(counts)}: "
+            f"--classes takes 2 to {len(counts)} here"
+        )
+    eligible = np.flatnonzero(counts >= n_train + n_test)
+    if n_chosen > len(eligible):
+        most = np.sort(counts)[-n_chosen]
+        raise UsageError(
+            f"{n_chosen} classes of {n_train} training and {n_test} test images were asked for, "
+            f"but only {len(eligible)} of the {len(counts)} classes have {n_train + n_test}: "
+            f"lower --classes, or --train and --test to {most} together"
+        )
+    order = np.random.default_rng(seed).permutation(len(counts))
+    return np.sort(order[np.isin(order, eligible)][:n_chosen]).astype(np.intp)
+
+
+def draw_partition(
+    y: npt.NDArray[np.int64], classes: Sequence[int], n_train: int, n_test: int, seed: int
+) -> Partition:
+    """Draw training and test images of each class at random, without overlap.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_rows,)
+        Class numbers.
+    classes : sequence of int
+        The class numbers to draw from; each has at least ``n_train + n_test`` rows.
+    n_train, n_test : int
+        Images a class.
+    seed : int
+
+    Returns
+    -------
+    Partition
+        Row numbers, class after class.
+    """
+    rng = np.random.default_rng(seed)
+    drawn = np.stack(
+        [
+            rng.permutation(np.flatnonzero(y == number))[: n_train + n_test].astype(np.intp)
+            for number in classes
+        ]
+    )
+    return Partition(drawn[:, :n_train].ravel(), drawn[:, n_train:].ravel())
+
+
+def draw_share(n_rows: int, n_test: int, seed: int) -> Partition:
+    """Draw `n_test` test rows at random, the others to train: for rows of several labels."""
+    order = np.random.default_rng(seed).permutation(n_rows).astype(np.intp)
+    return Partition(order[n_test:], order[:n_test])
+
+
+def inner_folds(y: Labels, n_folds: int, seed: int) -> list[Fold]:
+    """Deal the training images, those of each class by themselves, over folds that validate once.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_train,), or csr_array of shape (n_train, n_queries)
+        Class numbers of the training rows, or their relevance to queries.
+    n_folds : int
+        At most the number of images a class.
+    seed : int
+    """
+    kind = KFold if isinstance(y, sparse.csr_array) else StratifiedKFold
+    folds = kind(n_folds, shuffle=True, random_state=seed)
+    return [Fold(learn, validate) for learn, validate in folds.split(np.empty((y.shape[0], 0)), y)]

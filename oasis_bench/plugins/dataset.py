@@ -1,0 +1,59 @@
+"""What a data set is to the harness: a class that loads labelled rows, with its facts."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import ClassVar
+
+from oasis_bench.data.rows import LabelledRows
+from oasis_bench.system.progress import Progress, no_progress
+
+
+class Dataset(ABC):
+    """A data set that the registry can find and the command line can name.
+
+    Class attributes
+    ----------------
+    name : str
+        What the user types.
+    summary : str
+        One line for `list`.
+    citation, licence, home : str
+        Shown where the data set is described; `home` is how to get it, in one line.
+    normalize : {'l2', 'none', 'tfidf'}
+        What the harness does to each row, where an experiment does not say: divide it by its
+        length; nothing; or weight counts by the idf of the training rows, then divide.
+    class_subsets : mapping of str to tuple of str
+        Named subsets of classes, as the papers give them.
+    notes : mapping of str to str
+        What a reader of results on a subset must know, by the subset's name.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    citation: ClassVar[str]
+    licence: ClassVar[str]
+    home: ClassVar[str]
+    normalize: ClassVar[str] = "l2"
+    class_subsets: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    notes: ClassVar[Mapping[str, str]] = {}
+
+    def location(self) -> str | None:
+        """Say where the data lies on this machine, or None where it must be got first."""
+        return None
+
+    @abstractmethod
+    def load(self, progress: Progress = no_progress) -> LabelledRows:
+        """Read the data, downloading it first where it is not on disk.
+
+        Parameters
+        ----------
+        progress : callable, default no_progress
+            Told of long downloads.
+
+        Raises
+        ------
+        UsageError
+            Where the data cannot be had, with the remedy.
+        """

@@ -1,0 +1,256 @@
+"""Finds learners and data sets: entry points of installed packages, and plugin files.
+
+A broken plugin is an entry with its error; it breaks nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import inspect
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Generic, TypeVar
+
+from oasis_bench.plugins.dataset import Dataset
+from oasis_bench.plugins.learner import MetricLearner
+from oasis_bench.system.errors import UsageError, unknown_name
+
+T = TypeVar("T", bound=MetricLearner | Dataset)
+
+OF_PATHS = ("file", "images")
+"""Registered data sets that are made from a path, not by name alone."""
+
+_imports = threading.RLock()
+
+
+class BrokenPluginError(UsageError):
+    """A plugin that cannot be imported, or is not what its group asks for."""
+
+
+@dataclass(frozen=True)
+class Entry(Generic[T]):
+    """A plugin that has been found, not yet imported.
+
+    Attributes
+    ----------
+    name : str
+        What the user types.
+    load : callable
+        Imports the class; raises `BrokenPluginError` with the reason.
+    """
+
+    name: str
+    load: Callable[[], type[T]]
+
+
+class Catalogue(Generic[T]):
+    """The learners, or the data sets, by name."""
+
+    def __init__(self, kind: str, base: type[T], files: Iterable[Path]) -> None:
+        self.kind = kind
+        group = f"oasis_bench.{kind.replace('data set', 'dataset')}s"
+        points: dict[str, list[EntryPoint]] = {}
+        for point in _installed(group, tuple(sys.path)):
+            points.setdefault(point.name, []).append(point)
+        self._entries: dict[str, Entry[T]] = {
+            name: Entry(name, partial(_load_point, claims, base)) for name, claims in points.items()
+        }
+        for path in files:
+            for plugin in _classes_of_file(path, base):
+                if plugin.name in self._entries:
+                    raise UsageError(
+                        f"{path} calls its {kind} {plugin.name!r}, a name that is taken: rename it"
+                    )
+                self._entries[plugin.name] = Entry(plugin.name, partial(_given, plugin))
+
+    def __iter__(self) -> Iterator[Entry[T]]:
+        return iter(self._entries.values())
+
+    def __getitem__(self, name: str) -> type[T]:
+        """Return the class of that name.
+
+        Raises
+        ------
+        UsageError
+            Where there is none, with the nearest name; `BrokenPluginError` where it is broken.
+        """
+        if name not in self._entries:
+            raise UsageError(unknown_name(self.kind, name, self._entries))
+        return self._entries[name].load()
+
+
+@dataclass(frozen=True)
+class Registry:
+    """All that can be named on the command line."""
+
+    algorithms: Catalogue[MetricLearner]
+    datasets: Catalogue[Dataset]
+
+
+def load_registry(plugin_files: Sequence[Path] = ()) -> Registry:
+    """Find the plugins of installed distributions and of `plugin_files`.
+
+    Raises
+    ------
+    UsageError
+        Where a plugin file cannot be read or holds no plugin.
+    """
+    registry = Registry(
+        Catalogue("algorithm", MetricLearner, plugin_files),  # type: ignore[type-abstract]
+        Catalogue("data set", Dataset, plugin_files),  # type: ignore[type-abstract]
+    )
+    for path in plugin_files:
+        module = _import_file(path)
+        if not [*_plugins_in(module, MetricLearner), *_plugins_in(module, Dataset)]:  # type: ignore[type-abstract]
+            raise UsageError(
+                f"{path} defines no learner and no data set: derive a class from "
+                "BilinearLearner, MahalanobisLearner or Dataset"
+            )
+    return registry
+
+
+def open_dataset(
+    name: str,
+    registry: Registry,
+    label: str | None = None,
+    n_visterms: int | None = None,
+    block: int | None = None,
+) -> Dataset:
+    """Find a data set: a registered name, the user's own file, or a folder of pictures.
+
+    Parameters
+    ----------
+    name : str
+        The name, or the path; where both are there, the name goes first.
+    registry : Registry
+    label : str, optional
+        The label column of a file.
+    n_visterms, block : int, optional
+        Visual words and side of a block, for a data set of pictures.
+
+    Raises
+    ------
+    UsageError
+        Where it is none of these, or does not take the options.
+    """
+    if name in OF_PATHS:
+        raise UsageError(f"data set {name} is yours: give the path itself in place of {name!r}")
+    path = Path(name)
+    options: dict[str, Any] = {}
+    if any(entry.name == name for entry in registry.datasets if entry.name not in OF_PATHS):
+        factory: Any = registry.datasets[name]
+    elif path.is_dir():
+        factory, options = registry.datasets["images"], {"path": path}
+    elif path.suffix or "/" in name or path.exists():
+        factory, options = registry.datasets["file"], {"path": path}
+    else:
+        names = [entry.name for entry in registry.datasets if entry.name not in OF_PATHS]
+        problem = unknown_name("data set", name, names)
+        raise UsageError(f"{problem}, or give the path of a file or a folder of pictures")
+    for option, value in (("label", label), ("n_visterms", n_visterms), ("block", block)):
+        if value is not None:
+            if option not in inspect.signature(factory).parameters:
+                raise UsageError(f"{option} = {value!r}: data set {name} has no such option")
+            options[option] = value
+    dataset: Dataset = factory(**options)
+    return dataset
+
+
+def load_reports() -> ModuleType:
+    """Import what makes pages and tables of stored runs: `oasis_bench.reports`.
+
+    Plotting takes a second to import.
+    """
+    (point,) = entry_points(group="oasis_bench.reports")
+    reports: ModuleType = point.load()
+    return reports
+
+
+@cache
+def _installed(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+    """Return the entry points of the distributions on `path`, which is sys.path."""
+    return tuple(sorted(entry_points(group=group)))
+
+
+def _load_point(claims: Sequence[EntryPoint], base: type[T]) -> type[T]:
+    point, *others = claims
+    where = f"plugin {point.name!r} ({point.value})"
+    if others:
+        values = ", ".join(other.value for other in others)
+        raise BrokenPluginError(f"{where} has its name from {values} too: uninstall one of them")
+    try:
+        plugin = point.load()
+    except Exception as error:
+        raise BrokenPluginError(_not_imported(where, error)) from error
+    return _checked(plugin, base, where)
+
+
+def _given(plugin: type[T]) -> type[T]:
+    return plugin
+
+
+def _not_imported(where: str, error: Exception) -> str:
+    return " ".join(f"{where} cannot be imported: {type(error).__name__}: {error}".split())
+
+
+def _checked(plugin: object, base: type[T], where: str) -> type[T]:
+    if not (isinstance(plugin, type) and issubclass(plugin, base)):
+        raise BrokenPluginError(f"{where} is not a class derived from {base.__name__}")
+    for attribute in ("name", "summary", "citation"):
+        if not isinstance(getattr(plugin, attribute, None), str):
+            raise BrokenPluginError(f"{where} has no class attribute {attribute!r} of type str")
+    if issubclass(plugin, MetricLearner):
+        try:
+            plugin()
+        except Exception as error:
+            raise BrokenPluginError(f"{where} cannot be made without arguments: {error}") from error
+    return plugin
+
+
+def _classes_of_file(path: Path, base: type[T]) -> list[type[T]]:
+    return [
+        _checked(plugin, base, f"{path}: {plugin.__name__}")
+        for plugin in _plugins_in(_import_file(path), base)
+    ]
+
+
+def _plugins_in(module: ModuleType, base: type[T]) -> list[type[T]]:
+    return [
+        member
+        for member in vars(module).values()
+        if isinstance(member, type)
+        and issubclass(member, base)
+        and member.__module__ == module.__name__
+        and not inspect.isabstract(member)
+    ]
+
+
+def _import_file(path: Path) -> ModuleType:
+    """Import a plugin file once, under a name that its path decides."""
+    with _imports:  # a worker of Dask has threads: none must see half a module
+        return _import_first(path)
+
+
+def _import_first(path: Path) -> ModuleType:
+    path = path.resolve()
+    name = f"oasis_bench_plugin_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    if not path.is_file() or spec is None or spec.loader is None:
+        raise UsageError(f"no plugin file {path}: --plugin takes a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        raise BrokenPluginError(_not_imported(f"plugin {path}", error)) from error
+    return module

@@ -1,0 +1,1 @@
+"""An experiment carried out: plan, place, store; and runs merged into one."""

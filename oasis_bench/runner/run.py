@@ -1,0 +1,244 @@
+"""A run: the trials of an experiment, from the data set to the store.
+
+Not for printing: `oasis_bench.command_line.main` does that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from oasis_bench.data.pictures import caption, thumbnail
+from oasis_bench.data.rows import LabelledRows
+from oasis_bench.execution import Executor, executor
+from oasis_bench.experiment.identity import identities, refuse_what_changed
+from oasis_bench.experiment.plan import TrialSpec, find_candidates, plan, refuse_unknown_subsets
+from oasis_bench.experiment.settings import Experiment
+from oasis_bench.plugins.dataset import Dataset
+from oasis_bench.plugins.registry import Registry, load_registry, open_dataset
+from oasis_bench.store.run_file import RefusedRecordError, Store, refuse_used_folder
+from oasis_bench.system.errors import OutputError
+from oasis_bench.system.progress import Progress, no_progress
+from oasis_bench.system.provenance import load_average, provenance
+from oasis_bench.trial.messages import lost_record
+from oasis_bench.trial.record import TrialRecord
+
+OnTrial = Callable[[dict[str, Any], int, int], None]
+"""Called as ``on_trial(columns, done, planned)`` after each trial, and once before the first."""
+
+
+def run_experiment(
+    experiment: Experiment,
+    output: Path,
+    jobs: int = 1,
+    cluster: str | None = None,
+    plugin_files: Sequence[Path] = (),
+    on_trial: OnTrial = lambda columns, done, planned: None,
+    on_download: Progress = no_progress,
+    command: str | None = None,
+) -> int:
+    """Run all trials of an experiment into a new folder.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    output : Path
+        A folder that does not exist yet, or is empty.
+    jobs : int, default 1
+        Trials at a time; above 1 they share cores, and their timings are marked.
+    cluster : str, optional
+        The address of a Dask scheduler whose workers run the trials.
+    plugin_files : sequence of Path
+    on_trial, on_download : callable
+        Told of progress.
+    command : str, optional
+        The command line that repeats the run, for the report.
+
+    Returns
+    -------
+    int
+        How many trials did not end well.
+
+    Raises
+    ------
+    UsageError
+        For a mistake that can be seen before the first trial; nothing is written then.
+    """
+    with executor(jobs, cluster) as place:
+        registry = load_registry(plugin_files)
+        find_candidates(experiment, registry)  # before a download: it may raise
+        refuse_used_folder(output)
+        dataset, rows, specs = _prepare(experiment, registry, place, plugin_files, on_download)
+        info = {
+            "experiment": experiment.to_dict(),
+            "identities": identities(specs),
+            "plugin_files": [str(path) for path in specs[0].plugin_files],
+            "sources": _sources(experiment, dataset, registry),
+            "planned_trials": len(specs),
+            "provenance": {**provenance(), **place.provenance()},
+            "load_at_start": load_average(),
+            "command": command,
+            "started": _now(),
+            **_facts(experiment, dataset, rows, specs),
+        }
+        with Store.create(output, **info) as store:
+            try:
+                return _run_trials(store, specs, rows, place, on_trial)
+            except OutputError:  # its message says that the run can go on
+                raise
+            except BaseException:
+                if not store.statuses():
+                    store.discard()
+                raise
+
+
+def resume_experiment(
+    folder: Path,
+    jobs: int = 1,
+    cluster: str | None = None,
+    retry: Collection[str] = (),
+    limits: Mapping[str, str] | None = None,
+    on_trial: OnTrial = lambda columns, done, planned: None,
+    on_download: Progress = no_progress,
+    command: str | None = None,
+) -> int:
+    """Go on with a run that was cut short: the trials that it has are not run again.
+
+    Parameters
+    ----------
+    folder : Path
+    jobs, cluster
+        As in `run_experiment`.
+    retry : collection of str
+        Statuses of trials to run again, such as 'failed'; one that comes to a result, or to none
+        once more, takes the place of what it was.
+    limits : mapping, optional
+        'budget' and 'memory' for these trials, where they are not to be those of the run.
+    on_trial, on_download : callable
+        Told of progress.
+    command : str, optional
+        The command line, for the store.
+
+    Returns
+    -------
+    int
+        How many of these trials did not end well.
+
+    Raises
+    ------
+    UsageError
+        Where there is no run, another process goes on with it, or the code, the data or the
+        settings have changed since it began; nothing is written then.
+    """
+    with executor(jobs, cluster) as place, Store.open(folder) as store:
+        info = store.info()
+        experiment = Experiment.from_dict(info["experiment"]).limited(limits or {})
+        plugin_files = [Path(path) for path in info["plugin_files"]]
+        registry = load_registry(plugin_files)
+        _, rows, specs = _prepare(experiment, registry, place, plugin_files, on_download)
+        refuse_what_changed(info["identities"], identities(specs), folder)
+        statuses = store.statuses()
+        done = {trial for trial, status in statuses.items() if status not in retry}
+        left = [spec for spec in specs if spec.trial_id not in done]
+        resumed = {
+            "started": _now(),
+            "trials": len(left),
+            "limits": dict(limits or {}),
+            "command": command,
+            "load_at_start": load_average(),
+            "provenance": {**provenance(), **place.provenance()},
+        }
+        store.write_info(resumed=[*info.get("resumed", []), resumed])
+        return _run_trials(store, left, rows, place, on_trial)
+
+
+def _prepare(
+    experiment: Experiment,
+    registry: Registry,
+    place: Executor,
+    plugin_files: Sequence[Path],
+    on_download: Progress,
+) -> tuple[Dataset, LabelledRows, list[TrialSpec]]:
+    """Load the rows and list the trials."""
+    e = experiment
+    dataset = open_dataset(e.dataset, registry, e.label, e.n_visterms, e.block)
+    refuse_unknown_subsets(e, dataset)
+    rows = dataset.load(on_download)
+    plugins = tuple(path.resolve() for path in plugin_files)
+    specs = plan(experiment, dataset, rows, registry, plugins)
+    return dataset, rows, [replace(spec, shares_cores=place.shares_cores) for spec in specs]
+
+
+def _run_trials(
+    store: Store, specs: Sequence[TrialSpec], rows: LabelledRows, place: Executor, on_trial: OnTrial
+) -> int:
+    """Run trials into the store; count those that did not end well."""
+    unsuccessful = 0
+    of_trials = {spec.trial_id: spec for spec in specs}
+    tried = store.statuses().keys()
+    on_trial({}, 0, len(specs))
+    with place.run(specs, rows, store.folder / "output.log") as records:
+        for done, record in enumerate(records, start=1):
+            spec = of_trials[record.columns["trial_id"]]
+            try:
+                store.add(record, replace=spec.trial_id in tried)
+            except RefusedRecordError as error:
+                reason = f"{type(error).__name__}: {error}"
+                record = lost_record(spec, rows.X.shape[1], "failed", reason)
+                store.add(record, replace=spec.trial_id in tried)
+            if pictures := _pictures_of(record, rows):
+                store.add_pictures(pictures)
+            unsuccessful += record.columns["status"] not in ("ok", "not applicable")
+            on_trial(dict(record.columns), done, len(specs))
+    store.write_info(finished=_now(), load_at_end=load_average())
+    return unsuccessful
+
+
+def _facts(
+    experiment: Experiment, dataset: Dataset, rows: LabelledRows, specs: Sequence[TrialSpec]
+) -> dict[str, Any]:
+    """Tell what the report says of the data."""
+    subsets = {spec.subset: spec.classes for spec in specs}
+    return {
+        "classes": {
+            subset: [rows.class_names[number] for number in numbers]
+            for subset, numbers in subsets.items()
+        },
+        "multi_label": rows.multi_label,
+        "normalize": experiment.normalize or dataset.normalize,
+        "left_out": rows.left_out,
+        "notes": {subset: dataset.notes[subset] for subset in subsets if subset in dataset.notes},
+    }
+
+
+def _sources(experiment: Experiment, dataset: Dataset, registry: Registry) -> dict[str, Any]:
+    """Name what is compared, and on what, as their plugins do: for the report to cite."""
+    learners = {
+        label: registry.algorithms[spec.algorithm] for label, spec in experiment.learners.items()
+    }
+    facts = ("name", "summary", "citation", "licence")
+    return {
+        "dataset": {fact: getattr(dataset, fact) for fact in facts},
+        "learners": {
+            label: {"summary": learner.summary, "citation": learner.citation}
+            for label, learner in learners.items()
+        },
+    }
+
+
+def _pictures_of(record: TrialRecord, rows: LabelledRows) -> list[dict[str, Any]]:
+    """Shrink the pictures that a trial's examples show."""
+    if rows.images is None:
+        return []
+    shown = {item[end] for item in record.retrievals for end in ("query", "retrieved")}
+    return [
+        {"row": row, "caption": caption(rows, row), "thumbnail": thumbnail(rows.images[row])}
+        for row in sorted(shown)
+    ]
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

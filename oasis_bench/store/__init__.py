@@ -1,0 +1,1 @@
+"""The SQLite file of a run: the only room that knows SQL."""

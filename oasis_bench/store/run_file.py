@@ -1,0 +1,337 @@
+"""The run's SQLite file: written one trial a transaction, read whole by the reports.
+
+The only module that knows SQL, with `oasis_bench.store.schema`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import pandas as pd
+
+from oasis_bench.store.schema import SCHEMA, SCHEMA_VERSION
+from oasis_bench.system.errors import OutputError, UsageError
+from oasis_bench.trial.record import TrialRecord
+
+FILE_NAME = "results.sqlite"
+
+PANDAS_TYPES = {"TEXT": "string", "INTEGER": "Int64", "REAL": "float64", "BLOB": "object"}
+
+OF_THE_DISK = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_BUSY")
+"""Errors that the user can mend."""
+
+WAIT_SECONDS = 60.0
+"""How long a reader of the file, such as `report`, may keep a run from writing."""
+
+OF_TRIALS = ("precision_at_k", "validation", "traces", "symmetry", "retrievals")
+"""The tables that hold further rows of each trial."""
+
+
+class RefusedRecordError(ValueError):
+    """Values that the tables do not take; nothing of them is written."""
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """A run as the reports read it.
+
+    Attributes
+    ----------
+    info : dict
+        The table `run`: 'experiment', 'provenance', 'classes' (the class names of each subset),
+        'planned_trials', 'started', 'finished' (absent where the run was cut short).
+    trials, precision_at_k, validation, traces, symmetry, retrievals : DataFrame
+        The tables of the same names; all but the first also carry learner, subset and partition.
+    pictures : DataFrame
+        The table `pictures`.
+    """
+
+    info: Mapping[str, Any]
+    trials: pd.DataFrame
+    precision_at_k: pd.DataFrame
+    validation: pd.DataFrame
+    traces: pd.DataFrame
+    symmetry: pd.DataFrame
+    retrievals: pd.DataFrame
+    pictures: pd.DataFrame
+
+
+@dataclass
+class Store:
+    """A run's file, open for writing, and locked against other processes."""
+
+    folder: Path
+    connection: sqlite3.Connection = field(repr=False)
+    lock: int | None = field(repr=False)
+
+    @classmethod
+    def create(cls, folder: Path, **info: Any) -> Self:
+        """Make the file of a new run in `folder`, which is made too, with its first `info`.
+
+        Raises
+        ------
+        UsageError
+            Where the folder holds anything, or cannot be written.
+        """
+        refuse_used_folder(folder)
+        path = folder / FILE_NAME
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            lock = _lock(folder)
+            refuse_used_folder(folder)  # again: another process may have been quicker
+            connection = sqlite3.connect(path, isolation_level=None, timeout=WAIT_SECONDS)
+            store = cls(folder, connection, lock)
+            try:
+                # One transaction: a file without its info would be no run.
+                connection.executescript(f"BEGIN; PRAGMA user_version = {SCHEMA_VERSION}; {SCHEMA}")
+                _write_info(connection, info)
+                connection.execute("COMMIT")
+                connection.execute("PRAGMA foreign_keys = ON")
+            except BaseException:
+                store.discard()  # an empty file would be in the way of another try
+                raise
+        except (OSError, sqlite3.Error) as error:
+            raise UsageError(
+                f"cannot write {path}: {error}: free or correct it, or choose another folder"
+            ) from error
+        return store
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        """Open the file of a run that was begun, to go on.
+
+        Raises
+        ------
+        UsageError
+            Where the folder holds no run of this version, or another process goes on with it.
+        """
+        read_run(folder)  # tells what is wrong with it
+        path = folder / FILE_NAME
+        try:
+            lock = _lock(folder)
+            connection = sqlite3.connect(path, isolation_level=None, timeout=WAIT_SECONDS)
+            connection.execute("PRAGMA foreign_keys = ON")
+        except (OSError, sqlite3.Error) as error:
+            raise UsageError(f"cannot write {path}: {error}") from error
+        return cls(folder, connection, lock)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._close()
+
+    def _close(self) -> None:
+        self.connection.close()
+        if self.lock is not None:
+            os.close(self.lock)
+            self.lock = None
+
+    def discard(self) -> None:
+        """Remove a run that came to nothing, so that its folder can be used again."""
+        self._close()
+        with suppress(OSError):
+            for path in self.folder.iterdir():
+                path.unlink(missing_ok=True)
+            self.folder.rmdir()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        try:
+            self.connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self.connection.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):  # where SQLite has done it already
+                    self.connection.execute("ROLLBACK")
+                raise
+        except (sqlite3.Error, UnicodeError, OverflowError) as error:
+            name = getattr(error, "sqlite_errorname", "")
+            if not name.startswith(OF_THE_DISK):
+                raise RefusedRecordError(f"the store refuses it: {error}") from error
+            raise OutputError.of(self.folder / FILE_NAME, error) from error
+
+    def info(self) -> dict[str, Any]:
+        """Return the table `run`."""
+        return dict(_info(self.connection))
+
+    def write_info(self, **values: Any) -> None:
+        """Set values of the table `run`; each is kept as JSON."""
+        with self._transaction():
+            _write_info(self.connection, values)
+
+    def statuses(self) -> dict[str, str]:
+        """Return the status of each trial that is here, by its trial_id."""
+        return dict(self.connection.execute("SELECT trial_id, status FROM trials"))
+
+    def add(self, record: TrialRecord, replace: bool = False) -> None:
+        """Write a finished trial whole, in one transaction; `replace` an earlier try of it."""
+        trial_id = record.columns["trial_id"]
+        with self._transaction():
+            if replace:
+                for table in (*OF_TRIALS, "trials"):
+                    self.connection.execute(f"DELETE FROM {table} WHERE trial_id = ?", (trial_id,))
+            self._insert("trials", [record.columns])
+            for table in OF_TRIALS:
+                rows = [{"trial_id": trial_id, **row} for row in getattr(record, table)]
+                self._insert(table, rows)
+
+    def add_pictures(self, pictures: Sequence[Mapping[str, Any]]) -> None:
+        """Write rows of the table `pictures`; one that is there already stays as it is."""
+        with self._transaction():
+            self.connection.executemany(
+                "INSERT OR IGNORE INTO pictures VALUES (:row, :caption, :thumbnail)", pictures
+            )
+
+    def copy(self, folder: Path, trial_ids: Sequence[str]) -> None:
+        """Copy trials of the run in `folder`, with all their rows, and that run's pictures."""
+        with closing(_connect(folder / FILE_NAME)) as other, self._transaction():
+            other.execute("BEGIN")
+            for table in ("trials", *OF_TRIALS):
+                rows = other.execute(
+                    f"SELECT * FROM {table} WHERE trial_id IN (SELECT value FROM json_each(?)) "
+                    "ORDER BY rowid",
+                    (json.dumps(trial_ids),),
+                )
+                marks = ", ".join("?" * len(rows.description))
+                self.connection.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
+            self.connection.executemany(
+                "INSERT OR IGNORE INTO pictures VALUES (?, ?, ?)",
+                other.execute("SELECT row, caption, thumbnail FROM pictures"),
+            )
+
+    def _insert(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        if rows:
+            names = list(rows[0])
+            self.connection.executemany(
+                f"INSERT INTO {table} ({', '.join(names)}) "
+                f"VALUES ({', '.join(':' + name for name in names)})",
+                rows,
+            )
+
+
+def refuse_used_folder(folder: Path, option: str = "--output") -> None:
+    """Raise UsageError where `folder` holds a run or anything else, so that none is overwritten.
+
+    The message names the `option` that gave it.
+    """
+    try:
+        held = next(folder.iterdir(), None)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise UsageError(f"cannot use {folder} for output: {error.strerror}") from error
+    if (folder / FILE_NAME).exists():
+        raise UsageError(
+            f"{folder} holds another run: choose another {option}, "
+            f"or remake its report with 'report {folder}'"
+        )
+    if held is not None:
+        raise UsageError(
+            f"{folder} is not empty (it holds {held.name}): choose another {option}, "
+            "so that nothing of yours is overwritten"
+        )
+
+
+def read_run(folder: Path) -> RunRecord:
+    """Read the run in `folder`, finished or cut short.
+
+    Raises
+    ------
+    UsageError
+        Where the folder holds no run, or one of another version.
+    """
+    path = folder / FILE_NAME
+    if not path.is_file():
+        raise UsageError(f"{folder} holds no run: {FILE_NAME} is not in it")
+    try:
+        with closing(_connect(path)) as connection:
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+            if version != SCHEMA_VERSION:
+                older = version < SCHEMA_VERSION
+                raise UsageError(
+                    f"{path} has schema version {version}, this oasis-bench reads "
+                    f"{SCHEMA_VERSION}: use the {'older' if older else 'newer'} oasis-bench that "
+                    f"wrote it{', or run it again' if older else ''}"
+                )
+            connection.execute("BEGIN")  # one snapshot, also while a run still writes
+            return RunRecord(
+                info=dict(_info(connection)),
+                trials=pd.read_sql_query("SELECT * FROM trials", connection),
+                precision_at_k=_read_of_trials(connection, "precision_at_k"),
+                validation=_read_of_trials(connection, "validation"),
+                traces=_read_of_trials(connection, "traces"),
+                symmetry=_read_of_trials(connection, "symmetry"),
+                retrievals=_read_of_trials(connection, "retrievals"),
+                pictures=pd.read_sql_query("SELECT * FROM pictures", connection),
+            )
+    except (sqlite3.Error, pd.errors.DatabaseError) as error:
+        raise UsageError(f"{path} is not a readable run: {error}") from error
+
+
+def column_types() -> dict[str, str]:
+    """Return pandas' type of each column of the tables; one name has one type in all of them."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(SCHEMA)
+        columns = connection.execute(
+            "SELECT name, type FROM (SELECT name AS held FROM sqlite_schema WHERE type = 'table'), "
+            "pragma_table_info(held)"
+        )
+        return {name: PANDAS_TYPES[kind] for name, kind in columns}
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    """Open a run's file to be read."""
+    # A run that was killed while it wrote left a journal, which SQLite must roll back.
+    mode = "rw" if os.access(path, os.W_OK) else "ro"
+    return sqlite3.connect(f"{path.resolve().as_uri()}?mode={mode}", uri=True)
+
+
+def _write_info(connection: sqlite3.Connection, values: Mapping[str, Any]) -> None:
+    connection.executemany(
+        "INSERT OR REPLACE INTO run VALUES (?, ?)",
+        [(key, json.dumps(value)) for key, value in values.items()],
+    )
+
+
+def _info(connection: sqlite3.Connection) -> Iterator[tuple[str, Any]]:
+    for key, value in connection.execute("SELECT key, value FROM run"):
+        yield key, json.loads(value)
+
+
+def _lock(folder: Path) -> int | None:
+    """Keep other processes from writing to `folder` until the descriptor is closed or this dies.
+
+    Raises
+    ------
+    UsageError
+        Where another process has it.
+    """
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return None
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(descriptor)
+        raise UsageError(
+            f"another process writes to {folder}: wait for its end, or choose another --output"
+        ) from error
+    return descriptor
+
+
+def _read_of_trials(connection: sqlite3.Connection, table: str) -> pd.DataFrame:
+    return pd.read_sql_query(
+        f"SELECT learner, subset, partition, {table}.* FROM {table} JOIN trials USING (trial_id)",
+        connection,
+    )

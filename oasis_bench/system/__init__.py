@@ -1,0 +1,1 @@
+"""What the machine gives: processes, memory, threads, files, provenance; and errors."""

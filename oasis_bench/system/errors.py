@@ -1,0 +1,34 @@
+"""The one exception that stands for a mistake of the user's, and how the commonest is worded."""
+
+import difflib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Self
+
+
+class UsageError(ValueError):
+    """Bad input from the user, told in one line that names the value, the bound and the remedy.
+
+    The command line prints it without a traceback and exits with status 2.
+    """
+
+
+class OutputError(UsageError):
+    """A file of a run that cannot be written; what is finished is kept."""
+
+    @classmethod
+    def of(cls, path: Path, reason: object) -> Self:
+        """Make the error of a file in the run's folder."""
+        return cls(
+            f"cannot write {path}: {reason}: what is finished is kept; free or correct it and go "
+            f"on with 'run --resume {path.parent}'"
+        )
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
+    """Word the error for a name that is not among `known`, with the nearest that is."""
+    known = list(known)
+    folded = {other.casefold(): other for other in known}
+    near = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)
+    hint = f"did you mean {folded[near[0]]!r}? " if near else ""
+    return f"unknown {kind} {name!r}: {hint}there are {', '.join(known) or 'none'}"

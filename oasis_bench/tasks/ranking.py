@@ -1,0 +1,276 @@
+"""Rankings by a similarity: ranks of relevant images, the best k, all others in order.
+
+One rule everywhere: higher scores first and, within a tie, a fixed random order drawn from a
+seed.  Scores exist for a block of queries at a time, never for all pairs.  Not for what is
+relevant, nor for averages: `oasis_bench.tasks.retrieval` has those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from oasis_bench.system.progress import Progress, no_progress
+from oasis_bench.system.threads import side_by_side, slices
+from oasis_bench.tasks._ranking import QUERY_GROUP_BYTES, best, rank_relevant, work_space_sizes
+
+Scores = npt.NDArray[np.floating]
+Numbers = npt.NDArray[np.intp]
+Similarity = Callable[[Any, Any], Scores]
+Result = TypeVar("Result")
+
+BLOCK_BYTES = 256 * 2**20
+"""Size of the scores that exist at once; a similarity may need as much again."""
+
+PART_SCORES = 2**22
+"""Scores that a thread ranks at a stretch: some tens of milliseconds of work."""
+
+
+def top_k(
+    similarity: Similarity,
+    queries: Any,
+    gallery: Any,
+    k: int,
+    seed: int,
+    left_out: npt.ArrayLike | None = None,
+    progress: Progress = no_progress,
+) -> tuple[Numbers, Scores]:
+    """Find, for each query, the k gallery rows of the highest scores.
+
+    Parameters
+    ----------
+    similarity : callable
+        ``similarity(queries, gallery)`` gives scores (n_queries, n_gallery): a fitted learner's
+        method.
+    queries, gallery : array or CSR of shape (n_queries, n_features), (n_gallery, n_features)
+    k : int
+    seed : int
+        Decides the order within ties.
+    left_out : array of shape (n_queries,), optional
+        For each query a gallery row that is not ranked: the query itself, where it is one.
+    progress : callable, default no_progress
+        Called as ``progress('ranking', done, n_queries)`` after each block.
+
+    Returns
+    -------
+    rows : ndarray of shape (n_queries, k)
+        Numbers of gallery rows, best first.
+    scores : ndarray of shape (n_queries, k)
+        Their scores.
+
+    Raises
+    ------
+    ValueError
+        Where a similarity is NaN or not of its shape, or where `k` or `left_out` is out of bounds.
+    """
+    n_queries, n_gallery = queries.shape[0], gallery.shape[0]
+    if left_out is None:
+        missing = np.full(n_queries, -1, dtype=np.intp)
+    else:
+        missing = checked_rows(left_out, n_gallery)
+    if len(missing) != n_queries:
+        raise ValueError(f"left_out names {len(missing)} rows for {n_queries} queries: one each")
+    n_ranked = n_gallery - (left_out is not None)
+    if not 1 <= k <= n_ranked:
+        raise ValueError(f"k = {k} of {n_ranked} gallery rows: 1 to {n_ranked} is needed")
+    place = places(tie_order(seed, n_gallery))
+
+    def rank(part: slice, scores: Scores) -> tuple[Numbers, Scores]:
+        found = best_of(scores, missing[part], place, k)
+        return found, np.take_along_axis(scores, found, axis=1)
+
+    found = rank_in_parts(similarity, queries, np.arange(n_queries), gallery, rank, progress)
+    rows, scores = zip(*found, strict=True)
+    return np.concatenate(rows), np.concatenate(scores)
+
+
+def rank_others(scores: Scores, queries: Numbers, tie_order: Numbers) -> Numbers:
+    """Rank, for each query, all other images by falling score.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_queries, n_images)
+    queries : ndarray of shape (n_queries,)
+        The number of each query among the images; it is left out of its own ranking.
+    tie_order : ndarray of shape (n_images,)
+        A permutation; images of equal score keep its order.
+
+    Returns
+    -------
+    ndarray of shape (n_queries, n_images - 1)
+        Image numbers.
+
+    Raises
+    ------
+    ValueError
+        Where a score is NaN.
+    """
+    n_images = scores.shape[1]
+    if len(queries) != len(scores) or len(tie_order) != n_images:
+        raise ValueError(
+            f"{len(queries)} queries and {len(tie_order)} tie places for scores of shape "
+            f"{scores.shape}: one each is needed"
+        )
+    left_out = checked_rows(queries, n_images)
+    return best_of(kernel_ready(scores), left_out, places(tie_order), n_images - 1)
+
+
+def rank_in_parts(
+    similarity: Similarity,
+    X: Any,
+    rows: Numbers,
+    gallery: Any,
+    rank: Callable[[slice, Scores], Result],
+    progress: Progress = no_progress,
+) -> list[Result]:
+    """Score rows of X against a gallery in blocks, and rank each block in parts, on all cores.
+
+    Parameters
+    ----------
+    similarity, gallery, progress
+        As in `top_k`.
+    X : array or CSR of shape (n_rows, n_features)
+    rows : ndarray of shape (n_queries,)
+        The rows of X that are queries.
+    rank : callable
+        ``rank(part, scores)`` gets the scores (n_part, n_gallery) of ``rows[part]``, float32 or
+        float64, contiguous; it runs in threads.
+
+    Returns
+    -------
+    list
+        What `rank` returned for each part, in the order of `rows`.
+
+    Raises
+    ------
+    ValueError
+        Where a similarity is not of its shape.
+    """
+    n_queries, n_gallery = len(rows), gallery.shape[0]
+    results: list[Result] = []
+    for block in slices(n_queries, block_size(n_gallery, X.dtype)):
+        scores = similarity(X[rows[block]], gallery)
+        if scores.shape != (block.stop - block.start, n_gallery):
+            raise ValueError(
+                f"similarity returned shape {scores.shape} for {block.stop - block.start} queries "
+                f"and {n_gallery} gallery rows"
+            )
+        scores = kernel_ready(scores)
+
+        def rank_part(part: slice, start: int = block.start, scores: Scores = scores) -> Result:
+            return rank(slice(start + part.start, start + part.stop), scores[part])
+
+        parts = list(slices(len(scores), max(1, PART_SCORES // n_gallery)))
+        results += side_by_side(rank_part, parts)
+        del scores, rank_part  # before the next block is scored
+        progress("ranking", block.stop, n_queries)
+    return results
+
+
+def block_size(n_gallery: int, dtype: npt.DTypeLike) -> int:
+    """Return how many queries to score at once: many are whole groups of the sparse kernel."""
+    number_bytes = 4 if dtype == np.float32 else 8
+    n_queries = max(1, BLOCK_BYTES // (number_bytes * n_gallery))
+    group = QUERY_GROUP_BYTES // number_bytes
+    return n_queries - n_queries % group if n_queries > group else n_queries
+
+
+def kernel_ready(scores: Scores) -> Scores:
+    """Return scores as kernels take them: float32 or float64, row after row."""
+    return np.ascontiguousarray(scores, np.float32 if scores.dtype == np.float32 else np.float64)
+
+
+def best_of(scores: Scores, left_out: Numbers, place: Numbers, k: int) -> Numbers:
+    """Return the columns of the k highest scores of each row, best first (n_rows, k).
+
+    `left_out` holds for each row a column that is not ranked, or -1; `place` as from `places`.
+    """
+    found = np.empty((len(scores), k), dtype=np.intp)
+    if k == 0:
+        return found
+    _refuse_nan(best(scores, left_out, place, found), scores)
+    return found
+
+
+def relevant_ranks(
+    scores: Scores, queries: Numbers, place: Numbers, relevant: sparse.csr_array
+) -> Numbers:
+    """Rank the relevant images of each query among all others.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_queries, n_images)
+        As from `kernel_ready`.
+    queries : ndarray of shape (n_queries,)
+        The number of each query among the images; it is left out of its own ranking.
+    place : ndarray of shape (n_images,)
+        As from `places`.
+    relevant : csr_array of shape (n_queries, n_images)
+        Its entries are the relevant images: one or more a query, itself none of them.
+
+    Returns
+    -------
+    ndarray of shape (relevant.nnz,)
+        Ranks from 1, rising within each query; those of query i are
+        ``relevant.indptr[i] : relevant.indptr[i + 1]``.
+
+    Raises
+    ------
+    ValueError
+        Where a score is NaN.
+    """
+    indptr, columns = (part.astype(np.intp) for part in (relevant.indptr, relevant.indices))
+    most = int(np.diff(indptr).max())
+    n_cells, n_borders = work_space_sizes(most)
+    ranks = np.empty(len(columns), dtype=np.intp)
+    undefined = rank_relevant(
+        scores,
+        queries,
+        place,
+        indptr,
+        columns,
+        np.empty(most, scores.dtype),
+        np.empty(most, np.intp),
+        np.empty(most + 1, np.intp),
+        np.empty(n_cells, np.int32),
+        np.empty(n_borders, np.int32),
+        ranks,
+    )
+    _refuse_nan(undefined, scores)
+    return ranks
+
+
+def tie_order(seed: int, n_images: int) -> Numbers:
+    """Draw the order of images within a tie: a permutation of their numbers."""
+    return np.random.default_rng(seed).permutation(n_images).astype(np.intp)
+
+
+def places(tie_order: Numbers) -> Numbers:
+    """Return the place of each image in the order of ties."""
+    place = np.empty(len(tie_order), dtype=np.intp)
+    place[tie_order] = np.arange(len(tie_order))
+    return place
+
+
+def checked_rows(rows: npt.ArrayLike, n_rows: int) -> Numbers:
+    """Return row numbers as an array; raise ValueError where they are none of `n_rows` rows."""
+    numbers = np.asarray(rows)
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
+        raise ValueError(
+            f"row numbers of shape {numbers.shape} and type {numbers.dtype}: a list of integers "
+            "is needed"
+        )
+    if len(numbers) and not 0 <= numbers.min() <= numbers.max() < n_rows:
+        raise ValueError(
+            f"row numbers {numbers.min()} to {numbers.max()}: 0 to {n_rows - 1} is needed"
+        )
+    return numbers.astype(np.intp)
+
+
+def _refuse_nan(undefined: int, scores: Scores) -> None:
+    if undefined:
+        raise ValueError(f"{undefined} of {scores.size} similarities are NaN: NaN has no rank")

@@ -1,0 +1,147 @@
+"""Hyper-parameters and the early-stopping step, chosen on inner folds only (NIPS 2009, 4.2).
+
+Not for fitting the model that is measured: `trial.stages` does that with what is chosen here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import ParameterGrid
+
+from oasis_bench.experiment.splits import Fold
+from oasis_bench.plugins.learner import IncrementalLearner, MetricLearner
+
+FIRST_CHECKPOINT = 500
+PATIENCE = 4
+"""Checkpoints without a better mAP after which learning has saturated: a factor of 4 in steps."""
+
+Timer = Callable[[str], AbstractContextManager[None]]
+
+
+@dataclass
+class Choice:
+    """What the inner folds chose, and what they saw.
+
+    Attributes
+    ----------
+    params : dict
+        The hyper-parameters with the highest mean mAP over the folds.
+    n_steps : int or None
+        The checkpoint with the highest; None for a learner without steps.
+    points : list of dict
+        One for each fit and checkpoint: params, n_steps, fold, mean_average_precision.
+    """
+
+    params: Mapping[str, Any]
+    n_steps: int | None = None
+    points: list[dict[str, Any]] = field(default_factory=list)
+
+
+def checkpoints(max_steps: int) -> list[int]:
+    """Space the checkpoints by a factor of sqrt(2), from 500 steps to `max_steps`."""
+    steps = (FIRST_CHECKPOINT * 2 ** (power / 2) for power in range(80))
+    return [*(round(step) for step in steps if step < max_steps), max_steps]
+
+
+def choose(
+    make: Callable[[Mapping[str, Any], int], MetricLearner],
+    grid: Mapping[str, Sequence[Any]],
+    X: Any,
+    y: Any,
+    draw_folds: Callable[[], Sequence[Fold]],
+    score: Callable[[MetricLearner, Any, Any], float],
+    max_steps: int,
+    timer: Timer,
+    on_point: Callable[[Mapping[str, Any]], None] = lambda point: None,
+) -> Choice:
+    """Choose hyper-parameters, and the number of steps where the learner has steps.
+
+    All folds go on side by side, so that memory holds one model a fold.
+
+    Where `grid` names `n_steps`, its values are tried and no other.  A learner without steps and
+    with one candidate is not fitted at all: there is no choice.
+
+    Parameters
+    ----------
+    make : callable
+        ``make(params, fold)`` gives an unfitted learner.
+    grid : mapping of str to sequence
+        Hyper-parameters and the values to try, in every combination.
+    X, y : array or CSR of shape (n_rows, n_features), array of shape (n_rows,)
+        The training rows.
+    draw_folds : callable
+        Gives the folds; called only where there is a choice.
+    score : callable
+        ``score(learner, X, y)`` gives the mAP of validation rows.
+    max_steps : int
+    timer : callable
+        ``timer('learning on inner folds')`` and ``timer('validation')`` are entered around these.
+    on_point : callable
+        Told of each point as soon as it is there.
+    """
+    candidates = [dict(params) for params in ParameterGrid(dict(grid))]
+    choice = Choice(candidates[0])
+    best = -np.inf
+    folds: Sequence[Fold] = ()
+    for params in candidates:
+        learner = make(params, 0)
+        incremental = isinstance(learner, IncrementalLearner) and "n_steps" not in grid
+        if not incremental and len(candidates) == 1:
+            return choice
+        folds = folds or draw_folds()
+        learners = [learner, *(make(params, fold) for fold in range(1, len(folds)))]
+        stages = _by_steps(max_steps) if incremental else _whole()
+        best_here, since_best = -np.inf, 0
+        for n_steps, learn in stages:
+            values = []
+            for number, (learner, fold) in enumerate(zip(learners, folds, strict=True)):
+                with timer("learning on inner folds"):
+                    learn(learner, X[fold.learn], y[fold.learn])
+                with timer("validation"):
+                    values.append(score(learner, X[fold.validate], y[fold.validate]))
+                choice.points.append(
+                    {
+                        "params": params,
+                        "n_steps": n_steps,
+                        "fold": number,
+                        "mean_average_precision": values[-1],
+                    }
+                )
+                on_point(choice.points[-1])
+            mean = float(np.mean(values))
+            if mean > best:
+                best, choice.params, choice.n_steps = mean, params, n_steps
+            if mean > best_here:
+                best_here, since_best = mean, 0
+            else:
+                since_best += 1
+            if since_best == PATIENCE:
+                break
+        del learners, learner  # their matrices, before those of the next candidate
+    return choice
+
+
+Stage = tuple[int | None, Callable[[Any, Any, Any], object]]
+
+
+def _whole() -> Iterator[Stage]:
+    """One stage: fit all at once."""
+    yield None, lambda learner, X, y: learner.fit(X, y)
+
+
+def _by_steps(max_steps: int) -> Iterator[Stage]:
+    """One stage a checkpoint: go on from the one before."""
+    done = 0
+    for n_steps in checkpoints(max_steps):
+        yield n_steps, partial(_go_on, n_steps - done)
+        done = n_steps
+
+
+def _go_on(more: int, learner: IncrementalLearner, X: Any, y: Any) -> None:
+    learner.partial_fit(X, y, n_steps=more)

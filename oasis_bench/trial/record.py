@@ -1,0 +1,19 @@
+"""What a trial came to: the columns and the rows that the store keeps of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class TrialRecord:
+    """One finished trial: the columns of `trials` and the rows of its further tables."""
+
+    columns: Mapping[str, Any]
+    precision_at_k: Sequence[Mapping[str, Any]] = ()
+    validation: Sequence[Mapping[str, Any]] = ()
+    traces: Sequence[Mapping[str, Any]] = ()
+    symmetry: Sequence[Mapping[str, Any]] = ()
+    retrievals: Sequence[Mapping[str, Any]] = ()

@@ -1,0 +1,340 @@
+"""The web-scale experiment (JMLR 2010, 5.2): OASIS on millions of mapped images, resumable.
+
+Not for comparing learners on a data set, which `oasis_bench.runner` does, nor for the page,
+which `oasis_bench.reports.web_scale` makes.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from oasis_bench.experiment.seeds import derive_seed
+from oasis_bench.plugins.model_file import load_model, save_model
+from oasis_bench.plugins.registry import load_registry
+from oasis_bench.system.errors import UsageError
+from oasis_bench.system.files import write_whole
+from oasis_bench.system.memory import PeakMemory
+from oasis_bench.system.progress import Progress, no_progress
+from oasis_bench.system.provenance import load_average, provenance
+from oasis_bench.tasks.retrieval import evaluate_ranking
+
+VERSION = 1
+"""Of the records: another one wherever what they say changes."""
+
+SHARES = (0, 1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 1)
+"""Shares of the steps after which a training is measured and saved."""
+
+STEPS_AN_IMAGE = 70
+"""160 million steps for 2.3 million images (JMLR 2010, 5.2.3)."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """What decides a training, bit for bit, beside the data.
+
+    Attributes
+    ----------
+    n_images : int
+        The first training images of the data.
+    n_steps : int
+    batch_size : int or None
+        Of `MiniBatchOASIS`; None for OASIS.
+    seed : int
+    """
+
+    n_images: int
+    n_steps: int
+    batch_size: int | None
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """The stem of its files."""
+        schedule = "exact" if self.batch_size is None else f"batch-{self.batch_size}"
+        return f"images-{self.n_images}.steps-{self.n_steps}.{schedule}.seed-{self.seed}"
+
+    def learner(self) -> Any:
+        """Make the learner, which has learned nothing yet."""
+        algorithms = load_registry().algorithms
+        learner: Any = algorithms["OASIS" if self.batch_size is None else "MiniBatchOASIS"]()
+        own = {} if self.batch_size is None else {"batch_size": self.batch_size}
+        return learner.set_params(random_state=self.seed, **own)
+
+    def checkpoints(self) -> list[int]:
+        """Return the numbers of steps after which it is measured: whole batches but for the end."""
+        size = self.batch_size or 1
+        steps = {round(self.n_steps * share / size) * size for share in SHARES[:-1]}
+        return [*sorted(count for count in steps if count < self.n_steps), self.n_steps]
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What was measured after some steps.
+
+    Attributes
+    ----------
+    n_steps, n_updates : int
+        Since the start.
+    learn_seconds, cpu_seconds : float
+        Wall clock and processor time of learning since the start, reading the rows included.
+    mean_average_precision, standard_error : float
+        Over the queries.
+    precision_at : dict of str to float
+        At 1, 10 and 50, or as many of these as there are other test images.
+    n_queries : int
+        Test images that were queries, each against all other test images; those to which none
+        is relevant do not count.
+    rank_seconds : float
+        Wall clock of the ranking.
+    peak_bytes : int or None
+        Resident memory at its peak while learning since the checkpoint before, the pages of the
+        mapped rows among them; None where the system does not tell.
+    load : float or None
+        Load average of the machine after learning.
+    """
+
+    n_steps: int
+    n_updates: int
+    learn_seconds: float
+    cpu_seconds: float
+    mean_average_precision: float
+    standard_error: float
+    precision_at: dict[str, float]
+    n_queries: int
+    rank_seconds: float
+    peak_bytes: int | None
+    load: float | None
+
+
+@dataclass(frozen=True)
+class TrainingRecord:
+    """A training as it stands: complete where the last checkpoint has all its steps."""
+
+    data: dict[str, int]
+    training: Training
+    n_threads: int
+    checkpoints: tuple[Checkpoint, ...]
+    provenance: dict[str, Any]
+
+    @property
+    def n_steps_done(self) -> int:
+        """Steps up to the last checkpoint; -1 before the first, which has no step."""
+        return self.checkpoints[-1].n_steps if self.checkpoints else -1
+
+
+def trainings(
+    n_images: Sequence[int],
+    batch_sizes: Sequence[int | None],
+    n_seeds: int,
+    steps_an_image: int = STEPS_AN_IMAGE,
+) -> list[Training]:
+    """Combine sizes, schedules and seeds, the shortest trainings first."""
+    combined = product(sorted(n_images), batch_sizes, range(n_seeds))
+    return [Training(n, n * steps_an_image, size, seed) for n, size, seed in combined]
+
+
+def open_data(
+    n_images: int, n_test_images: int, n_visterms: int, progress: Progress = no_progress
+) -> Any:
+    """Map the images of the data set 'web-scale', drawing them where they are not there yet."""
+    dataset: Any = load_registry().datasets["web-scale"]
+    return dataset.kept(n_images, n_test_images, n_visterms, progress)
+
+
+def train(
+    data: Any,
+    training: Training,
+    folder: Path,
+    n_threads: int,
+    n_queries: int,
+    progress: Progress = no_progress,
+    on_checkpoint: Callable[[Training, Checkpoint], None] = lambda training, checkpoint: None,
+) -> TrainingRecord:
+    """Train and measure, from the last checkpoint in the folder on.
+
+    Parameters
+    ----------
+    data : WebScaleData
+        From `open_data`.
+    training : Training
+    folder : Path
+        Gets ``NAME.json`` and, after each checkpoint, ``NAME.N-steps.npz`` in place of the one
+        before: the model, for `load_model`.
+    n_threads : int
+        The model does not depend on it.
+    n_queries : int
+        Test images, drawn at random but the same for all trainings.
+    progress : callable, default no_progress
+    on_checkpoint : callable
+        Told of each new checkpoint.
+
+    Raises
+    ------
+    UsageError
+        Where there are too few images, or the folder cannot be written or holds a training on
+        other data, or this one begun with other threads: its times would mean nothing.
+    """
+    if training.n_images > data.train.X.shape[0]:
+        raise UsageError(
+            f"{training.n_images} training images, but the data have {data.train.X.shape[0]}: "
+            "ask for fewer images or for larger data"
+        )
+    refuse_other_data(asdict(data.parameters), folder)
+    path = folder / f"{training.name}.json"
+    record = TrainingRecord(asdict(data.parameters), training, n_threads, (), provenance())
+    if path.exists():
+        record = _resumed(record, path)
+    learner = None
+    with threadpool_limits(n_threads):
+        for n_steps in training.checkpoints():
+            if n_steps <= record.n_steps_done:
+                continue
+            learner = learner or _learner_at(record, folder)
+            before = record.checkpoints[-1] if record.checkpoints else None
+            checkpoint = _advance(learner, data, training, n_steps, before, n_queries, progress)
+            record = replace(record, checkpoints=(*record.checkpoints, checkpoint))
+            _keep(record, learner, folder)
+            on_checkpoint(training, checkpoint)
+    return record
+
+
+def read_records(folder: Path) -> list[TrainingRecord]:
+    """Read the trainings in a folder, by name.
+
+    Raises
+    ------
+    UsageError
+        Where a file is none of this version.
+    """
+    return [_read_record(path) for path in sorted(folder.glob("images-*.json"))]
+
+
+def refuse_other_data(data: dict[str, int], folder: Path) -> None:
+    """Raise a UsageError where trainings in the folder cannot be compared with one on `data`.
+
+    More training images change no other images.
+    """
+    for record in read_records(folder):
+        if {**record.data, "n_train": 0} != {**data, "n_train": 0}:
+            raise UsageError(
+                f"{folder} holds {record.training.name} on other data, {record.data}, than "
+                f"{data}: give each data a folder of its own"
+            )
+
+
+def _advance(
+    learner: Any,
+    data: Any,
+    training: Training,
+    n_steps: int,
+    before: Checkpoint | None,
+    n_queries: int,
+    progress: Progress,
+) -> Checkpoint:
+    """Learn up to `n_steps`, then measure."""
+    rows = data.train.first(training.n_images)
+    memory, wall, cpu = PeakMemory(), time.perf_counter(), time.process_time()
+
+    def tell(what: str, done: int, total: int | None) -> None:
+        progress(what, n_steps - (total or 0) + done, training.n_steps)
+
+    learner.partial_fit(rows.X, rows.R, n_steps - getattr(learner, "n_steps_", 0), tell)
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    peak, load = memory.peak(), load_average()
+    start = time.perf_counter()
+    n_test = data.test.X.shape[0]
+    sample = np.random.default_rng(derive_seed(0, "web-scale queries", n_test))
+    measured = evaluate_ranking(
+        learner.similarity,
+        data.test.X,
+        data.test.R,
+        seed=0,
+        queries=sample.choice(n_test, min(n_queries, n_test), replace=False),
+        progress=progress,
+    )
+    return Checkpoint(
+        n_steps=n_steps,
+        n_updates=learner.n_updates_,
+        learn_seconds=wall + (before.learn_seconds if before else 0),
+        cpu_seconds=cpu + (before.cpu_seconds if before else 0),
+        mean_average_precision=measured.mean_average_precision,
+        standard_error=measured.standard_error,
+        precision_at={
+            str(k): float(measured.precision_at_k[k - 1])
+            for k in (1, 10, 50)
+            if k <= len(measured.precision_at_k)
+        },
+        n_queries=measured.n_queries,
+        rank_seconds=time.perf_counter() - start,
+        peak_bytes=peak,
+        load=load,
+    )
+
+
+def _keep(record: TrainingRecord, learner: Any, folder: Path) -> None:
+    """Write the model, then the record that names its steps, then drop the model before."""
+    name = record.training.name
+    model = _model_path(record, folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        save_model(learner, model)
+        text = json.dumps({"version": VERSION, **asdict(record)}, indent=1)
+        write_whole(folder / f"{name}.json", text.encode())
+        for other in folder.glob(f"{name}.*-steps.npz"):
+            if other != model:
+                other.unlink()
+    except OSError as error:
+        raise UsageError(
+            f"cannot write {folder}: {error.strerror or error}: free or correct it and run again: "
+            "it goes on from the last checkpoint"
+        ) from error
+
+
+def _model_path(record: TrainingRecord, folder: Path) -> Path:
+    return folder / f"{record.training.name}.{record.n_steps_done}-steps.npz"
+
+
+def _learner_at(record: TrainingRecord, folder: Path) -> Any:
+    """Return the learner as it was at the last checkpoint."""
+    expected = record.training.learner()
+    if not record.checkpoints:
+        return expected
+    learner = load_model(_model_path(record, folder))
+    if type(learner) is not type(expected) or learner.get_params() != expected.get_params():
+        raise UsageError(
+            f"{_model_path(record, folder)} is not the model of its training: remove both files"
+        )
+    return learner
+
+
+def _resumed(record: TrainingRecord, path: Path) -> TrainingRecord:
+    """Return the record on disk, if it was begun in the same way."""
+    found = _read_record(path)
+    if found.n_threads != record.n_threads:
+        raise UsageError(
+            f"{path} was begun with threads = {found.n_threads}, not {record.n_threads}: go on "
+            "with as many, or name another output folder"
+        )
+    return replace(record, checkpoints=found.checkpoints)
+
+
+def _read_record(path: Path) -> TrainingRecord:
+    try:
+        content = json.loads(path.read_text("utf-8"))
+        if content.pop("version") != VERSION:
+            raise ValueError("it is of another version")
+        content["training"] = Training(**content["training"])
+        content["checkpoints"] = tuple(Checkpoint(**point) for point in content["checkpoints"])
+        return TrainingRecord(**content)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"{path} is no record of a training: {reason}: remove it") from error

@@ -1,0 +1,98 @@
+"""The floors of the harness: a module imports from its own room and from lower floors only."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+FLOORS = {
+    "command_line": 10,
+    "reports": 10,
+    "runner": 9,
+    "web_scale": 9,
+    "analysis": 8,
+    "execution": 7,
+    "store": 7,
+    "trial": 6,
+    "experiment": 5,
+    "plugins": 4,
+    "tasks": 3,
+    "sampling": 2,
+    "data": 1,
+    "system": 0,
+}
+WINGS = ("algorithms", "datasets", "reports")
+SOURCES = (".py", ".pyx")
+TOP = sorted(path.name for path in (ROOT / "oasis_bench").glob("*.py"))
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Name what a module imports, also inside functions; not what is for type checkers alone."""
+    tree = ast.parse(path.read_text())
+    for_types = {
+        id(statement)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for statement in node.body
+    }
+    for node in ast.walk(tree):
+        if id(node) in for_types:
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def room_of(name: str) -> str | None:
+    """Return the room that a dotted name of oasis_bench is in, None for a module at the top."""
+    package, _, rest = name.partition(".")
+    part = rest.partition(".")[0]
+    return part if package == "oasis_bench" and (part in FLOORS or part in WINGS) else None
+
+
+MODULES = {
+    path.relative_to(ROOT).as_posix(): path.parent.relative_to(ROOT / "oasis_bench").parts[0]
+    for path in sorted((ROOT / "oasis_bench").rglob("*.py"))
+    if path.parent != ROOT / "oasis_bench"
+} | {
+    path.relative_to(ROOT).as_posix(): "reports"
+    for path in sorted((ROOT / "reports").rglob("*.py"))
+}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_imports_from_its_own_room_and_lower_floors_only(module: str) -> None:
+    room = MODULES[module]
+    rooms = {name: other for name in imported(ROOT / module) if (other := room_of(name))}
+    refused = {
+        name
+        for name, other in rooms.items()
+        if other != room and FLOORS.get(other, 11) >= FLOORS[room]
+    }
+    assert not refused
+
+
+def test_every_room_has_a_floor() -> None:
+    assert set(MODULES.values()) <= set(FLOORS)
+
+
+def test_at_most_eight_modules_stay_at_the_top() -> None:
+    assert len(TOP) <= 8, TOP
+
+
+@pytest.mark.parametrize(
+    "module",
+    sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "algorithms").rglob("*.py")),
+)
+def test_a_learner_imports_no_module_of_another_family(module: str) -> None:
+    if module == "algorithms/__init__.py":
+        pytest.skip("the index names them all")
+    own = ".".join(["oasis_bench", *Path(module).parent.parts])
+    for name in imported(ROOT / module):
+        if name.startswith("oasis_bench.algorithms."):
+            shared = name.removeprefix("oasis_bench.algorithms.").startswith("_")
+            assert shared or name.startswith(own + "."), name
