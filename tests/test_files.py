@@ -1,0 +1,67 @@
+"""Files and folders that are written whole or not at all."""
+
+import pytest
+
+from oasis_bench.system.files import whole_file, whole_folder, write_whole
+
+
+def content_of(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+def interrupted_write(path):
+    with whole_file(path) as file:
+        file.write(b"new")
+        raise KeyboardInterrupt
+
+
+def interrupted_folder(path):
+    with whole_folder(path) as part:
+        (part / "a").write_bytes(b"a")
+        raise KeyboardInterrupt
+
+
+def test_a_file_gets_its_name_when_it_is_complete(tmp_path):
+    write_whole(tmp_path / "new" / "a", b"old")
+    path = tmp_path / "new" / "a"
+    with whole_file(path) as file:
+        file.write(b"new")
+        assert path.read_bytes() == b"old"
+    assert content_of(tmp_path / "new") == {"a": b"new"}
+
+
+def test_a_file_whose_writer_fails_leaves_the_old_one_and_nothing_else(tmp_path):
+    write_whole(tmp_path / "a", b"old")
+    with pytest.raises(KeyboardInterrupt):
+        interrupted_write(tmp_path / "a")
+    assert content_of(tmp_path) == {"a": b"old"}
+
+
+def test_two_writers_of_one_file_do_not_disturb_each_other(tmp_path):
+    path = tmp_path / "a"
+    with whole_file(path) as first, whole_file(path) as second:
+        first.write(b"first")
+        second.write(b"second")
+    assert content_of(tmp_path) == {"a": b"first"}
+
+
+def test_a_folder_gets_its_name_when_it_is_complete(tmp_path):
+    with whole_folder(tmp_path / "made") as part:
+        (part / "a").write_bytes(b"a")
+        assert not (tmp_path / "made").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["made"]
+    assert content_of(tmp_path / "made") == {"a": b"a"}
+
+
+def test_a_folder_whose_writer_fails_leaves_nothing(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        interrupted_folder(tmp_path / "made")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_in_use_is_not_replaced(tmp_path):
+    (tmp_path / "made").mkdir()
+    (tmp_path / "made" / "a").write_bytes(b"old")
+    with pytest.raises(OSError, match="not empty"), whole_folder(tmp_path / "made"):
+        pass
+    assert content_of(tmp_path / "made") == {"a": b"old"}
