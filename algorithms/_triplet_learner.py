@@ -22,7 +22,7 @@ from oasis_bench.data.rows import FloatArray
 from oasis_bench.plugins.learner import IncrementalLearner, Kept
 from oasis_bench.sampling import ClassTripletSampler, RelevanceTripletSampler
 from oasis_bench.sampling.class_triplets import seed_state
-from oasis_bench.system.memory import refuse_what_does_not_fit
+from oasis_bench.system.memory import require_memory
 from oasis_bench.system.progress import Progress, no_progress
 from oasis_bench.system.threads import slices
 
@@ -209,7 +209,7 @@ class TripletLearner(IncrementalLearner):
         n, d = self._n_matrices(afresh), X.shape[1]
         dtype = np.dtype(self._matrix_type or X.dtype)
         lighter = ", float32 rows" if X.dtype == np.float64 and not self._matrix_type else ""
-        refuse_what_does_not_fit(
+        require_memory(
             n * d**2 * dtype.itemsize,
             f"{self.name}, with {n} {'matrix' if n == 1 else 'matrices'} of {d} x {d} {dtype},",
             f"use fewer features (fewer --visterms, feature selection){lighter} or a machine "

@@ -19,7 +19,7 @@ from sklearn.utils.validation import validate_data
 from oasis_bench.algorithms._principal_axes import principal_axes, rounding, whitening
 from oasis_bench.data.rows import FloatArray
 from oasis_bench.plugins.learner import MahalanobisLearner
-from oasis_bench.system.memory import refuse_what_does_not_fit
+from oasis_bench.system.memory import require_memory
 
 AXES_GRID = (8, 16, 32, 64, 128, None)
 """Numbers of principal axes from which the inner folds choose."""
@@ -114,7 +114,7 @@ class WithinClassLearner(MahalanobisLearner):
         least = min(n_rows, n_features)
         n_numbers = self._copies_of_rows * n_rows * n_features + 4 * least**2
         what = f"{self.name} on {n_rows} rows of {n_features} features"
-        refuse_what_does_not_fit(8 * n_numbers, what, "use fewer rows or features")
+        require_memory(8 * n_numbers, what, "use fewer rows or features")
         refuse_classes_of_equal_rows(X, y, self.name)
 
 

@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 from oasis_bench.algorithms._principal_axes import principal_axes
 from oasis_bench.algorithms._within_class import AXES_GRID
 from oasis_bench.plugins.learner import MahalanobisLearner
-from oasis_bench.system.memory import refuse_what_does_not_fit
+from oasis_bench.system.memory import require_memory
 
 
 class Covariance(MahalanobisLearner):
@@ -97,4 +97,4 @@ class Covariance(MahalanobisLearner):
             raise ValueError(f"all {n_rows} rows are equal: their covariance has rank 0")
         n_numbers = 3 * n_rows * n_features + 4 * min(n_rows, n_features) ** 2
         what = f"Covariance on {n_rows} rows of {n_features} features"
-        refuse_what_does_not_fit(8 * n_numbers, what, "use fewer rows or features")
+        require_memory(8 * n_numbers, what, "use fewer rows or features")

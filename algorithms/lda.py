@@ -14,7 +14,7 @@ from sklearn.utils.validation import validate_data
 
 from oasis_bench.algorithms._within_class import refuse_classes_of_equal_rows
 from oasis_bench.plugins.learner import MahalanobisLearner
-from oasis_bench.system.memory import refuse_what_does_not_fit
+from oasis_bench.system.memory import require_memory
 
 
 class LDA(MahalanobisLearner):
@@ -118,5 +118,5 @@ class LDA(MahalanobisLearner):
             )
         what = f"LDA on {n_rows} rows of {n_features} features"
         n_numbers = 3 * n_rows * n_features + 8 * n_features**2
-        refuse_what_does_not_fit(8 * n_numbers, what, "use fewer features")
+        require_memory(8 * n_numbers, what, "use fewer features")
         refuse_classes_of_equal_rows(X, y, self.name)

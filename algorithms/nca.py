@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from oasis_bench.plugins.learner import MahalanobisLearner
-from oasis_bench.system.memory import refuse_what_does_not_fit
+from oasis_bench.system.memory import require_memory
 
 Init: TypeAlias = Literal["auto", "pca", "lda", "identity", "random"]
 
@@ -122,4 +122,4 @@ class NCA(MahalanobisLearner):
         # Peaks of scikit-learn 1.9 are 0.8 to 1 times this, from n = 500 to 3000, d = 20 to 400.
         n_numbers = 5 * n_rows**2 + 4 * n_rows * n_features + 25 * n_features**2
         what = f"NCA on {n_rows} rows of {n_features} features"
-        refuse_what_does_not_fit(X.dtype.itemsize * n_numbers, what, "use fewer rows")
+        require_memory(X.dtype.itemsize * n_numbers, what, "use fewer rows")

@@ -5,14 +5,14 @@ import sys
 
 import pytest
 
-from oasis_bench.system.memory import available_bytes, refuse_what_does_not_fit, within_group_limits
+from oasis_bench.system.memory import available_bytes, require_memory, within_group_limits
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc")
 
 GIB = 2**30
 LIMITED = """
 import re, resource, sys
-from oasis_bench.system.memory import available_bytes, refuse_what_does_not_fit
+from oasis_bench.system.memory import available_bytes, require_memory
 
 kind, field = sys.argv[1:3]
 used = int(re.search(rf"{field}:\\s+(\\d+)", open("/proc/self/status").read())[1]) * 1024
@@ -21,7 +21,7 @@ resource.setrlimit(getattr(resource, kind), (limit, limit))
 print(available_bytes() // 2**20)
 for mebibytes in (64, 65):
     try:
-        refuse_what_does_not_fit(mebibytes * 2**20, "W", "think again")
+        require_memory(mebibytes * 2**20, "W", "think again")
         print("taken")
     except MemoryError as error:
         print(error)
@@ -60,7 +60,7 @@ def test_the_machine_bounds_what_no_limit_bounds():
         machine = int(next(lines).split()[1]) * 1024
     assert 0 < available_bytes() < machine
     with pytest.raises(MemoryError, match=r"W needs 2,048\.0 GiB, but .* are free: think again"):
-        refuse_what_does_not_fit(2048 * GIB, "W", "think again")
+        require_memory(2048 * GIB, "W", "think again")
 
 
 def write(folder, **texts):

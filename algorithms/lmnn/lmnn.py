@@ -25,7 +25,7 @@ from oasis_bench.algorithms.lmnn._objective import (
     target_neighbours,
 )
 from oasis_bench.plugins.learner import MahalanobisLearner
-from oasis_bench.system.memory import refuse_what_does_not_fit
+from oasis_bench.system.memory import require_memory
 
 SAME_PLACE = 1e-6
 """Squared distance, as a share of the mean squared length, below which two rows coincide."""
@@ -124,7 +124,7 @@ class LMNN(MahalanobisLearner):
         n_rows, n_features = X.shape
         what = f"{self.name} on {n_rows} rows of {n_features} features"
         n_numbers = self._n_numbers(n_rows, n_features)
-        refuse_what_does_not_fit(8 * n_numbers, what, "use fewer rows or features")
+        require_memory(8 * n_numbers, what, "use fewer rows or features")
         classes, counts = np.unique(y, return_counts=True)
         if len(classes) < 2:
             raise ValueError(f"LMNN needs at least 2 classes, but y has 1 class ({classes[0]!s})")

@@ -28,7 +28,7 @@ from oasis_bench.algorithms.logdet._rank_one_blocks import (
     take_steps,
 )
 from oasis_bench.plugins.learner import Kept, MahalanobisLearner
-from oasis_bench.system.memory import refuse_what_does_not_fit
+from oasis_bench.system.memory import require_memory
 
 ROWS_FOR_BOUNDS = 500
 """The percentiles are those of all pairs of so many rows, drawn at random where there are more."""
@@ -199,7 +199,7 @@ class ITML(MahalanobisLearner):
                 "has 1: are these labels, or numbers to predict?"
             )
         d, n_pairs = X.shape[1], self._count_pairs(y)
-        refuse_what_does_not_fit(
+        require_memory(
             8 * (MATRICES * d**2 + 6 * n_pairs),
             f"ITML, with {MATRICES} matrices of {d} x {d} float64 and {n_pairs} pairs,",
             "use fewer features, fewer pairs (n_pairs) or a machine with more memory",

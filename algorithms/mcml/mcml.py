@@ -20,7 +20,7 @@ from oasis_bench.algorithms.mcml._descent import MEMORY, minimise
 from oasis_bench.algorithms.mcml._objective import SCORE_BYTES, Objective
 from oasis_bench.data.rows import FloatArray
 from oasis_bench.plugins.learner import MahalanobisLearner
-from oasis_bench.system.memory import refuse_what_does_not_fit
+from oasis_bench.system.memory import require_memory
 
 RIDGE = 1e-6
 """Share of the mean variance that is added to the scatter within classes to whiten by it."""
@@ -156,7 +156,7 @@ class MCML(MahalanobisLearner):
         n_numbers = 3 * n_rows * n_features + (2 * MEMORY + 10) * rank**2 + 10 * n_rows * rank
         what = f"MCML on {n_rows} rows of {n_features} features"
         remedy = "use fewer rows, or lower n_axes"
-        refuse_what_does_not_fit(8 * n_numbers + SCORE_BYTES, what, remedy)
+        require_memory(8 * n_numbers + SCORE_BYTES, what, remedy)
 
 
 def _whitening(scatter: FloatArray, ridge: float) -> FloatArray:

@@ -22,7 +22,7 @@ from oasis_bench.algorithms._principal_axes import principal_axes
 from oasis_bench.algorithms.metric_learn import _compatibility as _metric_learn
 from oasis_bench.data.rows import FloatArray
 from oasis_bench.plugins.learner import MahalanobisLearner
-from oasis_bench.system.memory import refuse_what_does_not_fit
+from oasis_bench.system.memory import require_memory
 
 Counts = npt.NDArray[np.intp]
 
@@ -75,7 +75,7 @@ class MetricLearnAdapter(MahalanobisLearner):
                 f"has {counts.min()}"
             )
         n_rows, n_features = X.shape
-        refuse_what_does_not_fit(
+        require_memory(
             self._peak_bytes(n_rows, n_features, len(counts)),
             f"{self.name} on {n_rows} rows of {n_features} features",
             "take fewer rows or features",

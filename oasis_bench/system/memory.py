@@ -46,7 +46,7 @@ class PeakMemory:
         return None if self._start is None or peak is None else max(0, peak - self._start)
 
 
-def refuse_what_does_not_fit(n_bytes: int, what: str, remedy: str) -> None:
+def require_memory(n_bytes: int, what: str, remedy: str) -> None:
     """Say that memory is short before it is taken, and not by a killed process.
 
     Parameters
