@@ -3,8 +3,8 @@
 import pytest
 
 from oasis_bench.algorithms import OASIS
-from oasis_bench.plugins.registry import BrokenPluginError, load_registry, unknown_name
-from oasis_bench.system.errors import UsageError
+from oasis_bench.plugins.registry import BrokenPluginError, load_registry
+from oasis_bench.system.errors import UsageError, unknown_name
 
 DISTRIBUTION = """\
 Metadata-Version: 2.1
@@ -19,10 +19,14 @@ Missing = third_party_missing:Learner
 NotALearner = third_party_learners:NotALearner
 NotAClass = third_party_learners:NOT_A_CLASS
 Nameless = third_party_learners:Nameless
+Leaves = third_party_leaves:Learner
+LeavesWhenMade = third_party_learners:LeavesWhenMade
 LMNN = third_party_learners:Sound
 """
 
 MODULE = """\
+import sys
+
 from oasis_bench.algorithms import Euclidean
 from oasis_bench.plugins.learner import MahalanobisLearner
 
@@ -37,17 +41,26 @@ class Sound(Euclidean):
 class Nameless(MahalanobisLearner):
     def fit(self, X, y):
         return self
+
+class LeavesWhenMade(Euclidean):
+    name = "LeavesWhenMade"
+
+    def __init__(self):
+        sys.exit(0)
 """
+
+LEAVES = "import sys; sys.exit(0)"
 
 
 @pytest.fixture
 def third_party(tmp_path, monkeypatch):
-    """Install a distribution with a sound learner, four broken ones and a name that is taken."""
+    """Install a distribution with a sound learner, broken ones and a name that is taken."""
     info = tmp_path / "third_party_learners-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(DISTRIBUTION)
     (info / "entry_points.txt").write_text(ENTRY_POINTS)
     (tmp_path / "third_party_learners.py").write_text(MODULE)
+    (tmp_path / "third_party_leaves.py").write_text(LEAVES)
     monkeypatch.syspath_prepend(tmp_path)
 
 
@@ -89,6 +102,8 @@ def test_a_broken_plugin_is_listed_and_breaks_nothing_else():
         ("NotALearner", "is not a class derived from MetricLearner"),
         ("NotAClass", "is not a class derived from MetricLearner"),
         ("Nameless", "has no class attribute 'name'"),
+        ("Leaves", "cannot be imported: SystemExit: 0"),
+        ("LeavesWhenMade", "cannot be made without arguments: SystemExit: 0"),
     ],
 )
 def test_a_broken_plugin_says_what_is_wrong_with_it(name, problem):
@@ -173,6 +188,23 @@ def test_a_syntax_error_in_a_plugin_file_is_refused_in_one_line(tmp_path):
         load_registry([path])
     assert "SyntaxError" in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("statement", ["sys.exit(0)", "sys.exit()", "raise GeneratorExit"])
+def test_a_plugin_file_that_ends_the_program_is_broken(tmp_path, statement):
+    path = tmp_path / "leaves.py"
+    path.write_text(f"import sys; {statement}")
+    with pytest.raises(BrokenPluginError, match=r"leaves\.py cannot be imported: (System|Gener)"):
+        load_registry([path])
+
+
+def test_ctrl_c_in_an_import_is_no_fault_of_the_plugin_file(tmp_path, plugins):
+    path = tmp_path / "slow_import.py"
+    path.write_text("raise KeyboardInterrupt")
+    with pytest.raises(KeyboardInterrupt):
+        load_registry([path])
+    path.write_text((plugins / "sleeper.py").read_text())
+    assert load_registry([path]).algorithms["Sleeper"].name == "Sleeper"
 
 
 def test_a_file_that_was_mended_can_be_loaded_again(tmp_path, plugins):

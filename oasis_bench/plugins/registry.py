@@ -10,7 +10,8 @@ import importlib.util
 import inspect
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
@@ -21,13 +22,15 @@ from typing import Any, Generic, TypeVar
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.plugins.learner import MetricLearner
 from oasis_bench.system.errors import UsageError, unknown_name
+from oasis_bench.system.plain_text import error_line
 
 T = TypeVar("T", bound=MetricLearner | Dataset)
 
 OF_PATHS = ("file", "images")
 """Registered data sets that are made from a path, not by name alone."""
 
-_imports = threading.RLock()
+_import_lock = threading.RLock()
+"""Held while a plugin file is imported: no other thread must use a module before it is complete."""
 
 
 class BrokenPluginError(UsageError):
@@ -51,24 +54,36 @@ class Entry(Generic[T]):
 
 
 class Catalogue(Generic[T]):
-    """The learners, or the data sets, by name."""
+    """The learners, or the data sets, by name.
 
-    def __init__(self, kind: str, base: type[T], files: Iterable[Path]) -> None:
+    Parameters
+    ----------
+    kind : {'algorithm', 'data set'}
+    base : type
+        The class that plugins of this kind are derived from.
+    modules : mapping of Path to module
+        The plugin files, imported.
+    """
+
+    def __init__(self, kind: str, base: type[T], modules: Mapping[Path, ModuleType]) -> None:
         self.kind = kind
         group = f"oasis_bench.{kind.replace('data set', 'dataset')}s"
         points: dict[str, list[EntryPoint]] = {}
-        for point in _installed(group, tuple(sys.path)):
+        for point in _entry_points(group, tuple(sys.path)):
             points.setdefault(point.name, []).append(point)
         self._entries: dict[str, Entry[T]] = {
-            name: Entry(name, partial(_load_point, claims, base)) for name, claims in points.items()
+            name: Entry(name, partial(_import_entry_point, same_name, base))
+            for name, same_name in points.items()
         }
-        for path in files:
-            for plugin in _classes_of_file(path, base):
-                if plugin.name in self._entries:
+        for path, module in modules.items():
+            for plugin in _plugins_in(module, base):
+                where = f"{path}: {plugin.__name__}"
+                name = _checked(plugin, base, where).name
+                if name in self._entries:
                     raise UsageError(
-                        f"{path} calls its {kind} {plugin.name!r}, a name that is taken: rename it"
+                        f"{path} calls its {kind} {name!r}, a name that is taken: rename it"
                     )
-                self._entries[plugin.name] = Entry(plugin.name, partial(_given, plugin))
+                self._entries[name] = Entry(name, partial(_checked, plugin, base, where))
 
     def __iter__(self) -> Iterator[Entry[T]]:
         return iter(self._entries.values())
@@ -100,20 +115,19 @@ def load_registry(plugin_files: Sequence[Path] = ()) -> Registry:
     Raises
     ------
     UsageError
-        Where a plugin file cannot be read or holds no plugin.
+        Where a plugin file cannot be read or holds no plugin, or a name is taken.
     """
-    registry = Registry(
-        Catalogue("algorithm", MetricLearner, plugin_files),  # type: ignore[type-abstract]
-        Catalogue("data set", Dataset, plugin_files),  # type: ignore[type-abstract]
-    )
-    for path in plugin_files:
-        module = _import_file(path)
-        if not [*_plugins_in(module, MetricLearner), *_plugins_in(module, Dataset)]:  # type: ignore[type-abstract]
+    modules = {path: _import_file(path) for path in plugin_files}
+    for path, module in modules.items():
+        if not any(_plugins_in(module, base) for base in (MetricLearner, Dataset)):
             raise UsageError(
                 f"{path} defines no learner and no data set: derive a class from "
                 "BilinearLearner, MahalanobisLearner or Dataset"
             )
-    return registry
+    return Registry(
+        Catalogue("algorithm", MetricLearner, modules),  # type: ignore[type-abstract]
+        Catalogue("data set", Dataset, modules),  # type: ignore[type-abstract]
+    )
 
 
 def open_dataset(
@@ -174,54 +188,49 @@ def load_reports() -> ModuleType:
 
 
 @cache
-def _installed(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
-    """Return the entry points of the distributions on `path`, which is sys.path."""
+def _entry_points(group: str, sys_path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+    """Return the entry points of the distributions on `sys_path`.
+
+    Finding them takes 10 ms, and a process loads the registry more than once.
+    """
     return tuple(sorted(entry_points(group=group)))
 
 
-def _load_point(claims: Sequence[EntryPoint], base: type[T]) -> type[T]:
-    point, *others = claims
+def _import_entry_point(same_name: Sequence[EntryPoint], base: type[T]) -> type[T]:
+    """Import the class behind a name, for which there should be one entry point."""
+    point, *others = same_name
     where = f"plugin {point.name!r} ({point.value})"
     if others:
         values = ", ".join(other.value for other in others)
         raise BrokenPluginError(f"{where} has its name from {values} too: uninstall one of them")
-    try:
+    with _errors_are_of_the_plugin(f"{where} cannot be imported"):
         plugin = point.load()
-    except Exception as error:
-        raise BrokenPluginError(_not_imported(where, error)) from error
     return _checked(plugin, base, where)
 
 
-def _given(plugin: type[T]) -> type[T]:
-    return plugin
-
-
-def _not_imported(where: str, error: Exception) -> str:
-    return " ".join(f"{where} cannot be imported: {type(error).__name__}: {error}".split())
-
-
-def _checked(plugin: object, base: type[T], where: str) -> type[T]:
-    if not (isinstance(plugin, type) and issubclass(plugin, base)):
-        raise BrokenPluginError(f"{where} is not a class derived from {base.__name__}")
-    for attribute in ("name", "summary", "citation"):
-        if not isinstance(getattr(plugin, attribute, None), str):
-            raise BrokenPluginError(f"{where} has no class attribute {attribute!r} of type str")
-    if issubclass(plugin, MetricLearner):
+def _import_file(path: Path) -> ModuleType:
+    """Import a plugin file once, under a name that its path decides."""
+    path = path.resolve()
+    name = f"oasis_bench_plugin_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
+    with _import_lock:
+        if name in sys.modules:
+            return sys.modules[name]
+        spec = importlib.util.spec_from_file_location(name, path)
+        if not path.is_file() or spec is None or spec.loader is None:
+            raise UsageError(f"no plugin file {path}: --plugin takes a Python file")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
         try:
-            plugin()
-        except Exception as error:
-            raise BrokenPluginError(f"{where} cannot be made without arguments: {error}") from error
-    return plugin
-
-
-def _classes_of_file(path: Path, base: type[T]) -> list[type[T]]:
-    return [
-        _checked(plugin, base, f"{path}: {plugin.__name__}")
-        for plugin in _plugins_in(_import_file(path), base)
-    ]
+            with _errors_are_of_the_plugin(f"plugin {path} cannot be imported"):
+                spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[name]
+            raise
+    return module
 
 
 def _plugins_in(module: ModuleType, base: type[T]) -> list[type[T]]:
+    """Return the classes derived from `base` that the module itself defines."""
     return [
         member
         for member in vars(module).values()
@@ -232,25 +241,25 @@ def _plugins_in(module: ModuleType, base: type[T]) -> list[type[T]]:
     ]
 
 
-def _import_file(path: Path) -> ModuleType:
-    """Import a plugin file once, under a name that its path decides."""
-    with _imports:  # a worker of Dask has threads: none must see half a module
-        return _import_first(path)
+def _checked(plugin: object, base: type[T], where: str) -> type[T]:
+    """Return the plugin, or raise BrokenPluginError where it is not what its group asks for."""
+    if not (isinstance(plugin, type) and issubclass(plugin, base)):
+        raise BrokenPluginError(f"{where} is not a class derived from {base.__name__}")
+    for attribute in ("name", "summary", "citation"):
+        if not isinstance(getattr(plugin, attribute, None), str):
+            raise BrokenPluginError(f"{where} has no class attribute {attribute!r} of type str")
+    if issubclass(plugin, MetricLearner):
+        with _errors_are_of_the_plugin(f"{where} cannot be made without arguments"):
+            plugin()
+    return plugin
 
 
-def _import_first(path: Path) -> ModuleType:
-    path = path.resolve()
-    name = f"oasis_bench_plugin_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
-    if name in sys.modules:
-        return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, path)
-    if not path.is_file() or spec is None or spec.loader is None:
-        raise UsageError(f"no plugin file {path}: --plugin takes a Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
+@contextmanager
+def _errors_are_of_the_plugin(problem: str) -> Iterator[None]:
+    """Raise BrokenPluginError for whatever a plugin's own code raises, also for `sys.exit`."""
     try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        del sys.modules[name]
-        raise BrokenPluginError(_not_imported(f"plugin {path}", error)) from error
-    return module
+        yield
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise BrokenPluginError(f"{problem}: {error_line(error)}") from error

@@ -6,6 +6,6 @@ def printable(text: str, keep: str = "") -> str:
     return "".join(char if char.isprintable() or char in keep else "\ufffd" for char in text)
 
 
-def error_line(error: Exception) -> str:
+def error_line(error: BaseException) -> str:
     """Return the type and the message of an error on one line, not yet `printable`."""
     return " ".join(f"{type(error).__name__}: {error}".split())
