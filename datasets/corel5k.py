@@ -9,11 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from oasis_bench.datasets.features.visterms import VistermFeatures
-from oasis_bench.datasets.files.archives import at_hand
-from oasis_bench.datasets.files.download import data_folder
+from oasis_bench.datasets.files.folders import dataset_folder, existing_folder
 from oasis_bench.datasets.pictures import ImageDataset, Label, require_images, warn
 from oasis_bench.system.errors import UsageError
-from oasis_bench.system.files import cache_home
 from oasis_bench.system.progress import Progress, no_progress
 
 PARTS = (("training_label", "train_jpeg"), ("test_label", "test_jpeg"))
@@ -48,13 +46,13 @@ class Corel5k(ImageDataset):
 
     def location(self) -> str | None:
         """Return the folder of the release, or None where the user must get it first."""
-        return at_hand("corel5k")
+        return existing_folder("corel5k")
 
     def find_images(
         self, progress: Progress = no_progress, tell: Callable[[str], None] = warn
     ) -> Sequence[tuple[Path, Label]]:
         """Find the photographs, in the order of the label files, each with its words."""
-        folder = data_folder("corel5k") or cache_home() / "corel5k"
+        folder = dataset_folder("corel5k")
         words = _lines(folder / "labels" / "words")
         labelled = [
             pair

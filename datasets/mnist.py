@@ -1,6 +1,6 @@
 """MNIST: 70000 handwritten digits, read from the IDX files of the official release.
 
-Not for other data sets: where files are looked for and how they are fetched is in `download`.
+Not for other data sets; `files` finds and downloads files.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ import numpy as np
 import numpy.typing as npt
 
 from oasis_bench.data.rows import LabelledRows
-from oasis_bench.datasets.files.download import data_folder, fetch
+from oasis_bench.datasets.files.download import fetch
+from oasis_bench.datasets.files.folders import data_folder, dataset_folder
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.files import cache_home
 from oasis_bench.system.progress import Progress, no_progress
 
 BASE_URL = "https://ossci-datasets.s3.amazonaws.com/mnist/"
-"""The mirror that torchvision uses: the host of the original serves the files no more."""
+"""The mirror that torchvision uses: the original host no longer serves the files."""
 
 CHECKSUMS = {
     "train-images-idx3-ubyte.gz": "md5:f68b3c2dcbeaaa9fbdd348bbdeb94873",
@@ -41,9 +42,9 @@ IDX_UNSIGNED_BYTES = bytes((0, 0, 8))
 class MNIST(Dataset):
     """70000 handwritten digits, 28 x 28 pixels, 10 classes: training and test files joined.
 
-    The four files are read from ``$OASIS_BENCH_DATA/mnist`` where there is such a folder, else
-    from ``mnist`` in the cache folder, where the missing ones are downloaded to (11 MB).  Pixel
-    values are 0 to 255, float32; the rows of the training files come first.
+    The four files are read from ``$OASIS_BENCH_DATA/mnist`` where that folder exists, else from
+    ``mnist`` in the cache folder; files that this one lacks are downloaded (11 MB).  Pixel values
+    are 0 to 255, float32; the rows of the training files come first.
     """
 
     name = "mnist"
@@ -56,8 +57,8 @@ class MNIST(Dataset):
     licence = "CC BY-SA 3.0 (Y. LeCun and C. Cortes; as the documentation of Keras states it)"
 
     def location(self) -> str | None:
-        """Say where the data lies on this machine, or None where it must be got first."""
-        folder = data_folder("mnist") or cache_home() / "mnist"
+        """Return the folder of the four files, or None where one must be downloaded first."""
+        folder = dataset_folder("mnist")
         return str(folder) if all((folder / name).is_file() for name in CHECKSUMS) else None
 
     def load(self, progress: Progress = no_progress) -> LabelledRows:
@@ -66,14 +67,14 @@ class MNIST(Dataset):
         Parameters
         ----------
         progress : callable, default no_progress
-            Told of each file's download.
+            Called with the bytes of each file's download.
 
         Raises
         ------
         UsageError
             Where a file cannot be downloaded, is broken, or does not fit the others.
         """
-        # One folder for all four: labels from elsewhere may be in another order.
+        # All four come from one folder: labels of another source may be in another order.
         folder = data_folder("mnist") or _download(progress)
         parts = [_read_part(folder, part) for part in ("train", "t10k")]
         X = np.concatenate([images for images, _ in parts], dtype=np.float32)

@@ -16,10 +16,9 @@ from scipy.io import loadmat
 from scipy.io.matlab import MatReadError
 
 from oasis_bench.data.rows import LabelledRows
-from oasis_bench.datasets.files.download import data_folder
+from oasis_bench.datasets.files.folders import dataset_folder
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.system.errors import UsageError
-from oasis_bench.system.files import cache_home
 from oasis_bench.system.progress import Progress, no_progress
 
 GROUPS = (
@@ -93,8 +92,7 @@ class TwentyNewsgroups(Dataset):
 
 
 def _path() -> Path:
-    folder = data_folder("20newsgroups") or cache_home() / "20newsgroups"
-    return folder / "20newsgroups.mat"
+    return dataset_folder("20newsgroups") / "20newsgroups.mat"
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from oasis_bench.datasets.features.visterms import VistermFeatures
-from oasis_bench.datasets.files.archives import Archive, at_hand, locate
+from oasis_bench.datasets.files.archives import Archive, locate
+from oasis_bench.datasets.files.folders import existing_folder
 from oasis_bench.datasets.pictures import ImageDataset, Label, require_images, warn
 from oasis_bench.system.progress import Progress, no_progress
 
@@ -48,7 +49,7 @@ class TinyImageNet(ImageDataset):
 
     def location(self) -> str | None:
         """Return the folder of the release, or None where it must be downloaded first."""
-        return at_hand(self.archive.folder)
+        return existing_folder(self.archive.folder)
 
     def find_images(
         self, progress: Progress = no_progress, tell: Callable[[str], None] = warn

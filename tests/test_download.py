@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from oasis_bench.datasets.files.download import data_folder, fetch
+from oasis_bench.datasets.files.download import fetch
+from oasis_bench.datasets.files.folders import data_folder
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.files import cache_home
 

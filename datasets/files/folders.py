@@ -1,0 +1,90 @@
+"""Where the files of data sets lie: in the user's own folder of data, or in the cache folder.
+
+Not for fetching them: that is in `download` and `archives`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from oasis_bench.system.errors import UsageError
+from oasis_bench.system.files import cache_home
+
+
+def data_folder(name: str) -> Path | None:
+    """Find the folder of a data set among the user's own data.
+
+    Parameters
+    ----------
+    name : str
+        The folder's name in the folder that the environment variable `OASIS_BENCH_DATA` names.
+
+    Returns
+    -------
+    Path or None
+        None where the variable is not set, or its folder does not hold that one.
+
+    Raises
+    ------
+    UsageError
+        Where the variable is set and names no folder.
+    """
+    value = os.environ.get("OASIS_BENCH_DATA")
+    if not value:
+        return None
+    home = Path(value).expanduser()
+    if not home.is_dir():
+        raise UsageError(f"OASIS_BENCH_DATA={value} is not a folder: correct it or unset it")
+    folder = home / name
+    return folder if folder.is_dir() else None
+
+
+def dataset_folder(name: str) -> Path:
+    """Return the folder of a data set: the user's own, else the one in the cache folder.
+
+    The one in the cache folder may not exist yet.
+
+    Parameters
+    ----------
+    name : str
+        The folder's name.
+
+    Raises
+    ------
+    UsageError
+        Where `OASIS_BENCH_DATA` is set and names no folder.
+    """
+    return data_folder(name) or cache_home() / name
+
+
+def existing_folder(name: str) -> str | None:
+    """Return the path of `dataset_folder`, or None where that folder does not exist."""
+    folder = dataset_folder(name)
+    return str(folder) if folder.is_dir() else None
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Make a folder and keep it for this caller: other callers, of any process, wait.
+
+    The operating system releases the lock when a process ends, however it ends.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def cannot_write(path: Path, error: OSError) -> UsageError:
+    """Return the error of a file or folder in the cache folder that cannot be written."""
+    return UsageError(
+        f"cannot write {path}: {error.strerror or error}: "
+        "free or correct it, or set OASIS_BENCH_CACHE to another folder"
+    )
