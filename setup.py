@@ -44,7 +44,7 @@ setup(
             )
             for name, source in KERNELS.items()
         ],
-        include_path=["algorithms/oasis"],
+        include_path=["algorithms"],
         build_dir="build/cython",
         force=DEBUG,
         compiler_directives={

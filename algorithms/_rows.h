@@ -1,8 +1,20 @@
-/* Row loops of OASIS, for one type of numbers: included once for float and once for double.
+/* Row loops of the learners' kernels, for float and for double: `_rows.pxd` names them for Cython.
 
-   REAL is the type, NAME(f) the name of f for it.  Each function is compiled for several
-   instruction sets and the loader takes the best that the machine has (see _rows_all.h).  W is
-   (d, d), row after row; columns and values are the entries of p - n where they are sparse. */
+   Each is compiled for several instruction sets (`_multiversioned.h`).  W is (d, d), row after row;
+   columns and values are the entries of p - n where they are sparse. */
+
+#ifndef REAL /* a kernel includes this file: include it once for each type of numbers */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "_multiversioned.h"
+
+#define LOOPS "_rows.h"
+#include "_float_and_double.h"
+#undef LOOPS
+
+#else
 
 /* as many columns as are 256 bytes: their sums stay in registers */
 enum { NAME(COLUMNS) = 256 / sizeof(REAL) };
@@ -134,3 +146,5 @@ MULTIVERSIONED static void NAME(catch_up)(
     for (; u < count; u++)
         row[q[u]] += tau[u] * (k[p[u]] - k[n[u]]);
 }
+
+#endif

@@ -3,14 +3,12 @@
 Each step is A += weight (Az)(Az)' with z the difference of a pair.  Within a block A itself is
 not touched: `products` has Az for the A before the block, the steps before are added to it, and
 `_rank_one_blocks.py` brings A up to date afterwards.  Nothing here is checked.  The readable twins
-are `_lego_reference.py` and, for ITML, in its tests.
+are `_reference.py` and, for ITML, in its tests.
 """
 
 from libc.math cimport sqrt
 
-cdef extern from "_rows_all.h" nogil:
-    double dot_dense_double(const double*, const double*, Py_ssize_t)
-    void axpy_dense_double(double*, const double*, Py_ssize_t, double)
+from _rows cimport axpy_dense, dot_dense
 
 
 def learn_triplets(
@@ -69,14 +67,12 @@ cdef inline double advance(
     cdef double* Az = &products[k, 0]
     for i in range(k):
         if weights[i] != 0:
-            axpy_dense_double(
-                Az, &products[i, 0], d, weights[i] * dot_dense_double(&products[i, 0], z, d)
-            )
-    return dot_dense_double(z, Az, d)
+            axpy_dense(Az, &products[i, 0], d, weights[i] * dot_dense(&products[i, 0], z, d))
+    return dot_dense(z, Az, d)
 
 
 cdef inline double lego_weight(double distance, double target, double eta) noexcept nogil:
-    """(ybar / yhat - 1) / yhat, with ybar the distance after the step: see `_lego_reference`."""
+    """(ybar / yhat - 1) / yhat, with ybar the distance after the step: see `_reference.move`."""
     cdef double a = eta * target * distance - 1
     cdef double root = sqrt(a * a + 4 * eta * distance * distance)
     cdef double ratio  # ybar / yhat

@@ -1,137 +1,154 @@
-/* Blocks of triplets, row by row of W, for one type of numbers and one instruction set.
+/* Blocks of triplets for float, float with entries in 16 bits, and double: their arrays, and the
+   choice between AVX2 and plain C.  The loops themselves are in `_blocks_loops.h`. */
 
-   REAL is the type of W, STORED that of the entries of p - n, NAME(f) the name of f for these,
-   TARGET the attribute that allows the instructions, DOT(row, columns, values, padded) a dot
-   product of gathered entries.  Steps in order are compiled where STORED is REAL, IN_ORDER.
-   Included by _blocks_all.h. */
+#ifndef OASIS_BENCH_BLOCKS_H
+#define OASIS_BENCH_BLOCKS_H
 
-/* row[columns] += weight * values; no column occurs twice, so that four may be in flight */
-TARGET static inline void NAME(axpy)(
-    REAL *restrict row, const uint16_t *restrict columns, const STORED *restrict values,
-    ptrdiff_t count, REAL weight)
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "_multiversioned.h"
+
+/* How many turns ahead entries are fetched: measured, 2 to 4 are best. */
+#define AHEAD 3
+
+/* Entries are stored in chunks of 8, the last filled up with zeros at column 0. */
+#define PADDED(count) (((ptrdiff_t)(count) + 7) & ~(ptrdiff_t)7)
+
+/* A block of triplets as arrays; void stands for float or double, and for int16_t in `values` of a
+   packed one. */
+typedef struct {
+    /* the entries of each query: where they start, features, values */
+    const ptrdiff_t *query_start; const uint16_t *query_columns; const void *query_values;
+    /* the same, row of W after row of W: where a row's start, triplets, values */
+    ptrdiff_t *row_start; int32_t *row_triplets; void *row_weights;
+    /* the entries of v = p - n: where each triplet's start, how many, features, values */
+    const ptrdiff_t *start; const int32_t *count; const uint16_t *columns; const void *values;
+} block;
+
+/* For each feature a list of steps: where it starts, its length; the steps, their values. */
+typedef struct {
+    const ptrdiff_t *start; int32_t *length; uint16_t *members; void *values;
+} lists;
+
+static ALWAYS_INLINE void prefetch_bytes(const void *from, ptrdiff_t n_bytes)
 {
-    ptrdiff_t j = 0;
-    for (; j + 4 <= count; j += 4) {
-        const REAL a = row[columns[j]] + weight * values[j];
-        const REAL b = row[columns[j + 1]] + weight * values[j + 1];
-        const REAL c = row[columns[j + 2]] + weight * values[j + 2];
-        const REAL e = row[columns[j + 3]] + weight * values[j + 3];
-        row[columns[j]] = a;
-        row[columns[j + 1]] = b;
-        row[columns[j + 2]] = c;
-        row[columns[j + 3]] = e;
-    }
-    for (; j < count; j++)
-        row[columns[j]] += weight * values[j];
+    for (ptrdiff_t byte = 0; byte < n_bytes; byte += 64)
+        __builtin_prefetch((const char *)from + byte);
 }
 
-/* Fetch the entries of p - n that are needed a few turns from now.  Not inlined at once, GCC takes
-   it for a function without effect and leaves it out. */
-TARGET static ALWAYS_INLINE void NAME(prefetch)(const block *of, ptrdiff_t entry, ptrdiff_t stop)
-{
-    if (entry + AHEAD < stop) {
-        const int32_t t = of->row_triplets[entry + AHEAD];
-        prefetch_bytes(of->columns + of->start[t], of->count[t] * sizeof(uint16_t));
-        prefetch_bytes((const STORED *)of->values + of->start[t], of->count[t] * sizeof(STORED));
-    }
+#define APPEND(REAL) \
+/* Add a step to the list of a feature, in chunks of 8 that begin as zeros. */ \
+static inline void append_##REAL( \
+    const lists *to, uint16_t feature, uint16_t member, REAL value) \
+{ \
+    const int32_t length = to->length[feature]++; \
+    uint16_t *members = to->members + to->start[feature] + length; \
+    REAL *values = (REAL *)to->values + to->start[feature] + length; \
+    if (length % 8 == 0) { \
+        memset(members, 0, 8 * sizeof(uint16_t)); \
+        memset(values, 0, 8 * sizeof(REAL)); \
+    } \
+    *members = member; \
+    *values = value; \
 }
+APPEND(float)
+APPEND(double)
 
-/* Drop the entries of a stripe whose triplets take no step, multiply the others by their step, and
-   return where they end; each row's start moves up, but for the first, which stays. */
-TARGET static ptrdiff_t NAME(keep_steps)(
-    const block *of, ptrdiff_t first, ptrdiff_t stop, const double *step)
-{
-    ptrdiff_t entry = of->row_start[first], kept = entry;
-    REAL *weights = of->row_weights;
-    for (ptrdiff_t i = first; i < stop; i++) {
-        const ptrdiff_t row_stop = of->row_start[i + 1];
-        if (i > first)
-            of->row_start[i] = kept;
-        for (; entry < row_stop; entry++) {
-            const int32_t t = of->row_triplets[entry];
-            of->row_triplets[kept] = t;
-            weights[kept] = (REAL)(step[t] * weights[entry]);
-            kept += step[t] > 0;
-        }
-    }
-    return kept;
+#define GATHER_DOT(NAME, REAL, STORED) \
+static inline REAL NAME( \
+    const REAL *row, const uint16_t *columns, const STORED *values, ptrdiff_t padded) \
+{ \
+    REAL sum = 0; \
+    for (ptrdiff_t j = 0; j < padded; j++) \
+        sum += row[columns[j]] * values[j]; \
+    return sum; \
 }
+GATHER_DOT(dot_float, float, float)
+GATHER_DOT(dot_packed, float, int16_t)
+GATHER_DOT(dot_double, double, double)
 
-/* For each row of a stripe of W: apply the steps of `done`, then score `next` against it. */
-TARGET static void NAME(pass)(
-    REAL *W, ptrdiff_t d, ptrdiff_t first, ptrdiff_t stop, const block *done, const double *step,
-    const block *next, double *scores)
-{
-    const REAL *done_weights = done->row_weights, *next_weights = next->row_weights;
-    const STORED *done_values = done->values, *next_values = next->values;
-    const ptrdiff_t done_stop = NAME(keep_steps)(done, first, stop, step);
-    const ptrdiff_t next_stop = next->row_start[stop];
-    for (ptrdiff_t i = first; i < stop; i++) {
-        REAL *row = W + i * d;
-        const ptrdiff_t row_stop = i + 1 < stop ? done->row_start[i + 1] : done_stop;
-        for (ptrdiff_t k = done->row_start[i]; k < row_stop; k++) {
-            const int32_t t = done->row_triplets[k];
-            NAME(prefetch)(done, k, done_stop);
-            NAME(axpy)(row, done->columns + done->start[t], done_values + done->start[t],
-                       done->count[t], done_weights[k]);
-        }
-        for (ptrdiff_t k = next->row_start[i]; k < next->row_start[i + 1]; k++) {
-            const int32_t t = next->row_triplets[k];
-            NAME(prefetch)(next, k, next_stop);
-            scores[t] += (double)next_weights[k]
-                * DOT(row, next->columns + next->start[t], next_values + next->start[t],
-                      PADDED(next->count[t]));
-        }
-    }
+#ifdef HAS_AVX2_CODE
+#define GATHER_DOT_AVX2(NAME, STORED, EIGHT) \
+AVX2 static inline float NAME( \
+    const float *row, const uint16_t *columns, const STORED *values, ptrdiff_t padded) \
+{ \
+    __m256 even = _mm256_setzero_ps(), odd = even; \
+    for (ptrdiff_t j = 0; j < padded; j += 8) { \
+        const __m128i eight = _mm_loadu_si128((const void *)(columns + j)); \
+        const __m256 entries = _mm256_i32gather_ps(row, _mm256_cvtepu16_epi32(eight), 4); \
+        const __m256 sum = _mm256_fmadd_ps(entries, EIGHT(values + j), even); \
+        even = odd; \
+        odd = sum; \
+    } \
+    even = _mm256_add_ps(even, odd); \
+    __m128 half = _mm_add_ps(_mm256_castps256_ps128(even), _mm256_extractf128_ps(even, 1)); \
+    half = _mm_add_ps(half, _mm_movehl_ps(half, half)); \
+    return _mm_cvtss_f32(_mm_add_ss(half, _mm_movehdup_ps(half))); \
 }
+#define EIGHT_INT16(from) \
+    _mm256_cvtepi32_ps(_mm256_cvtepi16_epi32(_mm_loadu_si128((const void *)(from))))
+GATHER_DOT_AVX2(dot_float_avx2, float, _mm256_loadu_ps)
+GATHER_DOT_AVX2(dot_packed_avx2, int16_t, EIGHT_INT16)
 
-#if IN_ORDER
-/* The sum over earlier steps u of the block of step_u (q_t . q_u)(v_u . v_t), v = p - n: what
-   they would have added to the score of t.  They stand in one list a feature of q and one a
-   feature of v; products gathers step_u (q_t . q_u). */
-TARGET static inline double NAME(correction)(
-    const block *of, const lists *q_lists, const lists *v_lists, ptrdiff_t t,
-    ptrdiff_t n_earlier, REAL *restrict products)
+AVX2 static inline double dot_double_avx2(
+    const double *row, const uint16_t *columns, const double *values, ptrdiff_t padded)
 {
-    const REAL *query_values = of->query_values, *v = of->values;
-    memset(products, 0, n_earlier * sizeof(REAL));
-    for (ptrdiff_t k = of->query_start[t]; k < of->query_start[t + 1]; k++) {
-        const uint16_t i = of->query_columns[k];
-        const uint16_t *restrict u = q_lists->members + q_lists->start[i];
-        const REAL *restrict values = (const REAL *)q_lists->values + q_lists->start[i];
-        NAME(axpy)(products, u, values, q_lists->length[i], query_values[k]);
+    __m256d low = _mm256_setzero_pd(), high = low;
+    for (ptrdiff_t j = 0; j < padded; j += 8) {
+        const __m256i places = _mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)(columns + j)));
+        low = _mm256_fmadd_pd(_mm256_i32gather_pd(row, _mm256_castsi256_si128(places), 8),
+                              _mm256_loadu_pd(values + j), low);
+        high = _mm256_fmadd_pd(_mm256_i32gather_pd(row, _mm256_extracti128_si256(places, 1), 8),
+                               _mm256_loadu_pd(values + j + 4), high);
     }
-    double sum = 0;
-    for (ptrdiff_t e = of->start[t]; e < of->start[t] + of->count[t]; e++) {
-        const uint16_t j = of->columns[e];
-        sum += (double)v[e]
-            * DOT(products, v_lists->members + v_lists->start[j],
-                  (const REAL *)v_lists->values + v_lists->start[j], PADDED(v_lists->length[j]));
-    }
-    return sum;
+    low = _mm256_add_pd(low, high);
+    const __m128d half = _mm_add_pd(_mm256_castpd256_pd128(low), _mm256_extractf128_pd(low, 1));
+    return _mm_cvtsd_f64(_mm_add_sd(half, _mm_unpackhi_pd(half, half)));
 }
+#endif
 
-/* Find the steps of a block in order from its scores against the W before it. */
-TARGET static ptrdiff_t NAME(solve)(
-    const block *of, ptrdiff_t n, const double *scores, const double *norms,
-    double aggressiveness, const lists *q_lists, const lists *v_lists, REAL *products, double *step)
-{
-    ptrdiff_t n_updates = 0;
-    for (ptrdiff_t t = 0; t < n; t++) {
-        const double loss = 1 - scores[t]
-            - NAME(correction)(of, q_lists, v_lists, t, n_updates, products);
-        step[t] = 0;
-        if (loss <= 0 || norms[t] <= 0)
-            continue;
-        step[t] = loss / norms[t] < aggressiveness ? loss / norms[t] : aggressiveness;
-        for (ptrdiff_t k = of->query_start[t]; k < of->query_start[t + 1]; k++)
-            NAME(append)(q_lists, of->query_columns[k], (uint16_t)n_updates,
-                         (REAL)(step[t] * ((const REAL *)of->query_values)[k]));
-        for (ptrdiff_t e = of->start[t]; e < of->start[t] + of->count[t]; e++)
-            NAME(append)(v_lists, of->columns[e], (uint16_t)n_updates,
-                         ((const REAL *)of->values)[e]);
-        n_updates++;
-    }
-    return n_updates;
-}
+/* What the loops are compiled for.  Steps in order need the values as they are, not packed. */
+#define REAL float
+#define STORED float
+#define KIND float
+#define IN_ORDER 1
+#include "_blocks_loops.h"
+#undef STORED
+#undef KIND
+#undef IN_ORDER
+
+#define STORED int16_t
+#define KIND packed
+#define IN_ORDER 0
+#include "_blocks_loops.h"
+#undef REAL
+#undef STORED
+#undef KIND
+#undef IN_ORDER
+
+#define REAL double
+#define STORED double
+#define KIND double
+#define IN_ORDER 1
+#include "_blocks_loops.h"
+#undef REAL
+#undef STORED
+#undef KIND
+#undef IN_ORDER
+
+/* Whether AVX2 is used where the processor has it: the tests compare both. */
+static int avx2_allowed = 1;
+#ifdef HAS_AVX2_CODE
+#define CHOSEN(f) (avx2_allowed && has_avx2() ? f##_avx2 : f)
+#else
+#define CHOSEN(f) f
+#endif
+#define best_pass_float CHOSEN(pass_float)
+#define best_pass_packed CHOSEN(pass_packed)
+#define best_pass_double CHOSEN(pass_double)
+#define best_solve_float CHOSEN(solve_float)
+#define best_solve_double CHOSEN(solve_double)
+
 #endif

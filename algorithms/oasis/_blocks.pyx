@@ -1,19 +1,19 @@
 """Kernel: OASIS steps in blocks of triplets that go over W once, row after row.
 
-The loops are in `_blocks.h`, the readable twin is `_oasis_reference.py`.  Nothing here is checked:
+The loops are in `_blocks_loops.h`, the readable twin is `_reference.py`.  Nothing here is checked:
 the face `_block_schedule.py` does that.
 """
 
 from libc.stdint cimport int16_t, int32_t, uint16_t
 
-from _differences cimport index, real, squared_norm, subtract
+from _rows cimport index, real, squared_norm, subtract
 
-ctypedef fused stored:  # of the entries of p - n: real, or int16_t where real is float
+ctypedef fused stored:  # type of the entries of p - n: that of W, or int16_t beside a float W
     int16_t
     float
     double
 
-cdef extern from "_blocks_all.h" nogil:
+cdef extern from "_blocks.h" nogil:
     ctypedef struct block:
         const Py_ssize_t* query_start
         const uint16_t* query_columns
@@ -33,16 +33,23 @@ cdef extern from "_blocks_all.h" nogil:
     int avx2_allowed
     Py_ssize_t PADDED(Py_ssize_t)
     void prefetch_bytes(const void*, Py_ssize_t)
-    void best_pass_float(float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, const block*, const double*,
-                         const block*, double*)
-    void best_pass_packed(float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, const block*, const double*,
-                          const block*, double*)
-    void best_pass_double(double*, Py_ssize_t, Py_ssize_t, Py_ssize_t, const block*, const double*,
-                          const block*, double*)
-    Py_ssize_t best_solve_float(const block*, Py_ssize_t, const double*, const double*, double,
-                                const lists*, const lists*, float*, double*)
-    Py_ssize_t best_solve_double(const block*, Py_ssize_t, const double*, const double*, double,
-                                 const lists*, const lists*, double*, double*)
+    void pass_in_full "best_pass_float"(
+        float* W, Py_ssize_t d, Py_ssize_t first, Py_ssize_t stop, const block* done,
+        const double* step, const block* following, double* scores)
+    void pass_in_full "best_pass_double"(
+        double* W, Py_ssize_t d, Py_ssize_t first, Py_ssize_t stop, const block* done,
+        const double* step, const block* following, double* scores)
+    void pass_packed "best_pass_packed"(
+        float* W, Py_ssize_t d, Py_ssize_t first, Py_ssize_t stop, const block* done,
+        const double* step, const block* following, double* scores)
+    Py_ssize_t solve "best_solve_float"(
+        const block* of, Py_ssize_t n, const double* scores, const double* norms,
+        double aggressiveness, const lists* q_lists, const lists* v_lists, float* products,
+        double* step)
+    Py_ssize_t solve "best_solve_double"(
+        const block* of, Py_ssize_t n, const double* scores, const double* norms,
+        double aggressiveness, const lists* q_lists, const lists* v_lists, double* products,
+        double* step)
 
 
 cdef enum:
@@ -178,14 +185,13 @@ def pass_over_rows(
         following.count, following.columns = &next_count[0], &next_columns[0]
         following.values = &next_values[0]
         if real is float and stored is int16_t:
-            best_pass_packed(&W[0, 0], W.shape[0], first, stop, &done, &step[0], &following,
-                             &scores[0])
-        elif real is float and stored is float:
-            best_pass_float(&W[0, 0], W.shape[0], first, stop, &done, &step[0], &following,
-                            &scores[0])
-        elif real is double and stored is double:
-            best_pass_double(&W[0, 0], W.shape[0], first, stop, &done, &step[0], &following,
-                             &scores[0])
+            pass_packed(
+                &W[0, 0], W.shape[0], first, stop, &done, &step[0], &following, &scores[0]
+            )
+        else:
+            pass_in_full(
+                &W[0, 0], W.shape[0], first, stop, &done, &step[0], &following, &scores[0]
+            )
 
 
 def solve_in_order(
@@ -228,12 +234,10 @@ def solve_in_order(
         this.query_start, this.query_columns = &query_start[0], &query_columns[0]
         this.query_values, this.start, this.count = &query_values[0], &start[0], &count[0]
         this.columns, this.values = &columns[0], &values[0]
-        if real is float:
-            n_updates = best_solve_float(&this, n_triplets, &scores[0], &norms[0], aggressiveness,
-                                         &q_lists, &v_lists, &products[0], &step[0])
-        else:
-            n_updates = best_solve_double(&this, n_triplets, &scores[0], &norms[0], aggressiveness,
-                                          &q_lists, &v_lists, &products[0], &step[0])
+        n_updates = solve(
+            &this, n_triplets, &scores[0], &norms[0], aggressiveness, &q_lists, &v_lists,
+            &products[0], &step[0],
+        )
     return n_updates
 
 

@@ -1,7 +1,7 @@
 """Kernel: OASIS steps over given triplets, on dense rows, CSR rows or a Gram matrix (eq. 3-9).
 
 Each step reads q'W(p - n) and, where the loss is positive, adds tau q(p - n)' to W.  Nothing here
-is checked: the face `oasis.py` does that.  The readable twin is `_oasis_reference.py`.
+is checked: the faces `oasis.py` and `_dual_steps.py` do that.  The readable twin is `_reference.py`.
 
 What makes it fast: the loops over a row of W are compiled for the machine's vector instructions
 (`_rows.h`); rows of W that q does not touch are passed over; and where p - n has a non-zero in
@@ -11,32 +11,10 @@ picked.
 
 from libc.stdint cimport int32_t
 
-from _differences cimport index, real, squared_norm, subtract
-
-cdef extern from "_rows_all.h" nogil:
-    double score_dense_float(const float*, const float*, const float*, Py_ssize_t)
-    double score_dense_double(const double*, const double*, const double*, Py_ssize_t)
-    void add_dense_float(float*, const float*, const float*, Py_ssize_t, double)
-    void add_dense_double(double*, const double*, const double*, Py_ssize_t, double)
-    double subtract_dense_float(const float*, const float*, float*, Py_ssize_t)
-    double subtract_dense_double(const double*, const double*, double*, Py_ssize_t)
-    float dot_dense_float(const float*, const float*, Py_ssize_t)
-    double dot_dense_double(const double*, const double*, Py_ssize_t)
-    void axpy_dense_float(float*, const float*, Py_ssize_t, float)
-    void axpy_dense_double(double*, const double*, Py_ssize_t, double)
-    float dot_sparse_float(const float*, const int32_t*, const float*, Py_ssize_t)
-    double dot_sparse_double(const double*, const int32_t*, const double*, Py_ssize_t)
-    void axpy_sparse_float(float*, const int32_t*, const float*, Py_ssize_t, float)
-    void axpy_sparse_double(double*, const int32_t*, const double*, Py_ssize_t, double)
-    double dot_difference_float(const float*, const float*, const float*, Py_ssize_t)
-    double dot_difference_double(const double*, const double*, const double*, Py_ssize_t)
-    void catch_up_float(float*, const float*, const int32_t*, const int32_t*, const int32_t*,
-                        const float*, Py_ssize_t)
-    void catch_up_double(double*, const double*, const int32_t*, const int32_t*, const int32_t*,
-                         const double*, Py_ssize_t)
-
-# A row of d numbers read whole costs about as much as a tenth as many picked ones.
-cdef enum: SPREAD = 10
+from _rows cimport (
+    SPREAD, add_dense, axpy_dense, axpy_sparse, catch_up, clear, dot_dense, dot_difference,
+    dot_sparse, index, real, score_dense, squared_norm, subtract, subtract_dense,
+)
 
 
 def step_dense(
@@ -54,21 +32,14 @@ def step_dense(
     with nogil:
         for m in range(triplets.shape[0]):
             q = &X[triplets[m, 0], 0]
-            if real is float:
-                norm = subtract_dense_float(&X[triplets[m, 1], 0], &X[triplets[m, 2], 0], v, d)
-                score = score_dense_float(&W[0, 0], q, v, d)
-            else:
-                norm = subtract_dense_double(&X[triplets[m, 1], 0], &X[triplets[m, 2], 0], v, d)
-                score = score_dense_double(&W[0, 0], q, v, d)
+            norm = subtract_dense(&X[triplets[m, 1], 0], &X[triplets[m, 2], 0], v, d)
+            score = score_dense(&W[0, 0], q, v, d)
             if score >= 1:
                 continue
             tau = step_size(score, norm * squared_norm(q, d), aggressiveness)
             if tau > 0:
                 n_updates += 1
-                if real is float:
-                    add_dense_float(&W[0, 0], q, v, d, tau)
-                else:
-                    add_dense_double(&W[0, 0], q, v, d, tau)
+                add_dense(&W[0, 0], q, v, d, tau)
     return n_updates
 
 
@@ -112,7 +83,7 @@ def step_csr(
                     &values[0], &columns[0], count, &spread[0] if dense else NULL, tau,
                 )
             if dense:
-                clear(&columns[0], count, &spread[0])
+                clear(&spread[0], &columns[0], count)
     return n_updates
 
 
@@ -134,25 +105,14 @@ def step_dual(
         for m in range(triplets.shape[0]):
             for k in range(1, 3):
                 row = triplets[m, k]
-                if real is float:
-                    catch_up_float(
-                        &D[row, 0], &K[row, 0], &steps[0, seen[row]], &steps[1, seen[row]],
-                        &steps[2, seen[row]], &taus[seen[row]], n_updates - seen[row],
-                    )
-                else:
-                    catch_up_double(
-                        &D[row, 0], &K[row, 0], &steps[0, seen[row]], &steps[1, seen[row]],
-                        &steps[2, seen[row]], &taus[seen[row]], n_updates - seen[row],
-                    )
+                catch_up(
+                    &D[row, 0], &K[row, 0], &steps[0, seen[row]], &steps[1, seen[row]],
+                    &steps[2, seen[row]], &taus[seen[row]], n_updates - seen[row],
+                )
                 seen[row] = n_updates
-            if real is float:
-                score = scores[m] + dot_difference_float(
-                    &K[triplets[m, 0], 0], &D[triplets[m, 1], 0], &D[triplets[m, 2], 0], n
-                )
-            else:
-                score = scores[m] + dot_difference_double(
-                    &K[triplets[m, 0], 0], &D[triplets[m, 1], 0], &D[triplets[m, 2], 0], n
-                )
+            score = scores[m] + dot_difference(
+                &K[triplets[m, 0], 0], &D[triplets[m, 1], 0], &D[triplets[m, 2], 0], n
+            )
             tau = step_size(score, norms[m], aggressiveness)
             if tau > 0:
                 for k in range(3):
@@ -176,16 +136,10 @@ cdef inline double score_rows(
     cdef const real* row
     for a in range(length):
         row = W + <Py_ssize_t>rows[a] * d
-        if real is float:
-            if spread != NULL:
-                score += <double>weights[a] * dot_dense_float(row, spread, d)
-            else:
-                score += <double>weights[a] * dot_sparse_float(row, columns, values, count)
+        if spread != NULL:
+            score += <double>weights[a] * dot_dense(row, spread, d)
         else:
-            if spread != NULL:
-                score += weights[a] * dot_dense_double(row, spread, d)
-            else:
-                score += weights[a] * dot_sparse_double(row, columns, values, count)
+            score += <double>weights[a] * dot_sparse(row, columns, values, count)
     return score
 
 
@@ -198,16 +152,10 @@ cdef inline void add_rows(
     cdef real* row
     for a in range(length):
         row = W + <Py_ssize_t>rows[a] * d
-        if real is float:
-            if spread != NULL:
-                axpy_dense_float(row, spread, d, <float>(tau * weights[a]))
-            else:
-                axpy_sparse_float(row, columns, values, count, <float>(tau * weights[a]))
+        if spread != NULL:
+            axpy_dense(row, spread, d, <real>(tau * weights[a]))
         else:
-            if spread != NULL:
-                axpy_dense_double(row, spread, d, tau * weights[a])
-            else:
-                axpy_sparse_double(row, columns, values, count, tau * weights[a])
+            axpy_sparse(row, columns, values, count, <real>(tau * weights[a]))
 
 
 cdef inline double step_size(double score, double gradient_norm, double aggressiveness) noexcept nogil:
@@ -224,9 +172,3 @@ cdef inline void scatter(
     cdef Py_ssize_t j
     for j in range(count):
         spread[columns[j]] = values[j]
-
-
-cdef inline void clear(const int32_t* columns, Py_ssize_t count, real* spread) noexcept nogil:
-    cdef Py_ssize_t j
-    for j in range(count):
-        spread[columns[j]] = 0

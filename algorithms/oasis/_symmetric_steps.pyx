@@ -2,27 +2,16 @@
 
 Each step forms two sparse vectors from its rows, dense or CSR alike: their non-zero entries, and
 the same spread out over d numbers.  Cost is then non-zeros times non-zeros, but d^2 for LogDet,
-whose update is dense.  Nothing here is checked: the faces `oasis_symmetric.py` and
-`oasis_logdet.py` do that.  The readable twin is `_oasis_reference.py`.
+whose update is dense.  Nothing here is checked: the faces `symmetric.py` and `logdet.py` do that.
+The readable twin is `_reference.py`.
 """
 
 from libc.math cimport sqrt
 from libc.stdint cimport int32_t
 
-from _differences cimport index, real
-
-cdef extern from "_rows_all.h" nogil:
-    float dot_dense_float(const float*, const float*, Py_ssize_t)
-    double dot_dense_double(const double*, const double*, Py_ssize_t)
-    void axpy_dense_float(float*, const float*, Py_ssize_t, float)
-    void axpy_dense_double(double*, const double*, Py_ssize_t, double)
-    float dot_sparse_float(const float*, const int32_t*, const float*, Py_ssize_t)
-    double dot_sparse_double(const double*, const int32_t*, const double*, Py_ssize_t)
-    void axpy_sparse_float(float*, const int32_t*, const float*, Py_ssize_t, float)
-    void axpy_sparse_double(double*, const int32_t*, const double*, Py_ssize_t, double)
-
-# A row of d numbers read whole costs about as much as a tenth as many picked ones.
-cdef enum: SPREAD = 10
+from _rows cimport (
+    SPREAD, axpy_dense, axpy_sparse, clear, dot_dense, dot_sparse, index, real, squared_norm,
+)
 
 # A LogDet step stays below the root of D, where A would be infinite, and is halved until D is
 # above this share of its first factor, so that rounding cannot take it past the root.
@@ -55,7 +44,7 @@ def step_dense(
                 n_updates += dissim(W, aggressiveness, spread, values, columns, count)
             else:
                 n_updates += online_proj(W, aggressiveness, spread, values, columns, count)
-            clear(spread, columns, count)
+            clear_both(spread, columns, count)
     return n_updates
 
 
@@ -87,7 +76,7 @@ def step_csr(
                 n_updates += dissim(W, aggressiveness, spread, values, columns, count)
             else:
                 n_updates += online_proj(W, aggressiveness, spread, values, columns, count)
-            clear(spread, columns, count)
+            clear_both(spread, columns, count)
     return n_updates
 
 
@@ -112,7 +101,7 @@ def step_logdet_dense(
             count[0] = load_dense(q, &X[triplets[m, 1], 0], spread, values, columns, 0)
             count[1] = load_dense(q, &X[triplets[m, 2], 0], spread, values, columns, 1)
             n_updates += logdet(A, eta, margin, products, spread, values, columns, count)
-            clear(spread, columns, count)
+            clear_both(spread, columns, count)
     return n_updates
 
 
@@ -142,7 +131,7 @@ def step_logdet_csr(
                 data, indices, indptr, q, triplets[m, 2], spread, values, columns, 1
             )
             n_updates += logdet(A, eta, margin, products, spread, values, columns, count)
-            clear(spread, columns, count)
+            clear_both(spread, columns, count)
     return n_updates
 
 
@@ -151,7 +140,7 @@ cdef inline bint online_proj(
     real[:, ::1] spread, real[:, ::1] values, int32_t[:, ::1] columns, const Py_ssize_t* count,
 ) noexcept nogil:
     """W += tau (V + V') / 2 for V = q (p - n)', the two vectors q and p - n."""
-    cdef double norm = squared_norm(values, 0, count) * squared_norm(values, 1, count)
+    cdef double norm = squared_norm(&values[0, 0], count[0]) * squared_norm(&values[1, 0], count[1])
     cdef double loss = 1 - product(W, 0, 1, spread, values, columns, count)
     if loss <= 0 or norm <= 0:
         return False
@@ -194,7 +183,7 @@ cdef inline bint logdet(
         for i in range(d):
             products[k, i] = 0
         for i in range(count[k]):  # A is symmetric: its rows are its columns
-            axpy_dense_double(&products[k, 0], &A[columns[k, i], 0], d, values[k, i])
+            axpy_dense(&products[k, 0], &A[columns[k, i], 0], d, values[k, i])
     for i in range(count[0]):
         p += values[0, i] * u[columns[0, i]]
         c += values[0, i] * w[columns[0, i]]
@@ -217,8 +206,8 @@ cdef inline bint logdet(
     for i in range(d):
         u[i] *= shrink
     for i in range(d):
-        axpy_dense_double(&A[i, 0], u, d, -u[i])
-        axpy_dense_double(&A[i, 0], w, d, w[i])
+        axpy_dense(&A[i, 0], u, d, -u[i])
+        axpy_dense(&A[i, 0], w, d, w[i])
     return True
 
 
@@ -269,20 +258,12 @@ cdef inline double product(
     cdef const real* row
     for a in range(count[left]):
         row = &W[columns[left, a], 0]
-        if real is float:
-            if whole:
-                total += <double>values[left, a] * dot_dense_float(row, &spread[right, 0], d)
-            else:
-                total += <double>values[left, a] * dot_sparse_float(
-                    row, &columns[right, 0], &values[right, 0], length
-                )
+        if whole:
+            total += <double>values[left, a] * dot_dense(row, &spread[right, 0], d)
         else:
-            if whole:
-                total += values[left, a] * dot_dense_double(row, &spread[right, 0], d)
-            else:
-                total += values[left, a] * dot_sparse_double(
-                    row, &columns[right, 0], &values[right, 0], length
-                )
+            total += <double>values[left, a] * dot_sparse(
+                row, &columns[right, 0], &values[right, 0], length
+            )
     return total
 
 
@@ -298,16 +279,10 @@ cdef inline void add(
     for a in range(count[left]):
         row = &W[columns[left, a], 0]
         scale = <real>(weight * values[left, a])
-        if real is float:
-            if whole:
-                axpy_dense_float(row, &spread[right, 0], d, scale)
-            else:
-                axpy_sparse_float(row, &columns[right, 0], &values[right, 0], length, scale)
+        if whole:
+            axpy_dense(row, &spread[right, 0], d, scale)
         else:
-            if whole:
-                axpy_dense_double(row, &spread[right, 0], d, scale)
-            else:
-                axpy_sparse_double(row, &columns[right, 0], &values[right, 0], length, scale)
+            axpy_sparse(row, &columns[right, 0], &values[right, 0], length, scale)
 
 
 cdef inline double gradient_norm(
@@ -329,16 +304,6 @@ cdef inline double gradient_norm(
             s = values[1, j]
             ss, tt, st = ss + s * s, tt + s * s, st - s * s
     return (ss * tt + st * st) / 2
-
-
-cdef inline double squared_norm(
-    real[:, ::1] values, int vector, const Py_ssize_t* count
-) noexcept nogil:
-    cdef Py_ssize_t j
-    cdef double total = 0
-    for j in range(count[vector]):
-        total += <double>values[vector, j] * values[vector, j]
-    return total
 
 
 cdef inline Py_ssize_t load_dense(
@@ -380,11 +345,8 @@ cdef inline Py_ssize_t load_csr(
     return count
 
 
-cdef inline void clear(
+cdef inline void clear_both(
     real[:, ::1] spread, int32_t[:, ::1] columns, const Py_ssize_t* count
 ) noexcept nogil:
-    cdef Py_ssize_t j
-    cdef int vector
-    for vector in range(2):
-        for j in range(count[vector]):
-            spread[vector, columns[vector, j]] = 0
+    clear(&spread[0, 0], &columns[0, 0], count[0])
+    clear(&spread[1, 0], &columns[1, 0], count[1])

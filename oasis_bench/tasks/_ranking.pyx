@@ -17,18 +17,20 @@ ctypedef fused real:
     float
     double
 
-cdef extern from "_ranking_all.h" nogil:
+cdef extern from "_ranking.h" nogil:
     enum: GROUP_BYTES
-    void score_group_float(
-        const float*, const int32_t*, const Py_ssize_t*, Py_ssize_t, const float*, float*,
-        Py_ssize_t, Py_ssize_t)
-    void score_group_double(
-        const double*, const int32_t*, const Py_ssize_t*, Py_ssize_t, const double*, double*,
-        Py_ssize_t, Py_ssize_t)
-    void find_cells_float(const float*, Py_ssize_t, float, float, float, int32_t*)
-    void find_cells_double(const double*, Py_ssize_t, double, double, double, int32_t*)
-    Py_ssize_t count_nan_float(const float*, Py_ssize_t)
-    Py_ssize_t count_nan_double(const double*, Py_ssize_t)
+    void score_group "score_group_float"(
+        const float* data, const int32_t* indices, const Py_ssize_t* indptr, Py_ssize_t n_rows,
+        const float* queries, float* scores, Py_ssize_t stride, Py_ssize_t count)
+    void score_group "score_group_double"(
+        const double* data, const int32_t* indices, const Py_ssize_t* indptr, Py_ssize_t n_rows,
+        const double* queries, double* scores, Py_ssize_t stride, Py_ssize_t count)
+    void find_cells "find_cells_float"(
+        const float* s, Py_ssize_t n, float top, float scale, float last, int32_t* cell)
+    void find_cells "find_cells_double"(
+        const double* s, Py_ssize_t n, double top, double scale, double last, int32_t* cell)
+    Py_ssize_t count_nan "count_nan_float"(const float* s, Py_ssize_t n)
+    Py_ssize_t count_nan "count_nan_double"(const double* s, Py_ssize_t n)
 
 QUERY_GROUP_BYTES = GROUP_BYTES
 
@@ -58,14 +60,9 @@ def score_csr(
         scores[:, :] = 0
         return
     with nogil:
-        if real is float:
-            score_group_float(
-                &data[0], &indices[0], &indptr[0], scores.shape[1], &projected[0, 0],
-                &scores[0, 0], stride, scores.shape[0])
-        else:
-            score_group_double(
-                &data[0], &indices[0], &indptr[0], scores.shape[1], &projected[0, 0],
-                &scores[0, 0], stride, scores.shape[0])
+        score_group(
+            &data[0], &indices[0], &indptr[0], scores.shape[1], &projected[0, 0],
+            &scores[0, 0], stride, scores.shape[0])
 
 
 def rank_relevant(
@@ -105,10 +102,7 @@ def best(
             best_of_one(
                 &scores[b, 0], scores.shape[1], left_out[b], &place[0], &found[b, 0],
                 found.shape[1])
-            if real is float:
-                undefined += count_nan_float(&scores[b, 0], scores.shape[1])
-            else:
-                undefined += count_nan_double(&scores[b, 0], scores.shape[1])
+            undefined += count_nan(&scores[b, 0], scores.shape[1])
     return undefined
 
 
@@ -133,12 +127,8 @@ cdef Py_ssize_t rank_one(
     for chunk in range((n + CHUNK - 1) // CHUNK):
         start = chunk * CHUNK
         length = min(CHUNK, n - start)
-        if real is float:
-            undefined += count_nan_float(s + start, length)
-            find_cells_float(s + start, length, top, scale, <float>last, cell)
-        else:
-            undefined += count_nan_double(s + start, length)
-            find_cells_double(s + start, length, top, scale, <double>last, cell)
+        undefined += count_nan(s + start, length)
+        find_cells(s + start, length, top, scale, <real>last, cell)
         for j in range(length):
             m = count_before(
                 s[start + j], place[start + j], values, ties, border[cell[j]], border[cell[j] + 1])
@@ -190,10 +180,7 @@ cdef void sort_by_cells(
     """Sort the relevant images' values and places, best first; cell c is border[c] to [c + 1]."""
     cdef Py_ssize_t m, c
     memset(border, 0, (last + 3) * sizeof(int32_t))
-    if real is float:
-        find_cells_float(values, count, top, scale, <float>last, cell)
-    else:
-        find_cells_double(values, count, top, scale, <double>last, cell)
+    find_cells(values, count, top, scale, <real>last, cell)
     for m in range(count):
         border[cell[m] + 2] += 1
     for c in range(2, last + 3):
