@@ -6,7 +6,7 @@ Not for printing: `oasis_bench.command_line.main` does that.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,13 @@ from oasis_bench.data.rows import LabelledRows
 from oasis_bench.execution import Executor, executor
 from oasis_bench.experiment.identity import identities, refuse_what_changed
 from oasis_bench.experiment.plan import TrialSpec, find_candidates, plan, refuse_unknown_subsets
+from oasis_bench.experiment.run_info import (
+    DatasetSource,
+    Resumption,
+    RunInfo,
+    Source,
+    Sources,
+)
 from oasis_bench.experiment.settings import Experiment
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.plugins.registry import Registry, load_registry, open_dataset
@@ -72,19 +79,27 @@ def run_experiment(
         find_candidates(experiment, registry)  # before a download: it may raise
         refuse_used_folder(output)
         dataset, rows, specs = _prepare(experiment, registry, place, plugin_files, on_download)
-        info = {
-            "experiment": experiment.to_dict(),
-            "identities": identities(specs),
-            "plugin_files": [str(path) for path in specs[0].plugin_files],
-            "sources": _sources(experiment, dataset, registry),
-            "planned_trials": len(specs),
-            "provenance": {**provenance(), **place.provenance()},
-            "load_at_start": load_average(),
-            "command": command,
-            "started": _now(),
-            **_facts(experiment, dataset, rows, specs),
-        }
-        with Store.create(output, **info) as store:
+        subsets = {spec.subset: spec.classes for spec in specs}
+        info = RunInfo(
+            experiment=experiment,
+            identities=identities(specs),
+            plugin_files=[str(path) for path in specs[0].plugin_files],
+            sources=_sources(experiment, dataset, registry),
+            planned_trials=len(specs),
+            provenance={**provenance(), **place.provenance()},
+            load_at_start=load_average(),
+            command=command,
+            started=_now(),
+            classes={
+                subset: [rows.class_names[number] for number in numbers]
+                for subset, numbers in subsets.items()
+            },
+            multi_label=rows.multi_label,
+            normalize=experiment.normalize or dataset.normalize,
+            left_out=rows.left_out,
+            notes={name: dataset.notes[name] for name in subsets if name in dataset.notes},
+        )
+        with Store.create(output, **info.to_json()) as store:
             try:
                 return _run_trials(store, specs, rows, place, on_trial)
             except OutputError:  # its message says that the run can go on
@@ -134,24 +149,24 @@ def resume_experiment(
         settings have changed since it began; nothing is written then.
     """
     with executor(jobs, cluster) as place, Store.open(folder) as store:
-        info = store.info()
-        experiment = Experiment.from_dict(info["experiment"]).limited(limits or {})
-        plugin_files = [Path(path) for path in info["plugin_files"]]
+        info = RunInfo.from_json(store.info())
+        experiment = info.experiment.limited(limits or {})
+        plugin_files = [Path(path) for path in info.plugin_files]
         registry = load_registry(plugin_files)
         _, rows, specs = _prepare(experiment, registry, place, plugin_files, on_download)
-        refuse_what_changed(info["identities"], identities(specs), folder)
+        refuse_what_changed(info.identities, identities(specs), folder)
         statuses = store.statuses()
         done = {trial for trial, status in statuses.items() if status not in retry}
         left = [spec for spec in specs if spec.trial_id not in done]
-        resumed = {
-            "started": _now(),
-            "trials": len(left),
-            "limits": dict(limits or {}),
-            "command": command,
-            "load_at_start": load_average(),
-            "provenance": {**provenance(), **place.provenance()},
-        }
-        store.write_info(resumed=[*info.get("resumed", []), resumed])
+        now = Resumption(
+            started=_now(),
+            trials=len(left),
+            limits=dict(limits or {}),
+            command=command,
+            load_at_start=load_average(),
+            provenance={**provenance(), **place.provenance()},
+        )
+        store.write_info(resumed=[asdict(session) for session in (*info.resumed, now)])
         return _run_trials(store, left, rows, place, on_trial)
 
 
@@ -197,36 +212,23 @@ def _run_trials(
     return unsuccessful
 
 
-def _facts(
-    experiment: Experiment, dataset: Dataset, rows: LabelledRows, specs: Sequence[TrialSpec]
-) -> dict[str, Any]:
-    """Tell what the report says of the data."""
-    subsets = {spec.subset: spec.classes for spec in specs}
-    return {
-        "classes": {
-            subset: [rows.class_names[number] for number in numbers]
-            for subset, numbers in subsets.items()
-        },
-        "multi_label": rows.multi_label,
-        "normalize": experiment.normalize or dataset.normalize,
-        "left_out": rows.left_out,
-        "notes": {subset: dataset.notes[subset] for subset in subsets if subset in dataset.notes},
-    }
-
-
-def _sources(experiment: Experiment, dataset: Dataset, registry: Registry) -> dict[str, Any]:
+def _sources(experiment: Experiment, dataset: Dataset, registry: Registry) -> Sources:
     """Name what is compared, and on what, as their plugins do: for the report to cite."""
     learners = {
         label: registry.algorithms[spec.algorithm] for label, spec in experiment.learners.items()
     }
-    facts = ("name", "summary", "citation", "licence")
-    return {
-        "dataset": {fact: getattr(dataset, fact) for fact in facts},
-        "learners": {
-            label: {"summary": learner.summary, "citation": learner.citation}
+    return Sources(
+        DatasetSource(
+            name=dataset.name,
+            summary=dataset.summary,
+            citation=dataset.citation,
+            licence=dataset.licence,
+        ),
+        {
+            label: Source(summary=learner.summary, citation=learner.citation)
             for label, learner in learners.items()
         },
-    }
+    )
 
 
 def _pictures_of(record: TrialRecord, rows: LabelledRows) -> list[dict[str, Any]]:
