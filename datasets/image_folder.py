@@ -34,7 +34,7 @@ class ImageFolder(ImageDataset):
     ----------
     path : Path
         The folder of class folders.
-    n_visterms : int, default 1000
+    visterms : int, default 1000
         The number of features.
     block : int, default 64
         The side of a block in pixels, which start every ``block // 2`` (JMLR 2010, section 3).
@@ -48,8 +48,8 @@ class ImageFolder(ImageDataset):
     home = "the folder that you name, with a folder of pictures for each class"
     codebook_source = "caltech101"
 
-    def __init__(self, path: Path, n_visterms: int = 1000, block: int | None = None) -> None:
-        super().__init__(n_visterms, block)
+    def __init__(self, path: Path, visterms: int = 1000, block: int | None = None) -> None:
+        super().__init__(visterms, block)
         self.path = path
 
     def location(self) -> str | None:

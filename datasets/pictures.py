@@ -53,7 +53,7 @@ class ImageDataset(Dataset):
 
     Parameters
     ----------
-    n_visterms : int, default 1000
+    visterms : int, default 1000
         Visual words in the codebook: the number of features (JMLR 2010, 5.3: 1000 where dense
         methods take part, else 10000).
     block : int, optional
@@ -65,9 +65,10 @@ class ImageDataset(Dataset):
     features: ClassVar[VistermFeatures] = VistermFeatures()
     codebook_source: ClassVar[str]
 
-    def __init__(self, n_visterms: int = 1000, block: int | None = None) -> None:
-        self.n_visterms = n_visterms
+    def __init__(self, visterms: int = 1000, block: int | None = None) -> None:
+        self.visterms = visterms
         self.block = block
+        self.visterm_features()  # refuses numbers out of bounds, before a download
 
     @abstractmethod
     def find_images(
@@ -95,7 +96,7 @@ class ImageDataset(Dataset):
 
     def visterm_features(self) -> VistermFeatures:
         """Return the parameters of the features, with the visterms and the block asked for."""
-        features = replace(self.features, n_visterms=self.n_visterms)
+        features = replace(self.features, n_visterms=self.visterms)
         if self.block is None:
             return features
         return replace(features, block=self.block, stride=max(1, self.block // 2))

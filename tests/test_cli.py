@@ -249,4 +249,4 @@ def test_a_data_set_is_described_by_its_numbers(command):
 def test_visual_words_are_refused_where_there_are_none(command):
     status, _, errors = command("data", "describe", "digits", "--visterms", "100")
     assert (status, len(errors)) == (2, 1)
-    assert "n_visterms = 100: data set digits has no such option" in errors[0]
+    assert "visterms = 100: data set digits has no such option" in errors[0]

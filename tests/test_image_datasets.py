@@ -367,7 +367,7 @@ class TestRows:
     def test_rows_are_counts_of_all_blocks_with_their_labels_and_pictures(
         self, caltech256: Path, caltech101: Path
     ) -> None:
-        rows = Caltech256(n_visterms=8).load()
+        rows = Caltech256(visterms=8).load()
         assert isinstance(rows.X, sparse.csr_array)
         assert rows.X.shape == (6, 8)
         assert rows.X.dtype == np.float32
@@ -383,19 +383,19 @@ class TestRows:
     def test_the_codebooks_are_learned_from_the_other_set_alone(
         self, caltech256: Path, caltech101: Path
     ) -> None:
-        before = dense(Caltech256(n_visterms=8).load())
+        before = dense(Caltech256(visterms=8).load())
         shutil.rmtree(caltech256 / "250.zebra")
         picture(caltech256 / "001.ak47" / "001_0001.jpg", 77)
-        after = dense(Caltech256(n_visterms=8).load())
+        after = dense(Caltech256(visterms=8).load())
         np.testing.assert_array_equal(after[1:], before[:3])
         for i in range(3):
             picture(caltech101 / "ant" / f"image_{i:04}.jpg", 200 + i)
-        assert (dense(Caltech256(n_visterms=8).load())[1:] != before[:3]).any()
+        assert (dense(Caltech256(visterms=8).load())[1:] != before[:3]).any()
 
     def test_caltech101_is_coded_by_caltech256(self, caltech256: Path, caltech101: Path) -> None:
-        before = dense(Caltech101(n_visterms=8).load())
+        before = dense(Caltech101(visterms=8).load())
         picture(caltech256 / "056.dog" / "056_0001.jpg", 99)
-        after = dense(Caltech101(n_visterms=8).load())
+        after = dense(Caltech101(visterms=8).load())
         assert after.shape == before.shape
         assert (after != before).any()
 
@@ -405,7 +405,7 @@ class TestRows:
         (caltech256 / "056.dog" / "056_0002.jpg").write_bytes(b"no picture")
         (caltech101 / "ant" / "image_0001.jpg").write_bytes(b"none either")
         with pytest.warns(UserWarning, match=r"left out.*jpg") as caught:
-            rows = Caltech256(n_visterms=8).load()
+            rows = Caltech256(visterms=8).load()
         texts = sorted(str(warning.message) for warning in caught)
         assert len(texts) == 2
         assert texts[0].startswith(f"left out of the codebooks: '{caltech101}/ant/image_0001.jpg'")
@@ -421,7 +421,7 @@ class TestRows:
             (caltech256 / "056.dog" / f"056_{i:04}.jpg").write_bytes(b"no picture %d" % i)
             picture(caltech256 / "250.zebra" / f"250_{i:04}.jpg", i, (64 + i, 64))
         with pytest.warns(UserWarning, match="left out") as caught:
-            rows = Caltech256(n_visterms=8).load()
+            rows = Caltech256(visterms=8).load()
         texts = [str(warning.message) for warning in caught]
         assert len(texts) == 13
         for i, text in zip(range(10, 22), texts, strict=False):
@@ -440,7 +440,7 @@ class TestRows:
         shutil.copy(dog / "056_0001.jpg", dog / "056_0004.jpg")
         shutil.copy(dog / "056_0002.jpg", zebra / "250_0004.jpg")
         with pytest.warns(UserWarning, match="left out") as caught:
-            rows = Caltech256(n_visterms=8).load()
+            rows = Caltech256(visterms=8).load()
         assert [str(warning.message) for warning in caught] == list(rows.left_out)
         assert rows.left_out == (
             "left out: 3 copies: of equal files one is kept, none where labels differ: "
@@ -451,14 +451,14 @@ class TestRows:
             *("056_0001", "056_0003", "250_0001", "250_0002", "250_0003")
         ]
         np.testing.assert_array_equal(rows.y, [0, 0, 1, 1, 1])
-        alone = Caltech256(n_visterms=8)
+        alone = Caltech256(visterms=8)
         (dog / "056_0004.jpg").unlink()
         (dog / "056_0002.jpg").unlink()
         (zebra / "250_0004.jpg").unlink()
         np.testing.assert_array_equal(dense(rows), dense(alone.load()))
 
     def test_another_block_may_be_asked_for(self, caltech256: Path, caltech101: Path) -> None:
-        rows = Caltech256(n_visterms=8, block=80).load()
+        rows = Caltech256(visterms=8, block=80).load()
         # 80 every 40 in 200 x 160: 4 x 3 blocks; less than 10 in 160 x 128.
         np.testing.assert_array_equal(dense(rows).sum(axis=1), 12)
 
@@ -471,26 +471,26 @@ class TestRows:
             warnings.catch_warnings(action="ignore"),
             pytest.raises(UsageError, match="none of the 6 images of caltech256 can be used"),
         ):
-            Caltech256(n_visterms=8).load()
+            Caltech256(visterms=8).load()
 
     def test_copies_of_evaluated_pictures_teach_no_codebook(
         self, caltech256: Path, caltech101: Path
     ) -> None:
         # as 127.laptop-101 of Caltech256 holds pictures of Caltech101
-        expected = dense(Caltech256(n_visterms=8).load())
+        expected = dense(Caltech256(visterms=8).load())
         copied = next(caltech256.glob("*/*.jpg"))
         shutil.copy(copied, caltech101 / "ant" / "image_0999.jpg")
-        np.testing.assert_array_equal(dense(Caltech256(n_visterms=8).load()), expected)
+        np.testing.assert_array_equal(dense(Caltech256(visterms=8).load()), expected)
 
     def test_rescaled_and_marked_copies_teach_no_codebook_either(
         self, caltech256: Path, caltech101: Path
     ) -> None:
-        expected = dense(Caltech256(n_visterms=8).load())
+        expected = dense(Caltech256(visterms=8).load())
         with Image.open(next(caltech256.glob("*/*.jpg"))) as image:
             copy = image.resize((300, 240))
         copy.paste((128, 128, 128), (4, 220, 30, 230))
         copy.save(caltech101 / "ant" / "image_0999.jpg", quality=60)
-        np.testing.assert_array_equal(dense(Caltech256(n_visterms=8).load()), expected)
+        np.testing.assert_array_equal(dense(Caltech256(visterms=8).load()), expected)
 
     def test_missing_pictures_for_the_codebooks_are_told(self, caltech256: Path) -> None:
         (caltech256.parents[1] / "caltech101").mkdir()
@@ -498,13 +498,13 @@ class TestRows:
             UsageError,
             match=r"^the codebooks of caltech256 are learned from caltech101: .* holds no",
         ):
-            Caltech256(n_visterms=8).load()
+            Caltech256(visterms=8).load()
 
     def test_small_pictures_are_cut_into_small_blocks(self, data: Path, caltech101: Path) -> None:
         home = data / "tiny-imagenet-200" / "train"
         for i, wnid in enumerate(("n01443537", "n02124075")):
             picture(home / wnid / "images" / f"{wnid}_0.JPEG", i, (64, 64))
-        rows = TinyImageNet(n_visterms=8).load()
+        rows = TinyImageNet(visterms=8).load()
         # 7 x 7, 5 x 5 and 4 x 4 blocks of 16 every 8 in 64, 51 and 41 pixels; 3 x 3 in 33.
         np.testing.assert_array_equal(dense(rows).sum(axis=1), 49 + 25 + 16)
 
@@ -515,7 +515,7 @@ class TestRows:
             copy_some(REAL / "caltech256" / "256_ObjectCategories" / name, data / "caltech256", 4)
         for name in ("accordion", "panda", "watch"):
             copy_some(REAL / "caltech101" / "101_ObjectCategories" / name, data / "caltech101", 3)
-        rows = Caltech256(n_visterms=50).load()
+        rows = Caltech256(visterms=50).load()
         assert rows.X.shape == (8, 50)
         assert rows.class_names == ("003.backpack", "224.touring-bike")
         assert dense(rows).sum(axis=1).min() >= 10
@@ -551,7 +551,7 @@ class TestCorel5k:
         self, corel5k: Path, caltech101: Path
     ) -> None:
         with pytest.warns(UserWarning, match=r"left out: '.*/1004\.jpeg': no such file$"):
-            rows = Corel5k(n_visterms=8).load()
+            rows = Corel5k(visterms=8).load()
         assert rows.multi_label
         assert rows.class_names == ("bear", "city", "sun")
         assert isinstance(rows.y, sparse.csr_array)
@@ -653,14 +653,14 @@ class TestImageFolder:
         assert labels == {"cats", r"d\xf6gs"}
 
     def test_rows_are_coded_by_caltech101(self, home: Path, caltech101: Path) -> None:
-        rows = ImageFolder(home, n_visterms=8).load()
+        rows = ImageFolder(home, visterms=8).load()
         assert rows.class_names == ("cats", "dogs")
         np.testing.assert_array_equal(dense(rows).sum(axis=1), 32)
 
     def test_a_smaller_block_takes_smaller_pictures(self, home: Path, caltech101: Path) -> None:
         for path in [path for path, _ in ImageFolder(home).find_images()]:
             picture(path, size=(64, 64))
-        rows = ImageFolder(home, n_visterms=8, block=16).load()
+        rows = ImageFolder(home, visterms=8, block=16).load()
         np.testing.assert_array_equal(dense(rows).sum(axis=1), 49 + 25 + 16)
         with pytest.raises(UsageError, match="block"):
             ImageFolder(home, block=0).load()

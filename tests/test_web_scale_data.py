@@ -328,7 +328,7 @@ class TestTheDataSet:
         assert load_registry().datasets["web-scale"] is WebScale
 
     def test_its_rows_are_the_first_training_images(self, data: WebScaleData) -> None:
-        rows = WebScale(n_visterms=10_000, n_images=BATCH + 5).load()
+        rows = WebScale(visterms=10_000, n_images=BATCH + 5).load()
         assert isinstance(rows.X, sparse.csr_array)
         assert isinstance(rows.y, sparse.csr_array)
         assert same(rows.X, data.train.X[: BATCH + 5])
@@ -339,6 +339,6 @@ class TestTheDataSet:
         assert rows.multi_label
 
     def test_it_takes_the_visterms_and_refuses_too_few(self) -> None:
-        assert WebScale(n_visterms=500, n_images=10).load().X.shape == (10, 500)
+        assert WebScale(visterms=500, n_images=10).load().X.shape == (10, 500)
         with pytest.raises(UsageError, match="100 visterms: 400 to 50000"):
-            WebScale(n_visterms=100).load()
+            WebScale(visterms=100).load()

@@ -88,7 +88,7 @@ class VistermFeatures(BlockLayout):
         if not 1 <= self.n_colours <= MAX_COLOURS:
             raise UsageError(f"n_colours={self.n_colours}: choose 1 to {MAX_COLOURS}")
         if self.n_visterms < 2:
-            raise UsageError(f"n_visterms={self.n_visterms}: at least 2 are needed")
+            raise UsageError(f"visterms={self.n_visterms}: at least 2 are needed")
         if self.seed < 0:
             raise UsageError(f"seed={self.seed}: at least 0 is needed")
 

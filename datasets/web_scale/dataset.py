@@ -202,7 +202,7 @@ class WebScale(Dataset):
 
     Parameters
     ----------
-    n_visterms : int, default 1000
+    visterms : int, default 1000
         Visual words in the codebook: the number of features, 400 to 50000.  The harder data of
         the web-scale experiment have 10000.
     n_images : int, default 5000
@@ -222,8 +222,8 @@ class WebScale(Dataset):
         "all": "the images are drawn from a model of web images: they are no photographs"
     }
 
-    def __init__(self, n_visterms: int = 1000, n_images: int = 5000, seed: int = 0) -> None:
-        self.n_visterms = n_visterms
+    def __init__(self, visterms: int = 1000, n_images: int = 5000, seed: int = 0) -> None:
+        self.visterms = visterms
         self.n_images = n_images
         self.seed = seed
 
@@ -253,7 +253,7 @@ class WebScale(Dataset):
         UsageError
             Where the number of visterms or images is out of bounds.
         """
-        p = WebScaleParameters(self.n_images, 1, self.n_visterms, self.seed)
+        p = WebScaleParameters(self.n_images, 1, self.visterms, self.seed)
         images = WebImages(p.n_visterms, p.seed)
         batches = list(_batches(images, TRAINING, p.n_train, 0, _counter(progress, p.n_train)))
         parts = {

@@ -309,7 +309,7 @@ def _positive(text: str) -> int:
 def _add_visterms(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--visterms",
-        dest="n_visterms",
+        
         type=_count,
         metavar="N",
         help="visual words of a data set of pictures (default: its own, 1000)",

@@ -187,7 +187,7 @@ def _data_list(options: argparse.Namespace) -> int:
 def _data_load(options: argparse.Namespace) -> int:
     registry = load_registry(options.plugin)
     dataset = open_dataset(
-        options.dataset, registry, options.label, options.n_visterms, options.block
+        options.dataset, registry, options.label, options.visterms, options.block
     )
     if options.verb == "data describe":
         _print_facts(facts_of(dataset))

@@ -56,7 +56,7 @@ class Experiment:
         By the label that tables print.
     label : str or None, default None
         The label column of the user's own file.
-    n_visterms : int or None, default None
+    visterms : int or None, default None
         Visual words of a data set of pictures; None is its own default.
     block : int or None, default None
         The side, in pixels, of the blocks of a data set of pictures; None is its own default.
@@ -92,7 +92,7 @@ class Experiment:
     dataset: str
     learners: Mapping[str, LearnerSpec]
     label: str | None = None
-    n_visterms: int | None = None
+    visterms: int | None = None
     block: int | None = None
     classes: tuple[int | str | tuple[str, ...], ...] = (2, 5, 10)
     partitions: int = 5
@@ -121,7 +121,7 @@ class Experiment:
             ("examples", 0),
         ):
             _check_int(name, getattr(self, name), least)
-        for name in ("n_visterms", "block"):
+        for name in ("visterms", "block"):
             if getattr(self, name) is not None:
                 _check_int(name, getattr(self, name), 2)
         kinds = {"title": str, "dataset": str, "traces": bool}

@@ -134,7 +134,7 @@ def open_dataset(
     name: str,
     registry: Registry,
     label: str | None = None,
-    n_visterms: int | None = None,
+    visterms: int | None = None,
     block: int | None = None,
 ) -> Dataset:
     """Find a data set: a registered name, the user's own file, or a folder of pictures.
@@ -146,7 +146,7 @@ def open_dataset(
     registry : Registry
     label : str, optional
         The label column of a file.
-    n_visterms, block : int, optional
+    visterms, block : int, optional
         Visual words and side of a block, for a data set of pictures.
 
     Raises
@@ -168,7 +168,7 @@ def open_dataset(
         names = [entry.name for entry in registry.datasets if entry.name not in OF_PATHS]
         problem = unknown_name("data set", name, names)
         raise UsageError(f"{problem}, or give the path of a file or a folder of pictures")
-    for option, value in (("label", label), ("n_visterms", n_visterms), ("block", block)):
+    for option, value in (("label", label), ("visterms", visterms), ("block", block)):
         if value is not None:
             if option not in inspect.signature(factory).parameters:
                 raise UsageError(f"{option} = {value!r}: data set {name} has no such option")

@@ -179,7 +179,7 @@ def _prepare(
 ) -> tuple[Dataset, LabelledRows, list[TrialSpec]]:
     """Load the rows and list the trials."""
     e = experiment
-    dataset = open_dataset(e.dataset, registry, e.label, e.n_visterms, e.block)
+    dataset = open_dataset(e.dataset, registry, e.label, e.visterms, e.block)
     refuse_unknown_subsets(e, dataset)
     rows = dataset.load(on_download)
     plugins = tuple(path.resolve() for path in plugin_files)
