@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 
 from oasis_bench.data.csr import canonical_csr
 from oasis_bench.data.rows import FloatArray
-from oasis_bench.plugins.learner import IncrementalLearner, Kept
+from oasis_bench.plugins.learner import FittedArray, IncrementalLearner
 from oasis_bench.sampling import ClassTripletSampler, RelevanceTripletSampler
 from oasis_bench.sampling.class_triplets import seed_state
 from oasis_bench.system.memory import require_memory
@@ -234,13 +234,13 @@ class TripletLearner(IncrementalLearner):
         self.n_updates_ += self._step(X, triplets, getattr(self, self._learned))
         self.n_steps_ += len(triplets)
 
-    def _fitted_state(self) -> dict[str, Kept]:
+    def _fitted_state(self) -> dict[str, FittedArray]:
         return {
             **super()._fitted_state(),
-            self._learned: Kept(("n_features", "n_features")),
-            "_sampler_state": Kept((4,), np.uint64, nonzero=True),
-            "n_steps_": Kept((), np.integer),
-            "n_updates_": Kept((), np.integer),
+            self._learned: FittedArray(("n_features", "n_features")),
+            "_sampler_state": FittedArray((4,), np.uint64, nonzero=True),
+            "n_steps_": FittedArray((), np.integer),
+            "n_updates_": FittedArray((), np.integer),
         }
 
     def _precision(self) -> npt.DTypeLike:

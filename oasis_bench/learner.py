@@ -2,10 +2,16 @@
 
 from oasis_bench.plugins.learner import (
     BilinearLearner,
+    FittedArray,
     IncrementalLearner,
-    Kept,
     MahalanobisLearner,
     MetricLearner,
 )
 
-__all__ = ["BilinearLearner", "IncrementalLearner", "Kept", "MahalanobisLearner", "MetricLearner"]
+__all__ = [
+    "BilinearLearner",
+    "FittedArray",
+    "IncrementalLearner",
+    "MahalanobisLearner",
+    "MetricLearner",
+]

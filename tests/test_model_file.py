@@ -125,7 +125,7 @@ def assert_refused(path, message, **options):
 
 @pytest.mark.parametrize("entry", [*load_registry().algorithms], ids=lambda entry: entry.name)
 def test_every_array_that_a_registered_learner_keeps_is_checked_by_its_form(entry):
-    # Kernels trust shapes: an array in a file that no `Kept` describes could lead them astray.
+    # Kernels trust shapes: without a `FittedArray` an array in a file could mislead them.
     learner = entry.load()()
     X, y = digit_rows()
     if isinstance(learner, IncrementalLearner):

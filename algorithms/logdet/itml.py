@@ -27,7 +27,7 @@ from oasis_bench.algorithms.logdet._rank_one_blocks import (
     squared_distances,
     take_steps,
 )
-from oasis_bench.plugins.learner import Kept, MahalanobisLearner
+from oasis_bench.plugins.learner import FittedArray, MahalanobisLearner
 from oasis_bench.system.memory import require_memory
 
 ROWS_FOR_BOUNDS = 500
@@ -143,8 +143,8 @@ class ITML(MahalanobisLearner):
         self.tol = tol
         self.random_state = random_state
 
-    def _fitted_state(self) -> dict[str, Kept]:
-        return {**super()._fitted_state(), "bounds_": Kept((2,), np.float64)}
+    def _fitted_state(self) -> dict[str, FittedArray]:
+        return {**super()._fitted_state(), "bounds_": FittedArray((2,), np.float64)}
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn L from rows `X` (n_rows, n_features) and class labels `y` (n_rows,).

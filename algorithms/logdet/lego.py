@@ -22,7 +22,7 @@ from oasis_bench.algorithms.logdet._rank_one_blocks import (
     take_steps,
 )
 from oasis_bench.data.rows import FloatArray
-from oasis_bench.plugins.learner import Kept
+from oasis_bench.plugins.learner import FittedArray
 from oasis_bench.sampling.class_triplets import seed_state
 from oasis_bench.system.progress import Progress
 
@@ -114,8 +114,8 @@ class LEGO(LogDetLearner):
     def _n_matrices(self, afresh: bool) -> int:
         return 2 * afresh + 1
 
-    def _fitted_state(self) -> dict[str, Kept]:
-        return {**super()._fitted_state(), "bounds_": Kept((2,), np.float64, required=False)}
+    def _fitted_state(self) -> dict[str, FittedArray]:
+        return {**super()._fitted_state(), "bounds_": FittedArray((2,), np.float64, required=False)}
 
     def _start(self, X: Any) -> None:
         super()._start(X)

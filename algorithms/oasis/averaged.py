@@ -15,7 +15,7 @@ from oasis_bench.algorithms._triplet_learner import TRIPLETS_A_DRAW, TripletSamp
 from oasis_bench.algorithms.oasis.oasis import OASIS
 from oasis_bench.data.rows import FloatArray
 from oasis_bench.experiment.seeds import derive_seed
-from oasis_bench.plugins.learner import Kept
+from oasis_bench.plugins.learner import FittedArray
 from oasis_bench.sampling.class_triplets import seed_state
 from oasis_bench.system.progress import Progress
 from oasis_bench.system.threads import side_by_side, slices
@@ -128,12 +128,12 @@ class AveragedOASIS(OASIS):
     def _side_by_side(self, learn: Callable[[int], int]) -> int:
         return sum(side_by_side(learn, range(len(self.matrices_)), self.n_threads))
 
-    def _fitted_state(self) -> dict[str, Kept]:
+    def _fitted_state(self) -> dict[str, FittedArray]:
         return {
             **super()._fitted_state(),
-            "matrices_": Kept(("n_learners", "n_features", "n_features")),
-            "_sampler_state": Kept(("n_learners", 4), np.uint64, nonzero=True),
-            "_n_dealt": Kept((), np.integer),
+            "matrices_": FittedArray(("n_learners", "n_features", "n_features")),
+            "_sampler_state": FittedArray(("n_learners", 4), np.uint64, nonzero=True),
+            "_n_dealt": FittedArray((), np.integer),
         }
 
     def _finish(self) -> None:

@@ -12,7 +12,7 @@ from oasis_bench.algorithms._positive import MATRICES_OF_PSD_FACTOR, psd_factor
 from oasis_bench.algorithms._triplet_learner import TripletLearner
 from oasis_bench.algorithms.oasis.oasis import OASIS
 from oasis_bench.data.rows import FloatArray
-from oasis_bench.plugins.learner import Kept
+from oasis_bench.plugins.learner import FittedArray
 
 
 class CosineOASIS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TripletLearner):  # type: ignore[misc]
@@ -74,8 +74,11 @@ class CosineOASIS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TripletLear
     def _n_matrices(self, afresh: bool) -> int:
         return afresh + MATRICES_OF_PSD_FACTOR
 
-    def _fitted_state(self) -> dict[str, Kept]:
-        return {**super()._fitted_state(), "components_": Kept(("n_components", "n_features"))}
+    def _fitted_state(self) -> dict[str, FittedArray]:
+        return {
+            **super()._fitted_state(),
+            "components_": FittedArray(("n_components", "n_features")),
+        }
 
     def _finish(self) -> None:
         self.components_ = psd_factor(self.raw_matrix_)

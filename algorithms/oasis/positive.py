@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval
 from oasis_bench.algorithms._positive import MATRICES_OF_PSD_FACTOR, psd_factor
 from oasis_bench.algorithms.oasis.oasis import OASIS
 from oasis_bench.data.rows import FloatArray
-from oasis_bench.plugins.learner import Kept
+from oasis_bench.plugins.learner import FittedArray
 
 
 class PsdOASIS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OASIS):  # type: ignore[misc]
@@ -84,8 +84,11 @@ class PsdOASIS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OASIS):  # typ
     def _n_matrices(self, afresh: bool) -> int:
         return afresh + MATRICES_OF_PSD_FACTOR
 
-    def _fitted_state(self) -> dict[str, Kept]:
-        return {**super()._fitted_state(), "components_": Kept(("n_components", "n_features"))}
+    def _fitted_state(self) -> dict[str, FittedArray]:
+        return {
+            **super()._fitted_state(),
+            "components_": FittedArray(("n_components", "n_features")),
+        }
 
     def _apply(self, X: Any, triplets: npt.NDArray[np.intp]) -> None:
         interval = self.projection_interval

@@ -24,20 +24,21 @@ BLOCK_BYTES = 64 * 2**20
 """Working memory of a bilinear `similarity` beyond its result."""
 
 
-class Kept(NamedTuple):
-    """What a fitted attribute looks like; `load_model` refuses a file in which it does not.
+class FittedArray(NamedTuple):
+    """What a fitted attribute must look like; `load_model` refuses a file where it does not.
 
     Attributes
     ----------
     shape : tuple of int or str
-        A name stands for a length that the learner's attributes share; 'n_features' is
-        `n_features_in_`.
+        Its shape; () for a single number.  A name is a length that the attributes of a learner
+        share; 'n_features' is `n_features_in_`.
     dtype : type, default numpy.floating
-        The numpy type, or a family of them.  Floating values must be finite.
+        A numpy type, or a family of them.  Floating values must be finite.
     required : bool, default True
-        Whether every fitted learner has it.
+        Whether every fitted learner has the attribute.
     nonzero : bool, default False
-        Whether nothing along the last axis may be all zeros, as the state of a generator.
+        Whether each vector along the last axis must have a value other than 0, as the state of a
+        random generator must.
     """
 
     shape: tuple[int | str, ...]
@@ -121,9 +122,9 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
         tags.target_tags.required = True
         return tags
 
-    def _fitted_state(self) -> dict[str, Kept]:
+    def _fitted_state(self) -> dict[str, FittedArray]:
         """Say what the fitted attributes look like; all that a kernel trusts must be here."""
-        return {"feature_names_in_": Kept(("n_features",), np.object_, required=False)}
+        return {"feature_names_in_": FittedArray(("n_features",), np.object_, required=False)}
 
     def _check_rows(self, X: Any) -> Any:
         """Validate rows against what was seen in `fit`."""
@@ -160,8 +161,11 @@ class BilinearLearner(MetricLearner):
         check_is_fitted(self)
         return self.bilinear_matrix_.copy()
 
-    def _fitted_state(self) -> dict[str, Kept]:
-        return {**super()._fitted_state(), "bilinear_matrix_": Kept(("n_features", "n_features"))}
+    def _fitted_state(self) -> dict[str, FittedArray]:
+        return {
+            **super()._fitted_state(),
+            "bilinear_matrix_": FittedArray(("n_features", "n_features")),
+        }
 
     def pair_score(self, pairs: Any) -> FloatArray:
         """Return x'Wy for each pair (x, y) of `pairs` (n_pairs, 2, n_features), order kept."""
@@ -199,8 +203,11 @@ class MahalanobisLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Metr
         check_is_fitted(self)
         return self.components_.T @ self.components_
 
-    def _fitted_state(self) -> dict[str, Kept]:
-        return {**super()._fitted_state(), "components_": Kept(("n_components", "n_features"))}
+    def _fitted_state(self) -> dict[str, FittedArray]:
+        return {
+            **super()._fitted_state(),
+            "components_": FittedArray(("n_components", "n_features")),
+        }
 
     @property
     def _n_features_out(self) -> int:

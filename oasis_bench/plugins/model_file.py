@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from oasis_bench.plugins.learner import Kept, MetricLearner
+from oasis_bench.plugins.learner import FittedArray, MetricLearner
 from oasis_bench.plugins.model_archive import (
     ARRAY_KINDS,
     Arrays,
@@ -127,7 +127,9 @@ def _check_learner(learner: MetricLearner) -> None:
             raise UsageError(f"{name} is missing")
 
 
-def _check_kept(name: str, value: npt.NDArray[Any], kept: Kept, lengths: dict[str, int]) -> None:
+def _check_kept(
+    name: str, value: npt.NDArray[Any], kept: FittedArray, lengths: dict[str, int]
+) -> None:
     """Check one attribute, and note from its shape the lengths that were not known yet."""
     if not np.issubdtype(value.dtype, kept.dtype):
         raise UsageError(f"{name} has type {value.dtype}: {kept.dtype.__name__} is needed")
