@@ -2,17 +2,17 @@
 
 import numpy as np
 import pytest
+from definitions import image_relevance
 from scipy import sparse
 from sklearn.metrics import average_precision_score
 
-from oasis_bench.data import relevance
 from oasis_bench.tasks import ranking
+from oasis_bench.tasks.ranking import rank_others
 from oasis_bench.tasks.retrieval import (
+    SharedLabels,
     average_precision,
     evaluate_ranking,
     precision_at_k,
-    rank_others,
-    relevant_rows,
 )
 
 LABELS = np.array([0, 0, 0, 1, 1])
@@ -195,7 +195,7 @@ def test_the_measures_are_those_of_a_full_sort(levels, several_labels):
     scores = rng.integers(levels, size=(n, n)).astype(np.float32)
     if several_labels:
         y = sparse.csr_array(sparse.random(n, 30, 0.04, rng=rng))
-        is_relevant = relevance.relevant(y, np.arange(n))
+        is_relevant = image_relevance(y.toarray()) > 0
     else:
         y = rng.integers(100, size=n)
         is_relevant = (y[:, None] == y) & ~np.eye(n, dtype=bool)
@@ -270,4 +270,5 @@ def test_several_labels_count_as_relevant_what_shares_a_query():
     assert found.chance_level == pytest.approx((1 + 2 + 1) / 3 / 3)
     assert (found.n_queries, found.n_queries_left_out) == (3, 1)
     expected = [[0, 1, 0, 0], [1, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0]]
-    np.testing.assert_array_equal(relevant_rows(y, np.arange(4)), np.array(expected, dtype=bool))
+    relevant = SharedLabels(y).relevant_rows(np.arange(4)).toarray()
+    np.testing.assert_array_equal(relevant > 0, np.array(expected, dtype=bool))

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from definitions import image_relevance
 from scipy import sparse
 from scipy.stats import chisquare
 
-from oasis_bench.data.relevance import image_relevance
 from oasis_bench.sampling import RelevanceTripletSampler
 from oasis_bench.sampling.class_triplets import seed_state
 
@@ -52,7 +52,7 @@ class Twin:
         self.unit = lambda: (generator.next_word() >> 11) / 2**53
         B = R / R.sum() / np.sqrt(np.maximum(R.sum(axis=0) / R.sum(), 1e-300))
         self.weights = B if weighted else (R > 0).astype(float)
-        self.related = np.where(image_relevance(sparse.csr_array(R)).toarray() > threshold, 1, 0)
+        self.related = np.where(image_relevance(R) > threshold, 1, 0)
         self.shared = (R > 0).astype(int) @ (R > 0).astype(int).T
         self.queries = usable_queries(self.related, negatives)
         self.weighted, self.negatives = weighted, negatives
@@ -110,7 +110,7 @@ def test_triplets_are_those_of_the_python_twin(seed, options):
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_each_draw_has_its_exact_distribution(options):
     R = random_relevance(n_images=10, n_labels=7, seed=1)
-    related = image_relevance(sparse.csr_array(R), threshold=options["threshold"]).toarray()
+    related = image_relevance(R, options["threshold"])
     triplets = sampler(R, 5, **options).draw(200_000)
     queries = usable_queries(related, options["negatives"])
     assert len(queries) > 3
@@ -187,6 +187,7 @@ def test_weights_of_very_different_size_neither_vanish_nor_hang(order):
         ([[1, 0], [0, 1]], {"negatives": "any"}, "each of the 2 images has no other relevant"),
         ([[1], [1], [0]], {"threshold": 0.9}, r"lower the threshold \(0.9\)"),
         ([[1], [1], [0]], {"threshold": -1}, "threshold is -1"),
+        ([[1], [1], [0]], {"threshold": np.nan}, "threshold is nan"),
         ([[1], [1], [0]], {"negatives": "some"}, "negatives is 'some'"),
         ([[1], [-1], [0]], {}, "least value -1"),
     ],

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from oasis_bench.data.relevance import check_threshold, relevance_factor
+from oasis_bench.data.relevance import relevance_factor
 from oasis_bench.sampling._relevance_triplets import LabelGraph, running_sums
 from oasis_bench.sampling.class_triplets import Triplets
 
@@ -18,7 +18,7 @@ class RelevanceTripletSampler:
     r"""Triplets (query, positive, negative) from how relevant images are to labels.
 
     Two images are relevant to each other where :math:`R_{II}(p_1, p_2) > \theta` (see
-    `relevance.image_relevance`); at :math:`\theta = 0`, where they share a label.  The
+    `oasis_bench.data.relevance`); at :math:`\theta = 0`, where they share a label.  The
     query is uniform over the images that have a positive and a negative (Chechik et al. 2010,
     sections 2.3 and 5.2.1).  Every draw is exact, and memory grows with the entries of `R` alone.
 
@@ -59,7 +59,8 @@ class RelevanceTripletSampler:
     ) -> None:
         if negatives not in ("exact", "any"):
             raise ValueError(f"negatives is {negatives!r}: it must be 'exact' or 'any'")
-        check_threshold(threshold)
+        if not 0 <= threshold < np.inf:
+            raise ValueError(f"threshold is {threshold!r}: a finite number of at least 0 is needed")
         self.state = state
         self._exact = negatives == "exact"
         factor = relevance_factor(R)

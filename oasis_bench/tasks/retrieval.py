@@ -1,7 +1,8 @@
-"""Ranking measures: precision at the top k and mean average precision (JMLR 2010, section 5.1).
+"""The retrieval task: each image is a query against all others (JMLR 2010, section 5.1).
 
-Each image is a query against all others.  Ties are broken by a fixed random order, never by the
-order of the rows: rows sorted by class would turn a constant similarity into a perfect ranking.
+Its measures are precision at the top k and mean average precision.  Ties are broken by a fixed
+random order, never by the order of the rows: in rows sorted by class, a constant similarity would
+otherwise rank perfectly.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.stats import sem
 
-from oasis_bench.data import relevance
+from oasis_bench.data.relevance import joint_distribution
 from oasis_bench.data.rows import Labels
 from oasis_bench.system.progress import Progress, no_progress
 from oasis_bench.tasks.ranking import (
@@ -24,19 +25,9 @@ from oasis_bench.tasks.ranking import (
     checked_rows,
     places,
     rank_in_parts,
-    rank_others,
     relevant_ranks,
     tie_order,
 )
-
-__all__ = [
-    "RankingMeasures",
-    "average_precision",
-    "evaluate_ranking",
-    "precision_at_k",
-    "rank_others",
-    "relevant_rows",
-]
 
 
 @dataclass(frozen=True)
@@ -148,7 +139,7 @@ def evaluate_ranking(
     k_max = min(k_max, n_rows - 1)
 
     def tally(part: slice, scores: Scores) -> tuple[npt.NDArray[np.float64], Numbers, int]:
-        relevant = labels.relevant(ranked[part])
+        relevant = labels.relevant_rows(ranked[part])
         ranks = relevant_ranks(scores, ranked[part], place, relevant)
         hits = np.bincount(ranks[ranks <= k_max], minlength=k_max + 1)[1:]
         return _average_precisions(ranks, relevant.indptr), hits, len(ranks)
@@ -167,35 +158,39 @@ def evaluate_ranking(
 
 
 class SharedLabels:
-    """Which rows share a label: those are relevant to each other.
+    """Which rows are relevant to each other: those that share a label.
 
-    Sparse throughout, and the labels are looked through once, not for each block of queries.
+    The labels are sorted by row and by label once, not for each block of queries; all matrices
+    are sparse.
 
     Parameters
     ----------
     y : ndarray of shape (n_rows,), or csr_array of shape (n_rows, n_queries)
-        Class numbers; or relevance to queries, which are the labels then.
+        Class numbers; or relevance to queries, where each query is a label.
     """
 
     def __init__(self, y: Labels) -> None:
         if isinstance(y, sparse.csr_array):
-            labels = relevance.joint_distribution(y)
+            labels = joint_distribution(y)
             labels.data[:] = 1
         else:
             names, numbers = np.unique(y, return_inverse=True)
             entries = np.ones(len(y)), numbers, np.arange(len(y) + 1)
             labels = sparse.csr_array(entries, shape=(len(y), len(names)))
         self._labels = labels
-        self._rows = sparse.csr_array(self._labels.T)
+        self._rows_of_label = sparse.csr_array(labels.T)
 
     def has_relevant(self, rows: Numbers) -> npt.NDArray[np.bool_]:
         """Tell which of the rows share a label with another row."""
-        is_shared = np.diff(self._rows.indptr) > 1
+        is_shared = np.diff(self._rows_of_label.indptr) > 1
         return np.asarray(self._labels[rows] @ is_shared.astype(float) > 0)
 
-    def relevant(self, queries: Numbers) -> sparse.csr_array:
-        """Return a matrix (n_queries, n_rows) whose entries are the relevant rows, not itself."""
-        shared = self._labels[queries] @ self._rows
+    def relevant_rows(self, queries: Numbers) -> sparse.csr_array:
+        """Return a matrix (n_queries, n_rows) with an entry for each row relevant to a query.
+
+        `queries` are row numbers; a row is not relevant to itself.
+        """
+        shared = self._labels[queries] @ self._rows_of_label
         shared.data[shared.indices == np.repeat(queries, np.diff(shared.indptr))] = 0
         shared.eliminate_zeros()
         return shared
@@ -206,20 +201,3 @@ def _average_precisions(ranks: Numbers, indptr: npt.NDArray[np.integer]) -> npt.
     sizes = np.diff(indptr)
     hits = np.arange(1, len(ranks) + 1) - np.repeat(indptr[:-1], sizes)
     return np.asarray(np.add.reduceat(hits / ranks, indptr[:-1]) / sizes)
-
-
-def relevant_rows(y: Labels, queries: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
-    """Tell which rows are relevant to each query: of its class, or relevant to a query it is.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n_rows,), or csr_array of shape (n_rows, n_queries)
-        Class numbers, or relevance.
-    queries : ndarray of shape (n_block,)
-        Row numbers; a row is not relevant to itself.
-
-    Returns
-    -------
-    ndarray of shape (n_block, n_rows), bool
-    """
-    return SharedLabels(y).relevant(queries).astype(bool).toarray()

@@ -35,7 +35,8 @@ from oasis_bench.plugins.registry import load_registry
 from oasis_bench.system.memory import PeakMemory
 from oasis_bench.system.plain_text import error_line
 from oasis_bench.system.processes import descendants
-from oasis_bench.tasks.retrieval import evaluate_ranking, rank_others, relevant_rows
+from oasis_bench.tasks.ranking import rank_others
+from oasis_bench.tasks.retrieval import SharedLabels, evaluate_ranking
 from oasis_bench.trial.choice import checkpoints, choose
 from oasis_bench.trial.messages import EVALUATION, REPLAY, Account, Tell
 from oasis_bench.trial.record import TrialRecord
@@ -362,7 +363,7 @@ class _Trial:
         queries = rng.permutation(n_test)[: self.spec.experiment.examples].astype(np.intp)
         tie_order = np.random.default_rng(self.spec.seed_for("ties")).permutation(n_test)
         ranking = rank_others(learner.similarity(X[queries], X), queries, tie_order)
-        is_relevant = relevant_rows(y, queries)
+        is_relevant = SharedLabels(y).relevant_rows(queries).toarray() > 0
         rows = self.partition.test
         return [
             {
