@@ -5,6 +5,7 @@ import os
 import pickle
 import zipfile
 from io import BytesIO
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
 from oasis_bench.algorithms import LMNN, OASIS, AveragedOASIS, Euclidean, PsdOASIS
-from oasis_bench.plugins.contract import digit_rows
 from oasis_bench.plugins.learner import IncrementalLearner
 from oasis_bench.plugins.model_file import load_model, save_model
 from oasis_bench.plugins.registry import load_registry
@@ -124,16 +124,17 @@ def assert_refused(path, message, **options):
 
 
 @pytest.mark.parametrize("entry", [*load_registry().algorithms], ids=lambda entry: entry.name)
-def test_every_array_that_a_registered_learner_keeps_is_checked_by_its_form(entry):
+def test_every_fitted_array_of_a_registered_learner_has_a_stated_form(entry):
     # Kernels trust shapes: without a `FittedArray` an array in a file could mislead them.
     learner = entry.load()()
-    X, y = digit_rows()
+    y = np.arange(36) % 3
+    X = np.random.default_rng(0).normal(size=(36, 6)) + 2 * np.eye(3, 6)[y]
     if isinstance(learner, IncrementalLearner):
         learner.partial_fit(X, y, n_steps=50)
     else:
         learner.fit(X, y)
-    kept = {name for name, value in vars(learner).items() if isinstance(value, np.ndarray)}
-    assert kept <= set(learner._fitted_state())
+    arrays = {name for name, value in vars(learner).items() if isinstance(value, np.ndarray)}
+    assert arrays <= set(learner._fitted_state())
 
 
 def test_given_triplets_are_dealt_on_after_loading(rows, tmp_path):
@@ -145,6 +146,23 @@ def test_given_triplets_are_dealt_on_after_loading(rows, tmp_path):
     loaded = load_model(tmp_path / "model.npz").partial_fit_triplets(X, triplets[20:])
     np.testing.assert_array_equal(loaded.matrices_, whole.matrices_)
     assert (loaded.n_steps_, loaded.n_updates_) == (41, whole.n_updates_)
+
+
+def test_a_file_of_release_0_1_0_is_loaded_and_goes_on():
+    # AveragedOASIS(n_learners=2, n_steps=30, random_state=5), fitted to these rows.
+    X, y = np.arange(24.0).reshape(8, 3) % 7, np.arange(8) % 2
+    learner = load_model(Path(__file__).parent / "recorded" / "averaged_oasis_0.1.0.npz")
+    recorded = [
+        [0.11968057375565033, 0.5900866173869129, 0.7507895456352423],
+        [-2.470938991745323, -1.1454429515439373, 9.194196217832049],
+    ]
+    np.testing.assert_allclose(learner.similarity(X[:2], X[:3]), recorded, rtol=1e-12)
+    learner.partial_fit(X, y, n_steps=20)
+    recorded = [
+        [0.9035217524633818, 1.4979850885745225, -1.7315078355587004],
+        [0.610751189067229, 2.5001495335545156, 0.13296375722972203],
+    ]
+    np.testing.assert_allclose(learner.similarity(X[:2], X[:3]), recorded, rtol=1e-10)
 
 
 def test_a_random_state_goes_on_where_it_was(rows, tmp_path):
@@ -338,16 +356,13 @@ def test_an_interrupted_save_leaves_the_old_file(learner, path, monkeypatch):
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_a_header_too_large_to_be_read_is_not_written(holder, rows, tmp_path):
-    with pytest.raises(UsageError, match="more than the 16777216 that a header may have"):
-        save_model(holder("x" * 2**24).fit(*rows), tmp_path / "model.npz")
-
-
 # --- what is not loaded
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path):
-    assert_refused(tmp_path / "absent.npz", "No such file or directory: give a model file to read")
+    assert_refused(
+        tmp_path / "absent.npz", r"\(No such file or directory\): give an undamaged file"
+    )
     assert_refused(tmp_path, "Is a directory")
 
 
@@ -400,7 +415,7 @@ def test_a_flipped_byte_is_refused_or_changes_nothing(learner, path):
         (lambda header: header.pop("algorithm"), "'algorithm'"),
         (set_in_header("params", []), "cannot be read as a model file"),
         (set_in_header("params", "aggressiveness", -1), "'aggressiveness' parameter of OASIS must"),
-        (set_in_header("params", "depth", 3), "OASIS has no parameter depth"),
+        (set_in_header("params", "depth", 3), "OASIS refuses its parameters: .*'depth'"),
         (set_in_header("params", "n_steps", [1]), "cannot be read as a model file"),
         (set_in_header("params", "n_steps", {"object": 1}), "params/n_steps is not what the head"),
         (set_in_header("params", "n_steps", {"array": {}}), "the array params/n_steps is missing"),
@@ -412,7 +427,7 @@ def test_a_flipped_byte_is_refused_or_changes_nothing(learner, path):
         (set_in_header("fitted", "n_features_in_", None), "n_features_in_ is None"),
         (set_in_header("fitted", "feature_names_in_", {"strings": ["a"]}), r"\(1,\): \(3\) is nee"),
         (set_in_header("fitted", "feature_names_in_", {"strings": [1]}), "is not what the header"),
-        (set_in_header("fitted", "n_steps", 1), "n_steps as parameters and as fitted attributes"),
+        (set_in_header("fitted", "n_steps", -1), "'n_steps' parameter of OASIS must"),
         (set_in_header("fitted", "__class__", "x"), "'__class__' cannot be a fitted attribute"),
         (set_in_header("fitted", "similarity", 1), "'similarity' cannot be a fitted attribute"),
         (set_in_header("fitted", "_learned", "x"), "'_learned' cannot be a fitted attribute"),
@@ -504,10 +519,10 @@ def test_a_bare_pickle_is_refused_and_never_unpickled(path):
     assert not trace.exists()
 
 
-def test_a_compressed_entry_is_refused(path):
+def test_an_entry_that_unpacks_to_more_than_the_file_is_refused(path):
     with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("zeros.npy", bytes(10**7))
-    assert_refused(path, "its entry 'zeros.npy' is compressed")
+    assert_refused(path, "its entries claim 1000[0-9]+ bytes, and the file has")
 
 
 @pytest.mark.parametrize(("dtype", "n_bytes"), [("<f8", 8 * 10**12), ("<U0", 10**12)])
@@ -534,9 +549,11 @@ def test_entries_larger_than_the_file_are_refused(path):
     assert_refused(path, "its entries claim 10995116[0-9]+ bytes, and the file has")
 
 
-def test_a_header_that_is_too_large_is_refused(path):
-    forge(path, set_in_header("params", "negatives", "x" * 2**24))
-    assert_refused(path, "16777216 at most are read")
+def test_an_error_is_short_also_where_the_file_holds_megabytes_of_text(path):
+    forge(path, set_in_header("params", "negatives", "x" * 2**20))
+    with pytest.raises(UsageError, match="'negatives' parameter of OASIS must") as error:
+        load_model(path)
+    assert len(str(error.value)) < 2000
 
 
 def test_a_header_nested_without_end_is_refused(path):

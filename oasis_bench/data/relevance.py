@@ -30,7 +30,7 @@ def joint_distribution(R: Any) -> sparse.csr_array:
     ValueError
         Where `R` is not of this kind or has no positive entry.
     """
-    is_sparse_matrix = sparse.issparse(R) and len(R.shape) == 2
+    is_sparse_matrix = sparse.issparse(R) and len(getattr(R, "shape", ())) == 2
     if not is_sparse_matrix:
         raise ValueError(
             f"relevance is a {type(R).__name__}: a scipy sparse matrix (n_images, n_labels) is "

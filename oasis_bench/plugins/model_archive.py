@@ -1,7 +1,6 @@
-"""The file under a saved model: a zip of NPY arrays and a JSON header, written whole.
+"""The file format of saved models: a zip of a JSON header and NPY arrays; no pickle.
 
-Read without pickle and without trust: no size is believed before it is checked.  What the header
-and the arrays mean is not known here, but in `model_file`.
+Not for what a learner needs to find in a file: `model_file` checks that.
 """
 
 from __future__ import annotations
@@ -9,12 +8,9 @@ from __future__ import annotations
 import json
 import math
 import os
-import secrets
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,154 +18,177 @@ from numpy.lib import format as npy
 
 from oasis_bench import __version__
 from oasis_bench.system.errors import UsageError
-from oasis_bench.system.plain_text import printable
+from oasis_bench.system.files import whole_file
 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 
 FORMAT = "oasis-bench model"
 FORMAT_VERSION = 1
-
 HEADER = "header.json"
-HEADER_BYTES = 2**24
-"""A header's largest size: parsed JSON takes many times the memory of its text."""
 
 ARRAY_KINDS = "biufU"
-"""numpy's kinds that a file may hold: truth values, whole numbers, floating ones and strings."""
+"""numpy's kinds that a file may hold: truth values, integers, floating values and strings."""
 
 
-def write_archive(path: Path, content: dict[str, Any], arrays: Arrays) -> None:
-    """Write a header and arrays beside `path`, and put the file in its place when it is whole.
+def write_archive(path: Path, header: dict[str, Any], arrays: Arrays) -> None:
+    """Write a header (for JSON) and arrays; the file has its name when it is complete.
 
-    Parameters
-    ----------
-    path : Path
-        The file, replaced where it is there.
-    content : dict
-        What the header says, for JSON.
-    arrays : dict of str to ndarray
-        Of `ARRAY_KINDS`; written piece by piece.
+    Arrays are written in pieces, never copied whole, and entries have no date: equal models make
+    equal files.
 
     Raises
     ------
-    UsageError
-        Where the file cannot be written, or the header exceeds `HEADER_BYTES`.
+    OSError
+        Where the file cannot be written.
     """
     versions = {"oasis-bench": __version__, "numpy": np.__version__}
-    header = {"format": FORMAT, "format_version": FORMAT_VERSION, "versions": versions, **content}
+    header = {"format": FORMAT, "format_version": FORMAT_VERSION, "versions": versions, **header}
     text = json.dumps(header, indent=1, allow_nan=False).encode()
-    if len(text) > HEADER_BYTES:
-        raise UsageError(
-            f"cannot write {path}: names and other text of {len(text)} bytes are more than the "
-            f"{HEADER_BYTES} that a header may have: leave feature names out"
-        )
-    part = path.parent / f".{path.name}.{secrets.token_hex(4)}.part"
-    try:
-        with part.open("xb") as file:
-            try:
-                _write_entries(file, text, arrays)
-                file.flush()
-                os.fsync(file.fileno())
-                os.replace(part, path)
-            except BaseException:
-                part.unlink()
-                raise
-    except OSError as error:
-        raise UsageError(
-            f"cannot write {path}: {error.strerror or error}: give a file in a folder that is "
-            "there, with room on the disk"
-        ) from error
-
-
-def read_archive(path: Path) -> tuple[dict[str, Any], Arrays]:
-    """Read the header and the arrays, each checked against the size that it claims.
-
-    Raises
-    ------
-    UsageError
-        Where the content is not what `write_archive` writes.
-    OSError
-        Where the file cannot be read.
-    """
-    with path.open("rb") as file, damaged(), zipfile.ZipFile(file) as archive:
-        entries = _entries(archive, os.fstat(file.fileno()).st_size)
-        if HEADER not in entries:
-            raise UsageError(f"has no {HEADER}: it was not written by `save_model`")
-        header = _read_header(archive, entries.pop(HEADER))
-        arrays = {
-            name.removesuffix(".npy"): _read_array(archive, info) for name, info in entries.items()
-        }
-    return header, arrays
-
-
-@contextmanager
-def damaged() -> Iterator[None]:
-    """Tell what libraries say of bad content, in whatever exception, as an error of the file."""
-    faults = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RuntimeError)
-    try:
-        yield
-    except UsageError:
-        raise
-    except (*faults, OSError, EOFError, MemoryError, zipfile.BadZipFile) as error:
-        reason = one_line(error)
-        raise UsageError(
-            f"cannot be read as a model file ({reason}): it is of another kind, damaged or larger "
-            "than the memory"
-        ) from error
-
-
-def one_line(error: Exception) -> str:
-    """Return what an error says, on one line without control characters."""
-    text = " ".join(str(error).split()) or type(error).__name__
-    return printable(text)
-
-
-def _write_entries(file: IO[bytes], header: bytes, arrays: Arrays) -> None:
-    """Write the entries without a date: equal models make equal files."""
-    with zipfile.ZipFile(file, "w") as archive:
-        archive.writestr(zipfile.ZipInfo(HEADER), header)
+    with whole_file(path) as file, zipfile.ZipFile(file, "w") as archive:
+        archive.writestr(zipfile.ZipInfo(HEADER), text)
         for name, array in arrays.items():
             with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as stream:
                 npy.write_array(stream, array, version=(1, 0), allow_pickle=False)
 
 
-def _entries(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
-    """Return the entries by name, refusing what `save_model` never writes."""
-    infos = archive.infolist()
-    entries = {info.filename: info for info in infos}
-    for info in infos:
-        if info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size:
-            raise UsageError(f"its entry {info.filename!r} is compressed")
-    if len(entries) < len(infos):
-        raise UsageError("it holds an entry twice")
-    if (claimed := sum(info.file_size for info in infos)) > size:
-        raise UsageError(f"its entries claim {claimed} bytes, and the file has {size}")
-    return entries
+def read_archive(path: Path) -> tuple[dict[str, Any], Arrays]:
+    """Read the header and the arrays; sizes are checked before memory is taken for them.
+
+    Raises
+    ------
+    UsageError
+        Where the file is not of this format and version, or a size in it is wrong.
+    Exception
+        Of nearly any type, from the libraries that read damaged content.
+    """
+    with path.open("rb") as file, zipfile.ZipFile(file) as archive:
+        entries = {entry.filename: entry for entry in archive.infolist()}
+        if len(entries) < len(archive.infolist()):
+            raise UsageError("it holds an entry twice")
+        claimed, size = sum(entry.file_size for entry in entries.values()), os.stat(path).st_size
+        if claimed > size:
+            raise UsageError(f"its entries claim {claimed} bytes, and the file has {size}")
+        if HEADER not in entries:
+            raise UsageError(f"has no {HEADER}: it was not written by `save_model`")
+        header = json.loads(archive.read(entries.pop(HEADER)))
+        if header["format"] != FORMAT:
+            raise UsageError(f"is of the format {header['format']!r}, not {FORMAT!r}")
+        if header["format_version"] != FORMAT_VERSION:
+            raise UsageError(
+                f"has format version {header['format_version']!r}, written by oasis-bench "
+                f"{header['versions']['oasis-bench']}: this {__version__} reads version "
+                f"{FORMAT_VERSION}: install one that reads it"
+            )
+        arrays = {
+            name.removesuffix(".npy"): _read_array(archive, entry)
+            for name, entry in entries.items()
+        }
+    return header, arrays
 
 
-def _read_header(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Any:
-    if info.file_size > HEADER_BYTES:
-        raise UsageError(f"its header has {info.file_size} bytes: {HEADER_BYTES} at most are read")
-    header = json.loads(archive.read(info))
-    if header["format"] != FORMAT:
-        raise UsageError(f"is of the format {header['format']!r}, not {FORMAT!r}")
-    if header["format_version"] != FORMAT_VERSION:
-        raise UsageError(
-            f"has format version {header['format_version']!r}, written by oasis-bench "
-            f"{header['versions']['oasis-bench']}: this {__version__} reads version "
-            f"{FORMAT_VERSION}: install one that reads it"
-        )
-    return header
-
-
-def _read_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> npt.NDArray[Any]:
-    with archive.open(info) as stream:
+def _read_array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> npt.NDArray[Any]:
+    with archive.open(entry) as stream:
         if npy.read_magic(stream) != (1, 0):
-            raise UsageError(f"its entry {info.filename!r} is no array of NPY version 1.0")
+            raise UsageError(f"its entry {entry.filename!r} is no array of NPY version 1.0")
         shape, _, dtype = npy.read_array_header_1_0(stream)
         if dtype.kind not in ARRAY_KINDS or not dtype.isnative:
-            raise UsageError(f"its array {info.filename!r} has type {dtype}, which is not read")
+            raise UsageError(f"its array {entry.filename!r} has type {dtype}, which is not read")
         claimed = math.prod(shape) * max(1, dtype.itemsize)  # a string may have no bytes
-        if claimed != (held := info.file_size - stream.tell()):
-            raise UsageError(f"its array {info.filename!r} claims {claimed} bytes and has {held}")
-    with archive.open(info) as stream:
+        if claimed != (held := entry.file_size - stream.tell()):
+            raise UsageError(f"its array {entry.filename!r} claims {claimed} bytes and has {held}")
+        stream.seek(0)
         return npy.read_array(stream, allow_pickle=False)
+
+
+def encode(value: Any, place: str, arrays: Arrays) -> Any:
+    """Describe a value for the header.
+
+    Parameters
+    ----------
+    value : object
+        A number, a string, a dense array of them, a RandomState, or a list, a tuple or a dict
+        with identifiers as keys of such values.
+    place : str
+        Names the value in errors, and its array in the file.
+    arrays : dict of str to ndarray
+        Gets the arrays that the value holds.
+
+    Raises
+    ------
+    UsageError
+        Where the value is of another type.
+    """
+    if value is None or type(value) in (bool, int, str):
+        return value
+    if type(value) is float:
+        return value if math.isfinite(value) else {"float": str(value)}
+    if type(value) in (list, tuple):
+        items = [encode(item, f"{place}.{i}", arrays) for i, item in enumerate(value)]
+        return {type(value).__name__: items}
+    if type(value) is dict and all(isinstance(key, str) and key.isidentifier() for key in value):
+        return {"dict": {key: encode(v, f"{place}.{key}", arrays) for key, v in value.items()}}
+    if type(value) is np.random.RandomState:
+        return {"RandomState": _generator_state(value, place)}
+    if type(value) is np.ndarray and value.dtype == object and _are_strings(value.tolist()):
+        return {"strings": value.tolist()}
+    if isinstance(value, np.generic) or type(value) is np.ndarray:
+        array = np.asarray(value)
+        if array.dtype.kind in ARRAY_KINDS and array.dtype.isnative:
+            arrays[place] = array
+            return {"array" if type(value) is np.ndarray else "scalar": _form(array)}
+    raise UsageError(
+        f"{place} is of type {type(value).__name__}: a file holds numbers, strings, dense arrays "
+        "of them, lists, tuples, dicts with names and RandomState"
+    )
+
+
+def decode(item: Any, place: str, arrays: Arrays) -> Any:
+    """Return the value that `encode` described as `item`, and take its arrays out of `arrays`."""
+    if item is None or isinstance(item, bool | int | float | str):
+        return item
+    ((kind, content),) = item.items()
+    match kind:
+        case "float":
+            return float(content)
+        case "list":
+            return [decode(part, f"{place}.{i}", arrays) for i, part in enumerate(content)]
+        case "tuple":
+            return tuple(decode({"list": content}, place, arrays))
+        case "dict":
+            return {key: decode(v, f"{place}.{key}", arrays) for key, v in content.items()}
+        case "RandomState":
+            return _generator(content)
+        case "strings" if _are_strings(content):
+            return np.array(content, dtype=object)
+        case "array" | "scalar" if place not in arrays:
+            raise UsageError(f"the array {place} is missing")
+        case "array" | "scalar" if content == _form(arrays[place]):
+            array = arrays.pop(place)
+            return array if kind == "array" else array[()]
+    raise UsageError(f"{place} is not what the header says")
+
+
+def _are_strings(values: Any) -> bool:
+    return isinstance(values, list) and all(type(value) is str for value in values)
+
+
+def _form(array: npt.NDArray[Any]) -> dict[str, Any]:
+    return {"dtype": array.dtype.str, "shape": list(array.shape)}
+
+
+def _generator_state(generator: np.random.RandomState, place: str) -> dict[str, Any]:
+    state: dict[str, Any] = generator.get_state(legacy=False)
+    if state["bit_generator"] != "MT19937":
+        raise UsageError(f"{place} draws from {state['bit_generator']}: a file holds MT19937 only")
+    words, position = state["state"]["key"].tolist(), state["state"]["pos"]
+    return {**state, "state": {"key": words, "pos": position}}
+
+
+def _generator(state: dict[str, Any]) -> np.random.RandomState:
+    words, position = np.array(state["state"]["key"], dtype=np.uint32), state["state"]["pos"]
+    # numpy checks neither: from a wrong position it draws outside its memory.
+    if words.shape != (624,) or position not in range(625):
+        raise UsageError(f"a RandomState has {words.size} words and stands at {position}")
+    generator = np.random.RandomState()
+    generator.set_state({**state, "state": {"key": words, "pos": position}})
+    return generator
