@@ -5,8 +5,9 @@ import pytest
 from oasis_bench import __version__
 from oasis_bench.algorithms import OASIS
 from oasis_bench.command_line.main import main
-from oasis_bench.experiment.settings import built_in_experiments
+from oasis_bench.experiment.settings import Experiment, LearnerSpec, built_in_experiments
 from oasis_bench.plugins.registry import load_registry
+from oasis_bench.store.run_file import read_run
 
 SMALL = (
     "--algorithms Euclidean --dataset digits --classes 2 --partitions 1 --inner-folds 2 "
@@ -47,7 +48,11 @@ def finished(tmp_path_factory):
         ("--experiment no/such.toml", ["no/such.toml", "No such file"]),
         ("--dataset digit", ["unknown data set 'digit'", "did you mean 'digits'"]),
         ("--dataset no/such.csv", ["no/such.csv", "No such file"]),
-        ("--label kind", ["label = 'kind'", "digits has no such option"]),
+        ("--label kind", ["data set digits", "unknown option 'label'"]),
+        ("--data-option label", ["--data-option", "'label'", "NAME=VALUE is needed"]),
+        ("--dataset web-scale --data-option n_imges=9", ["'n_imges': did you mean 'n_images'"]),
+        ("--dataset web-scale --visterms many", ["visterms = 'many'", "whole number"]),
+        ("--dataset images", ["data set images is yours", "give the path"]),
         ("--classes 11", ["11 classes", "has 10", "2 to 10"]),
         ("--classes 1", ["classes = 1", "at least 2"]),
         ("--classes 2,two", ["unknown class subset 'two'", "all", "number of classes"]),
@@ -55,8 +60,8 @@ def finished(tmp_path_factory):
         ("--train 100 --test 80", ["100 training", "80 test", "have 180", "to 174 together"]),
         ("--train 1", ["train_per_class = 1", "at least 2"]),
         ("--partitions 0", ["partitions = 0", "at least 1"]),
-        ("--partitions many", ["--partitions", "'many'", "whole number"]),
-        ("--partitions 2.5", ["--partitions", "'2.5'", "whole number"]),
+        ("--partitions many", ["partitions = 'many'", "whole number"]),
+        ("--partitions 2.5", ["partitions = '2.5'", "whole number"]),
         ("--seed -1", ["seed = -1", "at least 0"]),
         ("--jobs 0", ["jobs = 0", "at least 1"]),
         ("--inner-folds 50", ["inner_folds = 50", "train_per_class = 40"]),
@@ -246,7 +251,77 @@ def test_a_data_set_is_described_by_its_numbers(command):
     assert "licence" not in prepared  # facts are told by 'describe' alone
 
 
-def test_visual_words_are_refused_where_there_are_none(command):
-    status, _, errors = command("data", "describe", "digits", "--visterms", "100")
-    assert (status, len(errors)) == (2, 1)
-    assert "visterms = 100: data set digits has no such option" in errors[0]
+@pytest.mark.parametrize("words", ["--visterms 500", "--data-option visterms=500"])
+def test_options_of_a_data_set_have_two_spellings(command, words):
+    few = "--data-option n_images=40"
+    status, out, _ = command("data", "prepare", "web-scale", *words.split(), *few.split())
+    assert status == 0
+    facts = dict(line.split("  ", 1) for line in out.splitlines())
+    assert facts["rows"].strip() == "40"
+    assert facts["features"].strip().startswith("500 ")
+
+
+def test_options_of_a_data_set_are_kept_in_the_store(command, tmp_path):
+    words = "--dataset web-scale --visterms 500 --data-option n_images=200 --classes all"
+    few = "--algorithms Euclidean --partitions 1 --inner-folds 2 --no-traces"
+    status, _, errors = command("run", *words.split(), *few.split(), "--output", tmp_path / "run")
+    assert status == 0, errors
+    experiment = read_run(tmp_path / "run").info["experiment"]
+    assert experiment["dataset_options"] == {"visterms": 500, "n_images": 200}
+
+
+def test_options_are_put_over_those_of_the_file_for_the_same_data_set_alone(command, tmp_path):
+    (tmp_path / "mine.toml").write_text(
+        'title = "T"\nclasses = [2]\n[dataset]\nname = "web-scale"\nvisterms = 1\nn_images = 9\n'
+        "[learners.Euclidean]\n"
+    )
+    words = ["run", "--experiment", tmp_path / "mine.toml", "--output", tmp_path / "run"]
+    assert "1 visterms: 400 to 50000" in command(*words)[2][0]
+    assert "2 visterms: 400 to 50000" in command(*words, "--visterms", "2")[2][0]
+    status, _, errors = command(*words, "--dataset", "digits", *SMALL.split())
+    assert status == 0, errors
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("partitions = 0", "--partitions 0"),
+        ('partitions = "many"', "--partitions many"),
+        ("train_per_class = 1", "--train 1"),
+        ('seed = "2.5"', "--seed 2.5"),
+        ("test_share = 1.5", "--test-share 1.5"),
+        ('test_share = "half"', "--test-share half"),
+        ('normalize = "L2"', "--normalize L2"),
+        ("classes = [2, 5, 2]", "--classes 2,5,2"),
+        ("classes = []", "--classes ,"),
+        ('budget = "10x"', "--budget 10x"),
+        ('memory = "4"', "--memory 4"),
+        ('dataset = "digit"', "--dataset digit"),
+        ('[dataset]\nname = "web-scale"\nvisterms = "x"', "--dataset web-scale --visterms x"),
+        ('[dataset]\nname = "digits"\nblock = 3', "--dataset digits --block 3"),
+    ],
+)
+def test_a_mistake_in_a_file_is_told_as_the_same_mistake_in_an_option(
+    command, tmp_path, line, words
+):
+    usual = "" if "dataset" in line else 'dataset = "digits"\n'
+    (tmp_path / "mine.toml").write_text(
+        f'title = "T"\n{usual}{line}\n[learners.Euclidean]\n', "utf-8"
+    )
+    in_file = command("run", "--experiment", tmp_path / "mine.toml", "--output", tmp_path / "a")
+    in_option = command("run", *words.split(), "--output", tmp_path / "b")
+    assert in_file == in_option
+    assert (in_file[0], len(in_file[2])) == (2, 1)
+    assert not (tmp_path / "a").exists()
+
+
+def test_the_help_of_run_shows_every_setting_with_its_default(command):
+    text = " ".join(command("run", "--help")[1].split())
+    for name, default in (
+        Experiment("T", "digits", {"OASIS": LearnerSpec("OASIS")}).to_dict().items()
+    ):
+        if isinstance(default, int | float | str) and name not in ("title", "dataset", "traces"):
+            flag = {"train_per_class": "--train", "test_per_class": "--test"}.get(name)
+            found = text.split(f" {flag or '--' + name.replace('_', '-')} ")[-1].split("--")[0]
+            assert f"default {default})" in found, name
+            assert not flag or f"key {name};" in found

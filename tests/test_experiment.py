@@ -42,12 +42,13 @@ def parse(tmp_path):
 def as_toml(experiment):
     """Write an experiment as TOML: for strings, numbers, booleans and lists JSON is TOML."""
     values = {k: v for k, v in experiment.to_dict().items() if v is not None}
-    learners = values.pop("learners")
-    lines = [f"{key} = {json.dumps(value)}" for key, value in values.items()]
-    for label, learner in learners.items():
+    tables = {"dataset": {"name": values.pop("dataset"), **values.pop("dataset_options")}}
+    for label, learner in values.pop("learners").items():
         table = {"algorithm": learner["algorithm"], **learner["params"]}
-        lines += [f"[learners.{json.dumps(label)}]"]
-        lines += [f"{key} = {json.dumps(value)}" for key, value in table.items()]
+        tables[f"learners.{json.dumps(label)}"] = table
+    lines = [f"{key} = {json.dumps(value)}" for key, value in values.items()]
+    for name, table in tables.items():
+        lines += [f"[{name}]", *(f"{key} = {json.dumps(value)}" for key, value in table.items())]
     return "\n".join(lines)
 
 
@@ -65,7 +66,7 @@ def test_what_is_written_as_toml_is_read_back(parse):
             "fast C=1": LearnerSpec("OASIS", {"aggressiveness": 1.0, "n_steps": 10}),
             "LMNN": LearnerSpec("LMNN", {"pull_weight": [0.25, 0.5]}),
         },
-        label="kind",
+        dataset_options={"label": "kind", "n": 3, "share": 0.5, "all": True},
         classes=(3, 7),
         partitions=2,
         inner_folds=4,
@@ -109,11 +110,16 @@ def test_what_is_left_out_is_as_in_the_papers(parse):
         (MINIMAL + "classes = [2, 1]\n" + LEARNERS, "classes = 1: a whole number of at least 2"),
         (MINIMAL + "classes = [2.5]\n" + LEARNERS, "classes = 2.5: a whole number"),
         (MINIMAL + "classes = [2, 5, 2]\n" + LEARNERS, "classes"),
-        (MINIMAL + 'traces = "no"\n' + LEARNERS, "traces = 'no': a bool is needed"),
-        (MINIMAL + "label = 3\n" + LEARNERS, "label = 3: a str"),
-        ('title = 1\ndataset = "digits"\n' + LEARNERS, "title = 1: a str is needed"),
+        (MINIMAL + 'traces = "no"\n' + LEARNERS, "traces = 'no': true or false is needed"),
+        (MINIMAL + "label = 3\n" + LEARNERS, "unknown key 'label'"),
+        (MINIMAL + "classes = [[2]]\n" + LEARNERS, "at least 2 names of classes"),
+        ('title = 1\ndataset = "digits"\n' + LEARNERS, "title = 1: a text is needed"),
+        ('title = "T"\ndataset = 1\n' + LEARNERS, "dataset = 1: a text is needed"),
+        ('title = "T"\n[dataset]\nvisterms = 9\n' + LEARNERS, "the table [dataset] needs a name"),
+        (MINIMAL + "budget = 5\n" + LEARNERS, "budget = 5: a number above 0 with a unit"),
+        (MINIMAL + LEARNERS + 'memory = "4"\n', "memory = '4': a number above 0 with a unit"),
         (MINIMAL + 'normalize = "L2"\n' + LEARNERS, "'L2': did you mean 'l2'"),
-        (MINIMAL + "normalize = 2\n" + LEARNERS, "unknown normalization '2'"),
+        (MINIMAL + "normalize = 2\n" + LEARNERS, "normalize = 2: a text is needed"),
         (MINIMAL + "train_per_class = 4\n" + LEARNERS, "inner_folds = 5 but train_per_class = 4"),
         (MINIMAL + "classes = [2\n", "is not TOML"),
     ],
@@ -123,6 +129,13 @@ def test_a_file_that_is_no_experiment_is_refused_in_one_line(parse, text, messag
         parse(text)
     assert message in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_the_dataset_is_a_name_or_a_table_with_its_options(parse):
+    plain = parse(MINIMAL + LEARNERS)
+    assert (plain.dataset, plain.dataset_options) == ("digits", {})
+    table = parse('title = "T"\n[dataset]\nname = "caltech256"\nvisterms = 100\n' + LEARNERS)
+    assert (table.dataset, table.dataset_options) == ("caltech256", {"visterms": 100})
 
 
 def test_a_file_of_another_encoding_is_refused(tmp_path):

@@ -455,7 +455,7 @@ def test_rows_of_several_labels_on_disk_are_those_in_memory():
     ("changes", "jobs", "message"),
     [
         ({}, 0, "jobs = 0: at least 1 is needed"),
-        ({"label": "kind"}, 1, "label = 'kind': data set digits has no such option"),
+        ({"dataset_options": {"label": "kind"}}, 1, "data set digits: unknown option 'label'"),
         ({"dataset": "digit"}, 1, "unknown data set 'digit': did you mean 'digits'"),
         ({"dataset": "no/such.csv"}, 1, r"no/such\.csv"),
         ({"classes": (11,)}, 1, "11 classes were asked for, but the data set has 10"),

@@ -5,17 +5,33 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
 from oasis_bench import __version__
+from oasis_bench.experiment.settings import settings
 from oasis_bench.system.errors import UsageError, unknown_name
+
+DATA_OPTIONS = (
+    ("label", "COLUMN", "the label column of your own file (default: label, class, target or y)"),
+    ("visterms", "N", "visual words of a data set of pictures (default: its own, 1000)"),
+    (
+        "block",
+        "PIXELS",
+        "side of the blocks of a data set of pictures (default: its own, mostly 64)",
+    ),
+)
+"""Options of data sets that have a short form of --data-option."""
 
 RETRIED = ("failed", "crashed", "timeout", "out-of-memory", "not-applicable")
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, told as all other mistakes are."""
+    """A parser that takes options in full only, and whose errors are those of all mistakes."""
+
+    def __init__(self, **how: Any) -> None:
+        super().__init__(**how, allow_abbrev=False)
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}: see '{self.prog} --help'")
@@ -26,7 +42,6 @@ def make_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="python -m oasis_bench",
         description="Compare metric learners: how well they rank, and how long they take.",
-        allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"oasis-bench {__version__}")
     verbs = parser.add_subparsers(required=True, metavar="VERB")
@@ -37,85 +52,46 @@ def make_parser() -> argparse.ArgumentParser:
     _add_compare(verbs)
     _add_merge(verbs)
     _add_export(verbs)
-    report = verbs.add_parser("report", help="remake the report of a run", allow_abbrev=False)
+    report = _add_verb(verbs, "report", "remake the report of a run")
     report.add_argument("run", type=Path, metavar="RUN", help="the output folder of the run")
-    report.set_defaults(verb="report")
     _add_ranks(verbs)
     return parser
 
 
+def _add_verb(verbs: Any, name: str, what: str, more: str = "") -> _Parser:
+    """Add a verb that does `what`; its own help says `more`."""
+    parser: _Parser = verbs.add_parser(name, help=what, description=more or what)
+    parser.set_defaults(verb=name)
+    return parser
+
+
 def _add_run(verbs: Any) -> None:
-    run = verbs.add_parser(
+    run = _add_verb(
+        verbs,
         "run",
-        help="run an experiment and write its report",
-        description="Run an experiment: every learner on every class subset and partition. "
+        "run an experiment and write its report",
+        "Run an experiment: every learner on every class subset and partition. "
         "Options override the experiment file.",
-        allow_abbrev=False,
     )
-    run.set_defaults(verb="run")
     run.add_argument(
         "--experiment",
         metavar="NAME|FILE",
         help="a built-in experiment or a TOML file (default: default, scanned digits)",
     )
     run.add_argument(
-        "--algorithms", type=_names, metavar="A,B", help="learners of the experiment or by name"
+        "--algorithms",
+        type=_names,
+        metavar="A,B",
+        help="learners of the experiment or by name; in a file, tables [learners.NAME] "
+        "(default: all of the experiment)",
     )
     run.add_argument(
-        "--dataset", metavar="NAME|PATH", help="a data set, your own file, or a folder of pictures"
+        "--dataset",
+        metavar="NAME|PATH",
+        help="a data set, your own file, or a folder of pictures (default: the experiment's)",
     )
-    run.add_argument("--label", metavar="COLUMN", help="the label column of your own file")
-    _add_visterms(run)
-    run.add_argument(
-        "--classes",
-        type=_subsets,
-        metavar="N,NAME",
-        help="class subsets: numbers of classes, names of subsets, names joined by +, or all",
-    )
-    for flag, what in (
-        ("partitions", "random train/test draws of each subset"),
-        ("inner-folds", "folds that choose the hyper-parameters"),
-        ("max-steps", "end of the search for the number of steps"),
-        ("seed", "decides all that is random"),
-        ("threads", "threads of a fit"),
-        ("examples", "test pictures whose neighbours the report shows (default 8)"),
-    ):
-        run.add_argument(f"--{flag}", type=_count, metavar="N", help=what)
-    run.add_argument(
-        "--train", dest="train_per_class", type=_count, metavar="N", help="training images a class"
-    )
-    run.add_argument(
-        "--test", dest="test_per_class", type=_count, metavar="N", help="test images a class"
-    )
-    run.add_argument(
-        "--test-share",
-        type=_share,
-        metavar="P",
-        help="share of the images that test, where images have several labels (default 0.1)",
-    )
-    run.add_argument(
-        "--normalize",
-        metavar="KIND",
-        help="l2: divide each row by its length; none: leave it; tfidf: weight counts by idf first "
-        "(default: as the data set says)",
-    )
-    run.add_argument(
-        "--traces",
-        action=argparse.BooleanOptionalAction,
-        default=None,
-        help="replay mAP and the symmetry of W along the steps after each fit",
-    )
-    run.add_argument(
-        "--budget",
-        metavar="TIME",
-        help="the longest that a fit may take, such as 90s, 10m, 2h or off; a trial that takes "
-        "longer is a row 'timeout' (default 1h)",
-    )
-    run.add_argument(
-        "--memory",
-        metavar="SIZE",
-        help="the most memory that a trial may take, such as 500MiB, 4GiB or off (default off)",
-    )
+    _add_settings(run)
+    _add_data_options(run)
     run.add_argument(
         "--jobs",
         type=_count,
@@ -126,7 +102,8 @@ def _add_run(verbs: Any) -> None:
     run.add_argument(
         "--cluster",
         metavar="ADDRESS",
-        help="run the trials on the workers of a Dask cluster, by the address of its scheduler",
+        help="run the trials on the workers of a Dask cluster, by the address of its scheduler "
+        "(default: on this machine)",
     )
     run.add_argument(
         "--output", type=Path, metavar="DIR", help="a new folder (default: runs/DATASET-TIME)"
@@ -143,59 +120,113 @@ def _add_run(verbs: Any) -> None:
         type=_statuses,
         default=[],
         metavar="STATUS,STATUS",
-        help=f"with --resume: run trials of these statuses again ({', '.join(RETRIED)})",
+        help=f"with --resume: run trials of these statuses again ({', '.join(RETRIED)}; "
+        "default: none)",
     )
     _add_plugin(run)
 
 
+def _add_settings(run: argparse.ArgumentParser) -> None:
+    """Add an option for each setting of an experiment, which checks the values."""
+    group = run.add_argument_group(
+        "settings of the experiment",
+        "Each is a key of an experiment file too: its name with _ in place of -, or the key in "
+        "brackets. A default holds where the file does not have the key.",
+    )
+    for name, setting in settings().items():
+        key = f"key {name}; " if setting.flag else ""
+        how: dict[str, Any] = {"type": setting.read, "metavar": setting.metavar}
+        if not setting.metavar:
+            how = {"action": argparse.BooleanOptionalAction}
+        group.add_argument(
+            setting.flag or f"--{name.replace('_', '-')}",
+            dest=name,
+            default=None,
+            help=f"{setting.help} ({key}default {setting.default_in_words})",
+            **how,
+        )
+
+
+def _add_data_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group(
+        "options of the data set",
+        "In an experiment file they stand in a table [dataset], beside its name.",
+    )
+    parser.set_defaults(data_options=[])
+    append: dict[str, Any] = {"dest": "data_options", "action": "append"}
+    for name, metavar, what in DATA_OPTIONS:
+        group.add_argument(
+            f"--{name}", type=partial(_named, name), metavar=metavar, help=what, **append
+        )
+    group.add_argument(
+        "--data-option",
+        type=_name_and_value,
+        metavar="NAME=VALUE",
+        help="any option of the data set; --data-option visterms=100 is --visterms 100 (may be "
+        "repeated)",
+        **append,
+    )
+
+
+def _add_plugin(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--plugin",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="FILE",
+        help="a Python file that defines learners or data sets (may be repeated)",
+    )
+
+
 def _add_list(verbs: Any) -> None:
     what = ("algorithms", "datasets", "experiments")
-    list_ = verbs.add_parser(
-        "list", help="list algorithms, data sets and experiments", allow_abbrev=False
-    )
-    list_.add_argument("what", nargs="?", choices=what, help="only these (default: all)")
-    _add_plugin(list_)
-    list_.set_defaults(verb="list")
+    parser = _add_verb(verbs, "list", "list algorithms, data sets and experiments")
+    parser.add_argument("what", nargs="?", choices=what, help="only these (default: all)")
+    _add_plugin(parser)
 
 
 def _add_data(verbs: Any) -> None:
-    data = verbs.add_parser("data", help="describe and prepare data sets", allow_abbrev=False)
+    data = verbs.add_parser("data", help="describe and prepare data sets")
     actions = data.add_subparsers(required=True, metavar="ACTION")
     for action, what in (
         ("list", "list the data sets, and how to get each"),
         ("describe", "say what a data set holds, preparing it first where it is not yet"),
         ("prepare", "download and make the features of a data set now"),
     ):
-        parser = actions.add_parser(action, help=what, description=what, allow_abbrev=False)
+        parser = _add_verb(actions, action, what)
+        parser.set_defaults(verb=f"data {action}")
         if action != "list":
             parser.add_argument("dataset", metavar="NAME|PATH", help="a name, a file or a folder")
-            parser.add_argument("--label", metavar="COLUMN", help="the label column of a file")
-            _add_visterms(parser)
+            _add_data_options(parser)
         _add_plugin(parser)
-        parser.set_defaults(verb=f"data {action}")
 
 
 def _add_web_scale(verbs: Any) -> None:
-    parser = verbs.add_parser(
+    parser = _add_verb(
+        verbs,
         "web-scale",
-        help="train OASIS on millions of generated web images and write a report",
-        description="The web-scale experiment of the papers (JMLR 2010, section 5.2) on generated "
-        "images: train OASIS, rank all test images, write a report. The same command goes on "
-        "where it was stopped. All of it takes 4 GB of disk, 4 GB of memory and, on two cores, "
-        "under an hour: try --images 10000 first.",
-        allow_abbrev=False,
+        "train OASIS on millions of generated web images and write a report",
+        "The web-scale experiment of the papers (JMLR 2010, section 5.2) on generated images: "
+        "train OASIS, rank all test images, write a report. The same command goes on where it was "
+        "stopped. All of it takes 4 GB of disk, 4 GB of memory and, on two cores, under an hour: "
+        "try --images 10000 first.",
     )
-    parser.set_defaults(verb="web-scale")
     for flag, default, what in (
         ("test-images", 402_164, "test images, which are ranked"),
         ("visterms", 10_000, "visual words: the number of features"),
         ("steps-per-image", 70, "steps for each training image"),
         ("seeds", 1, "trainings of each kind, with triplets of their own"),
         ("queries", 1000, "test images that are queries"),
-        ("threads", None, "threads that learn and rank; all cores if not given"),
+        ("threads", None, "threads that learn and rank"),
     ):
-        told = f"{what} (default {default})" if default else what
-        parser.add_argument(f"--{flag}", type=_positive, default=default, metavar="N", help=told)
+        parser.add_argument(
+            f"--{flag}",
+            type=_positive,
+            default=default,
+            metavar="N",
+            help=f"{what} (default {default or 'all cores'})",
+        )
     parser.add_argument(
         "--images",
         type=_each(_positive),
@@ -220,36 +251,14 @@ def _add_web_scale(verbs: Any) -> None:
     )
 
 
-def _add_ranks(verbs: Any) -> None:
-    ranks = verbs.add_parser(
-        "ranks",
-        help="rank learners over the data sets of several runs",
-        description="Average ranks over data sets, by mAP, with Friedman's test and Nemenyi's "
-        "critical difference: of the learners that all the runs have by the same label.",
-        allow_abbrev=False,
-    )
-    ranks.add_argument(
-        "runs", type=Path, nargs="+", metavar="RUN", help="output folders, each of its data set"
-    )
-    ranks.add_argument(
-        "--output",
-        type=Path,
-        default=Path("runs") / "ranks",
-        metavar="DIR",
-        help="where table, figure and page are written (default: runs/ranks)",
-    )
-    ranks.set_defaults(verb="ranks")
-
-
 def _add_compare(verbs: Any) -> None:
-    parser = verbs.add_parser(
+    parser = _add_verb(
+        verbs,
         "compare",
-        help="say what got better or worse from one run to another",
-        description="Compare the trials that two runs have in common. The exit status is 1 where "
-        "something got worse beyond noise, 0 where not, and 3 where nothing could be judged.",
-        allow_abbrev=False,
+        "say what got better or worse from one run to another",
+        "Compare the trials that two runs have in common. The exit status is 1 where something "
+        "got worse beyond noise, 0 where not, and 3 where nothing could be judged.",
     )
-    parser.set_defaults(verb="compare")
     for name, what in (("old", "before"), ("new", "after")):
         parser.add_argument(
             name, type=Path, metavar=name.upper(), help=f"the output folder of the run {what}"
@@ -264,10 +273,7 @@ def _add_compare(verbs: Any) -> None:
 
 
 def _add_merge(verbs: Any) -> None:
-    parser = verbs.add_parser(
-        "merge", help="make one run of several, and its report", allow_abbrev=False
-    )
-    parser.set_defaults(verb="merge")
+    parser = _add_verb(verbs, "merge", "make one run of several, and its report")
     parser.add_argument(
         "runs", type=Path, nargs="+", metavar="RUN", help="output folders of runs on the same data"
     )
@@ -275,10 +281,7 @@ def _add_merge(verbs: Any) -> None:
 
 
 def _add_export(verbs: Any) -> None:
-    parser = verbs.add_parser(
-        "export", help="write the numbers of a run for other programs", allow_abbrev=False
-    )
-    parser.set_defaults(verb="export")
+    parser = _add_verb(verbs, "export", "write the numbers of a run for other programs")
     parser.add_argument("run", type=Path, metavar="RUN", help="the output folder of the run")
     parser.add_argument(
         "--format",
@@ -291,13 +294,34 @@ def _add_export(verbs: Any) -> None:
     )
 
 
-def _each(kind: Callable[[str], Any]) -> Callable[[str], list[Any]]:
-    """Make the type of an option that takes several values."""
-    return lambda text: [kind(part) for part in _names(text)]
+def _add_ranks(verbs: Any) -> None:
+    parser = _add_verb(
+        verbs,
+        "ranks",
+        "rank learners over the data sets of several runs",
+        "Average ranks over data sets, by mAP, with Friedman's test and Nemenyi's critical "
+        "difference: of the learners that all the runs have by the same label.",
+    )
+    parser.add_argument(
+        "runs", type=Path, nargs="+", metavar="RUN", help="output folders, each of its data set"
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=Path("runs") / "ranks",
+        metavar="DIR",
+        help="where table, figure and page are written (default: runs/ranks)",
+    )
 
 
-def _batch(text: str) -> int | None:
-    return None if text == "exact" else _positive(text)
+# Types of options: each reads a text or raises argparse.ArgumentTypeError.
+
+
+def _count(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r}: a whole number is needed") from None
 
 
 def _positive(text: str) -> int:
@@ -306,31 +330,18 @@ def _positive(text: str) -> int:
     return count
 
 
-def _add_visterms(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--visterms",
-        
-        type=_count,
-        metavar="N",
-        help="visual words of a data set of pictures (default: its own, 1000)",
-    )
-    parser.add_argument(
-        "--block",
-        type=_count,
-        metavar="PIXELS",
-        help="side of the blocks of a data set of pictures (default: its own, mostly 64)",
-    )
+def _batch(text: str) -> int | None:
+    return None if text == "exact" else _positive(text)
 
 
-def _add_plugin(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--plugin",
-        action="append",
-        default=[],
-        type=Path,
-        metavar="FILE",
-        help="a Python file that defines learners or data sets (may be repeated)",
-    )
+def _tolerance(text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = math.nan
+    if not 0 <= share < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r}: a share of at least 0 is needed, such as 0.1")
+    return share
 
 
 def _names(text: str) -> list[str]:
@@ -342,6 +353,11 @@ def _names(text: str) -> list[str]:
     return names
 
 
+def _each(kind: Callable[[str], Any]) -> Callable[[str], list[Any]]:
+    """Make the type of an option that takes several values."""
+    return lambda text: [kind(part) for part in _names(text)]
+
+
 def _statuses(text: str) -> list[str]:
     for name in (names := _names(text)):
         if name not in RETRIED:
@@ -349,28 +365,12 @@ def _statuses(text: str) -> list[str]:
     return [name.replace("-", " ") for name in names]
 
 
-def _subsets(text: str) -> tuple[int | str | tuple[str, ...], ...]:
-    return tuple(
-        int(part) if part.isdecimal() else tuple(part.split("+")) if "+" in part else part
-        for part in _names(text)
-    )
+def _named(name: str, text: str) -> tuple[str, str]:
+    return name, text
 
 
-def _share(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r}: a number is needed") from None
-
-
-def _tolerance(text: str) -> float:
-    if not 0 <= (share := _share(text)) < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r}: a share of at least 0 is needed, such as 0.1")
-    return share
-
-
-def _count(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r}: a whole number is needed") from None
+def _name_and_value(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not (name and sign):
+        raise argparse.ArgumentTypeError(f"{text!r}: NAME=VALUE is needed")
+    return name, value

@@ -8,39 +8,35 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
 from oasis_bench.analysis.comparison import compare_runs
 from oasis_bench.command_line.description import facts_of, facts_of_rows
 from oasis_bench.command_line.listing import aligned, learner_lines, plugin_rows
-from oasis_bench.experiment.settings import Experiment, LearnerSpec, built_in_experiments
-from oasis_bench.plugins.registry import (
-    OF_PATHS,
-    BrokenPluginError,
-    load_registry,
-    load_reports,
-    open_dataset,
+from oasis_bench.command_line.progress import Display
+from oasis_bench.experiment.settings import (
+    LIMITS,
+    Experiment,
+    LearnerSpec,
+    built_in_experiments,
+    settings,
 )
+from oasis_bench.plugins.open_dataset import PATH_DATASETS, open_dataset, read_options
+from oasis_bench.plugins.registry import BrokenPluginError, load_registry, load_reports
 from oasis_bench.runner.merge import merge_runs
 from oasis_bench.runner.run import resume_experiment, run_experiment
 from oasis_bench.store.run_file import read_run
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.provenance import available_cores
-from oasis_bench.system.quick_imports import no_collections
 
 TRIAL_FAILED = 1
 GOT_WORSE = 1
 NOT_COMPARED = 3
-
-LIMITS = {"budget", "memory"}
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -54,7 +50,7 @@ def _run(options: argparse.Namespace) -> int:
         stem = Path(experiment.dataset).stem
         output = options.output or Path("runs") / f"{stem}-{datetime.now():%Y%m%d-%H%M%S}"
         start = partial(run_experiment, experiment, output, plugin_files=options.plugin)
-    with _Display() as display:
+    with Display() as display:
         try:
             failures = start(
                 jobs=options.jobs,
@@ -76,38 +72,43 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _resume(options: argparse.Namespace, **how: Any) -> int:
-    settings = {*Experiment.__dataclass_fields__, "experiment", "algorithms", "output", "plugin"}
-    for name in sorted(settings - LIMITS):
-        if getattr(options, name, None) not in (None, []):
+    kept = settings().keys() - set(LIMITS)
+    for name in sorted(
+        {*kept, "dataset", "data_options", "experiment", "algorithms", "output", "plugin"}
+    ):
+        if getattr(options, name) not in (None, []):
             raise UsageError(
                 f"{name} cannot be given with --resume: a run that goes on keeps its settings"
             )
-    limits = _limits(options)
+    limits = _given(options, LIMITS)
     return resume_experiment(options.resume, retry=options.retry, limits=limits, **how)
 
 
 def _experiment(options: argparse.Namespace) -> Experiment:
     """Read the experiment and put the options of the command line over it."""
     experiment = Experiment.from_toml(options.experiment or "default")
-    changes = {
-        name: value
-        for name in Experiment.__dataclass_fields__.keys() - LIMITS
-        if (value := getattr(options, name, None)) is not None
-    }
+    changes = _given(options, settings().keys() - set(LIMITS))
     if options.algorithms is not None:
         known = experiment.learners
         changes["learners"] = {
             name: known.get(name, LearnerSpec(name)) for name in options.algorithms
         }
-    if changes.get("dataset", experiment.dataset) != experiment.dataset:
-        changes["title"] = Path(changes["dataset"]).name
-        changes.setdefault("classes", ("all",))  # those of the file are for its own data set
-    return replace(experiment, **changes).limited(_limits(options))
+    name = experiment.dataset if options.dataset is None else options.dataset
+    data_options = experiment.dataset_options
+    if name != experiment.dataset:  # what the file says of its own data set is not for this one
+        changes = {"classes": ("all",), **changes, "title": Path(name).name, "dataset": name}
+        data_options = {}
+    if options.data_options:
+        registry = load_registry(options.plugin)
+        data_options = {**data_options, **read_options(name, registry, dict(options.data_options))}
+    changes["dataset_options"] = data_options
+    return replace(experiment, **changes).limited(_given(options, LIMITS))
 
 
-def _limits(options: argparse.Namespace) -> dict[str, str]:
-    given = {name: getattr(options, name) for name in LIMITS}
-    return {name: value for name, value in given.items() if value is not None}
+def _given(options: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
+    """Return those of the options that were given."""
+    values = {name: getattr(options, name) for name in names}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _report(options: argparse.Namespace) -> int:
@@ -179,22 +180,23 @@ def _data_list(options: argparse.Namespace) -> int:
         except BrokenPluginError as error:
             print(f"{entry.name}: BROKEN: {error}")
             continue
-        where = "of yours" if entry.name in OF_PATHS else dataset().location() or "not here yet"
+        where = (
+            "of yours" if entry.name in PATH_DATASETS else dataset().location() or "not here yet"
+        )
         print(f"{entry.name}: {dataset.summary}\n    here: {where}\n    {dataset.home}")
     return 0
 
 
 def _data_load(options: argparse.Namespace) -> int:
     registry = load_registry(options.plugin)
-    dataset = open_dataset(
-        options.dataset, registry, options.label, options.visterms, options.block
-    )
+    data_options = read_options(options.dataset, registry, dict(options.data_options))
+    dataset = open_dataset(options.dataset, registry, data_options)
     if options.verb == "data describe":
         _print_facts(facts_of(dataset))
         if dataset.location() is None:
             print(f"its rows: not here yet: 'data prepare {options.dataset}' gets them")
             return 0
-    with _Display() as display:
+    with Display() as display:
         rows = dataset.load(display.download)
     _print_facts(facts_of_rows(dataset, rows))
     return 0
@@ -212,7 +214,7 @@ def _web_scale(options: argparse.Namespace) -> int:
             f"mAP {point.mean_average_precision:.4f} ± {point.standard_error:.4f}"
         )
 
-    with _Display() as display:
+    with Display() as display:
         data = open_data(
             max(options.images), options.test_images, options.visterms, display.download
         )
@@ -249,75 +251,3 @@ VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
     "data prepare": _data_load,
     "web-scale": _web_scale,
 }
-
-
-class _Display:
-    """Progress: a live bar on a terminal, plain lines elsewhere."""
-
-    def __init__(self) -> None:
-        self.done = self.planned = 0
-        self._live = sys.stderr.isatty()
-        self._bar: Any = None
-        self._under_way: str | None = None
-
-    def __enter__(self) -> _Display:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
-
-    def trial(self, columns: dict[str, Any], done: int, planned: int) -> None:
-        """Show that a trial has ended, or that the first begins."""
-        self.done, self.planned = done, planned
-        if done == 0:
-            self._open(desc="trials", total=planned, unit="trial")
-            with no_collections():  # now: what trials are forked off imports, too
-                load_reports()
-            return
-        name = (
-            f"{columns['learner']}, classes {columns['subset']}, partition {columns['partition']}"
-        )
-        problem = "" if columns["status"] == "ok" else f": {columns['status']}, {columns['reason']}"
-        if self._live:
-            if problem:
-                self.line(name + problem)
-            self._bar.set_postfix_str(name, refresh=False)
-            self._bar.update()
-        else:
-            figures = problem or (
-                f": mAP {columns['mean_average_precision']:.3f}, fit {columns['fit_seconds']:.3g} s"
-            )
-            print(f"[{done}/{planned}] {name}{figures}", file=sys.stderr)
-
-    def download(self, what: str, done: int, total: int | None) -> None:
-        """Show how far a download is."""
-        if what != self._under_way and not self._live:
-            print(what, file=sys.stderr)
-        self.bar(what, done, total)
-
-    def bar(self, what: str, done: int, total: int | None) -> None:
-        """Show how far something is, on a terminal alone."""
-        if what != self._under_way:
-            self._under_way = what
-            self._open(desc=what, total=total, unit="", unit_scale=True)
-        if self._live:
-            self._bar.update(done - self._bar.n)
-
-    def line(self, text: str) -> None:
-        """Show a line above the bar."""
-        if self._live:
-            tqdm.write(text, file=sys.stderr)
-        else:
-            print(text, file=sys.stderr)
-
-    def _open(self, **bar: Any) -> None:
-        self.close()
-        if self._live:
-            self._bar = tqdm(**bar, file=sys.stderr, dynamic_ncols=True)
-
-    def close(self) -> None:
-        """Leave the terminal as it was."""
-        if self._bar is not None:
-            with suppress(OSError):
-                self._bar.close()
-            self._bar = None

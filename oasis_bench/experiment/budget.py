@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self
 
 from oasis_bench.system.errors import UsageError
 
@@ -34,18 +33,22 @@ class Budget:
     seconds: float | None = None
     n_bytes: int | None = None
 
-    @classmethod
-    def parse(cls, seconds: str, n_bytes: str) -> Self:
-        """Read limits as users write them.
 
-        Raises
-        ------
-        UsageError
-            Where one is neither a positive number with a unit nor 'off'.
-        """
-        time = _parse("budget", seconds, SECONDS, "90s, 10m or 2h")
-        memory = _parse("memory", n_bytes, BYTES, "500MiB or 4GiB")
-        return cls(time, None if memory is None else int(memory))
+def seconds_of(name: str, text: object) -> float | None:
+    """Read a limit of time, such as '10m'; None is no limit.
+
+    Raises
+    ------
+    UsageError
+        Where it is neither a positive number with a unit nor 'off'.
+    """
+    return _parse(name, text, SECONDS, "90s, 10m or 2h")
+
+
+def bytes_of(name: str, text: object) -> int | None:
+    """Read a limit of memory, such as '4GiB', as `seconds_of` does one of time."""
+    n_bytes = _parse(name, text, BYTES, "500MiB or 4GiB")
+    return None if n_bytes is None else int(n_bytes)
 
 
 def _parse(name: str, text: object, units: Mapping[str, int], examples: str) -> float | None:

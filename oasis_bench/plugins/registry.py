@@ -17,7 +17,7 @@ from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.plugins.learner import MetricLearner
@@ -25,9 +25,6 @@ from oasis_bench.system.errors import UsageError, unknown_name
 from oasis_bench.system.plain_text import error_line
 
 T = TypeVar("T", bound=MetricLearner | Dataset)
-
-OF_PATHS = ("file", "images")
-"""Registered data sets that are made from a path, not by name alone."""
 
 _import_lock = threading.RLock()
 """Held while a plugin file is imported: no other thread must use a module before it is complete."""
@@ -128,53 +125,6 @@ def load_registry(plugin_files: Sequence[Path] = ()) -> Registry:
         Catalogue("algorithm", MetricLearner, modules),  # type: ignore[type-abstract]
         Catalogue("data set", Dataset, modules),  # type: ignore[type-abstract]
     )
-
-
-def open_dataset(
-    name: str,
-    registry: Registry,
-    label: str | None = None,
-    visterms: int | None = None,
-    block: int | None = None,
-) -> Dataset:
-    """Find a data set: a registered name, the user's own file, or a folder of pictures.
-
-    Parameters
-    ----------
-    name : str
-        The name, or the path; where both are there, the name goes first.
-    registry : Registry
-    label : str, optional
-        The label column of a file.
-    visterms, block : int, optional
-        Visual words and side of a block, for a data set of pictures.
-
-    Raises
-    ------
-    UsageError
-        Where it is none of these, or does not take the options.
-    """
-    if name in OF_PATHS:
-        raise UsageError(f"data set {name} is yours: give the path itself in place of {name!r}")
-    path = Path(name)
-    options: dict[str, Any] = {}
-    if any(entry.name == name for entry in registry.datasets if entry.name not in OF_PATHS):
-        factory: Any = registry.datasets[name]
-    elif path.is_dir():
-        factory, options = registry.datasets["images"], {"path": path}
-    elif path.suffix or "/" in name or path.exists():
-        factory, options = registry.datasets["file"], {"path": path}
-    else:
-        names = [entry.name for entry in registry.datasets if entry.name not in OF_PATHS]
-        problem = unknown_name("data set", name, names)
-        raise UsageError(f"{problem}, or give the path of a file or a folder of pictures")
-    for option, value in (("label", label), ("visterms", visterms), ("block", block)):
-        if value is not None:
-            if option not in inspect.signature(factory).parameters:
-                raise UsageError(f"{option} = {value!r}: data set {name} has no such option")
-            options[option] = value
-    dataset: Dataset = factory(**options)
-    return dataset
 
 
 def load_reports() -> ModuleType:

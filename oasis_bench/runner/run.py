@@ -25,7 +25,8 @@ from oasis_bench.experiment.run_info import (
 )
 from oasis_bench.experiment.settings import Experiment
 from oasis_bench.plugins.dataset import Dataset
-from oasis_bench.plugins.registry import Registry, load_registry, open_dataset
+from oasis_bench.plugins.open_dataset import open_dataset
+from oasis_bench.plugins.registry import Registry, load_registry
 from oasis_bench.store.run_file import RefusedRecordError, Store, refuse_used_folder
 from oasis_bench.system.errors import OutputError
 from oasis_bench.system.progress import Progress, no_progress
@@ -179,7 +180,7 @@ def _prepare(
 ) -> tuple[Dataset, LabelledRows, list[TrialSpec]]:
     """Load the rows and list the trials."""
     e = experiment
-    dataset = open_dataset(e.dataset, registry, e.label, e.visterms, e.block)
+    dataset = open_dataset(e.dataset, registry, e.dataset_options)
     refuse_unknown_subsets(e, dataset)
     rows = dataset.load(on_download)
     plugins = tuple(path.resolve() for path in plugin_files)

@@ -1,0 +1,100 @@
+"""Makes the data set that a user names, by its name or by a path, with its options.
+
+The options of a data set are the keyword parameters of its `__init__`: names, types and defaults.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+from oasis_bench.plugins.dataset import Dataset
+from oasis_bench.plugins.registry import BrokenPluginError, Registry
+from oasis_bench.system.errors import UsageError, unknown_name
+from oasis_bench.system.values import NEEDED, check_value, value_of_text
+
+FILE, FOLDER = "file", "images"
+PATH_DATASETS = (FILE, FOLDER)
+"""Registered data sets whose parameter `path` is the name that the user gives."""
+
+
+def open_dataset(
+    name: str, registry: Registry, options: Mapping[str, Any] | None = None
+) -> Dataset:
+    """Make a data set: a registered one, the user's own file, or a folder of pictures.
+
+    Parameters
+    ----------
+    name : str
+        The name, or the path; where both are there, it is the name.
+    registry : Registry
+    options : mapping of str, optional
+        Values of parameters of the data set; the others keep their defaults.
+
+    Raises
+    ------
+    UsageError
+        Where there is no such data set, or it has no such option, or the option another type.
+    """
+    dataset, arguments = _find(name, registry)
+    kinds = _option_kinds(name, dataset, arguments)
+    for option, value in (options or {}).items():
+        _refuse_unknown(name, option, kinds)
+        if kind := kinds[option]:
+            check_value(f"data set {name}: {option}", value, kind)
+    return dataset(**arguments, **(options or {}))
+
+
+def read_options(name: str, registry: Registry, texts: Mapping[str, str]) -> dict[str, Any]:
+    """Read options of a data set from text, each as the type that the data set takes.
+
+    Raises
+    ------
+    UsageError
+        As `open_dataset` does, but for values of another type.
+    """
+    dataset, arguments = _find(name, registry)
+    kinds = _option_kinds(name, dataset, arguments)
+    for option in texts:
+        _refuse_unknown(name, option, kinds)
+    return {option: value_of_text(text, kinds[option] or str) for option, text in texts.items()}
+
+
+def _find(name: str, registry: Registry) -> tuple[type[Dataset], dict[str, Path]]:
+    """Find the class of a data set, and the path that it is made of, if any."""
+    if name in PATH_DATASETS:
+        raise UsageError(f"data set {name} is yours: give the path itself in place of {name!r}")
+    names = [entry.name for entry in registry.datasets if entry.name not in PATH_DATASETS]
+    path = Path(name)
+    if name in names:
+        return registry.datasets[name], {}
+    if path.is_dir():
+        return registry.datasets[FOLDER], {"path": path}
+    if path.suffix or "/" in name or path.exists():
+        return registry.datasets[FILE], {"path": path}
+    problem = unknown_name("data set", name, names)
+    raise UsageError(f"{problem}, or give the path of a file or a folder of pictures")
+
+
+def _option_kinds(
+    name: str, dataset: type[Dataset], arguments: Mapping[str, Path]
+) -> dict[str, type | None]:
+    """Return the type of each option, those of `arguments` apart; None: a type not in `NEEDED`."""
+    try:
+        hints = get_type_hints(dataset.__init__)
+    except NameError as error:
+        raise BrokenPluginError(f"data set {name}: its options cannot be read: {error}") from error
+    kinds: dict[str, type | None] = {}
+    for option in inspect.signature(dataset).parameters:
+        if option not in arguments:
+            hint = hints.get(option)
+            known = [kind for kind in (get_args(hint) or (hint,)) if kind in NEEDED]
+            kinds[option] = known[0] if len(known) == 1 else None
+    return kinds
+
+
+def _refuse_unknown(name: str, option: str, kinds: Mapping[str, type | None]) -> None:
+    if option not in kinds:
+        raise UsageError(f"data set {name}: {unknown_name('option', option, kinds)}")

@@ -1,0 +1,44 @@
+"""Values that a user gives, as text on the command line or in a TOML file: read and checked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from oasis_bench.system.errors import UsageError
+
+NEEDED: dict[type, str] = {
+    int: "a whole number",
+    float: "a number",
+    str: "a text",
+    bool: "true or false",
+}
+"""The types of values, in plain words."""
+
+
+def value_of_text(text: str, kind: type) -> Any:
+    """Read a text as a value of type `kind`.
+
+    A text of another kind stays as it is, so that `check_value` refuses it in the words that it
+    has for the same mistake in a file.
+    """
+    if kind is bool:
+        return {"true": True, "false": False}.get(text, text)
+    try:
+        return kind(text)
+    except ValueError:
+        return text
+
+
+def check_value(name: str, value: object, kind: type, least: int | None = None) -> None:
+    """Check the type of a value, and that it is at least `least`.
+
+    Raises
+    ------
+    UsageError
+        Where one of them is wrong; True and False are no numbers.
+    """
+    kinds = (int, float) if kind is float else kind
+    right = isinstance(value, kinds) and isinstance(value, bool) == (kind is bool)
+    if not right or (least is not None and value < least):  # type: ignore[operator]
+        bound = "" if least is None else f" of at least {least}"
+        raise UsageError(f"{name} = {value!r}: {NEEDED[kind]}{bound} is needed")

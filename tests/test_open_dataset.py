@@ -1,0 +1,98 @@
+"""A data set by its name or a path, and its options: read from text, checked, refused."""
+
+import pytest
+
+from oasis_bench.plugins.open_dataset import open_dataset, read_options
+from oasis_bench.plugins.registry import BrokenPluginError, load_registry
+from oasis_bench.system.errors import UsageError
+
+PLUGIN = """
+from __future__ import annotations
+from pathlib import Path
+from typing import Optional
+from oasis_bench.plugins.dataset import Dataset
+
+class Several(Dataset):
+    name, summary, citation, licence = "several", "with options", "none", "none"
+
+    def __init__(self, n: int = 1, share: float | None = None, *, kind: Optional[str] = None,
+                 fast: bool = False, shape=(8, 8)):
+        self.given = n, share, kind, fast, shape
+
+    def load(self, progress=None):
+        raise NotImplementedError
+
+class Unknown(Several):
+    name = "unknown-type"
+
+    def __init__(self, n: NoSuchType = 1):
+        self.n = n
+"""
+
+
+@pytest.fixture
+def registry(tmp_path):
+    """The registry with a data set that has options of all kinds."""
+    path = tmp_path / "several.py"
+    path.write_text(PLUGIN)
+    return load_registry([path])
+
+
+def test_options_are_given_to_the_data_set_and_the_others_keep_their_defaults(registry):
+    options = {"n": 3, "share": 1, "fast": True, "shape": [4, 4]}
+    assert open_dataset("several", registry, options).given == (3, 1, None, True, [4, 4])
+    assert open_dataset("several", registry).given == (1, None, None, False, (8, 8))
+
+
+def test_options_in_text_are_read_as_the_types_that_the_data_set_takes(registry):
+    texts = {"n": "3", "share": "0.5", "kind": "3", "fast": "true", "shape": "4,4"}
+    expected = {"n": 3, "share": 0.5, "kind": "3", "fast": True, "shape": "4,4"}
+    assert read_options("several", registry, texts) == expected
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("n", "many", "data set several: n = 'many': a whole number is needed"),
+        ("n", 2.5, "n = 2.5: a whole number is needed"),
+        ("n", True, "n = True: a whole number is needed"),
+        ("share", "half", "share = 'half': a number is needed"),
+        ("kind", 3, "kind = 3: a text is needed"),
+        ("fast", "yes", "fast = 'yes': true or false is needed"),
+        ("fast", 1, "fast = 1: true or false is needed"),
+        ("N", 3, "unknown option 'N': did you mean 'n'? there are n, share, kind, fast, shape"),
+    ],
+)
+def test_a_wrong_option_is_refused_in_one_line(registry, option, value, message):
+    with pytest.raises(UsageError) as error:
+        open_dataset("several", registry, {option: value})
+    assert message in str(error.value)
+    if isinstance(value, str):  # the same from the command line
+        with pytest.raises(UsageError) as again:
+            open_dataset("several", registry, read_options("several", registry, {option: value}))
+        assert str(again.value) == str(error.value)
+
+
+def test_options_whose_types_cannot_be_read_are_a_broken_plugin(registry):
+    with pytest.raises(BrokenPluginError, match="unknown-type.*NoSuchType"):
+        open_dataset("unknown-type", registry)
+
+
+def test_the_path_of_a_file_is_not_an_option(registry, tmp_path):
+    (tmp_path / "rows.csv").write_text("a,label\n1,x\n2,y\n")
+    path = str(tmp_path / "rows.csv")
+    assert open_dataset(path, registry, {"label": "a"}).label == "a"
+    with pytest.raises(UsageError, match="unknown option 'path': there are label"):
+        open_dataset(path, registry, {"path": "other.csv"})
+
+
+def test_the_name_of_a_data_set_goes_before_a_path(registry, tmp_path, monkeypatch):
+    (tmp_path / "digits").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert open_dataset("digits", registry).name == "digits"
+    assert open_dataset("./digits", registry).name == "images"
+
+
+def test_an_unknown_data_set_is_refused_with_the_nearest_name(registry):
+    with pytest.raises(UsageError, match=r"'severl': did you mean 'several'\?.*give the path"):
+        open_dataset("severl", registry)
