@@ -1,6 +1,6 @@
 """Tables, figures and HTML pages, made from stored runs alone: the facade."""
 
-from oasis_bench.reports.compared import comparison_text
+from oasis_bench.reports.comparison import comparison_text
 from oasis_bench.reports.export import export_run
 from oasis_bench.reports.html import write_report
 from oasis_bench.reports.ranks import write_ranks

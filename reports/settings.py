@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from oasis_bench.reports.reading import finished
-from oasis_bench.store.parts import parts_of
 from oasis_bench.store.run_file import RunRecord
 
 LIMITS = {"budget": "time", "memory": "memory"}
@@ -48,10 +47,10 @@ def _limits_text(run: RunRecord) -> str:
 
 def _later_limits(run: RunRecord) -> Iterator[str]:
     """Say which limits were given when a run, or one that it was merged from, went on."""
-    for part in parts_of(run, "the run"):
-        for session in part.info.get("resumed", []):
-            if text := _limits(session.get("limits", {})):
-                yield f"after {part.name} was resumed on {session['started'][:10]}: {text} for all"
+    for session in run.info.get("resumed", []):
+        if text := _limits(session.get("limits", {})):
+            name = session.get("run", "the run")
+            yield f"after {name} was resumed on {session['started'][:10]}: {text} for all"
 
 
 def _limits(given: Mapping[str, Any]) -> str:

@@ -22,7 +22,6 @@ from oasis_bench.reports.reading import (
     subsets,
 )
 from oasis_bench.reports.text import number_text, params_text, plural, seconds_text
-from oasis_bench.store.parts import several_processors
 from oasis_bench.store.run_file import RunRecord
 
 TIMINGS = (
@@ -160,7 +159,7 @@ def runtime_table(run: RunRecord) -> Table:
         ),
         align="rlrrrlrrr",
         rows=rows,
-        notes=notes.all(*([PROCESSORS_NOTE] if several_processors(run) else [])),
+        notes=notes.all(*([PROCESSORS_NOTE] if run.trials["processor"].nunique() > 1 else [])),
         numbers=pd.DataFrame(numbers),
     )
 

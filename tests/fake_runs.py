@@ -58,6 +58,7 @@ def fake_trial(
         "chance_level": 24 / (n_test - 1),
         "n_queries": n_test,
         "n_queries_left_out": 0,
+        "processor": "a processor",
     }
     traced = {} if n_steps is None else TRACED_STEPS
     return TrialRecord(

@@ -11,10 +11,11 @@ import pytest
 from PIL import Image
 
 from oasis_bench.command_line.main import main
-from oasis_bench.store.run_file import OF_TRIALS, Store, read_run
+from oasis_bench.store.run_file import Store, read_run
+from oasis_bench.store.schema import TRIAL_TABLES
 from oasis_bench.trial.record import TrialRecord
 
-TABLES = {"run", "trials", *OF_TRIALS, "pictures"}
+TABLES = {"run", "trials", *TRIAL_TABLES, "pictures"}
 
 
 @pytest.fixture

@@ -1,10 +1,9 @@
-"""Several runs made one: what is taken, what is told of it, and what is refused."""
+"""Several runs merged into one: which trials and information it has, and what is refused."""
 
 import sqlite3
 from contextlib import closing
 from dataclasses import asdict
 
-import pandas as pd
 import pytest
 
 from oasis_bench.analysis.comparison import compare_runs
@@ -12,8 +11,8 @@ from oasis_bench.command_line.main import main
 from oasis_bench.experiment.settings import LearnerSpec
 from oasis_bench.reports import write_report
 from oasis_bench.runner.merge import merge_runs
-from oasis_bench.store.parts import processors
-from oasis_bench.store.run_file import FILE_NAME, OF_TRIALS, Store, read_run
+from oasis_bench.store.run_file import FILE_NAME, Store, read_run
+from oasis_bench.store.schema import TRIAL_TABLES
 from oasis_bench.system.errors import UsageError
 from oasis_bench.trial.record import TrialRecord
 
@@ -33,14 +32,16 @@ def merge(tmp_path):
 
 def rows(folder, table):
     with closing(sqlite3.connect(folder / FILE_NAME)) as connection:
-        return sorted(connection.execute(f"SELECT * FROM {table}"), key=repr)
+        connection.row_factory = sqlite3.Row
+        held = map(dict, connection.execute(f"SELECT * FROM {table}"))
+        return sorted(({**row, "run": ""} for row in held), key=repr)
 
 
 def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def test_a_merged_run_holds_every_row_of_its_parts_as_it_was(write_run, merge, tmp_path):
+def test_a_merged_run_holds_every_row_of_the_runs_as_it_was(write_run, merge, tmp_path):
     a = write_run("a", [{"partition": 1, **FAILED, "traceback": "line"}, {"n_steps": 500}])
     b = write_run("b", [{"learner": "B", "mean_average_precision": 1 / 3}])
     with Store.open(a) as store:
@@ -61,7 +62,8 @@ def test_a_merged_run_holds_every_row_of_its_parts_as_it_was(write_run, merge, t
     run = merge(a, b)
     in_order = [trial for it in (a, b) for trial in read_run(it).trials["trial_id"]]
     assert run.trials["trial_id"].tolist() == in_order
-    for table in ("trials", *OF_TRIALS, "pictures"):
+    assert run.trials["run"].tolist() == [str(a)] * 3 + [str(b)]
+    for table in ("trials", *TRIAL_TABLES, "pictures"):
         held = sorted(rows(a, table) + rows(b, table), key=repr)
         assert rows(tmp_path / "all", table) == held
         assert table == "pictures" or held
@@ -69,13 +71,14 @@ def test_a_merged_run_holds_every_row_of_its_parts_as_it_was(write_run, merge, t
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "all", "b"]
 
 
-def test_a_merged_run_says_what_its_parts_said(write_run, merge):
+def test_a_merged_run_says_what_the_runs_said(write_run, merge):
     a = write_run(
         "a",
         [{}, {"partition": 1}],
         experiment={"partitions": 2, "title": "First"},
         provenance={"processor": "old one", "commit": "aaa"},
         notes={"10": "a note"},
+        resumed=[{"started": "2026-11-22", "provenance": {"commit": "ccc"}, "load_at_start": 0.5}],
     )
     b = write_run(
         "b",
@@ -95,17 +98,23 @@ def test_a_merged_run_says_what_its_parts_said(write_run, merge):
     assert run.info["planned_trials"] == 2 + 2 * 3
     assert run.info["started"] == "2026-11-20T07:00:00+00:00"
     assert run.info["finished"] == "2026-11-21T09:00:00+00:00"
-    assert [part["name"] for part in run.info["merged"]] == [str(a), str(b)]
-    assert [part["info"] for part in run.info["merged"]] == [read_run(it).info for it in (a, b)]
-    assert [len(part["trial_ids"]) for part in run.info["merged"]] == [2, 2]
-    told = list(run.info["provenance"].values())
-    assert [it["processor"] for it in told] == ["old one", "new one"]
-    assert [it["commit"] for it in told] == ["aaa", "bbb"]
+    assert run.info["merged"] == {
+        str(a): {"started": "2026-11-21T07:00:00+00:00", "commit": "aaa"},
+        str(b): {"started": "2026-11-20T07:00:00+00:00", "commit": "bbb"},
+    }
+    assert run.info["provenance"] == {
+        f"{a}, started 2026-11-21T07:00:00+00:00": {
+            **{"processor": "old one", "commit": "aaa", "load at start": 0.1}
+        },
+        f"{a}, resumed 2026-11-22": {"commit": "ccc", "load at start": 0.5},
+        f"{b}, started 2026-11-20T07:00:00+00:00": {
+            **{"processor": "new one", "commit": "bbb", "load at start": 0.1}
+        },
+    }
+    assert [session["run"] for session in run.info["resumed"]] == [str(a)]
     commands = run.info["command"].splitlines()
     assert commands[:2] == [f"python -m oasis_bench run --output {name}" for name in "ab"]
     assert commands[2] == f"python -m oasis_bench merge {a} {b} --into {a.with_name('all')}"
-    by_learner = run.trials["trial_id"].map(processors(run)).groupby(run.trials["learner"])
-    assert by_learner.agg(set).to_dict() == {"A": {"old one"}, "B": {"new one"}}
 
 
 def test_a_merged_run_of_one_that_was_cut_short_is_cut_short(write_run, merge):
@@ -115,18 +124,18 @@ def test_a_merged_run_of_one_that_was_cut_short_is_cut_short(write_run, merge):
     assert "finished" not in merge(a, b).info
 
 
-def test_the_report_of_a_merged_run_tells_of_its_parts(write_run, merge, tmp_path):
+def test_the_report_of_a_merged_run_names_the_runs(write_run, merge, tmp_path):
     folders = [
-        write_run("a", [{}, {"partition": 1}], provenance={"processor": "old one"}),
-        write_run("b", [{"learner": "B"}], provenance={"processor": "new one"}),
+        write_run("a", [{}, {"partition": 1}], provenance={"commit": "commit of a"}),
+        write_run("b", [{"learner": "B", "processor": "x"}], provenance={"commit": "commit of b"}),
     ]
     merge(*folders)
     page = write_report(tmp_path / "all").read_text("utf-8")
     assert "Merged from 2 runs" in page
-    for part, count in zip(folders, ("2 trials", "1 trial"), strict=True):
-        assert f"{part} ({count}, started 2026-11-21T07:00:00+00:00)" in page
-    assert "old one" in page
-    assert "new one" in page
+    for folder, count in zip(folders, ("2 trials", "1 trial"), strict=True):
+        assert f"{folder} ({count}, started 2026-11-21T07:00:00+00:00)" in page
+    assert "commit of a" in page
+    assert "commit of b" in page
     assert "B: 1 of 2 partitions finished; 1 not run." in page
     assert "on different processors" in (tmp_path / "all/tables/runtime.tex").read_text()
 
@@ -146,7 +155,8 @@ def test_of_a_trial_in_several_runs_a_result_is_taken_first(write_run, merge):
     trials = run.trials.sort_values("partition")
     assert trials["status"].tolist() == ["ok", "ok", "failed"]
     assert trials["fit_seconds"].tolist()[:2] == [2.0, 1.0]
-    assert [len(part["trial_ids"]) for part in run.info["merged"]] == [2, 1, 0]
+    assert trials["run"].tolist() == [str(b), str(a), str(a)]
+    assert list(run.info["merged"]) == [str(a), str(b), str(c)]
     assert len(run.precision_at_k) == 100
 
 
@@ -245,9 +255,20 @@ def test_a_merged_run_is_merged_again_and_compared(write_run, tmp_path):
     merge_runs([a, b], tmp_path / "ab")
     merge_runs([tmp_path / "ab", c], tmp_path / "abc")
     run = read_run(tmp_path / "abc")
-    assert [part["name"] for part in run.info["merged"]] == [str(a), str(b), str(c)]
-    assert sorted(run.trials["learner"]) == ["a", "b", "c"]
+    assert run.trials["run"].tolist() == list(run.info["merged"]) == [str(a), str(b), str(c)]
+    assert run.trials["learner"].tolist() == ["a", "b", "c"]
+    assert run.info["planned_trials"] == 3 * 2
     comparison = compare_runs(run, read_run(b))
-    assert {line.verdict for line in comparison.lines} == {"identical"}
+    assert {line.verdict for line in comparison.lines} == {"same"}
     assert {line.learner for line in comparison.lines} == {"b"}
-    assert pd.Series(processors(run)).tolist() == ["a processor"] * 3
+
+
+def test_two_runs_of_one_name_are_refused(write_run, merge, tmp_path):
+    a, b, c = (write_run(name, [{"learner": name}]) for name in "abc")
+    merge_runs([a, b], tmp_path / "ab")
+    merge_runs([a, c], tmp_path / "ac")
+    a.rename(tmp_path / "earlier")
+    write_run("a", [{"learner": "d"}], started="2026-11-22T07:00:00+00:00")
+    with pytest.raises(UsageError, match=f"{str(a)!r} is also the name of another run"):
+        merge(tmp_path / "ab", a)
+    assert len(merge(tmp_path / "ab", tmp_path / "ac").trials) == 3  # here both are one run

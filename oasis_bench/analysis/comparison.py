@@ -1,4 +1,4 @@
-"""Two runs, trial by trial: what got better or worse beyond noise.
+"""Comparison of two runs, trial by trial: what got better or worse beyond noise.
 
 Not for how that is shown, which `oasis_bench.reports` does.
 """
@@ -18,24 +18,20 @@ import pandas as pd
 from oasis_bench.analysis.noise import noisy
 from oasis_bench.analysis.statistics import LEVEL, PairedInterval, holm, paired_interval
 from oasis_bench.experiment.identity import WORDS, cell_name
-from oasis_bench.store.parts import processors
 from oasis_bench.store.run_file import RunRecord
 
-Verdict = Literal[
-    "worse", "better", "not told apart", "within tolerance", "identical", "not judged"
-]
-Values = npt.NDArray[np.float64]
+Verdict = Literal["worse", "better", "same", "not judged"]
 
 RESULTS = "results"
 PRECISIONS = ("mAP", "precision at 1", "precision at 10")
 COSTS = {"fit_seconds": 1e-3, "fit_cpu_seconds": 1e-3, "fit_peak_bytes": 2.0**20}
-"""The least value, and the least difference, that counts: a tick of the scheduler; more than the
-some hundred kilobytes to within which the kernel counts resident pages."""
+"""The smallest value, and the smallest difference, that counts: a tick of the scheduler; more than
+the some hundred kilobytes by which the kernel's count of resident pages is wrong."""
 
 ROUNDING = 1e-12
-"""Differences of precision up to this may be the same numbers added in another order."""
+"""Smaller differences of precision may come from the order in which numbers are added."""
 
-DRAW = {
+COMPARABLE = {
     "algorithm": "the algorithm differs",
     "data": "the rows of the data set differ",
     "seed": "the seed differs",
@@ -43,11 +39,8 @@ DRAW = {
     "sizes": "the numbers of training and test images differ",
     "normalize": "the normalization differs",
 }
-"""What trials of one label, subset and partition must share to be the same learner's on the same
-images."""
-
-Cell = tuple[str, str]
-"""A class subset and a learner's label."""
+"""What must be equal in both runs for a learner and class subset, so that the same partition is
+the same images to the same algorithm; and what is said where it is not."""
 
 
 @dataclass(frozen=True)
@@ -58,21 +51,22 @@ class Line:
     ----------
     subset, learner : str
     measure : str
-        'results' (trials that ended well), or one of PRECISIONS or COSTS.
+        'results' (trials with status 'ok'), or one of PRECISIONS or COSTS.
     n : int
         Partitions behind it.
     old, new : float
         Number of results; means of precisions; geometric means of costs.
     change : float
         NEW - OLD; of costs NEW / OLD.
+    verdict : {'worse', 'better', 'same', 'not judged'}
+        'same' is no proof that nothing changed: the interval says how large a change may be.
+    reason : str
+        The trials that were lost or gained, or why the line is not judged.
     low, high : float
         The 95 % interval of the change, as if it were the only line; NaN where there is none.
     p_value : float
-        Of no change, corrected for the number of lines: what the verdict goes by.  NaN where the
+        Of no change, corrected for the number of lines: the verdict depends on it.  NaN where the
         line was not tested.
-    verdict : str
-    reason : str
-        What the numbers do not say: the trials that were lost, or why it is not judged.
     """
 
     subset: str
@@ -82,22 +76,22 @@ class Line:
     old: float
     new: float
     change: float
-    low: float
-    high: float
-    p_value: float
     verdict: Verdict
     reason: str = ""
+    low: float = math.nan
+    high: float = math.nan
+    p_value: float = math.nan
 
 
 @dataclass(frozen=True)
 class RunComparison:
-    """What two runs have in common, and what of them could not be compared.
+    """What changed between two runs, and what could not be compared.
 
     Attributes
     ----------
     lines : sequence of Line
     notes : sequence of str
-        What could not be compared, and in what the trials differ that were.
+        What could not be compared, and in what the compared trials differ.
     tolerance : float
         Share by which costs may grow.
     """
@@ -112,7 +106,7 @@ class RunComparison:
 
     @property
     def n_judged(self) -> int:
-        """How many lines say whether something got worse."""
+        """The number of lines that say whether something got worse."""
         return len(self.lines) - self.count("not judged")
 
 
@@ -123,21 +117,21 @@ def compare_runs(old: RunRecord, new: RunRecord, tolerance: float = 0.1) -> RunC
     partitions draw from the same images.
 
     Costs (seconds, bytes): the ordinary paired t-interval of log(NEW / OLD).  Each partition is a
-    measurement of its own of one program on one machine, and which images it drew says little of
-    what a fit costs, so there is no overlap to correct for.  The interval sees what varies from
+    measurement of its own of one program on one machine, and the images that it draws hardly change
+    the cost of a fit, so there is no overlap to correct for.  The interval covers what varies from
     fit to fit, not what differs between two sessions on one machine, such as its temperature:
-    worse or better must also be beyond `tolerance`, and by more than COSTS says.  Seconds leave out
-    noisy trials (see `analysis.noise`), and are not judged where fewer than two others are left,
-    a trial shared its cores, or threads or processor differ or are not known.
+    'worse' and 'better' must also be beyond `tolerance`, and by more than COSTS says.  Seconds
+    leave out noisy trials (see `analysis.noise`).  They are not judged where fewer than two other
+    trials are left, a trial shared its cores, or threads or processor differ or are not known.
 
-    A trial that was ok and is not so any more is worse.  Equal values are identical on any number
-    of partitions; other values of a single one have no interval and are not judged.
+    A trial that has lost its result is worse.  Equal values are the same on any number of
+    partitions; other values of a single partition have no interval and are not judged.
 
     The rest is tested at level 0.05, corrected by `holm`.  All these lines, precisions and costs of
-    every cell, are one family: whether anything got worse, as the exit status of `compare` tells,
-    is one claim about all of them.  So where nothing changed, at most 1 comparison in 20 finds
-    anything.  Lines within `tolerance` are in the family too: to leave out the small changes, once
-    they are seen, would undo the correction.
+    every learner and class subset, are one family: the exit status of `compare` makes one claim
+    about all of them.  So where nothing changed, at most 1 comparison in 20 finds anything.  Lines
+    within `tolerance` are in the family too: to leave out the small changes, once they are seen,
+    would undo the correction.
 
     Parameters
     ----------
@@ -145,26 +139,33 @@ def compare_runs(old: RunRecord, new: RunRecord, tolerance: float = 0.1) -> RunC
     tolerance : float, default 0.1
         Share by which costs may grow: 0.1 lets a ratio of 1.1 pass.
     """
-    cells, notes = _shared_cells(old, new)
-    before, after = _measured(old), _measured(new)
+    before, after = _with_measures(old), _with_measures(new)
     lines: list[Line] = []
-    for subset, learner in cells:
+    left_out, differing = defaultdict(list), defaultdict(list)
+    cells = pd.concat([before, after])[["subset", "learner"]].drop_duplicates()
+    for subset, learner in cells.itertuples(index=False, name=None):
         of_old, of_new = (
             trials[(trials["subset"] == subset) & (trials["learner"] == learner)]
             for trials in (before, after)
         )
+        cell = f"{learner} on classes {subset}"
+        if not of_old.empty and not of_new.empty:
+            if reason := _why_not_comparable(old, new, subset, learner):
+                left_out[f"not compared, as {reason}"].append(cell)
+                continue
+            for difference in _other_differences(old, new, subset, learner):
+                differing[f"OLD and NEW differ in {difference}"].append(learner)
         pairs = of_old.merge(of_new, on="partition", suffixes=("_old", "_new"))
         lines += _lines(subset, learner, pairs.sort_values("partition"), tolerance)
-        notes += [
-            f"{what}: {learner} on classes {subset}, partition {', '.join(map(str, numbers))}"
-            for what, numbers in _left_out(of_old, of_new, pairs)
-        ]
-    notes += _what_is_compared(old, new, cells)
+        for reason, partitions in _left_out(of_old, of_new, pairs):
+            left_out[reason].append(f"{cell}, partition {', '.join(map(str, partitions))}")
+    notes = [f"{reason}: {'; '.join(cells)}" for reason, cells in left_out.items()]
+    notes += [f"{it}: {', '.join(sorted(set(learners)))}" for it, learners in differing.items()]
     return RunComparison(_corrected(lines), notes, tolerance)
 
 
-def _measured(run: RunRecord) -> pd.DataFrame:
-    """Return the trials with every measure as a column, and the processor that each ran on."""
+def _with_measures(run: RunRecord) -> pd.DataFrame:
+    """Return the trials with every measure as a column, and whether their timing is noisy."""
     trials = run.trials.rename(columns={"mean_average_precision": "mAP"})
     for k in (1, 10):
         at_k = run.precision_at_k[run.precision_at_k["k"] == k].set_index("trial_id")["precision"]
@@ -172,163 +173,75 @@ def _measured(run: RunRecord) -> pd.DataFrame:
     for measure in (*PRECISIONS, *COSTS):
         trials[measure] = pd.to_numeric(trials[measure])
     trials["noisy"] = noisy(trials)
-    trials["processor"] = trials["trial_id"].map(processors(run))
     return trials
 
 
-def _shared_cells(old: RunRecord, new: RunRecord) -> tuple[list[Cell], list[str]]:
-    """Find the cells that were run on the same draws; say why others were not."""
-    seen = [
-        dict.fromkeys(run.trials[["subset", "learner"]].itertuples(index=False, name=None))
-        for run in (old, new)
-    ]
-    shared, why_not = [], defaultdict(list)
-    for cell in seen[0] | seen[1]:
-        only = [run for run, cells in zip(("OLD", "NEW"), seen, strict=True) if cell in cells]
-        if len(only) == 1:
-            why_not[f"only in {only[0]}"].append(cell)
-        elif reason := _other_draw(old, new, cell):
-            why_not[f"not compared, as {reason}"].append(cell)
-        else:
-            shared.append(cell)
-    notes = [
-        f"{reason}: {'; '.join(f'{learner} on classes {subset}' for subset, learner in cells)}"
-        for reason, cells in why_not.items()
-    ]
-    return shared, notes
-
-
-def _identity(run: RunRecord, cell: Cell) -> Mapping[str, Any]:
-    """Return what decides the results of a cell; it names one of the partitions."""
-    subset, learner = cell
+def _identity(run: RunRecord, subset: str, learner: str) -> Mapping[str, Any]:
+    """Return what decides a learner's results on a class subset; 'partition' is any of them."""
     identity: Mapping[str, Any] = run.info["identities"][cell_name(learner, subset)]
     return identity
 
 
-def _other_draw(old: RunRecord, new: RunRecord, cell: Cell) -> str | None:
-    """Say why the same partition is not the same images to the same learner, where it is not."""
-    before, after = _identity(old, cell), _identity(new, cell)
-    for key, problem in DRAW.items():
+def _why_not_comparable(old: RunRecord, new: RunRecord, subset: str, learner: str) -> str | None:
+    """Say why one partition is not the same images to the same algorithm, where it is not."""
+    before, after = _identity(old, subset, learner), _identity(new, subset, learner)
+    for key, reason in COMPARABLE.items():
         if before[key] != after[key]:
             if key == "classes":
-                return problem
-            ends = before[key], after[key]
+                return reason
+            values = before[key], after[key]
             if key == "data":
-                ends = old.info["experiment"]["dataset"], new.info["experiment"]["dataset"]
-            return f"{problem} ({ends[0]} in OLD, {ends[1]} in NEW)"
+                values = old.info["experiment"]["dataset"], new.info["experiment"]["dataset"]
+            return f"{reason} ({values[0]} in OLD, {values[1]} in NEW)"
     return None
 
 
-def _lines(subset: str, learner: str, pairs: pd.DataFrame, tolerance: float) -> Iterator[Line]:
-    """Compare one cell: `pairs` holds a row for each partition that both runs have.
+def _other_differences(old: RunRecord, new: RunRecord, subset: str, learner: str) -> Iterator[str]:
+    """Say in what else the compared trials differ."""
+    after = _identity(new, subset, learner)
+    for key, value in _identity(old, subset, learner).items():
+        if key != "partition" and value != after[key]:
+            values = "" if key == "source" else f" ({value}, {after[key]})"
+            yield f"{WORDS.get(key, key)}{values}"
 
-    Its p-values are those of each line alone, and its verdicts as if chance had no part.
+
+def _left_out(
+    old: pd.DataFrame, new: pd.DataFrame, pairs: pd.DataFrame
+) -> Iterator[tuple[str, list[int]]]:
+    """Say which partitions are not in both runs, or have a result in neither."""
+    shared = set(pairs["partition"])
+    without_result = pairs[(pairs["status_old"] != "ok") & (pairs["status_new"] != "ok")]
+    for reason, partitions in (
+        ("only in OLD", set(old["partition"]) - shared),
+        ("only in NEW", set(new["partition"]) - shared),
+        ("no result in either run", set(without_result["partition"])),
+    ):
+        if partitions:
+            yield reason, sorted(partitions)
+
+
+def _lines(subset: str, learner: str, pairs: pd.DataFrame, tolerance: float) -> Iterator[Line]:
+    """Compare a learner on one class subset: a row of `pairs` is a partition that both runs have.
+
+    The p-values are those of each line alone, and the verdicts those without regard to chance:
+    `_corrected` corrects both.
     """
     old_ok, new_ok = pairs["status_old"] == "ok", pairs["status_new"] == "ok"
     if (old_ok != new_ok).any():
         yield _results_line(subset, learner, pairs)
     both = pairs[old_ok & new_ok]
-    if both.empty:
-        return
-    sizes = int(both["n_train_old"].iloc[0]), int(both["n_test_old"].iloc[0])
-    for measure in PRECISIONS:
-        if len(values := _values(both, measure)):
-            yield _precision_line(subset, learner, measure, values, sizes)
     timed, doubt = _timed(both)
-    for measure in COSTS:
-        of_time = measure.endswith("_seconds")
-        if len(values := _values(timed if of_time else both, measure)):
-            reason = doubt if of_time else ""
-            yield _cost_line(subset, learner, measure, values, tolerance, reason)
-
-
-def _values(pairs: pd.DataFrame, measure: str) -> Values:
-    """Return a measure of OLD and NEW, (n, 2), where both have it."""
-    return pairs[[f"{measure}_old", f"{measure}_new"]].dropna().to_numpy(dtype=np.float64)
-
-
-def _results_line(subset: str, learner: str, pairs: pd.DataFrame) -> Line:
-    """Compare which trials gave a result: one that was lost is worse, whatever was gained."""
-    old, new = pairs["status_old"] == "ok", pairs["status_new"] == "ok"
-    lost, gained = pairs[old & ~new], pairs[~old & new]
-    reasons = [f"partition {t.partition} {t.status_new}: {t.reason_new}" for t in lost.itertuples()]
-    reasons += [f"partition {t.partition} was {t.status_old}" for t in gained.itertuples()]
-    n_old, n_new = float(old.sum()), float(new.sum())
-    return Line(
-        *(subset, learner, RESULTS, len(pairs), n_old, n_new, n_new - n_old),
-        *(math.nan, math.nan, math.nan),
-        verdict="worse" if len(lost) else "better",
-        reason="; ".join(reasons),
-    )
-
-
-def _precision_line(
-    subset: str, learner: str, measure: str, values: Values, sizes: tuple[int, int]
-) -> Line:
-    """Compare a precision: `values` (n, 2) of OLD and NEW, `sizes` images that train and test."""
-    differences = values[:, 1] - values[:, 0]
-    differences[abs(differences) <= ROUNDING] = 0
-    change = _change(differences, *sizes)
-    old, new = values.mean(axis=0).tolist()
-    line = Line(
-        *(subset, learner, measure, len(values), old, new),
-        *(change.mean, change.low, change.high, change.p_value),
-        verdict="worse" if new < old else "better",
-    )
-    return _untested(line, differences, doubt="") or line
-
-
-def _cost_line(
-    subset: str, learner: str, measure: str, values: Values, tolerance: float, doubt: str
-) -> Line:
-    """Compare seconds or bytes: `values` (n, 2) of OLD and NEW, `doubt` why not to judge them."""
-    logs = np.log(np.maximum(values, COSTS[measure]))
-    differences = logs[:, 1] - logs[:, 0]
-    # No overlap, as of n_test = 0, leaves the ordinary paired t-interval.
-    change = _change(differences, n_train=1, n_test=0)
-    old, new = np.exp(logs.mean(axis=0)).tolist()
-    clear = abs(change.mean) > np.log1p(tolerance) and abs(new - old) > COSTS[measure]
-    beyond: Verdict = "worse" if new > old else "better"
-    ratio, low, high = (math.exp(end) for end in (change.mean, change.low, change.high))
-    line = Line(
-        *(subset, learner, measure, len(values), old, new),
-        *(ratio, low, high, change.p_value),
-        verdict=beyond if clear else "within tolerance",
-    )
-    return _untested(line, differences, doubt) or line
-
-
-def _change(differences: Values, n_train: int, n_test: int) -> PairedInterval:
-    """Return the mean change with interval and p-value, which a single partition has not."""
-    if len(differences) > 1:
-        return paired_interval(differences, n_train, n_test)
-    return PairedInterval(float(differences[0]), math.nan, math.nan, 1, math.nan, math.nan)
-
-
-def _untested(line: Line, differences: Values, doubt: str) -> Line | None:
-    """Return a line that no test decides, where it is one; `doubt` says why not to judge it."""
-    if not differences.any():
-        return replace(line, p_value=math.nan, verdict="identical")
-    if len(differences) == 1:
-        doubt = doubt or "one partition has no interval"
-    if doubt:
-        return replace(line, p_value=math.nan, verdict="not judged", reason=doubt)
-    return None
-
-
-def _corrected(lines: Sequence[Line]) -> list[Line]:
-    """Correct the p-values for their number, and take back the verdicts that chance explains."""
-    tested = [number for number, line in enumerate(lines) if not math.isnan(line.p_value)]
-    corrected = list(lines)
-    p_values = holm([lines[number].p_value for number in tested]).tolist()
-    for number, p_value in zip(tested, p_values, strict=True):
-        verdict = lines[number].verdict if p_value <= LEVEL else "not told apart"
-        corrected[number] = replace(lines[number], p_value=p_value, verdict=verdict)
-    return corrected
+    for measure in (*PRECISIONS, *COSTS):
+        if measure.endswith("_seconds"):
+            line = _line(subset, learner, measure, timed, tolerance, doubt)
+        else:
+            line = _line(subset, learner, measure, both, tolerance)
+        if line is not None:
+            yield line
 
 
 def _timed(pairs: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-    """Return the trials whose seconds are compared, and why they decide nothing, if so."""
+    """Return the trials whose seconds are compared, and why these are not judged, if so."""
     doubt = ""
     if pairs[["shared_cores_old", "shared_cores_new"]].any(axis=None):
         doubt = "trials shared cores"
@@ -342,29 +255,91 @@ def _timed(pairs: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     return pairs, doubt or ("fits waited for a core" if is_noisy.any() else "")
 
 
-def _left_out(
-    old: pd.DataFrame, new: pd.DataFrame, pairs: pd.DataFrame
-) -> Iterator[tuple[str, list[int]]]:
-    """Say which partitions of a cell are not in both runs, or have a result in neither."""
-    shared = set(pairs["partition"])
-    nowhere = pairs[(pairs["status_old"] != "ok") & (pairs["status_new"] != "ok")]
-    for what, partitions in (
-        ("only in OLD", set(old["partition"]) - shared),
-        ("only in NEW", set(new["partition"]) - shared),
-        ("no result in either run", set(nowhere["partition"])),
-    ):
-        if partitions:
-            yield what, sorted(partitions)
+def _results_line(subset: str, learner: str, pairs: pd.DataFrame) -> Line:
+    """Compare which trials gave a result: a lost one is worse, even where others were gained."""
+    old, new = pairs["status_old"] == "ok", pairs["status_new"] == "ok"
+    lost, gained = pairs[old & ~new], pairs[~old & new]
+    reasons = [f"partition {t.partition} {t.status_new}: {t.reason_new}" for t in lost.itertuples()]
+    reasons += [f"partition {t.partition} was {t.status_old}" for t in gained.itertuples()]
+    return Line(
+        subset=subset,
+        learner=learner,
+        measure=RESULTS,
+        n=len(pairs),
+        old=float(old.sum()),
+        new=float(new.sum()),
+        change=float(new.sum() - old.sum()),
+        verdict="worse" if len(lost) else "better",
+        reason="; ".join(reasons),
+    )
 
 
-def _what_is_compared(old: RunRecord, new: RunRecord, cells: Sequence[Cell]) -> Iterator[str]:
-    """Tell in what the trials differ that were compared."""
-    labels = defaultdict(set)
-    for cell in cells:
-        after = _identity(new, cell)
-        for key, value in _identity(old, cell).items():
-            if key != "partition" and value != after[key]:
-                values = "" if key == "source" else f" ({value}, {after[key]})"
-                labels[f"{WORDS.get(key, key)}{values}"].add(cell[1])
-    for what, learners in labels.items():
-        yield f"OLD and NEW differ in {what}: {', '.join(sorted(learners))}"
+def _line(
+    subset: str,
+    learner: str,
+    measure: str,
+    pairs: pd.DataFrame,
+    tolerance: float,
+    doubt: str = "",
+) -> Line | None:
+    """Compare a measure over the partitions where both runs have it; None where there are none.
+
+    `doubt` says why a difference is not judged.
+    """
+    values = pairs[[f"{measure}_old", f"{measure}_new"]].dropna().to_numpy(dtype=np.float64)
+    if not len(values):
+        return None
+    is_cost = measure in COSTS
+    if is_cost:
+        values = np.log(np.maximum(values, COSTS[measure]))
+        n_train, n_test = 1, 0  # no overlap: the ordinary paired t-interval
+    else:
+        n_train, n_test = pairs[["n_train_old", "n_test_old"]].iloc[0].astype(int)
+    differences = values[:, 1] - values[:, 0]
+    differences[abs(differences) <= ROUNDING] = 0
+    interval = _interval(differences, n_train, n_test)
+    numbers = [*values.mean(axis=0), interval.mean, interval.low, interval.high]
+    old, new, change, low, high = (np.exp(numbers) if is_cost else np.array(numbers)).tolist()
+    line = Line(
+        subset=subset,
+        learner=learner,
+        measure=measure,
+        n=len(values),
+        old=old,
+        new=new,
+        change=change,
+        low=low,
+        high=high,
+        p_value=interval.p_value,
+        verdict="worse" if (new > old) == is_cost else "better",
+    )
+    if not differences.any():
+        return replace(line, verdict="same", p_value=math.nan)
+    if doubt or len(differences) == 1:
+        reason = doubt or "one partition has no interval"
+        return replace(line, verdict="not judged", reason=reason, p_value=math.nan)
+    if is_cost:
+        is_large = abs(interval.mean) > np.log1p(tolerance) and abs(new - old) > COSTS[measure]
+        return line if is_large else replace(line, verdict="same")
+    return line
+
+
+def _interval(differences: npt.NDArray[np.float64], n_train: int, n_test: int) -> PairedInterval:
+    """Return the mean difference with its interval, which is NaN for a single partition."""
+    if len(differences) > 1:
+        return paired_interval(differences, n_train, n_test)
+    return PairedInterval(float(differences[0]), math.nan, math.nan, 1, math.nan, math.nan)
+
+
+def _corrected(lines: Sequence[Line]) -> list[Line]:
+    """Correct the p-values for their number; a verdict that chance may explain becomes 'same'."""
+    tested = [line.p_value for line in lines if not math.isnan(line.p_value)]
+    corrected = iter(holm(tested).tolist())
+    result = []
+    for line in lines:
+        if not math.isnan(line.p_value):
+            line = replace(line, p_value=next(corrected))
+            if line.p_value > LEVEL:
+                line = replace(line, verdict="same")
+        result.append(line)
+    return result

@@ -1,32 +1,27 @@
-"""Several runs made one, where they belong in one report; and which run a merged trial is of.
-
-Not for runs on different data sets, which are compared as runs of their own.
-"""
+"""Several runs of one data set merged into one run with one report."""
 
 from __future__ import annotations
 
 import os
 import shlex
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
-from itertools import product
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from oasis_bench.experiment.identity import WORDS
-from oasis_bench.store.parts import Part, parts_of
 from oasis_bench.store.run_file import RunRecord, Store, read_run, refuse_used_folder
 from oasis_bench.system.errors import UsageError
 
-FREE = ("title", "learners", "classes", "partitions", "traces", "examples")
-"""What the experiments of merged runs may differ in; the rest is said once in a report."""
+MAY_DIFFER = ("title", "learners", "classes", "partitions", "traces", "examples")
+"""The settings of an experiment in which merged runs may differ."""
 
 
 def merge_runs(folders: Sequence[Path], target: Path) -> int:
     """Write the trials of several runs, with all that belongs to them, as one new run.
 
-    A trial that several runs hold is taken once: an ok one before others, else the first.
+    A trial that several runs hold is copied once: from the first run where its status is 'ok', else
+    from the first run.
 
     Parameters
     ----------
@@ -38,7 +33,7 @@ def merge_runs(folders: Sequence[Path], target: Path) -> int:
     Returns
     -------
     int
-        How many trials it has.
+        The number of trials in the merged run.
 
     Raises
     ------
@@ -50,60 +45,63 @@ def merge_runs(folders: Sequence[Path], target: Path) -> int:
     runs = {str(folder): read_run(folder) for folder in folders}
     if len(runs) < 2:
         raise UsageError(f"{len(runs)} run to merge ({', '.join(runs)}): name at least 2")
-    first = next(iter(runs))
-    for name, run in runs.items():
-        _refuse_other_settings(first, runs[first], name, run)
-    _refuse_other_trials(runs)
-    taken = _taken(runs)
+    for name in runs:
+        _refuse_other_settings(runs, next(iter(runs)), name)
+    _refuse_other_identities(runs)
+    chosen = _choose_trials(runs)
     target = target.resolve()
+    info = _merged_info({name: run.info for name, run in runs.items()}, target)
     unfinished = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        with Store.create(unfinished) as store:
-            store.write_info(**_merged_info(runs, taken, target))
-            for name, trial_ids in taken.items():
+        with Store.create(unfinished, **info) as store:
+            for name, trial_ids in chosen.items():
                 store.copy(Path(name), trial_ids)
         os.replace(unfinished, target)
     except (OSError, UsageError) as error:
         raise UsageError(f"cannot write {target}: {error.__cause__ or error}") from error
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
-    return sum(map(len, taken.values()))
+    return sum(map(len, chosen.values()))
 
 
-def _refuse_other_settings(first: str, one: RunRecord, name: str, other: RunRecord) -> None:
-    """Raise a UsageError where what a report says once is not the same of two runs."""
-    settings = [_settings(run) for run in (one, other)]
-    for key in settings[0] | settings[1]:
-        values = [each.get(key) for each in settings]
-        if values[0] != values[1]:
-            told = "" if key == "data" else f" ({values[0]}, {values[1]})"
+def _refuse_other_settings(runs: Mapping[str, RunRecord], first: str, name: str) -> None:
+    """Raise a UsageError where two runs differ in what their common report says once."""
+    one, other = runs[first].info, runs[name].info
+    settings, others = _common_settings(one), _common_settings(other)
+    for key in settings | others:
+        value, another = settings.get(key), others.get(key)
+        if value != another:
+            values = "" if key == "data" else f" ({value}, {another})"
             hint = " ('ranks' compares over data sets)" if key in ("dataset", "data") else ""
-            why = f"they differ in {WORDS.get(key, key)}{told}{hint}"
-            raise UsageError(_refusal(first, name, why))
-    for subset, classes in one.info["classes"].items():
-        if other.info["classes"].get(subset, classes) != classes:
-            raise UsageError(_refusal(first, name, f"{subset!r} names other classes in each"))
-    specs = [run.info["experiment"]["learners"] for run in (one, other)]
-    for label in specs[0].keys() & specs[1].keys():
-        if specs[0][label] != specs[1][label]:
-            raise UsageError(_refusal(first, name, f"{label!r} names other parameters in each"))
+            difference = f"they differ in {WORDS.get(key, key)}{values}{hint}"
+            raise _refusal(first, name, difference)
+    learners, other_learners = one["experiment"]["learners"], other["experiment"]["learners"]
+    if subset := _first_difference(one["classes"], other["classes"]):
+        raise _refusal(first, name, f"{subset!r} names other classes in each")
+    if label := _first_difference(learners, other_learners):
+        raise _refusal(first, name, f"{label!r} names other parameters in each")
 
 
-def _settings(run: RunRecord) -> dict[str, Any]:
-    """Return what must be the same of all runs: how each trial is made, and of which rows."""
-    experiment = {key: v for key, v in run.info["experiment"].items() if key not in FREE}
-    data = sorted({identity["data"] for identity in run.info["identities"].values()})
-    return {**experiment, "normalize": run.info["normalize"], "data": data}
+def _common_settings(info: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what all merged runs must share: how each trial is made, and of which rows."""
+    experiment = {key: v for key, v in info["experiment"].items() if key not in MAY_DIFFER}
+    data = sorted({identity["data"] for identity in info["identities"].values()})
+    return {**experiment, "normalize": info["normalize"], "data": data}
 
 
-def _refusal(first: str, name: str, why: str) -> str:
-    return (
-        f"cannot merge {first} and {name}: {why}: one report cannot hold both: leave a run out, or "
-        "run it again like the other"
+def _first_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
+    """Return the first key that both have with different values."""
+    return next((key for key in one if key in other and one[key] != other[key]), None)
+
+
+def _refusal(first: str, name: str, difference: str) -> UsageError:
+    return UsageError(
+        f"cannot merge {first} and {name}: {difference}: one report cannot hold both: leave a run "
+        "out, or run it again like the other"
     )
 
 
-def _refuse_other_trials(runs: Mapping[str, RunRecord]) -> None:
+def _refuse_other_identities(runs: Mapping[str, RunRecord]) -> None:
     """Raise a UsageError where one label was run on one class subset in two ways."""
     seen: dict[str, tuple[str, Mapping[str, Any]]] = {}
     for name, run in runs.items():
@@ -111,82 +109,116 @@ def _refuse_other_trials(runs: Mapping[str, RunRecord]) -> None:
             first, known = seen.setdefault(cell, (name, identity))
             for key, value in known.items():
                 if key != "partition" and identity[key] != value:
-                    why = f"they differ in {WORDS.get(key, key)} of {cell}"
-                    raise UsageError(_refusal(first, name, why))
+                    difference = f"they differ in {WORDS.get(key, key)} of {cell}"
+                    raise _refusal(first, name, difference)
 
 
-def _taken(runs: Mapping[str, RunRecord]) -> dict[str, list[str]]:
-    """Decide which trials are taken from which run.
+def _choose_trials(runs: Mapping[str, RunRecord]) -> dict[str, list[str]]:
+    """Choose the run that each trial is copied from; return the trial_ids of each run.
 
     Raises
     ------
     UsageError
         Where one trial has different results in two runs.
     """
-    results = {name: _results(run) for name, run in runs.items()}
-    holders: dict[str, str] = {}
-    for name, of_run in results.items():
-        for trial_id, result in of_run.items():
-            first = holders.setdefault(trial_id, name)
-            known = results[first][trial_id]
-            if known is None and result is not None:
-                holders[trial_id] = name
+    sources: dict[str, str] = {}
+    results: dict[str, tuple[float, ...] | None] = {}
+    for name, run in runs.items():
+        for trial_id, result in _results(run):
+            known = results.get(trial_id)
+            if trial_id not in sources or (known is None and result is not None):
+                sources[trial_id], results[trial_id] = name, result
             elif result not in (None, known):
-                trial = runs[name].trials.set_index("trial_id").loc[trial_id]
+                trial = run.trials.set_index("trial_id").loc[trial_id]
                 raise UsageError(
-                    f"cannot merge {first} and {name}: {trial['learner']} on classes "
+                    f"cannot merge {sources[trial_id]} and {name}: {trial['learner']} on classes "
                     f"{trial['subset']}, partition {trial['partition']} has other precisions in "
                     "each, though nothing that decides them differs: leave a run out"
                 )
-    return {name: [it for it in of_run if holders[it] == name] for name, of_run in results.items()}
-
-
-def _results(run: RunRecord) -> dict[str, tuple[float, ...] | None]:
-    """Return mAP and precision at each k of every trial, by trial_id; None without a result."""
-    at_k = run.precision_at_k.sort_values("k").groupby("trial_id")["precision"].agg(tuple)
     return {
-        trial["trial_id"]: (trial["mean_average_precision"], *at_k.get(trial["trial_id"], ()))
-        if trial["status"] == "ok"
-        else None
-        for trial in run.trials.to_dict("records")
+        name: [trial_id for trial_id, source in sources.items() if source == name] for name in runs
     }
 
 
-def _merged_info(
-    runs: Mapping[str, RunRecord], taken: Mapping[str, Sequence[str]], target: Path
-) -> dict[str, Any]:
-    """Say of a merged run what a run says of itself, and keep whole what each of its parts said."""
-    infos = [run.info for run in runs.values()]
-    parts = [
-        replace(part, trial_ids=[it for it in part.trial_ids if it in taken[name]])
-        for name, run in runs.items()
-        for part in parts_of(run, name)
-    ]
-    merge = ["python", "-m", "oasis_bench", "merge", *runs, "--into", str(target)]
-    commands = [*(part.info.get("command") for part in parts), shlex.join(merge)]
-    info = {
-        **{key: infos[0][key] for key in ("multi_label", "normalize", "left_out")},
-        **{key: _united(infos, key) for key in ("identities", "classes", "notes")},
-        "experiment": _merged_experiment([info["experiment"] for info in infos]),
-        "plugin_files": list(dict.fromkeys(path for it in infos for path in it["plugin_files"])),
+def _results(run: RunRecord) -> Iterator[tuple[str, tuple[float, ...] | None]]:
+    """Yield the trial_id of each trial, with its mAP and precisions at k; None without a result."""
+    at_k = run.precision_at_k.sort_values("k").groupby("trial_id")["precision"].agg(tuple)
+    columns = run.trials[["trial_id", "status", "mean_average_precision"]]
+    for trial_id, status, precision in columns.itertuples(index=False, name=None):
+        yield trial_id, (precision, *at_k.get(trial_id, ())) if status == "ok" else None
+
+
+def _merged_info(infos: Mapping[str, Mapping[str, Any]], target: Path) -> dict[str, Any]:
+    """Make the table `run` of a merged run from those of the runs, by their names."""
+    every = list(infos.values())
+    origins = [_origin(name, info) for name, info in infos.items()]
+    merged: dict[str, Any] = {}
+    planned: dict[str, int] = {}
+    for name, origin in zip(infos, origins, strict=True):
+        if other := _first_difference(merged, origin["merged"]):
+            raise UsageError(
+                f"cannot merge {name}: {other!r} is also the name of another run: merge the runs "
+                "themselves, from folders of different names"
+            )
+        merged |= origin["merged"]
+        for cell, n_partitions in origin["planned_partitions"].items():
+            planned[cell] = max(n_partitions, planned.get(cell, 0))
+    merge = ["python", "-m", "oasis_bench", "merge", *infos, "--into", str(target)]
+    commands = [*(info.get("command") for info in every), shlex.join(merge)]
+    result = {
+        **{key: every[0][key] for key in ("multi_label", "normalize", "left_out")},
+        **{key: _united(info[key] for info in every) for key in ("identities", "classes", "notes")},
+        "experiment": _merged_experiment([info["experiment"] for info in every]),
+        "plugin_files": _distinct(path for info in every for path in info["plugin_files"]),
         "sources": {
-            "dataset": infos[0]["sources"]["dataset"],
-            "learners": _united([info["sources"] for info in infos], "learners"),
+            "dataset": every[0]["sources"]["dataset"],
+            "learners": _united(info["sources"]["learners"] for info in every),
         },
-        "planned_trials": len({cell for part in parts for cell in _planned(part)}),
-        "provenance": _provenance(parts),
-        "command": "\n".join(text for text in commands if text),
-        "started": min(info["started"] for info in infos),
-        "merged": [asdict(part) for part in parts],
+        "planned_trials": sum(planned.values()),
+        "planned_partitions": planned,
+        "provenance": _united(origin["provenance"] for origin in origins),
+        "merged": merged,
+        "resumed": [session for origin in origins for session in origin["resumed"]],
+        "command": "\n".join(command for command in commands if command),
+        "started": min(info["started"] for info in every),
     }
-    if all("finished" in part.info for part in parts):
-        info["finished"] = max(part.info["finished"] for part in parts)
-    return info
+    if all("finished" in info for info in every):
+        result["finished"] = max(info["finished"] for info in every)
+    return result
 
 
-def _united(infos: Sequence[Mapping[str, Any]], key: str) -> dict[str, Any]:
+def _origin(name: str, info: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what a merged run keeps of each run, by the run's name.
+
+    'merged' (start and commit), 'provenance', 'resumed' (the times that it went on, each with its
+    'run') and 'planned_partitions' (of each learner and class subset).
+    """
+    if "merged" in info:
+        return info
+    resumed = info.get("resumed", [])
+    return {
+        "merged": {name: {"started": info["started"], "commit": info["provenance"].get("commit")}},
+        "provenance": {
+            f"{name}, {what} {session['started']}": {
+                **session["provenance"],
+                "load at start": session["load_at_start"],
+            }
+            for what, sessions in (("started", [info]), ("resumed", resumed))
+            for session in sessions
+        },
+        "resumed": [{**session, "run": name} for session in resumed],
+        "planned_partitions": dict.fromkeys(info["identities"], info["experiment"]["partitions"]),
+    }
+
+
+def _united(mappings: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Unite mappings that agree where they overlap, in order."""
-    return {name: value for info in infos for name, value in info[key].items()}
+    return {key: value for mapping in mappings for key, value in mapping.items()}
+
+
+def _distinct(values: Iterable[Any]) -> list[Any]:
+    """Return values without repetitions, in order."""
+    return list(dict.fromkeys(values))
 
 
 def _merged_experiment(experiments: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -196,25 +228,8 @@ def _merged_experiment(experiments: Sequence[Mapping[str, Any]]) -> dict[str, An
         classes += [subset for subset in experiment["classes"] if subset not in classes]
     return {
         **experiments[0],
-        "title": " + ".join(dict.fromkeys(experiment["title"] for experiment in experiments)),
-        "learners": _united(experiments, "learners"),
+        "title": " + ".join(_distinct(experiment["title"] for experiment in experiments)),
+        "learners": _united(experiment["learners"] for experiment in experiments),
         "classes": classes,
         **{key: max(it[key] for it in experiments) for key in ("partitions", "traces", "examples")},
     }
-
-
-def _planned(part: Part) -> Iterator[tuple[str, str, int]]:
-    """List the trials that a run set out to make."""
-    experiment = part.info["experiment"]
-    return product(experiment["learners"], part.info["classes"], range(experiment["partitions"]))
-
-
-def _provenance(parts: Sequence[Part]) -> dict[str, Any]:
-    """Tell of each part, and of each time it went on, where and when it was run."""
-    told = {}
-    for number, part in enumerate(parts, start=1):
-        for session in (part.info, *part.info.get("resumed", [])):
-            again = "" if session is part.info else ", resumed"
-            name = f"{number}. {part.name}, started {session['started']}{again}"
-            told[name] = {**session["provenance"], "load at start": session["load_at_start"]}
-    return told

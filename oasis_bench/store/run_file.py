@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import pandas as pd
 
-from oasis_bench.store.schema import SCHEMA, SCHEMA_VERSION
+from oasis_bench.store.schema import SCHEMA, SCHEMA_VERSION, TRIAL_TABLES
 from oasis_bench.system.errors import OutputError, UsageError
 from oasis_bench.trial.record import TrialRecord
 
@@ -24,33 +24,43 @@ FILE_NAME = "results.sqlite"
 
 PANDAS_TYPES = {"TEXT": "string", "INTEGER": "Int64", "REAL": "float64", "BLOB": "object"}
 
-OF_THE_DISK = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_BUSY")
-"""Errors that the user can mend."""
+DISK_ERRORS = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_BUSY")
+"""Starts of the names of SQLite's errors that the disk or another program causes."""
 
 WAIT_SECONDS = 60.0
-"""How long a reader of the file, such as `report`, may keep a run from writing."""
-
-OF_TRIALS = ("precision_at_k", "validation", "traces", "symmetry", "retrievals")
-"""The tables that hold further rows of each trial."""
+"""How long a writer waits for a reader of the file, such as `report`."""
 
 
 class RefusedRecordError(ValueError):
-    """Values that the tables do not take; nothing of them is written."""
+    """The tables do not take the values of a record; nothing of it is written."""
 
 
 @dataclass(frozen=True)
 class RunRecord:
-    """A run as the reports read it.
+    """A run as the reports read it; `store.schema` describes each column.
 
     Attributes
     ----------
     info : dict
         The table `run`: 'experiment', 'provenance', 'classes' (the class names of each subset),
         'planned_trials', 'started', 'finished' (absent where the run was cut short).
-    trials, precision_at_k, validation, traces, symmetry, retrievals : DataFrame
-        The tables of the same names; all but the first also carry learner, subset and partition.
+    trials : DataFrame
+        A row for each trial: what it was, how it ended, its precision and its costs.
+    precision_at_k : DataFrame
+        A row for each trial and k.
+    validation : DataFrame
+        A row for each trial, setting and inner fold.
+    traces, symmetry : DataFrame
+        A row for each trial and number of steps.
+    retrievals : DataFrame
+        A row for each trial, example query and rank.
     pictures : DataFrame
-        The table `pictures`.
+        A row for each picture of the examples.
+
+    Notes
+    -----
+    The tables from `precision_at_k` to `retrievals` also have the columns learner, subset and
+    partition of their trial.
     """
 
     info: Mapping[str, Any]
@@ -65,7 +75,7 @@ class RunRecord:
 
 @dataclass
 class Store:
-    """A run's file, open for writing, and locked against other processes."""
+    """A run's file, open for writing; no other process can write to it meanwhile."""
 
     folder: Path
     connection: sqlite3.Connection = field(repr=False)
@@ -86,16 +96,16 @@ class Store:
             folder.mkdir(parents=True, exist_ok=True)
             lock = _lock(folder)
             refuse_used_folder(folder)  # again: another process may have been quicker
-            connection = sqlite3.connect(path, isolation_level=None, timeout=WAIT_SECONDS)
-            store = cls(folder, connection, lock)
+            store = cls(folder, _connect_to_write(path), lock)
             try:
-                # One transaction: a file without its info would be no run.
-                connection.executescript(f"BEGIN; PRAGMA user_version = {SCHEMA_VERSION}; {SCHEMA}")
-                _write_info(connection, info)
-                connection.execute("COMMIT")
-                connection.execute("PRAGMA foreign_keys = ON")
+                # One transaction, so that no file is without its info.
+                store.connection.executescript(
+                    f"BEGIN; PRAGMA user_version = {SCHEMA_VERSION}; {SCHEMA}"
+                )
+                _write_info(store.connection, info)
+                store.connection.execute("COMMIT")
             except BaseException:
-                store.discard()  # an empty file would be in the way of another try
+                store.discard()  # else the folder could not be used again
                 raise
         except (OSError, sqlite3.Error) as error:
             raise UsageError(
@@ -105,22 +115,20 @@ class Store:
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """Open the file of a run that was begun, to go on.
+        """Open the file of an existing run, to add trials.
 
         Raises
         ------
         UsageError
-            Where the folder holds no run of this version, or another process goes on with it.
+            Where the folder holds no run of this version, or another process writes to it.
         """
-        read_run(folder)  # tells what is wrong with it
+        read_run(folder)  # raises the error that says what is wrong
         path = folder / FILE_NAME
         try:
             lock = _lock(folder)
-            connection = sqlite3.connect(path, isolation_level=None, timeout=WAIT_SECONDS)
-            connection.execute("PRAGMA foreign_keys = ON")
+            return cls(folder, _connect_to_write(path), lock)
         except (OSError, sqlite3.Error) as error:
             raise UsageError(f"cannot write {path}: {error}") from error
-        return cls(folder, connection, lock)
 
     def __enter__(self) -> Self:
         return self
@@ -135,7 +143,7 @@ class Store:
             self.lock = None
 
     def discard(self) -> None:
-        """Remove a run that came to nothing, so that its folder can be used again."""
+        """Remove the run's files and its folder, so that the folder can be used again."""
         self._close()
         with suppress(OSError):
             for path in self.folder.iterdir():
@@ -150,52 +158,55 @@ class Store:
                 yield
                 self.connection.execute("COMMIT")
             except BaseException:
-                with suppress(sqlite3.Error):  # where SQLite has done it already
+                with suppress(sqlite3.Error):  # SQLite may have rolled back by itself
                     self.connection.execute("ROLLBACK")
                 raise
         except (sqlite3.Error, UnicodeError, OverflowError) as error:
             name = getattr(error, "sqlite_errorname", "")
-            if not name.startswith(OF_THE_DISK):
+            if not name.startswith(DISK_ERRORS):
                 raise RefusedRecordError(f"the store refuses it: {error}") from error
             raise OutputError.of(self.folder / FILE_NAME, error) from error
 
     def info(self) -> dict[str, Any]:
         """Return the table `run`."""
-        return dict(_info(self.connection))
+        return _read_info(self.connection)
 
     def write_info(self, **values: Any) -> None:
-        """Set values of the table `run`; each is kept as JSON."""
+        """Set values of the table `run`, as JSON."""
         with self._transaction():
             _write_info(self.connection, values)
 
     def statuses(self) -> dict[str, str]:
-        """Return the status of each trial that is here, by its trial_id."""
+        """Return the status of each stored trial, by its trial_id."""
         return dict(self.connection.execute("SELECT trial_id, status FROM trials"))
 
     def add(self, record: TrialRecord, replace: bool = False) -> None:
-        """Write a finished trial whole, in one transaction; `replace` an earlier try of it."""
+        """Write a trial in one transaction; with `replace`, first delete what is stored of it."""
         trial_id = record.columns["trial_id"]
         with self._transaction():
             if replace:
-                for table in (*OF_TRIALS, "trials"):
+                for table in (*TRIAL_TABLES, "trials"):
                     self.connection.execute(f"DELETE FROM {table} WHERE trial_id = ?", (trial_id,))
             self._insert("trials", [record.columns])
-            for table in OF_TRIALS:
+            for table in TRIAL_TABLES:
                 rows = [{"trial_id": trial_id, **row} for row in getattr(record, table)]
                 self._insert(table, rows)
 
     def add_pictures(self, pictures: Sequence[Mapping[str, Any]]) -> None:
-        """Write rows of the table `pictures`; one that is there already stays as it is."""
+        """Write rows of the table `pictures`; a row that is stored already stays as it is."""
         with self._transaction():
             self.connection.executemany(
                 "INSERT OR IGNORE INTO pictures VALUES (:row, :caption, :thumbnail)", pictures
             )
 
     def copy(self, folder: Path, trial_ids: Sequence[str]) -> None:
-        """Copy trials of the run in `folder`, with all their rows, and that run's pictures."""
-        with closing(_connect(folder / FILE_NAME)) as other, self._transaction():
+        """Copy trials of the run in `folder`, with all their rows, and that run's pictures.
+
+        Their column `run` names `folder`, where it does not name a run already.
+        """
+        with closing(_connect_to_read(folder / FILE_NAME)) as other, self._transaction():
             other.execute("BEGIN")
-            for table in ("trials", *OF_TRIALS):
+            for table in ("trials", *TRIAL_TABLES):
                 rows = other.execute(
                     f"SELECT * FROM {table} WHERE trial_id IN (SELECT value FROM json_each(?)) "
                     "ORDER BY rowid",
@@ -203,6 +214,7 @@ class Store:
                 )
                 marks = ", ".join("?" * len(rows.description))
                 self.connection.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
+            self.connection.execute("UPDATE trials SET run = ? WHERE run = ''", (str(folder),))
             self.connection.executemany(
                 "INSERT OR IGNORE INTO pictures VALUES (?, ?, ?)",
                 other.execute("SELECT row, caption, thumbnail FROM pictures"),
@@ -219,9 +231,13 @@ class Store:
 
 
 def refuse_used_folder(folder: Path, option: str = "--output") -> None:
-    """Raise UsageError where `folder` holds a run or anything else, so that none is overwritten.
+    """Raise a UsageError where `folder` holds anything, so that nothing is overwritten.
 
-    The message names the `option` that gave it.
+    Parameters
+    ----------
+    folder : Path
+    option : str, default '--output'
+        What gave the folder, for the message.
     """
     try:
         held = next(folder.iterdir(), None)
@@ -253,7 +269,7 @@ def read_run(folder: Path) -> RunRecord:
     if not path.is_file():
         raise UsageError(f"{folder} holds no run: {FILE_NAME} is not in it")
     try:
-        with closing(_connect(path)) as connection:
+        with closing(_connect_to_read(path)) as connection:
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             if version != SCHEMA_VERSION:
                 older = version < SCHEMA_VERSION
@@ -264,14 +280,10 @@ def read_run(folder: Path) -> RunRecord:
                 )
             connection.execute("BEGIN")  # one snapshot, also while a run still writes
             return RunRecord(
-                info=dict(_info(connection)),
+                info=_read_info(connection),
                 trials=pd.read_sql_query("SELECT * FROM trials", connection),
-                precision_at_k=_read_of_trials(connection, "precision_at_k"),
-                validation=_read_of_trials(connection, "validation"),
-                traces=_read_of_trials(connection, "traces"),
-                symmetry=_read_of_trials(connection, "symmetry"),
-                retrievals=_read_of_trials(connection, "retrievals"),
                 pictures=pd.read_sql_query("SELECT * FROM pictures", connection),
+                **{table: _read_trial_table(connection, table) for table in TRIAL_TABLES},
             )
     except (sqlite3.Error, pd.errors.DatabaseError) as error:
         raise UsageError(f"{path} is not a readable run: {error}") from error
@@ -288,11 +300,21 @@ def column_types() -> dict[str, str]:
         return {name: PANDAS_TYPES[kind] for name, kind in columns}
 
 
-def _connect(path: Path) -> sqlite3.Connection:
-    """Open a run's file to be read."""
+def _connect_to_read(path: Path) -> sqlite3.Connection:
     # A run that was killed while it wrote left a journal, which SQLite must roll back.
     mode = "rw" if os.access(path, os.W_OK) else "ro"
     return sqlite3.connect(f"{path.resolve().as_uri()}?mode={mode}", uri=True)
+
+
+def _connect_to_write(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, isolation_level=None, timeout=WAIT_SECONDS)
+    connection.execute("PRAGMA foreign_keys = ON")
+    return connection
+
+
+def _read_info(connection: sqlite3.Connection) -> dict[str, Any]:
+    rows = connection.execute("SELECT key, value FROM run")
+    return {key: json.loads(value) for key, value in rows}
 
 
 def _write_info(connection: sqlite3.Connection, values: Mapping[str, Any]) -> None:
@@ -302,18 +324,20 @@ def _write_info(connection: sqlite3.Connection, values: Mapping[str, Any]) -> No
     )
 
 
-def _info(connection: sqlite3.Connection) -> Iterator[tuple[str, Any]]:
-    for key, value in connection.execute("SELECT key, value FROM run"):
-        yield key, json.loads(value)
+def _read_trial_table(connection: sqlite3.Connection, table: str) -> pd.DataFrame:
+    return pd.read_sql_query(
+        f"SELECT learner, subset, partition, {table}.* FROM {table} JOIN trials USING (trial_id)",
+        connection,
+    )
 
 
 def _lock(folder: Path) -> int | None:
-    """Keep other processes from writing to `folder` until the descriptor is closed or this dies.
+    """Lock `folder` against other writers, until the descriptor is closed or this process ends.
 
     Raises
     ------
     UsageError
-        Where another process has it.
+        Where another process has the lock.
     """
     try:
         import fcntl
@@ -328,10 +352,3 @@ def _lock(folder: Path) -> int | None:
             f"another process writes to {folder}: wait for its end, or choose another --output"
         ) from error
     return descriptor
-
-
-def _read_of_trials(connection: sqlite3.Connection, table: str) -> pd.DataFrame:
-    return pd.read_sql_query(
-        f"SELECT learner, subset, partition, {table}.* FROM {table} JOIN trials USING (trial_id)",
-        connection,
-    )

@@ -1,7 +1,10 @@
 """The tables of a run's SQLite file; `oasis_bench.store.run_file` writes and reads them."""
 
-SCHEMA_VERSION = 5
-"""Another one wherever the tables, or what `run` holds, change."""
+SCHEMA_VERSION = 6
+"""Raised by one with every change of the tables, or of what the table `run` holds."""
+
+TRIAL_TABLES = ("precision_at_k", "validation", "traces", "symmetry", "retrievals")
+"""The tables with further rows of each trial."""
 
 SCHEMA = """
 CREATE TABLE run (
@@ -10,6 +13,7 @@ CREATE TABLE run (
 ) STRICT;
 CREATE TABLE trials (
     trial_id TEXT PRIMARY KEY,        -- hash of what decides the result (see plan.TrialSpec)
+    run TEXT NOT NULL DEFAULT '',     -- the run that it was merged from; '' where not merged
     learner TEXT NOT NULL,            -- its label in this run
     algorithm TEXT NOT NULL,          -- its name in the registry
     dataset TEXT NOT NULL,
@@ -34,6 +38,7 @@ CREATE TABLE trials (
     selection_score_seconds REAL,     -- inner folds: validation
     threads INTEGER NOT NULL,         -- the largest thread pool during the fit
     shared_cores INTEGER NOT NULL,    -- 1 where other trials ran at the same time
+    processor TEXT,                   -- that of the final fit; NULL without a result
     mean_average_precision REAL,
     chance_level REAL,
     n_queries INTEGER,

@@ -29,7 +29,7 @@ def provenance() -> dict[str, Any]:
     return {
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "platform": platform.platform(),
-        "processor": _processor(),
+        "processor": processor_name(),
         "cores": available_cores(),
         "governor": _first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "commit": _commit(),
@@ -54,7 +54,8 @@ def load_average() -> float | None:
     return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
 
 
-def _processor() -> str:
+def processor_name() -> str:
+    """Return the model of this machine's processor."""
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.is_file():
         match = re.search(r"^model name\s*:\s*(.+)$", cpuinfo.read_text(), re.MULTILINE)

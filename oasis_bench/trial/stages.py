@@ -35,6 +35,7 @@ from oasis_bench.plugins.registry import load_registry
 from oasis_bench.system.memory import PeakMemory
 from oasis_bench.system.plain_text import error_line
 from oasis_bench.system.processes import descendants
+from oasis_bench.system.provenance import processor_name
 from oasis_bench.tasks.ranking import rank_others
 from oasis_bench.tasks.retrieval import SharedLabels, evaluate_ranking
 from oasis_bench.trial.choice import checkpoints, choose
@@ -279,6 +280,7 @@ class _Trial:
         retrievals = self._retrieve(learner)
         columns = {
             "threads": threads,
+            "processor": processor_name(),
             "n_features": self.train[0].shape[1],
             "params": json.dumps(choice["params"]),
             "n_steps": choice["params"].get("n_steps", choice["n_steps"]),

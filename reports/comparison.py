@@ -1,4 +1,4 @@
-"""What a comparison of two runs says, as plain text for a terminal; not how it is found."""
+"""A comparison of two runs as plain text for a terminal; `analysis.comparison` makes it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 
 from oasis_bench.analysis.comparison import PRECISIONS, RESULTS, Line, RunComparison
 from oasis_bench.reports.text import aligned, clip, p_text, plural, seconds_text
-from oasis_bench.store.parts import parts_of
 from oasis_bench.store.run_file import RunRecord
 from oasis_bench.system.plain_text import printable
 
@@ -18,10 +17,21 @@ HEADER = [
     *("change", "95 % interval", "p, Holm", "verdict"),
 ]
 MEASURES = {"fit_seconds": "fit, s", "fit_cpu_seconds": "CPU, s", "fit_peak_bytes": "peak, MiB"}
+LEGEND = (
+    "n partitions. Precision: means, NEW - OLD, interval corrected for partitions that share "
+    "images (Nadeau & Bengio 2003).",
+    "fit, CPU, peak: geometric means, NEW / OLD, paired t-interval of the logarithm; less than "
+    "1 ms or 1 MiB counts as that. Seconds leave out fits that waited for a core.",
+    "same: no change, one that chance may explain, or one of a cost of up to {tolerance:g} %, 1 ms "
+    "or 1 MiB. The interval says how large a change may be.",
+    "Each interval is of its line alone. The verdict depends on p, Holm, corrected for the number "
+    "of lines that have it, at level 0.05: where nothing changed, at most 1 comparison in 20 finds "
+    "anything worse or better by chance.",
+)
 
 
 def comparison_text(comparison: RunComparison, runs: Mapping[str, RunRecord]) -> str:
-    """Write a comparison: what was compared, a line for each measure, notes and a sum.
+    """Write a comparison: the runs, a line for each measure, notes, and the result.
 
     Parameters
     ----------
@@ -29,34 +39,34 @@ def comparison_text(comparison: RunComparison, runs: Mapping[str, RunRecord]) ->
     runs : dict of str to RunRecord
         The two runs, by the names that the text has for them.
     """
-    text = [printable(told) for name, run in runs.items() for told in _origin(name, run)]
+    text = [printable(line) for name, run in runs.items() for line in _origin(name, run)]
+    notes = list(comparison.notes)
     if comparison.lines:
         rows = [HEADER, *(_cells(line) for line in comparison.lines)]
         text += ["", *aligned(rows, left=(1, 2, len(HEADER) - 1)), ""]
-    notes = [*comparison.notes, *(_legend(comparison.tolerance) if comparison.lines else ())]
+        notes += [line.format(tolerance=100 * comparison.tolerance) for line in LEGEND]
     for note in notes:
         text += textwrap.wrap(printable(note), WIDTH, subsequent_indent="  ")
-    return "\n".join([*text, _sum(comparison)])
+    return "\n".join([*text, _result(comparison)])
 
 
 def _origin(name: str, run: RunRecord) -> Iterator[str]:
     """Say where and when a run, or each run that it was merged from, was made."""
-    for part in parts_of(run, ""):
-        where = part.info.get("provenance", {})
-        yield ", ".join(
-            [
-                f"{name} ({part.name})" if part.name else name,
-                plural(len(part.trial_ids), "trial"),
-                f"started {part.info['started']}",
-                f"commit {where.get('commit') or 'unknown'}",
-                f"processor {where.get('processor') or 'unknown'}",
-            ]
+    single = {"": {**run.info, "commit": run.info.get("provenance", {}).get("commit")}}
+    for part, about in run.info.get("merged", single).items():
+        trials = run.trials[run.trials["run"] == part]
+        processors = ", ".join(sorted(trials["processor"].dropna().unique())) or "unknown"
+        yield (
+            f"{name}{f' ({part})' if part else ''}, {plural(len(trials), 'trial')}, "
+            f"started {about['started']}, commit {about['commit'] or 'unknown'}, "
+            f"processor {processors}"
         )
 
 
 def _cells(line: Line) -> list[str]:
-    start = [line.subset, line.learner, MEASURES.get(line.measure, line.measure)]
-    start = [clip(printable(text), LABEL_WIDTH) for text in start]
+    """Write the cells of a line of the table."""
+    labels = [line.subset, line.learner, MEASURES.get(line.measure, line.measure)]
+    labels = [clip(printable(label), LABEL_WIDTH) for label in labels]
     if line.measure == RESULTS:
         values = [f"{line.old:.0f}", f"{line.new:.0f}", f"{line.change:+.0f}"]
         pattern = ""
@@ -64,37 +74,21 @@ def _cells(line: Line) -> list[str]:
         values = [f"{line.old:.4f}", f"{line.new:.4f}", f"{line.change:+.4f}"]
         pattern = "[{:+.4f}, {:+.4f}]"
     else:
-        old, new = (_cost(line.measure, end) for end in (line.old, line.new))
-        values = [old, new, f"x{line.change:.2f}"]
+        values = [_cost(line.measure, value) for value in (line.old, line.new)]
+        values.append(f"x{line.change:.2f}")
         pattern = "[{:.2f}, {:.2f}]"
     interval = "" if math.isnan(line.low) else pattern.format(line.low, line.high)
     p_value = "" if math.isnan(line.p_value) else p_text(line.p_value)
     reason = f": {clip(printable(line.reason), REASON_WIDTH)}" if line.reason else ""
-    return [*start, str(line.n), *values, interval, p_value, f"{line.verdict}{reason}"]
+    return [*labels, str(line.n), *values, interval, p_value, f"{line.verdict}{reason}"]
 
 
 def _cost(measure: str, value: float) -> str:
     return f"{value / 2**20:,.1f}" if measure == "fit_peak_bytes" else seconds_text(value)
 
 
-def _legend(tolerance: float) -> Iterator[str]:
-    yield (
-        "n partitions. Precision: means, NEW - OLD, interval corrected for partitions that share "
-        "images (Nadeau & Bengio 2003)."
-    )
-    yield (
-        "fit, CPU, peak: geometric means, NEW / OLD, paired t-interval of the logarithm; less than "
-        f"1 ms or 1 MiB counts as that. A change of up to {100 * tolerance:g} %, 1 ms or 1 MiB is "
-        "within tolerance. Seconds leave out fits that waited for a core."
-    )
-    yield (
-        "Each interval is of its line alone. The verdict goes by p, Holm, corrected for the number "
-        "of lines that have it, at level 0.05: where nothing changed, at most 1 comparison in 20 "
-        "finds anything worse or better by chance."
-    )
-
-
-def _sum(comparison: RunComparison) -> str:
+def _result(comparison: RunComparison) -> str:
+    """Write the result in one line."""
     count = comparison.count
     if not comparison.lines:
         return "nothing could be compared"
