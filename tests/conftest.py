@@ -6,6 +6,7 @@ from pathlib import Path
 import fake_runs
 import numpy as np
 import pytest
+from local_server import serve
 
 from oasis_bench.data.rows import LabelledRows
 from oasis_bench.experiment.settings import Experiment, LearnerSpec
@@ -23,6 +24,15 @@ def interruptible():
 def plugins():
     """Return the folder of the throw-away plugins."""
     return Path(__file__).parent / "plugins"
+
+
+@pytest.fixture
+def server(tmp_path, monkeypatch):
+    """Serve the folder `site` of `tmp_path`, which is empty, by HTTP."""
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    (tmp_path / "site").mkdir()
+    with serve(tmp_path / "site") as server:
+        yield server
 
 
 @pytest.fixture

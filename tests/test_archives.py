@@ -6,16 +6,14 @@ import hashlib
 import io
 import struct
 import tarfile
-import threading
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from local_server import LocalServer
 
 from oasis_bench.datasets.files.archives import Archive, locate
 from oasis_bench.system.errors import UsageError
@@ -24,39 +22,6 @@ FILES = {"top/a/1.jpg": b"one", "top/a/2.jpg": b"", "top/b/3.jpg": bytes(70_000)
 KINDS = ("tar", "tar.gz", "zip")
 MAX_MEMBERS = 8
 MAX_BYTES = 100_000
-
-
-class Server(ThreadingHTTPServer):
-    """Serves a folder; `asked` holds the paths asked for."""
-
-    asked: list[str]
-
-
-class Handler(SimpleHTTPRequestHandler):
-    server: Server
-
-    def log_message(self, *args: object) -> None:
-        self.server.asked.append(self.path)
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Path:
-    """The folder that is served."""
-    site = tmp_path / "site"
-    site.mkdir()
-    return site
-
-
-@pytest.fixture
-def server(site: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    with Server(("127.0.0.1", 0), partial(Handler, directory=str(site))) as server:
-        server.asked = []
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
 
 
 @pytest.fixture
@@ -71,13 +36,13 @@ Publish = Callable[..., Archive]
 
 
 @pytest.fixture
-def publish(site: Path, server: Server, cache: Path) -> Publish:
+def publish(server: LocalServer, cache: Path) -> Publish:
     """Put an archive on the server; its checksum is the right one."""
 
     def publish(name: str, content: bytes, **more: str) -> Archive:
-        (site / name).write_bytes(content)
+        (server.folder / name).write_bytes(content)
         return Archive(
-            url=f"http://127.0.0.1:{server.server_port}/{name}",
+            url=server.url(name),
             checksum="md5:" + hashlib.md5(content).hexdigest(),
             folder="set",
             max_members=MAX_MEMBERS,
@@ -145,7 +110,7 @@ def files_outside(cache: Path, archive: Archive) -> set[str]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_archive_is_downloaded_and_unpacked_once(
-    publish: Publish, cache: Path, server: Server, kind: str
+    publish: Publish, cache: Path, server: LocalServer, kind: str
 ) -> None:
     archive = publish(f"set.{kind}", packed(kind))
     told: dict[str, int] = {}
@@ -174,7 +139,7 @@ def test_an_archive_within_an_archive_is_unpacked_alone(publish: Publish, cache:
 
 
 def test_a_folder_at_hand_is_used_as_it_is(
-    publish: Publish, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    publish: Publish, server: LocalServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "data" / "set").mkdir(parents=True)
     monkeypatch.setenv("OASIS_BENCH_DATA", str(tmp_path / "data"))
@@ -184,7 +149,7 @@ def test_a_folder_at_hand_is_used_as_it_is(
 
 def test_an_archive_at_hand_is_not_downloaded(
     publish: Publish,
-    server: Server,
+    server: LocalServer,
     cache: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -348,7 +313,7 @@ def test_an_archive_without_what_is_looked_for_is_refused(
 
 
 def test_after_an_interruption_nothing_half_made_is_taken_for_the_set(
-    publish: Publish, cache: Path, server: Server
+    publish: Publish, cache: Path, server: LocalServer
 ) -> None:
     archive = publish("set.tar", packed("tar"))
 
@@ -366,7 +331,7 @@ def test_after_an_interruption_nothing_half_made_is_taken_for_the_set(
     assert {path.name for path in cache.iterdir()} == {"set", "archives"}
 
 
-def test_callers_at_the_same_time_unpack_once(publish: Publish, server: Server) -> None:
+def test_callers_at_the_same_time_unpack_once(publish: Publish, server: LocalServer) -> None:
     archive = publish("set.tar.gz", packed("tar.gz"))
     unpacked: list[str] = []
     with ThreadPoolExecutor(4) as pool:

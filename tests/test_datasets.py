@@ -6,14 +6,12 @@ import gzip
 import hashlib
 import os
 import struct
-import threading
 from collections.abc import Callable
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
 import pytest
+from local_server import serve
 
 from oasis_bench.datasets import MNIST, Digits, mnist
 from oasis_bench.system.errors import UsageError
@@ -88,15 +86,10 @@ def test_mnist_is_downloaded_once_into_the_cache(
     monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     monkeypatch.setattr(mnist, "CHECKSUMS", checksums)
-    handler = partial(SimpleHTTPRequestHandler, directory=str(folder))
     told: dict[str, int] = {}
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        monkeypatch.setattr(mnist, "BASE_URL", f"http://127.0.0.1:{server.server_port}/")
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
+    with serve(folder) as server:
+        monkeypatch.setattr(mnist, "BASE_URL", server.url())
         rows = MNIST().load(lambda what, done, total: told.update({what: done}))
-        server.shutdown()
-        thread.join()
     assert rows.content_hash() == expected
     assert told == {file.name: file.stat().st_size for file in folder.iterdir()}
     assert MNIST().load().content_hash() == expected  # the server is gone

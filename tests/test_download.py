@@ -5,14 +5,11 @@ from __future__ import annotations
 import hashlib
 import re
 import socket
-import threading
-import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from local_server import LocalServer
 
 from oasis_bench.datasets.files.download import fetch
 from oasis_bench.datasets.files.folders import data_folder
@@ -25,56 +22,11 @@ SHA256 = "sha256:" + hashlib.sha256(CONTENT).hexdigest()
 NO_PAUSES = (0.0, 0.0)
 
 
-class Server(ThreadingHTTPServer):
-    """Serves CONTENT under any path."""
-
-    ranges: list[str | None]  # the Range header of each request so far
-    dies_after: list[int]  # bytes that the next answers send before the connection is cut
-    statuses: list[int]  # errors that the next answers are
-    knows_ranges = True
-    tells_length = True
-    delay = 0.0  # seconds before each answer
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/file.bin"
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: Server
-
-    def do_GET(self) -> None:
-        asked = self.headers["Range"]
-        self.server.ranges.append(asked)
-        time.sleep(self.server.delay)
-        if self.server.statuses:
-            self.send_error(self.server.statuses.pop(0))
-            return
-        start = int(asked[len("bytes=") : -1]) if asked and self.server.knows_ranges else 0
-        if start >= len(CONTENT):
-            self.send_error(416)
-            return
-        body = CONTENT[start:]
-        self.send_response(206 if start else 200)
-        if self.server.tells_length:
-            self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body[: self.server.dies_after.pop(0) if self.server.dies_after else None])
-
-    def log_message(self, *args: object) -> None:
-        """Keep quiet."""
-
-
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    with Server(("127.0.0.1", 0), Handler) as server:
-        server.ranges, server.dies_after, server.statuses = [], [], []
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
+def server(server: LocalServer) -> LocalServer:
+    """A server with a file that holds CONTENT."""
+    (server.folder / "file.bin").write_bytes(CONTENT)
+    return server
 
 
 @pytest.fixture
@@ -87,19 +39,19 @@ def files_beside(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("checksum", [MD5, SHA256])
-def test_a_file_arrives_whole_and_alone(server: Server, path: Path, checksum: str) -> None:
-    fetch(server.url, path, checksum)
+def test_a_file_arrives_whole_and_alone(server: LocalServer, path: Path, checksum: str) -> None:
+    fetch(server.url("file.bin"), path, checksum)
     assert path.read_bytes() == CONTENT
     assert files_beside(path) == ["file.bin"]
 
 
 @pytest.mark.parametrize("tells_length", [True, False])
 def test_progress_tells_bytes_and_the_total_where_it_is_known(
-    server: Server, path: Path, tells_length: bool
+    server: LocalServer, path: Path, tells_length: bool
 ) -> None:
     server.tells_length = tells_length
     told: list[tuple[str, int, int | None]] = []
-    fetch(server.url, path, MD5, lambda *args: told.append(args))
+    fetch(server.url("file.bin"), path, MD5, lambda *args: told.append(args))
     done = [bytes_done for _, bytes_done, _ in told]
     assert done == sorted(done)
     assert (done[0], done[-1]) == (0, len(CONTENT))
@@ -107,42 +59,46 @@ def test_progress_tells_bytes_and_the_total_where_it_is_known(
     assert {total for _, _, total in told} == {len(CONTENT) if tells_length else None}
 
 
-def test_a_file_that_is_there_is_not_asked_for(server: Server, path: Path) -> None:
+def test_a_file_that_is_there_is_not_asked_for(server: LocalServer, path: Path) -> None:
     path.parent.mkdir()
     path.write_bytes(b"mine")
-    fetch(server.url, path, MD5)
+    fetch(server.url("file.bin"), path, MD5)
     assert (path.read_bytes(), server.ranges) == (b"mine", [])
 
 
-def test_a_wrong_checksum_leaves_nothing_and_is_not_tried_again(server: Server, path: Path) -> None:
-    with pytest.raises(UsageError, match=f"{re.escape(server.url)}: .*{MD5[4:]}, not 0123:"):
-        fetch(server.url, path, "md5:0123", pauses=NO_PAUSES)
+def test_a_wrong_checksum_leaves_nothing_and_is_not_tried_again(
+    server: LocalServer, path: Path
+) -> None:
+    with pytest.raises(
+        UsageError, match=f"{re.escape(server.url('file.bin'))}: .*{MD5[4:]}, not 0123:"
+    ):
+        fetch(server.url("file.bin"), path, "md5:0123", pauses=NO_PAUSES)
     assert files_beside(path) == []
     assert server.ranges == [None]
 
 
-def test_a_connection_that_dies_is_resumed_where_it_died(server: Server, path: Path) -> None:
+def test_a_connection_that_dies_is_resumed_where_it_died(server: LocalServer, path: Path) -> None:
     server.dies_after = [100_000, 50_000]
-    fetch(server.url, path, MD5, pauses=NO_PAUSES)
+    fetch(server.url("file.bin"), path, MD5, pauses=NO_PAUSES)
     assert path.read_bytes() == CONTENT
     assert server.ranges == [None, "bytes=100000-", "bytes=150000-"]
 
 
-def test_a_server_that_ignores_ranges_sends_it_all_again(server: Server, path: Path) -> None:
+def test_a_server_that_ignores_ranges_sends_it_all_again(server: LocalServer, path: Path) -> None:
     server.dies_after, server.knows_ranges = [100_000], False
-    fetch(server.url, path, MD5, pauses=NO_PAUSES)
+    fetch(server.url("file.bin"), path, MD5, pauses=NO_PAUSES)
     assert path.read_bytes() == CONTENT
     assert server.ranges == [None, "bytes=100000-"]
 
 
 def test_a_connection_that_dies_for_good_keeps_what_came_under_another_name(
-    server: Server, path: Path
+    server: LocalServer, path: Path
 ) -> None:
     server.dies_after = [100_000]
     with pytest.raises(UsageError, match="ended after 100000 of 300000 bytes"):
-        fetch(server.url, path, MD5, pauses=())
+        fetch(server.url("file.bin"), path, MD5, pauses=())
     assert files_beside(path) == ["file.bin.part"]
-    fetch(server.url, path, MD5, pauses=())
+    fetch(server.url("file.bin"), path, MD5, pauses=())
     assert path.read_bytes() == CONTENT
     assert server.ranges == [None, "bytes=100000-"]
 
@@ -158,32 +114,34 @@ def test_a_connection_that_dies_for_good_keeps_what_came_under_another_name(
     ids=["a part", "all of it", "something else", "too much"],
 )
 def test_what_an_earlier_run_left_is_used_only_where_it_is_right(
-    server: Server, path: Path, left: bytes, asked: list[str | None]
+    server: LocalServer, path: Path, left: bytes, asked: list[str | None]
 ) -> None:
     path.parent.mkdir()
     path.with_name("file.bin.part").write_bytes(left)
-    fetch(server.url, path, MD5, pauses=NO_PAUSES)
+    fetch(server.url("file.bin"), path, MD5, pauses=NO_PAUSES)
     assert path.read_bytes() == CONTENT
     assert files_beside(path) == ["file.bin"]
     assert server.ranges == asked
 
 
-def test_a_busy_server_is_asked_again(server: Server, path: Path) -> None:
+def test_a_busy_server_is_asked_again(server: LocalServer, path: Path) -> None:
     server.statuses = [503, 429]
-    fetch(server.url, path, MD5, pauses=NO_PAUSES)
+    fetch(server.url("file.bin"), path, MD5, pauses=NO_PAUSES)
     assert path.read_bytes() == CONTENT
     assert len(server.ranges) == 3
 
 
 @pytest.mark.parametrize(("status", "requests"), [(404, 1), (403, 1), (503, 3)])
 def test_a_refusal_is_told_in_one_line_with_the_remedy(
-    server: Server, path: Path, status: int, requests: int
+    server: LocalServer, path: Path, status: int, requests: int
 ) -> None:
     server.statuses = [status] * 9
     with pytest.raises(UsageError) as caught:
-        fetch(server.url, path, MD5, pauses=NO_PAUSES)
+        fetch(server.url("file.bin"), path, MD5, pauses=NO_PAUSES)
     message = str(caught.value)
-    assert message.startswith(f"cannot download {server.url}: the server answers {status} ")
+    assert message.startswith(
+        f"cannot download {server.url('file.bin')}: the server answers {status} "
+    )
     assert f"put it at {path}, or in new/ of the folder that OASIS_BENCH_DATA names" in message
     assert "\n" not in message
     assert files_beside(path) == []
@@ -201,28 +159,28 @@ def test_no_network_is_told_with_the_url(path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_a_place_that_cannot_be_written_is_not_blamed_on_the_network(
-    server: Server, tmp_path: Path
+    server: LocalServer, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("not a folder")
     with pytest.raises(UsageError, match=r"cannot write .*OASIS_BENCH_CACHE"):
-        fetch(server.url, tmp_path / "file" / "file.bin", MD5)
+        fetch(server.url("file.bin"), tmp_path / "file" / "file.bin", MD5)
     assert server.ranges == []
 
 
-def test_callers_at_the_same_time_share_one_download(server: Server, path: Path) -> None:
+def test_callers_at_the_same_time_share_one_download(server: LocalServer, path: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda _: fetch(server.url, path, MD5), range(4)))
+        list(pool.map(lambda _: fetch(server.url("file.bin"), path, MD5), range(4)))
     assert path.read_bytes() == CONTENT
     assert files_beside(path) == ["file.bin"]
     assert len(server.ranges) == 1
 
 
 def test_a_caller_that_waited_for_one_that_failed_downloads_itself(
-    server: Server, path: Path
+    server: LocalServer, path: Path
 ) -> None:
     server.statuses, server.delay = [404], 0.1
     with ThreadPoolExecutor(2) as pool:
-        calls = [pool.submit(fetch, server.url, path, MD5) for _ in range(2)]
+        calls = [pool.submit(fetch, server.url("file.bin"), path, MD5) for _ in range(2)]
     assert sorted(type(call.exception()).__name__ for call in calls) == ["NoneType", "UsageError"]
     assert path.read_bytes() == CONTENT
     assert files_beside(path) == ["file.bin"]

@@ -7,18 +7,15 @@ import io
 import os
 import shutil
 import tarfile
-import threading
 import warnings
 import zipfile
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
 import pytest
+from local_server import LocalServer
 from PIL import Image
 from scipy import sparse
 from scipy.spatial.distance import cdist
@@ -289,27 +286,13 @@ class TestLocation:
 class TestDownloads:
     """Each set's archive, with a URL on this machine and the checksum of what is there."""
 
-    @pytest.fixture
-    def site(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Path, str]]:
-        monkeypatch.setenv("no_proxy", "127.0.0.1")
-        site = tmp_path / "site"
-        site.mkdir()
-        handler = partial(SimpleHTTPRequestHandler, directory=str(site))
-        with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-            thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-            thread.start()
-            yield site, f"http://127.0.0.1:{server.server_port}/"
-            server.shutdown()
-            thread.join()
-
-    def serve(self, dataset: type[ImageDataset], site: tuple[Path, str], content: bytes) -> None:
+    def serve(self, dataset: type[ImageDataset], server: LocalServer, content: bytes) -> None:
         """Publish the content under the official name."""
-        home, url = site
         archive = dataset.archive  # type: ignore[attr-defined]
-        (home / archive.file_name).write_bytes(content)
+        (server.folder / archive.file_name).write_bytes(content)
         dataset.archive = replace(  # type: ignore[attr-defined]
             archive,
-            url=url + archive.file_name,
+            url=server.url(archive.file_name),
             checksum="sha256:" + hashlib.sha256(content).hexdigest(),
         )
 
@@ -320,19 +303,19 @@ class TestDownloads:
         return buffer.getvalue()
 
     def test_caltech256_comes_as_a_tar(
-        self, caltech256: Path, data: Path, site: tuple[Path, str]
+        self, caltech256: Path, data: Path, server: LocalServer
     ) -> None:
         class Local(Caltech256):
             pass
 
-        self.serve(Local, site, self.tarred(caltech256, "w:"))
+        self.serve(Local, server, self.tarred(caltech256, "w:"))
         expected = found(Local(), caltech256)
         caltech256.parent.rename(data / "elsewhere")
         cache = Path(os.environ["OASIS_BENCH_CACHE"])
         assert found(Local(), cache / "caltech256" / "256_ObjectCategories") == expected
 
     def test_caltech101_comes_as_a_tar_in_a_zip(
-        self, caltech101: Path, data: Path, site: tuple[Path, str]
+        self, caltech101: Path, data: Path, server: LocalServer
     ) -> None:
         class Local(Caltech101):
             pass
@@ -342,13 +325,13 @@ class TestDownloads:
             file.writestr("caltech-101/Annotations.tar", b"not wanted")
             inner = self.tarred(caltech101, "w:gz")
             file.writestr("caltech-101/101_ObjectCategories.tar.gz", inner)
-        self.serve(Local, site, buffer.getvalue())
+        self.serve(Local, server, buffer.getvalue())
         expected = found(Local(), caltech101)
         caltech101.parent.rename(data / "elsewhere")
         cache = Path(os.environ["OASIS_BENCH_CACHE"])
         assert found(Local(), cache / "caltech101" / "101_ObjectCategories") == expected
 
-    def test_tiny_imagenet_comes_as_a_zip(self, data: Path, site: tuple[Path, str]) -> None:
+    def test_tiny_imagenet_comes_as_a_zip(self, data: Path, server: LocalServer) -> None:
         class Local(TinyImageNet):
             pass
 
@@ -356,7 +339,7 @@ class TestDownloads:
         with zipfile.ZipFile(buffer, "w") as file:
             file.writestr("tiny-imagenet-200/train/n01443537/images/n01443537_0.JPEG", b"x")
             file.writestr("tiny-imagenet-200/wnids.txt", b"n01443537")
-        self.serve(Local, site, buffer.getvalue())
+        self.serve(Local, server, buffer.getvalue())
         cache = Path(os.environ["OASIS_BENCH_CACHE"])
         assert found(Local(), cache / "tiny-imagenet-200") == [
             ("train/n01443537/images/n01443537_0.JPEG", "n01443537")
