@@ -8,9 +8,9 @@ from typing import Any
 def canonical_csr(X: Any) -> Any:
     """Check a sparse matrix and give it as CSR in order, in a copy where that changes anything.
 
-    scipy remembers whether entries are in order and within bounds and looks no more; a kernel, or
-    scipy's own conversion to CSR, would then write outside its arrays where the indices were
-    changed since.
+    scipy checks once whether entries are in order and within bounds, and remembers the answer.
+    Where indices were changed later, a kernel, or scipy's own conversion to CSR, would write
+    outside its arrays.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def canonical_csr(X: Any) -> Any:
         Where an index is out of bounds or the parts do not fit each other.
     """
     try:
-        fresh = _made_again(X).tocsr()
+        fresh = _checked_in_full(X).tocsr()
     except ValueError as error:
         name = X.format.upper()
         raise ValueError(f"the sparse rows are not valid {name}: {error}") from error
@@ -38,8 +38,8 @@ def canonical_csr(X: Any) -> Any:
     return ordered
 
 
-def _made_again(X: Any) -> Any:
-    """Make a matrix of the same parts, which are looked at in full."""
+def _checked_in_full(X: Any) -> Any:
+    """Make a new matrix of the same parts: scipy then checks every index."""
     if X.format == "coo":
         return type(X)((X.data, (X.row, X.col)), shape=X.shape, copy=False)
     if X.format not in ("csr", "csc", "bsr"):

@@ -110,7 +110,7 @@ class LabelledRows:
 
 
 def _parts(array: npt.NDArray[Any] | sparse.csr_array) -> tuple[npt.NDArray[Any], ...]:
-    """Return the arrays that hold the content; the width of indices is none."""
+    """Return the arrays that hold the content; indices as int64, whatever width they have."""
     if isinstance(array, sparse.csr_array):
         indices, indptr = (part.astype(np.int64) for part in (array.indices, array.indptr))
         return array.data, indices, indptr, np.array(array.shape)

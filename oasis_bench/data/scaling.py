@@ -24,7 +24,7 @@ def learn_preparation(kind: str, X: Any) -> Preparation:
     kind : {'l2', 'none', 'tfidf'}
         'l2' divides each row by its Euclidean length (a row of zeros stays); 'none' leaves rows as
         they are; 'tfidf' first multiplies counts f_i by d_i = -log(r_i), r_i the share of training
-        rows with feature i (JMLR 2010, section 3).  Features that no training row has, or every
+        rows with feature i (JMLR 2010, section 3).  Features in no training row, or in each
         one, have no weight and are left out.
     X : array or CSR of shape (n_rows, n_features)
         The training rows.
@@ -43,7 +43,7 @@ def learn_preparation(kind: str, X: Any) -> Preparation:
     share = np.asarray((X > 0).sum(axis=0)).ravel() / X.shape[0]
     weighty = np.flatnonzero((share > 0) & (share < 1))
     if not weighty.size:
-        raise UsageError("tfidf leaves no feature, for each is in all rows or in none: use l2")
+        raise UsageError("tfidf leaves no feature: each is in all rows or in none; use l2")
     idf = -np.log(share[weighty]).astype(X.dtype)
     if sparse.issparse(X):
         weights = sparse.diags_array(idf, format="csr")

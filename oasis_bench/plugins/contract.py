@@ -44,8 +44,8 @@ def digit_rows(dtype: type = np.float64) -> tuple[Any, Any]:
     return normalize(X[rows]).astype(dtype), y[rows]
 
 
-def _noise(scores: Any) -> float:
-    """Return what rounding may do: a distance near 0 is a root of a cancelled difference."""
+def _rounding(scores: Any) -> float:
+    """Return the tolerance for rounding, which is large for distances near 0."""
     return 1e-6 * max(1.0, float(np.abs(scores).max()))
 
 
@@ -94,7 +94,10 @@ class LearnerContract:
         pairs = np.stack([np.repeat(queries, len(gallery), axis=0), np.tile(gallery, (7, 1))], 1)
         scores = fitted.similarity(queries, gallery)
         np.testing.assert_allclose(
-            scores, fitted.pair_score(pairs).reshape(scores.shape), rtol=1e-7, atol=_noise(scores)
+            scores,
+            fitted.pair_score(pairs).reshape(scores.shape),
+            rtol=1e-7,
+            atol=_rounding(scores),
         )
 
     def test_blocks_do_not_change_similarity(
@@ -103,7 +106,7 @@ class LearnerContract:
         X, _ = digit_rows()
         whole = fitted.similarity(X, X)
         monkeypatch.setattr(learner_module, "BLOCK_BYTES", 1)
-        np.testing.assert_allclose(fitted.similarity(X, X), whole, rtol=1e-7, atol=_noise(whole))
+        np.testing.assert_allclose(fitted.similarity(X, X), whole, rtol=1e-7, atol=_rounding(whole))
 
     def test_its_form_is_what_it_claims(self, fitted: MetricLearner) -> None:
         X, _ = digit_rows()

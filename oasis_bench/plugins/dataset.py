@@ -40,7 +40,7 @@ class Dataset(ABC):
     notes: ClassVar[Mapping[str, str]] = {}
 
     def location(self) -> str | None:
-        """Say where the data lies on this machine, or None where it must be got first."""
+        """Say where the data lies on this machine, or None where it is not there yet."""
         return None
 
     @abstractmethod
@@ -50,7 +50,7 @@ class Dataset(ABC):
         Parameters
         ----------
         progress : callable, default no_progress
-            Told of long downloads.
+            Called as ``progress(what, done, total)`` during long downloads.
 
         Raises
         ------

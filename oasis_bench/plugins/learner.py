@@ -1,7 +1,7 @@
 """What a metric learner is: the base class and the two forms of a similarity.
 
 A plugin derives from `BilinearLearner` (x'Wy) or `MahalanobisLearner` (|Lx - Ly|), and from
-`IncrementalLearner` as well where it learns step by step.  Not for any one algorithm.
+`IncrementalLearner` as well where it learns step by step.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
     def refusal(self, X: Any, y: Any) -> str | None:
         """Say why such rows and labels cannot be learned from, or None where they can.
 
-        A harness asks before it starts, so that no hours are lost: too few rows for a covariance,
-        too many features for the memory.  What `fit` accepts as input at all is not asked here.
+        The harness asks before the first fit, so that no hours are lost.  Reasons are too few rows
+        for a covariance, or too many features for the memory; `fit` checks the input itself.
 
         Parameters
         ----------
@@ -146,7 +146,7 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
 
 
 class BilinearLearner(MetricLearner):
-    """A learner of S(x, y) = x'Wy, with W neither symmetric nor positive of necessity.
+    """A learner of S(x, y) = x'Wy; W need not be symmetric or positive.
 
     Attributes
     ----------
@@ -250,5 +250,5 @@ class IncrementalLearner(MetricLearner):
 
 
 def blocks(n_rows: int, row_bytes: int) -> Iterator[slice]:
-    """Cut `n_rows` rows into slices of at most `BLOCK_BYTES` of working memory each."""
+    """Cut `n_rows` rows into slices that take at most `BLOCK_BYTES` of working memory each."""
     return slices(n_rows, max(1, BLOCK_BYTES // max(1, row_bytes)))

@@ -1,8 +1,8 @@
 """Rankings by a similarity: ranks of relevant images, the best k, all others in order.
 
-One rule everywhere: higher scores first and, within a tie, a fixed random order drawn from a
-seed.  Scores exist for a block of queries at a time, never for all pairs.  Not for what is
-relevant, nor for averages: `oasis_bench.tasks.retrieval` has those.
+There is one rule: higher scores come first and, within a tie, a random order that a seed fixes.
+Scores are in memory for a block of queries at a time, never for all pairs.  Relevance and averages
+are in `oasis_bench.tasks.retrieval`.
 """
 
 from __future__ import annotations
@@ -210,7 +210,7 @@ def relevant_ranks(
     place : ndarray of shape (n_images,)
         As from `places`.
     relevant : csr_array of shape (n_queries, n_images)
-        Its entries are the relevant images: one or more a query, itself none of them.
+        Its entries are the relevant images, one or more for each query, without the query.
 
     Returns
     -------
@@ -257,7 +257,7 @@ def places(tie_order: Numbers) -> Numbers:
 
 
 def checked_rows(rows: npt.ArrayLike, n_rows: int) -> Numbers:
-    """Return row numbers as an array; raise ValueError where they are none of `n_rows` rows."""
+    """Return row numbers as an array; raise ValueError where one is not below `n_rows`."""
     numbers = np.asarray(rows)
     if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
         raise ValueError(
