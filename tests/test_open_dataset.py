@@ -74,7 +74,7 @@ def test_a_wrong_option_is_refused_in_one_line(registry, option, value, message)
 
 
 def test_options_whose_types_cannot_be_read_are_a_broken_plugin(registry):
-    with pytest.raises(BrokenPluginError, match="unknown-type.*NoSuchType"):
+    with pytest.raises(BrokenPluginError, match=r"unknown-type.*NoSuchType"):
         open_dataset("unknown-type", registry)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,7 +25,7 @@ from oasis_bench.experiment.setting import (
 from oasis_bench.system.errors import UsageError, unknown_name
 from oasis_bench.system.values import check_value
 
-BUILT_IN = files("oasis_bench.experiment.built_in")
+BUILT_IN = Path(__file__).parent / "built_in"
 
 LIMITS = ("budget", "memory")
 """The settings that a run which goes on may change."""
@@ -240,8 +239,7 @@ def settings() -> dict[str, Setting]:
 
 def built_in_experiments() -> list[str]:
     """Name the experiment files that come with the package."""
-    names = [item.name for item in BUILT_IN.iterdir()]
-    return sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml"))
+    return sorted(path.stem for path in BUILT_IN.glob("*.toml"))
 
 
 def _with_tuples(values: dict[str, Any]) -> dict[str, Any]:
