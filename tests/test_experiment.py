@@ -11,8 +11,9 @@ from scipy import sparse
 from oasis_bench.data.rows import LabelledRows
 from oasis_bench.datasets import Digits
 from oasis_bench.datasets.caltech_subsets import CALTECH256_FOLDERS
-from oasis_bench.experiment.plan import choose_subsets, plan, refuse_unknown_subsets
+from oasis_bench.experiment.plan import plan
 from oasis_bench.experiment.settings import Experiment, LearnerSpec, built_in_experiments
+from oasis_bench.experiment.subsets import choose_subsets, refuse_unknown_subsets
 from oasis_bench.plugins.registry import load_registry
 from oasis_bench.system.errors import UsageError
 

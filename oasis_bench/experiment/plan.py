@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -20,15 +20,20 @@ from oasis_bench.experiment.budget import Budget
 from oasis_bench.experiment.identity import package_hash, source_hash
 from oasis_bench.experiment.seeds import derive_seed
 from oasis_bench.experiment.settings import Experiment, LearnerSpec
-from oasis_bench.experiment.splits import choose_classes
+from oasis_bench.experiment.subsets import choose_subsets
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.plugins.registry import Registry
 from oasis_bench.system.errors import UsageError, unknown_name
 
-PER_CLASS = (Experiment.train_per_class, Experiment.test_per_class)
-"""The defaults."""
-
-LONGEST_NAME = 30
+DECIDING_SETTINGS = (
+    "inner_folds",
+    "train_per_class",
+    "test_per_class",
+    "seed",
+    "max_steps",
+    "threads",
+)
+"""The settings that decide a trial's result; titles, other learners and other subsets do not."""
 
 LIBRARIES = ("numpy", "scipy", "scikit-learn")
 """Other versions may give other results."""
@@ -158,17 +163,22 @@ def plan(
     """
     e = experiment
     candidates = find_candidates(e, registry)
-    normalize = e.normalize or dataset.normalize
-    data_hash, code = rows.content_hash(), package_hash()
-    libraries = {name: version(name) for name in LIBRARIES}
+    of_run = {
+        **{name: getattr(e, name) for name in DECIDING_SETTINGS},
+        "normalize": e.normalize or dataset.normalize,
+        "data": rows.content_hash(),
+        "version": __version__,
+        "code": package_hash(),
+        "libraries": {name: version(name) for name in LIBRARIES},
+        "kernel": os.environ.get("OASIS_BENCH_KERNEL"),
+    }
     trials = []
     for subset, classes in choose_subsets(e, dataset, rows).items():
         n_train, n_test = _sizes(e, rows, len(classes))
         for partition in range(e.partitions):
             for label, candidate in candidates.items():
                 identity = {
-                    **{name: getattr(e, name) for name in _IDENTITY},
-                    "normalize": normalize,
+                    **of_run,
                     "learner": label,
                     "algorithm": candidate.spec.algorithm,
                     "grid": candidate.grid,
@@ -176,12 +186,7 @@ def plan(
                     "classes": classes,
                     "sizes": [n_train, n_test],
                     "partition": partition,
-                    "data": data_hash,
                     "source": candidate.source,
-                    "version": __version__,
-                    "code": code,
-                    "libraries": libraries,
-                    "kernel": os.environ.get("OASIS_BENCH_KERNEL"),
                 }
                 text = json.dumps(identity, sort_keys=True)
                 trials.append(
@@ -196,7 +201,7 @@ def plan(
                         n_test=n_test,
                         partition=partition,
                         experiment=e,
-                        normalize=normalize,
+                        normalize=of_run["normalize"],
                         budget=e.budget_of(label),
                         identity=json.loads(text),
                         plugin_files=plugin_files,
@@ -206,105 +211,9 @@ def plan(
     return trials
 
 
-def choose_subsets(
-    experiment: Experiment, dataset: Dataset, rows: LabelledRows
-) -> dict[str, tuple[int, ...]]:
-    """Name the class subsets of an experiment, each with its class numbers in ascending order.
-
-    Raises
-    ------
-    UsageError
-        Where a subset or class is unknown, or has too few images, with names and numbers.
-    """
-    e = experiment
-    if rows.multi_label:
-        if (e.train_per_class, e.test_per_class) != PER_CLASS:
-            raise UsageError(
-                f"{e.dataset} has several labels an image, so there are no images a class to "
-                "count: use --test-share in place of --train and --test"
-            )
-        if e.classes != ("all",):
-            raise UsageError(
-                f"{e.dataset} has several labels an image and so no class subsets: --classes all"
-            )
-        return {"all": tuple(range(len(rows.class_names)))}
-    subsets = {}
-    for item in e.classes:
-        if isinstance(item, int):
-            counts, seed = rows.class_counts(), derive_seed(e.seed, "classes")
-            numbers = choose_classes(counts, item, e.train_per_class, e.test_per_class, seed)
-            subsets[str(item)] = tuple(numbers.tolist())
-        elif item == "all":
-            subsets[item] = _numbers(item, rows.class_names, e, rows)
-        elif isinstance(item, tuple):
-            subsets[_list_name(item, taken=subsets)] = _numbers("+".join(item), item, e, rows)
-        else:
-            subsets[item] = _numbers(item, dataset.class_subsets[item], e, rows)
-    return subsets
-
-
-def _list_name(names: Sequence[str], taken: Collection[str]) -> str:
-    """Name a list of classes for tables: whole where it is short."""
-    whole = "+".join(names)
-    name = whole if len(whole) <= LONGEST_NAME else f"{names[0]}+{len(names) - 1} more"
-    return f"{name} ({len(taken) + 1})" if name in taken else name
-
-
-def refuse_unknown_subsets(experiment: Experiment, dataset: Dataset) -> None:
-    """Raise UsageError for a named class subset that the data set has not: before it is loaded."""
-    known = [*dataset.class_subsets, "all"]
-    for item in experiment.classes:
-        if isinstance(item, str) and item not in known:
-            raise UsageError(
-                f"{unknown_name('class subset', item, known)}, or a number of classes, or two or "
-                "more classes joined by +"
-            )
-
-
-def _numbers(
-    subset: str, names: Sequence[str], e: Experiment, rows: LabelledRows
-) -> tuple[int, ...]:
-    found = {name: _class_number(name, rows.class_names) for name in names}
-    missing = [name for name, number in found.items() if number is None]
-    if missing:
-        raise UsageError(
-            f"class subset {subset!r} has {len(names)} classes, but {len(missing)} of them are not "
-            f"in {e.dataset}: {', '.join(missing)}"
-        )
-    numbers = sorted(number for number in found.values() if number is not None)
-    counts = rows.class_counts()[numbers]
-    needed = e.train_per_class + e.test_per_class
-    if counts.min() < needed:
-        raise UsageError(
-            f"class {rows.class_names[numbers[counts.argmin()]]!r} of subset {subset!r} has "
-            f"{counts.min()} images, but {e.train_per_class} to train and {e.test_per_class} to "
-            f"test are {needed}: lower --train or --test"
-        )
-    return tuple(numbers)
-
-
-def _class_number(name: str, class_names: Sequence[str]) -> int | None:
-    """Find a class by its name, or by what follows the number, as 'bear' names '009.bear'."""
-    if name in class_names:
-        return class_names.index(name)
-    ends = [n for n, full in enumerate(class_names) if full.partition(".")[2] == name]
-    return ends[0] if len(ends) == 1 else None
-
-
 def _sizes(e: Experiment, rows: LabelledRows, n_classes: int) -> tuple[int, int]:
     """Count the training and test images of a partition."""
     if rows.multi_label:
         n_test = max(2, round(e.test_share * rows.X.shape[0]))
         return rows.X.shape[0] - n_test, n_test
     return n_classes * e.train_per_class, n_classes * e.test_per_class
-
-
-# What decides a trial's result; titles, the other learners and the other subsets do not.
-_IDENTITY = (
-    "inner_folds",
-    "train_per_class",
-    "test_per_class",
-    "seed",
-    "max_steps",
-    "threads",
-)

@@ -47,13 +47,14 @@ class Session:
     provenance : dict
         Machine, versions and commit, in plain words (see `oasis_bench.system.provenance`).
     load_at_start : float or None
-        The load of the machine before the first trial; None where it is not known.
+        The load of the machine before the first trial; None where it is not known, as of a merged
+        run.
     """
 
     started: str
     command: str | None
     provenance: Mapping[str, Any]
-    load_at_start: float | None
+    load_at_start: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,10 +67,17 @@ class Resumption(Session):
         How many it set out to run.
     limits : dict
         'budget' and 'memory' where they were not those of the experiment.
+    run : str or None
+        In a merged run: the run that went on.
     """
 
     trials: int
     limits: Mapping[str, str]
+    run: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as plain values; without `run` where the run is not merged."""
+        return {name: v for name, v in asdict(self).items() if (name, v) != ("run", None)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,10 +124,14 @@ class RunInfo(Session):
     load_at_end: float | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as plain values; what is at its default, as `finished`, is left out."""
-        defaults = {item.name: item.default for item in fields(self)}
-        values = {**asdict(self), "experiment": self.experiment.to_dict()}
-        return {name: value for name, value in values.items() if value != defaults[name]}
+        """Return it as plain values, without what is not known before the run has ended."""
+        values = {
+            **asdict(self),
+            "experiment": self.experiment.to_dict(),
+            "resumed": [session.to_json() for session in self.resumed],
+        }
+        later = ("resumed", "finished", "load_at_end")
+        return {name: v for name, v in values.items() if v not in (None, []) or name not in later}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Self:

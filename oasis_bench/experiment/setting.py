@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from oasis_bench.system.errors import UsageError, unknown_name
@@ -36,81 +37,47 @@ class Setting:
     default_in_words: str
     read: Callable[[str], Any]
     check: Callable[[str, Any], object]
-    metavar: str = ""
-    flag: str = ""
+    metavar: str
+    flag: str
 
 
-def whole_number(default: int, help: str, *, least: int, flag: str = "") -> Any:
-    """Make the field of a whole number."""
-    return _field(
-        default,
+def setting(
+    default: Any,
+    help: str,
+    kind: type,
+    *,
+    least: int | None = None,
+    words: str = "",
+    read: Callable[[str], Any] | None = None,
+    check: Callable[[str, Any], object] | None = None,
+    metavar: str = "N",
+    flag: str = "",
+) -> Any:
+    """Make a field of a dataclass that is a setting of type `kind`, of at least `least`.
+
+    `words` say the default where it does not say itself; `read` and `check` are given where the
+    type and the bound are not all that there is to it.
+    """
+    known = Setting(
         help,
-        read=lambda text: value_of_text(text, int),
-        check=lambda name, value: check_value(name, value, int, least),
-        metavar="N",
-        flag=flag,
+        words or str(default),
+        read or partial(value_of_text, kind=kind),
+        check or partial(check_value, kind=kind, least=least),
+        metavar,
+        flag,
     )
+    return field(default=default, metadata={"setting": known})
 
 
-def share(default: float, help: str) -> Any:
-    """Make the field of a number between 0 and 1."""
-    return _field(
-        default, help, read=lambda text: value_of_text(text, float), check=_check_share, metavar="P"
-    )
-
-
-def switch(default: bool, help: str) -> Any:
-    """Make the field of a switch."""
-    return _field(
-        default,
-        help,
-        words="yes" if default else "no",
-        read=lambda text: value_of_text(text, bool),
-        check=lambda name, value: check_value(name, value, bool),
-    )
-
-
-def limit(default: str, help: str, *, check: Callable[[str, Any], object], metavar: str) -> Any:
-    """Make the field of a limit of time or memory, as `oasis_bench.experiment.budget` reads it."""
-    return _field(default, help, read=str, check=check, metavar=metavar)
-
-
-def normalization(help: str) -> Any:
-    """Make the field of what is done to rows; its default is None."""
-    return _field(
-        None,
-        help,
-        words="as the data set says",
-        read=str,
-        check=_check_normalization,
-        metavar="KIND",
-    )
-
-
-def class_subsets(default: tuple[int, ...], help: str) -> Any:
-    """Make the field of the class subsets."""
-    return _field(
-        default,
-        help,
-        words=",".join(map(str, default)),
-        read=_subsets_of_text,
-        check=_check_subsets,
-        metavar="N,NAME",
-    )
-
-
-def _field(default: Any, help: str, words: str = "", **known: Any) -> Any:
-    setting = Setting(help, words or str(default), **known)
-    return field(default=default, metadata={"setting": setting})
-
-
-def _check_share(name: str, value: object) -> None:
+def check_share(name: str, value: object) -> None:
+    """Raise UsageError where a value is not a number between 0 and 1."""
     check_value(name, value, float)
     if not (isinstance(value, float) and 0 < value < 1):
         raise UsageError(f"{name} = {value}: a number between 0 and 1 is needed")
 
 
-def _check_normalization(name: str, value: object) -> None:
+def check_normalization(name: str, value: object) -> None:
+    """Raise UsageError where there is no such way to scale rows; None is the data set's."""
     from oasis_bench.data.scaling import NORMALISATIONS  # here: it imports SciPy, which is slow
 
     if value is not None:
@@ -119,7 +86,7 @@ def _check_normalization(name: str, value: object) -> None:
             raise UsageError(unknown_name("normalization", str(value), NORMALISATIONS))
 
 
-def _subsets_of_text(text: str) -> tuple[int | str | tuple[str, ...], ...]:
+def subsets_of_text(text: str) -> tuple[int | str | tuple[str, ...], ...]:
     """Read class subsets as they are written on the command line, such as '2,B10,bear+dog'."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
     return tuple(
@@ -128,7 +95,8 @@ def _subsets_of_text(text: str) -> tuple[int | str | tuple[str, ...], ...]:
     )
 
 
-def _check_subsets(name: str, subsets: object) -> None:
+def check_subsets(name: str, subsets: object) -> None:
+    """Raise UsageError where a value is not a tuple of different class subsets."""
     if not isinstance(subsets, tuple) or not subsets:
         raise UsageError(f"{name} = {subsets!r}: a list of class subsets is needed")
     for subset in subsets:

@@ -15,12 +15,11 @@ from typing import Any, Self
 from oasis_bench.experiment.budget import OFF, Budget, bytes_of, seconds_of
 from oasis_bench.experiment.setting import (
     Setting,
-    class_subsets,
-    limit,
-    normalization,
-    share,
-    switch,
-    whole_number,
+    check_normalization,
+    check_share,
+    check_subsets,
+    setting,
+    subsets_of_text,
 )
 from oasis_bench.system.errors import UsageError, unknown_name
 from oasis_bench.system.values import check_value
@@ -89,37 +88,59 @@ class Experiment:
     dataset: str
     learners: Mapping[str, LearnerSpec]
     dataset_options: Mapping[str, Any] = field(default_factory=dict)
-    classes: tuple[int | str | tuple[str, ...], ...] = class_subsets(
+    classes: tuple[int | str | tuple[str, ...], ...] = setting(
         (2, 5, 10),
         "class subsets: numbers of classes, names of subsets, names joined by +, or all",
+        tuple,
+        words="2,5,10",
+        read=subsets_of_text,
+        check=check_subsets,
+        metavar="N,NAME",
     )
-    partitions: int = whole_number(5, "random train/test draws of each subset", least=1)
-    inner_folds: int = whole_number(5, "folds that choose the hyper-parameters", least=2)
-    train_per_class: int = whole_number(40, "training images a class", least=2, flag="--train")
-    test_per_class: int = whole_number(25, "test images a class", least=2, flag="--test")
-    test_share: float = share(
-        0.1, "share of the images that test, where images have several labels"
+    partitions: int = setting(5, "random train/test draws of each subset", int, least=1)
+    inner_folds: int = setting(5, "folds that choose the hyper-parameters", int, least=2)
+    train_per_class: int = setting(40, "training images a class", int, least=2, flag="--train")
+    test_per_class: int = setting(25, "test images a class", int, least=2, flag="--test")
+    test_share: float = setting(
+        0.1,
+        "share of the images that test, where images have several labels",
+        float,
+        check=check_share,
+        metavar="P",
     )
-    seed: int = whole_number(0, "decides all that is random", least=0)
-    normalize: str | None = normalization(
-        "l2: divide each row by its length; none: leave it; tfidf: weight counts by idf first"
+    seed: int = setting(0, "decides all that is random", int, least=0)
+    normalize: str | None = setting(
+        None,
+        "l2: divide each row by its length; none: leave it; tfidf: weight counts by idf first",
+        str,
+        words="as the data set says",
+        check=check_normalization,
+        metavar="KIND",
     )
-    max_steps: int = whole_number(400_000, "end of the search for the number of steps", least=1)
-    traces: bool = switch(True, "replay mAP and the symmetry of W along the steps after each fit")
-    threads: int = whole_number(1, "threads of a fit", least=1)
-    examples: int = whole_number(
-        8, "test pictures of the first partition whose neighbours the report shows", least=0
+    max_steps: int = setting(400_000, "end of the search for the number of steps", int, least=1)
+    traces: bool = setting(
+        True,
+        "replay mAP and the symmetry of W along the steps after each fit",
+        bool,
+        words="yes",
+        metavar="",
     )
-    budget: str = limit(
+    threads: int = setting(1, "threads of a fit", int, least=1)
+    examples: int = setting(
+        8, "test pictures of the first partition whose neighbours the report shows", int, least=0
+    )
+    budget: str = setting(
         "1h",
         "the longest that a fit, or another call of a learner, may take, such as 90s, 10m, 2h or "
         "off; a trial that takes longer is a row 'timeout'",
+        str,
         check=seconds_of,
         metavar="TIME",
     )
-    memory: str = limit(
+    memory: str = setting(
         OFF,
         "the most memory that a trial may take, such as 500MiB, 4GiB or off",
+        str,
         check=bytes_of,
         metavar="SIZE",
     )
@@ -127,8 +148,8 @@ class Experiment:
     def __post_init__(self) -> None:
         for name in ("title", "dataset"):
             check_value(name, getattr(self, name), str)
-        for name, setting in settings().items():
-            setting.check(name, getattr(self, name))
+        for name, known in settings().items():
+            known.check(name, getattr(self, name))
         if 2 * self.inner_folds > self.train_per_class:
             raise UsageError(
                 f"inner_folds = {self.inner_folds} but train_per_class = {self.train_per_class}: "

@@ -6,7 +6,7 @@ Not for printing: `oasis_bench.command_line.main` does that.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from oasis_bench.data.pictures import caption, thumbnail
 from oasis_bench.data.rows import LabelledRows
 from oasis_bench.execution import Executor, executor
 from oasis_bench.experiment.identity import identities, refuse_what_changed
-from oasis_bench.experiment.plan import TrialSpec, find_candidates, plan, refuse_unknown_subsets
+from oasis_bench.experiment.plan import TrialSpec, find_candidates, plan
 from oasis_bench.experiment.run_info import (
     DatasetSource,
     Resumption,
@@ -24,6 +24,7 @@ from oasis_bench.experiment.run_info import (
     Sources,
 )
 from oasis_bench.experiment.settings import Experiment
+from oasis_bench.experiment.subsets import refuse_unknown_subsets
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.plugins.open_dataset import open_dataset
 from oasis_bench.plugins.registry import Registry, load_registry
@@ -167,7 +168,7 @@ def resume_experiment(
             load_at_start=load_average(),
             provenance={**provenance(), **place.provenance()},
         )
-        store.write_info(resumed=[asdict(session) for session in (*info.resumed, now)])
+        store.write_info(resumed=[session.to_json() for session in (*info.resumed, now)])
         return _run_trials(store, left, rows, place, on_trial)
 
 
