@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0; 1 where a trial failed or `compare` saw something get worse; 2 for a mistake of the
+        0; 1 where a trial failed or `compare` found something worse; 2 for a mistake of the
         user's; 3 where nothing could be compared; 130 after Ctrl-C.
     """
     for name in ("SIGTERM", "SIGHUP"):  # as `timeout` and batch systems end a run

@@ -82,7 +82,7 @@ class Resumption(Session):
 
 @dataclass(frozen=True, kw_only=True)
 class RunInfo(Session):
-    """A run as a whole; what it has of `Session` is its first session.
+    """A run as a whole; the attributes of `Session` are those of its first session.
 
     Attributes
     ----------

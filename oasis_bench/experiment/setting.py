@@ -55,8 +55,8 @@ def setting(
 ) -> Any:
     """Make a field of a dataclass that is a setting of type `kind`, of at least `least`.
 
-    `words` say the default where it does not say itself; `read` and `check` are given where the
-    type and the bound are not all that there is to it.
+    `words` say what the default is, where its value does not.  `read` and `check` replace those
+    of the type and the bound.
     """
     known = Setting(
         help,

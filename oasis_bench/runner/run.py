@@ -1,6 +1,6 @@
 """A run: the trials of an experiment, from the data set to the store.
 
-Not for printing: `oasis_bench.command_line.main` does that.
+Not for printing: `oasis_bench.command_line` does that.
 """
 
 from __future__ import annotations
