@@ -10,13 +10,13 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from oasis_bench.analysis.average_ranks import (
-    Ranking,
+    AverageRanks,
     critical_difference,
     least_datasets,
     rank_learners,
 )
 from oasis_bench.command_line.main import main
-from oasis_bench.reports.ranks_figure import draw_ranks
+from oasis_bench.reports.average_ranks_figure import draw_average_ranks
 from oasis_bench.store.run_file import Store
 from oasis_bench.trial.record import TrialRecord
 
@@ -98,7 +98,7 @@ def test_equal_scores_share_their_ranks_and_are_not_told_apart():
 
 def ranking_of(average, difference, p_value=0.001):
     averages = pd.Series(average, index=list("abcdef")[: len(average)])
-    return Ranking(averages.to_frame().T, averages, 9.0, p_value, difference)
+    return AverageRanks(averages.to_frame().T, averages, 9.0, p_value, difference)
 
 
 def test_groups_reach_as_far_as_the_critical_difference_and_none_is_within_another():
@@ -108,7 +108,7 @@ def test_groups_reach_as_far_as_the_critical_difference_and_none_is_within_anoth
     assert ranking_of([1.0, 1.1, 3.0, 3.1], 1.0).groups == [("a", "b"), ("c", "d")]
 
 
-def test_where_friedmans_test_does_not_refuse_nobody_is_told_apart():
+def test_where_friedmans_test_does_not_reject_nobody_is_told_apart():
     assert ranking_of([1.0, 2.5, 4.0], 1.0, p_value=0.2).groups == [("a", "b", "c")]
 
 
@@ -299,7 +299,7 @@ def test_runs_that_cannot_be_ranked_together_are_told_in_one_line(ranks, tmp_pat
 def test_names_in_the_figure_are_whole_and_never_mathematics():
     names = ["$x_1$", "b"]
     ranking = rank_learners(pd.DataFrame([[0.9, 0.1]] * 3, columns=names))
-    figure = draw_ranks(ranking, "title")
+    figure = draw_average_ranks(ranking, "title")
     assert isinstance(figure, Figure)
     texts = {text.get_text().strip(): text for text in figure.axes[0].texts}
     assert "$x_1$  1.00" in texts

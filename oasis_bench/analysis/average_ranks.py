@@ -21,8 +21,8 @@ N_PERMUTATIONS = 9999
 
 
 @dataclass(frozen=True)
-class Ranking:
-    """Learners ranked on each data set, and whether their average ranks tell them apart.
+class AverageRanks:
+    """Ranks of learners on each data set, and whether the average ranks tell learners apart.
 
     Attributes
     ----------
@@ -51,14 +51,14 @@ class Ranking:
 
     @property
     def differ(self) -> bool:
-        """Whether Friedman's test refuses that all learners rank alike."""
+        """Whether Friedman's test rejects that all learners rank alike."""
         return self.p_value <= LEVEL
 
     @property
     def groups(self) -> list[tuple[str, ...]]:
         """The largest sets of learners, next to each other in rank, that are not told apart.
 
-        Two learners are told apart where Friedman's test refuses that all are alike, and their
+        Two learners are told apart where Friedman's test rejects that all rank alike, and their
         average ranks differ by at least the critical difference (Demšar 2006, section 3.2.2).
         """
         names, average = self.names, self.average.to_numpy()
@@ -73,7 +73,7 @@ class Ranking:
         return groups
 
 
-def rank_learners(scores: pd.DataFrame) -> Ranking:
+def rank_learners(scores: pd.DataFrame) -> AverageRanks:
     """Rank learners on each data set and test their average ranks.
 
     The p-value is that of random permutations of the ranks within each data set: chi-square and F
@@ -98,26 +98,29 @@ def rank_learners(scores: pd.DataFrame) -> Ranking:
     ranks = ranks[average.index]
     statistic, p_value = _friedman(ranks.to_numpy())
     n_datasets, n_learners = ranks.shape
-    return Ranking(ranks, average, statistic, p_value, critical_difference(n_learners, n_datasets))
+    return AverageRanks(
+        ranks, average, statistic, p_value, critical_difference(n_learners, n_datasets)
+    )
 
 
 def _friedman(ranks: npt.NDArray[np.float64]) -> tuple[float, float]:
     """Return Friedman's statistic of `ranks` (n_datasets, n_learners) and its p-value."""
     n_datasets, n_learners = ranks.shape
-    middle = (n_learners + 1) / 2
-    spread = float(np.square(ranks - middle).sum())
+    mean_rank = (n_learners + 1) / 2
+    spread = float(np.square(ranks - mean_rank).sum())
     if spread == 0:
         return 0.0, 1.0
     drawn = np.broadcast_to(ranks, (N_PERMUTATIONS, *ranks.shape))
-    sums = np.random.default_rng(0).permuted(drawn, axis=2).sum(axis=1)
-    between = np.square(sums - n_datasets * middle).sum(axis=1)  # exact: ranks are halves
-    seen = np.square(ranks.sum(axis=0) - n_datasets * middle).sum()
-    p_value = (1 + int(np.count_nonzero(between >= seen))) / (1 + N_PERMUTATIONS)
-    return (n_learners - 1) * float(seen) / spread, p_value
+    permuted = np.random.default_rng(0).permuted(drawn, axis=2)
+    # Ranks are multiples of 1/2, so these sums are exact and can be compared with >=.
+    of_permuted = np.square(permuted.sum(axis=1) - n_datasets * mean_rank).sum(axis=1)
+    observed = np.square(ranks.sum(axis=0) - n_datasets * mean_rank).sum()
+    p_value = (1 + int(np.count_nonzero(of_permuted >= observed))) / (1 + N_PERMUTATIONS)
+    return (n_learners - 1) * float(observed) / spread, p_value
 
 
 def critical_difference(n_learners: int, n_datasets: int, level: float = LEVEL) -> float:
-    """Return from what difference on Nemenyi's test tells two average ranks apart.
+    """Return the smallest difference of two average ranks that Nemenyi's test tells apart.
 
     q sqrt(k (k + 1) / (6 N)) for k learners on N data sets, q the quantile of the studentized range
     over sqrt(2) (Demšar 2006, section 3.2.2).  It corrects for all pairs.  Like any test of average
@@ -128,9 +131,9 @@ def critical_difference(n_learners: int, n_datasets: int, level: float = LEVEL) 
 
 
 def least_datasets(n_learners: int) -> int:
-    """Return on how few data sets the learners can be told apart at all, if all agree.
+    """Return the smallest number of data sets on which learners can be told apart, if all agree.
 
-    On fewer, ranks that are the same on each are likelier than the level by chance,
+    On fewer, equal ranks on every data set are by chance more probable than the level,
     k! ** (1 - N), or the critical difference is above the largest possible one, k - 1.
     """
     return next(

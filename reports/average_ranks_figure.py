@@ -1,16 +1,14 @@
-"""The critical-difference figure: learners along their average ranks, bars that join tied ones.
+"""The figure of average ranks: learners along a line, bars that join those not told apart.
 
 After figure 1 of Demšar, JMLR 7 (2006), the best at the left.
 """
 
 from __future__ import annotations
 
-from itertools import chain
-
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from oasis_bench.analysis.average_ranks import Ranking
+from oasis_bench.analysis.average_ranks import AverageRanks
 from oasis_bench.reports.canvas import LABEL_WIDTH
 from oasis_bench.reports.text import clip
 
@@ -19,14 +17,15 @@ ABOVE, BAR_GAP, NAME_GAP = 0.75, 0.13, 0.24
 """Inches: from the line up to the critical difference, between bars, between names."""
 
 
-def draw_ranks(ranking: Ranking, title: str) -> Figure:
-    """Draw average ranks on a line, the names of the learners and, where it tells, the difference.
+def draw_average_ranks(ranks: AverageRanks, title: str) -> Figure:
+    """Draw average ranks on a line, the learners' names, and the critical difference.
 
-    The critical difference has no meaning where Friedman's test does not refuse that all are alike.
+    The critical difference is drawn where Friedman's test rejects that all rank alike: elsewhere
+    it has no meaning.
     """
-    names = ranking.names
+    names = ranks.names
     n_left = -(-len(names) // 2)
-    bars_end = BAR_GAP * (len(ranking.groups) + 1)
+    bars_end = BAR_GAP * (len(ranks.groups) + 1)
     depth = bars_end + NAME_GAP * n_left
     figure = Figure(figsize=(WIDTH, ABOVE + depth + 0.9))
     axes = figure.subplots()
@@ -34,18 +33,16 @@ def draw_ranks(ranking: Ranking, title: str) -> Figure:
     axes.set_xlim(1, len(names))
     axes.set_ylim(-depth, ABOVE + 0.2)
     _draw_line(axes, len(names))
-    if ranking.differ:
-        _draw_difference(axes, ranking.critical_difference)
-    left, right = names[:n_left], names[n_left:]
-    sides = chain(
-        ((name, 1, "right", line) for line, name in enumerate(left, start=1)),
-        ((name, len(names), "left", line) for line, name in enumerate(reversed(right), start=1)),
-    )
-    for name, edge, alignment, line in sides:
-        _draw_name(axes, name, ranking.average[name], edge, alignment, -bars_end - NAME_GAP * line)
-    for number, group in enumerate(ranking.groups, start=1):
+    if ranks.differ:
+        _draw_difference(axes, ranks.critical_difference)
+    left, right = names[:n_left], names[n_left:][::-1]
+    for side, edge, alignment in ((left, 1, "right"), (right, len(names), "left")):
+        for number, name in enumerate(side, start=1):
+            y = -bars_end - NAME_GAP * number
+            _draw_name(axes, name, ranks.average[name], edge, alignment, y)
+    for number, group in enumerate(ranks.groups, start=1):
         y = -BAR_GAP * number
-        ends = [ranking.average[group[0]], ranking.average[group[-1]]]
+        ends = [ranks.average[group[0]], ranks.average[group[-1]]]
         axes.plot(ends, [y, y], color=INK, linewidth=4, marker="", solid_capstyle="projecting")
     figure.suptitle(title, fontsize="medium")
     return figure
@@ -68,7 +65,7 @@ def _draw_difference(axes: Axes, difference: float) -> None:
 
 
 def _draw_name(axes: Axes, name: str, rank: float, edge: float, alignment: str, y: float) -> None:
-    """Lead from a rank down, then to the side, to the name of a learner and its average rank."""
+    """Draw a line from a rank down and to the side, and a learner's name and rank at its end."""
     axes.plot([rank, rank, edge], [0, y, y], color=GREY, linewidth=1, zorder=1, clip_on=False)
     label = clip(name, LABEL_WIDTH)
     text = f"{label}  {rank:.2f} " if alignment == "right" else f" {rank:.2f}  {label}"

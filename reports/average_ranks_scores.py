@@ -1,11 +1,11 @@
-"""The scores that average ranks are made of, from several runs: one score a learner and data set.
+"""The scores that learners are ranked by: from each run one data set, one score a learner.
 
-Not for the ranks themselves: `oasis_bench.analysis.average_ranks` makes them.
+Not for the ranks: `oasis_bench.analysis.average_ranks` makes them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,35 +27,35 @@ NAME_WIDTH = 24
 
 @dataclass(frozen=True)
 class DatasetScores:
-    """What one run says of its data set.
+    """The scores of one run's data set.
 
     Attributes
     ----------
     name : str
-        Of the data set, short.
+        Short name of the data set.
     run : RunRecord
     subset : str
         The class subset that counts.
-    partitions : int
-        Those that were tried with every learner; they count.
+    n_partitions : int
+        The partitions that were tried with every learner: only these count.
     means : Series
-        Mean mAP over these partitions of each learner that finished all of them.
+        Mean mAP over these partitions of each learner that has a result on all of them.
     """
 
     name: str
     run: RunRecord
     subset: str
-    partitions: int
+    n_partitions: int
     means: pd.Series[float]
 
     @property
     def title(self) -> str:
         """The data set, its class subset and partitions."""
         size = subset_title(self.run, self.subset)
-        return f"{self.name} ({size}, {plural(self.partitions, 'partition')})"
+        return f"{self.name} ({size}, {plural(self.n_partitions, 'partition')})"
 
 
-def gather(runs: Mapping[Path, RunRecord]) -> list[DatasetScores]:
+def scores_of_runs(runs: Mapping[Path, RunRecord]) -> list[DatasetScores]:
     """Take from each run the scores of its data set.
 
     The class subsets of a data set share images and are no data sets of their own, so each run
@@ -84,25 +84,24 @@ def gather(runs: Mapping[Path, RunRecord]) -> list[DatasetScores]:
 
 
 def _scores(folder: Path, run: RunRecord) -> DatasetScores:
-    names = learners(run)
-    tried = run.trials.groupby(["subset", "partition"])["learner"].nunique() == len(names)
-    whole = tried[tried].reset_index()[["subset", "partition"]]
-    shown = [subset for subset in subsets(run) if subset in set(whole["subset"])]
-    if not shown:
+    n_tried = run.trials.groupby(["subset", "partition"])["learner"].nunique()
+    complete = n_tried[n_tried == len(learners(run))].reset_index()[["subset", "partition"]]
+    found = [subset for subset in subsets(run) if subset in set(complete["subset"])]
+    if not found:
         raise UsageError(
             f"{folder} has no partition that was tried with every learner: let it go on, with "
             f"'run --resume {folder}'"
         )
-    whole = whole[whole["subset"] == shown[-1]]
-    scores = finished(run).merge(whole, on=["subset", "partition"])
-    scores = scores.groupby("learner")["mean_average_precision"].agg(["mean", "count"])
-    complete = scores.loc[scores["count"] == len(whole), "mean"]
+    complete = complete[complete["subset"] == found[-1]]
+    results = finished(run).merge(complete, on=["subset", "partition"])
+    scores = results.groupby("learner")["mean_average_precision"].agg(["mean", "count"])
+    means = scores.loc[scores["count"] == len(complete), "mean"]
     name = clip(Path(run.info["experiment"]["dataset"]).name, NAME_WIDTH)
-    return DatasetScores(name, run, shown[-1], len(whole), complete)
+    return DatasetScores(name, run, found[-1], len(complete), means)
 
 
-def common_scores(gathered: list[DatasetScores]) -> pd.DataFrame:
-    """Bring the scores of the learners that every run has into one frame.
+def common_scores(datasets: Sequence[DatasetScores]) -> pd.DataFrame:
+    """Return the scores of the learners that have one on every data set.
 
     Returns
     -------
@@ -113,8 +112,8 @@ def common_scores(gathered: list[DatasetScores]) -> pd.DataFrame:
     UsageError
         Where fewer than two learners have a score on every data set.
     """
-    scores = pd.DataFrame([one.means for one in gathered], index=range(len(gathered)))
-    common = scores.reindex(columns=learners(gathered[0].run)).dropna(axis="columns")
+    scores = pd.DataFrame([one.means for one in datasets], index=range(len(datasets)))
+    common = scores.reindex(columns=learners(datasets[0].run)).dropna(axis="columns")
     if common.shape[1] < 2:
         found = series([str(name) for name in common]) or "none"
         raise UsageError(
@@ -124,27 +123,27 @@ def common_scores(gathered: list[DatasetScores]) -> pd.DataFrame:
     return common
 
 
-def left_out(gathered: list[DatasetScores], kept: list[str]) -> Iterator[str]:
-    """Say which learners are not ranked, and why: nobody gets a rank for what is missing."""
-    everyone = dict.fromkeys(name for one in gathered for name in learners(one.run))
+def reasons_left_out(datasets: Sequence[DatasetScores], ranked: Sequence[str]) -> Iterator[str]:
+    """Say which learners are not ranked, and why."""
+    everyone = dict.fromkeys(name for one in datasets for name in learners(one.run))
     for name in everyone:
-        if name in kept:
+        if name in ranked:
             continue
-        without = [one.name for one in gathered if name not in learners(one.run)]
-        reasons = [f"not in the run on {series(without)}"] if without else []
+        absent = [one.name for one in datasets if name not in learners(one.run)]
+        reasons = [f"not in the run on {series(absent)}"] if absent else []
         reasons += [
             f"on {one.name}: {reason.removeprefix(name + ': ').removesuffix('.')}"
-            for one in gathered
+            for one in datasets
             if name in learners(one.run) and name not in one.means
             for reason in shortfall(one.run, one.subset, name)
         ]
         yield f"{name} is left out: {'; '.join(reasons)}."
 
 
-def other_settings(gathered: list[DatasetScores], kept: list[str]) -> Iterator[str]:
-    """Say which learners are not the same in all runs, their labels apart."""
-    for name in kept:
-        given = [one.run.info["experiment"]["learners"][name] for one in gathered]
-        settings = [(spec["algorithm"], spec["params"]) for spec in given]
+def other_settings(datasets: Sequence[DatasetScores], ranked: Sequence[str]) -> Iterator[str]:
+    """Say which labels stand for other settings in some of the runs."""
+    for name in ranked:
+        specs = [one.run.info["experiment"]["learners"][name] for one in datasets]
+        settings = [(spec["algorithm"], spec["params"]) for spec in specs]
         if any(other != settings[0] for other in settings[1:]):
             yield f"{name} has other settings in some of the runs: its ranks mix them."
