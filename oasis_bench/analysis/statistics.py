@@ -46,7 +46,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class PairedInterval:
-    """A mean difference with its confidence interval, as if it were the only comparison.
+    """A mean difference with its 95 % interval, as if it were the only comparison.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class PairedInterval:
     sd : float
         Their sample standard deviation.
     p_value : float
-        Two-sided, of no difference; below 1 - confidence where the interval leaves out zero.
+        Two-sided, of no difference; below 0.05 where the interval leaves out zero.
     """
 
     mean: float
@@ -85,7 +85,7 @@ class Comparison:
     differences : dict of str to PairedInterval
         The best less each learner that was compared with it.
     p_values : dict of str to float
-        Those of `differences`, corrected by `holm`: what the verdicts go by.
+        Those of `differences`, corrected by `holm`; the verdicts depend on them.
     """
 
     best: str | None
@@ -103,7 +103,7 @@ class PowerLaw:
     ----------
     factor, exponent : float
     low, high : float
-        Confidence interval of the exponent: Student's t, two degrees of freedom less than points.
+        95 % interval of the exponent: Student's t, two degrees of freedom less than points.
     n : int
         Points.
     """
@@ -125,23 +125,8 @@ def summarise(values: npt.ArrayLike) -> Summary:
     )
 
 
-def interval_reach(n: int, n_train: int, n_test: int, confidence: float = CONFIDENCE) -> float:
-    """Return how many standard deviations of the differences the paired interval reaches.
-
-    Parameters
-    ----------
-    n : int
-        Partitions, J; at least 2.
-    n_train, n_test : int
-        Images that each partition learns from and tests on.
-    confidence : float, default 0.95
-    """
-    quantile = float(stats.t.ppf((1 + confidence) / 2, df=n - 1))
-    return quantile * _standard_error(n, n_train, n_test)
-
-
 def _standard_error(n: float, n_train: int, n_test: int) -> float:
-    """Return that of a mean difference, in standard deviations s of the differences.
+    """Return the standard error of a mean difference, in standard deviations s of the differences.
 
     The variance of a mean difference over J partitions is s^2 (1/J + n_test/n_train), with J - 1
     degrees of freedom (Nadeau & Bengio 2003).
@@ -161,7 +146,7 @@ def detectable_difference(
     Parameters
     ----------
     n : float
-        Partitions, J; at least 2.  Infinity gives what no number of partitions goes below.
+        Partitions, J; at least 2.  Infinity gives the limit for many partitions.
     n_train, n_test : int
         Images that each partition learns from and tests on.
     power : float, default 0.8
@@ -177,10 +162,8 @@ def detectable_difference(
     return noncentrality * _standard_error(n, n_train, n_test)
 
 
-def paired_interval(
-    differences: npt.ArrayLike, n_train: int, n_test: int, confidence: float = CONFIDENCE
-) -> PairedInterval:
-    """Return the corrected resampled t-interval and t-test of a mean difference.
+def paired_interval(differences: npt.ArrayLike, n_train: int, n_test: int) -> PairedInterval:
+    """Return the corrected resampled 95 % t-interval and the t-test of a mean difference.
 
     Parameters
     ----------
@@ -188,7 +171,6 @@ def paired_interval(
         One for each partition.
     n_train, n_test : int
         Images that each partition learns from and tests on.
-    confidence : float, default 0.95
 
     Raises
     ------
@@ -199,12 +181,12 @@ def paired_interval(
     mean, sd, n = summary.mean, summary.sd, summary.n
     if n < 2:
         raise ValueError(f"{n} differences: an interval needs at least 2")
-    half = sd * interval_reach(n, n_train, n_test, confidence)
+    standard_error = _standard_error(n, n_train, n_test)
+    half = sd * (float(stats.t.ppf((1 + CONFIDENCE) / 2, df=n - 1)) * standard_error)
     if sd == 0:
         p_value = float(mean == 0)
     else:
-        t = abs(mean) / (sd * _standard_error(n, n_train, n_test))
-        p_value = 2 * float(stats.t.sf(t, df=n - 1))
+        p_value = 2 * float(stats.t.sf(abs(mean) / (sd * standard_error), df=n - 1))
     return PairedInterval(mean, mean - half, mean + half, n, sd, p_value)
 
 
@@ -228,19 +210,20 @@ def compare_to_best(
 ) -> Comparison:
     """Find the best learner of one class subset, and those not distinguishable from it.
 
-    The best has the highest mean over its partitions among the learners with the most of them: two
-    easy partitions do not win.  Each other learner is compared with it by the `paired_interval` of
-    their differences on the partitions that those two share; fewer than two, and it is not.
+    The best has the highest mean over its partitions among the learners with the most of them, so
+    that none wins by two easy partitions.  Each other learner is compared with it by the
+    `paired_interval` of their differences on the partitions that both share, if these are at least
+    two.
 
     The family that `holm` corrects for is all these comparisons: one measure on one class subset.
-    A claim is made, and its best is found, within them; were other subsets or measures counted,
-    what is said of one table would depend on what else was run.  So nothing is controlled over
-    several tables or measures.
+    With other subsets or measures in the family, one table would depend on what else was run.  So
+    errors are not controlled over several tables or measures.
 
     `holm` supposes that the best was named beforehand, but it is found in the same data, where
-    chance has raised it.  The truly best is still 'worse' in less than `level` of the runs.  That
-    any learner as good as the best is 'worse' is more frequent than `level`: among ten equal
-    learners on five partitions in 11 % of simulated runs, for level 0.05 (uncorrected: 56 %).
+    chance has raised its mean.  The truly best is still called 'worse' in less than `level` of the
+    runs.  That some learner as good as the best is called 'worse' is more frequent than `level`:
+    among ten equal learners on five partitions in 11 % of simulated runs, for level 0.05
+    (uncorrected: 56 %).
 
     Parameters
     ----------
@@ -280,15 +263,14 @@ def _verdict(difference: PairedInterval, p_value: float, level: float) -> str:
     return "worse" if difference.mean > 0 else "better"
 
 
-def fit_power_law(x: npt.ArrayLike, y: npt.ArrayLike, confidence: float = CONFIDENCE) -> PowerLaw:
+def fit_power_law(x: npt.ArrayLike, y: npt.ArrayLike) -> PowerLaw:
     """Fit y = factor * x ** exponent by least squares of the logarithms.
 
     Parameters
     ----------
     x, y : array of shape (n,)
-        Positive; one point for each size.  Repeated measurements of a size share what is odd about
-        it: given one by one they would make the interval too narrow, so their medians are fitted.
-    confidence : float, default 0.95
+        Positive; one point for each size.  Repeated measurements of one size share errors:
+        given one by one they would make the interval too narrow, so give their medians.
 
     Raises
     ------
@@ -299,7 +281,7 @@ def fit_power_law(x: npt.ArrayLike, y: npt.ArrayLike, confidence: float = CONFID
     if log_x.size < 3:
         raise ValueError(f"{log_x.size} points: an exponent with an interval needs at least 3")
     fit = stats.linregress(log_x, log_y)
-    half = fit.stderr * float(stats.t.ppf((1 + confidence) / 2, df=log_x.size - 2))
+    half = fit.stderr * float(stats.t.ppf((1 + CONFIDENCE) / 2, df=log_x.size - 2))
     return PowerLaw(
         math.exp(fit.intercept), fit.slope, fit.slope - half, fit.slope + half, log_x.size
     )
