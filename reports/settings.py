@@ -47,10 +47,10 @@ def _limits_text(run: RunRecord) -> str:
 
 def _later_limits(run: RunRecord) -> Iterator[str]:
     """Say which limits were given when a run, or one that it was merged from, went on."""
-    for session in run.info.get("resumed", []):
-        if text := _limits(session.get("limits", {})):
-            name = session.get("run", "the run")
-            yield f"after {name} was resumed on {session['started'][:10]}: {text} for all"
+    for name, info in {"the run": run.info, **run.info.get("merged", {})}.items():
+        for session in info.get("resumed", []):
+            if text := _limits(session.get("limits", {})):
+                yield f"after {name} was resumed on {session['started'][:10]}: {text} for all"
 
 
 def _limits(given: Mapping[str, Any]) -> str:

@@ -570,11 +570,8 @@ def test_limits_given_when_a_run_went_on_are_told_too(tmp_path):
     run = make_run(tmp_path / "run", [trial("A")], ["A"], info={"resumed": resumed})
     assert settings_text(run).endswith(limits.format("the run"))
     assert "memory &lt;b&gt; for all" in write_report(tmp_path / "run").read_text()
-    info = {
-        "merged": {"runs/a": {"started": "2026-11-20", "commit": None}},
-        "resumed": [{**session, "run": "runs/a"} for session in resumed],
-    }
-    merged = make_run(tmp_path / "merged", [trial("A")], ["A"], info=info)
+    part = {"started": "2026-11-20", "commit": None, "resumed": resumed}
+    merged = make_run(tmp_path / "merged", [trial("A")], ["A"], info={"merged": {"runs/a": part}})
     assert settings_text(merged).endswith(limits.format("runs/a"))
 
 

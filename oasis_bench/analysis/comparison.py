@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -31,16 +31,17 @@ the some hundred kilobytes by which the kernel's count of resident pages is wron
 ROUNDING = 1e-12
 """Smaller differences of precision may come from the order in which numbers are added."""
 
-COMPARABLE = {
-    "algorithm": "the algorithm differs",
-    "data": "the rows of the data set differ",
-    "seed": "the seed differs",
-    "classes": "the classes differ",
-    "sizes": "the numbers of training and test images differ",
-    "normalize": "the normalization differs",
-}
+MUST_AGREE = ("algorithm", "data", "seed", "classes", "sizes", "normalize")
 """What must be equal in both runs for a learner and class subset, so that the same partition is
-the same images to the same algorithm; and what is said where it is not."""
+the same images to the same algorithm."""
+
+NAMES = {
+    **WORDS,
+    "sizes": "the numbers of training and test images",
+    "normalize": "the normalization",
+}
+WITHOUT_VALUES = ("classes", "source", "code")
+"""Lists too long to show, and hashes."""
 
 
 @dataclass(frozen=True)
@@ -150,11 +151,13 @@ def compare_runs(old: RunRecord, new: RunRecord, tolerance: float = 0.1) -> RunC
         )
         cell = f"{learner} on classes {subset}"
         if not of_old.empty and not of_new.empty:
-            if reason := _why_not_comparable(old, new, subset, learner):
-                left_out[f"not compared, as {reason}"].append(cell)
+            differences = _differences(old, new, subset, learner)
+            if decisive := [text for key, text in differences.items() if key in MUST_AGREE]:
+                reason = f"not compared, as OLD and NEW differ in {', '.join(decisive)}"
+                left_out[reason].append(cell)
                 continue
-            for difference in _other_differences(old, new, subset, learner):
-                differing[f"OLD and NEW differ in {difference}"].append(learner)
+            for text in differences.values():
+                differing[f"OLD and NEW differ in {text}"].append(learner)
         pairs = of_old.merge(of_new, on="partition", suffixes=("_old", "_new"))
         lines += _lines(subset, learner, pairs.sort_values("partition"), tolerance)
         for reason, partitions in _left_out(of_old, of_new, pairs):
@@ -176,33 +179,18 @@ def _with_measures(run: RunRecord) -> pd.DataFrame:
     return trials
 
 
-def _identity(run: RunRecord, subset: str, learner: str) -> Mapping[str, Any]:
-    """Return what decides a learner's results on a class subset; 'partition' is any of them."""
-    identity: Mapping[str, Any] = run.info["identities"][cell_name(learner, subset)]
-    return identity
-
-
-def _why_not_comparable(old: RunRecord, new: RunRecord, subset: str, learner: str) -> str | None:
-    """Say why one partition is not the same images to the same algorithm, where it is not."""
-    before, after = _identity(old, subset, learner), _identity(new, subset, learner)
-    for key, reason in COMPARABLE.items():
-        if before[key] != after[key]:
-            if key == "classes":
-                return reason
+def _differences(old: RunRecord, new: RunRecord, subset: str, learner: str) -> dict[str, str]:
+    """Say in what two runs differ that decides a learner's results on a class subset, by key."""
+    before, after = (run.info["identities"][cell_name(learner, subset)] for run in (old, new))
+    differences = {}
+    for key in before:
+        if key != "partition" and before[key] != after[key]:
             values = before[key], after[key]
             if key == "data":
                 values = old.info["experiment"]["dataset"], new.info["experiment"]["dataset"]
-            return f"{reason} ({values[0]} in OLD, {values[1]} in NEW)"
-    return None
-
-
-def _other_differences(old: RunRecord, new: RunRecord, subset: str, learner: str) -> Iterator[str]:
-    """Say in what else the compared trials differ."""
-    after = _identity(new, subset, learner)
-    for key, value in _identity(old, subset, learner).items():
-        if key != "partition" and value != after[key]:
-            values = "" if key == "source" else f" ({value}, {after[key]})"
-            yield f"{WORDS.get(key, key)}{values}"
+            shown = "" if key in WITHOUT_VALUES else f" ({values[0]}, {values[1]})"
+            differences[key] = f"{NAMES.get(key, key)}{shown}"
+    return differences
 
 
 def _left_out(

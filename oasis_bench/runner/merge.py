@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import pandas as pd
 
 from oasis_bench.experiment.identity import WORDS
 from oasis_bench.store.run_file import RunRecord, Store, read_run, refuse_used_folder
 from oasis_bench.system.errors import UsageError
+from oasis_bench.system.files import whole_folder
 
 MAY_DIFFER = ("title", "learners", "classes", "partitions", "traces", "examples")
 """The settings of an experiment in which merged runs may differ."""
@@ -51,16 +52,13 @@ def merge_runs(folders: Sequence[Path], target: Path) -> int:
     chosen = _choose_trials(runs)
     target = target.resolve()
     info = _merged_info({name: run.info for name, run in runs.items()}, target)
-    unfinished = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        with Store.create(unfinished, **info) as store:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with whole_folder(target) as folder, Store.create(folder, **info) as store:
             for name, trial_ids in chosen.items():
                 store.copy(Path(name), trial_ids)
-        os.replace(unfinished, target)
     except (OSError, UsageError) as error:
         raise UsageError(f"cannot write {target}: {error.__cause__ or error}") from error
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
     return sum(map(len, chosen.values()))
 
 
@@ -121,31 +119,25 @@ def _choose_trials(runs: Mapping[str, RunRecord]) -> dict[str, list[str]]:
     UsageError
         Where one trial has different results in two runs.
     """
-    sources: dict[str, str] = {}
-    results: dict[str, tuple[float, ...] | None] = {}
-    for name, run in runs.items():
-        for trial_id, result in _results(run):
-            known = results.get(trial_id)
-            if trial_id not in sources or (known is None and result is not None):
-                sources[trial_id], results[trial_id] = name, result
-            elif result not in (None, known):
-                trial = run.trials.set_index("trial_id").loc[trial_id]
-                raise UsageError(
-                    f"cannot merge {sources[trial_id]} and {name}: {trial['learner']} on classes "
-                    f"{trial['subset']}, partition {trial['partition']} has other precisions in "
-                    "each, though nothing that decides them differs: leave a run out"
-                )
-    return {
-        name: [trial_id for trial_id, source in sources.items() if source == name] for name in runs
-    }
+    trials = pd.concat([_with_precisions(run).assign(source=name) for name, run in runs.items()])
+    ok = trials[trials["status"] == "ok"]
+    results = ok.drop_duplicates(["trial_id", "mean_average_precision", "at_k"])
+    if (again := results["trial_id"].duplicated()).any():
+        trial = results[again].iloc[0]
+        first = ok[ok["trial_id"] == trial["trial_id"]].iloc[0]
+        raise UsageError(
+            f"cannot merge {first['source']} and {trial['source']}: {trial['learner']} on classes "
+            f"{trial['subset']}, partition {trial['partition']} has other precisions in each, "
+            "though nothing that decides them differs: leave a run out"
+        )
+    chosen = pd.concat([ok, trials]).drop_duplicates("trial_id")
+    return {name: chosen.loc[chosen["source"] == name, "trial_id"].tolist() for name in runs}
 
 
-def _results(run: RunRecord) -> Iterator[tuple[str, tuple[float, ...] | None]]:
-    """Yield the trial_id of each trial, with its mAP and precisions at k; None without a result."""
+def _with_precisions(run: RunRecord) -> pd.DataFrame:
+    """Return the trials with their precisions at every k as a tuple."""
     at_k = run.precision_at_k.sort_values("k").groupby("trial_id")["precision"].agg(tuple)
-    columns = run.trials[["trial_id", "status", "mean_average_precision"]]
-    for trial_id, status, precision in columns.itertuples(index=False, name=None):
-        yield trial_id, (precision, *at_k.get(trial_id, ())) if status == "ok" else None
+    return run.trials.assign(at_k=run.trials["trial_id"].map(at_k))
 
 
 def _merged_info(infos: Mapping[str, Mapping[str, Any]], target: Path) -> dict[str, Any]:
@@ -178,7 +170,6 @@ def _merged_info(infos: Mapping[str, Mapping[str, Any]], target: Path) -> dict[s
         "planned_partitions": planned,
         "provenance": _united(origin["provenance"] for origin in origins),
         "merged": merged,
-        "resumed": [session for origin in origins for session in origin["resumed"]],
         "command": "\n".join(command for command in commands if command),
         "started": min(info["started"] for info in every),
     }
@@ -188,16 +179,17 @@ def _merged_info(infos: Mapping[str, Mapping[str, Any]], target: Path) -> dict[s
 
 
 def _origin(name: str, info: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what a merged run keeps of each run, by the run's name.
+    """Return what a merged run keeps of a run, or of the runs that this one was merged from.
 
-    'merged' (start and commit), 'provenance', 'resumed' (the times that it went on, each with its
-    'run') and 'planned_partitions' (of each learner and class subset).
+    'merged' (start, commit and later sessions) and 'provenance' by the run's name, and
+    'planned_partitions' of each learner and class subset.
     """
     if "merged" in info:
         return info
     resumed = info.get("resumed", [])
+    commit = info["provenance"].get("commit")
     return {
-        "merged": {name: {"started": info["started"], "commit": info["provenance"].get("commit")}},
+        "merged": {name: {"started": info["started"], "commit": commit, "resumed": resumed}},
         "provenance": {
             f"{name}, {what} {session['started']}": {
                 **session["provenance"],
@@ -206,7 +198,6 @@ def _origin(name: str, info: Mapping[str, Any]) -> Mapping[str, Any]:
             for what, sessions in (("started", [info]), ("resumed", resumed))
             for session in sessions
         },
-        "resumed": [{**session, "run": name} for session in resumed],
         "planned_partitions": dict.fromkeys(info["identities"], info["experiment"]["partitions"]),
     }
 
