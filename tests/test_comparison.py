@@ -1,4 +1,4 @@
-"""What two runs have in common, which differences are beyond noise, and the exit status."""
+"""Comparison of two runs: what is compared, which changes are beyond noise, the exit status."""
 
 import math
 from dataclasses import replace
@@ -11,6 +11,7 @@ from oasis_bench.analysis.comparison import compare_runs
 from oasis_bench.command_line.main import main
 from oasis_bench.runner.run import run_experiment
 from oasis_bench.store.run_file import read_run
+from oasis_bench.system.provenance import processor_name
 
 MIB = 2**20
 
@@ -340,6 +341,7 @@ def test_two_runs_of_one_experiment_have_identical_precision(experiment, tmp_pat
     for name in ("old", "new"):
         run_experiment(euclidean, tmp_path / name)
     runs = [read_run(tmp_path / name) for name in ("old", "new")]
+    assert {name for run in runs for name in run.trials["processor"]} == {processor_name()}
     comparison = compare_runs(*runs)
     found = {line.measure: line.verdict for line in comparison.lines}
     assert {found[name] for name in ("mAP", "precision at 1")} == {"same"}

@@ -43,7 +43,8 @@ class RunRecord:
     ----------
     info : dict
         The table `run`: 'experiment', 'provenance', 'classes' (the class names of each subset),
-        'planned_trials', 'started', 'finished' (absent where the run was cut short).
+        'planned_trials', 'started', 'finished' (absent where the run was cut short).  That of a
+        merged run has 'merged': by the name of each run its start, commit and later sessions.
     trials : DataFrame
         A row for each trial: what it was, how it ended, its precision and its costs.
     precision_at_k : DataFrame

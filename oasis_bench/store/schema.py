@@ -52,14 +52,14 @@ CREATE TABLE precision_at_k (
     precision REAL NOT NULL,
     PRIMARY KEY (trial_id, k)
 ) STRICT;
-CREATE TABLE validation (             -- what the choice of hyper-parameters saw
+CREATE TABLE validation (             -- scores on the inner folds
     trial_id TEXT NOT NULL REFERENCES trials,
     params TEXT NOT NULL,             -- JSON
     n_steps INTEGER,
     fold INTEGER NOT NULL,
     mean_average_precision REAL NOT NULL
 ) STRICT;
-CREATE TABLE retrievals (             -- what chosen queries bring up, best first
+CREATE TABLE retrievals (             -- what some queries retrieve, best first
     trial_id TEXT NOT NULL REFERENCES trials,
     query INTEGER NOT NULL,           -- row numbers of the data set
     rank INTEGER NOT NULL,            -- from 1
