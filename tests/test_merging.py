@@ -8,6 +8,7 @@ import pytest
 
 from oasis_bench.analysis.comparison import compare_runs
 from oasis_bench.command_line.main import main
+from oasis_bench.experiment.run_info import RunInfo
 from oasis_bench.experiment.settings import LearnerSpec
 from oasis_bench.reports import write_report
 from oasis_bench.runner.merge import merge_runs
@@ -140,6 +141,14 @@ def test_the_report_of_a_merged_run_names_the_runs(write_run, merge, tmp_path):
     assert "commit of b" in page
     assert "B: 1 of 2 partitions finished; 1 not run." in page
     assert "on different processors" in (tmp_path / "all/tables/runtime.tex").read_text()
+
+
+def test_what_a_merged_run_says_is_what_a_run_that_goes_on_reads(write_run, merge):
+    about = dict.fromkeys(("name", "summary", "citation", "licence"), "made up")
+    sources = {"dataset": about, "learners": {}}
+    a = write_run("a", [{}], sources=sources)
+    run = merge(a, write_run("b", [{"learner": "B"}], sources=sources))
+    assert RunInfo.from_json(run.info).planned_trials == 4
 
 
 def test_runs_can_be_merged_by_the_command_line(write_run, tmp_path, capsys):

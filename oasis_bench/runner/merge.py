@@ -169,6 +169,7 @@ def _merged_info(infos: Mapping[str, Mapping[str, Any]], target: Path) -> dict[s
         "planned_trials": sum(planned.values()),
         "planned_partitions": planned,
         "provenance": _united(origin["provenance"] for origin in origins),
+        "load_at_start": None,  # it is in provenance, of each run
         "merged": merged,
         "command": "\n".join(command for command in commands if command),
         "started": min(info["started"] for info in every),
