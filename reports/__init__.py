@@ -2,10 +2,10 @@
 
 from oasis_bench.reports.average_ranks import write_ranks
 from oasis_bench.reports.comparison import comparison_text
-from oasis_bench.reports.export import export_run
-from oasis_bench.reports.html import write_report
-from oasis_bench.reports.summary import summary_text
-from oasis_bench.reports.web_scale import write_web_scale_report
+from oasis_bench.reports.run.export import export_run
+from oasis_bench.reports.run.report import write_report
+from oasis_bench.reports.run.summary import summary_text
+from oasis_bench.reports.web_scale.report import write_web_scale_report
 
 __all__ = [
     "comparison_text",

@@ -18,12 +18,12 @@ from oasis_bench.reports.average_ranks_scores import (
     reasons_left_out,
     scores_of_runs,
 )
-from oasis_bench.reports.canvas import STYLE, Drawing
-from oasis_bench.reports.canvas import render as render_figure
-from oasis_bench.reports.page import render, write_files
-from oasis_bench.reports.summary import SUMMARY_WIDTH
-from oasis_bench.reports.tables import Cell, Table
-from oasis_bench.reports.text import p_text, plural, series
+from oasis_bench.reports.figure_style import STYLE, Drawing
+from oasis_bench.reports.figure_style import render as render_figure
+from oasis_bench.reports.formatting import p_text, plural, series
+from oasis_bench.reports.report_files import render, write_files
+from oasis_bench.reports.run.summary import SUMMARY_WIDTH
+from oasis_bench.reports.table import Cell, Table
 from oasis_bench.store.run_file import read_run
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.plain_text import printable
@@ -157,7 +157,7 @@ def _table(
         header=("Learner", "Average rank", *(one.name for one in datasets)),
         align="l" + "r" * (len(datasets) + 1),
         rows=rows,
-        notes=[("", text) for text in ("Bold: best, or not told apart from the best.", *notes)],
+        notes=["Bold: best, or not told apart from the best.", *notes],
         numbers=pd.DataFrame(numbers),
     )
 

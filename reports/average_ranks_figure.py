@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from oasis_bench.analysis.average_ranks import AverageRanks
-from oasis_bench.reports.canvas import LABEL_WIDTH
-from oasis_bench.reports.text import clip
+from oasis_bench.reports.figure_style import LABEL_WIDTH
+from oasis_bench.reports.formatting import clip
 
 INK, GREY, WIDTH = "0.15", "0.45", 7.5
 ABOVE, BAR_GAP, NAME_GAP = 0.75, 0.13, 0.24

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pandas as pd
 
-from oasis_bench.reports.reading import (
+from oasis_bench.reports.formatting import clip, plural, series
+from oasis_bench.reports.run.facts import (
     finished,
     learners,
     shortfall,
     subset_title,
     subsets,
 )
-from oasis_bench.reports.text import clip, plural, series
 from oasis_bench.store.run_file import RunRecord
 from oasis_bench.system.errors import UsageError
 

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterator, Mapping
 
 from oasis_bench.analysis.comparison import PRECISIONS, RESULTS, Line, RunComparison
-from oasis_bench.reports.text import aligned, clip, p_text, plural, seconds_text
+from oasis_bench.reports.formatting import aligned, clip, p_text, plural, seconds_text
 from oasis_bench.store.run_file import RunRecord
 from oasis_bench.system.plain_text import printable
 

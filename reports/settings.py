@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from oasis_bench.reports.reading import finished
+from oasis_bench.reports.run.facts import finished
 from oasis_bench.store.run_file import RunRecord
 
 LIMITS = {"budget": "time", "memory": "memory"}

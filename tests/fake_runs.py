@@ -85,6 +85,11 @@ def fake_trial(
     )
 
 
+def fake_trials(learner, scores, **columns):
+    """Make a trial for each mAP of `scores`, on partitions 0, 1, ..."""
+    return [fake_trial(learner, partition=p, mAP=mAP, **columns) for p, mAP in enumerate(scores)]
+
+
 def write_run(folder, trials, experiment=None, identity=None, pictures=(), **info):
     """Write a run of made-up trials into a new folder and return the folder.
 
@@ -142,22 +147,20 @@ def write_run(folder, trials, experiment=None, identity=None, pictures=(), **inf
     return folder
 
 
-def make_run(folder, trials, learners, partitions=5, classes=(10,), params=None, **others):
+def make_run(folder, trials, learners, partitions=5, classes=(10,), info=None, pictures=()):
     """Write a run as `write_run` does, with learners that may have no trial, and read it back.
 
-    `params` are the hyper-parameters of learners in the experiment, by label.
+    `learners` are their labels, or a dict from labels to settings of `LearnerSpec`; `info` holds
+    values of the table `run`.
     """
-    specs = {
-        label: asdict(LearnerSpec("OASIS", (params or {}).get(label, {}))) for label in learners
-    }
+    own = learners if isinstance(learners, dict) else {label: {} for label in learners}
     experiment = {
         "title": "A made-up comparison",
-        "learners": specs,
+        "learners": {label: asdict(LearnerSpec("OASIS", **given)) for label, given in own.items()},
         "classes": list(classes),
         "partitions": partitions,
-        **others.pop("experiment", {}),
     }
-    return read_run(write_run(folder, trials, experiment, **others))
+    return read_run(write_run(folder, trials, experiment, pictures=pictures, **(info or {})))
 
 
 def _experiment(title, rows, given):

@@ -1,15 +1,14 @@
-"""Web-scale data on disk, written in one pass and mapped, never loaded; and as a small data set.
+"""The web-scale images as files that are mapped, never loaded, and as a small data set.
 
-What the images are is in `web_images`.
+The module `images` says what the images are.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -23,23 +22,23 @@ from oasis_bench.datasets.files.csr_files import CsrWriter, map_csr
 from oasis_bench.datasets.web_scale.images import BATCH, TEST, TRAINING, Batch, Part, WebImages
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.system.errors import UsageError
-from oasis_bench.system.files import cache_home
+from oasis_bench.system.files import cache_home, whole_folder
 from oasis_bench.system.progress import Progress, no_progress
 
 VERSION = 1
-"""Of the model and of the files: another one wherever the same parameters give other bits."""
+"""Version of the model and of the files: it changes where the same parameters give other bits."""
 
 HEADER = "header.json"
 PARTS = {"train": TRAINING, "test": TEST}
 LEAST_VISTERMS, MOST_VISTERMS = 400, 50_000
 
-# Upper bounds of the means over images.
 VISTERMS_AN_IMAGE, QUERIES_AN_IMAGE = 82, 1.7
+"""Upper bounds of the means over images."""
 
 
 @dataclass(frozen=True)
 class WebScaleParameters:
-    """What decides web-scale data, bit for bit.
+    """The parameters of web-scale data; the same give the same bits.
 
     Parameters
     ----------
@@ -65,7 +64,14 @@ class WebScaleParameters:
         for name, least in (("n_train", 1), ("n_test", 1), ("seed", 0)):
             if getattr(self, name) < least:
                 raise UsageError(f"{name} = {getattr(self, name)}: at least {least} is needed")
-        _check_visterms(self.n_visterms)
+        if not LEAST_VISTERMS <= self.n_visterms <= MOST_VISTERMS:
+            raise UsageError(
+                f"{self.n_visterms} visterms: {LEAST_VISTERMS} to {MOST_VISTERMS} are needed, so "
+                "that each of 200 topics has several"
+            )
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} = {value}" for name, value in asdict(self).items())
 
     @property
     def first_own_query(self) -> int:
@@ -82,7 +88,7 @@ class WebScaleParameters:
 
 @dataclass(frozen=True)
 class MappedImages:
-    """Images and their relevance to queries, which lie on disk until they are read.
+    """Images and their relevance to queries, as arrays mapped from files.
 
     Attributes
     ----------
@@ -96,7 +102,7 @@ class MappedImages:
     R: sparse.csr_array
 
     def first(self, n_images: int) -> MappedImages:
-        """Return the first images alone, still on disk."""
+        """Return the first images, mapped too."""
         return MappedImages(_first_rows(self.X, n_images), _first_rows(self.R, n_images))
 
 
@@ -120,27 +126,26 @@ def prepare_web_scale(
     parameters: WebScaleParameters | None = None,
     progress: Progress = no_progress,
 ) -> WebScaleData:
-    """Map web-scale data, drawing them first where the folder is not there yet.
+    """Map web-scale data; draw them first where the folder does not exist.
 
-    The first images are the same whatever the numbers of images: scaling studies can take the
-    first rows of one folder.  Only the numbers of the queries that no training image has move.
+    The first images are the same for any number of images, so that scaling studies can take the
+    first rows of one folder; only the column numbers of queries without a training image differ.
     About 100 other training images are relevant to one (5.2.1), and 65 other test images to a
     test image, from 4096 images on.
 
-    The folder gets its name when it is complete: what is left of an interrupted call, if anything,
-    is called ``.part`` and is never read.  It holds ``header.json`` (version, parameters, and the
-    size and SHA-256 of each file) and, in ``train`` and ``test``, the arrays of `X` and `R` as NPY
-    files.  Memory stays below 100 MB beyond the libraries' whatever the number of images.
-    The paper's 2.7 million images take 1.5 GB of disk and less than a minute.
+    The folder gets its name when it is complete.  It holds ``header.json`` (version, parameters,
+    and the size and SHA-256 of each file) and, in ``train`` and ``test``, the arrays of `X` and
+    `R` as NPY files.  Drawing takes less than 100 MB of memory for any number of images.  The
+    paper's 2.7 million images take 1.5 GB of disk and less than a minute.
 
     Parameters
     ----------
     folder : Path
-        To make, or made by an earlier call.
+        It is made, or was made by an earlier call.
     parameters : WebScaleParameters, optional
         By default those of the paper's experiment.
     progress : callable, default no_progress
-        Told of the images drawn.
+        Called with the number of images drawn.
 
     Raises
     ------
@@ -154,19 +159,19 @@ def prepare_web_scale(
     data = open_web_scale(folder)
     if data.parameters != parameters:
         raise UsageError(
-            f"{folder} holds web-scale data of {_told(data.parameters)}, not of "
-            f"{_told(parameters)}: name another folder or remove that one"
+            f"{folder} holds web-scale data of {data.parameters}, not of {parameters}: name "
+            "another folder or remove that one"
         )
     return data
 
 
 def open_web_scale(folder: Path) -> WebScaleData:
-    """Map the data that `prepare_web_scale` left in a folder, read-only.
+    """Map the data that `prepare_web_scale` wrote into a folder, read-only.
 
     Raises
     ------
     UsageError
-        Where the folder does not hold them, whole.
+        Where the folder does not hold complete data.
     """
     try:
         header = json.loads((folder / HEADER).read_text("utf-8"))
@@ -192,7 +197,7 @@ def open_web_scale(folder: Path) -> WebScaleData:
 
 
 def index_type(n_images: int) -> npt.DTypeLike:
-    """Return the type of indices and row starts: one for both, as scipy copies unlike ones."""
+    """Return the type of column indices and row starts: scipy copies them where types differ."""
     most = n_images * VISTERMS_AN_IMAGE
     return np.int32 if most <= np.iinfo(np.int32).max else np.int64
 
@@ -231,7 +236,7 @@ class WebScale(Dataset):
     def kept(
         n_images: int, n_test_images: int, n_visterms: int, progress: Progress = no_progress
     ) -> WebScaleData:
-        """Map images kept in `cache_home`, drawing them first where they are not there yet."""
+        """Map images in the cache folder; draw them first where they are not there yet."""
         p = WebScaleParameters(n_images, n_test_images, n_visterms)
         name = f"{p.n_train}-{p.n_test}-{p.n_visterms}-{p.seed}"
         return prepare_web_scale(cache_home() / "web-scale" / name, p, progress)
@@ -246,7 +251,7 @@ class WebScale(Dataset):
         Parameters
         ----------
         progress : callable, default no_progress
-            Told of the images drawn.
+            Called with the number of images drawn.
 
         Raises
         ------
@@ -254,8 +259,10 @@ class WebScale(Dataset):
             Where the number of visterms or images is out of bounds.
         """
         p = WebScaleParameters(self.n_images, 1, self.visterms, self.seed)
-        images = WebImages(p.n_visterms, p.seed)
-        batches = list(_batches(images, TRAINING, p.n_train, 0, _counter(progress, p.n_train)))
+        batches = []
+        for batch in _batches(WebImages(p.n_visterms, p.seed), TRAINING, p.n_train):
+            batches.append(batch)
+            progress("drawing web images", min(len(batches) * BATCH, p.n_train), p.n_train)
         parts = {
             name: np.concatenate(blocks)
             for name, blocks in zip(Batch._fields, zip(*batches, strict=True), strict=True)
@@ -272,62 +279,32 @@ class WebScale(Dataset):
         return LabelledRows(X, R, tuple(f"query {number}" for number in used))
 
 
-def _check_visterms(n_visterms: int) -> None:
-    if not LEAST_VISTERMS <= n_visterms <= MOST_VISTERMS:
-        raise UsageError(
-            f"{n_visterms} visterms: {LEAST_VISTERMS} to {MOST_VISTERMS} are needed, for 200 "
-            "topics of several that are drawn finely enough"
-        )
-
-
 def _first_rows(matrix: sparse.csr_array, n_rows: int) -> sparse.csr_array:
     indptr = matrix.indptr[: n_rows + 1]
     entries = matrix.data[: indptr[-1]], matrix.indices[: indptr[-1]]
     return sparse.csr_array((*entries, indptr), shape=(n_rows, matrix.shape[1]), copy=False)
 
 
-def _told(parameters: WebScaleParameters) -> str:
-    return ", ".join(f"{name} = {value}" for name, value in asdict(parameters).items())
-
-
 def _n_batches(n_images: int) -> int:
     return -(-n_images // BATCH)
 
 
-def _counter(progress: Progress, total: int) -> Callable[[int], None]:
-    """Make what adds up the images drawn, and tells of them."""
-    done = 0
-
-    def count(n_images: int) -> None:
-        nonlocal done
-        done += n_images
-        progress("drawing web images", done, total)
-
-    return count
-
-
 def _batches(
-    images: WebImages, part: Part, n_images: int, first_own: int, count: Callable[[int], None]
+    images: WebImages, part: Part, n_images: int, first_own_query: int = 0
 ) -> Iterator[Batch]:
+    """Draw the first images of a part, batch by batch."""
     for number in range(_n_batches(n_images)):
         size = min(BATCH, n_images - number * BATCH)
-        yield images.batch(part, number, first_own).first(size)
-        count(size)
+        yield images.batch(part, number, first_own_query).first(size)
 
 
 def _make(folder: Path, parameters: WebScaleParameters, progress: Progress) -> None:
-    """Draw the data into a folder beside it, which gets the name once it is complete."""
-    part = folder.with_name(f"{folder.name}.{os.getpid()}.part")
+    """Draw the data into a new folder, which is there whole or not at all."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         _require_space(folder.parent, parameters)
-        try:
-            part.mkdir()
+        with whole_folder(folder) as part:
             _write(part, parameters, progress)
-            part.rename(folder)
-        except BaseException:
-            shutil.rmtree(part, ignore_errors=True)
-            raise
     except OSError as error:
         raise UsageError(
             f"cannot write {folder}: {error.strerror or error}: free or correct it, or name "
@@ -350,33 +327,34 @@ def _require_space(place: Path, parameters: WebScaleParameters) -> None:
 
 
 def _write(folder: Path, parameters: WebScaleParameters, progress: Progress) -> None:
-    p = parameters
-    images = WebImages(p.n_visterms, p.seed)
-    count = _counter(progress, p.n_train + p.n_test)
-    for name, n_images in (("train", p.n_train), ("test", p.n_test)):
+    images = WebImages(parameters.n_visterms, parameters.seed)
+    sizes = {"train": parameters.n_train, "test": parameters.n_test}
+    done = 0
+    for name, part in PARTS.items():
         (folder / name).mkdir()
-        batches = _batches(images, PARTS[name], n_images, p.first_own_query, count)
-        _write_part(folder / name, batches, index_type(n_images))
+        index = index_type(sizes[name])
+        with (
+            CsrWriter(folder / name, "X", index) as X,
+            CsrWriter(folder / name, "R", index) as R,
+        ):
+            for b in _batches(images, part, sizes[name], parameters.first_own_query):
+                X.append(b.weights, b.visterms, b.n_visterms)
+                R.append(b.strengths, b.queries, b.n_queries)
+                done += len(b.n_visterms)
+                progress("drawing web images", done, sum(sizes.values()))
     header = {
         "version": VERSION,
-        "parameters": asdict(p),
+        "parameters": asdict(parameters),
         "numpy": np.__version__,
         "files": {
-            path.relative_to(folder).as_posix(): _facts(path)
+            path.relative_to(folder).as_posix(): _size_and_hash(path)
             for path in sorted(folder.glob("*/*.npy"))
         },
     }
     (folder / HEADER).write_text(json.dumps(header, indent=1) + "\n", "utf-8")
 
 
-def _write_part(folder: Path, batches: Iterator[Batch], index: npt.DTypeLike) -> None:
-    with CsrWriter(folder, "X", index) as X, CsrWriter(folder, "R", index) as R:
-        for b in batches:
-            X.append(b.weights, b.visterms, b.n_visterms)
-            R.append(b.strengths, b.queries, b.n_queries)
-
-
-def _facts(path: Path) -> dict[str, int | str]:
+def _size_and_hash(path: Path) -> dict[str, int | str]:
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     return {"bytes": path.stat().st_size, "sha256": digest}

@@ -1,7 +1,7 @@
 """A model of web images and the text queries that find them, drawn batch by batch.
 
-Stands in for the images of JMLR 2010, 5.2, which were never published.  Not for files or for the
-harness: both are in `web_scale`.
+It takes the place of the images of JMLR 2010, 5.2, which were never published.  The module
+`dataset` writes them to files.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 BATCH = 4096
-"""Images of a batch: they share queries with each other and with no other batch of their part."""
+"""Images of a batch.  Batches of one part share no query."""
 
 N_TOPICS = 200
 TOPICS_A_QUERY = 3
 
 TICKETS = 2**20
-"""Of the lottery that visterms are drawn from; topics hold adjacent ones."""
+"""Number of tickets that visterms are drawn by.  Popular visterms have more; a topic's adjoin."""
 
 # Shares of images by visterm rank r fall as r^-FALL exp(-CUTOFF r / d) in the visterms of the
 # Caltech images, for codebooks of d = 10000.
@@ -29,24 +29,24 @@ QUERY_SKEW = 0.62
 """Zipf exponent of the queries' popularity: about 100 relevant images a training image."""
 
 OTHER_QUERIES, OTHER_SHARE = 3, 0.2
-"""An image has a query and, each with this chance, up to so many others: 1.6 in the mean."""
+"""An image has one query and up to 3 others, each with probability 0.2: 1.6 in the mean."""
 
 LEAST_STRENGTH = 0.1
 LARGEST_FOREGROUND = 0.8
-"""Share of an image's visterms that tell of its query, where that has strength 1."""
+"""Share of an image's visterms that come from its query's topics, where the strength is 1."""
 
 REFERENCE_BATCHES = 8
 
 
 class Part(NamedTuple):
-    """What a part of the images is drawn with.
+    """A part of the images, such as the training images.
 
     Attributes
     ----------
     key : int
-        Tells its random numbers from those of other parts.
+        Seeds its random numbers; each part has another one.
     n_shared : int
-        Queries of a batch that are numbered alike in every part.
+        Queries of a batch that other parts have too, under the same numbers.
     n_own : int
         Queries of a batch that no other part has.
     """
@@ -63,7 +63,7 @@ TEST = Part(key=2, n_shared=325, n_own=100)
 REFERENCE = Part(key=3, n_shared=250, n_own=0)
 
 _WORLD, _SHARED, _OWN = (0,), (4,), (5,)
-"""Keys of the random numbers that belong to no part."""
+"""Keys of the random numbers that are not of one part."""
 
 
 class Batch(NamedTuple):

@@ -1,7 +1,7 @@
-"""The web-scale experiment (JMLR 2010, 5.2): OASIS on millions of mapped images, resumable.
+"""The web-scale experiment (JMLR 2010, 5.2): OASIS on millions of mapped images.
 
-Not for comparing learners on a data set, which `oasis_bench.runner` does, nor for the page,
-which `oasis_bench.reports.web_scale` makes.
+A training that was interrupted goes on from its last checkpoint.  `oasis_bench.reports.web_scale`
+makes the page of the results.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from oasis_bench.system.provenance import load_average, provenance
 from oasis_bench.tasks.retrieval import evaluate_ranking
 
 VERSION = 1
-"""Of the records: another one wherever what they say changes."""
+"""Version of the records: it changes where their fields change."""
 
 SHARES = (0, 1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 1)
 """Shares of the steps after which a training is measured and saved."""
@@ -39,7 +39,7 @@ STEPS_AN_IMAGE = 70
 
 @dataclass(frozen=True)
 class Training:
-    """What decides a training, bit for bit, beside the data.
+    """The parameters of a training; on the same data, the same give the same bits.
 
     Attributes
     ----------
@@ -63,14 +63,14 @@ class Training:
         return f"images-{self.n_images}.steps-{self.n_steps}.{schedule}.seed-{self.seed}"
 
     def learner(self) -> Any:
-        """Make the learner, which has learned nothing yet."""
+        """Make the learner, not yet fitted."""
         algorithms = load_registry().algorithms
         learner: Any = algorithms["OASIS" if self.batch_size is None else "MiniBatchOASIS"]()
         own = {} if self.batch_size is None else {"batch_size": self.batch_size}
         return learner.set_params(random_state=self.seed, **own)
 
     def checkpoints(self) -> list[int]:
-        """Return the numbers of steps after which it is measured: whole batches but for the end."""
+        """Return the numbers of steps to measure after: whole batches, and all steps at the end."""
         size = self.batch_size or 1
         steps = {round(self.n_steps * share / size) * size for share in SHARES[:-1]}
         return [*sorted(count for count in steps if count < self.n_steps), self.n_steps]
@@ -91,8 +91,8 @@ class Checkpoint:
     precision_at : dict of str to float
         At 1, 10 and 50, or as many of these as there are other test images.
     n_queries : int
-        Test images that were queries, each against all other test images; those to which none
-        is relevant do not count.
+        Test images that were queries, each against all other test images; test images without a
+        relevant other do not count.
     rank_seconds : float
         Wall clock of the ranking.
     peak_bytes : int or None
@@ -117,7 +117,7 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class TrainingRecord:
-    """A training as it stands: complete where the last checkpoint has all its steps."""
+    """A training and its checkpoints; it is complete where the last one has all steps."""
 
     data: dict[str, int]
     training: Training
@@ -127,7 +127,7 @@ class TrainingRecord:
 
     @property
     def n_steps_done(self) -> int:
-        """Steps up to the last checkpoint; -1 before the first, which has no step."""
+        """Steps at the last checkpoint; -1 where there is none, as the first is at step 0."""
         return self.checkpoints[-1].n_steps if self.checkpoints else -1
 
 
@@ -145,7 +145,7 @@ def trainings(
 def open_data(
     n_images: int, n_test_images: int, n_visterms: int, progress: Progress = no_progress
 ) -> Any:
-    """Map the images of the data set 'web-scale', drawing them where they are not there yet."""
+    """Map the images of the data set 'web-scale'; draw them where they are not there yet."""
     dataset: Any = load_registry().datasets["web-scale"]
     return dataset.kept(n_images, n_test_images, n_visterms, progress)
 
@@ -159,7 +159,7 @@ def train(
     progress: Progress = no_progress,
     on_checkpoint: Callable[[Training, Checkpoint], None] = lambda training, checkpoint: None,
 ) -> TrainingRecord:
-    """Train and measure, from the last checkpoint in the folder on.
+    """Train and measure; a training that the folder holds goes on from its last checkpoint.
 
     Parameters
     ----------
@@ -167,21 +167,21 @@ def train(
         From `open_data`.
     training : Training
     folder : Path
-        Gets ``NAME.json`` and, after each checkpoint, ``NAME.N-steps.npz`` in place of the one
-        before: the model, for `load_model`.
+        Each checkpoint writes ``NAME.json``, the record, and ``NAME.N-steps.npz``, the model for
+        `load_model`, which replaces the model before.
     n_threads : int
         The model does not depend on it.
     n_queries : int
         Test images, drawn at random but the same for all trainings.
     progress : callable, default no_progress
     on_checkpoint : callable
-        Told of each new checkpoint.
+        Called with each new checkpoint.
 
     Raises
     ------
     UsageError
-        Where there are too few images, or the folder cannot be written or holds a training on
-        other data, or this one begun with other threads: its times would mean nothing.
+        Where there are too few images, the folder cannot be written, it holds a training on other
+        data, or it holds this training with another number of threads, which would mix its times.
     """
     if training.n_images > data.train.X.shape[0]:
         raise UsageError(
@@ -192,7 +192,7 @@ def train(
     path = folder / f"{training.name}.json"
     record = TrainingRecord(asdict(data.parameters), training, n_threads, (), provenance())
     if path.exists():
-        record = _resumed(record, path)
+        record = replace(record, checkpoints=_checkpoints_so_far(record, path))
     learner = None
     with threadpool_limits(n_threads):
         for n_steps in training.checkpoints():
@@ -200,9 +200,11 @@ def train(
                 continue
             learner = learner or _learner_at(record, folder)
             before = record.checkpoints[-1] if record.checkpoints else None
-            checkpoint = _advance(learner, data, training, n_steps, before, n_queries, progress)
+            checkpoint = _learn_and_measure(
+                learner, data, training, n_steps, before, n_queries, progress
+            )
             record = replace(record, checkpoints=(*record.checkpoints, checkpoint))
-            _keep(record, learner, folder)
+            _save(record, learner, folder)
             on_checkpoint(training, checkpoint)
     return record
 
@@ -213,7 +215,7 @@ def read_records(folder: Path) -> list[TrainingRecord]:
     Raises
     ------
     UsageError
-        Where a file is none of this version.
+        Where a file is no record, or of another version.
     """
     return [_read_record(path) for path in sorted(folder.glob("images-*.json"))]
 
@@ -231,7 +233,7 @@ def refuse_other_data(data: dict[str, int], folder: Path) -> None:
             )
 
 
-def _advance(
+def _learn_and_measure(
     learner: Any,
     data: Any,
     training: Training,
@@ -244,10 +246,10 @@ def _advance(
     rows = data.train.first(training.n_images)
     memory, wall, cpu = PeakMemory(), time.perf_counter(), time.process_time()
 
-    def tell(what: str, done: int, total: int | None) -> None:
+    def show(what: str, done: int, total: int | None) -> None:
         progress(what, n_steps - (total or 0) + done, training.n_steps)
 
-    learner.partial_fit(rows.X, rows.R, n_steps - getattr(learner, "n_steps_", 0), tell)
+    learner.partial_fit(rows.X, rows.R, n_steps - getattr(learner, "n_steps_", 0), show)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     peak, load = memory.peak(), load_average()
     start = time.perf_counter()
@@ -280,8 +282,11 @@ def _advance(
     )
 
 
-def _keep(record: TrainingRecord, learner: Any, folder: Path) -> None:
-    """Write the model, then the record that names its steps, then drop the model before."""
+def _save(record: TrainingRecord, learner: Any, folder: Path) -> None:
+    """Write the model, then the record that refers to it, then remove the model before.
+
+    An interruption at any point leaves a record with its model.
+    """
     name = record.training.name
     model = _model_path(record, folder)
     try:
@@ -316,15 +321,15 @@ def _learner_at(record: TrainingRecord, folder: Path) -> Any:
     return learner
 
 
-def _resumed(record: TrainingRecord, path: Path) -> TrainingRecord:
-    """Return the record on disk, if it was begun in the same way."""
+def _checkpoints_so_far(record: TrainingRecord, path: Path) -> tuple[Checkpoint, ...]:
+    """Return the checkpoints on disk, if they were made with the same number of threads."""
     found = _read_record(path)
     if found.n_threads != record.n_threads:
         raise UsageError(
             f"{path} was begun with threads = {found.n_threads}, not {record.n_threads}: go on "
             "with as many, or name another output folder"
         )
-    return replace(record, checkpoints=found.checkpoints)
+    return found.checkpoints
 
 
 def _read_record(path: Path) -> TrainingRecord:

@@ -1,7 +1,4 @@
-"""A run's numbers for other programs: its tables as CSV or Parquet, its report's as LaTeX.
-
-Not for the report, which the html module makes.
-"""
+"""A run's numbers for other programs: the store as CSV or Parquet, the report's tables as LaTeX."""
 
 from __future__ import annotations
 
@@ -14,8 +11,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from oasis_bench.reports.html import report_tables
-from oasis_bench.reports.latex import to_latex
+from oasis_bench.reports.run.report import report_tables
+from oasis_bench.reports.table import to_latex
 from oasis_bench.store.run_file import RunRecord, column_types, read_run
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.files import write_whole
@@ -31,9 +28,9 @@ def export_run(folder: Path, kind: str, output: Path | None = None) -> list[Path
     folder : Path
         The run's.
     kind : {'csv', 'parquet', 'latex'}
-        CSV and Parquet: a file for each table of the store.  What it holds of each trial also has
-        the columns learner, subset and partition; the table `run` holds JSON.  Pictures are JPEG,
-        in CSV as base64.  LaTeX: a file for each table of the report.
+        CSV and Parquet: a file for each table of the store.  Tables with rows of each trial also
+        have the columns learner, subset and partition.  The values of the table `run` are JSON.
+        Pictures are JPEG, in CSV as base64.  LaTeX: a file for each table of the report.
     output : Path, optional
         The folder of the files; 'export' in the run's if not given.
 

@@ -1,4 +1,4 @@
-"""How the reports write numbers and lists: seconds, hyper-parameters, cut texts."""
+"""How the reports write numbers and lists: seconds, hyper-parameters, shortened texts."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import pandas as pd
 
 
 def clip(text: str, width: int) -> str:
-    """Cut `text` to `width` characters, the last one an ellipsis where something was cut."""
+    """Shorten `text` to `width` characters; the last one is an ellipsis where that cuts it."""
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def plural(count: int, noun: str) -> str:
-    """Write a number of things."""
+    """Write a number of things: '1 trial', '2 trials'."""
     return f"{count} {noun}" + ("" if count == 1 else "s")
 
 
 def series(items: Sequence[str]) -> str:
-    """Write a list of things: a, b and c."""
+    """Write a list of things: 'a, b and c'."""
     return " and ".join([part for part in (", ".join(items[:-1]), *items[-1:]) if part])
 
 
@@ -37,19 +37,19 @@ def seconds_text(seconds: float) -> str:
 
 
 def p_text(p_value: float) -> str:
-    """Write a p-value with two digits, none below 0.0001."""
+    """Write a p-value with two digits; '< 0.0001' below that."""
     if p_value < 1e-4:
         return "< 0.0001"
     return f"{p_value:#.2g}" if p_value < 0.1 else f"{p_value:.2f}"
 
 
 def params_text(params: str) -> str:
-    """Write hyper-parameters, given as JSON, as name=value."""
+    """Write hyper-parameters, given as JSON, as 'name=value, ...'."""
     return ", ".join(f"{name}={value}" for name, value in json.loads(params).items()) or "none"
 
 
 def aligned(lines: Sequence[Sequence[str]], left: Collection[int]) -> list[str]:
-    """Pad cells to the width of their columns, at their right in the columns `left`."""
+    """Pad the cells of each column to one width; the columns `left` are aligned to the left."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return [
         "  ".join(

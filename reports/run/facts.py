@@ -1,7 +1,4 @@
-"""What every part of a report reads of a run: its learners, subsets, sizes and what is missing.
-
-Not for what is compared or drawn: the precision, tables and figures modules make that.
-"""
+"""Facts of a run that several parts of its report state: learners, subsets, sizes, gaps."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from collections.abc import Iterator
 import pandas as pd
 
 from oasis_bench.analysis.statistics import summarise
-from oasis_bench.reports.text import clip, plural
+from oasis_bench.reports.formatting import clip, plural
 from oasis_bench.store.run_file import RunRecord
 
 TITLE_WIDTH, LABEL_WIDTH, REASON_WIDTH = 60, 24, 240
@@ -22,8 +19,13 @@ def learners(run: RunRecord) -> list[str]:
     return list(run.info["experiment"]["learners"])
 
 
+def partitions_text(run: RunRecord) -> str:
+    """Return the number of outer partitions, with its noun."""
+    return plural(run.info["experiment"]["partitions"], "partition")
+
+
 def subsets(run: RunRecord) -> dict[str, int]:
-    """Return the number of classes of each subset, rising."""
+    """Return the number of classes of each subset, the smallest subset first."""
     sizes = {name: len(classes) for name, classes in run.info["classes"].items()}
     return dict(sorted(sizes.items(), key=lambda item: item[1]))
 
@@ -51,6 +53,7 @@ def subset_label(run: RunRecord, subset: str) -> str:
 
 
 def _is_number(run: RunRecord, subset: str) -> bool:
+    """Tell whether the name of a subset is its number of classes."""
     return subset == str(subsets(run)[subset])
 
 
@@ -62,7 +65,7 @@ def finished(run: RunRecord) -> pd.DataFrame:
 def by_subset_and_learner(
     run: RunRecord, rows: pd.DataFrame
 ) -> Iterator[tuple[str, str, pd.DataFrame]]:
-    """Go over subsets and learners, each with its rows."""
+    """Yield each subset and learner with its rows, which may be none."""
     for subset in subsets(run):
         for learner in learners(run):
             own = rows[(rows["subset"] == subset) & (rows["learner"] == learner)]
@@ -77,25 +80,23 @@ def sizes(run: RunRecord, subset: str) -> tuple[int, int] | None:
     return int(trials["n_train"].iloc[0]), int(trials["n_test"].iloc[0])
 
 
-def chance_level(run: RunRecord, subset: str) -> float:
-    """Return the mean chance level over the partitions; NaN without a result."""
-    return _over_partitions(run, subset, "chance_level")
+def mean_over_partitions(run: RunRecord, subset: str, column: str) -> float:
+    """Average a property of the partitions, each counted once; NaN without a result.
 
-
-def queries_left_out(run: RunRecord, subset: str) -> float:
-    """Return the test images of a partition without a relevant other, on average."""
-    return _over_partitions(run, subset, "n_queries_left_out")
-
-
-def _over_partitions(run: RunRecord, subset: str, column: str) -> float:
-    """Average what a partition is, whoever learned from it: each counts once."""
+    Examples are 'chance_level' and 'n_queries_left_out', the test images without a relevant other.
+    """
     trials = finished(run)
     trials = trials[trials["subset"] == subset].drop_duplicates("partition")
     return summarise(trials[column]).mean
 
 
+def chance_level(run: RunRecord, subset: str) -> float:
+    """Return the mean chance level over the partitions; NaN without a result."""
+    return mean_over_partitions(run, subset, "chance_level")
+
+
 def shortfall(run: RunRecord, subset: str, learner: str) -> tuple[str, ...]:
-    """Say why fewer partitions than planned are behind a learner's numbers, where that is so."""
+    """Say why a learner has results on fewer partitions than planned; nothing where it has all."""
     planned = run.info["experiment"]["partitions"]
     trials = run.trials
     trials = trials[(trials["subset"] == subset) & (trials["learner"] == learner)]

@@ -1,7 +1,4 @@
-"""The report of a run: its tables, its figures and what its page says beside them.
-
-Not for what is in them: each kind of content has a module of its own.
-"""
+"""The report of a run: its tables and figures, and the further values of its page."""
 
 from __future__ import annotations
 
@@ -10,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from oasis_bench.analysis.statistics import detectable_difference
-from oasis_bench.reports.differences import difference_tables
-from oasis_bench.reports.figures import draw_all
-from oasis_bench.reports.page import render, write_files
-from oasis_bench.reports.precision import precision_tables
-from oasis_bench.reports.reading import (
+from oasis_bench.reports.formatting import plural, series
+from oasis_bench.reports.report_files import render, write_files
+from oasis_bench.reports.run.difference_tables import difference_tables
+from oasis_bench.reports.run.facts import (
     class_noun,
     learners,
     multi_label,
@@ -23,12 +19,17 @@ from oasis_bench.reports.reading import (
     subset_title,
     subsets,
 )
-from oasis_bench.reports.retrieved import all_pictures, retrieved
-from oasis_bench.reports.scaling import scaling_tables
+from oasis_bench.reports.run.figures import draw_all
+from oasis_bench.reports.run.precision_tables import precision_tables
+from oasis_bench.reports.run.retrieved_images import all_pictures, retrieved
+from oasis_bench.reports.run.time_tables import runtime_table, scaling_tables
+from oasis_bench.reports.run.trial_tables import (
+    selection_table,
+    symmetry_tables,
+    unfinished_table,
+)
 from oasis_bench.reports.settings import settings_text
-from oasis_bench.reports.symmetry import symmetry_tables
-from oasis_bench.reports.tables import Table, runtime_table, selection_table, unfinished_table
-from oasis_bench.reports.text import plural, series
+from oasis_bench.reports.table import Table
 from oasis_bench.store.run_file import RunRecord, read_run
 
 PAGE = "report.html"
@@ -36,7 +37,7 @@ OPEN_QUERIES = 2
 """Queries of a subset that are shown at once; the others are folded up."""
 
 MANY_PARTITIONS = 20
-"""What the page says more partitions would show."""
+"""The page says what difference this number of partitions would show."""
 
 
 def write_report(folder: Path) -> Path:
@@ -79,11 +80,10 @@ def report_tables(run: RunRecord) -> dict[str, list[Table]]:
 
 
 def _context(run: RunRecord) -> dict[str, Any]:
-    """Gather what the page says beside its tables and figures."""
+    """Return the values of the page that are not in its tables and figures."""
     e = run.info["experiment"]
-    known = {subset: sizes(run, subset) for subset in subsets(run)}
     pictures = all_pictures(run)
-    images = next((pair for pair in known.values() if pair is not None), None)
+    images = next((found for subset in subsets(run) if (found := sizes(run, subset))), None)
     return {
         "e": e,
         "run": run,
@@ -104,14 +104,15 @@ def _context(run: RunRecord) -> dict[str, Any]:
         "pictures": pictures.values(),
         "open_queries": OPEN_QUERIES,
         "sources": _sources(run),
+        "provenance": _provenance(run),
         "command": run.info.get("command"),
     }
 
 
 def _power(partitions: int, images: tuple[int, int] | None) -> dict[str, Any] | None:
-    """Tell what differences could be seen, in standard deviations of the paired differences.
+    """Return what differences can be seen, in standard deviations of the paired differences.
 
-    The same for all subsets: training and test images both grow with the number of classes.
+    It is the same for all subsets: training and test images both grow with the number of classes.
     """
     if images is None or partitions < 2:
         return None
@@ -132,5 +133,17 @@ def _scope(run: RunRecord) -> str:
 
 def _sources(run: RunRecord) -> dict[str, Any]:
     """Return where data set and learners come from; a run of an older version may not say."""
-    told = run.info.get("sources") or {}
-    return {"dataset": told.get("dataset"), "learners": told.get("learners") or {}} if told else {}
+    sources = run.info.get("sources") or {}
+    if not sources:
+        return {}
+    return {"dataset": sources.get("dataset"), "learners": sources.get("learners") or {}}
+
+
+def _provenance(run: RunRecord) -> list[dict[str, Any]]:
+    """Return what is known of the machine and its load, in groups."""
+    loads = [
+        {name.replace("_", " "): run.info[name]}
+        for name in ("load_at_start", "load_at_end")
+        if name in run.info
+    ]
+    return [run.info["provenance"], *loads]

@@ -1,7 +1,4 @@
-"""The report of the web-scale experiment: what its page says beside its tables and figures.
-
-Not for the trainings, which `oasis_bench.web_scale.training` makes and keeps.
-"""
+"""The report of the web-scale experiment, made from the records of its trainings alone."""
 
 from __future__ import annotations
 
@@ -9,10 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from oasis_bench.reports.page import render, write_files
-from oasis_bench.reports.web_scale_figures import draw_all
-from oasis_bench.reports.web_scale_reading import batch_costs, checkpoints_of, ends_of, growths
-from oasis_bench.reports.web_scale_tables import (
+from oasis_bench.reports.report_files import render, write_files
+from oasis_bench.reports.web_scale.figures import draw_all
+from oasis_bench.reports.web_scale.measurements import (
+    batch_costs,
+    checkpoints_of,
+    ends_of,
+    growths,
+    learning_times,
+)
+from oasis_bench.reports.web_scale.tables import (
     batch_table,
     growth_table,
     precision_table,
@@ -52,11 +55,14 @@ def write_web_scale_report(folder: Path) -> Path:
     refuse_other_data(records[0].data, folder)
     checkpoints = checkpoints_of(records)
     ends = ends_of(checkpoints)
-    grown, costs = growths(ends), batch_costs(ends)
-    tables = {"precision": [precision_table(ends)], "time": [time_table(ends)]}
-    tables["growth"] = [growth_table(grown)] if grown else []
-    tables["batches"] = [batch_table(costs)] if costs else []
-    figures = draw_all(checkpoints, grown, costs)
+    times, costs = learning_times(ends), batch_costs(ends)
+    grown = growths(times)
+    tables = {"precision": precision_table(ends), "time": time_table(ends)}
+    if not grown.empty:
+        tables["growth"] = growth_table(grown)
+    if not costs.empty:
+        tables["batches"] = batch_table(costs)
+    figures = draw_all(checkpoints, times, grown, costs)
     page = render(
         "web_scale.html.j2",
         tables=tables,
@@ -70,20 +76,18 @@ def write_web_scale_report(folder: Path) -> Path:
         threads=sorted(checkpoints["threads"].unique()),
         loads=checkpoints["load"].dropna().agg(["min", "max"]).tolist(),
     )
-    every = [table for group in tables.values() for table in group]
-    return write_files(folder, PAGE, page, every, figures.values())
+    return write_files(folder, PAGE, page, tables.values(), figures.values())
 
 
 def _machines(records: Sequence[TrainingRecord]) -> list[dict[str, Any]]:
-    """Return the provenance of the records: the first whole, of others what differs from it."""
-    first, found = records[0].provenance, [records[0].provenance]
-    for record in records:
-        if record.provenance not in found:
-            found.append(record.provenance)
-    return [
-        first,
-        *(
-            {key: each.get(key) for key in {**first, **each} if each.get(key) != first.get(key)}
-            for each in found[1:]
-        ),
-    ]
+    """Return the provenance of the first record, and of others the values that differ from it."""
+    first = records[0].provenance
+    machines = [first]
+    for record in records[1:]:
+        other = record.provenance
+        differing = {
+            key: other.get(key) for key in {**first, **other} if other.get(key) != first.get(key)
+        }
+        if differing and differing not in machines:
+            machines.append(differing)
+    return machines

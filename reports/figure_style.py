@@ -1,7 +1,6 @@
-"""The ground that figures are drawn on: style, panels, bands, legend and files.
+"""The look of all figures: style, panels, bands, legend and files; labels are never mathematics.
 
-Not for what is drawn: the figures modules decide that.  Labels come from users: none is ever read
-as mathematics.
+The `figures` modules decide what is drawn.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
 
-from oasis_bench.reports.text import clip
+from oasis_bench.reports.formatting import clip
 
 PANELS_A_ROW = 3
 LABEL_WIDTH, TITLE_WIDTH, TICKS_WIDTH = 32, 40, 60
@@ -69,6 +68,20 @@ class Drawing:
     files: Mapping[str, bytes]
 
 
+def finish(
+    name: str, title: str, figure: Figure | None, spread: str, caption: str, without: str
+) -> Drawing:
+    """Title a figure and render it; where it is None, say `without` as the reason.
+
+    `spread` says what bars and bands are.  It is written into the figure too, since its files are
+    also used without the page.
+    """
+    if figure is None:
+        return Drawing(name, title, f"Not drawn: {without}.", {})
+    figure.suptitle(f"{title}\n{spread}", fontsize="medium")
+    return Drawing(name, title, f"{spread.capitalize()}. {caption}", render(figure))
+
+
 def learner_styles(names: Sequence[str]) -> dict[str, LearnerStyle]:
     """Give each learner a colour, a marker and a line style by its place in the experiment."""
     palette = sns.color_palette("colorblind")
@@ -97,8 +110,8 @@ def panels_of(titles: Sequence[str], x_label: str, y_label: str) -> tuple[Figure
     return figure, panels
 
 
-def row_of_places(labels: Sequence[str], x_label: str, y_label: str) -> tuple[Figure, Axes]:
-    """Make a figure of one panel with a place for each label."""
+def categories(labels: Sequence[str], x_label: str, y_label: str) -> tuple[Figure, Axes]:
+    """Make a figure of one panel with a place on the x axis for each label."""
     figure = Figure(figsize=(6.2, 3.7))
     axes = figure.subplots()
     axes.set_xticks(range(len(labels)), labels, parse_math=False)
@@ -113,8 +126,8 @@ def row_of_places(labels: Sequence[str], x_label: str, y_label: str) -> tuple[Fi
     return figure, axes
 
 
-def count_steps(axes: Axes) -> None:
-    """Make the x axis one of steps, on a logarithmic scale."""
+def log_counts(axes: Axes) -> None:
+    """Make the x axis one of counts, on a logarithmic scale."""
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(LogLocator())
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
@@ -135,6 +148,12 @@ def draw_band(
         axes.fill_between(band["x"], low, high, color=style["color"], alpha=0.18, linewidth=0)
 
 
+def draw_bars(axes: Axes, x: Any, points: pd.DataFrame, style: LearnerStyle) -> None:
+    """Draw the columns middle, low and high of `points` as markers with bars."""
+    below, above = points["middle"] - points["low"], points["high"] - points["middle"]
+    axes.errorbar(x, points["middle"], yerr=[below, above], capsize=2.5, elinewidth=1, **style)
+
+
 def draw_legend(
     figure: Figure,
     styles: Mapping[str, LearnerStyle],
@@ -150,7 +169,7 @@ def draw_legend(
     longest = max(len(label) for label, _ in entries)
     columns = max(1, min(len(entries), int(figure.get_figwidth() / (0.6 + 0.072 * longest))))
     figure.set_figheight(figure.get_figheight() + 0.22 * -(-len(entries) // columns))
-    # Labels are set afterwards: a legend leaves out those that begin with an underscore.
+    # Labels are set afterwards: matplotlib drops legend entries that begin with an underscore.
     legend = figure.legend(
         [handle for _, handle in entries],
         [str(number) for number in range(len(entries))],
@@ -169,9 +188,9 @@ def render(figure: Figure) -> dict[str, bytes]:
     files = {}
     for kind, metadata in (("png", {"Software": None}), ("svg", {"Date": None})):
         buffer = io.BytesIO()
-        with warnings.catch_warnings():  # the page's tables show what the font cannot
+        with warnings.catch_warnings():  # the tables of the page show characters the font lacks
             warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
             figure.savefig(buffer, format=kind, dpi=150, metadata=metadata)
         files[kind] = buffer.getvalue()
-        figure.set_layout_engine("none")  # the next is laid out as the first
+        figure.set_layout_engine("none")  # the SVG keeps the layout of the PNG
     return files

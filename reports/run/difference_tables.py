@@ -1,4 +1,4 @@
-"""Tables of the differences between the best learner and the others, and what could be seen."""
+"""The tables of differences between the best learner and the others, and of what could be seen."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 import pandas as pd
 
 from oasis_bench.analysis.statistics import LEVEL, detectable_difference
-from oasis_bench.reports.precision import comparisons, file_name
-from oasis_bench.reports.reading import sizes, subset_title
-from oasis_bench.reports.tables import Cell, Table
-from oasis_bench.reports.text import p_text, plural
+from oasis_bench.reports.formatting import p_text, plural
+from oasis_bench.reports.run.facts import sizes, subset_title
+from oasis_bench.reports.run.precision_tables import comparisons, file_name
+from oasis_bench.reports.table import Table
 from oasis_bench.store.run_file import RunRecord
 
 SHOWN = "mAP"
@@ -40,9 +40,9 @@ def _numbers(run: RunRecord) -> pd.DataFrame:
     """Compute the columns of the CSV files, a row for each subset, measure and comparison.
 
     Of the best less the learner: difference, low and high, the 95 % interval, and sd over the n
-    shared partitions; p_value and, for all comparisons of the subset and measure, p_corrected;
-    detectable, the true difference that is told apart with probability 0.8 as the only comparison,
-    and detectable_corrected, the same at the first and strictest step of the correction.
+    shared partitions; p_value, and p_corrected for all comparisons of the subset and measure;
+    detectable, the true difference that one comparison alone finds with probability 0.8, and
+    detectable_corrected, the same at the first and strictest step of the correction.
     """
     rows: list[dict[str, Any]] = []
     for subset, measure, _, comparison in comparisons(run):
@@ -74,31 +74,29 @@ def _numbers(run: RunRecord) -> pd.DataFrame:
 
 def _table(run: RunRecord, subset: str, numbers: pd.DataFrame) -> Table:
     shown = numbers[numbers["measure"] == SHOWN]
-    best = shown["best"].iloc[0]
-    rows = [
-        [
-            Cell(row["learner"]),
-            Cell(f"{row['difference']:z.3f}"),
-            Cell(f"{row['low']:z.3f} to {row['high']:z.3f}"),
-            Cell(p_text(row["p_value"])),
-            Cell(p_text(row["p_corrected"])),
-            Cell(VERDICTS[row["verdict"]]),
-            Cell(f"{row['detectable']:.3f}"),
-        ]
-        for row in shown.to_dict("records")
-    ]
     return Table(
         name=f"differences_{file_name(subset)}",
-        title=f"{SHOWN} of {best}, the best, less that of each learner, "
-        f"{subset_title(run, subset)}",
+        title=f"{SHOWN} of {shown['best'].iloc[0]}, the best, less that of each learner, "
+        + subset_title(run, subset),
         header=(
             *("Learner", "Difference", "95 % interval", "p", "p, Holm"),
             *("Verdict", "Seen with power 0.8"),
         ),
         align="lrrrrlr",
-        rows=rows,
-        notes=[("", text) for text in _notes(shown)],
+        rows=[
+            [
+                row["learner"],
+                f"{row['difference']:z.3f}",
+                f"{row['low']:z.3f} to {row['high']:z.3f}",
+                p_text(row["p_value"]),
+                p_text(row["p_corrected"]),
+                VERDICTS[row["verdict"]],
+                f"{row['detectable']:.3f}",
+            ]
+            for row in shown.to_dict("records")
+        ],
         numbers=numbers,
+        notes=list(_notes(shown)),
     )
 
 
@@ -125,5 +123,5 @@ def _notes(shown: pd.DataFrame) -> Iterator[str]:
 
 
 def _range(texts: list[str]) -> str:
-    """Write the first and the last of ascending numbers, once where they read the same."""
+    """Write the first and the last of ascending numbers, once where both texts are the same."""
     return texts[0] if texts[0] == texts[-1] else f"{texts[0]} to {texts[-1]}"

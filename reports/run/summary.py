@@ -5,16 +5,22 @@ from __future__ import annotations
 import textwrap
 
 from oasis_bench.analysis.noise import noisy
-from oasis_bench.reports.precision import BOLD, PRECISION_AT, mean_texts, precision_numbers
-from oasis_bench.reports.reading import (
+from oasis_bench.reports.formatting import aligned, clip, plural, seconds_text
+from oasis_bench.reports.run.facts import (
     by_subset_and_learner,
     class_noun,
     finished,
+    partitions_text,
     shortfall,
     subset_title,
 )
-from oasis_bench.reports.tables import runtime_table
-from oasis_bench.reports.text import aligned, clip, plural, seconds_text
+from oasis_bench.reports.run.precision_tables import (
+    BOLD,
+    PRECISION_AT,
+    mean_texts,
+    precision_numbers,
+)
+from oasis_bench.reports.run.time_tables import runtime_table
 from oasis_bench.store.run_file import RunRecord
 from oasis_bench.system.plain_text import printable
 
@@ -27,10 +33,7 @@ def summary_text(run: RunRecord) -> str:
     seconds = timings[timings["quantity"] == "fit_seconds"]
     at_k = (f"P@{k}" for k in PRECISION_AT)
     lines = [[class_noun(run), "learner", "mAP ", *(f"{text} " for text in at_k), "fit, s", ""]]
-    notes = [
-        f"mean ± sd over {plural(run.info['experiment']['partitions'], 'partition')}; "
-        "fit: median [min - max]"
-    ]
+    notes = [f"mean ± sd over {partitions_text(run)}; fit: median [min - max]"]
     if numbers["verdict"].eq("best").any():
         notes.append(
             "* best, or not distinguishable from the best (corrected paired t-test, Holm, 0.05)"
@@ -54,11 +57,11 @@ def summary_text(run: RunRecord) -> str:
         for reason in shortfall(run, subset, learner):
             whole = printable(f"{subset_title(run, subset)}, {reason}")
             notes += textwrap.wrap(whole, SUMMARY_WIDTH, subsequent_indent="  ")
-    return "\n".join([*_fitted(lines), *notes])
+    return "\n".join([*_aligned_to_width(lines), *notes])
 
 
-def _fitted(lines: list[list[str]]) -> list[str]:
-    """Align cells in columns, labels and ranges at the left; labels are cut so that a line fits."""
+def _aligned_to_width(lines: list[list[str]]) -> list[str]:
+    """Align cells in columns; shorten the learners' labels where a line would be too long."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     last = len(widths) - 1
     room = SUMMARY_WIDTH - (sum(widths) - widths[1] + 2 * last)

@@ -1,4 +1,4 @@
-"""Precision of each class subset: means, spreads and comparisons, and the table of them."""
+"""The tables of precision, one for each class subset: means, spreads and comparisons."""
 
 from __future__ import annotations
 
@@ -10,25 +10,28 @@ from typing import Any
 import pandas as pd
 
 from oasis_bench.analysis.statistics import Comparison, compare_to_best, summarise
-from oasis_bench.reports.reading import (
+from oasis_bench.reports.formatting import number_text, plural
+from oasis_bench.reports.run.facts import (
     chance_level,
     finished,
     learners,
-    queries_left_out,
+    mean_over_partitions,
+    partitions_text,
     shortfall,
     sizes,
     subset_title,
     subsets,
 )
-from oasis_bench.reports.tables import Cell, Notes, Table
-from oasis_bench.reports.text import number_text, plural
+from oasis_bench.reports.table import Cell, Table
 from oasis_bench.store.run_file import RunRecord
 
 PRECISION_AT = (1, 10, 50)
 MEASURES = {"mAP": None, **{f"precision at {k}": k for k in PRECISION_AT}}
-"""The places of a ranking that each measure looks at; None for all."""
+"""The number of places of the ranking that each measure looks at; None for all."""
 
 BOLD = ("best", "tied", "better")
+"""The verdicts that are shown in bold."""
+
 BOLD_NOTE = (
     "Bold: best, or not distinguishable from the best by the corrected resampled paired t-test "
     "(level 0.05 for all comparisons of a row together, by Holm)."
@@ -43,8 +46,7 @@ def precision_numbers(run: RunRecord) -> pd.DataFrame:
     -------
     DataFrame
         A row each: subset, n_classes, learner, measure, mean, sd, n (partitions), verdict (see
-        `statistics.Comparison`), n_shared (partitions shared with the best) and
-        chance_level.
+        `statistics.Comparison`), n_shared (partitions shared with the best) and chance_level.
     """
     rows: list[dict[str, Any]] = []
     for subset, measure, scores, comparison in comparisons(run):
@@ -69,7 +71,7 @@ def precision_numbers(run: RunRecord) -> pd.DataFrame:
 
 
 def comparisons(run: RunRecord) -> Iterator[tuple[str, str, pd.DataFrame, Comparison]]:
-    """Go over subsets and measures, each with its comparison of the learners.
+    """Compare the learners with the best, for each subset and measure.
 
     Yields
     ------
@@ -94,16 +96,12 @@ def comparisons(run: RunRecord) -> Iterator[tuple[str, str, pd.DataFrame, Compar
 
 def _scores(run: RunRecord) -> pd.DataFrame:
     """Bring mAP and precision at k into one long frame."""
-    columns = ["learner", "subset", "partition", "measure", "value"]
     average = finished(run).rename(columns={"mean_average_precision": "value"})
     at_k = run.precision_at_k[run.precision_at_k["k"].isin(PRECISION_AT)]
     at_k = at_k.rename(columns={"precision": "value"})
-    return pd.concat(
-        [
-            average.assign(measure="mAP")[columns],
-            at_k.assign(measure=[f"precision at {k}" for k in at_k["k"]])[columns],
-        ]
-    )
+    at_k = at_k.assign(measure=[f"precision at {k}" for k in at_k["k"]])
+    columns = ["learner", "subset", "partition", "measure", "value"]
+    return pd.concat([average.assign(measure="mAP")[columns], at_k[columns]])
 
 
 def mean_texts(numbers: pd.DataFrame) -> list[str]:
@@ -124,34 +122,34 @@ def precision_tables(run: RunRecord) -> list[Table]:
 
 
 def _precision_table(run: RunRecord, subset: str, numbers: pd.DataFrame) -> Table:
-    notes, rows = Notes(), []
+    rows: list[list[str | Cell]] = []
     for measure, places in MEASURES.items():
         of_measure = numbers[numbers["measure"] == measure]
-        cells = [Cell(measure, marks=notes.mark(*_limits(run, subset, places)))]
+        row: list[str | Cell] = [Cell(measure, notes=tuple(_limits(run, subset, places)))]
         texts = zip(mean_texts(of_measure), of_measure.itertuples(), strict=True)
         for text, number in texts:
             learner = str(number.learner)
-            marks = (*shortfall(run, subset, learner), *_caveats(of_measure, learner))
-            cells.append(Cell(text, number.verdict in BOLD, notes.mark(*marks)))
+            notes = (*shortfall(run, subset, learner), *_caveats(of_measure, learner))
+            row.append(Cell(text, number.verdict in BOLD, notes))
         chance = of_measure["chance_level"].iloc[0] if of_measure["n"].any() else float("nan")
-        rows.append([*cells, Cell(number_text(chance, "{:.3f}", missing="-"))])
+        rows.append([*row, number_text(chance, "{:.3f}", missing="-")])
     return Table(
         name=f"precision_{file_name(subset)}",
         title=f"Precision, {subset_title(run, subset)}: mean ± standard deviation over "
-        f"{plural(run.info['experiment']['partitions'], 'partition')}",
+        + partitions_text(run),
         header=("", *learners(run), "Chance"),
         align="l" + "r" * (len(learners(run)) + 1),
         rows=rows,
-        notes=notes.all(_comparison_note(numbers), *_left_out(run, subset)),
         numbers=numbers,
+        notes=[_comparison_note(numbers), *_left_out(run, subset)],
     )
 
 
 def _limits(run: RunRecord, subset: str, places: int | None) -> Iterator[str]:
-    """Say where precision at k cannot be had, or cannot be 1 whoever ranks.
+    """Say where precision at k does not exist, or cannot reach 1.
 
-    The mean over queries of min(relevant, k) / k is at most that of the mean: with several labels
-    the bound may lie a little above the truth.
+    The bound is that of the mean number of relevant images: with several labels an image the true
+    one may lie a little below it, as the mean of min(relevant, k) / k is at most the bound.
     """
     images = sizes(run, subset)
     if places is None or images is None:
@@ -186,7 +184,7 @@ def _caveats(of_measure: pd.DataFrame, learner: str) -> Iterator[str]:
 
 
 def _comparison_note(numbers: pd.DataFrame) -> str:
-    """Say what bold means in one subset's numbers, or why there is none."""
+    """Say what bold means in one subset's numbers, or why nothing is bold."""
     average = numbers[numbers["measure"] == "mAP"]
     if (average["verdict"] == "best").any():
         compared = average.loc[average["verdict"] != "", "n_shared"]
@@ -202,7 +200,7 @@ def _comparison_note(numbers: pd.DataFrame) -> str:
 
 def _left_out(run: RunRecord, subset: str) -> Iterator[str]:
     """Say how many test images are no queries, where there are any."""
-    count, images = queries_left_out(run, subset), sizes(run, subset)
+    count, images = mean_over_partitions(run, subset, "n_queries_left_out"), sizes(run, subset)
     if images is not None and count > 0:
         yield (
             f"Of the {images[1]:,} test images of a partition, {count:,.1f} on average have no "
@@ -211,8 +209,7 @@ def _left_out(run: RunRecord, subset: str) -> Iterator[str]:
 
 
 def file_name(subset: str) -> str:
-    """Make a short name of plain characters for a subset's files, of its own for each subset."""
+    """Return a short name of plain characters for a subset's files; no two subsets share one."""
     plain = re.sub(r"[^\w+-]", "_", subset, flags=re.ASCII)[:FILE_NAME_WIDTH]
-    return (
-        plain if plain == subset else f"{plain}-{hashlib.sha256(subset.encode()).hexdigest()[:8]}"
-    )
+    digest = hashlib.sha256(subset.encode()).hexdigest()[:8]
+    return plain if plain == subset else f"{plain}-{digest}"

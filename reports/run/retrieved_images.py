@@ -1,18 +1,15 @@
-"""What chosen queries bring up by each learner, with pictures (JMLR 2010, tables 2 and 3).
-
-Not for how it looks: the page's template says that.
-"""
+"""The images that each learner retrieves for example queries (JMLR 2010, tables 2 and 3)."""
 
 from __future__ import annotations
 
-import base64
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
 
-from oasis_bench.reports.reading import learners, subsets
+from oasis_bench.reports.report_files import data_uri
+from oasis_bench.reports.run.facts import learners, subsets
 from oasis_bench.store.run_file import RunRecord
 
 
@@ -37,27 +34,27 @@ class Picture:
 
 @dataclass(frozen=True)
 class Line:
-    """What one learner brings up for a query: pictures, best first, and whether each is a hit."""
+    """What one learner retrieves for a query: pictures, best first, and whether each is a hit."""
 
     learner: str
     found: Sequence[tuple[Picture, bool]]
 
     @property
     def hits(self) -> int:
-        """How many are relevant."""
+        """The number of relevant pictures."""
         return sum(hit for _, hit in self.found)
 
 
 @dataclass(frozen=True)
 class Query:
-    """A query and the line of each learner that has a result."""
+    """A test image and what each learner retrieves for it."""
 
     picture: Picture
     lines: Sequence[Line]
 
 
 def retrieved(run: RunRecord, pictures: Mapping[int, Picture]) -> dict[str, list[Query]]:
-    """Collect the chosen queries of each subset that has any, with the pictures of the run."""
+    """Return the queries of each subset that has any, with the pictures of the run."""
     rows = _shown(run).sort_values("rank")
     queries: dict[str, list[Query]] = {}
     for subset in subsets(run):
@@ -74,7 +71,7 @@ def retrieved(run: RunRecord, pictures: Mapping[int, Picture]) -> dict[str, list
 
 
 def _varied(queries: list[Query]) -> list[Query]:
-    """Put the first query of each class before any second one: only some are seen at once."""
+    """Put the first query of each class before any second one: the page folds the last ones up."""
     seen: Counter[str] = Counter()
     turns = []
     for query in queries:
@@ -85,7 +82,7 @@ def _varied(queries: list[Query]) -> list[Query]:
 
 
 def all_pictures(run: RunRecord) -> dict[int, Picture]:
-    """Return every image that is a query or brought up by one, by its row number."""
+    """Return every image that is a query or retrieved for one, by its row number."""
     kept = run.pictures.set_index("row")
     rows = _shown(run)
     shown = sorted({int(row) for row in (*rows["query"], *rows["retrieved"])})
@@ -99,12 +96,10 @@ def all_pictures(run: RunRecord) -> dict[int, Picture]:
 
 
 def _shown(run: RunRecord) -> pd.DataFrame:
-    """Return the retrievals of the first partition; others would be other test images."""
+    """Return the retrievals of the first partition; other partitions have other test images."""
     return run.retrievals[run.retrievals["partition"] == 0]
 
 
 def _picture(row: int, caption: str, thumbnail: bytes | None) -> Picture:
-    uri = None
-    if thumbnail is not None:
-        uri = "data:image/jpeg;base64," + base64.b64encode(thumbnail).decode()
+    uri = None if thumbnail is None else data_uri(thumbnail, "image/jpeg")
     return Picture(f"p{row}", caption, uri)

@@ -1,27 +1,23 @@
-"""A report's files: CSV and LaTeX of each table, PNG and SVG of each figure, one HTML page.
-
-Not for what is in them: each report has a module and a template of its own.
-"""
+"""The files of a report: an HTML page, CSV and LaTeX of each table, PNG and SVG of each figure."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import jinja2
 
-from oasis_bench.reports.canvas import Drawing
-from oasis_bench.reports.latex import to_latex
-from oasis_bench.reports.tables import Table
-from oasis_bench.reports.text import clip, plural, series
+from oasis_bench.reports.figure_style import Drawing
+from oasis_bench.reports.formatting import clip, plural, series
+from oasis_bench.reports.table import Table, to_latex
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.files import write_whole
 
 
 def render(template: str, **context: Any) -> str:
-    """Fill a template of `reports/templates`; whatever is filled in is escaped."""
+    """Fill a template of `reports/templates`; every value is escaped."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("oasis_bench.reports"),
         autoescape=True,
@@ -29,23 +25,19 @@ def render(template: str, **context: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(clip=clip, data_uri=_data_uri, plural=plural, series=series)
+    environment.filters.update(clip=clip, data_uri=data_uri, plural=plural, series=series)
     return environment.get_template(template).render(**context)
+
+
+def data_uri(content: bytes, kind: str) -> str:
+    """Return a file of the media type `kind` as a URI that holds it whole."""
+    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
 
 
 def write_files(
     folder: Path, name: str, page: str, tables: Iterable[Table], figures: Iterable[Drawing]
 ) -> Path:
-    """Write 'tables/', 'figures/' and the page into a folder, each file whole.
-
-    Parameters
-    ----------
-    folder : Path
-    name : str
-        Of the page.
-    page : str
-    tables : iterable of Table
-    figures : iterable of Drawing
+    """Write 'tables/', 'figures/' and the page `name` into a folder, each file whole.
 
     Returns
     -------
@@ -74,7 +66,3 @@ def write_files(
             "free or change what is in the way and make the report again"
         ) from error
     return folder / name
-
-
-def _data_uri(files: Mapping[str, bytes]) -> str:
-    return "data:image/svg+xml;base64," + base64.b64encode(files["svg"]).decode()

@@ -1,0 +1,1 @@
+"""The report of one run: tables, figures, pictures, page, summary and exported files."""

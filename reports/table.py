@@ -1,0 +1,124 @@
+"""A table: its cells and notes as a reader sees them, the numbers behind them, and its LaTeX.
+
+The template `macros.html.j2` makes its HTML, and pandas its CSV.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import pandas as pd
+
+# Besides LaTeX's special characters: brackets and the star, which LaTeX would read as an option of
+# the end of the row before, and characters that the fonts of plain LaTeX lack.
+LATEX = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
+        "±": r"$\pm$",
+        "–": "--",
+        "…": r"\ldots{}",
+        "\n": " ",
+        **{char: f"\\{char}" for char in "%_&#${}"},
+        **{char: f"{{{char}}}" for char in "[]*"},
+    }
+)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell that is more than its text: it is bold, or it has footnotes."""
+
+    text: str
+    bold: bool = False
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table as it is shown, and the numbers behind it.
+
+    Attributes
+    ----------
+    name : str
+        The stem of its files.
+    title : str
+    header : tuple of str
+    align : str
+        'l' or 'r' for each column.
+    rows : sequence of sequences of str or Cell
+    numbers : DataFrame
+        Raw and tidy, for the CSV file.
+    notes : sequence of str
+        Notes on the whole table; they stand below the footnotes of the cells.
+    """
+
+    name: str
+    title: str
+    header: tuple[str, ...]
+    align: str
+    rows: Sequence[Sequence[str | Cell]]
+    numbers: pd.DataFrame
+    notes: Sequence[str] = ()
+
+    @cached_property
+    def cells(self) -> list[list[Cell]]:
+        """The rows, each text made a `Cell`."""
+        return [
+            [each if isinstance(each, Cell) else Cell(each) for each in row] for row in self.rows
+        ]
+
+    @cached_property
+    def footnotes(self) -> dict[str, str]:
+        """The mark of each footnote by its text, in the order of the cells: a, b, ... z, aa, bb."""
+        texts = dict.fromkeys(note for row in self.cells for cell in row for note in cell.notes)
+        return {
+            text: chr(ord("a") + number % 26) * (number // 26 + 1)
+            for number, text in enumerate(texts)
+        }
+
+    @property
+    def marked_notes(self) -> list[tuple[str, str]]:
+        """Every note with its mark, which is '' for a note on the whole table."""
+        footnotes = [(mark, text) for text, mark in self.footnotes.items()]
+        return [*footnotes, *(("", text) for text in self.notes)]
+
+    def marks(self, cell: Cell) -> str:
+        """Return the marks of a cell's footnotes, such as 'a,c'."""
+        return ",".join(self.footnotes[note] for note in cell.notes)
+
+
+def to_latex(table: Table) -> str:
+    """Write a table as a plain LaTeX tabular, which needs no package, with its notes below.
+
+    Whatever is in the cells is text, never a command.
+    """
+    lines = [
+        f"% {table.title}".replace("\n", " "),
+        f"\\begin{{tabular}}{{{table.align}}}",
+        r"\hline",
+        _latex_row(table, [Cell(text, bold=True) for text in table.header]),
+        r"\hline",
+        *(_latex_row(table, row) for row in table.cells),
+        r"\hline",
+        r"\end{tabular}",
+    ]
+    for mark, text in table.marked_notes:
+        sign = f"\\textsuperscript{{{mark}}} " if mark else ""
+        lines.append(f"\\par\\noindent{{\\footnotesize {sign}{text.translate(LATEX)}\\par}}")
+    return "\n".join(lines) + "\n"
+
+
+def _latex_row(table: Table, row: Sequence[Cell]) -> str:
+    texts = []
+    for cell in row:
+        text = cell.text.translate(LATEX)
+        text = f"\\textbf{{{text}}}" if cell.bold and text else text
+        texts.append(text + (f"\\textsuperscript{{{table.marks(cell)}}}" if cell.notes else ""))
+    return " & ".join(texts) + r" \\"

@@ -1,0 +1,1 @@
+"""The report of the web-scale experiment."""

@@ -1,0 +1,198 @@
+"""What the records of web-scale trainings show: seeds pooled, growth with images, cost of batches.
+
+Tables and figures are made from the frames of this module.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+
+import pandas as pd
+
+from oasis_bench.analysis.statistics import fit_power_law, summarise
+from oasis_bench.web_scale.training import TrainingRecord
+
+TRAINING = ["images", "steps", "batch_size", "seed"]
+"""The columns that identify a training; batch_size is NaN for exact OASIS."""
+
+SCHEDULE = ["schedule", "steps_an_image", "threads"]
+"""Learning times are compared where these columns are the same."""
+
+PRECISION_AT = (1, 10, 50)
+
+LEAST_SIZES = 3
+"""Numbers of images that an exponent needs: two points have no residual."""
+
+
+def schedule_name(batch_size: float) -> str:
+    """Name a schedule; NaN is exact OASIS."""
+    return "exact" if math.isnan(batch_size) else f"batch {batch_size:,.0f}"
+
+
+def checkpoints_of(records: Sequence[TrainingRecord]) -> pd.DataFrame:
+    """Return a row for each checkpoint, in the order of images, steps, batch size and seed."""
+    rows = [
+        {
+            "images": record.training.n_images,
+            "steps": record.training.n_steps,
+            "batch_size": record.training.batch_size,
+            "seed": record.training.seed,
+            "threads": record.n_threads,
+            **asdict(point),
+            **{f"precision_at_{k}": point.precision_at.get(str(k)) for k in PRECISION_AT},
+        }
+        for record in records
+        for point in record.checkpoints
+    ]
+    frame = pd.DataFrame(rows).drop(columns="precision_at")
+    frame = frame.astype({"batch_size": float, "peak_bytes": float, "load": float})
+    return frame.sort_values([*TRAINING, "n_steps"], na_position="first", ignore_index=True)
+
+
+def ends_of(checkpoints: pd.DataFrame) -> pd.DataFrame:
+    """Return the last checkpoint of each training.
+
+    `mean_average_precision_at_start` is that of W = I, measured at the first checkpoint;
+    `peak_bytes` is the largest of all checkpoints; `complete` says whether all steps are done.
+    """
+    trainings = checkpoints.groupby(TRAINING, dropna=False, sort=False)
+    first, ends = (rows.reset_index(drop=True) for rows in (trainings.head(1), trainings.tail(1)))
+    seconds_a_step = ends["learn_seconds"] / ends["n_steps"].where(ends["n_steps"] > 0)
+    return ends.assign(
+        mean_average_precision_at_start=first["mean_average_precision"],
+        peak_bytes=trainings["peak_bytes"].max().to_numpy(),
+        microseconds_a_step=1e6 * seconds_a_step,
+        complete=ends["n_steps"] == ends["steps"],
+    )
+
+
+def pooled(ends: pd.DataFrame, *also: str) -> Iterator[pd.DataFrame]:
+    """Yield complete trainings that differ in their seed alone together, unfinished ones alone.
+
+    Trainings that differ in a column of `also` are not pooled either.
+    """
+    unfinished_seed = ends["seed"].where(~ends["complete"])
+    keys = [ends[name] for name in (*TRAINING[:-1], *also)]
+    for _, own in ends.groupby([*keys, unfinished_seed], dropna=False, sort=False):
+        yield own
+
+
+def curves(checkpoints: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Return mAP along the steps for the largest number of images, by schedule.
+
+    Returns
+    -------
+    dict of str to DataFrame of shape (n_checkpoints, 6)
+        images; x, the steps, without the start; mean and sd of mAP over seeds; se, the standard
+        error over queries; seeds, their number.  The seeds are the complete ones; where none is
+        complete, the curve ends where the shortest training ends.
+    """
+    learned = checkpoints[checkpoints["n_steps"] > 0]
+    for largest in ("images", "steps"):
+        learned = learned[learned[largest] == learned[largest].max()]
+    return {
+        schedule_name(own["batch_size"].iloc[0]): _curve(own)
+        for _, own in learned.groupby("batch_size", dropna=False, sort=False)
+    }
+
+
+def _curve(own: pd.DataFrame) -> pd.DataFrame:
+    ends = own.groupby("seed")["n_steps"].max()
+    complete = ends.index[ends == own["steps"].iloc[0]]
+    kept = own["seed"].isin(complete) if len(complete) else own["n_steps"] <= ends.min()
+    points = own[kept].groupby("n_steps")
+    return points.agg(
+        images=("images", "first"),
+        mean=("mean_average_precision", "mean"),
+        sd=("mean_average_precision", "std"),
+        se=("standard_error", "mean"),
+        seeds=("seed", "count"),
+    ).reset_index(names="x")
+
+
+def learning_times(ends: pd.DataFrame) -> pd.DataFrame:
+    """Return learning times over seeds by schedule and images, for schedules of enough sizes.
+
+    Returns
+    -------
+    DataFrame
+        The columns of `SCHEDULE`, images, and of the seconds: middle (median), low, high, count.
+    """
+    complete = ends[ends["complete"]].assign(
+        schedule=ends["batch_size"].map(schedule_name),
+        steps_an_image=ends["steps"] / ends["images"],
+    )
+    seconds = complete.groupby([*SCHEDULE, "images"], sort=False)["learn_seconds"]
+    points = seconds.agg(middle="median", low="min", high="max", count="count").reset_index()
+    n_sizes = points.groupby(SCHEDULE)["images"].transform("count")
+    return points[n_sizes >= LEAST_SIZES]
+
+
+def growths(times: pd.DataFrame) -> pd.DataFrame:
+    """Fit seconds = factor * images ** exponent to the medians of `learning_times`.
+
+    Returns
+    -------
+    DataFrame
+        A row for each schedule: the columns of `SCHEDULE`, n_sizes, factor, exponent, and low and
+        high, the exponent's 95 % confidence interval (Student's t, two degrees of freedom less
+        than there are sizes).
+    """
+    rows = []
+    for schedule, own in times.groupby(SCHEDULE, sort=False):
+        law = fit_power_law(own["images"], own["middle"])
+        rows.append(
+            {
+                **dict(zip(SCHEDULE, schedule, strict=True)),
+                "n_sizes": len(own),
+                "factor": law.factor,
+                "exponent": law.exponent,
+                "low": law.low,
+                "high": law.high,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def batch_costs(ends: pd.DataFrame) -> pd.DataFrame:
+    """Compare the final mAP of each batch size with that of exact OASIS, where both are complete.
+
+    Returns
+    -------
+    DataFrame
+        A row for each number of images, steps and batch size: mean and sd over seeds; n_pairs,
+        mean_difference and sd_of_differences (batch size less exact with the same seed);
+        mean_of_exact, sd_of_exact and n_exact; within: whether the mean difference is at most
+        sd_of_exact, None where that is not known.
+    """
+    complete = ends[ends["complete"]].set_index("seed")
+    rows = []
+    for (images, steps), own in complete.groupby(["images", "steps"], sort=False):
+        scores, sizes = own["mean_average_precision"], own["batch_size"]
+        exact_scores = scores[sizes.isna()]
+        if exact_scores.empty:
+            continue
+        exact = summarise(exact_scores)
+        for size in sizes.dropna().unique():
+            of_size = scores[sizes == size]
+            batch, paired = summarise(of_size), summarise((of_size - exact_scores).dropna())
+            known = exact.n > 1 and paired.n > 0
+            rows.append(
+                {
+                    "images": images,
+                    "steps": steps,
+                    "batch_size": int(size),
+                    "n_pairs": paired.n,
+                    "mean_difference": paired.mean,
+                    "sd_of_differences": paired.sd,
+                    "sd_of_exact": exact.sd,
+                    "n_exact": exact.n,
+                    "within": abs(paired.mean) <= exact.sd if known else None,
+                    "mean_of_exact": exact.mean,
+                    "mean": batch.mean,
+                    "sd": batch.sd,
+                }
+            )
+    return pd.DataFrame(rows)

@@ -1,0 +1,245 @@
+"""The tables of times, growth, choices and symmetry, and how tables become LaTeX."""
+
+import numpy as np
+import pytest
+from fake_runs import fake_trial, make_run
+from report_helpers import contents, marks, texts
+
+from oasis_bench.reports import summary_text, write_report
+from oasis_bench.reports.run.figures import (
+    draw_all,
+    draw_runtime,
+    draw_symmetry,
+)
+from oasis_bench.reports.run.time_tables import runtime_table, scaling_tables
+from oasis_bench.reports.run.trial_tables import (
+    selection_table,
+    symmetry_tables,
+    unfinished_table,
+)
+from oasis_bench.reports.table import to_latex
+from oasis_bench.trial.record import TrialRecord
+
+
+def test_subsets_stand_in_order_of_size_and_learners_in_that_of_the_experiment(tmp_path):
+    trials = [fake_trial(learner, n) for n in (10, 2) for learner in ("a", "z")]
+    run = make_run(tmp_path / "run", trials, ["z", "a"], classes=(10, 2), partitions=1)
+    rows = texts(runtime_table(run))
+    assert [row[:2] for row in rows] == [["2", "z"], ["2", "a"], ["10", "z"], ["10", "a"]]
+
+
+def test_runtime_is_median_and_range_with_memory_choice_and_shared_cores(tmp_path):
+    seconds = [4.0, 1.0, 3.0, 2.0, 100.0]
+    run = make_run(
+        tmp_path / "run",
+        [
+            fake_trial(
+                "A",
+                partition=p,
+                fit_seconds=s,
+                fit_cpu_seconds=2 * s,
+                fit_peak_bytes=None if p else 3 * 2**20,
+                n_steps=(500, 1000, 1000, 2000, 4000)[p],
+                params={"C": 0.1 if p < 4 else 0.2},
+                shared_cores=int(p == 2),
+            )
+            for p, s in enumerate(seconds)
+        ]
+        + [fake_trial("B", partition=p, fit_peak_bytes=None) for p in range(5)],
+        ["A", "B"],
+    )
+    table = runtime_table(run)
+    assert texts(table) == [
+        ["10", "A", "3.00 [1.00 – 100]", "6.00", "3.0", "C=0.1 (4 of 5)", "1,000", "5.00", "2.00"],
+        ["10", "B", "1.00 [1.00 – 1.00]", "1.00", "n/a", "none", "none", "5.00", "2.00"],
+    ]
+    assert marks(table, 2)[0] == "a"
+    assert "ran on the same cores" in table.marked_notes[0][1]
+    raw = table.numbers.set_index(["learner", "quantity"]).loc[("A", "fit_seconds")]
+    assert raw[["median", "min", "max", "n"]].tolist() == [3, 1, 100, 5]
+
+
+@pytest.mark.parametrize(
+    ("waiting", "seconds", "is_noisy"),
+    [(0.06, 1.0, True), (0.04, 1.0, False), (0.009, 0.01, False), (None, 1.0, False)],
+    ids=["over 5 %", "under 5 %", "under 10 ms", "not measurable"],
+)
+def test_a_fit_that_waited_for_a_core_is_marked(tmp_path, waiting, seconds, is_noisy):
+    other = [fake_trial("B", partition=p, fit_waiting_seconds=None) for p in range(5)]
+    waited = fake_trial("A", partition=0, fit_seconds=seconds, fit_waiting_seconds=waiting)
+    clean = [fake_trial("A", partition=p, fit_waiting_seconds=0.0) for p in range(1, 5)]
+    run = make_run(tmp_path / "run", [waited, *clean, *other], ["A", "B"])
+    table, figure = runtime_table(run), draw_runtime(run)
+    assert [bool(mark) for mark in marks(table, 2)] == [is_noisy, False]
+    assert any("Noisy in 1 of 5 partitions:" in text for _, text in table.marked_notes) == is_noisy
+    legend = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert legend == ["A", "B", *(["noisy"] if is_noisy else [])]
+    said = "1 of 10 trials; the table says whose"
+    assert (said in draw_all(run)["runtime"].caption) == is_noisy
+    assert ("fit times of 1 trial are noisy" in summary_text(run)) == is_noisy
+
+
+def test_fit_time_has_an_exponent_where_there_are_three_sizes(tmp_path):
+    """A's medians are n ** 1.5, whatever single partitions took; B has two sizes."""
+    trials = [
+        fake_trial("A", n, partition=p, fit_seconds=1e-6 * (40 * n) ** 1.5 * factor)
+        for n in (2, 5, 10, 20)
+        for p, factor in enumerate((0.5, 1, 7))
+    ]
+    trials += [fake_trial("B", n, partition=p) for n in (2, 5) for p in range(3)]
+    run = make_run(tmp_path / "run", trials, ["A", "B"], classes=(2, 5, 10, 20), partitions=3)
+    (table,) = scaling_tables(run)
+    assert texts(table) == [["A", "1.50", "1.50 to 1.50", "80, 200, 400, 800"]]
+    assert "Each class has 40 training images" in table.marked_notes[-1][1]
+    assert "Growth of fit time" in write_report(tmp_path / "run").read_text()
+
+
+def test_noisy_timings_are_left_out_of_the_exponent(tmp_path):
+    """Fit time is linear, but for one trial of the largest size that waited for a core."""
+    sizes = (2, 5, 10)
+    trials = [
+        fake_trial("A", n, partition=p, fit_seconds=float(n), fit_waiting_seconds=0.0)
+        for n in sizes
+        for p in range(2)
+    ]
+    trials[-1] = fake_trial("A", 10, partition=1, fit_seconds=1000.0, fit_waiting_seconds=900.0)
+    run = make_run(tmp_path / "run", trials, ["A"], classes=sizes, partitions=2)
+    (table,) = scaling_tables(run)
+    assert texts(table) == [["A", "1.00", "1.00 to 1.00", "80, 200, 400"]]
+    assert marks(table, 2)[0] == "a"
+    assert table.marked_notes[0][1].startswith(
+        "Left out: 1 of 6 trials, as the fit waited for a core"
+    )
+
+
+def test_a_size_whose_timings_are_all_noisy_is_dropped_only_where_three_are_left(tmp_path):
+    """n ** 1 but for the last size of each learner, of 10 times that; A has four sizes, B three."""
+    sizes = {"A": (2, 5, 10, 20), "B": (2, 5, 20)}
+    trials = [
+        fake_trial(
+            *(learner, n),
+            fit_seconds=n * (10.0 if n == 20 else 1.0),
+            fit_waiting_seconds=9.0 * n if n == 20 else 0.0,
+        )
+        for learner, own in sizes.items()
+        for n in own
+    ]
+    run = make_run(tmp_path / "run", trials, ["A", "B"], classes=sizes["A"], partitions=1)
+    (table,) = scaling_tables(run)
+    slope = np.polyfit(np.log([2, 5, 20]), np.log([2, 5, 200]), 1)[0]
+    assert [(row[1], row[3]) for row in texts(table)] == [
+        ("1.00", "80, 200, 400"),
+        (f"{slope:.2f}", "80, 200, 800"),
+    ]
+    assert marks(table, 2)[0] == "a"
+    assert table.marked_notes[0][1].startswith("Left out: 1 of 4 trials")
+    assert table.marked_notes[1][1].startswith("Noisy: 1 of 3 trials")
+    assert "so they are kept" in table.marked_notes[1][1]
+
+
+def test_an_exponent_of_fits_on_shared_cores_is_marked(tmp_path):
+    trials = [
+        fake_trial(learner, n, fit_seconds=float(n), shared_cores=int(learner == "B" and n == 5))
+        for learner in "AB"
+        for n in (2, 5, 10)
+    ]
+    run = make_run(tmp_path / "run", trials, ["A", "B"], classes=(2, 5, 10), partitions=1)
+    (table,) = scaling_tables(run)
+    assert marks(table, 2) == ["", "a"]
+    assert table.marked_notes[0][1].startswith("From fits on shared cores")
+
+
+def test_a_wide_interval_of_an_exponent_is_marked(tmp_path):
+    seconds = {2: 1.0, 5: 4.0, 10: 5.0}
+    trials = [fake_trial("A", n, partition=0, fit_seconds=s) for n, s in seconds.items()]
+    run = make_run(tmp_path / "run", trials, ["A"], classes=(2, 5, 10), partitions=1)
+    (table,) = scaling_tables(run)
+    assert marks(table, 2)[0] == "a"
+    assert table.marked_notes[0][1].startswith("Wide: the interval does not tell linear growth")
+
+
+def test_selection_shows_what_was_chosen_and_what_its_folds_scored(tmp_path):
+    run = make_run(
+        tmp_path / "run",
+        [
+            fake_trial("A", partition=p, mAP=0.5, n_steps=n, params={"C": n})
+            for p, n in ((1, 2000), (0, 500))
+        ],
+        ["A"],
+        partitions=2,
+    )
+    # The folds add 0, 0.01 ... 0.04; at 2000 steps 0.02 is missing to 0.5, at 500 steps 0.2.
+    assert texts(selection_table(run)) == [
+        ["10", "A", "1", "C=500 (1); C=2000 (1)", "500, 2,000", "0.410", "0.500"]
+    ]
+
+
+def test_only_a_search_that_ended_at_its_last_checkpoint_is_called_cut_off(tmp_path):
+    """The checkpoints of `trial` go from 500 to 4000; B's steps were given, nothing was seen."""
+    given = [fake_trial("B", partition=p, n_steps=4000) for p in range(3)]
+    given = [TrialRecord(record.columns) for record in given]
+    searched = [fake_trial("A", partition=p, n_steps=n) for p, n in enumerate((4000, 500, 4000))]
+    run = make_run(tmp_path / "run", [*searched, *given], ["A", "B"], partitions=3)
+    table = selection_table(run)
+    assert marks(table, 4) == ["a", ""]
+    assert table.marked_notes == [
+        (
+            "a",
+            "In 2 of 3 partitions mAP still rose at the last checkpoint (4,000 steps): a larger "
+            "max_steps may do better.",
+        )
+    ]
+
+
+def test_a_row_that_begins_with_a_bracket_or_star_is_no_option_of_the_row_before(tmp_path):
+    lost = {"status": "failed", "reason": "no"}
+    run = make_run(
+        tmp_path / "run", [fake_trial("[x]", **lost), fake_trial("*", **lost)], ["[x]", "*"]
+    )
+    latex = to_latex(unfinished_table(run))
+    assert "\n{[}x{]} & 10" in latex
+    assert "\n{*} & 10" in latex
+
+
+def with_symmetry(record, at_steps):
+    *_, last = at_steps.values()
+    points = [{"n_steps": n, "symmetry_index": index} for n, index in at_steps.items()]
+    return TrialRecord({**record.columns, "symmetry_index": last}, symmetry=points)
+
+
+def test_the_symmetry_of_w_is_a_line_a_learner_with_its_end_in_a_table(tmp_path):
+    run = make_run(
+        tmp_path / "run",
+        [
+            with_symmetry(fake_trial("A", partition=0), {500: 0.98, 1000: 0.96, 2000: 0.9}),
+            with_symmetry(fake_trial("A", partition=1), {500: 0.96, 1000: 0.92}),
+            *(with_symmetry(fake_trial("B", partition=p), {500: 1.0, 1000: 1.0}) for p in range(2)),
+            *(fake_trial("Euclidean", partition=p) for p in range(2)),
+        ],
+        ["A", "B", "Euclidean"],
+        partitions=2,
+    )
+    figure = draw_symmetry(run)
+    lines = {tuple(line.get_xdata()): line for line in figure.axes[0].get_lines()}
+    assert list(lines) == [(500, 1000)]  # as far as both partitions of A went
+    first, second = figure.axes[0].get_lines()
+    np.testing.assert_allclose(first.get_ydata(), [0.97, 0.94])
+    np.testing.assert_allclose(second.get_ydata(), [1, 1])
+    # The standard error of two values is half their difference.
+    low, high = np.sort(figure.axes[0].collections[0].get_paths()[0].vertices[:, 1])[[0, -1]]
+    assert (low, high) == pytest.approx((0.92, 0.98))
+    assert [entry.get_text() for entry in figure.legends[0].get_texts()] == ["A", "B"]
+
+    (table,) = symmetry_tables(run)
+    assert texts(table) == [["10", "A", "0.910 ± 0.014"], ["10", "B", "1.000 ± 0.000"]]
+    page = write_report(tmp_path / "run").read_text()
+    assert "came to 0.94 in the preprint" in page
+    assert 'Learner</th><th scope="col" class="r">Symmetry index' in page
+    assert {"figures/symmetry.svg", "tables/symmetry.csv"} < set(contents(tmp_path / "run"))
+
+
+def test_a_run_without_a_symmetry_index_does_not_speak_of_it(tmp_path):
+    run = make_run(tmp_path / "run", [fake_trial("A", n_steps=500)], ["A"])
+    assert draw_symmetry(run) is None
+    assert symmetry_tables(run) == []
+    assert "ymmetry" not in write_report(tmp_path / "run").read_text()
