@@ -9,23 +9,20 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
+from oasis_bench.algorithms._label_learner import LabelLearner
 from oasis_bench.algorithms._principal_axes import principal_axes, rounding, whitening
 from oasis_bench.data.rows import FloatArray
-from oasis_bench.plugins.learner import MahalanobisLearner
-from oasis_bench.system.memory import require_memory
 
 AXES_GRID = (8, 16, 32, 64, 128, None)
 """Numbers of principal axes from which the inner folds choose."""
 
 
-class WithinClassLearner(MahalanobisLearner):
+class WithinClassLearner(LabelLearner):
     """Project rows on principal axes, leave out where no class varies, then learn.
 
     Parameters
@@ -50,6 +47,7 @@ class WithinClassLearner(MahalanobisLearner):
         "n_axes": [Interval(Integral, 1, None, closed="left"), None],
     }
     _least_classes: ClassVar[int] = 1
+    _least_in_largest: ClassVar[int] = 2
     _copies_of_rows: ClassVar[int] = 3
 
     n_axes: int | None
@@ -68,20 +66,7 @@ class WithinClassLearner(MahalanobisLearner):
             V with V S V' = I, where S is the scatter within classes, in sums of squares.
         """
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn L from rows `X` (n_rows, n_features) and class labels `y` (n_rows,).
-
-        Raises
-        ------
-        ValueError
-            With fewer classes than it compares, or where no class varies.
-        MemoryError
-            Where the rows and the matrices of their axes do not fit.
-        """
-        self._validate_params()
-        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
-        check_classification_targets(y)
-        self._check(X, y)
+    def _fit(self, X: Any, y: Any) -> None:
         rows, classes = _by_class(X, y)
         rows -= rows.mean(axis=0)
         squares, axes = principal_axes(rows)
@@ -96,26 +81,13 @@ class WithinClassLearner(MahalanobisLearner):
             )
         self.n_axes_ = len(axes)
         self.components_ = self._learn(projected, classes, directions) @ axes
-        return self
 
     def _check(self, X: Any, y: Any) -> None:
-        n_rows, n_features = X.shape
-        names, counts = np.unique(y, return_counts=True)
-        if len(names) < self._least_classes:
-            raise ValueError(
-                f"{self.name} needs at least {self._least_classes} classes, "
-                f"but y has {len(names)} class ({names[0]!s})"
-            )
-        if counts.max() < 2:
-            raise ValueError(
-                f"each of the {len(names)} classes has 1 row: {self.name} learns from how a class "
-                "varies, so at least one class must have 2 rows or more"
-            )
-        least = min(n_rows, n_features)
-        n_numbers = self._copies_of_rows * n_rows * n_features + 4 * least**2
-        what = f"{self.name} on {n_rows} rows of {n_features} features"
-        require_memory(8 * n_numbers, what, "use fewer rows or features")
+        super()._check(X, y)
         refuse_classes_of_equal_rows(X, y, self.name)
+
+    def _n_numbers(self, n: int, d: int, c: int) -> int:
+        return self._copies_of_rows * n * d + 4 * min(n, d) ** 2
 
 
 def refuse_classes_of_equal_rows(X: Any, y: Any, name: str) -> None:

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
+from oasis_bench.algorithms._label_learner import LabelLearner
 from oasis_bench.algorithms._within_class import refuse_classes_of_equal_rows
-from oasis_bench.plugins.learner import MahalanobisLearner
-from oasis_bench.system.memory import require_memory
 
 
-class LDA(MahalanobisLearner):
+class LDA(LabelLearner):
     r"""Linear discriminant analysis: the distance in the space of the discriminants.
 
     The rows of L are the leading eigenvectors v of
@@ -60,6 +57,8 @@ class LDA(MahalanobisLearner):
     cost: ClassVar = "time n d^2 + d^3, memory n d + d^2"
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {"shrinkage": ("auto", 0.3, 0.8, 0.95)}
 
+    _least_in_largest: ClassVar[int] = 2
+    _remedy: ClassVar[str] = "use fewer features"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "shrinkage": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="right")],
@@ -71,21 +70,7 @@ class LDA(MahalanobisLearner):
         self.n_components = n_components
         self.shrinkage = shrinkage
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn L from rows `X` (n_rows, n_features) and class labels `y` (n_rows,).
-
-        Raises
-        ------
-        ValueError
-            With one class, as many classes as rows, rows of each class all equal, or `n_components`
-            above what there can be.
-        MemoryError
-            Where the covariances do not fit.
-        """
-        self._validate_params()
-        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
-        check_classification_targets(y)
-        self._check(X, y)
+    def _fit(self, X: Any, y: Any) -> None:
         solver = LinearDiscriminantAnalysis(
             solver="eigen", n_components=self.n_components, shrinkage=self.shrinkage
         )
@@ -98,25 +83,17 @@ class LDA(MahalanobisLearner):
             ) from error
         n_kept = self.n_components or min(len(solver.classes_) - 1, X.shape[1])
         self.components_ = solver.scalings_.T[:n_kept].copy()
-        return self
 
     def _check(self, X: Any, y: Any) -> None:
-        n_rows, n_features = X.shape
-        classes = np.unique(y)
-        if len(classes) < 2:
-            raise ValueError(f"LDA needs at least 2 classes, but y has 1 class ({classes[0]!s})")
-        if n_rows == len(classes):
-            raise ValueError(
-                f"each of the {n_rows} classes has 1 row: LDA learns from how a class varies, so "
-                "at least one class must have 2 rows or more"
-            )
-        most = min(len(classes) - 1, n_features)
+        super()._check(X, y)
+        n_classes, n_features = len(np.unique(y)), X.shape[1]
+        most = min(n_classes - 1, n_features)
         if self.n_components is not None and self.n_components > most:
             raise ValueError(
-                f"n_components={self.n_components}, but {len(classes)} classes of {n_features} "
+                f"n_components={self.n_components}, but {n_classes} classes of {n_features} "
                 f"features have {most} discriminants: lower it to that at most"
             )
-        what = f"LDA on {n_rows} rows of {n_features} features"
-        n_numbers = 3 * n_rows * n_features + 8 * n_features**2
-        require_memory(8 * n_numbers, what, "use fewer features")
         refuse_classes_of_equal_rows(X, y, self.name)
+
+    def _n_numbers(self, n: int, d: int, c: int) -> int:
+        return 3 * n * d + 8 * d**2

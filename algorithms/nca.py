@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
-import numpy as np
 from numpy.random import RandomState
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
-from oasis_bench.plugins.learner import MahalanobisLearner
-from oasis_bench.system.memory import require_memory
+from oasis_bench.algorithms._label_learner import LabelLearner
 
 Init: TypeAlias = Literal["auto", "pca", "lda", "identity", "random"]
 
 
-class NCA(MahalanobisLearner):
+class NCA(LabelLearner):
     r"""Neighbourhood components analysis, by scikit-learn's L-BFGS on L.
 
     Maximises the expected number of rows that a neighbour, drawn at random, classifies rightly,
@@ -66,6 +62,8 @@ class NCA(MahalanobisLearner):
     cost: ClassVar = "time n^2 d an iteration, memory n^2"
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {"n_components": (8, 32, None)}
 
+    _matrix_type: ClassVar = None
+    _remedy: ClassVar[str] = "use fewer rows"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "init": [StrOptions({"auto", "pca", "lda", "identity", "random"})],
@@ -88,20 +86,7 @@ class NCA(MahalanobisLearner):
         self.tol = tol
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn L from rows `X` (n_rows, n_features) and class labels `y` (n_rows,).
-
-        Raises
-        ------
-        ValueError
-            With one class.
-        MemoryError
-            Where matrices of all pairs of rows do not fit.
-        """
-        self._validate_params()
-        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
-        check_classification_targets(y)
-        self._check(X, y)
+    def _fit(self, X: Any, y: Any) -> None:
         n_components = min(self.n_components or X.shape[1], X.shape[1])
         solver = NeighborhoodComponentsAnalysis(
             n_components=n_components,
@@ -112,14 +97,7 @@ class NCA(MahalanobisLearner):
         ).fit(X, y)
         self.components_ = solver.components_
         self.n_iter_ = solver.n_iter_
-        return self
 
-    def _check(self, X: Any, y: Any) -> None:
-        n_rows, n_features = X.shape
-        classes = np.unique(y)
-        if len(classes) < 2:
-            raise ValueError(f"NCA needs at least 2 classes, but y has 1 class ({classes[0]!s})")
+    def _n_numbers(self, n: int, d: int, c: int) -> int:
         # Peaks of scikit-learn 1.9 are 0.8 to 1 times this, from n = 500 to 3000, d = 20 to 400.
-        n_numbers = 5 * n_rows**2 + 4 * n_rows * n_features + 25 * n_features**2
-        what = f"NCA on {n_rows} rows of {n_features} features"
-        require_memory(X.dtype.itemsize * n_numbers, what, "use fewer rows")
+        return 5 * n**2 + 4 * n * d + 25 * d**2

@@ -26,7 +26,7 @@ from oasis_bench.algorithms import (
 )
 from oasis_bench.algorithms._positive import psd_factor
 from oasis_bench.algorithms.oasis import _reference as _oasis_reference
-from oasis_bench.algorithms.oasis.cluster import fit_on_cluster
+from oasis_bench.algorithms.oasis import fit_on_cluster
 from oasis_bench.experiment.seeds import derive_seed
 from oasis_bench.tasks.retrieval import evaluate_ranking
 
@@ -269,8 +269,8 @@ def test_what_cannot_be_learned_is_refused_at_once(client):
 def test_without_dask_the_learners_load_and_the_error_names_the_remedy():
     script = (
         "import sys; sys.modules['distributed'] = sys.modules['dask'] = None\n"
-        "import oasis_bench.algorithms\n"
-        "try: import oasis_bench.algorithms.oasis.cluster\n"
+        "from oasis_bench.algorithms.oasis import OASIS, fit_on_cluster\n"
+        "try: fit_on_cluster(None, OASIS(), [])\n"
         "except ImportError as error: print(error)\n"
     )
     said = subprocess.run(

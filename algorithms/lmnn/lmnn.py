@@ -6,16 +6,15 @@ import warnings
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import eigh
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin_min
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
+from oasis_bench.algorithms._label_learner import LabelLearner
 from oasis_bench.algorithms._principal_axes import principal_axes, rounding
 from oasis_bench.algorithms.lmnn._descent import WIDTH, Descent, remembered
 from oasis_bench.algorithms.lmnn._objective import (
@@ -24,8 +23,6 @@ from oasis_bench.algorithms.lmnn._objective import (
     best_scale,
     target_neighbours,
 )
-from oasis_bench.plugins.learner import MahalanobisLearner
-from oasis_bench.system.memory import require_memory
 
 SAME_PLACE = 1e-6
 """Squared distance, as a share of the mean squared length, below which two rows coincide."""
@@ -36,7 +33,7 @@ folds of training rows, from 0.5, 0.25 and 0.1: validation mAP 0.505, 0.538 and 
 images, 0.170, 0.170 and 0.171 on 400 of Caltech256."""
 
 
-class LMNN(MahalanobisLearner):
+class LMNN(LabelLearner):
     r"""Large margin nearest neighbour: the minimum, with a proof of how near it is.
 
     Minimises, over M = L'L, with j the target neighbours of i and l the rows of other classes,
@@ -101,6 +98,7 @@ class LMNN(MahalanobisLearner):
     cost: ClassVar[str] = "time n d^2 an iteration, n^2 d every tenth, memory n d + 20 d^2 + pairs"
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {"pull_weight": (0.125, 0.25, 0.5)}
 
+    _least_in_class: ClassVar[int] = 2
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "pull_weight": [Interval(Real, 0, 1, closed="neither")],
@@ -120,44 +118,11 @@ class LMNN(MahalanobisLearner):
         self.max_iter = max_iter
         self.tol = tol
 
-    def _check(self, X: Any, y: Any) -> None:
-        n_rows, n_features = X.shape
-        what = f"{self.name} on {n_rows} rows of {n_features} features"
-        n_numbers = self._n_numbers(n_rows, n_features)
-        require_memory(8 * n_numbers, what, "use fewer rows or features")
-        classes, counts = np.unique(y, return_counts=True)
-        if len(classes) < 2:
-            raise ValueError(f"LMNN needs at least 2 classes, but y has 1 class ({classes[0]!s})")
-        if counts.min() < 2:
-            raise ValueError(
-                f"class {classes[counts.argmin()]!s} has 1 row, but a target neighbour needs "
-                "at least 2 in each class"
-            )
+    def _n_numbers(self, n: int, d: int, c: int) -> int:
+        square = min(n, d) ** 2  # beside the pairs within reach, which are known later
+        return 6 * n * d + (6 + 2 * remembered(square)) * square
 
-    def _n_numbers(self, n_rows: int, n_features: int) -> int:
-        """Count the numbers held at once, but for the pairs within reach."""
-        square = min(n_rows, n_features) ** 2
-        return 6 * n_rows * n_features + (6 + 2 * remembered(square)) * square
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn L from rows `X` (n_rows, n_features) and class labels `y` (n_rows,).
-
-        Warns
-        -----
-        ConvergenceWarning
-            Where it ended at `max_iter`.
-
-        Raises
-        ------
-        ValueError
-            With one class, a class of one row, or rows that are all the same.
-        MemoryError
-            Where the rows and the steps that it remembers do not fit.
-        """
-        self._validate_params()
-        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
-        check_classification_targets(y)
-        self._check(X, y)
+    def _fit(self, X: Any, y: Any) -> None:
         codes = np.unique(y, return_inverse=True)[1]
         order = np.argsort(codes, kind="stable")
         counts = np.bincount(codes)
@@ -192,16 +157,15 @@ class LMNN(MahalanobisLearner):
                 f"{self.name} ended at max_iter={self.max_iter} with a gap of {self.gap_:.2g}: "
                 "raise max_iter, or tol",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
-        return self
 
     def _choose_neighbours(self, smallest: int) -> None:
         if smallest <= self.n_neighbors:
             warnings.warn(
                 f"n_neighbors={self.n_neighbors} is lowered to {smallest - 1}: "
                 f"the smallest class has {smallest} rows",
-                stacklevel=3,
+                stacklevel=4,
             )
         self.n_neighbors_ = min(self.n_neighbors, smallest - 1)
 
@@ -258,8 +222,8 @@ class FastLMNN(LMNN):
         super().__init__(n_neighbors, pull_weight, max_iter, tol)
         self.variance = variance
 
-    def _n_numbers(self, n_rows: int, n_features: int) -> int:
-        return 3 * n_rows * n_features + 4 * min(n_rows, n_features) ** 2  # of the axes
+    def _n_numbers(self, n: int, d: int, c: int) -> int:
+        return 3 * n * d + 4 * min(n, d) ** 2  # of the axes, the most of all
 
     def _axes(self, X: Any) -> Doubles:
         variances, axes = _axes_of(X)

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +15,8 @@ from scipy.spatial.distance import pdist
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
+from oasis_bench.algorithms._label_learner import LabelLearner
 from oasis_bench.algorithms.logdet import _rank_one_steps
 from oasis_bench.algorithms.logdet._rank_one_blocks import (
     PAIRS_A_BLOCK,
@@ -27,8 +26,7 @@ from oasis_bench.algorithms.logdet._rank_one_blocks import (
     squared_distances,
     take_steps,
 )
-from oasis_bench.plugins.learner import FittedArray, MahalanobisLearner
-from oasis_bench.system.memory import require_memory
+from oasis_bench.plugins.learner import FittedArray
 
 ROWS_FOR_BOUNDS = 500
 """The percentiles are those of all pairs of so many rows, drawn at random where there are more."""
@@ -57,7 +55,7 @@ class Solution(NamedTuple):
     change: float
 
 
-class ITML(MahalanobisLearner):
+class ITML(LabelLearner):
     r"""Information-theoretic metric learning: bounds on pairs, by cyclic Bregman projections.
 
     Minimises, over A positive definite and a slacked bound :math:`\xi_k > 0` for each pair with
@@ -121,6 +119,8 @@ class ITML(MahalanobisLearner):
     cost: ClassVar = "time 40 c^2 d^2 a pass (n^2 where 2 n <= d), memory 4 d^2 + 40 c^2"
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {"gamma": (0.01, 0.1, 1.0, 10.0)}
 
+    _least_in_largest: ClassVar[int] = 2
+    _remedy: ClassVar[str] = "use fewer features or fewer pairs (n_pairs)"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "gamma": [Interval(Real, 0, None, closed="neither")],
         "n_pairs": [Interval(Integral, 1, None, closed="left"), None],
@@ -146,29 +146,11 @@ class ITML(MahalanobisLearner):
     def _fitted_state(self) -> dict[str, FittedArray]:
         return {**super()._fitted_state(), "bounds_": FittedArray((2,), np.float64)}
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn L from rows `X` (n_rows, n_features) and class labels `y` (n_rows,).
-
-        Raises
-        ------
-        ValueError
-            With one class, without a class of two rows, or where all rows are equal.
-        MemoryError
-            Where the matrices or the pairs take more than the memory that is free.
-
-        Warns
-        -----
-        ConvergenceWarning
-            Where `max_iter` passes did not bring the change below `tol`.
-        """
-        self._validate_params()
-        dtype = [np.float64, np.float32]
-        X, y = validate_data(self, X, y, dtype=dtype, order="C", ensure_min_samples=2)
-        check_classification_targets(y)
-        self._check(X, y)
+    def _fit(self, X: Any, y: Any) -> None:
+        X = np.ascontiguousarray(X)
         rng = check_random_state(self.random_state)
         bounds = squared_distance_bounds(X, rng)
-        pairs = draw_pairs(X, y, self._count_pairs(y), rng)
+        pairs = draw_pairs(X, y, self._count_pairs(len(np.unique(y))), rng)
         options = (float(self.gamma), self.max_iter, float(self.tol))
         basis, rows = in_their_span(X) if 2 * len(X) <= X.shape[1] else (None, X)
         found = project_cyclically(rows, pairs, bounds, *options)
@@ -177,33 +159,17 @@ class ITML(MahalanobisLearner):
                 f"ITML stopped at max_iter={self.max_iter} passes with a change of "
                 f"{found.change:.1e}, above tol={self.tol:g}: raise max_iter or lower gamma",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         factor = cholesky(found.A)
         self.components_ = factor if basis is None else _embedded(factor, basis)
         self.bounds_, self.n_pairs_, self.n_iter_ = bounds, len(pairs.signs), found.n_iter
-        return self
 
-    def _count_pairs(self, y: Any) -> int:
-        n_classes = len(np.unique(y))
+    def _count_pairs(self, n_classes: int) -> int:
         return self.n_pairs or PAIRS_A_CLASS_PAIR * n_classes * (n_classes - 1)
 
-    def _check(self, X: Any, y: Any) -> None:
-        """Raise what `fit` says of labels and memory."""
-        classes, counts = np.unique(y, return_counts=True)
-        if len(classes) < 2:
-            raise ValueError(f"ITML needs at least 2 classes, but y has 1 class ({classes[0]!s})")
-        if counts.max() < 2:
-            raise ValueError(
-                f"ITML needs a class of at least 2 rows, but each of the {len(classes)} classes "
-                "has 1: are these labels, or numbers to predict?"
-            )
-        d, n_pairs = X.shape[1], self._count_pairs(y)
-        require_memory(
-            8 * (MATRICES * d**2 + 6 * n_pairs),
-            f"ITML, with {MATRICES} matrices of {d} x {d} float64 and {n_pairs} pairs,",
-            "use fewer features, fewer pairs (n_pairs) or a machine with more memory",
-        )
+    def _n_numbers(self, n: int, d: int, c: int) -> int:
+        return MATRICES * d**2 + 6 * self._count_pairs(c)
 
 
 def in_their_span(X: Any) -> tuple[Float64Array, Float64Array]:

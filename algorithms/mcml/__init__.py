@@ -1,1 +1,7 @@
 """MCML, maximally collapsing metric learning."""
+
+from oasis_bench.algorithms.mcml.mcml import MCML
+
+__all__ = [
+    "MCML",
+]

@@ -5,28 +5,25 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import eigh
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
+from oasis_bench.algorithms._label_learner import LabelLearner
 from oasis_bench.algorithms._principal_axes import principal_axes
 from oasis_bench.algorithms._within_class import AXES_GRID
 from oasis_bench.algorithms.mcml._descent import MEMORY, minimise
 from oasis_bench.algorithms.mcml._objective import SCORE_BYTES, Objective
 from oasis_bench.data.rows import FloatArray
-from oasis_bench.plugins.learner import MahalanobisLearner
-from oasis_bench.system.memory import require_memory
 
 RIDGE = 1e-6
 """Share of the mean variance that is added to the scatter within classes to whiten by it."""
 
 
-class MCML(MahalanobisLearner):
+class MCML(LabelLearner):
     r"""Maximally collapsing metric learning: all rows of a class in one point, others far away.
 
     Minimises over positive semi-definite A = L'L, with the probability p that a row chooses a
@@ -90,6 +87,8 @@ class MCML(MahalanobisLearner):
     cost: ClassVar = "time n^2 min(n, d) an iteration, memory n d + min(n, d)^2"
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {"n_axes": AXES_GRID}
 
+    _least_in_class: ClassVar[int] = 2
+    _remedy: ClassVar[str] = "use fewer rows, or lower n_axes"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_axes": [Interval(Integral, 1, None, closed="left"), None],
         "tol": [Interval(Real, 0, None, closed="neither")],
@@ -101,25 +100,7 @@ class MCML(MahalanobisLearner):
         self.tol = tol
         self.max_iter = max_iter
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn L from rows `X` (n_rows, n_features) and class labels `y` (n_rows,).
-
-        Warns
-        -----
-        ConvergenceWarning
-            Where it ended at `max_iter`.
-
-        Raises
-        ------
-        ValueError
-            With one class, a class of one row, or rows that are all equal.
-        MemoryError
-            Where its matrices do not fit.
-        """
-        self._validate_params()
-        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
-        check_classification_targets(y)
-        self._check(X, y)
+    def _fit(self, X: Any, y: Any) -> None:
         centred = X - X.mean(axis=0, dtype=np.float64)
         squares, axes = (part[: self.n_axes] for part in principal_axes(centred))
         labels = np.unique(y, return_inverse=True)[1]
@@ -132,31 +113,21 @@ class MCML(MahalanobisLearner):
                 f"MCML ended at max_iter={self.max_iter} short of its optimum: "
                 "raise max_iter, or tol",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         self.components_ = found.L @ whitening @ axes
         self.objective_ = found.value
         self.n_axes_ = len(axes)
         self.n_iter_ = found.n_iter
-        return self
 
     def _check(self, X: Any, y: Any) -> None:
-        classes, counts = np.unique(y, return_counts=True)
-        if len(classes) < 2:
-            raise ValueError(f"MCML needs at least 2 classes, but y has 1 class ({classes[0]!s})")
-        if counts.min() < 2:
-            raise ValueError(
-                f"class {classes[counts.argmin()]!s} has 1 row, but MCML collapses rows of a "
-                "class: each needs at least 2"
-            )
-        n_rows, n_features = X.shape
+        super()._check(X, y)
         if (X[0] == X).all():
-            raise ValueError(f"all {n_rows} rows are equal: there is nothing to tell them apart by")
-        rank = min(n_rows, n_features, self.n_axes or n_features)
-        n_numbers = 3 * n_rows * n_features + (2 * MEMORY + 10) * rank**2 + 10 * n_rows * rank
-        what = f"MCML on {n_rows} rows of {n_features} features"
-        remedy = "use fewer rows, or lower n_axes"
-        require_memory(8 * n_numbers + SCORE_BYTES, what, remedy)
+            raise ValueError(f"all {len(X)} rows are equal: there is nothing to tell them apart by")
+
+    def _n_numbers(self, n: int, d: int, c: int) -> int:
+        rank = min(n, d, self.n_axes or d)
+        return 3 * n * d + (2 * MEMORY + 10) * rank**2 + 10 * n * rank + SCORE_BYTES // 8
 
 
 def _whitening(scatter: FloatArray, ridge: float) -> FloatArray:

@@ -1,20 +1,20 @@
-"""metric-learn's ITML, MMC, LSML and SCML under the suite's interface: they learn from tuples.
+"""metric-learn's ITML, MMC, LSML and SCML: they learn from tuples.
 
-metric-learn draws the tuples from the labels.  Not for those that learn from all rows, nor for
-what the adapters share: `metric_learn_adapters.py`.
+metric-learn draws the tuples from the labels.  Those that learn from all rows are in `labels.py`.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from oasis_bench.algorithms.metric_learn import _compatibility as _metric_learn
-from oasis_bench.algorithms.metric_learn.labels import (
+from oasis_bench.algorithms.metric_learn._adapter import (
     COUNT,
     POSITIVE,
     SOURCE,
@@ -31,6 +31,7 @@ def _drawn(n_constraints: int | None, c: int) -> int:
     return 20 * c**2 if n_constraints is None else n_constraints
 
 
+@dataclass(eq=False, repr=False)
 class MetricLearnITML(MetricLearnAdapter):
     """metric-learn's information-theoretic metric learning: cyclic LogDet projections on pairs.
 
@@ -67,23 +68,17 @@ class MetricLearnITML(MetricLearnAdapter):
         "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        gamma: float = 1.0,
-        n_constraints: int | None = None,
-        max_iter: int = 1000,
-        random_state: Any = None,
-    ) -> None:
-        self.gamma = gamma
-        self.n_constraints = n_constraints
-        self.max_iter = max_iter
-        self.random_state = random_state
+    gamma: float = 1.0
+    n_constraints: int | None = None
+    max_iter: int = 1000
+    random_state: Any = None
 
-    def _peak_bytes(self, n: int, d: int, c: int) -> int:
+    def _n_numbers(self, n: int, d: int, c: int) -> int:
         # The distances of the rows that are drawn, sorted in a copy, beside the pairs.
-        return 8 * (2 * n**2 + 10 * _drawn(self.n_constraints, c) * d)
+        return 2 * n**2 + 10 * _drawn(self.n_constraints, c) * d
 
 
+@dataclass(eq=False, repr=False)
 class MetricLearnMMC(MetricLearnAdapter):
     """metric-learn's MMC (Xing et al.): alternating projections, then a gradient step, on pairs.
 
@@ -123,21 +118,13 @@ class MetricLearnMMC(MetricLearnAdapter):
         "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        n_constraints: int | None = None,
-        max_iter: int = 100,
-        max_proj: int = 100,
-        random_state: Any = None,
-    ) -> None:
-        self.n_constraints = n_constraints
-        self.max_iter = max_iter
-        self.max_proj = max_proj
-        self.random_state = random_state
+    n_constraints: int | None = None
+    max_iter: int = 100
+    max_proj: int = 100
+    random_state: Any = None
 
-    def _peak_bytes(self, n: int, d: int, c: int) -> int:
-        pairs = _drawn(self.n_constraints, c)
-        return 8 * pairs * d * (d + 10)
+    def _n_numbers(self, n: int, d: int, c: int) -> int:
+        return _drawn(self.n_constraints, c) * d * (d + 10)
 
     def _learn(self, X: FloatArray, y: Counts, counts: Counts) -> FloatArray:
         components = super()._learn(X, y, counts)
@@ -146,11 +133,12 @@ class MetricLearnMMC(MetricLearnAdapter):
                 f"{SOURCE}'s MMC met its constraints in none of max_proj={self.max_proj} "
                 "projections and returns the Euclidean distance: raise max_proj",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         return components
 
 
+@dataclass(eq=False, repr=False)
 class MetricLearnLSML(MetricLearnAdapter):
     """metric-learn's least squared-residual metric learning, on drawn pairs of pairs.
 
@@ -185,17 +173,15 @@ class MetricLearnLSML(MetricLearnAdapter):
         "random_state": ["random_state"],
     }
 
-    def __init__(
-        self, n_constraints: int | None = None, max_iter: int = 1000, random_state: Any = None
-    ) -> None:
-        self.n_constraints = n_constraints
-        self.max_iter = max_iter
-        self.random_state = random_state
+    n_constraints: int | None = None
+    max_iter: int = 1000
+    random_state: Any = None
 
-    def _peak_bytes(self, n: int, d: int, c: int) -> int:
-        return 8 * (10 * d**2 + 7 * _drawn(self.n_constraints, c) * d)
+    def _n_numbers(self, n: int, d: int, c: int) -> int:
+        return 10 * d**2 + 7 * _drawn(self.n_constraints, c) * d
 
 
+@dataclass(eq=False, repr=False)
 class MetricLearnSCML(MetricLearnAdapter):
     """metric-learn's sparse compositional metric learning: M as a sum of b weighted LDA directions.
 
@@ -235,29 +221,20 @@ class MetricLearnSCML(MetricLearnAdapter):
         "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        k_genuine: int = 3,
-        k_impostor: int = 10,
-        beta: float = 1e-5,
-        n_basis: int | None = None,
-        max_iter: int = 10_000,
-        random_state: Any = None,
-    ) -> None:
-        self.k_genuine = k_genuine
-        self.k_impostor = k_impostor
-        self.beta = beta
-        self.n_basis = n_basis
-        self.max_iter = max_iter
-        self.random_state = random_state
+    k_genuine: int = 3
+    k_impostor: int = 10
+    beta: float = 1e-5
+    n_basis: int | None = None
+    max_iter: int = 10_000
+    random_state: Any = None
 
     def _directions(self, n: int, d: int, c: int) -> int:
         wanted = 20 * d if self.n_basis is None else self.n_basis
         return min(wanted, 2 * n * min(c - 1, d) - 1)
 
-    def _peak_bytes(self, n: int, d: int, c: int) -> int:
+    def _n_numbers(self, n: int, d: int, c: int) -> int:
         triplets = self.k_genuine * self.k_impostor * n
-        return 8 * triplets * max(3 * self._directions(n, d, c), 12 * d)
+        return triplets * max(3 * self._directions(n, d, c), 12 * d)
 
     def _arguments(self, n_features: int, counts: Counts) -> dict[str, Any]:
         return {

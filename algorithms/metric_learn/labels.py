@@ -1,109 +1,31 @@
-"""metric-learn's LMNN, NCA, LFDA, RCA and Covariance under the suite's interface.
+"""metric-learn's LMNN, NCA, LFDA, RCA and Covariance: they learn from all rows and labels.
 
-Those that learn from drawn pairs are in `metric_learn_pairs.py`.  Left out: MLKR, a regression, and
-SDML, which calls scikit-learn's graphical lasso with an argument that it no longer has.
+Those that learn from drawn pairs are in `constraints.py`.  Left out: MLKR, a regression, and SDML,
+which calls scikit-learn's graphical lasso with an argument that it no longer has.
 """
 
 from __future__ import annotations
 
 import warnings
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
-import numpy as np
-import numpy.typing as npt
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
-from oasis_bench.algorithms._principal_axes import principal_axes
 from oasis_bench.algorithms.metric_learn import _compatibility as _metric_learn
-from oasis_bench.data.rows import FloatArray
-from oasis_bench.plugins.learner import MahalanobisLearner
-from oasis_bench.system.memory import require_memory
-
-Counts = npt.NDArray[np.intp]
-
-SOURCE = f"metric-learn {_metric_learn.VERSION}"
-
-COUNT = [Interval(Integral, 1, None, closed="left")]
-POSITIVE = [Interval(Real, 0, None, closed="neither")]
+from oasis_bench.algorithms.metric_learn._adapter import (
+    COUNT,
+    POSITIVE,
+    SOURCE,
+    Counts,
+    CovarianceAdapter,
+    MetricLearnAdapter,
+)
 
 
-class MetricLearnAdapter(MahalanobisLearner):
-    """What the adapters share: rows and labels are checked here, and metric-learn learns.
-
-    The parameters are metric-learn's, by name and default, where a class does not say otherwise.
-    """
-
-    _estimator: ClassVar[type]
-    _least_in_class: ClassVar[int] = 1
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn L from rows `X` (n_rows, n_features) and class labels `y` (n_rows,).
-
-        Raises
-        ------
-        ValueError, MemoryError
-            With one class, what `refusal` says, and where metric-learn's result is not finite.
-        """
-        self._validate_params()
-        X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
-        check_classification_targets(y)
-        classes, numbers, counts = np.unique(y, return_inverse=True, return_counts=True)
-        if len(classes) < 2:
-            raise ValueError(
-                f"{self.name} needs at least 2 classes, but y has 1 class ({classes[0]!s})"
-            )
-        self._refuse(X, counts)
-        components = np.asarray(self._learn(X, numbers, counts))
-        if not (np.isrealobj(components) and components.size and np.isfinite(components).all()):
-            raise ValueError(f"{SOURCE} found no finite matrix for these {len(X)} rows")
-        self.components_ = components
-        return self
-
-    def _check(self, X: Any, y: Any) -> None:
-        self._refuse(X, np.unique(y, return_counts=True)[1])
-
-    def _refuse(self, X: Any, counts: Counts) -> None:
-        if counts.min() < self._least_in_class:
-            raise ValueError(
-                f"{self.name} needs {self._least_in_class} rows of each class, but the smallest "
-                f"has {counts.min()}"
-            )
-        n_rows, n_features = X.shape
-        require_memory(
-            self._peak_bytes(n_rows, n_features, len(counts)),
-            f"{self.name} on {n_rows} rows of {n_features} features",
-            "take fewer rows or features",
-        )
-        if not np.ptp(X, axis=0).any():
-            raise ValueError(f"all {n_rows} rows are equal: {self.name} needs rows that differ")
-
-    @abstractmethod
-    def _peak_bytes(self, n: int, d: int, c: int) -> int:
-        """Estimate what metric-learn allocates at its peak for n rows, d features, c classes."""
-
-    def _arguments(self, n_features: int, counts: Counts) -> dict[str, Any]:
-        """Return what metric-learn's estimator is made with."""
-        arguments: dict[str, Any] = self.get_params(deep=False)
-        return arguments
-
-    def _learn(self, X: FloatArray, y: Counts, counts: Counts) -> FloatArray:
-        """Return L; `y` holds class numbers from 0 on: metric-learn skips those below."""
-        solver = self._estimator(**self._arguments(X.shape[1], counts))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # what they cause is checked in `fit`
-            solver.fit(X, y)
-        if hasattr(solver, "n_iter_"):
-            self.n_iter_ = max(1, int(solver.n_iter_))  # some count from 0
-        components: FloatArray = solver.components_
-        return components
-
-
+@dataclass(eq=False, repr=False)
 class MetricLearnLMNN(MetricLearnAdapter):
     """metric-learn's LMNN: gradient descent on L with all impostors looked for at each step.
 
@@ -147,23 +69,15 @@ class MetricLearnLMNN(MetricLearnAdapter):
         "convergence_tol": [Interval(Real, 0, None, closed="left")],
     }
 
-    def __init__(
-        self,
-        n_neighbors: int = 3,
-        regularization: float = 0.5,
-        learn_rate: float = 1e-3,
-        max_iter: int = 1000,
-        convergence_tol: float = 1e-3,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.regularization = regularization
-        self.learn_rate = learn_rate
-        self.max_iter = max_iter
-        self.convergence_tol = convergence_tol
+    n_neighbors: int = 3
+    regularization: float = 0.5
+    learn_rate: float = 1e-3
+    max_iter: int = 1000
+    convergence_tol: float = 1e-3
 
-    def _peak_bytes(self, n: int, d: int, c: int) -> int:
+    def _n_numbers(self, n: int, d: int, c: int) -> int:
         # Two (impostors, d) arrays, with all n^2 (c - 1) / 2 c pairs of different classes.
-        return 8 * n**2 * (d + 6) * (c - 1) // c
+        return n**2 * (d + 6) * (c - 1) // c
 
     def _arguments(self, n_features: int, counts: Counts) -> dict[str, Any]:
         possible = int(counts.min()) - 1
@@ -171,12 +85,13 @@ class MetricLearnLMNN(MetricLearnAdapter):
             warnings.warn(
                 f"n_neighbors={self.n_neighbors} is lowered to {possible}: "
                 f"the smallest class has {possible + 1} rows",
-                stacklevel=4,
+                stacklevel=5,
             )
         n_neighbors = min(self.n_neighbors, possible)
         return {**super()._arguments(n_features, counts), "n_neighbors": n_neighbors}
 
 
+@dataclass(eq=False, repr=False)
 class MetricLearnNCA(MetricLearnAdapter):
     """metric-learn's neighbourhood components analysis: L-BFGS on the leave-one-out objective.
 
@@ -199,47 +114,14 @@ class MetricLearnNCA(MetricLearnAdapter):
     _estimator: ClassVar[type] = _metric_learn.NCA
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"max_iter": COUNT}
 
-    def __init__(self, max_iter: int = 100) -> None:
-        self.max_iter = max_iter
+    max_iter: int = 100
 
-    def _peak_bytes(self, n: int, d: int, c: int) -> int:
-        return 8 * (8 * n**2 + 40 * d**2)
-
-
-class OfCovarianceAdapter(MetricLearnAdapter):
-    """An adapter of what inverts a covariance, which is singular where pixels are always blank.
-
-    metric-learn then returns NaN, or distances that are the same for all pairs.  So rows are first
-    projected on their principal axes, without those of no variance, and on at most half as many as
-    the covariance has degrees of freedom: with fewer rows an axis it is mostly noise.  Where there
-    are rows enough, that changes no distance.
-    """
-
-    _least_axes: ClassVar[int] = 1
-
-    @abstractmethod
-    def _degrees_of_freedom(self, counts: Counts) -> int:
-        """Count the differences of rows that the covariance is made of."""
-
-    def _refuse(self, X: Any, counts: Counts) -> None:
-        super()._refuse(X, counts)
-        least = 2 * self._least_axes
-        if (freedom := self._degrees_of_freedom(counts)) < least:
-            raise ValueError(
-                f"{self.name} needs a covariance of at least {least} degrees of freedom, but "
-                f"{len(X)} rows in {len(counts)} classes give {freedom}: take more rows a class"
-            )
-
-    def _peak_bytes(self, n: int, d: int, c: int) -> int:
-        return 8 * (3 * n * d + min(n, d) ** 2)
-
-    def _learn(self, X: FloatArray, y: Counts, counts: Counts) -> FloatArray:
-        centred = X - X.mean(axis=0)
-        axes = principal_axes(centred)[1][: self._degrees_of_freedom(counts) // 2]
-        return super()._learn(centred @ axes.T, y, counts) @ axes
+    def _n_numbers(self, n: int, d: int, c: int) -> int:
+        return 8 * n**2 + 40 * d**2
 
 
-class MetricLearnLFDA(OfCovarianceAdapter):
+@dataclass(eq=False, repr=False)
+class MetricLearnLFDA(CovarianceAdapter):
     """metric-learn's local Fisher discriminant analysis, after PCA where rows are few.
 
     A generalised eigenproblem of scatter matrices, weighted by the nearness of rows in a class:
@@ -271,18 +153,18 @@ class MetricLearnLFDA(OfCovarianceAdapter):
         "embedding_type": [StrOptions({"weighted", "orthonormalized", "plain"})],
     }
 
-    def __init__(self, k: int | None = None, embedding_type: str = "weighted") -> None:
-        self.k = k
-        self.embedding_type = embedding_type
+    k: int | None = None
+    embedding_type: str = "weighted"
 
-    def _peak_bytes(self, n: int, d: int, c: int) -> int:
-        return super()._peak_bytes(n, d, c) + 24 * (n // c) ** 2
+    def _n_numbers(self, n: int, d: int, c: int) -> int:
+        return super()._n_numbers(n, d, c) + 3 * (n // c) ** 2
 
     def _degrees_of_freedom(self, counts: Counts) -> int:
         return int(counts.sum()) - len(counts)
 
 
-class MetricLearnRCA(OfCovarianceAdapter):
+@dataclass(eq=False, repr=False)
+class MetricLearnRCA(CovarianceAdapter):
     """metric-learn's relevant component analysis, on drawn chunklets, after PCA where they are few.
 
     L is the inverse root of the covariance within the chunklets: O(n d^2 + d^3) time, O(d^2)
@@ -314,10 +196,9 @@ class MetricLearnRCA(OfCovarianceAdapter):
         "random_state": ["random_state"],
     }
 
-    def __init__(self, n_chunks: int = 100, chunk_size: int = 2, random_state: Any = None) -> None:
-        self.n_chunks = n_chunks
-        self.chunk_size = chunk_size
-        self.random_state = random_state
+    n_chunks: int = 100
+    chunk_size: int = 2
+    random_state: Any = None
 
     def _chunks(self, counts: Counts) -> int:
         return min(self.n_chunks, int((counts // self.chunk_size).sum()))
@@ -330,12 +211,12 @@ class MetricLearnRCA(OfCovarianceAdapter):
             warnings.warn(
                 f"n_chunks={self.n_chunks} is lowered to {n_chunks}: {counts.sum()} rows give no "
                 f"more chunklets of {self.chunk_size}",
-                stacklevel=5,
+                stacklevel=6,
             )
         return {**super()._arguments(n_features, counts), "n_chunks": n_chunks}
 
 
-class MetricLearnCovariance(OfCovarianceAdapter):
+class MetricLearnCovariance(CovarianceAdapter):
     """metric-learn's Covariance: the inverse covariance of all rows, labels unread, after PCA.
 
     O(n d^2 + d^3) time, O(n d + d^2) memory.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from sklearn.base import clone
@@ -18,12 +18,8 @@ from oasis_bench.data.rows import FloatArray
 from oasis_bench.experiment.seeds import derive_seed
 from oasis_bench.system.progress import Progress, no_progress
 
-try:
-    from distributed import Client, Future, as_completed
-except ImportError as error:
-    raise ImportError(
-        f"learning over a cluster needs Dask ({error}): pip install 'oasis-bench[cluster]'"
-    ) from error
+if TYPE_CHECKING:
+    from distributed import Client, Future
 
 Shard: TypeAlias = tuple[Any, Any] | Callable[[], tuple[Any, Any]]
 """Rows and labels (X, y), or a function that opens them on the worker."""
@@ -115,14 +111,19 @@ def fit_on_cluster(
     >>> import numpy as np
     >>> from functools import partial
     >>> from distributed import Client
-    >>> from oasis_bench.algorithms import OASIS
-    >>> from oasis_bench.algorithms.oasis.cluster import fit_on_cluster
+    >>> from oasis_bench.algorithms.oasis import OASIS, fit_on_cluster
     >>> def open_shard(folder):
     ...     return np.load(f"{folder}/X.npy", mmap_mode="r"), np.load(f"{folder}/y.npy")
     >>> shards = [partial(open_shard, f"/shared/part{k}") for k in range(64)]
     >>> with Client("tcp://head:8786") as client:  # doctest: +SKIP
     ...     learner = fit_on_cluster(client, OASIS(n_steps=10**7, random_state=0), shards)
     """
+    try:  # here, because no other learner needs Dask
+        from distributed import as_completed
+    except ImportError as error:
+        raise ImportError(
+            f"learning over a cluster needs Dask ({error}): pip install 'oasis-bench[cluster]'"
+        ) from error
     if not isinstance(learner, TripletLearner):
         raise TypeError(f"learner is a {type(learner).__name__}: it must be of the OASIS family")
     if not shards:
