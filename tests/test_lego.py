@@ -18,7 +18,7 @@ X_AND_Z = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
 
 
 class TestLEGO(LearnerContract):
-    learner = LEGO(n_steps=2000)
+    learner = LEGO(n_steps=500)
 
 
 @pytest.fixture

@@ -123,12 +123,12 @@ def test_wide_sparse_rows_are_learned_in_blocks_and_dense_or_few_ones_are_not():
 
 
 def test_oasis_on_wide_sparse_rows_takes_the_steps_of_the_twin(monkeypatch):
-    X = normalize(sparse.random_array((200, 1000), density=0.02, format="csr", rng=0))
-    y = np.arange(200) % 5
-    assert block_size(X, np.arange(200).repeat(2)) > 0
-    compiled = OASIS(n_steps=1500, random_state=0).fit(X, y)
+    X = normalize(sparse.random_array((200, 900), density=0.08, format="csr", rng=0))
+    y, n_steps = np.arange(200) % 5, 320
+    assert 0 < block_size(X, np.arange(n_steps) % 200) < n_steps
+    compiled = OASIS(n_steps=n_steps, random_state=0).fit(X, y)
     monkeypatch.setenv("OASIS_BENCH_KERNEL", "numpy")
-    twin = OASIS(n_steps=1500, random_state=0).fit(X, y)
+    twin = OASIS(n_steps=n_steps, random_state=0).fit(X, y)
     assert twin.n_updates_ == compiled.n_updates_
     np.testing.assert_allclose(compiled.bilinear_matrix_, twin.bilinear_matrix_, atol=1e-12)
 
