@@ -70,8 +70,8 @@ class LabelLearner(MahalanobisLearner):
             )
         if counts.max() < self._least_in_largest:
             raise ValueError(
-                f"each of the {len(classes)} classes has 1 row, but {self.name} needs a class of at "
-                f"least {self._least_in_largest} rows: are these labels, or numbers to predict?"
+                f"each of the {len(classes)} classes has 1 row, but {self.name} needs a class of "
+                f"at least {self._least_in_largest} rows: are these labels, or numbers to predict?"
             )
         n_rows, n_features = X.shape
         number_bytes = np.dtype(self._matrix_type or X.dtype).itemsize
