@@ -1,6 +1,6 @@
 """Minimises LMNN's objective over A, M = A'A: L-BFGS with a working set and a certificate.
 
-The objective's own formulas are in `_lmnn_objective.py`.
+The objective's own formulas are in `_objective.py`.
 """
 
 from __future__ import annotations

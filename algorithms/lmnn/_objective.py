@@ -1,6 +1,6 @@
 """The objective of LMNN: target neighbours, the working set of impostors, value and gradient.
 
-Not how it is minimised: that is `_lmnn_descent.py`.
+Not how it is minimised: that is `_descent.py`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The search for the minimum of a convex function over positive semi-definite A = L'L.
 
-Not for the function itself: that is `_mcml_objective.py`.
+Not for the function itself: that is `_objective.py`.
 """
 
 from __future__ import annotations

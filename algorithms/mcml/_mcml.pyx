@@ -1,6 +1,6 @@
 """Kernel: the probabilities p(j|i) of MCML from blocks of scores (Globerson & Roweis 2005, eq. 1).
 
-Nothing here is checked: `_mcml_objective.py` does that.  The readable twin is in the tests.
+Nothing here is checked: `_objective.py` does that.  The readable twin is in the tests.
 """
 
 from libc.math cimport INFINITY, log

@@ -1,4 +1,4 @@
-"""The objective of MCML and its gradient; not the search for its minimum (`_mcml_descent.py`)."""
+"""The objective of MCML and its gradient; not the search for its minimum (`_descent.py`)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """OASIS steps in blocks: one pass over W for many triplets, in their order or as a mini-batch.
 
-A single step (`_oasis.pyx`) reads and writes a few numbers here and there in W, most of them from
+A single step (`_steps.pyx`) reads and writes a few numbers here and there in W, most of them from
 main memory.  A block goes over W row by row: each row is fetched once, applies the steps of the
 block before and scores the triplets of this one.  Scores against the W before the block are then
 made exact: step u adds tau_u (q_t . q_u)(v_u . v_t) to the score of a later triplet t, v = p - n,

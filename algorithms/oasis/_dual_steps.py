@@ -38,8 +38,11 @@ ROWS_COUNTED = 256
 """Dense rows whose non-zeros are counted."""
 
 LEAST_SPREAD = 0.05
-"""Share of the rows' mean squared length that their variance must have, lest K has too few digits
-of their differences: measured, a share of 0.0001 leaves 2 digits in float32 and 10 in float64."""
+"""Share of the rows' mean squared length that their variance must have.
+
+With less, K has too few digits of the differences between rows: measured, a share of 0.0001 leaves
+2 digits in float32 and 10 in float64.
+"""
 
 CLOSE = 0.01
 """Where |p - n|^2 is less than this share of |p|^2 + |n|^2, it comes from the rows, not from K."""
@@ -51,8 +54,8 @@ CLOSE_NUMBERS = 2**20
 def dual_pays(X: Any, n_triplets: int) -> bool:
     """Tell whether steps in the dual form are as exact as steps on W, and take less time.
 
-    Seconds are reckoned as they were on one core of a Xeon of 2023; where that is wrong, only time
-    is lost.
+    The seconds are estimates from one core of a Xeon of 2023; a wrong estimate costs time, not
+    accuracy.
 
     Parameters
     ----------
