@@ -9,6 +9,7 @@ import pytest
 from local_server import serve
 
 from oasis_bench.data.rows import LabelledRows
+from oasis_bench.execution.local import ThisMachine
 from oasis_bench.experiment.settings import Experiment, LearnerSpec
 
 
@@ -57,6 +58,18 @@ def experiment():
         test_per_class=4,
         max_steps=1000,
     )
+
+
+@pytest.fixture
+def run_trial(tmp_path):
+    """Return what runs one trial in its own processes, as a run does, and gives its record."""
+
+    def run(spec, rows):
+        with ThisMachine(jobs=1).run([spec], rows, tmp_path / "output.log") as records:
+            (record,) = records
+        return record
+
+    return run
 
 
 @pytest.fixture

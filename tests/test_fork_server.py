@@ -1,4 +1,4 @@
-"""Servers that fork other people's code: what is said between them and this process."""
+"""Fork servers: what their forks get, and what a fork cannot do to others."""
 
 import importlib
 import os
@@ -7,16 +7,14 @@ import subprocess
 import sys
 import time
 from multiprocessing import connection
-from pathlib import Path
 
+import psutil
 import pytest
 
-from oasis_bench.execution import fork_server
-from oasis_bench.execution.fork_server import ForkServer, borrow, keep_ready
+from oasis_bench.execution.fork_server import ForkServer
 from oasis_bench.system.errors import UsageError
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux's /proc")
-
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux's prctl")
 
 FUNCTIONS = """
 import os, signal, subprocess
@@ -27,7 +25,7 @@ def nothing():
 def fail():
     raise RuntimeError("cannot be prepared")
 
-def tell_folder(messages):
+def send_folder(messages):
     try:
         folder = os.getcwd()
     except FileNotFoundError:
@@ -35,14 +33,27 @@ def tell_folder(messages):
     os.write(messages, f"{folder} {os.environ.get('SAID', '')}".encode())
 
 def wait(messages):
+    os.write(messages, b"waits")
+    signal.pause()
+
+def exit_at_once(messages):
+    raise SystemExit(7)
+
+def stop_the_server(messages):
+    os.kill(os.getppid(), signal.SIGSTOP)
+    os.write(messages, b"stopped")
     signal.pause()
 
 def signal_the_group_of_the_server(messages):
     os.killpg(os.getpgid(os.getppid()), signal.SIGKILL)
+    signal.pause()
 
-def leave_a_process_and_kill_the_server(messages):
+def leave_a_process(messages):
     child = subprocess.Popen(["sleep", "3600"], start_new_session=True)
     os.write(messages, str(child.pid).encode())
+
+def leave_a_process_and_kill_the_server(messages):
+    leave_a_process(messages)
     os.kill(os.getppid(), signal.SIGKILL)
     signal.pause()
 """
@@ -59,15 +70,6 @@ def functions(tmp_path_factory):
     del sys.modules["functions_of_forks"]
 
 
-@pytest.fixture(autouse=True)
-def no_others(monkeypatch):
-    """Servers of other tests, and those of these, are not seen by the next."""
-    monkeypatch.setattr(fork_server, "_idle", [])
-    monkeypatch.setattr(fork_server, "_templates", {})
-    yield
-    fork_server._close_all()
-
-
 @pytest.fixture
 def server(functions):
     server = ForkServer("functions_of_forks:nothing")
@@ -75,137 +77,134 @@ def server(functions):
     server.close()
 
 
-def ask(server):
-    """Let a fork tell its folder and the variable SAID."""
+def start(server, function):
+    """Start a fork and return the end of the pipe on which it sends."""
     ours, theirs = connection.Pipe(duplex=False)
-    server.start(sys.modules["functions_of_forks"].tell_folder, messages=theirs.fileno())
+    server.start(function, messages=theirs.fileno())
     theirs.close()
-    connection.wait([server.sentinel], timeout=20)
-    assert server.exit_code() == 0
-    told = os.read(ours.fileno(), 1000).decode()
-    ours.close()
-    server.end()
-    return told
+    return ours
 
 
-def test_a_fork_has_the_environment_and_the_folder_of_now(server, monkeypatch, tmp_path):
+def exit_code_of(server):
+    """Wait until the fork has ended."""
+    while (code := server.exit_code()) is None:
+        assert connection.wait([server.sentinel], timeout=60)
+    return code
+
+
+def sent_by(server, function):
+    """Let a fork run to its end and return what it sent."""
+    ours = start(server, function)
+    assert exit_code_of(server) == 0
+    with ours:
+        return os.read(ours.fileno(), 1000).decode()
+
+
+def test_a_fork_has_the_environment_and_the_folder_of_now(server, functions, monkeypatch, tmp_path):
     monkeypatch.setenv("SAID", "first")
-    assert ask(server) == f"{os.getcwd()} first"
+    assert sent_by(server, functions.send_folder) == f"{os.getcwd()} first"
     monkeypatch.setenv("SAID", "second")
     monkeypatch.chdir(tmp_path)
-    assert ask(server) == f"{tmp_path} second"
+    assert sent_by(server, functions.send_folder) == f"{tmp_path} second"
 
 
-def test_a_folder_that_is_gone_is_no_fault_of_a_fork(server, monkeypatch, tmp_path):
+def test_a_working_folder_that_was_removed_does_not_stop_a_fork(
+    server, functions, monkeypatch, tmp_path
+):
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
-    assert ask(server)
+    assert sent_by(server, functions.send_folder)
     monkeypatch.undo()
 
 
-def test_what_is_ended_or_released_twice_is_so_once(server, functions):
-    with open(os.devnull, "w") as sink:
-        server.start(functions.wait, messages=sink.fileno())
-    server.end()
-    assert server.exit_code() == -signal.SIGKILL
-    server.end()
-    for _ in range(2):
-        server.release()
-    assert fork_server._idle == [server]
-    assert borrow("functions_of_forks:nothing") is server
-    assert ask(server)
+def test_a_server_forks_again_after_a_fork_was_ended(server, functions):
+    with start(server, functions.wait) as messages:
+        assert os.read(messages.fileno(), 10) == b"waits"
+        server.end()
+        assert exit_code_of(server) == -signal.SIGKILL
+        server.end()
+    assert sent_by(server, functions.send_folder)
 
 
-def test_a_server_that_died_idle_is_not_lent(server, functions):
-    server.release()
-    os.kill(server.pid, signal.SIGKILL)
-    assert connection.wait([server.sentinel], timeout=20)
-    other = borrow("functions_of_forks:nothing")
-    assert other is not server
-    assert ask(other)
-    other.close()
+def test_a_fork_that_is_ended_before_the_server_is_ready_is_ended(server, functions):
+    with start(server, functions.wait):
+        server.end()
+        assert exit_code_of(server) == -signal.SIGKILL
+
+
+def test_sys_exit_in_a_fork_is_its_end_and_the_server_lives(server, functions):
+    with start(server, functions.exit_at_once):
+        assert exit_code_of(server) == 1
+    assert sent_by(server, functions.send_folder)
+
+
+def test_a_process_that_a_fork_leaves_is_dead_when_the_fork_has_ended(server, functions):
+    left = int(sent_by(server, functions.leave_a_process))
+    assert not psutil.pid_exists(left)
+    assert server.lives
+
+
+def test_a_process_is_dead_whose_fork_killed_the_server(server, functions):
+    with start(server, functions.leave_a_process_and_kill_the_server) as messages:
+        left = int(os.read(messages.fileno(), 100))
+        assert exit_code_of(server) == -signal.SIGKILL
+    assert not psutil.pid_exists(left)
+    assert not server.lives
+
+
+def test_a_fork_that_stops_its_server_can_be_ended(server, functions):
+    with start(server, functions.stop_the_server) as messages:
+        assert os.read(messages.fileno(), 10) == b"stopped"
+        assert server.exit_code() is None
+        server.end()
+        assert exit_code_of(server) == -signal.SIGKILL
+    assert sent_by(server, functions.send_folder)
 
 
 def test_a_fork_that_signals_the_group_of_its_server_harms_no_other(server, functions):
     other = ForkServer("functions_of_forks:nothing")
-    with open(os.devnull, "w") as sink:
-        server.start(functions.signal_the_group_of_the_server, messages=sink.fileno())
-    assert connection.wait([server.sentinel], timeout=20)
+    with start(server, functions.signal_the_group_of_the_server):
+        assert exit_code_of(server) == -signal.SIGKILL
     assert not server.lives
-    assert ask(other)
+    assert sent_by(other, functions.send_folder)
     other.close()
 
 
-def test_what_a_fork_leaves_that_kills_its_server_is_killed(server, functions):
-    other = ForkServer("functions_of_forks:nothing")
-    other.release()
-    ours, theirs = connection.Pipe(duplex=False)
-    server.start(functions.leave_a_process_and_kill_the_server, messages=theirs.fileno())
-    left = int(os.read(ours.fileno(), 100))
-    assert connection.wait([server.sentinel], timeout=20)
-    assert server.exit_code() == -signal.SIGKILL
-    assert Path(f"/proc/{left}").exists()
-    server.end()
-    server.release()
-    while Path(f"/proc/{left}").exists():
-        time.sleep(0.01)
-    assert borrow("functions_of_forks:nothing") is other
-    assert ask(other)
-    other.close()
-
-
-def test_idle_servers_of_another_kind_are_not_lent(server, functions):
-    server.release()
-    other = borrow("functions_of_forks:fail")
-    assert other is not server
-    other.close()
-
-
-def test_a_server_that_cannot_prepare_is_an_error_of_the_run(functions, capfd):
-    with pytest.raises(UsageError, match="ended before it was ready"):
-        ForkServer("functions_of_forks:fail").start(functions.wait, messages=0)
+def test_a_server_that_cannot_prepare_is_a_clear_error(functions, capfd):
+    server = ForkServer("functions_of_forks:fail")
+    with start(server, functions.wait), pytest.raises(UsageError, match="before it was ready"):
+        exit_code_of(server)
     assert "RuntimeError: cannot be prepared" in capfd.readouterr().err
 
 
-def test_an_interrupted_end_leaves_no_server_that_could_mistake_the_next(
-    server, functions, monkeypatch
-):
-    with open(os.devnull, "w") as sink:
-        server.start(functions.wait, messages=sink.fileno())
-
+def test_an_interrupted_end_closes_the_server(server, functions, monkeypatch):
     def interrupt():
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(server, "_read_status", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        server.end()
-    server.release()
+    with start(server, functions.wait) as messages:
+        assert os.read(messages.fileno(), 10) == b"waits"
+        monkeypatch.setattr(server, "_receive", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            server.end()
     assert not server.lives
-    assert fork_server._idle == []
 
 
-def test_a_path_object_on_the_import_path_is_passed_over(functions, monkeypatch):
-    monkeypatch.setattr(sys, "path", [Path("/nowhere"), *sys.path])
-    server = ForkServer("functions_of_forks:nothing")
-    assert ask(server)
-    server.close()
-
-
-def test_the_servers_of_a_process_are_not_those_of_its_fork():
+def test_a_harness_that_is_killed_leaves_no_process_of_its_servers():
     code = (
-        "import os, sys\n"
+        "import time\n"
         "from oasis_bench.execution import fork_server\n"
-        "fork_server.keep_ready(1, 'os:getpid')\n"
-        "if os.fork() == 0: os._exit(len(fork_server._idle))\n"
-        "print(os.wait()[1], len(fork_server._idle))\n"
+        "server = fork_server.ForkServer('os:getpid')\n"
+        "while server.pid is None: server._receive()\n"
+        "print(server.pid, flush=True); time.sleep(3600)\n"
     )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.split() == ["0", "1"]
-
-
-def test_servers_are_kept_ready(server, functions):
-    server.release()
-    keep_ready(2, "functions_of_forks:nothing")
-    assert len(fork_server._idle) == 2
-    assert server in fork_server._idle
+    harness = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    pid = int(harness.stdout.readline())
+    below = psutil.Process(harness.pid).children(recursive=True)
+    assert pid in {process.pid for process in below}
+    harness.kill()
+    harness.communicate()
+    deadline = time.monotonic() + 60
+    while any(map(psutil.Process.is_running, below)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(process.is_running() for process in below)

@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from oasis_bench.system.memory import available_bytes, require_memory, within_group_limits
+from oasis_bench.system.linux import group_limits_left
+from oasis_bench.system.memory import available_bytes, require_memory
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc")
 
@@ -73,8 +74,8 @@ def test_version_2_groups_leave_their_maximum_less_what_is_no_file_cache(tmp_pat
     stat = f"anon {GIB}\nactive_file {GIB}\ninactive_file {2 * GIB}"
     write(tmp_path / "a" / "b", max="max", current=4 * GIB, stat=stat)
     write(tmp_path / "a", max=10 * GIB, current=5 * GIB, stat=stat)
-    assert within_group_limits("0::/a/b\n", tmp_path) == [8 * GIB]
-    assert within_group_limits("0::/\n", tmp_path) == []
+    assert group_limits_left("0::/a/b\n", tmp_path) == [8 * GIB]
+    assert group_limits_left("0::/\n", tmp_path) == []
 
 
 def test_version_1_groups_count_their_children_too(tmp_path):
@@ -82,9 +83,9 @@ def test_version_1_groups_count_their_children_too(tmp_path):
     numbers = {"limit_in_bytes": 3 * GIB, "usage_in_bytes": 2 * GIB, "stat": stat}
     write(tmp_path / "memory" / "job", **numbers)
     groups = "9:name=systemd:/x\n4:cpu,memory:/job\n0::/\n"
-    assert within_group_limits(groups, tmp_path) == [2 * GIB]
+    assert group_limits_left(groups, tmp_path) == [2 * GIB]
 
 
 def test_a_container_whose_group_is_out_of_sight_has_the_limit_at_the_top(tmp_path):
     write(tmp_path, max=GIB, current=0, stat="anon 0")
-    assert within_group_limits("0::/host/name/of/it\n", tmp_path) == [GIB]
+    assert group_limits_left("0::/host/name/of/it\n", tmp_path) == [GIB]

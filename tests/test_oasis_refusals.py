@@ -30,8 +30,6 @@ from oasis_bench.datasets import Digits
 from oasis_bench.experiment.plan import plan
 from oasis_bench.experiment.settings import LearnerSpec
 from oasis_bench.plugins.registry import load_registry
-from oasis_bench.system.memory import available_bytes
-from oasis_bench.trial.stages import run_trial
 
 FAMILY = [
     OASIS,
@@ -43,7 +41,6 @@ FAMILY = [
     LogDetOASIS,
     AveragedOASIS,
 ]
-WHERE_MEMORY_IS_KNOWN = pytest.mark.skipif(available_bytes() is None, reason="no figure of memory")
 
 Y = np.arange(30) % 3
 TRIPLETS = np.random.default_rng(1).integers(30, size=(20, 3))
@@ -273,7 +270,6 @@ def wide_rows():
     return sparse.csr_array((np.ones(60), columns, np.arange(0, 61, 2)), shape=(30, 500_000))
 
 
-@WHERE_MEMORY_IS_KNOWN
 @pytest.mark.parametrize("kind", FAMILY)
 def test_matrices_beyond_memory_are_refused_before_anything_is_allocated(kind):
     learner, X = fitted(kind), wide_rows()
@@ -306,7 +302,6 @@ def test_what_a_learner_says_it_needs_is_what_it_takes(kind, dtype):
         assert said - 0.5 <= taken < said + 0.5
 
 
-@WHERE_MEMORY_IS_KNOWN
 def test_a_limit_of_the_process_decides_what_fits():
     # 300 MiB of addresses: one matrix of 7000 x 7000 float32 is 187 MiB, two or more do not fit.
     script = """
@@ -340,8 +335,7 @@ for learner, dtype in (OASIS(), "f4"), (OASIS(), "f8"), (PsdOASIS(), "f4"), (Ave
     assert averaged.startswith("AveragedOASIS, with 6 matrices of 7000 x 7000 float32, needs 1.1 G")
 
 
-@WHERE_MEMORY_IS_KNOWN
-def test_a_trial_beyond_memory_is_a_row_with_that_line(experiment):
+def test_a_trial_beyond_memory_is_a_row_with_that_line(experiment, run_trial):
     rows = LabelledRows(wide_rows(), np.arange(30) % 2, ("even", "odd"))
     tiny = replace(experiment, learners={"OASIS": LearnerSpec("OASIS")}, classes=(2,), partitions=1)
     (spec,) = plan(tiny, Digits(), rows, load_registry())

@@ -30,7 +30,6 @@ from oasis_bench.plugins.registry import load_registry
 from oasis_bench.runner.run import run_experiment
 from oasis_bench.store.run_file import read_run
 from oasis_bench.system.errors import UsageError
-from oasis_bench.trial.stages import run_trial
 
 TINY = """\
 title = "Tiny"
@@ -219,7 +218,7 @@ def test_the_symmetry_of_w_is_followed_along_the_steps_to_that_of_the_measured_m
     assert 0.5 < row["symmetry_index"] < 0.9999
 
 
-def test_without_traces_no_symmetry_is_recorded(tiny):
+def test_without_traces_no_symmetry_is_recorded(tiny, run_trial):
     rows = LabelledRows(*load_digits(return_X_y=True), tuple("0123456789"))
     spec = plan(replace(tiny, traces=False), Digits(), rows, load_registry())[0]
     record = run_trial(spec, rows)
@@ -228,7 +227,7 @@ def test_without_traces_no_symmetry_is_recorded(tiny):
     assert record.traces == record.symmetry == []
 
 
-def test_a_w_of_zeros_has_no_symmetry_index_and_is_no_failure(tiny, tmp_path):
+def test_a_w_of_zeros_has_no_symmetry_index_and_is_no_failure(tiny, tmp_path, run_trial):
     (tmp_path / "zero.py").write_text(
         """
 import numpy as np
@@ -393,7 +392,7 @@ def _processes_of_session(session):
     return found
 
 
-def test_a_number_of_steps_that_is_given_is_not_searched(tiny):
+def test_a_number_of_steps_that_is_given_is_not_searched(tiny, run_trial):
     X, y = load_digits(return_X_y=True)
     rows = LabelledRows(X, y, tuple("0123456789"))
     fixed = replace(tiny, learners={"OASIS": LearnerSpec("OASIS", {"n_steps": 300})})
@@ -484,7 +483,7 @@ def test_a_data_set_with_too_few_images_is_refused_with_the_numbers(tiny, plugin
 
 
 @ON_LINUX
-def test_the_search_before_a_fit_does_not_hide_its_memory(tiny):
+def test_the_search_before_a_fit_does_not_hide_its_memory(tiny, run_trial):
     # W of 1200 x 1200 float64 is 11.5 MB; the search frees several such before the fit.
     rng = np.random.default_rng(0)
     rows = LabelledRows(rng.random((100, 1200)), np.arange(100) % 2, ("even", "odd"))
@@ -496,7 +495,7 @@ def test_the_search_before_a_fit_does_not_hide_its_memory(tiny):
         assert 11_000_000 < columns["fit_peak_bytes"] < 40_000_000
 
 
-def test_two_settings_of_one_algorithm_share_their_seeds(tiny):
+def test_two_settings_of_one_algorithm_share_their_seeds(tiny, run_trial):
     same = {"first": LearnerSpec("OASIS"), "second": LearnerSpec("OASIS")}
     rows = LabelledRows(*load_digits(return_X_y=True), tuple("0123456789"))
     specs = plan(replace(tiny, learners=same), Digits(), rows, load_registry())[:2]
@@ -514,7 +513,7 @@ def test_a_run_that_ends_before_its_first_trial_leaves_no_folder(tiny, tmp_path)
     assert not (tmp_path / "run").exists()
 
 
-def test_a_learner_without_several_labels_is_not_applicable_and_that_is_no_failure(tiny, tmp_path):
+def test_a_learner_without_several_labels_is_not_applicable_and_that_is_no_failure(tiny, run_trial):
     rng = np.random.default_rng(0)
     y = sparse.csr_array((rng.random((60, 5)) < 0.4).astype(np.float32))
     rows = LabelledRows(rng.random((60, 8)), y, tuple("abcde"))

@@ -1,5 +1,6 @@
 """Selection on learners whose validation score is known by construction."""
 
+import json
 from contextlib import contextmanager
 
 import numpy as np
@@ -12,7 +13,6 @@ from oasis_bench.experiment.splits import inner_folds
 from oasis_bench.plugins.learner import BilinearLearner, IncrementalLearner
 from oasis_bench.plugins.registry import load_registry
 from oasis_bench.trial.choice import FIRST_CHECKPOINT, PATIENCE, checkpoints, choose
-from oasis_bench.trial.stages import run_trial
 
 X, Y = np.arange(24.0)[:, None], np.arange(24) % 2
 FOLDS = inner_folds(Y, 3, seed=0)
@@ -212,13 +212,15 @@ def test_few_steps_have_few_checkpoints(max_steps, expected):
     assert checkpoints(max_steps) == expected
 
 
-def test_test_images_are_shown_to_nothing_before_the_last_evaluation(numbered_rows, plugins):
-    path = plugins / "spy.py"
+def test_test_images_are_shown_to_nothing_before_the_last_evaluation(
+    numbered_rows, plugins, run_trial, tmp_path
+):
+    path, log = plugins / "spy.py", tmp_path / "shown"
     registry = load_registry([path])
     experiment = Experiment(
         title="Spied",
         dataset="numbered",
-        learners={"Spy": LearnerSpec("Spy", {"scale": [1.0, 2.0]})},
+        learners={"Spy": LearnerSpec("Spy", {"log": str(log), "scale": [1.0, 2.0]})},
         classes=(3,),
         partitions=1,
         inner_folds=3,
@@ -229,11 +231,10 @@ def test_test_images_are_shown_to_nothing_before_the_last_evaluation(numbered_ro
         traces=False,
     )
     (spec,) = plan(experiment, Digits(), numbered_rows, registry, (path,))
-    shown = registry.algorithms["Spy"].shown
-    shown.clear()
     assert run_trial(spec, numbered_rows).columns["status"] == "ok"
 
-    *before, (last, tested) = shown
+    lines = map(json.loads, log.read_text().splitlines())
+    *before, (last, tested) = ((what, frozenset(rows)) for what, rows in lines)
     assert last == "similarity"
     assert len(tested) == 3 * 4
     assert not any(rows & tested for _, rows in before)

@@ -36,8 +36,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             signal.signal(getattr(signal, name), _end)
     try:
         options = make_parser().parse_args(arguments)
-        if options.verb == "run" and options.cluster is None:
-            _start_servers()
         with no_collections():
             from oasis_bench.command_line.verbs import VERBS  # takes a second
         with warnings.catch_warnings():
@@ -62,14 +60,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"oasis-bench: cannot write {what}: {reason}: free some", file=sys.stderr)
         return USAGE
     return status
-
-
-def _start_servers() -> None:
-    """Start what trials are forked off, for one on the clock and one that prepares."""
-    from oasis_bench.execution import WARM_UP
-    from oasis_bench.execution.fork_server import keep_ready
-
-    keep_ready(2, WARM_UP)  # they import while this process does
 
 
 def _print_no_more() -> None:

@@ -14,19 +14,16 @@ if TYPE_CHECKING:  # importing them takes a second
     from oasis_bench.experiment.plan import TrialSpec
     from oasis_bench.trial.record import TrialRecord
 
-WARM_UP = "oasis_bench.execution.trial_process:warm_up"
-"""What a process that trials are forked off does first."""
-
 
 class Executor(Protocol):
-    """What runs trials; itself a context, which it ends by ending all processes of its own."""
+    """Runs trials; a context manager, which ends its processes when it is left."""
 
     @property
     def shares_cores(self) -> bool:
         """Whether trials run side by side on one machine."""
 
     def provenance(self) -> dict[str, Any]:
-        """Tell what the record of this machine does not say."""
+        """Return facts for the store that the provenance of this machine does not hold."""
 
     def run(
         self, specs: Sequence[TrialSpec], rows: LabelledRows, output_log: Path

@@ -1,271 +1,205 @@
-"""Processes that fork others, which run other people's code; what those do is not known here.
+"""A process that has done the imports, and forks others that run a plugin's code.
 
-All is forked off one process that has done the imports: see `serving`, which is the other side.
+The other side is in `server_process`.
 """
 
 from __future__ import annotations
 
 import atexit
 import os
+import pickle
 import signal
-import socket
 import subprocess
 import sys
-import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from multiprocessing import connection
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, Pipe
+from multiprocessing.reduction import send_handle
 from typing import Any
 
-from oasis_bench.execution import serving
 from oasis_bench.system import threads
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.processes import kill_below
 
+PREPARE_TRIALS = "oasis_bench.execution.trial_process:warm_up"
+
 READY_SECONDS = 120.0
-"""How long it may take until there is a server: the imports, on a slow disk."""
+"""How long a server may take to start: the imports, on a slow disk."""
 
 END_SECONDS = 10.0
-"""How long a server may take to end a fork, lest a plugin has stopped it."""
+"""How long a server may take to end a fork; a plugin may have stopped the server."""
+
+END = b""
+"""The order to end the fork."""
 
 
-class _Template:
-    """The process that servers are forked off."""
+@dataclass(frozen=True)
+class Call:
+    """What a fork is to do, and what it takes over from this process."""
 
-    def __init__(self, prepare: str) -> None:
-        self._socket, theirs = socket.socketpair()
-        path, module = _import_path(), serving.__name__
-        code = f"import sys; sys.path[:] = {path!r}; from {module} import be_template as b; b()"
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", code, str(theirs.fileno())],
-            stdin=subprocess.DEVNULL,
-            env={**os.environ, **dict.fromkeys(threads.VARIABLES, "1")},  # forks make their own
-            pass_fds=[theirs.fileno()],
-            process_group=0,  # Ctrl-C is for this process, which ends the others
-        )
-        theirs.close()
-        self._is_sweeping = False
-        serving.send(self._socket, prepare)
-
-    @property
-    def lives(self) -> bool:
-        return self._process.poll() is None
-
-    def fork_server(self, of_server: socket.socket) -> None:
-        """Ask for one that has this socket."""
-        with suppress(OSError):  # it is dead: nobody has the socket then
-            socket.send_fds(self._socket, [serving.SERVER], [of_server.fileno()])
-
-    def sweep(self) -> None:
-        """Let it kill what was left by a server that has died."""
-        self._is_sweeping = True
-        with suppress(OSError):
-            self._socket.sendall(serving.SWEEP)
-
-    def close(self) -> None:
-        """End it; servers stay until their sockets are closed."""
-        self._socket.close()
-        if self._is_sweeping:
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(END_SECONDS)
-        self._process.kill()
-        self._process.wait()
-
-    def forget(self) -> None:
-        """Close what this process, a fork, has of it."""
-        self._socket.close()
-        self._process.returncode = 0  # it is another's child
+    function: Callable[..., object]
+    arguments: tuple[Any, ...]
+    import_path: list[str]
+    environment: Mapping[str, str]
+    folder: str | None
 
 
 class ForkServer:
-    """A server, for one fork at a time; see `borrow`.
+    """A fork server, for one fork at a time.
 
     Parameters
     ----------
     prepare : str
-        ``module:function``, called once, before anything is forked.
+        ``module:function``, called once in the server, before anything is forked.
+
+    Attributes
+    ----------
+    pid : int or None
+        The number of the server's process: the fork and all that it starts are below it.  None
+        until the server is ready.
     """
 
-    def __init__(self, prepare: str) -> None:
-        self.prepare = prepare
-        self._socket, theirs = socket.socketpair()
-        _template(prepare).fork_server(theirs)
+    def __init__(self, prepare: str = PREPARE_TRIALS) -> None:
+        self._connection, theirs = Pipe()
+        code = "import sys; sys.path[:] = {!r}; from {} import keep; keep({!r}, {})".format(
+            _import_path(), "oasis_bench.execution.server_process", prepare, theirs.fileno()
+        )
+        self._keeper = subprocess.Popen(
+            [sys.executable, "-c", code],
+            stdin=subprocess.PIPE,  # its end is the order to end, also where this process is killed
+            env={**os.environ, **dict.fromkeys(threads.VARIABLES, "1")},  # forks set their own
+            pass_fds=[theirs.fileno()],
+            process_group=0,  # Ctrl-C is for this process, which ends the others
+        )
         theirs.close()
-        self._pid: int | None = None
-        self._has_fork = False
-        self._exit_code: int | None = None
-
-    @property
-    def pid(self) -> int:
-        """The number of the process above the forks."""
-        if self._pid is None:
-            try:
-                if not connection.wait([self._socket], READY_SECONDS):
-                    raise OSError
-                self._pid = serving.receive_number(self._socket)
-            except (EOFError, OSError):
-                raise UsageError(
-                    "the process that trials are forked off ended before it was ready, or took "
-                    f"longer than {READY_SECONDS:g} s: what it printed is above"
-                ) from None
-        return self._pid
-
-    @property
-    def sentinel(self) -> socket.socket:
-        """What is ready to be read when the fork has ended."""
-        return self._socket
+        self.pid: int | None = None
+        self._ready_by = time.monotonic() + READY_SECONDS
+        self._exit_code: int | None = -signal.SIGKILL
 
     @property
     def lives(self) -> bool:
         """Whether it can fork once more."""
-        try:
-            return bool(self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
-        except BlockingIOError:
-            return True
-        except OSError:
-            return False
+        return not self._connection.closed and self._keeper.poll() is None
 
-    def start(self, function: Callable[..., object], *args: Any, messages: int) -> None:
-        """Fork a process that calls ``function(*args, messages)`` and ends.
+    @property
+    def sentinel(self) -> Connection:
+        """What can be read when the fork has ended."""
+        return self._connection
 
-        It has the environment and the working folder of this process.
+    def start(self, function: Callable[..., object], *arguments: Any, messages: int) -> None:
+        """Order a fork that calls ``function(*arguments, messages)`` and ends; do not wait for it.
+
+        It has the environment, the working folder and the import path of this process.
 
         Parameters
         ----------
         function : callable
             Of a module.
-        *args : object
+        *arguments : object
         messages : int
-            A file descriptor for the fork.
-
-        Raises
-        ------
-        UsageError
-            Where the server could not prepare.
+            A file descriptor, which the fork gets a copy of.
         """
-        assert self.pid  # it is ready
-        self._exit_code, self._has_fork = None, True
-        with suppress(OSError):  # it is dead: `exit_code` tells
-            serving.send(self._socket, (function, args, _surroundings()), messages)
+        call = Call(function, arguments, _import_path(), dict(os.environ), _working_folder())
+        self._exit_code = None
+        with suppress(OSError):  # the server is dead: `exit_code` tells
+            self._connection.send_bytes(pickle.dumps(call))
+            send_handle(self._connection, messages, self._keeper.pid)
 
     def exit_code(self) -> int | None:
         """Return the status with which the fork has ended, -N for signal N; None while it runs.
 
         By then all that it had started is dead.
+
+        Raises
+        ------
+        UsageError
+            Where the server ended before it was ready, or takes too long to be so.
         """
-        if self._exit_code is None and connection.wait([self._socket], timeout=0):
-            self._read_status()
+        while self._exit_code is None and self._connection.poll():
+            self._receive()
+        if self.pid is None and (self._exit_code is not None or time.monotonic() > self._ready_by):
+            self.close()
+            raise UsageError(
+                "the process that trials are forked off ended before it was ready, or took "
+                f"longer than {READY_SECONDS:g} s: what it printed is above"
+            )
         return self._exit_code
 
     def end(self) -> None:
         """End the fork and all that it has started, if they have not ended."""
-        if not self._has_fork:
+        if self._exit_code is not None:
             return
-        self._has_fork = False
-        finished = False
         try:
-            with suppress(OSError):
-                os.kill(self.pid, signal.SIGCONT)
-                self._socket.sendall(serving.END)
-            if self._exit_code is None and connection.wait([self._socket], timeout=END_SECONDS):
-                self._read_status()
-            finished = self._exit_code is not None
+            with suppress(OSError):  # the server is dead
+                if self.pid is not None:
+                    os.kill(self.pid, signal.SIGCONT)  # the fork may have stopped it
+                self._connection.send_bytes(END)
+            while self._exit_code is None and self._connection.poll(END_SECONDS):
+                self._receive()
         finally:
-            if not finished:  # or this is interrupted: nobody knows what is still to be read
+            if self._exit_code is None:  # no answer, or interrupted before the answer
                 self.close()
 
-    def release(self) -> None:
-        """Go idle, for the next who borrows."""
-        if not self.lives:
-            self.close()
-            if self.prepare in _templates:
-                _templates[self.prepare].sweep()
-        elif self not in _idle:
-            _idle.append(self)
-
     def close(self) -> None:
-        """End the server, and a fork that it has."""
-        if self._pid is not None and self.lives:  # else its number may be that of another
-            kill_below(self._pid)
-            with suppress(ProcessLookupError):
-                os.kill(self._pid, signal.SIGKILL)
-        self.forget()
+        """End the server and all that is below it."""
+        self._connection.close()
+        assert self._keeper.stdin
+        self._keeper.stdin.close()
+        try:
+            self._keeper.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            kill_below(self._keeper.pid)
+            self._keeper.kill()
+            self._keeper.wait()
         self._exit_code = -signal.SIGKILL
 
-    def forget(self) -> None:
-        """Close what this process has of it."""
-        self._socket.close()
-
-    def _read_status(self) -> None:
+    def _receive(self) -> None:
+        """Read one message of the server: first its number, then the status of each fork."""
         try:
-            self._exit_code = serving.receive_number(self._socket)
-        except (EOFError, OSError):  # a fork has killed it, or the system
-            self._exit_code = -signal.SIGKILL
+            number = self._connection.recv()
+        except (EOFError, OSError):  # the server has ended
+            self.close()
+            return
+        if self.pid is None:
+            self.pid = number
+        else:
+            self._exit_code = number
 
 
-_templates: dict[str, _Template] = {}
-_templates_lock = threading.Lock()
 _idle: list[ForkServer] = []
+os.register_at_fork(after_in_child=_idle.clear)  # servers of this process are not its fork's
 
 
-def borrow(prepare: str) -> ForkServer:
-    """Return an idle server, or a new one, to be released after its last fork's `end`."""
-    for server in list(_idle):
-        if server.prepare == prepare:
-            with suppress(ValueError):  # another thread was quicker
-                _idle.remove(server)
-                if server.lives:
-                    return server
-                server.close()
-    return ForkServer(prepare)
+def borrow() -> ForkServer:
+    """Return a server for trials: an idle one, or a new one."""
+    while _idle:
+        server = _idle.pop()
+        if server.lives:
+            return server
+        server.close()
+    return ForkServer()
 
 
-def keep_ready(n_servers: int, prepare: str) -> None:
-    """Start servers, without waiting for them, so that so many are idle."""
-    servers = [borrow(prepare) for _ in range(n_servers)]
-    _idle.extend(servers)
-
-
-def _template(prepare: str) -> _Template:
-    """Return the template for servers that are prepared so."""
-    with _templates_lock:
-        template = _templates.get(prepare)
-        if template is None or not template.lives:
-            if template is not None:
-                template.close()
-            template = _templates[prepare] = _Template(prepare)
-        return template
+def give_back(server: ForkServer) -> None:
+    """Keep a server whose fork has ended, for the next that borrows: a new one takes a second."""
+    if server.lives:
+        _idle.append(server)
 
 
 @atexit.register
-def _close_all() -> None:
+def _close_idle() -> None:
     while _idle:
         _idle.pop().close()
-    while _templates:
-        _templates.popitem()[1].close()
-
-
-def _forget_all() -> None:
-    """In a fork of this process: its servers are not this one's."""
-    global _templates_lock
-    _templates_lock = threading.Lock()
-    while _idle:
-        _idle.pop().forget()
-    while _templates:
-        _templates.popitem()[1].forget()
-
-
-os.register_at_fork(after_in_child=_forget_all)
 
 
 def _import_path() -> list[str]:
     return [entry for entry in sys.path if isinstance(entry, str)]
 
 
-def _surroundings() -> tuple[list[str], dict[str, str], str | None]:
-    """Return what a fork is to have of this process: sys.path, environment, working folder."""
+def _working_folder() -> str | None:
     try:
-        folder: str | None = os.getcwd()
-    except FileNotFoundError:
-        folder = None
-    return _import_path(), dict(os.environ), folder
+        return os.getcwd()
+    except FileNotFoundError:  # it was removed
+        return None

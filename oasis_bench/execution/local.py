@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from oasis_bench.data.rows import LabelledRows
-from oasis_bench.execution import WARM_UP
-from oasis_bench.execution.fork_server import keep_ready
+from oasis_bench.execution.fork_server import borrow, give_back
 from oasis_bench.execution.rows_file import rows_on_disk
 from oasis_bench.execution.trial_process import TrialProcess
 from oasis_bench.experiment.plan import TrialSpec
@@ -26,9 +25,6 @@ from oasis_bench.trial.record import TrialRecord
 @dataclass(frozen=True)
 class ThisMachine:
     """The processes of this machine.
-
-    While a trial that is off the clock is evaluated, one more prepares; it goes on when the other
-    has ended.
 
     Parameters
     ----------
@@ -42,12 +38,12 @@ class ThisMachine:
     on_look: Callable[[], None] = lambda: None
 
     def __enter__(self) -> Self:
-        """Start what trials are forked off: it imports while the data set is loaded."""
-        keep_ready(1, WARM_UP)
+        """Start a fork server: it imports while the data set is loaded."""
+        give_back(borrow())
         return self
 
     def __exit__(self, *exc: object) -> None:
-        """End nothing: idle servers are for the next run, and end with this process."""
+        """Do nothing: a run ends its trials, and idle servers are for the next run."""
 
     @property
     def shares_cores(self) -> bool:
@@ -64,7 +60,6 @@ class ThisMachine:
     ) -> Iterator[Iterator[TrialRecord]]:
         """Run trials and yield their records as they end; see `Executor`."""
         running: list[TrialProcess] = []
-        keep_ready(min(self.jobs + 1, len(specs)), WARM_UP)
         with rows_on_disk(rows) as file:
             start = partial(
                 TrialProcess,
@@ -76,7 +71,7 @@ class ThisMachine:
                 yield self._records(deque(specs), running, start)
             finally:
                 for trial in running:
-                    trial.kill()
+                    trial.end()
 
     def _records(
         self,
@@ -85,28 +80,15 @@ class ThisMachine:
         start: Callable[[TrialSpec], TrialProcess],
     ) -> Iterator[TrialRecord]:
         while waiting or running:
-            while waiting and self._has_room_beside(running):
+            while waiting and len(running) < self.jobs:
                 running.append(start(waiting.popleft()))
-            for trial in running[: self.jobs]:
-                trial.let_go()
             self.on_look()
-            if all(trial.record is None for trial in running[: self.jobs]):
-                _look_at([trial for trial in running if trial.record is None])
-            for trial in running[: self.jobs]:  # what ends before its turn waits with its record
+            connection.wait(
+                [item for trial in running for item in trial.waits_for],
+                timeout=min(trial.next_look for trial in running),
+            )
+            for trial in [*running]:
+                trial.look()
                 if trial.record is not None:
                     running.remove(trial)
                     yield trial.record
-
-    def _has_room_beside(self, running: Sequence[TrialProcess]) -> bool:
-        off_the_clock = sum(trial.is_off_the_clock for trial in running)
-        return len(running) - min(1, off_the_clock) < self.jobs
-
-
-def _look_at(trials: Sequence[TrialProcess]) -> None:
-    """Wait until there is something to see, and look."""
-    connection.wait(
-        [item for trial in trials for item in trial.waits_for],
-        timeout=min(trial.next_look for trial in trials),
-    )
-    for trial in trials:
-        trial.look()

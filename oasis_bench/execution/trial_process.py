@@ -1,17 +1,16 @@
-"""One trial in a process of its own: started, listened to, and held to its budget.
+"""One trial in processes of its own: started, followed by its messages, and held to its budget.
 
-That process runs a plugin's code: what it sends is read as lines of JSON, and never waited for.
+Those processes run a plugin's code: nothing here waits for what they send without a limit of time.
 """
 
 from __future__ import annotations
 
 import gc
-import json
 import os
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from multiprocessing import connection
 from pathlib import Path
@@ -21,17 +20,17 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from oasis_bench.data.scaling import learn_preparation
-from oasis_bench.execution import WARM_UP
-from oasis_bench.execution.fork_server import borrow
+from oasis_bench.execution.fork_server import borrow, give_back
 from oasis_bench.execution.rows_file import RowsFile
 from oasis_bench.experiment.budget import Budget
 from oasis_bench.experiment.plan import TrialSpec
 from oasis_bench.plugins.registry import load_registry
-from oasis_bench.system import threads
-from oasis_bench.system.processes import bytes_below, exceeds, limit_memory, system_kills
+from oasis_bench.system import linux, threads
+from oasis_bench.system.processes import bytes_below, exceeds
 from oasis_bench.tasks.retrieval import evaluate_ranking
-from oasis_bench.trial.messages import WAIT, Account
+from oasis_bench.trial.messages import Chosen, Message, MessageError, Started, from_line, to_line
 from oasis_bench.trial.record import TrialRecord
+from oasis_bench.trial.record_builder import RecordBuilder
 from oasis_bench.trial.stages import run_stage
 
 LOOK_SECONDS, LONG_LOOK_SECONDS = 0.05, 1.0
@@ -43,24 +42,22 @@ LONGEST_LINE = 16 * 2**20
 LONGEST_LOG = 64 * 2**20
 """Bytes of output that are kept."""
 
-_TURN = b"t"
-
 
 def warm_up() -> None:
-    """Do once, in a process that trials are forked off, what each would do again: first calls."""
+    """Make the first calls that each trial would make again; done once, in the fork server."""
     learner = load_registry().algorithms["Euclidean"]()
     with threadpool_limits(1):
         rows = np.eye(4)
         y = np.array([0, 0, 1, 1])
         rows = learn_preparation("l2", rows)(rows)
         evaluate_ranking(learner.fit(rows, y).similarity, rows, y, seed=0)
-    # A trial's collections look at what it has made itself, and free nothing that it shares.
+    # The collector of a fork then leaves the pages alone that it shares with the server.
     gc.collect()
     gc.freeze()
 
 
 class TrialProcess:
-    """A trial under way: it prepares, and waits to be let go before anything of it is timed.
+    """A trial under way.
 
     Parameters
     ----------
@@ -80,25 +77,19 @@ class TrialProcess:
         output_log: Path,
     ) -> None:
         self._rows_file, self._output_log = rows_file, output_log
-        self._account = Account(spec, n_features)
-        self._has_turn = False
+        self._builder = RecordBuilder(spec, n_features)
         self._unfinished = b""  # a line whose end has not come yet
-        self._start(None)
+        self._start_stage(None)
 
     @property
     def record(self) -> TrialRecord | None:
-        """What it came to, once it has ended."""
-        return self._account.record
-
-    @property
-    def is_off_the_clock(self) -> bool:
-        """Whether all that is timed is over."""
-        return self._account.is_off_the_clock
+        """The result of the trial, once it has ended."""
+        return self._builder.record
 
     @property
     def waits_for(self) -> list[Any]:
         """What `multiprocessing.connection.wait` should wait for before `look` is called."""
-        return [self._server.sentinel, *([self._messages] if self._may_tell else [])]
+        return [self._server.sentinel, *([self._messages] if self._may_send else [])]
 
     @property
     def next_look(self) -> float:
@@ -108,109 +99,95 @@ class TrialProcess:
             return longest
         return min(longest, max(0.0, self._deadline - time.monotonic()))
 
-    def let_go(self) -> None:
-        """Let it take the time, now or as soon as it is prepared; what it begins has its budget."""
-        if not self._has_turn:
-            self._has_turn = True
-            self._kills_before = system_kills()
-            self._give_turn()
-            self._allow()
-
     def look(self) -> None:
-        """Take in what there is to know, while there is no record; make it where it has ended."""
-        account = self._account
-        exit_code = self._server.exit_code()  # first: what it sent last is still heard
+        """Read what was sent, hold the trial to its budget, make its record where it has ended."""
+        builder = self._builder
+        exit_code = self._server.exit_code()  # first: what it sent before its end is still read
         try:
             for line in self._lines():
-                account.hear(json.loads(line))
-                self._allow()
-        except (ValueError, TypeError, LookupError):
-            account.stop("crashed", "what its process sent cannot be read")
-        if account.record is None and account.choice is not None:
-            self.kill()
-            choice, account.choice = account.choice, None
-            self._start(choice)
-        elif account.record is None and exit_code is not None:
-            account.stop(*self._cause_of_death(exit_code))
-        elif account.record is None:
-            self._hold_to_budget()
-        if account.record is not None:
-            self.kill()
+                builder.add(from_line(line))
+                self._begin_time()
+        except MessageError:
+            builder.fail("crashed", "what its process sent cannot be read")
+        if builder.record is None and builder.chosen is not None:
+            self.end()
+            chosen, builder.chosen = builder.chosen, None
+            self._start_stage(chosen)
+        elif builder.record is None and exit_code is not None:
+            builder.fail(*self._cause_of_death(exit_code))
+        elif builder.record is None and builder.first_bytes is not None:
+            self._hold_to_budget(builder.first_bytes)
+        if builder.record is not None:
+            self.end()
         _shorten(self._output_log)
 
-    def kill(self) -> None:
-        """End the process and all that it started."""
-        self._server.end()
-        self._server.release()
+    def end(self) -> None:
+        """End the process of the stage and all that it started."""
         self._messages.close()
+        self._server.end()
+        give_back(self._server)
 
     def _lines(self) -> Iterator[bytes]:
         """Yield the whole lines that have come, without waiting.
 
-        One read a look, more than a socket holds by default: the budget is looked at in between.
+        One read a look, more than a pipe holds: the budget is looked at in between.
         """
         try:
             part = os.read(self._messages.fileno(), 2**20)
         except BlockingIOError:
             return
-        except ConnectionResetError:  # it has ended, and had not read that it is its turn
-            part = b""
-        self._may_tell = bool(part)
+        self._may_send = bool(part)
         *lines, self._unfinished = (self._unfinished + part).split(b"\n")
         yield from lines
         if len(self._unfinished) > LONGEST_LINE:
-            raise ValueError("a line without an end")
+            raise MessageError("a line without an end")
 
     @property
     def _budget(self) -> Budget:
-        return self._account.spec.budget
+        return self._builder.spec.budget
 
-    def _start(self, choice: Mapping[str, Any] | None) -> None:
-        self._server = borrow(WARM_UP)
-        self._messages, theirs = connection.Pipe()
+    def _start_stage(self, chosen: Chosen | None) -> None:
+        self._server = borrow()
+        self._messages, theirs = connection.Pipe(duplex=False)
         os.set_blocking(self._messages.fileno(), False)
-        self._unfinished, self._may_tell = b"", True
-        self._kills_before = system_kills()
-        arguments = self._account.spec, choice, self._rows_file, self._output_log
+        self._unfinished, self._may_send = b"", True
+        self._kills_before = linux.oom_kills()
+        arguments = self._builder.spec, chosen, self._rows_file, self._output_log
         self._server.start(_main, *arguments, messages=theirs.fileno())
         theirs.close()
-        if self._has_turn:
-            self._give_turn()
-        self._allow()
+        self._deadline: float | None = None  # the time begins with the first message
 
-    def _give_turn(self) -> None:
-        with suppress(OSError):  # it is dead
-            os.write(self._messages.fileno(), _TURN)
-
-    def _allow(self) -> None:
-        """Give the phase that begins its time."""
-        waits = self._account.phase == WAIT and not self._has_turn
-        seconds = None if waits else self._budget.seconds
+    def _begin_time(self) -> None:
+        """Give the phase that begins the whole budget of time."""
+        seconds = self._budget.seconds
         self._deadline = None if seconds is None else time.monotonic() + seconds
 
-    def _hold_to_budget(self) -> None:
-        budget, account = self._budget, self._account
+    def _hold_to_budget(self, first_bytes: int) -> None:
+        budget, builder = self._budget, self._builder
         if self._deadline is not None and time.monotonic() > self._deadline:
-            reason = f"{account.phase} took longer than the budget of {budget.seconds:g} s"
-            account.stop("timeout", reason)
-        elif budget.n_bytes is not None and exceeds(
-            self._server.pid, account.first_bytes + budget.n_bytes
+            reason = f"{builder.phase} took longer than the budget of {budget.seconds:g} s"
+            builder.fail("timeout", reason)
+        elif (
+            budget.n_bytes is not None
+            and self._server.pid is not None
+            and exceeds(self._server.pid, first_bytes + budget.n_bytes)
         ):
             limit = f"{budget.n_bytes / 2**20:,.0f} MiB"
-            account.stop("out of memory", f"{account.phase} took more than {limit}")
+            builder.fail("out of memory", f"{builder.phase} took more than {limit}")
 
     def _cause_of_death(self, code: int) -> tuple[str, str]:
-        if code == -signal.SIGKILL and system_kills() > self._kills_before:
-            return "out of memory", f"the system killed it during {self._account.phase}"
+        phase = self._builder.phase
+        if code == -signal.SIGKILL and linux.oom_kills() > self._kills_before:
+            return "out of memory", f"the system killed it during {phase}"
         how = (
             f"killed by {signal.Signals(-code).name}" if code < 0 else f"exited with status {code}"
         )
-        return "crashed", f"{how} during {self._account.phase}"
+        return "crashed", f"{how} during {phase}"
 
 
 def _main(
     spec: TrialSpec,
-    choice: Mapping[str, Any] | None,
+    chosen: Chosen | None,
     rows_file: RowsFile,
     output_log: Path,
     messages: int,
@@ -221,21 +198,18 @@ def _main(
     os.dup2(log, sys.stdout.fileno())
     os.dup2(log, sys.stderr.fileno())
 
-    def tell(message: Mapping[str, Any]) -> None:
-        line = json.dumps(message, default=lambda value: value.item())  # NumPy's scalars
-        left = memoryview(line.encode() + b"\n")
+    def send(message: Message) -> None:
+        left = memoryview(to_line(message))
         while left:
             left = left[os.write(messages, left) :]
 
-    def await_turn() -> None:
-        tell({"phase": WAIT})
-        os.read(messages, len(_TURN))
-
     rows = rows_file.map()
-    if spec.budget.n_bytes is not None:
-        tell({"memory": bytes_below(os.getppid())})
-        limit_memory(spec.budget.n_bytes)
-    run_stage(spec, rows, choice, tell, await_turn)
+    if spec.budget.n_bytes is None:
+        send(Started(0))
+    else:
+        send(Started(bytes_below(os.getppid())))
+        linux.limit_memory(spec.budget.n_bytes)
+    run_stage(spec, rows, chosen, send)
 
 
 def _shorten(log: Path) -> None:

@@ -32,8 +32,8 @@ from oasis_bench.store.run_file import RefusedRecordError, Store, refuse_used_fo
 from oasis_bench.system.errors import OutputError
 from oasis_bench.system.progress import Progress, no_progress
 from oasis_bench.system.provenance import load_average, provenance
-from oasis_bench.trial.messages import lost_record
 from oasis_bench.trial.record import TrialRecord
+from oasis_bench.trial.record_builder import lost_record
 
 OnTrial = Callable[[dict[str, Any], int, int], None]
 """Called as ``on_trial(columns, done, planned)`` after each trial, and once before the first."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
@@ -12,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from threadpoolctl import threadpool_info
+
+from oasis_bench.system import linux
 
 DISTRIBUTIONS = (
     "oasis-bench",
@@ -31,7 +32,7 @@ def provenance() -> dict[str, Any]:
         "platform": platform.platform(),
         "processor": processor_name(),
         "cores": available_cores(),
-        "governor": _first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "governor": linux.frequency_governor(),
         "commit": _commit(),
         "kernel": os.environ.get("OASIS_BENCH_KERNEL", "compiled"),
         "versions": _versions(),
@@ -56,24 +57,12 @@ def load_average() -> float | None:
 
 def processor_name() -> str:
     """Return the model of this machine's processor."""
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.is_file():
-        match = re.search(r"^model name\s*:\s*(.+)$", cpuinfo.read_text(), re.MULTILINE)
-        if match:
-            return match[1]
-    return platform.processor() or platform.machine()
-
-
-def _first_line(path: str) -> str | None:
-    try:
-        return Path(path).read_text().splitlines()[0]
-    except (OSError, IndexError):
-        return None
+    return linux.processor_name() or platform.processor() or platform.machine()
 
 
 def _commit() -> str | None:
     """Return the checkout's commit, marked where the tree has changes; None outside one."""
-    root = Path(__file__).parent.parent
+    root = Path(__file__).parents[2]
     if not (root / ".git").exists():
         return None
     try:

@@ -1,144 +1,139 @@
-"""What a trial tells of itself while it runs, and the record that this makes.
+"""The messages that the process of a trial sends to the harness, one line of JSON each.
 
-The messages are plain values that JSON can hold: they come from a process that ran a plugin.
+That process runs a plugin's code, so each line is checked when it arrives.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
-from typing import Any
-
-from oasis_bench.experiment.plan import TrialSpec
-from oasis_bench.system.plain_text import printable
-from oasis_bench.trial.record import TrialRecord
-
-Tell = Callable[[Mapping[str, Any]], None]
-"""Called with messages of one key each:
-
-memory : int
-    Bytes of the process before the trial began.
-phase : str
-    What begins now; its time is limited.
-validation, trace, symmetry : dict
-    One more row of the table of that name.
-choice : dict
-    What the inner folds chose, for a fresh process to fit.
-measured : dict
-    The columns and the rows of the other tables; what may follow are traces.
-failure : dict
-    status, reason and traceback: the last message.
-end : True
-    The last message of a trial that went well.
-"""
-
-WAIT = "the wait for its turn"
-"""The phase before the first that is on the clock."""
-
-EVALUATION, REPLAY = "evaluation", "the replay for the traces"
-"""The phases after the last that is on the clock."""
-
-COLLECTED = {"validation": "validation", "trace": "traces", "symmetry": "symmetry"}
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import UnionType
+from typing import Any, TypeAlias, get_origin, get_type_hints
 
 
-class Account:
-    """What a trial has told so far.
+class MessageError(ValueError):
+    """A line that is not a message of a trial."""
+
+
+@dataclass(frozen=True)
+class Started:
+    """The first message of each of the two processes.
 
     Attributes
     ----------
-    phase : str
-        What it does now.
-    first_bytes : int
-        Memory of its process before it began.
-    choice : dict or None
-        Set where the next stage is due.
-    record : TrialRecord or None
-        Set when the trial has ended.
+    n_bytes : int
+        Memory of the trial's processes before the trial began; 0 where memory has no limit.
     """
 
-    def __init__(self, spec: TrialSpec, n_features: int) -> None:
-        self.spec = spec
-        self.phase = "the start"
-        self.first_bytes = 0
-        self.choice: dict[str, Any] | None = None
-        self.record: TrialRecord | None = None
-        self._n_features = n_features
-        self._measured: dict[str, Any] = {}
-        self._rows: dict[str, list[dict[str, Any]]] = {name: [] for name in COLLECTED.values()}
-
-    @property
-    def is_off_the_clock(self) -> bool:
-        """Whether all that is timed is over."""
-        return self.phase in (EVALUATION, REPLAY)
-
-    def hear(self, message: Mapping[str, Any]) -> None:
-        """Take in a message.
-
-        Raises
-        ------
-        ValueError, TypeError, LookupError
-            Where it is none: nothing is to be believed of this process any more.
-        """
-        ((kind, value),) = message.items()
-        if kind == "phase":
-            self.phase = str(value)
-        elif kind == "memory":
-            self.first_bytes = int(value)
-        elif kind in COLLECTED:
-            self._rows[COLLECTED[kind]].append(dict(value))
-        elif kind == "choice":
-            self.choice = dict(value)
-        elif kind == "measured":
-            self._measured = dict(value)
-            dict(self._measured["columns"])
-        elif kind == "failure":
-            self.stop(str(value["status"]), str(value["reason"]), value["traceback"])
-        elif kind == "end":
-            self.record = self._make(status="ok")
-        else:
-            raise ValueError(f"{kind!r} is no message of a trial")
-
-    def stop(self, status: str, reason: str, traceback: str | None = None) -> None:
-        """End the account of a trial that did not end by itself, or not well.
-
-        What was measured before stays: then only the replay of the traces was cut short.
-        """
-        reason = printable(reason, keep="\n\t")
-        if self._measured:
-            self.record = self._make(status="ok", reason=f"traces end early: {status}: {reason}")
-        else:
-            trace = None if traceback is None else printable(traceback, keep="\n\t")
-            self.record = self._make(status=status, reason=reason, traceback=trace)
-
-    def _make(self, **outcome: str | None) -> TrialRecord:
-        measured = {name: value for name, value in self._measured.items() if name != "columns"}
-        columns = {**identity(self.spec, self._n_features), **self._measured.get("columns", {})}
-        return TrialRecord({**columns, **outcome}, **measured, **self._rows)
+    n_bytes: int
 
 
-def lost_record(spec: TrialSpec, n_features: int, status: str, reason: str) -> TrialRecord:
-    """Make the record of a trial of which nothing can be kept but why."""
-    account = Account(spec, n_features)
-    account.stop(status, reason)
-    assert account.record is not None
-    return account.record
+@dataclass(frozen=True)
+class PhaseBegan:
+    """A phase of the trial began; each has the whole budget of time."""
+
+    phase: str
 
 
-def identity(spec: TrialSpec, n_features: int) -> dict[str, Any]:
-    """Return the columns that are known before the trial, and when it ended."""
-    e = spec.experiment
-    return {
-        "trial_id": spec.trial_id,
-        "learner": spec.learner,
-        "algorithm": spec.algorithm,
-        "dataset": e.dataset,
-        "subset": spec.subset,
-        "n_classes": len(spec.classes),
-        "partition": spec.partition,
-        "n_train": spec.n_train,
-        "n_test": spec.n_test,
-        "n_features": n_features,
-        "threads": e.threads,
-        "shared_cores": int(spec.shares_cores),
-        "finished": datetime.now(UTC).isoformat(timespec="milliseconds"),
-    }
+@dataclass(frozen=True)
+class TableRow:
+    """One more row of the table 'validation', 'traces' or 'symmetry'."""
+
+    table: str
+    row: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The inner folds have chosen: a fresh process is to fit this.
+
+    Attributes
+    ----------
+    params : dict
+        Hyper-parameters.
+    n_steps : int or None
+        The chosen checkpoint; None for a learner without steps.
+    last_checkpoint : int or None
+        The largest checkpoint that was validated with these parameters.
+    fit_seconds, score_seconds : float
+        What the choice took on all inner folds.
+    """
+
+    params: dict[str, Any]
+    n_steps: int | None
+    last_checkpoint: int | None
+    fit_seconds: float
+    score_seconds: float
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The final fit is measured; only traces may follow.
+
+    Attributes
+    ----------
+    columns : dict
+        Columns of the table `trials`.
+    precision_at_k, retrievals : list of dict
+        The rows of these tables.
+    """
+
+    columns: dict[str, Any]
+    precision_at_k: list[dict[str, Any]]
+    retrievals: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The last message of a trial that did not go well."""
+
+    status: str
+    reason: str
+    traceback: str | None = None
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The last message of a trial that went well."""
+
+
+Message: TypeAlias = Started | PhaseBegan | TableRow | Chosen | Measured | Failed | Finished
+Send: TypeAlias = Callable[[Message], None]
+
+KINDS: dict[str, type[Message]] = {
+    kind.__name__: kind
+    for kind in (Started, PhaseBegan, TableRow, Chosen, Measured, Failed, Finished)
+}
+
+
+def to_line(message: Message) -> bytes:
+    """Write a message as a line of JSON; scalars of NumPy become numbers."""
+    fields = {"kind": type(message).__name__, **vars(message)}
+    return json.dumps(fields, default=lambda value: value.item()).encode() + b"\n"
+
+
+def from_line(line: bytes) -> Message:
+    """Read what `to_line` wrote.
+
+    Raises
+    ------
+    MessageError
+        Where the line is something else.
+    """
+    try:
+        fields = json.loads(line)
+        message = KINDS[fields.pop("kind")](**fields)
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
+        raise MessageError(f"not a message of a trial: {type(error).__name__}") from error
+    for name, kind in get_type_hints(type(message)).items():
+        if not _is_a(getattr(message, name), kind):
+            raise MessageError(f"{name} of {type(message).__name__} is not of type {kind}")
+    return message
+
+
+def _is_a(value: object, kind: Any) -> bool:
+    """Tell whether a value has the type of a field: plain, a union of such, a dict or rows."""
+    if kind == list[dict[str, Any]]:
+        return isinstance(value, list) and all(isinstance(row, dict) for row in value)
+    return isinstance(value, kind if isinstance(kind, UnionType) else get_origin(kind) or kind)

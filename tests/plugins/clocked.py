@@ -30,10 +30,3 @@ class Clocked(Euclidean):
         time.sleep(self.seconds)
         self._note("similarity", begin)
         return super().similarity(queries, gallery)
-
-
-class Refuses(Euclidean):
-    name = "Refuses"
-
-    def refusal(self, X, y):
-        return "it never learns"

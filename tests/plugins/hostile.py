@@ -170,6 +170,22 @@ class FillsPipes(Euclidean):
                 os.write(fd, b"x" * 2**16)
 
 
+class SendsLine(Euclidean):
+    """Writes a line to each pipe and socket that it finds."""
+
+    name = "SendsLine"
+
+    def __init__(self, line=""):
+        self.line = line
+
+    def fit(self, X, y=None):
+        left = [(fd, self.line.encode() + b"\n") for fd in map(int, os.listdir("/proc/self/fd"))]
+        for fd, content in left:
+            while content and _takes_messages(fd):
+                content = content[os.write(fd, content) :]
+        return super().fit(X, y)
+
+
 def _takes_messages(descriptor):
     try:
         mode = os.fstat(descriptor).st_mode

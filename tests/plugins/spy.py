@@ -1,5 +1,8 @@
 """A learner that notes which rows it is shown; column 0 of the rows is their number."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 
 from oasis_bench.plugins.learner import BilinearLearner, IncrementalLearner
@@ -9,14 +12,15 @@ class Spy(BilinearLearner, IncrementalLearner):
     name = "Spy"
     summary = "notes which rows it is shown"
     citation = "none"
-    shown = []  # noqa: RUF012 - shared by all instances on purpose
 
-    def __init__(self, scale=1.0, n_steps=10):
+    def __init__(self, log="", scale=1.0, n_steps=10):
+        self.log = log
         self.scale = scale
         self.n_steps = n_steps
 
     def _note(self, what, X):
-        self.shown.append((what, frozenset(X[:, 0].astype(int).tolist())))
+        with Path(self.log).open("a") as log:
+            print(json.dumps([what, X[:, 0].astype(int).tolist()]), file=log)
 
     def fit(self, X, y):
         return self._learn("fit", X)

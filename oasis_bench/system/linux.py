@@ -1,0 +1,176 @@
+"""What only Linux tells or does: prctl, /proc, control groups, glibc; the one module with these.
+
+On other systems each function does nothing, or returns None or 0 for 'not known'.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+
+import psutil
+
+_IS_LINUX = sys.platform == "linux"
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_GROUPS = Path("/proc/self/cgroup")
+_GROUP_LIMITS = Path("/sys/fs/cgroup")
+
+# --- processes
+
+
+def adopt_orphans() -> None:
+    """Become the parent of every process below this one whose own parent ends."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def die_with_parent() -> None:
+    """Let the system kill this process when its parent ends."""
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _prctl(option: int, value: int) -> None:
+    if _IS_LINUX:
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+def scheduled_seconds() -> tuple[float, float] | None:
+    """Return how long the threads of this process have run, and have waited for a core."""
+    try:
+        texts = [path.read_text() for path in Path("/proc/self/task").glob("*/schedstat")]
+    except OSError:
+        return None
+    times = [[int(number) / 1e9 for number in text.split()[:2]] for text in texts]
+    return (sum(ran for ran, _ in times), sum(waited for _, waited in times)) if times else None
+
+
+# --- memory
+
+
+def die_first() -> None:
+    """Let the system kill this process before others when the machine is out of memory."""
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")
+
+
+def oom_kills() -> int:
+    """Return how many processes were killed since the machine started, for want of memory."""
+    with suppress(OSError):
+        if found := re.search(r"^oom_kill (\d+)$", Path("/proc/vmstat").read_text(), re.MULTILINE):
+            return int(found[1])
+    return 0
+
+
+def limit_memory(n_bytes: int) -> None:
+    """Make allocations fail that take more than `n_bytes` beyond what this process has now."""
+    if _IS_LINUX:
+        import resource
+
+        limit = psutil.Process().memory_info().data + n_bytes
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+
+
+def return_free_memory() -> None:
+    """Give memory that was freed back to the system; only with glibc."""
+    with suppress(OSError, AttributeError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def reset_peak() -> bool:
+    """Set the peak of resident memory to what is resident now; tell whether that worked."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return False
+    return True
+
+
+def resident_bytes() -> tuple[int, int] | None:
+    """Return the resident memory of this process: now, and at its peak since `reset_peak`."""
+    try:
+        status = Path("/proc/self/status").read_text()
+    except OSError:
+        return None
+    now, peak = (re.search(rf"^{key}:\s+(\d+) kB$", status, re.M) for key in ("VmRSS", "VmHWM"))
+    return (int(now[1]) * 1024, int(peak[1]) * 1024) if now and peak else None
+
+
+def limits_left() -> list[int]:
+    """Return the bytes that each limit on this process and its control groups leaves."""
+    return [*_process_limits_left(), *_own_group_limits_left()] if _IS_LINUX else []
+
+
+def _process_limits_left() -> list[int]:
+    import resource
+
+    used = psutil.Process().memory_info()
+    limits = ((resource.RLIMIT_AS, used.vms), (resource.RLIMIT_DATA, used.data))
+    soft_limits = [(resource.getrlimit(kind)[0], n_bytes) for kind, n_bytes in limits]
+    return [limit - used for limit, used in soft_limits if limit != resource.RLIM_INFINITY]
+
+
+def _own_group_limits_left() -> list[int]:
+    with suppress(OSError):
+        return group_limits_left(_GROUPS.read_text(), _GROUP_LIMITS)
+    return []
+
+
+def group_limits_left(groups: str, root: Path) -> list[int]:
+    """Return the bytes that control groups leave, one number for each group with a limit.
+
+    Parameters
+    ----------
+    groups : str
+        The text of /proc/self/cgroup, of version 1 or 2.
+    root : Path
+        Where the groups' limits are, /sys/fs/cgroup.
+    """
+    left = []
+    for line in groups.splitlines():
+        _, controllers, group = line.split(":", 2)
+        if not controllers:
+            folder, names = root, ("memory.max", "memory.current", "")
+        elif "memory" in controllers.split(","):
+            folder = root / "memory"
+            names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_")
+        else:
+            continue
+        path = PurePosixPath(group.lstrip("/"))
+        # In a container the group's own folder may be out of sight, and its limit at the top.
+        left += [_group_limit_left(folder / part, *names) for part in (path, *path.parents)]
+    return [n_bytes for n_bytes in left if n_bytes is not None]
+
+
+def _group_limit_left(folder: Path, limit: str, usage: str, cache: str) -> int | None:
+    """Return the limit less what is used; file cache counts as free."""
+    try:
+        most = (folder / limit).read_text().strip()
+        used = int((folder / usage).read_text())
+        lines = (folder / "memory.stat").read_text().splitlines()
+    except OSError:
+        return None
+    counts = dict(line.split(maxsplit=1) for line in lines)
+    cached = sum(int(counts.get(f"{cache}{age}_file", 0)) for age in ("active", "inactive"))
+    return None if most == "max" else int(most) - used + cached
+
+
+# --- the machine
+
+
+def processor_name() -> str | None:
+    """Return the processor's name as /proc/cpuinfo has it."""
+    with suppress(OSError):
+        text = Path("/proc/cpuinfo").read_text()
+        if match := re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE):
+            return match[1]
+    return None
+
+
+def frequency_governor() -> str | None:
+    """Return the rule by which the first core's frequency is chosen, such as 'performance'."""
+    with suppress(OSError):
+        return Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").read_text().strip()
+    return None

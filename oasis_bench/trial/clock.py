@@ -1,0 +1,140 @@
+"""The clock of a trial: wall clock, processor time, waiting for a core, peak memory of a fit.
+
+The only module of a trial that reads a clock.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from oasis_bench.system import linux
+from oasis_bench.system.memory import PeakMemory
+
+
+class Stopwatch:
+    """Seconds spent, by what they were spent on.
+
+    Parameters
+    ----------
+    on_begin : callable
+        Called with what begins, before its time is taken.
+
+    Attributes
+    ----------
+    seconds : dict of str to float
+    """
+
+    def __init__(self, on_begin: Callable[[str], object]) -> None:
+        self.seconds: dict[str, float] = defaultdict(float)
+        self._on_begin = on_begin
+
+    @contextmanager
+    def __call__(self, what: str) -> Iterator[None]:
+        """Add the time within to `what`."""
+        self._on_begin(what)
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[what] += time.perf_counter() - start
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a call took.
+
+    Attributes
+    ----------
+    seconds : float
+        Wall clock.
+    cpu_seconds : float
+        Processor time of this process, and of its children that ended within the call.
+    waiting_seconds : float or None
+        How long threads were ready and had no core; None where this is not known.
+    peak_bytes : int or None
+        Resident memory at the peak above the start; None where this is not known.
+    """
+
+    seconds: float
+    cpu_seconds: float
+    waiting_seconds: float | None
+    peak_bytes: int | None
+
+
+def measure(call: Callable[[], object]) -> Cost:
+    """Make a call and measure what it takes."""
+    memory = PeakMemory()
+    scheduled = linux.scheduled_seconds()
+    start, cpu_start = time.perf_counter(), _cpu_seconds()
+    call()
+    cpu_seconds, seconds = _cpu_seconds() - cpu_start, time.perf_counter() - start
+    waited = waiting_seconds(scheduled, linux.scheduled_seconds(), cpu_seconds)
+    return Cost(seconds, cpu_seconds, waited, memory.above_start())
+
+
+def waiting_seconds(
+    before: tuple[float, float] | None, after: tuple[float, float] | None, cpu_seconds: float
+) -> float | None:
+    """Return how long threads were ready and had no core, or None where this is not known.
+
+    The system gives the times of living threads only.  So the figure is not known where threads
+    that have ended took more than a twentieth of the processor time.
+
+    Parameters
+    ----------
+    before, after : tuple of float or None
+        Of `linux.scheduled_seconds`.
+    cpu_seconds : float
+        Processor time of the process in between.
+    """
+    if before is None or after is None:
+        return None
+    ran, waited = (later - earlier for earlier, later in zip(before, after, strict=True))
+    return waited if cpu_seconds - ran <= 0.05 * cpu_seconds + 0.01 else None
+
+
+def _cpu_seconds() -> float:
+    """Return the processor time of this process and of its children that have ended."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
+def has_had_children() -> bool:
+    """Tell whether this process has a child process, or has had one that ended."""
+    if resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt:  # every process has page faults
+        return True
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise TimeoutError within the block when the time is over.
+
+    It is raised between two steps of Python: a call of compiled code is not interrupted.
+    """
+
+    def interrupt(number: int, frame: object) -> None:
+        raise TimeoutError
+
+    if threading.current_thread() is not threading.main_thread():  # no signal comes there
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
