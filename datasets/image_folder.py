@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from oasis_bench.datasets.features.visterms import VistermFeatures
+from oasis_bench.datasets.features.codebooks import VistermFeatures
 from oasis_bench.datasets.pictures import ImageDataset, Label, warn
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.progress import Progress, no_progress

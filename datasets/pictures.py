@@ -1,6 +1,6 @@
-"""What data sets of pictures share: from files with labels to rows of visterm counts.
+"""What all data sets of pictures share: files with labels become rows of visterm counts.
 
-Not for where the files are (each data set knows that) and not for the features (`visterms`).
+Not for where the files are (each data set knows that), and not for the features (`features`).
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ import numpy.typing as npt
 from scipy import sparse
 
 from oasis_bench.data.rows import LabelledRows
-from oasis_bench.datasets.features.duplicates import near_copies
+from oasis_bench.datasets.features.codebooks import VistermFeatures
+from oasis_bench.datasets.features.duplicates import near_duplicates
 from oasis_bench.datasets.features.picture_files import Fault, Picture, Workers, hashed_pictures
-from oasis_bench.datasets.features.visterms import VistermFeatures, visterm_counts
+from oasis_bench.datasets.features.visterms import visterm_counts
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.plugins.registry import load_registry
 from oasis_bench.system.errors import UsageError
@@ -30,7 +31,7 @@ Label: TypeAlias = "str | tuple[str, ...]"
 
 
 def warn(line: str) -> None:
-    """Warn of what is left out: for callers that do not collect these lines."""
+    """Show a line on what is left out as a warning."""
     warnings.warn(line, stacklevel=3)
 
 
@@ -38,9 +39,9 @@ class ImageDataset(Dataset):
     """Pictures as bags of visual words (JMLR 2010, section 3): raw counts of visterms, CSR.
 
     The codebooks of colours and of blocks are learned from the pictures of another data set (the
-    papers took pictures from the web for it), without those that `near_copies` takes for copies of
-    evaluated ones; mirrored or cropped copies would stay.  The idf weights are the harness's,
-    learned from the training images of each partition.
+    papers took pictures from the web), without those that `near_duplicates` finds among the
+    evaluated ones; it does not find mirrored or cropped copies.  The harness learns the idf
+    weights from the training images of each partition.
 
     A picture that cannot be used is left out with a warning that says why.
 
@@ -49,7 +50,7 @@ class ImageDataset(Dataset):
     features : VistermFeatures
         Block size and the like.
     codebook_source : str
-        The name of the data set that teaches the codebooks, an `ImageDataset` too.
+        The name of the data set, an `ImageDataset` too, that the codebooks are learned from.
 
     Parameters
     ----------
@@ -57,8 +58,8 @@ class ImageDataset(Dataset):
         Visual words in the codebook: the number of features (JMLR 2010, 5.3: 1000 where dense
         methods take part, else 10000).
     block : int, optional
-        The side of a block in pixels, which start every ``block // 2``; by default that of
-        `features`.
+        Width and height of a block in pixels; a block begins every ``block // 2``.  By default
+        as `features` says.
     """
 
     normalize = "tfidf"
@@ -79,7 +80,7 @@ class ImageDataset(Dataset):
         Parameters
         ----------
         progress : callable, default no_progress
-            Told of a download.
+            Called with the bytes of a download.
         tell : callable, default warn
             Called with each line on what is left out.
 
@@ -109,12 +110,12 @@ class ImageDataset(Dataset):
         Parameters
         ----------
         progress : callable, default no_progress
-            Told of downloads, and of the pictures done.
+            Called with the bytes of downloads, then with the number of pictures done.
 
         Raises
         ------
         UsageError
-            Where the pictures or those of the codebooks cannot be had or used.
+            Where the pictures or those of the codebooks are missing or cannot be used.
         """
         lines: list[str] = []
 
@@ -126,8 +127,8 @@ class ImageDataset(Dataset):
         found = self.find_images(progress, tell)
         pictures = hashed_pictures([path for path, _ in found], workers)
         teachers = self._codebook_images(pictures, workers, tell)
-        images = [picture.path for picture in pictures]
-        result = visterm_counts(images, teachers, self.visterm_features(), progress)
+        paths = [path for path, _ in found]
+        result = visterm_counts(paths, teachers, self.visterm_features(), progress)
         for line in (
             *_fault_lines(result.left_out, "left out"),
             *_fault_lines(result.codebook_left_out, "left out of the codebooks"),
@@ -139,23 +140,22 @@ class ImageDataset(Dataset):
                 f"none of the {len(found)} images of {self.name} can be used; the first is "
                 f"{str(path)!r}: {fault.reason}"
             )
-        contents = [pictures[i].content for i in result.kept]
-        labels = [found[i][1] for i in result.kept]
-        rows = _distinct(contents, labels)
-        if dropped := sorted(set(range(len(contents))) - set(rows)):
-            example = images[result.kept[dropped[0]]]
+        usable = [found[i] for i in result.kept]
+        rows = _distinct([pictures[i].content for i in result.kept], [label for _, label in usable])
+        if dropped := sorted(set(range(len(usable))) - set(rows)):
+            example, _ = usable[dropped[0]]
             tell(
                 f"left out: {len(dropped)} copies: of equal files one is kept, none where labels "
                 f"differ: such as {str(example)!r}"
             )
-        y, names = _as_labels([labels[row] for row in rows])
-        kept = tuple(images[result.kept[row]] for row in rows)
-        return LabelledRows(result.counts[rows], y, names, images=kept, left_out=tuple(lines))
+        y, names = _as_labels([usable[row][1] for row in rows])
+        images = tuple(usable[row][0] for row in rows)
+        return LabelledRows(result.counts[rows], y, names, images=images, left_out=tuple(lines))
 
     def _codebook_images(
         self, evaluated: Sequence[Picture], workers: Workers, tell: Callable[[str], None]
     ) -> list[Path]:
-        """Find the pictures that teach the codebooks, less copies of those to be evaluated.
+        """Find the pictures to learn the codebooks from, without copies of the evaluated ones.
 
         Caltech256's classes that end in -101 hold pictures of Caltech101.
         """
@@ -169,7 +169,7 @@ class ImageDataset(Dataset):
                 f"the codebooks of {self.name} are learned from {source.name}: {error}"
             ) from error
         teachers = hashed_pictures([path for path, _ in found], workers)
-        copies = near_copies(teachers, evaluated, workers)
+        copies = near_duplicates(teachers, evaluated, workers)
         apart = [picture.path for picture in teachers if picture.content not in copies]
         if not apart:
             raise UsageError(
@@ -187,7 +187,7 @@ def require_images(
     Raises
     ------
     UsageError
-        Where nothing was, with the official layout.
+        Where nothing was found; the message says the official layout.
     """
     if not found:
         raise UsageError(
@@ -225,7 +225,7 @@ def _words(label: Label) -> set[str]:
 def _as_labels(
     labels: Sequence[Label],
 ) -> tuple[npt.NDArray[np.int64] | sparse.csr_array, tuple[str, ...]]:
-    """Make class numbers of classes, and relevance (images x words) of 1 of words."""
+    """Return class numbers or, for words, a relevance of 1 (images x words); and the names."""
     words = [_words(label) for label in labels]
     names = sorted(set().union(*words))
     number = {name: i for i, name in enumerate(names)}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from oasis_bench.datasets.features.visterms import VistermFeatures
+from oasis_bench.datasets.features.codebooks import VistermFeatures
 from oasis_bench.datasets.files.archives import Archive, locate
 from oasis_bench.datasets.files.folders import existing_folder
 from oasis_bench.datasets.pictures import ImageDataset, Label, require_images, warn

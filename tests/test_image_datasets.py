@@ -23,7 +23,7 @@ from scipy.spatial.distance import cdist
 from oasis_bench.data.rows import LabelledRows
 from oasis_bench.datasets import Caltech101, Caltech256, Corel5k, ImageFolder, TinyImageNet
 from oasis_bench.datasets.caltech_subsets import CALTECH256_FOLDERS
-from oasis_bench.datasets.features.duplicates import near_copies
+from oasis_bench.datasets.features.duplicates import near_duplicates
 from oasis_bench.datasets.features.picture_files import Workers, hashed_pictures
 from oasis_bench.datasets.pictures import ImageDataset
 from oasis_bench.system.errors import UsageError
@@ -231,7 +231,7 @@ class TestCopies:
         assert 50 < near.sum() < 600
         expected = {one.content for one, is_near in zip(rest, near, strict=True) if is_near}
         for _ in range(2):  # computed, then with thumbnails from the cache
-            assert near_copies(rest, of, workers) == expected
+            assert near_duplicates(rest, of, workers) == expected
 
     def test_files_that_are_no_pictures_are_copies_only_if_equal(self, data: Path) -> None:
         workers = Workers(None, no_progress)
@@ -239,7 +239,7 @@ class TestCopies:
         for path, content in zip(paths, (b"one", b"two", b"one"), strict=True):
             path.write_bytes(content)
         one, two, again = hashed_pictures(paths, workers)
-        assert near_copies([one, two], [again], workers) == {one.content}
+        assert near_duplicates([one, two], [again], workers) == {one.content}
 
     @needs("caltech256")
     @needs("caltech101")
@@ -250,7 +250,7 @@ class TestCopies:
             hashed_pictures([path for path, _ in dataset.find_images()], workers)
             for dataset in (Caltech101(), Caltech256())
         )
-        copies = near_copies(some, others, workers)
+        copies = near_duplicates(some, others, workers)
         assert len(copies) == 29
         equal = {one.content for one in others}
         assert [one.path.name for one in some if one.content in copies - equal] == [

@@ -15,7 +15,7 @@ from scipy import sparse
 from oasis_bench.algorithms import OASIS, Euclidean
 from oasis_bench.data.csr import canonical_csr
 from oasis_bench.datasets import WebScale
-from oasis_bench.datasets.files.csr_files import CsrWriter, map_csr
+from oasis_bench.datasets.files.arrays import csr_writer, map_csr
 from oasis_bench.datasets.web_scale.dataset import (
     VISTERMS_AN_IMAGE,
     WebScaleData,
@@ -314,7 +314,7 @@ class TestTheFolder:
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 def test_csr_files_hold_what_was_written_in_pieces(tmp_path: Path, index: type) -> None:
     X = sparse.random_array((50, 9), density=0.2, format="csr", rng=0, dtype=np.float32)
-    with CsrWriter(tmp_path, "A", index) as writer:
+    with csr_writer(tmp_path, "A", index) as writer:
         for rows in (X[:0], X[:20], X[20:21], X[21:]):
             writer.append(rows.data, rows.indices, np.diff(rows.indptr))
     mapped = map_csr(tmp_path, "A", 9)

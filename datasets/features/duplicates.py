@@ -1,4 +1,4 @@
-"""Pictures that show the same: equal files, and near copies by their thumbnails.
+"""Near-duplicates: pictures whose files are equal or whose thumbnails are nearly equal.
 
 Not for what is done about them: each caller keeps or drops them.
 """
@@ -10,34 +10,35 @@ from functools import partial
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.metrics import pairwise_distances_argmin_min
 
-from oasis_bench.datasets.features.array_cache import Arrays, cache_key, cached
-from oasis_bench.datasets.features.blocks import read_grey
+from oasis_bench.datasets.features import decoding
+from oasis_bench.datasets.features.decoding import read_image
 from oasis_bench.datasets.features.picture_files import Picture, Workers
+from oasis_bench.datasets.files.arrays import Arrays, cache_key, cached
 from oasis_bench.system.files import cache_home
 
 SIDE = 16
 """Width and height of a thumbnail in pixels."""
 
 NEAR = 6.0
-"""Root mean square of the grey differences, of 255, up to which thumbnails show the same.
+"""Largest root mean square of the grey differences, of 255, between thumbnails of duplicates.
 
 Measured on ten classes of Caltech256 and 5514 pictures of Caltech101: the copy that is rescaled and
 has a watermark is at 4.4, and the nearest two pictures that differ are at 9.6."""
 
-ROWS_AT_ONCE = 256
-
-CODE = ("blocks.py", "duplicates.py")
+CODE = (decoding.__file__, __file__)
 
 
-def near_copies(
+def near_duplicates(
     pictures: Sequence[Picture], of: Sequence[Picture], workers: Workers
 ) -> frozenset[str]:
-    """Find the pictures that are copies of others, be they rescaled, recoded or slightly marked.
+    """Find the pictures that are copies of others, also rescaled, recoded or slightly marked.
 
-    Two pictures are copies where their contents are equal or their grey thumbnails, 16 x 16
-    pixels whatever their shape, differ by `NEAR` or less; copies that are mirrored, turned or
-    cropped are not found.  Thumbnails are kept in ``thumbnails`` of the cache folder.
+    Two pictures are near-duplicates where their contents are equal, or where their grey
+    thumbnails, 16 x 16 pixels whatever their shape, differ by `NEAR` or less.  Copies that are
+    mirrored, turned or cropped are not found.  Thumbnails are kept in ``thumbnails`` of the cache
+    folder.
 
     Parameters
     ----------
@@ -46,7 +47,7 @@ def near_copies(
     of : sequence of Picture
         Those that they may be copies of.
     workers : Workers
-        Told of the thumbnails made.
+        Its progress is called with the number of thumbnails made.
 
     Returns
     -------
@@ -58,63 +59,39 @@ def near_copies(
     UsageError
         Where the cache cannot be written.
     """
+    equal = {picture.content for picture in pictures} & {picture.content for picture in of}
     contents, thumbnails = _thumbnails(pictures, workers)
     _, others = _thumbnails(of, workers)
-    near = contents[_any_near(thumbnails, others)].tolist()
-    equal = {picture.content for picture in pictures} & {picture.content for picture in of}
-    return frozenset(equal.union(near))
-
-
-def _any_near(rows: npt.NDArray[np.uint8], others: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
-    """Say of each row whether one of the others is near.
-
-    Means differ by no more than the root mean square does: sorted by them, a few others remain
-    for each block of rows.
-    """
-    order = np.argsort(rows.mean(axis=1))
-    others = others[np.argsort(others.mean(axis=1))]
-    means = others.mean(axis=1)
-    near = np.zeros(len(rows), bool)
-    for start in range(0, len(rows), ROWS_AT_ONCE):
-        block = order[start : start + ROWS_AT_ONCE]
-        part = rows[block].astype(np.float64)
-        first = np.searchsorted(means, part[0].mean() - NEAR, "left")
-        last = np.searchsorted(means, part[-1].mean() + NEAR, "right")
-        some = others[first:last].astype(np.float64)
-        squares = np.einsum("ij,ij->i", some, some) - 2 * part @ some.T
-        squares += np.einsum("ij,ij->i", part, part)[:, None]
-        near[block] = squares.min(axis=1, initial=np.inf) <= NEAR**2 * SIDE**2
-    return near
+    if not len(thumbnails) or not len(others):
+        return frozenset(equal)
+    # The distance of two thumbnails is SIDE times the root mean square of their differences.
+    _, distances = pairwise_distances_argmin_min(thumbnails, others)
+    return frozenset(equal.union(contents[distances <= NEAR * SIDE].tolist()))
 
 
 def _thumbnails(
     pictures: Iterable[Picture], workers: Workers
-) -> tuple[npt.NDArray[np.str_], npt.NDArray[np.uint8]]:
-    """Return the contents that can be decoded, and a row of grey pixels of each."""
+) -> tuple[npt.NDArray[np.str_], npt.NDArray[np.float32]]:
+    """Return the contents that can be decoded, and a row of grey pixels for each."""
     unique = {picture.content: picture for picture in pictures}
     key = cache_key(CODE, *sorted(unique))
-    return cached(
+    arrays = cached(
         cache_home() / "thumbnails" / f"{key}.npz",
         partial(_make_thumbnails, list(unique.values()), workers),
-        _parse_thumbnails,
     )
+    return arrays["contents"], arrays["thumbnails"].astype(np.float32)
 
 
 def _make_thumbnails(pictures: Sequence[Picture], workers: Workers) -> Arrays:
     rows, _ = workers.map(_thumbnail, pictures, "comparing pictures")
-    none = np.empty((0, SIDE**2), np.uint8)
     return {
         "contents": np.array([picture.content for picture in rows], str),
-        "thumbnails": np.concatenate([none, *(row[None] for row in rows.values())]),
+        "thumbnails": np.array(list(rows.values()), np.uint8).reshape(-1, SIDE**2),
     }
 
 
 def _thumbnail(picture: Picture) -> npt.NDArray[np.uint8]:
-    return np.asarray(read_grey(picture.path, SIDE)).reshape(-1)
+    from PIL import Image
 
-
-def _parse_thumbnails(arrays: Arrays) -> tuple[npt.NDArray[np.str_], npt.NDArray[np.uint8]]:
-    contents, thumbnails = arrays["contents"], arrays["thumbnails"]
-    if thumbnails.dtype != np.uint8 or thumbnails.shape != (len(contents), SIDE**2):
-        raise ValueError(f"thumbnails {thumbnails.shape} of {len(contents)} pictures")
-    return contents, thumbnails
+    grey = read_image(picture.path, enough=4 * SIDE).convert("L")
+    return np.asarray(grey.resize((SIDE, SIDE), Image.Resampling.BILINEAR)).reshape(-1)

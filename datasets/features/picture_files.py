@@ -1,19 +1,22 @@
-"""Picture files: their contents' hashes, and threads that work through many of them.
+"""Picture files: hashes of their contents, and threads that work on many of them.
 
-Not for decoding (`blocks`), and not for what is computed from a picture.
+Not for decoding (`decoding`), and not for what is computed from a picture.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from oasis_bench.datasets.features.blocks import TooSmallError, UnusableImageError
+import numpy as np
+
+from oasis_bench.datasets.features.decoding import TooSmallError, UnusableImageError
+from oasis_bench.datasets.files.arrays import Arrays
 from oasis_bench.system.progress import Progress
 
 T = TypeVar("T")
@@ -22,14 +25,14 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Picture:
-    """A file; its content decides all that is computed from it."""
+    """A file and the hash of its content, which decides all that is computed from it."""
 
     path: Path
     content: str
 
 
 class Fault(NamedTuple):
-    """Why a picture cannot be used, and whether it is whole and only too small."""
+    """Why a picture cannot be used; `too_small` where only its size is the reason."""
 
     reason: str
     too_small: bool = False
@@ -37,9 +40,14 @@ class Fault(NamedTuple):
 
 @dataclass(frozen=True)
 class Workers:
-    """Threads that each take the next item: NumPy and Pillow let go of Python's lock.
+    """Threads that each take the next item; NumPy and Pillow release Python's lock.
 
-    `n_workers` is their number; None stands for one for each core that the process may use.
+    Parameters
+    ----------
+    n_workers : int or None
+        Their number; None stands for one for each core that the process may use.
+    progress : callable
+        Called with the number of items done.
     """
 
     n_workers: int | None
@@ -48,7 +56,7 @@ class Workers:
     def map(
         self, function: Callable[[T], R], items: Iterable[T], what: str
     ) -> tuple[dict[T, R], dict[T, Fault]]:
-        """Return the result of each item, and for the others the reason why there is none."""
+        """Return the results of the items, and the faults of the items without a result."""
         results: dict[T, R] = {}
         faults: dict[T, Fault] = {}
         pool = ThreadPoolExecutor(self.n_workers or _n_cores())
@@ -72,10 +80,25 @@ def _n_cores() -> int:
 
 
 def hashed_pictures(paths: Sequence[Path], workers: Workers) -> list[Picture]:
-    """Hash each file (SHA-256); for one that cannot be read the reason stands for its hash."""
+    """Hash each file (SHA-256); a file that cannot be read has the reason in place of a hash."""
     hashes, faults = workers.map(_content_hash, dict.fromkeys(paths), "reading picture files")
     contents = hashes | {path: fault.reason for path, fault in faults.items()}
     return [Picture(path, contents[path]) for path in paths]
+
+
+def arrays_of_faults(faults: Mapping[Picture, Fault]) -> Arrays:
+    """Return faults as arrays, for a file."""
+    return {
+        "faulty": np.array([picture.content for picture in faults], str),
+        "reasons": np.array([fault.reason for fault in faults.values()], str),
+        "too_small": np.array([fault.too_small for fault in faults.values()], bool),
+    }
+
+
+def faults_of_arrays(arrays: Arrays) -> dict[str, Fault]:
+    """Return the faults that `arrays_of_faults` made arrays of, by the pictures' contents."""
+    parts = (arrays[name].tolist() for name in ("faulty", "reasons", "too_small"))
+    return {content: Fault(*fault) for content, *fault in zip(*parts, strict=True)}
 
 
 def _content_hash(path: Path) -> str:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from oasis_bench.data.rows import LabelledRows
-from oasis_bench.datasets.files.csr_files import CsrWriter, map_csr
+from oasis_bench.datasets.files.arrays import csr_writer, map_csr
 from oasis_bench.datasets.web_scale.images import BATCH, TEST, TRAINING, Batch, Part, WebImages
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.system.errors import UsageError
@@ -334,8 +334,8 @@ def _write(folder: Path, parameters: WebScaleParameters, progress: Progress) -> 
         (folder / name).mkdir()
         index = index_type(sizes[name])
         with (
-            CsrWriter(folder / name, "X", index) as X,
-            CsrWriter(folder / name, "R", index) as R,
+            csr_writer(folder / name, "X", index) as X,
+            csr_writer(folder / name, "R", index) as R,
         ):
             for b in _batches(images, part, sizes[name], parameters.first_own_query):
                 X.append(b.weights, b.visterms, b.n_visterms)

@@ -1,0 +1,173 @@
+"""Arrays on disk: computed results in the cache folder, and CSR matrices that are mapped.
+
+Not for the rows of a run, which `oasis_bench.execution.rows_file` keeps.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, BinaryIO, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from oasis_bench.datasets.files.folders import cannot_write
+from oasis_bench.system.files import whole_file
+
+Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
+
+LIBRARIES = ("numpy", "pillow", "scikit-learn")
+
+
+def cache_key(code: Iterable[str], *parts: str) -> str:
+    """Hash everything that decides a result: parts, code, and versions of libraries.
+
+    Parameters
+    ----------
+    code : iterable of str
+        The paths of the modules that compute it.
+    *parts : str
+        Parameters, and hashes of contents.
+
+    Returns
+    -------
+    str
+        SHA-256 in hexadecimal digits.
+    """
+    modules = [Path(path).read_text("utf-8") for path in code]
+    libraries = [f"{name} {version(name)}" for name in LIBRARIES]
+    digest = hashlib.sha256()
+    for part in (*modules, *libraries, *parts):
+        digest.update(hashlib.sha256(part.encode()).digest())
+    return digest.hexdigest()
+
+
+def cached(path: Path, compute: Callable[[], Arrays]) -> Arrays:
+    """Read arrays from an npz file; where it is missing or damaged, compute and write them.
+
+    Parameters
+    ----------
+    path : Path
+        The file, whose name holds the `cache_key` of the arrays.
+    compute : callable
+        Returns the arrays by name.
+
+    Raises
+    ------
+    UsageError
+        Where the file cannot be written.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return dict(file)  # npz holds a checksum of each array
+    except Exception:  # zipfile and NumPy raise nearly anything for a damaged file
+        pass
+    arrays = compute()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(path) as file:
+            np.savez(file, allow_pickle=False, **arrays)
+    except OSError as error:
+        raise cannot_write(path, error) from error
+    return arrays
+
+
+class CsrWriter:
+    """Appends rows to the files of `csr_writer`."""
+
+    def __init__(self, data: _NpyWriter, indices: _NpyWriter, indptr: _NpyWriter) -> None:
+        self._data, self._indices, self._indptr = data, indices, indptr
+        indptr.append(np.zeros(1))
+
+    def append(
+        self,
+        data: npt.NDArray[np.float32],
+        indices: npt.NDArray[np.integer],
+        lengths: npt.NDArray[np.integer],
+    ) -> None:
+        """Add rows.
+
+        Parameters
+        ----------
+        data, indices : ndarray of shape (n_entries,)
+            The entries of the rows, one row after the other, in ascending order of columns.
+        lengths : ndarray of shape (n_rows,)
+            The number of entries of each row.
+        """
+        self._indptr.append(self._data.size + np.cumsum(lengths))
+        self._data.append(data)
+        self._indices.append(indices)
+
+
+@contextmanager
+def csr_writer(folder: Path, name: str, index: npt.DTypeLike) -> Iterator[CsrWriter]:
+    """Write a CSR matrix row by row to three NPY files: ``NAME_data.npy`` and so on.
+
+    The files are complete, and on the disk, when the block ends without an exception.
+
+    Parameters
+    ----------
+    folder : Path
+    name : str
+    index : dtype
+        Of `indices` and `indptr`: scipy would copy arrays of different types.
+    """
+    with (
+        _npy_writer(folder / f"{name}_data.npy", np.float32) as data,
+        _npy_writer(folder / f"{name}_indices.npy", index) as indices,
+        _npy_writer(folder / f"{name}_indptr.npy", index) as indptr,
+    ):
+        yield CsrWriter(data, indices, indptr)
+
+
+def map_csr(folder: Path, name: str, n_columns: int) -> sparse.csr_array:
+    """Map the files of `csr_writer`, read-only: an entry is read when it is used.
+
+    Raises
+    ------
+    OSError, ValueError
+        Where a file cannot be read, or the files do not fit each other.
+    """
+    data, indices, indptr = (
+        np.asarray(np.load(folder / f"{name}_{part}.npy", mmap_mode="r", allow_pickle=False))
+        for part in ("data", "indices", "indptr")
+    )
+    shape = (len(indptr) - 1, n_columns)
+    return sparse.csr_array((data, indices, indptr), shape=shape, copy=False)
+
+
+class _NpyWriter:
+    """A one-dimensional NPY file of a length that is not known before its end."""
+
+    def __init__(self, file: BinaryIO, dtype: npt.DTypeLike) -> None:
+        self.size = 0
+        self._file = file
+        self._dtype = np.dtype(dtype)
+
+    def append(self, values: npt.NDArray[Any]) -> None:
+        self._file.write(np.ascontiguousarray(values, dtype=self._dtype).data)
+        self.size += len(values)
+
+    def write_header(self) -> None:
+        """Write the header, to which NumPy gives the same length for any number of values."""
+        self._file.seek(0)
+        descr = np.lib.format.dtype_to_descr(self._dtype)
+        header = {"descr": descr, "fortran_order": False, "shape": (self.size,)}
+        np.lib.format.write_array_header_1_0(self._file, header)
+
+
+@contextmanager
+def _npy_writer(path: Path, dtype: npt.DTypeLike) -> Iterator[_NpyWriter]:
+    with path.open("wb") as file:
+        writer = _NpyWriter(file, dtype)
+        writer.write_header()
+        yield writer
+        writer.write_header()
+        file.flush()
+        os.fsync(file.fileno())

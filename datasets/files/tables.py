@@ -1,0 +1,323 @@
+"""Tables in files of the usual formats, read by pandas, NumPy, SciPy and scikit-learn.
+
+Not for checking rows and labels: that is in `table_file`.  Nothing is unpickled.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from reprlib import repr as shown
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.datasets import load_svmlight_file
+
+from oasis_bench.system.errors import UsageError
+
+if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
+    import pandas as pd
+
+LABEL_COLUMN = "label"
+OTHER_LABEL_COLUMNS = ("class", "target", "y")
+
+MISSING = ("", *("na", "n/a", "nan", "null"), *("NA", "N/A", "NaN", "NAN", "NULL", "Null"))
+"""Cells of a CSV file that stand for no value."""
+
+NUMERIC = frozenset({"boolean", "integer", "floating", "mixed-integer-float", "decimal"})
+"""The kinds of columns, as pandas calls them, that are numbers."""
+
+# Narrower than float(): '1_0' and 'Infinity' are names of classes, not numbers.
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+
+SHOWN_NAMES = 12
+
+LabelValues: TypeAlias = "npt.NDArray[Any] | list[str]"
+"""Numbers, NaN where missing, or strings, empty where missing."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """What a file holds, not yet checked.
+
+    Attributes
+    ----------
+    X : ndarray or csr_array
+        The features.
+    labels : ndarray or list of str
+        The label of each row: numbers, NaN where missing, or strings, empty where missing.
+    columns : sequence of str, optional
+        The names of the features.
+    """
+
+    X: Any
+    labels: LabelValues
+    columns: Sequence[str] | None = None
+
+
+def read_table(path: Path, label: str | None) -> Table:
+    """Read a file in the format that its ending says.
+
+    Parameters
+    ----------
+    path : Path
+        Its ending is one of `READERS`, in capitals or not.
+    label : str or None
+        The column or the array of the labels.
+
+    Raises
+    ------
+    UsageError
+        Where the file is damaged or of another format, or where its labels are not found; the
+        message does not name the file.
+    OSError
+        Where the file cannot be read.
+    """
+    if path.is_dir():
+        raise UsageError("is a folder: give a file")
+    if not path.stat().st_size:
+        raise UsageError("is empty")
+    for ending, reader in READERS.items():
+        if path.name.lower().endswith(ending):
+            return reader(path, label)
+    raise UsageError(f"unknown kind of file: the ending is one of {', '.join(READERS)}")
+
+
+def _read_csv(path: Path, label: str | None) -> Table:
+    header = _csv_cells(path, header=None, nrows=1, dtype=str, na_filter=False)
+    names = [name.strip() for name in header.loc[0]]
+    at = _label_column(names, label)
+    if "" in names[:at] + names[at + 1 :]:
+        raise UsageError(
+            "a column has no name (pandas' index?): name it, or write the file without it"
+        )
+    # Names may be equal: numbers stand for them.
+    cells = _csv_cells(path, header=0, names=range(len(names)), dtype={at: str}, low_memory=False)
+    cells[at] = cells[at].str.strip()
+    table = _table_of(cells, names, at)
+    return Table(table.X, _csv_labels(table.labels), table.columns)
+
+
+def _csv_cells(path: Path, **options: Any) -> pd.DataFrame:
+    """Read cells with `pandas.read_csv`; cells that `MISSING` lists are NaN."""
+    import pandas as pd
+
+    if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1):
+        options["float_precision"] = "round_trip"  # exact to the last bit, as newer pandas is
+    try:
+        with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
+            return pd.read_csv(
+                path,
+                encoding="utf-8-sig",
+                index_col=False,
+                skipinitialspace=True,
+                keep_default_na=False,
+                na_values=MISSING,
+                **options,
+            )
+    except UnicodeDecodeError as error:
+        raise UsageError("is not UTF-8 text: save it as UTF-8") from error
+    except pd.errors.EmptyDataError as error:
+        raise UsageError("has no line of column names: write one") from error
+    except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
+        reason = " ".join(str(error).rpartition("C error: ")[2].split())
+        raise UsageError(
+            f"CSV cannot be read ({reason}): give each line as many fields, and close each quote"
+        ) from error
+
+
+def _csv_labels(labels: LabelValues) -> LabelValues:
+    """Make numbers of labels such as '1.0' or '2.5'; names and integers stay as they are spelt."""
+    spelt = set(labels) - {""}
+    if all(NUMBER.fullmatch(label) for label in spelt) and set("".join(spelt)) & set(".eE"):
+        return np.array([label or "nan" for label in labels], dtype=np.float64)
+    return labels
+
+
+def _read_parquet(path: Path, label: str | None) -> Table:
+    import pandas as pd
+
+    try:
+        with _broken("Parquet"):
+            cells = pd.read_parquet(path, engine="pyarrow").reset_index(drop=True)
+    except ImportError as error:
+        raise UsageError(
+            'pyarrow, which reads Parquet, is missing: pip install "oasis-bench[parquet]"'
+        ) from error
+    names = [str(name) for name in cells.columns]
+    return _table_of(cells, names, _label_column(names, label))
+
+
+def _table_of(cells: pd.DataFrame, names: Sequence[str], at: int) -> Table:
+    """Divide a data frame, whose index counts from 0, into features and labels."""
+    columns = [cells.iloc[:, i] for i in range(len(names))]
+    labels = _values(columns[at])
+    if labels is None:
+        raise UsageError(f"labels of type {columns[at].dtype}: strings or whole numbers only")
+    if len(cells) == 0 or len(names) == 1:
+        raise UsageError(
+            f"holds {len(cells)} rows and {len(names) - 1} columns beside the label: "
+            "at least one of each is needed"
+        )
+    features, feature_names = [], []
+    for i, name in enumerate(names):
+        if i != at:
+            values = _values(columns[i])
+            if not isinstance(values, np.ndarray):
+                raise _not_numeric(name, columns[i])
+            features.append(values)
+            feature_names.append(name)
+    X = np.column_stack(features)
+    return Table(X if X.dtype == np.float32 else X.astype(np.float64), labels, feature_names)
+
+
+def _values(column: pd.Series[Any]) -> LabelValues | None:
+    """Return a column's numbers or strings, NaN and '' where missing; None for other types."""
+    import pandas as pd
+
+    values = pd.Series(np.asarray(column))  # the values behind categories too
+    missing = values.isna().to_numpy()
+    kind = pd.api.types.infer_dtype(values, skipna=True)
+    if kind in ("string", "empty"):
+        return values.astype(object).mask(missing, "").tolist()
+    if kind not in NUMERIC:
+        return None
+    if missing.any() or values.dtype == object:
+        return values.to_numpy(np.float64, na_value=np.nan)
+    return values.to_numpy()
+
+
+def _not_numeric(name: str, column: pd.Series[Any]) -> UsageError:
+    """Return the error of a column that is not numeric, with its first value that is not."""
+    words = (place for place in column.dropna().items() if not _is_number(place[1]))
+    row, value = next(words, (0, column[0]))
+    return UsageError(
+        f"column {shown(name)} is not numeric: {shown(value)} in row {int(row) + 1}: leave it "
+        "out, write it as numbers, or name it with --label if it is the label"
+    )
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _label_column(columns: Sequence[str], label: str | None) -> int:
+    """Return the place of the label column."""
+    others = [name for name in OTHER_LABEL_COLUMNS if name in columns]
+    names = [label] if label is not None else [LABEL_COLUMN] if LABEL_COLUMN in columns else others
+    found = [i for i, name in enumerate(columns) if name in names]
+    if len(found) == 1:
+        return found[0]
+    raise UsageError(
+        f"{'several columns' if found else 'no column'} to take the label from "
+        f"({_listed(names or [LABEL_COLUMN, *OTHER_LABEL_COLUMNS])}): "
+        f"the columns are {_listed(columns)}: name one with --label COLUMN"
+    )
+
+
+def _read_npz(path: Path, label: str | None) -> Table:
+    if not zipfile.is_zipfile(path):
+        raise UsageError("is not an npz file, or a truncated one: make it with numpy.savez")
+    with _broken("npz"):
+        file = np.load(path, allow_pickle=False)
+    with file:
+        if {"format", "shape", "data"} <= set(file.files):
+            y = label or "y"
+            if y not in file.files:
+                raise UsageError(
+                    f"holds a sparse matrix and no array {y!r} of labels: "
+                    f"numpy.savez(path, {y}=labels, **numpy.load(path)) adds it"
+                )
+            X = _load_sparse(path)
+        else:
+            x, y = _array_names(file, label)
+            X = _load_array(file, x)
+        return Table(X, _array_labels(_load_array(file, y), y))
+
+
+def _array_names(file: Mapping[str, Any], label: str | None) -> tuple[str, str]:
+    """Choose the arrays of features and of labels."""
+    if "X" in file and (label or "y") in file:
+        return "X", label or "y"
+    shapes = {name: np.shape(_load_array(file, name)) for name in file}
+    tables = [name for name, shape in shapes.items() if len(shape) == 2]
+    lists = [name for name, shape in shapes.items() if len(shape) == 1 and label in (None, name)]
+    if len(tables) == len(lists) == 1:
+        return tables[0], lists[0]
+    held = _listed([f"{name} {shape}" for name, shape in shapes.items()])
+    raise UsageError(
+        f"which arrays are meant is not clear in {held}: call the features X (n_rows, n_features) "
+        "and the labels y (n_rows,), or name the labels with --label"
+    )
+
+
+def _load_array(file: Mapping[str, Any], name: str) -> npt.NDArray[Any]:
+    hint = "corrupt, or Python objects, which are refused: save numbers or astype(str)"
+    with _broken(f"array {shown(name)}", hint):
+        return np.asarray(file[name])
+
+
+def _load_sparse(path: Path) -> Any:
+    with _broken("the sparse matrix"):
+        matrix: Any = sparse.load_npz(path)
+        if matrix.format in ("csr", "csc", "bsr"):
+            matrix.check_format(full_check=True)  # indices out of bounds would crash what follows
+        return sparse.csr_array(matrix)
+
+
+def _array_labels(labels: npt.NDArray[Any], name: str) -> LabelValues:
+    if labels.ndim == 1 and labels.dtype.kind in "US":
+        with _broken(f"array {shown(name)}"):
+            return [str(label) for label in labels.astype(np.str_).tolist()]
+    if labels.ndim == 1 and labels.dtype.kind in "biuf":
+        return labels
+    raise UsageError(
+        f"array {name!r} has shape {labels.shape} and type {labels.dtype}: "
+        "one string or whole number for each row is needed"
+    )
+
+
+def _read_svmlight(path: Path, label: str | None) -> Table:
+    if label is not None:
+        raise UsageError("the label is the first of each line: leave --label out")
+    with _broken("svmlight"):
+        X, y = load_svmlight_file(str(path), dtype=np.float64)
+    return Table(sparse.csr_array(X), y)
+
+
+READERS: Mapping[str, Callable[[Path, str | None], Table]] = {
+    ".npz": _read_npz,
+    ".csv": _read_csv,
+    ".parquet": _read_parquet,
+    **dict.fromkeys((".svmlight", ".libsvm", ".svm"), _read_svmlight),
+    **dict.fromkeys((".svmlight.gz", ".libsvm.gz", ".svm.gz"), _read_svmlight),
+}
+
+
+@contextmanager
+def _broken(what: str, hint: str = "it is truncated, corrupt or of another kind") -> Iterator[None]:
+    """Tell what a library says of a file's content as an error of the file."""
+    faults = (ValueError, OSError, EOFError, KeyError, RuntimeError, ArithmeticError)
+    try:
+        yield
+    except (*faults, zlib.error, zipfile.BadZipFile) as error:
+        reason = " ".join(str(error).split())
+        raise UsageError(f"{what} cannot be read ({reason}): {hint}") from error
+
+
+def _listed(names: Sequence[str]) -> str:
+    """List names, the first dozen of many."""
+    rest = f" ... ({len(names)} in all)" if len(names) > SHOWN_NAMES else ""
+    return ", ".join(shown(name) for name in names[:SHOWN_NAMES]) + rest or "none"
