@@ -93,7 +93,7 @@ def read_table(path: Path, label: str | None) -> Table:
 
 def _read_csv(path: Path, label: str | None) -> Table:
     header = _csv_cells(path, header=None, nrows=1, dtype=str, na_filter=False)
-    names = [name.strip() for name in header.loc[0]]
+    names = [str(name).strip() for name in header.loc[0]]
     at = _label_column(names, label)
     if "" in names[:at] + names[at + 1 :]:
         raise UsageError(
@@ -114,7 +114,7 @@ def _csv_cells(path: Path, **options: Any) -> pd.DataFrame:
         options["float_precision"] = "round_trip"  # exact to the last bit, as newer pandas is
     try:
         with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
-            return pd.read_csv(
+            cells: pd.DataFrame = pd.read_csv(
                 path,
                 encoding="utf-8-sig",
                 index_col=False,
@@ -123,6 +123,7 @@ def _csv_cells(path: Path, **options: Any) -> pd.DataFrame:
                 na_values=MISSING,
                 **options,
             )
+            return cells
     except UnicodeDecodeError as error:
         raise UsageError("is not UTF-8 text: save it as UTF-8") from error
     except pd.errors.EmptyDataError as error:
@@ -197,10 +198,10 @@ def _values(column: pd.Series[Any]) -> LabelValues | None:
 
 def _not_numeric(name: str, column: pd.Series[Any]) -> UsageError:
     """Return the error of a column that is not numeric, with its first value that is not."""
-    words = (place for place in column.dropna().items() if not _is_number(place[1]))
-    row, value = next(words, (0, column[0]))
+    rows = np.flatnonzero(column.notna())
+    row = next((row for row in rows if not _is_number(column[row])), 0)
     return UsageError(
-        f"column {shown(name)} is not numeric: {shown(value)} in row {int(row) + 1}: leave it "
+        f"column {shown(name)} is not numeric: {shown(column[row])} in row {row + 1}: leave it "
         "out, write it as numbers, or name it with --label if it is the label"
     )
 
