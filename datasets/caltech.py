@@ -1,6 +1,7 @@
 """Caltech256 and Caltech101: pictures of objects, read from the official releases.
 
-Not for their features, and not for fetching archives.  Each teaches the codebooks of the other.
+Not for their features, and not for fetching archives.  The codebooks of each are learned from the
+other.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class Caltech256(ImageDataset):
     """29780 pictures of 256 classes of objects, 80 or more a class; some 300 x 300 pixels.
 
     Read from ``256_ObjectCategories/NNN.name/NNN_MMMM.jpg``; the classes are named as the folders
-    are, and those that are not on disk are not in the rows.  The folder 257.clutter is left out:
+    are, and a class whose folder is not on disk has no rows.  The folder 257.clutter is left out:
     it is no class of objects.
     """
 

@@ -62,7 +62,7 @@ teapot pyramid refrigerator cowboy-hat giraffe joy-stick crab-101 birdbath fight
 iguana dog
 """)
 
-# In the text of JMLR that is at hand two of the fifty cannot be read: what stands between
+# In our copy of the JMLR paper's text two of the fifty cannot be read: what stands between
 # menorah-101 and cartman ('mmlzartman') and between computer-mouse and chimp ('fsiam').  One name
 # in each place makes fifty.  Rainbow and superman are readings that fit the length of the gaps
 # (elsewhere as many letters are lost), not more: compare them with the printed page.

@@ -1,6 +1,6 @@
 """Corel5k: photographs with several words each, in the layout of Duygulu et al.
 
-The words play the part of the papers' text queries (JMLR 2010, 5.2.1).
+The words stand for the papers' text queries (JMLR 2010, 5.2.1).
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class Corel5k(ImageDataset):
     A word is a query, with relevance 1 for the images that have it; words of no image are left
     out.  An image that is missing is left out with a warning.
 
-    Blocks are 32 x 32 pixels every 16, half of the papers' as the photographs are; those that
-    teach the codebooks are shrunk to fit 192 x 192 first.
+    Blocks are 32 x 32 pixels every 16, half of the papers' as the photographs are; the pictures
+    that the codebooks are learned from are shrunk to fit 192 x 192 first.
     """
 
     name = "corel5k"

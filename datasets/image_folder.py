@@ -26,9 +26,9 @@ NEEDED = (
 class ImageFolder(ImageDataset):
     """Pictures of the user's: each folder directly in `path` is a class, and has its name.
 
-    A class's pictures may lie in folders of its folder.  Pictures are the files that end in jpg,
-    jpeg, png, gif, bmp, webp, tif or tiff, in capitals or not.  Hidden files and folders are
-    passed over; links to folders, and links out of `path`, are left out with a warning.
+    A class's pictures may lie in folders within its folder.  Pictures are the files that end in
+    jpg, jpeg, png, gif, bmp, webp, tif or tiff, in capitals or not.  Hidden files and folders are
+    ignored; links to folders, and links out of `path`, are left out with a warning.
 
     Parameters
     ----------
@@ -37,7 +37,8 @@ class ImageFolder(ImageDataset):
     visterms : int, default 1000
         The number of features.
     block : int, default 64
-        The side of a block in pixels, which start every ``block // 2`` (JMLR 2010, section 3).
+        Width and height of a block in pixels; a block begins every ``block // 2`` (JMLR 2010,
+        section 3).
         Pictures with fewer than 10 blocks are left out: choose a smaller one for small pictures.
     """
 
@@ -59,8 +60,8 @@ class ImageFolder(ImageDataset):
     def visterm_features(self) -> VistermFeatures:
         """Return the parameters of the features for blocks of the size asked for.
 
-        Pictures of caltech101 are about 5 blocks of 64 pixels wide; where blocks are smaller they
-        are shrunk to as many, so that a block shows as much of what is on them.
+        Pictures of caltech101 are about 5 blocks of 64 pixels wide.  For smaller blocks they are
+        shrunk to 5 blocks too, so that a block shows an equal part of the picture.
         """
         features = super().visterm_features()
         side = 5 * features.block
@@ -93,7 +94,7 @@ class ImageFolder(ImageDataset):
 
 
 def _pictures(folder: Path, root: Path, left_out: list[tuple[Path, str]]) -> Iterator[Path]:
-    """Walk through the pictures of a class in the order of their names, noting what is no part."""
+    """Return the pictures of a class in the order of their names; append what is `left_out`."""
     if folder.is_symlink():
         left_out.append((folder, "it is a link to a folder"))
         return

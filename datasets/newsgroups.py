@@ -1,6 +1,6 @@
 """20 Newsgroups as word counts, read from a MATLAB file.
 
-Not for raw text: the counts are taken as they are, and the harness weights them by idf.
+Not for raw text: the file holds counts, which the harness weights by idf.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ GROUPS = (
     *("rec.sport.baseball", "rec.sport.hockey", "alt.atheism", "soc.religion.christian"),
     *("talk.religion.misc", "sci.crypt", "sci.electronics", "sci.med", "sci.space"),
 )
-"""In the order of the file's labels 1 to 20, which its vocabulary tells beyond doubt."""
+"""In the order of the file's labels 1 to 20, as the words of each label's postings show."""
 
 
 # Of the MATLAB 5 format: elements follow a header, each after its kind and its size.
@@ -70,7 +70,7 @@ class TwentyNewsgroups(Dataset):
         Parameters
         ----------
         progress : callable, default no_progress
-            Not told: reading takes a second.
+            Not called: reading takes a second.
 
         Raises
         ------
@@ -105,7 +105,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _verify(file: BinaryIO) -> None:
-    """Let zlib compare its checksums first: `loadmat` crashes on some damaged content."""
+    """Let zlib compare its checksums first: `loadmat` crashes the process on damaged content."""
     header = file.read(HEADER_BYTES)
     order = "<" if header.endswith(b"IM") else ">"
     while len(tag := file.read(8)) == 8:

@@ -30,6 +30,7 @@ class TableFile(Dataset):
     ``.svmlight``, ``.libsvm`` and ``.svm``, also with ``.gz``, hold sparse rows, the label first.
 
     Features are float64, or float32 where the file has float32; sparse ones stay sparse (CSR).
+    True and false are 1 and 0.
     Labels are strings or whole numbers; the classes are in numerical order where all of them are
     numbers, else in the order of their characters.
 
@@ -53,7 +54,7 @@ class TableFile(Dataset):
         self.label = label
 
     def location(self) -> str | None:
-        """Say where the data lies on this machine."""
+        """Return the path of the file."""
         return str(self.path)
 
     def load(self, progress: Progress = no_progress) -> LabelledRows:

@@ -22,7 +22,7 @@ class TinyImageNet(ImageDataset):
 
     Read from ``train/WNID/images/*.JPEG``; a class is named by its WordNet number.  Blocks are
     16 x 16 pixels every 8, a quarter of the papers' as the pictures are, which makes 90 of them;
-    the pictures that teach the codebooks are shrunk to fit 64 x 64 first.
+    the pictures that the codebooks are learned from are shrunk to fit 64 x 64 first.
     """
 
     name = "tiny-imagenet"

@@ -156,6 +156,8 @@ def test_float32_of_the_file_is_kept(tmp_path: Path, values: Any) -> None:
 def test_float32_of_parquet_and_of_sparse_is_kept(tmp_path: Path) -> None:
     frame(X32).to_parquet(tmp_path / "t.parquet")
     assert load(tmp_path / "t.parquet").X.dtype == np.float32
+    frame(X32).assign(d=[True, False] * 3).to_parquet(tmp_path / "t.parquet")
+    assert load(tmp_path / "t.parquet").X.dtype == np.float64
     sparse.save_npz(tmp_path / "X.npz", SPARSE.astype(np.float32))
     with np.load(tmp_path / "X.npz") as arrays:
         np.savez(tmp_path / "t.npz", y=Y, **arrays)

@@ -176,8 +176,9 @@ def _table_of(cells: pd.DataFrame, names: Sequence[str], at: int) -> Table:
                 raise _not_numeric(name, columns[i])
             features.append(values)
             feature_names.append(name)
-    X = np.column_stack(features)
-    return Table(X if X.dtype == np.float32 else X.astype(np.float64), labels, feature_names)
+    single = all(values.dtype == np.float32 for values in features)
+    X = np.column_stack(features).astype(np.float32 if single else np.float64, copy=False)
+    return Table(X, labels, feature_names)
 
 
 def _values(column: pd.Series[Any]) -> LabelValues | None:

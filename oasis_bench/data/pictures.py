@@ -1,4 +1,4 @@
-"""Small copies of the pictures behind rows, for the report to show what a query brings up."""
+"""Small copies of the pictures behind rows: the report shows what a query finds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SIZE = (96, 96)
 
 
 def thumbnail(path: Path) -> bytes | None:
-    """Shrink a picture to at most 96 x 96 pixels as JPEG, or None where it cannot be read."""
+    """Return a picture as a JPEG of at most 96 x 96 pixels, or None where it cannot be read."""
     try:
         with Image.open(path) as image:
             image.draft("RGB", (2 * SIZE[0], 2 * SIZE[1]))
@@ -33,7 +33,7 @@ def thumbnail(path: Path) -> bytes | None:
 
 
 def caption(rows: LabelledRows, row: int) -> str:
-    """Name the class of a row, or the queries that it is relevant to."""
+    """Return the name of a row's class, or of the queries that the row is relevant to."""
     if isinstance(rows.y, sparse.csr_array):
         numbers = rows.y.indices[rows.y.indptr[row] : rows.y.indptr[row + 1]]
     else:
