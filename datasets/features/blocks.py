@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # Pillow is imported where it is used: a trial does without
     from PIL.Image import Image as Picture
 
 STRIP_ROWS = 64
-"""Rows that are worked on at once: what they need stays in the processor's cache."""
+"""Rows that are worked on at once: a large picture takes little more memory than a small one."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class BlockLayout:
     stride : int, default 32
         Pixels between the corners of neighbouring blocks; it divides `block`.
     scale : float, default 1.25
-        The picture is shrunk by this factor again and again.
+        Each scale is smaller than the one before by this factor.
     min_blocks : int, default 10
-        The last scale is the last one with as many blocks.
+        Scales with fewer blocks are left out.
 
     Raises
     ------
@@ -89,7 +89,7 @@ class BlockLayout:
 
 @dataclass(frozen=True, eq=False)
 class ColourCodebook:
-    """A few colours, and for every colour there is the nearest of them.
+    """A few colours, and a table of the nearest of them for every colour.
 
     Parameters
     ----------
@@ -127,8 +127,8 @@ def block_descriptors(
     """Describe each block by its texture and its colours.
 
     A row is the histogram of the block's local binary patterns (the 59 codes of `lbp_codes`)
-    joined with the one of its nearest codebook colours; each of the two sums to 1.  Patterns are
-    those of the whole picture, so a block's border pixels see their neighbours outside of it.
+    joined with the histogram of its nearest codebook colours; each of the two sums to 1.  Patterns
+    are those of the whole picture: pixels at a block's border are compared with pixels outside.
 
     Parameters
     ----------

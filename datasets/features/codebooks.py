@@ -36,14 +36,14 @@ if TYPE_CHECKING:  # Pillow is imported where it is used: a trial does without
 SAMPLED_IMAGES = 10_000
 SAMPLED_PIXELS = 100_000
 SAMPLED_BLOCKS = 200_000
-"""What the codebooks are learned from, at most; as many pixels and blocks of each image."""
+"""What the codebooks are learned from, at most; each image gives equally many pixels and blocks."""
 
 BATCH_SIZE = 4096
 """Of the mini-batch k-means of blocks.  Measured on 103 000 blocks: its 1000 visterms leave 1.5 %
 more squared error than 25 iterations over all blocks, in a quarter of the time."""
 
 MAX_COLOURS = 256
-"""Their numbers are bytes."""
+"""A colour's number is a byte."""
 
 CODE = (blocks.__file__, decoding.__file__, local_binary_patterns.__file__, __file__)
 """The modules that decide a codebook, beside parameters and pictures."""
@@ -65,7 +65,7 @@ class VistermFeatures(BlockLayout):
         (width, height) that codebook images are shrunk to fit before all else: for a set of
         small pictures whose codebook comes from larger ones.
     seed : int, default 0
-        Of the samples and of both k-means.
+        Of the drawn samples and of both k-means.
 
     Raises
     ------

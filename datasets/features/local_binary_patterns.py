@@ -30,7 +30,7 @@ def lbp_codes(
     grey : ndarray of shape (height, width), uint8
         A grey picture.
     start, stop : int, optional
-        The rows that are wanted; all by default.
+        The first row to compute and the row to stop before; all rows by default.
 
     Returns
     -------
