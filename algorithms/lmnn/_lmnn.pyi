@@ -1,33 +1,33 @@
 import numpy as np
 import numpy.typing as npt
 
-Doubles = npt.NDArray[np.float64]
-Rows = npt.NDArray[np.int32]
+_Doubles = npt.NDArray[np.float64]
+_Rows = npt.NDArray[np.int32]
 
-def target_distances(Z: Doubles, targets: Rows, distances: Doubles) -> float: ...
+def target_distances(Z: _Doubles, targets: _Rows, distances: _Doubles) -> float: ...
 def hinge_losses(
-    Z: Doubles,
-    pairs: Rows,
-    distances: Doubles,
+    Z: _Doubles,
+    pairs: _Rows,
+    distances: _Doubles,
     width: float,
-    target_slopes: Doubles,
-    pair_slopes: Doubles,
+    target_slopes: _Doubles,
+    pair_slopes: _Doubles,
 ) -> tuple[float, float, float, float]: ...
 def laplacian_times(
-    Z: Doubles,
-    targets: Rows,
-    pulls: Doubles,
-    pairs: Rows,
-    pushes: Doubles,
-    product: Doubles,
+    Z: _Doubles,
+    targets: _Rows,
+    pulls: _Doubles,
+    pairs: _Rows,
+    pushes: _Doubles,
+    product: _Doubles,
 ) -> None: ...
 def pairs_within_reach(
-    products: Doubles,
-    left: Doubles,
-    right: Doubles,
-    left_reach: Doubles,
-    right_reach: Doubles,
+    products: _Doubles,
+    left: _Doubles,
+    right: _Doubles,
+    left_reach: _Doubles,
+    right_reach: _Doubles,
     first_left: int,
     first_right: int,
-    pairs: Rows,
+    pairs: _Rows,
 ) -> int: ...
