@@ -143,7 +143,7 @@ def _table(
                 {
                     "learner": name,
                     "average_rank": average,
-                    "dataset": one.run.info["experiment"]["dataset"],
+                    "dataset": one.run.info.experiment.dataset,
                     "subset": one.subset,
                     "partitions": one.n_partitions,
                     "mean_average_precision": score,

@@ -73,7 +73,7 @@ def scores_of_runs(runs: Mapping[Path, RunRecord]) -> list[DatasetScores]:
         )
     seen: dict[str, Path] = {}
     for folder, run in runs.items():
-        dataset = run.info["experiment"]["dataset"]
+        dataset = run.info.experiment.dataset
         if dataset in seen:
             raise UsageError(
                 f"{seen[dataset]} and {folder} are both of {dataset}: one run counts for a data "
@@ -96,7 +96,7 @@ def _scores(folder: Path, run: RunRecord) -> DatasetScores:
     results = finished(run).merge(complete, on=["subset", "partition"])
     scores = results.groupby("learner")["mean_average_precision"].agg(["mean", "count"])
     means = scores.loc[scores["count"] == len(complete), "mean"]
-    name = clip(Path(run.info["experiment"]["dataset"]).name, NAME_WIDTH)
+    name = clip(Path(run.info.experiment.dataset).name, NAME_WIDTH)
     return DatasetScores(name, run, found[-1], len(complete), means)
 
 
@@ -143,7 +143,7 @@ def reasons_left_out(datasets: Sequence[DatasetScores], ranked: Sequence[str]) -
 def other_settings(datasets: Sequence[DatasetScores], ranked: Sequence[str]) -> Iterator[str]:
     """Say which labels stand for other settings in some of the runs."""
     for name in ranked:
-        specs = [one.run.info["experiment"]["learners"][name] for one in datasets]
-        settings = [(spec["algorithm"], spec["params"]) for spec in specs]
+        specs = [one.run.info.experiment.learners[name] for one in datasets]
+        settings = [(spec.algorithm, spec.params) for spec in specs]
         if any(other != settings[0] for other in settings[1:]):
             yield f"{name} has other settings in some of the runs: its ranks mix them."

@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterator, Mapping
 
 from oasis_bench.analysis.comparison import PRECISIONS, RESULTS, Line, RunComparison
+from oasis_bench.experiment.run_info import MergedRun
 from oasis_bench.reports.formatting import aligned, clip, p_text, plural, seconds_text
 from oasis_bench.store.run_file import RunRecord
 from oasis_bench.system.plain_text import printable
@@ -52,13 +53,14 @@ def comparison_text(comparison: RunComparison, runs: Mapping[str, RunRecord]) ->
 
 def _origin(name: str, run: RunRecord) -> Iterator[str]:
     """Say where and when a run, or each run that it was merged from, was made."""
-    single = {"": {**run.info, "commit": run.info.get("provenance", {}).get("commit")}}
-    for part, about in run.info.get("merged", single).items():
+    info = run.info
+    single = {"": MergedRun(started=info.started, commit=info.provenance.get("commit"))}
+    for part, about in (info.merged or single).items():
         trials = run.trials[run.trials["run"] == part]
         processors = ", ".join(sorted(trials["processor"].dropna().unique())) or "unknown"
         yield (
             f"{name}{f' ({part})' if part else ''}, {plural(len(trials), 'trial')}, "
-            f"started {about['started']}, commit {about['commit'] or 'unknown'}, "
+            f"started {about.started}, commit {about.commit or 'unknown'}, "
             f"processor {processors}"
         )
 

@@ -1,11 +1,13 @@
 """Made-up runs, written as the harness writes them: for tests of the store and of what reads it.
 
 `fake_trial` makes a trial, `write_run` a run of trials in a new folder; `make_run` reads it back.
+`fake_info` makes what a run tells of itself.
 """
 
 import json
 from dataclasses import asdict
 
+from oasis_bench.experiment.run_info import RunInfo
 from oasis_bench.experiment.settings import LearnerSpec
 from oasis_bench.store.run_file import Store, read_run
 from oasis_bench.trial.record import TrialRecord
@@ -105,13 +107,24 @@ def write_run(folder, trials, experiment=None, identity=None, pictures=(), **inf
     pictures : sequence of dict
         Rows of the table `pictures`.
     **info
-        Values of the table `run` that are not the usual; one that is None is left out.
+        Values of the table `run` that are not the usual; of the dicts in `resumed`, too.
     """
     records = [it if isinstance(it, TrialRecord) else fake_trial(**it) for it in trials]
-    rows = [record.columns for record in records]
-    settings = _experiment(folder.name, rows, experiment or {})
+    columns = [record.columns for record in records]
+    with Store.create(
+        folder, fake_info(folder.name, columns, experiment, identity, **info)
+    ) as store:
+        store.add_pictures(pictures)
+        for record in records:
+            store.add(record)
+    return folder
+
+
+def fake_info(title="run", rows=(), experiment=None, identity=None, **info):
+    """Make what a run of trials with the columns `rows` tells of itself; others as `write_run`."""
+    settings = _experiment(title, rows, experiment or {})
     sizes = {row["subset"]: row["n_classes"] for row in rows}
-    sizes |= {str(n): n for n in (experiment or {}).get("classes", ()) if str(n) not in sizes}
+    sizes |= {str(n): n for n in settings["classes"] if str(n) not in sizes}
     algorithms = {label: spec["algorithm"] for label, spec in settings["learners"].items()}
     usual = {
         "experiment": settings,
@@ -126,25 +139,21 @@ def write_run(folder, trials, experiment=None, identity=None, pictures=(), **inf
         "left_out": [],
         "notes": {},
         "sources": {
-            "dataset": {"name": "made up", "summary": "made up for tests"},
+            "dataset": dict.fromkeys(("name", "summary", "citation", "licence"), "made up"),
             "learners": {
                 label: {"summary": name, "citation": "none"} for label, name in algorithms.items()
             },
         },
         "planned_trials": len(algorithms) * len(sizes) * settings["partitions"],
-        "provenance": {"processor": "a processor", "commit": folder.name},
+        "provenance": {"processor": "a processor", "commit": title},
         "load_at_start": 0.1,
-        "command": f"python -m oasis_bench run --output {folder.name}",
+        "command": f"python -m oasis_bench run --output {title}",
         "started": "2026-11-21T07:00:00+00:00",
         "finished": "2026-11-21T09:00:00+00:00",
     }
-    known = {key: value for key, value in (usual | info).items() if value is not None}
-    with Store.create(folder) as store:
-        store.write_info(**known)
-        store.add_pictures(pictures)
-        for record in records:
-            store.add(record)
-    return folder
+    session = {"command": None, "provenance": {}, "trials": 1, "limits": {}}
+    info["resumed"] = [session | given for given in info.get("resumed", ())]
+    return RunInfo.from_json(usual | info)
 
 
 def make_run(folder, trials, learners, partitions=5, classes=(10,), info=None, pictures=()):
@@ -168,7 +177,7 @@ def _experiment(title, rows, given):
     usual = {
         "title": title,
         "dataset": "made up",
-        "classes": sorted({row["n_classes"] for row in rows}),
+        "classes": sorted({row["n_classes"] for row in rows}) or [10],
         "partitions": 2,
         "inner_folds": 5,
         "train_per_class": 40,
@@ -180,7 +189,8 @@ def _experiment(title, rows, given):
         "examples": 8,
         "budget": "1h",
         "memory": "off",
-        "learners": {row["learner"]: asdict(LearnerSpec(row["algorithm"])) for row in rows},
+        "learners": {row["learner"]: asdict(LearnerSpec(row["algorithm"])) for row in rows}
+        or {"A": asdict(LearnerSpec("OASIS"))},
     }
     return usual | given
 

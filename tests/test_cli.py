@@ -266,8 +266,8 @@ def test_options_of_a_data_set_are_kept_in_the_store(command, tmp_path):
     few = "--algorithms Euclidean --partitions 1 --inner-folds 2 --no-traces"
     status, _, errors = command("run", *words.split(), *few.split(), "--output", tmp_path / "run")
     assert status == 0, errors
-    experiment = read_run(tmp_path / "run").info["experiment"]
-    assert experiment["dataset_options"] == {"visterms": 500, "n_images": 200}
+    experiment = read_run(tmp_path / "run").info.experiment
+    assert experiment.dataset_options == {"visterms": 500, "n_images": 200}
 
 
 def test_options_are_put_over_those_of_the_file_for_the_same_data_set_alone(command, tmp_path):

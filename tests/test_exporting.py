@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 
 from oasis_bench.command_line.main import main
+from oasis_bench.experiment.run_info import RunInfo
 from oasis_bench.store.run_file import Store, read_run
 from oasis_bench.store.schema import TRIAL_TABLES
 from oasis_bench.trial.record import TrialRecord
@@ -55,7 +56,8 @@ def test_every_table_of_the_store_becomes_a_file_that_pandas_reads_back(folder, 
     assert {"learner", "subset", "partition", "k", "precision"} <= set(at_k)
     assert at_k["precision"].tolist() == run.precision_at_k["precision"].tolist()
     info = read(files["run"]).set_index("key")["value"]
-    assert {key: json.loads(value) for key, value in info.items()} == run.info
+    values = {key: json.loads(value) for key, value in info.items()}
+    assert RunInfo.from_json(values) == run.info
     pictures = read(files["pictures"]).set_index("row")
     assert pictures.loc[3, "caption"] == "é"
     thumbnail = pictures.loc[3, "thumbnail"]

@@ -8,7 +8,7 @@ import pytest
 
 from oasis_bench.analysis.comparison import compare_runs
 from oasis_bench.command_line.main import main
-from oasis_bench.experiment.run_info import RunInfo
+from oasis_bench.experiment.run_info import MergedRun
 from oasis_bench.experiment.settings import LearnerSpec
 from oasis_bench.reports import write_report
 from oasis_bench.runner.merge import merge_runs
@@ -89,24 +89,23 @@ def test_a_merged_run_says_what_the_runs_said(write_run, merge):
         provenance={"processor": "new one", "commit": "bbb"},
     )
     run = merge(a, b)
-    assert list(run.info["experiment"]["learners"]) == ["A", "B"]
-    assert run.info["experiment"]["classes"] == [10, 20]
-    assert run.info["experiment"]["partitions"] == 3
-    assert run.info["experiment"]["title"] == "First + Second"
-    assert list(run.info["classes"]) == ["10", "20"]
-    assert run.info["notes"] == {"10": "a note"}
-    assert set(run.info["sources"]["learners"]) == {"A", "B"}
-    assert run.info["planned_trials"] == 2 + 2 * 3
-    assert run.info["started"] == "2026-11-20T07:00:00+00:00"
-    assert run.info["finished"] == "2026-11-21T09:00:00+00:00"
-    assert run.info["merged"] == {
-        str(a): {
-            **{"started": "2026-11-21T07:00:00+00:00", "commit": "aaa"},
-            "resumed": read_run(a).info["resumed"],
-        },
-        str(b): {"started": "2026-11-20T07:00:00+00:00", "commit": "bbb", "resumed": []},
+    assert list(run.info.experiment.learners) == ["A", "B"]
+    assert run.info.experiment.classes == (10, 20)
+    assert run.info.experiment.partitions == 3
+    assert run.info.experiment.title == "First + Second"
+    assert list(run.info.classes) == ["10", "20"]
+    assert run.info.notes == {"10": "a note"}
+    assert set(run.info.sources.learners) == {"A", "B"}
+    assert run.info.planned_trials == 2 + 2 * 3
+    assert run.info.started == "2026-11-20T07:00:00+00:00"
+    assert run.info.finished == "2026-11-21T09:00:00+00:00"
+    assert run.info.merged == {
+        str(a): MergedRun(
+            started="2026-11-21T07:00:00+00:00", commit="aaa", resumed=read_run(a).info.resumed
+        ),
+        str(b): MergedRun(started="2026-11-20T07:00:00+00:00", commit="bbb"),
     }
-    assert run.info["provenance"] == {
+    assert run.info.provenance == {
         f"{a}, started 2026-11-21T07:00:00+00:00": {
             **{"processor": "old one", "commit": "aaa", "load at start": 0.1}
         },
@@ -115,7 +114,7 @@ def test_a_merged_run_says_what_the_runs_said(write_run, merge):
             **{"processor": "new one", "commit": "bbb", "load at start": 0.1}
         },
     }
-    commands = run.info["command"].splitlines()
+    commands = run.info.command.splitlines()
     assert commands[:2] == [f"python -m oasis_bench run --output {name}" for name in "ab"]
     assert commands[2] == f"python -m oasis_bench merge {a} {b} --into {a.with_name('all')}"
 
@@ -124,7 +123,7 @@ def test_a_merged_run_of_one_that_was_cut_short_is_cut_short(write_run, merge):
     a, b = write_run("a", [{}]), write_run("b", [{"learner": "B"}])
     with Store.open(b) as store:
         store.connection.execute("DELETE FROM run WHERE key = 'finished'")
-    assert "finished" not in merge(a, b).info
+    assert merge(a, b).info.finished is None
 
 
 def test_the_report_of_a_merged_run_names_the_runs(write_run, merge, tmp_path):
@@ -143,14 +142,6 @@ def test_the_report_of_a_merged_run_names_the_runs(write_run, merge, tmp_path):
     assert "on different processors" in (tmp_path / "all/tables/runtime.tex").read_text()
 
 
-def test_what_a_merged_run_says_is_what_a_run_that_goes_on_reads(write_run, merge):
-    about = dict.fromkeys(("name", "summary", "citation", "licence"), "made up")
-    sources = {"dataset": about, "learners": {}}
-    a = write_run("a", [{}], sources=sources)
-    run = merge(a, write_run("b", [{"learner": "B"}], sources=sources))
-    assert RunInfo.from_json(run.info).planned_trials == 4
-
-
 def test_runs_can_be_merged_by_the_command_line(write_run, tmp_path, capsys):
     folders = [str(write_run(name, [{"learner": name}])) for name in "ab"]
     assert main(["merge", *folders, "--into", str(tmp_path / "new" / "all")]) == 0
@@ -167,7 +158,7 @@ def test_of_a_trial_in_several_runs_a_result_is_taken_first(write_run, merge):
     assert trials["status"].tolist() == ["ok", "ok", "failed"]
     assert trials["fit_seconds"].tolist()[:2] == [2.0, 1.0]
     assert trials["run"].tolist() == [str(b), str(a), str(a)]
-    assert list(run.info["merged"]) == [str(a), str(b), str(c)]
+    assert list(run.info.merged) == [str(a), str(b), str(c)]
     assert len(run.precision_at_k) == 100
 
 
@@ -266,9 +257,9 @@ def test_a_merged_run_is_merged_again_and_compared(write_run, tmp_path):
     merge_runs([a, b], tmp_path / "ab")
     merge_runs([tmp_path / "ab", c], tmp_path / "abc")
     run = read_run(tmp_path / "abc")
-    assert run.trials["run"].tolist() == list(run.info["merged"]) == [str(a), str(b), str(c)]
+    assert run.trials["run"].tolist() == list(run.info.merged) == [str(a), str(b), str(c)]
     assert run.trials["learner"].tolist() == ["a", "b", "c"]
-    assert run.info["planned_trials"] == 3 * 2
+    assert run.info.planned_trials == 3 * 2
     comparison = compare_runs(run, read_run(b))
     assert {line.verdict for line in comparison.lines} == {"same"}
     assert {line.learner for line in comparison.lines} == {"b"}

@@ -1,11 +1,14 @@
 """Average ranks over data sets: the tests against the paper's example, then whole runs."""
 
 import math
+from dataclasses import asdict
 from itertools import permutations
 
+import fake_runs
 import numpy as np
 import pandas as pd
 import pytest
+from fake_runs import fake_trial
 from matplotlib.figure import Figure
 from scipy import stats
 
@@ -16,9 +19,8 @@ from oasis_bench.analysis.average_ranks import (
     rank_learners,
 )
 from oasis_bench.command_line.main import main
+from oasis_bench.experiment.settings import LearnerSpec
 from oasis_bench.reports.average_ranks_figure import draw_average_ranks
-from oasis_bench.store.run_file import Store
-from oasis_bench.trial.record import TrialRecord
 
 DEMSAR = pd.DataFrame(
     # Table 6 of Demšar (2006): AUC on 14 data sets.  The last but one has ranks 4, 1, 2, 3 there,
@@ -133,48 +135,24 @@ def test_what_cannot_be_ranked_is_refused(scores):
         rank_learners(scores)
 
 
-def write_run(folder, dataset, scores, subsets=(10,), params=None, lost=(), untried=()):
-    """Write a run of `dataset`: for each learner its mAP, 0.1 more in each smaller subset.
+def write_run(folder, dataset, scores, subsets=(10,), lost=(), untried=(), params=None):
+    """Write a run of two partitions of `dataset`; mAP on the largest subset is `scores`.
 
-    `lost` are (learner, partition) that timed out, `untried` those that were not run.
+    `lost` and `untried` are pairs of a learner and a partition without a result, or without a
+    trial; `params` those of learners that do not have the defaults.
     """
     trials = [
-        {
-            "trial_id": f"{learner}/{size}/{partition}",
-            "learner": learner,
-            "algorithm": "OASIS",
-            "dataset": dataset,
-            "subset": str(size),
-            "n_classes": size,
-            "partition": partition,
-            "n_train": 40 * size,
-            "n_test": 25 * size,
-            "n_features": 64,
-            "threads": 1,
-            "shared_cores": 0,
-            "finished": "2025-11-21T07:00:00+00:00",
-            **(
-                {"status": "timeout", "reason": "over 10 s"}
-                if (learner, partition) in lost
-                else {"status": "ok", "mean_average_precision": score + (max(subsets) - size) / 10}
-            ),
-        }
+        fake_trial(learner, n_classes, partition, mAP=score + (max(subsets) - n_classes) / 10)
+        if (learner, partition) not in lost
+        else fake_trial(learner, n_classes, partition, status="timeout", reason="over 10 s")
         for learner, score in scores.items()
-        for size in subsets
+        for n_classes in subsets
         for partition in range(2)
         if (learner, partition) not in untried
     ]
-    specs = {
-        name: {"algorithm": "OASIS", "params": (params or {}).get(name, {})} for name in scores
-    }
-    with Store.create(folder) as store:
-        store.write_info(
-            experiment={"dataset": dataset, "partitions": 2, "learners": specs},
-            classes={str(size): [str(number) for number in range(size)] for size in subsets},
-        )
-        for columns in trials:
-            store.add(TrialRecord(columns))
-    return folder
+    specs = {name: asdict(LearnerSpec("OASIS", (params or {}).get(name, {}))) for name in scores}
+    experiment = {"dataset": dataset, "classes": list(subsets), "learners": specs}
+    return fake_runs.write_run(folder, trials, experiment)
 
 
 @pytest.fixture

@@ -94,9 +94,9 @@ def test_a_run_goes_on_where_it_stopped_and_gives_what_it_would_have_given(tiny,
         pd.testing.assert_frame_equal(getattr(resumed, table), getattr(whole, table))
     measures = ["trial_id", "status", "mean_average_precision", "params", "n_steps"]
     pd.testing.assert_frame_equal(resumed.trials[measures], whole.trials[measures])
-    assert [part["trials"] for part in resumed.info["resumed"]] == [4]
-    assert resumed.info["resumed"][0]["provenance"]["jobs"] == 1
-    assert resumed.info["finished"] >= resumed.info["resumed"][0]["started"]
+    assert [part.trials for part in resumed.info.resumed] == [4]
+    assert resumed.info.resumed[0].provenance["jobs"] == 1
+    assert resumed.info.finished >= resumed.info.resumed[0].started
 
 
 def test_a_finished_run_has_nothing_left(tiny, plugin, tmp_path):

@@ -125,8 +125,8 @@ def results(run):
 
 def test_every_trial_is_stored_and_told_of(alone):
     run, told = alone
-    assert run.info["planned_trials"] == 4
-    assert run.info["started"] <= run.info["finished"]
+    assert run.info.planned_trials == 4
+    assert run.info.started <= run.info.finished
     assert [(done, planned) for _, done, planned in told] == [(i, 4) for i in range(5)]
     order = [(columns["learner"], columns["partition"]) for columns, done, _ in told if done]
     assert order == [("OASIS", 0), ("Euclidean", 0), ("OASIS", 1), ("Euclidean", 1)]
@@ -149,7 +149,7 @@ def test_the_stored_numbers_are_those_of_a_fit_by_hand(alone, tiny):
     X, y = load_digits(return_X_y=True)
     for spec in plan(tiny, Digits(), LabelledRows(X, y, tuple("0123456789")), load_registry()):
         row = run.trials[run.trials["trial_id"] == spec.trial_id].iloc[0]
-        names = run.info["classes"]["2"]
+        names = run.info.classes["2"]
         train, test = draw_partition(y, [*map(int, names)], 8, 6, spec.seed_for("partition"))
         if spec.learner == "OASIS":
             seed = spec.seed_for("fit", of_learner=True)
@@ -276,7 +276,7 @@ def test_a_failed_trial_is_a_row_with_its_reason_and_the_others_go_on(faulty):
     }
     assert (rows["status"][[*FAULTY[5:], *SOUND]] == "ok").all()
     assert rows["reason"][[*FAULTY[5:], *SOUND]].isna().all()
-    assert "finished" in run.info
+    assert run.info.finished
     assert process.returncode == 1
 
 
@@ -355,8 +355,8 @@ def test_ctrl_c_keeps_what_is_done_and_leaves_no_process(asleep):
     assert _processes_of_session(process.pid) == []
     run = read_run(folder)
     assert run.trials[["learner", "status"]].values.tolist() == [["Euclidean", "ok"]]
-    assert run.info["planned_trials"] == 4
-    assert "finished" not in run.info
+    assert run.info.planned_trials == 4
+    assert run.info.finished is None
     assert "interrupted after 1 of 4 trials" in stderr
     assert f"report {folder}" in stderr
     assert "Traceback" not in stderr

@@ -5,7 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from oasis_bench.experiment.run_info import DatasetSource, Resumption, RunInfo, Source, Sources
+from oasis_bench.experiment.run_info import (
+    DatasetSource,
+    MergedRun,
+    Resumption,
+    RunInfo,
+    Source,
+    Sources,
+)
 from oasis_bench.system.errors import UsageError
 
 
@@ -47,23 +54,18 @@ def test_what_is_stored_is_read_back(info):
         provenance={},
         load_at_start=None,
     )
-    assert "run" not in later.to_json()
     done = replace(info, resumed=(later,), finished="2026-11-21T09:00:00+00:00", load_at_end=0.25)
     assert RunInfo.from_json(as_stored(done)) == done
 
 
-def test_a_merged_run_has_no_load_at_start_and_names_the_run_that_went_on(info):
-    session = {"started": "2026-11-21T08:00:00+00:00", "command": None, "provenance": {}}
-    resumed = [{**session, "load_at_start": 0.5, "trials": 4, "limits": {}, "run": "runs/a"}]
-    values = {**as_stored(info), "resumed": resumed, "merged": {"runs/a": {}}}
-    del values["load_at_start"]
-    merged = RunInfo.from_json(values)
-    assert merged.resumed[0].run == "runs/a"
-    assert merged.resumed[0].to_json() == resumed[0]
+def test_what_a_merged_run_stores_is_read_back(info):
+    part = MergedRun(started="2026-11-21T07:00:00+00:00", commit="a1b2")
+    merged = replace(info, load_at_start=None, merged={"runs/a": part}, planned_partitions={"x": 2})
+    assert RunInfo.from_json(as_stored(merged)) == merged
 
 
 def test_a_run_that_was_cut_short_stores_no_end(info):
-    assert not {"finished", "load_at_end", "resumed"} & as_stored(info).keys()
+    assert not {"finished", "load_at_end", "resumed", "merged"} & as_stored(info).keys()
 
 
 @pytest.mark.parametrize("key", ["experiment", "sources", "planned_trials"])

@@ -113,7 +113,7 @@ def test_a_cluster_gives_the_store_of_one_machine(cluster, tmp_path, plugins):
             table.sort_values(keys, ignore_index=True), other.sort_values(keys, ignore_index=True)
         )
     assert "learner on stdout" in (tmp_path / "there" / "output.log").read_text()
-    assert len(there.info["provenance"]["workers"]) == 2
+    assert len(there.info.provenance["workers"]) == 2
     assert set(there.trials["shared_cores"]) == {1}  # both workers are on this machine
 
 

@@ -8,39 +8,26 @@ import subprocess
 import sys
 import tempfile
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from fake_runs import fake_info, fake_trial
 
 from oasis_bench.store.run_file import FILE_NAME, RefusedRecordError, Store, read_run
 from oasis_bench.store.schema import SCHEMA_VERSION
 from oasis_bench.system.errors import UsageError
 from oasis_bench.trial.record import TrialRecord
 
-COLUMNS = {
-    "learner": "L",
-    "algorithm": "OASIS",
-    "dataset": "digits",
-    "subset": "2",
-    "n_classes": 2,
-    "partition": 0,
-    "status": "ok",
-    "n_train": 16,
-    "n_test": 12,
-    "n_features": 64,
-    "threads": 1,
-    "shared_cores": 0,
-    "mean_average_precision": 0.75,
-    "finished": "2010-03-01T00:00:00+00:00",
-}
+INFO = fake_info()
+COLUMNS = {name: value for name, value in fake_trial("L", 2).columns.items() if name != "trial_id"}
 
 # The cache of two pages makes SQLite write into the file before the end, as a commit does.
 DIES_IN_A_TRANSACTION = """
 import os, signal, sys
 from pathlib import Path
 from oasis_bench.store.run_file import Store
-store = Store.create(Path(sys.argv[1]))
-store.write_info(planned_trials=3)
+store = Store.open(Path(sys.argv[1]))
 store.connection.execute("PRAGMA cache_size = 2")
 store.connection.execute("BEGIN IMMEDIATE")
 for number in range(3000):
@@ -66,13 +53,13 @@ def n_rows(folder):
 
 
 def test_what_is_written_is_read_back(tmp_path):
-    info = {"experiment": {"title": "é"}, "planned_trials": 2, "classes": {"2": ["a", "b"]}}
-    with Store.create(tmp_path / "run") as store:
-        store.write_info(**info)
+    info = fake_info("é")
+    with Store.create(tmp_path / "run", info) as store:
         store.write_info(planned_trials=3)
         store.add(record())
+        assert store.info() == replace(info, planned_trials=3)
     run = read_run(tmp_path / "run")
-    assert run.info == {**info, "planned_trials": 3}
+    assert run.info == replace(info, planned_trials=3)
     row = run.trials.iloc[0].to_dict()
     assert {name: row[name] for name in COLUMNS} == COLUMNS
     assert row["reason"] is None
@@ -100,7 +87,7 @@ def test_what_is_written_is_read_back(tmp_path):
     ids=["status", "written before", "column", "row twice", "text for a number"],
 )
 def test_a_record_with_a_bad_row_leaves_nothing_of_itself(tmp_path, bad):
-    with Store.create(tmp_path / "run") as store:
+    with Store.create(tmp_path / "run", INFO) as store:
         store.add(record("a"))
         with pytest.raises(RefusedRecordError):
             store.add(bad)
@@ -110,8 +97,7 @@ def test_a_record_with_a_bad_row_leaves_nothing_of_itself(tmp_path, bad):
 
 
 def test_a_run_can_be_read_while_it_is_written(tmp_path):
-    with Store.create(tmp_path / "run") as store:
-        store.write_info(planned_trials=2)
+    with Store.create(tmp_path / "run", INFO) as store:
         assert n_rows(tmp_path / "run") == [0, 0, 0, 0]
         store.add(record("a"))
         assert n_rows(tmp_path / "run") == [1, 2, 1, 1]
@@ -125,23 +111,25 @@ def test_a_run_can_be_read_while_it_is_written(tmp_path):
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL on this system")
 def test_a_run_that_was_killed_while_it_wrote_can_be_read(tmp_path):
     folder = tmp_path / "run"
+    with Store.create(folder, INFO):
+        pass
     died = subprocess.run([sys.executable, "-c", DIES_IN_A_TRANSACTION, folder], check=False)
     assert died.returncode == -signal.SIGKILL
-    assert read_run(folder).info == {"planned_trials": 3}
+    assert read_run(folder).info == INFO
 
 
 def test_a_folder_that_holds_a_run_is_refused(tmp_path):
-    with Store.create(tmp_path / "run") as store:
+    with Store.create(tmp_path / "run", INFO) as store:
         store.add(record())
     with pytest.raises(UsageError, match=r"run holds another run: choose another --output, or"):
-        Store.create(tmp_path / "run")
+        Store.create(tmp_path / "run", INFO)
     assert n_rows(tmp_path / "run") == [1, 2, 1, 1]
 
 
 def test_a_folder_that_holds_anything_is_refused(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(UsageError, match=r"is not empty \(it holds thesis\.tex\)"):
-        Store.create(tmp_path)
+        Store.create(tmp_path, INFO)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
@@ -149,7 +137,7 @@ def test_a_file_in_place_of_the_folder_is_refused(tmp_path):
     (tmp_path / "file").write_text("x")
     for folder in (tmp_path / "file", tmp_path / "file" / "run"):
         with pytest.raises(UsageError, match=r"cannot use .* for output: (File exists|Not a dir)"):
-            Store.create(folder)
+            Store.create(folder, INFO)
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="no POSIX permissions here")
@@ -163,7 +151,7 @@ def test_an_unwritable_folder_is_refused(mode):
             os.seteuid(65534)  # root may write anywhere, 'nobody' may not
         for output in (folder, folder / "run"):
             with pytest.raises(UsageError, match=rf"^cannot (use|write) {folder}"):
-                Store.create(output)
+                Store.create(output, INFO)
     finally:
         os.seteuid(user)
         folder.chmod(0o755)
@@ -173,7 +161,7 @@ def test_an_unwritable_folder_is_refused(mode):
 
 
 def test_folders_above_are_made(tmp_path):
-    with Store.create(tmp_path / "runs" / "mine") as store:
+    with Store.create(tmp_path / "runs" / "mine", INFO) as store:
         store.add(record())
     assert n_rows(tmp_path / "runs" / "mine") == [1, 2, 1, 1]
 
@@ -206,7 +194,7 @@ def test_a_database_of_something_else_is_refused(tmp_path):
     ],
 )
 def test_a_run_of_another_version_is_refused_with_both(tmp_path, step, remedy):
-    with Store.create(tmp_path / "run") as store:
+    with Store.create(tmp_path / "run", INFO) as store:
         store.connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + step}")
     versions = f"schema version {SCHEMA_VERSION + step}, this oasis-bench reads {SCHEMA_VERSION}"
     with pytest.raises(UsageError, match=f"{versions}: {remedy}$"):
@@ -215,6 +203,6 @@ def test_a_run_of_another_version_is_refused_with_both(tmp_path, step, remedy):
 
 def test_a_run_whose_folder_has_an_odd_name_is_read(tmp_path):
     folder = tmp_path / "50% done? #1"
-    with Store.create(folder) as store:
+    with Store.create(folder, INFO) as store:
         store.add(record())
     assert n_rows(folder) == [1, 2, 1, 1]

@@ -181,13 +181,13 @@ def _with_measures(run: RunRecord) -> pd.DataFrame:
 
 def _differences(old: RunRecord, new: RunRecord, subset: str, learner: str) -> dict[str, str]:
     """Say in what two runs differ that decides a learner's results on a class subset, by key."""
-    before, after = (run.info["identities"][cell_name(learner, subset)] for run in (old, new))
+    before, after = (run.info.identities[cell_name(learner, subset)] for run in (old, new))
     differences = {}
     for key in before:
         if key != "partition" and before[key] != after[key]:
             values = before[key], after[key]
             if key == "data":
-                values = old.info["experiment"]["dataset"], new.info["experiment"]["dataset"]
+                values = old.info.experiment.dataset, new.info.experiment.dataset
             shown = "" if key in WITHOUT_VALUES else f" ({values[0]}, {values[1]})"
             differences[key] = f"{NAMES.get(key, key)}{shown}"
     return differences

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
 from oasis_bench.experiment.settings import Experiment
@@ -67,17 +67,19 @@ class Resumption(Session):
         How many it set out to run.
     limits : dict
         'budget' and 'memory' where they were not those of the experiment.
-    run : str or None
-        In a merged run: the run that went on.
     """
 
     trials: int
     limits: Mapping[str, str]
-    run: str | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return it as plain values; without `run` where the run is not merged."""
-        return {name: v for name, v in asdict(self).items() if (name, v) != ("run", None)}
+
+@dataclass(frozen=True, kw_only=True)
+class MergedRun:
+    """What a merged run keeps of one of the runs that it was made of."""
+
+    started: str
+    commit: str | None
+    resumed: Sequence[Resumption] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +109,10 @@ class RunInfo(Session):
     finished : str or None
         UTC, ISO 8601; None where the run was cut short.
     load_at_end : float or None
+    merged : dict of str to MergedRun
+        The runs that this one was merged from, by name; empty where it was not.
+    planned_partitions : dict of str to int
+        Of a merged run: the partitions planned for each key of `identities`.
     """
 
     experiment: Experiment
@@ -122,36 +128,46 @@ class RunInfo(Session):
     resumed: Sequence[Resumption] = ()
     finished: str | None = None
     load_at_end: float | None = None
+    merged: Mapping[str, MergedRun] = field(default_factory=dict)
+    planned_partitions: Mapping[str, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as plain values, without what is not known before the run has ended."""
-        values = {
-            **asdict(self),
-            "experiment": self.experiment.to_dict(),
-            "resumed": [session.to_json() for session in self.resumed],
+        """Return it as plain values, without those that this run does not have."""
+        optional = ("resumed", "finished", "load_at_end", "merged", "planned_partitions")
+        nothing: tuple[Any, ...] = (None, (), [], {})
+        return {
+            name: value
+            for name, value in asdict(self).items()
+            if name not in optional or value not in nothing
         }
-        later = ("resumed", "finished", "load_at_end")
-        return {name: v for name, v in values.items() if v not in (None, []) or name not in later}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Self:
-        """Make it of what `to_json` gave; further keys, as those of a merged run, are left out.
+        """Make it of what `to_json` gave.
 
         Raises
         ------
         UsageError
-            Where a key is missing or unknown within a part.
+            Where a key is missing or unknown.
         """
-        known = {item.name for item in fields(cls)}
-        given = {name: value for name, value in values.items() if name in known}
         try:
-            given["experiment"] = Experiment.from_dict(values["experiment"])
             sources = values["sources"]
-            given["sources"] = Sources(
-                DatasetSource(**sources["dataset"]),
-                {label: Source(**one) for label, one in sources["learners"].items()},
-            )
-            given["resumed"] = tuple(Resumption(**one) for one in values.get("resumed", ()))
-            return cls(**given)
+            parts = {
+                "experiment": Experiment.from_dict(values["experiment"]),
+                "sources": Sources(
+                    DatasetSource(**sources["dataset"]),
+                    {label: Source(**one) for label, one in sources["learners"].items()},
+                ),
+                "resumed": _resumptions(values),
+                "merged": {
+                    name: MergedRun(**{**one, "resumed": _resumptions(one)})
+                    for name, one in values.get("merged", {}).items()
+                },
+            }
+            return cls(**{**values, **parts})
         except (KeyError, TypeError) as error:
             raise UsageError(f"what the store says of its run cannot be read: {error}") from error
+
+
+def _resumptions(values: Mapping[str, Any]) -> tuple[Resumption, ...]:
+    return tuple(Resumption(**one) for one in values.get("resumed", ()))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from oasis_bench.experiment.identity import WORDS
+from oasis_bench.experiment.run_info import MergedRun, RunInfo
+from oasis_bench.experiment.settings import Experiment
 from oasis_bench.store.run_file import RunRecord, Store, read_run, refuse_used_folder
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.files import whole_folder
@@ -54,7 +57,7 @@ def merge_runs(folders: Sequence[Path], target: Path) -> int:
     info = _merged_info({name: run.info for name, run in runs.items()}, target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with whole_folder(target) as folder, Store.create(folder, **info) as store:
+        with whole_folder(target) as folder, Store.create(folder, info) as store:
             for name, trial_ids in chosen.items():
                 store.copy(Path(name), trial_ids)
     except (OSError, UsageError) as error:
@@ -66,25 +69,24 @@ def _refuse_other_settings(runs: Mapping[str, RunRecord], first: str, name: str)
     """Raise a UsageError where two runs differ in what their common report says once."""
     one, other = runs[first].info, runs[name].info
     settings, others = _common_settings(one), _common_settings(other)
-    for key in settings | others:
-        value, another = settings.get(key), others.get(key)
-        if value != another:
+    for key, value in settings.items():
+        if value != (another := others[key]):
             values = "" if key == "data" else f" ({value}, {another})"
             hint = " ('ranks' compares over data sets)" if key in ("dataset", "data") else ""
             difference = f"they differ in {WORDS.get(key, key)}{values}{hint}"
             raise _refusal(first, name, difference)
-    learners, other_learners = one["experiment"]["learners"], other["experiment"]["learners"]
-    if subset := _first_difference(one["classes"], other["classes"]):
+    if subset := _first_difference(one.classes, other.classes):
         raise _refusal(first, name, f"{subset!r} names other classes in each")
-    if label := _first_difference(learners, other_learners):
+    if label := _first_difference(one.experiment.learners, other.experiment.learners):
         raise _refusal(first, name, f"{label!r} names other parameters in each")
 
 
-def _common_settings(info: Mapping[str, Any]) -> dict[str, Any]:
+def _common_settings(info: RunInfo) -> dict[str, Any]:
     """Return what all merged runs must share: how each trial is made, and of which rows."""
-    experiment = {key: v for key, v in info["experiment"].items() if key not in MAY_DIFFER}
-    data = sorted({identity["data"] for identity in info["identities"].values()})
-    return {**experiment, "normalize": info["normalize"], "data": data}
+    experiment = info.experiment.to_dict()
+    common = {key: value for key, value in experiment.items() if key not in MAY_DIFFER}
+    data = sorted({identity["data"] for identity in info.identities.values()})
+    return {**common, "normalize": info.normalize, "data": data}
 
 
 def _first_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
@@ -103,7 +105,7 @@ def _refuse_other_identities(runs: Mapping[str, RunRecord]) -> None:
     """Raise a UsageError where one label was run on one class subset in two ways."""
     seen: dict[str, tuple[str, Mapping[str, Any]]] = {}
     for name, run in runs.items():
-        for cell, identity in run.info["identities"].items():
+        for cell, identity in run.info.identities.items():
             first, known = seen.setdefault(cell, (name, identity))
             for key, value in known.items():
                 if key != "partition" and identity[key] != value:
@@ -140,67 +142,76 @@ def _with_precisions(run: RunRecord) -> pd.DataFrame:
     return run.trials.assign(at_k=run.trials["trial_id"].map(at_k))
 
 
-def _merged_info(infos: Mapping[str, Mapping[str, Any]], target: Path) -> dict[str, Any]:
-    """Make the table `run` of a merged run from those of the runs, by their names."""
-    every = list(infos.values())
-    origins = [_origin(name, info) for name, info in infos.items()]
-    merged: dict[str, Any] = {}
+def _merged_info(infos: Mapping[str, RunInfo], target: Path) -> RunInfo:
+    """Unite what the runs, by their names, tell of themselves."""
+    every = [_as_merged(name, info) for name, info in infos.items()]
+    merged: dict[str, MergedRun] = {}
     planned: dict[str, int] = {}
-    for name, origin in zip(infos, origins, strict=True):
-        if other := _first_difference(merged, origin["merged"]):
+    for name, info in zip(infos, every, strict=True):
+        if other := _first_difference(merged, info.merged):
             raise UsageError(
                 f"cannot merge {name}: {other!r} is also the name of another run: merge the runs "
                 "themselves, from folders of different names"
             )
-        merged |= origin["merged"]
-        for cell, n_partitions in origin["planned_partitions"].items():
+        merged |= info.merged
+        for cell, n_partitions in info.planned_partitions.items():
             planned[cell] = max(n_partitions, planned.get(cell, 0))
-    merge = ["python", "-m", "oasis_bench", "merge", *infos, "--into", str(target)]
-    commands = [*(info.get("command") for info in every), shlex.join(merge)]
-    result = {
-        **{key: every[0][key] for key in ("multi_label", "normalize", "left_out")},
-        **{key: _united(info[key] for info in every) for key in ("identities", "classes", "notes")},
-        "experiment": _merged_experiment([info["experiment"] for info in every]),
-        "plugin_files": _distinct(path for info in every for path in info["plugin_files"]),
-        "sources": {
-            "dataset": every[0]["sources"]["dataset"],
-            "learners": _united(info["sources"]["learners"] for info in every),
-        },
-        "planned_trials": sum(planned.values()),
-        "planned_partitions": planned,
-        "provenance": _united(origin["provenance"] for origin in origins),
-        "load_at_start": None,  # it is in provenance, of each run
-        "merged": merged,
-        "command": "\n".join(command for command in commands if command),
-        "started": min(info["started"] for info in every),
-    }
-    if all("finished" in info for info in every):
-        result["finished"] = max(info["finished"] for info in every)
-    return result
+    command = shlex.join(["python", "-m", "oasis_bench", "merge", *infos, "--into", str(target)])
+    ends = [info.finished for info in every if info.finished]
+    return replace(
+        every[0],
+        experiment=_merged_experiment([info.experiment for info in every]),
+        identities=_united(info.identities for info in every),
+        classes=_united(info.classes for info in every),
+        notes=_united(info.notes for info in every),
+        plugin_files=_distinct(path for info in every for path in info.plugin_files),
+        sources=replace(
+            every[0].sources, learners=_united(info.sources.learners for info in every)
+        ),
+        provenance=_united(info.provenance for info in every),
+        load_at_start=None,  # it is in provenance, of each run
+        load_at_end=None,
+        command="\n".join([*(info.command for info in every if info.command), command]),
+        started=min(info.started for info in every),
+        finished=max(ends) if len(ends) == len(every) else None,
+        resumed=(),
+        planned_trials=sum(planned.values()),
+        planned_partitions=planned,
+        merged=merged,
+    )
 
 
-def _origin(name: str, info: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what a merged run keeps of a run, or of the runs that this one was merged from.
-
-    'merged' (start, commit and later sessions) and 'provenance' by the run's name, and
-    'planned_partitions' of each learner and class subset.
-    """
-    if "merged" in info:
+def _as_merged(name: str, info: RunInfo) -> RunInfo:
+    """Return what a run tells of itself as if it were merged from itself alone."""
+    if info.merged:
         return info
-    resumed = info.get("resumed", [])
-    commit = info["provenance"].get("commit")
-    return {
-        "merged": {name: {"started": info["started"], "commit": commit, "resumed": resumed}},
-        "provenance": {
-            f"{name}, {what} {session['started']}": {
-                **session["provenance"],
-                "load at start": session["load_at_start"],
+    commit = info.provenance.get("commit")
+    sessions = [("started", info), *(("resumed", later) for later in info.resumed)]
+    return replace(
+        info,
+        merged={name: MergedRun(started=info.started, commit=commit, resumed=info.resumed)},
+        planned_partitions=dict.fromkeys(info.identities, info.experiment.partitions),
+        provenance={
+            f"{name}, {what} {session.started}": {
+                **session.provenance,
+                "load at start": session.load_at_start,
             }
-            for what, sessions in (("started", [info]), ("resumed", resumed))
-            for session in sessions
+            for what, session in sessions
         },
-        "planned_partitions": dict.fromkeys(info["identities"], info["experiment"]["partitions"]),
-    }
+    )
+
+
+def _merged_experiment(experiments: Sequence[Experiment]) -> Experiment:
+    """Make the experiment that has the learners, class subsets and partitions of all."""
+    return replace(
+        experiments[0],
+        title=" + ".join(_distinct(experiment.title for experiment in experiments)),
+        learners=_united(experiment.learners for experiment in experiments),
+        classes=tuple(_distinct(subset for it in experiments for subset in it.classes)),
+        partitions=max(experiment.partitions for experiment in experiments),
+        traces=any(experiment.traces for experiment in experiments),
+        examples=max(experiment.examples for experiment in experiments),
+    )
 
 
 def _united(mappings: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -211,17 +222,3 @@ def _united(mappings: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 def _distinct(values: Iterable[Any]) -> list[Any]:
     """Return values without repetitions, in order."""
     return list(dict.fromkeys(values))
-
-
-def _merged_experiment(experiments: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Make the experiment that has the learners, class subsets and partitions of all."""
-    classes: list[Any] = []
-    for experiment in experiments:
-        classes += [subset for subset in experiment["classes"] if subset not in classes]
-    return {
-        **experiments[0],
-        "title": " + ".join(_distinct(experiment["title"] for experiment in experiments)),
-        "learners": _united(experiment["learners"] for experiment in experiments),
-        "classes": classes,
-        **{key: max(it[key] for it in experiments) for key in ("partitions", "traces", "examples")},
-    }

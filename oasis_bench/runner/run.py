@@ -6,7 +6,7 @@ Not for printing: `oasis_bench.command_line` does that.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -101,7 +101,7 @@ def run_experiment(
             left_out=rows.left_out,
             notes={name: dataset.notes[name] for name in subsets if name in dataset.notes},
         )
-        with Store.create(output, **info.to_json()) as store:
+        with Store.create(output, info) as store:
             try:
                 return _run_trials(store, specs, rows, place, on_trial)
             except OutputError:  # its message says that the run can go on
@@ -151,7 +151,7 @@ def resume_experiment(
         settings have changed since it began; nothing is written then.
     """
     with executor(jobs, cluster) as place, Store.open(folder) as store:
-        info = RunInfo.from_json(store.info())
+        info = store.info()
         experiment = info.experiment.limited(limits or {})
         plugin_files = [Path(path) for path in info.plugin_files]
         registry = load_registry(plugin_files)
@@ -168,7 +168,7 @@ def resume_experiment(
             load_at_start=load_average(),
             provenance={**provenance(), **place.provenance()},
         )
-        store.write_info(resumed=[session.to_json() for session in (*info.resumed, now)])
+        store.write_info(resumed=[asdict(session) for session in (*info.resumed, now)])
         return _run_trials(store, left, rows, place, on_trial)
 
 

@@ -16,6 +16,7 @@ from typing import Any, Self
 
 import pandas as pd
 
+from oasis_bench.experiment.run_info import RunInfo
 from oasis_bench.store.schema import SCHEMA, SCHEMA_VERSION, TRIAL_TABLES
 from oasis_bench.system.errors import OutputError, UsageError
 from oasis_bench.trial.record import TrialRecord
@@ -41,10 +42,8 @@ class RunRecord:
 
     Attributes
     ----------
-    info : dict
-        The table `run`: 'experiment', 'provenance', 'classes' (the class names of each subset),
-        'planned_trials', 'started', 'finished' (absent where the run was cut short).  That of a
-        merged run has 'merged': by the name of each run its start, commit and later sessions.
+    info : RunInfo
+        The table `run`.
     trials : DataFrame
         A row for each trial: what it was, how it ended, its precision and its costs.
     precision_at_k : DataFrame
@@ -64,7 +63,7 @@ class RunRecord:
     partition of their trial.
     """
 
-    info: Mapping[str, Any]
+    info: RunInfo
     trials: pd.DataFrame
     precision_at_k: pd.DataFrame
     validation: pd.DataFrame
@@ -83,8 +82,8 @@ class Store:
     lock: int | None = field(repr=False)
 
     @classmethod
-    def create(cls, folder: Path, **info: Any) -> Self:
-        """Make the file of a new run in `folder`, which is made too, with its first `info`.
+    def create(cls, folder: Path, info: RunInfo) -> Self:
+        """Make the file of a new run, and its folder.
 
         Raises
         ------
@@ -103,7 +102,7 @@ class Store:
                 store.connection.executescript(
                     f"BEGIN; PRAGMA user_version = {SCHEMA_VERSION}; {SCHEMA}"
                 )
-                _write_info(store.connection, info)
+                _write_info(store.connection, info.to_json())
                 store.connection.execute("COMMIT")
             except BaseException:
                 store.discard()  # else the folder could not be used again
@@ -168,8 +167,8 @@ class Store:
                 raise RefusedRecordError(f"the store refuses it: {error}") from error
             raise OutputError.of(self.folder / FILE_NAME, error) from error
 
-    def info(self) -> dict[str, Any]:
-        """Return the table `run`."""
+    def info(self) -> RunInfo:
+        """Return what the run tells of itself."""
         return _read_info(self.connection)
 
     def write_info(self, **values: Any) -> None:
@@ -313,9 +312,9 @@ def _connect_to_write(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _read_info(connection: sqlite3.Connection) -> dict[str, Any]:
+def _read_info(connection: sqlite3.Connection) -> RunInfo:
     rows = connection.execute("SELECT key, value FROM run")
-    return {key: json.loads(value) for key, value in rows}
+    return RunInfo.from_json({key: json.loads(value) for key, value in rows})
 
 
 def _write_info(connection: sqlite3.Connection, values: Mapping[str, Any]) -> None:

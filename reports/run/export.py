@@ -61,7 +61,7 @@ def export_run(folder: Path, kind: str, output: Path | None = None) -> list[Path
 def _tables(run: RunRecord) -> dict[str, pd.DataFrame]:
     """Return every table of the store, by its name, with the types that it is stored in."""
     types = column_types()
-    info = [(key, json.dumps(value)) for key, value in run.info.items()]
+    info = [(key, json.dumps(value)) for key, value in run.info.to_json().items()]
     tables = {"run": pd.DataFrame(info, columns=["key", "value"])}
     tables |= {it.name: getattr(run, it.name) for it in fields(run) if it.name != "info"}
     return {

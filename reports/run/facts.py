@@ -16,28 +16,23 @@ TITLE_WIDTH, LABEL_WIDTH, REASON_WIDTH = 60, 24, 240
 
 def learners(run: RunRecord) -> list[str]:
     """Return the learners' labels in the order of the experiment."""
-    return list(run.info["experiment"]["learners"])
+    return list(run.info.experiment.learners)
 
 
 def partitions_text(run: RunRecord) -> str:
     """Return the number of outer partitions, with its noun."""
-    return plural(run.info["experiment"]["partitions"], "partition")
+    return plural(run.info.experiment.partitions, "partition")
 
 
 def subsets(run: RunRecord) -> dict[str, int]:
     """Return the number of classes of each subset, the smallest subset first."""
-    sizes = {name: len(classes) for name, classes in run.info["classes"].items()}
+    sizes = {name: len(classes) for name, classes in run.info.classes.items()}
     return dict(sorted(sizes.items(), key=lambda item: item[1]))
-
-
-def multi_label(run: RunRecord) -> bool:
-    """Tell whether images have several labels (words) instead of one class."""
-    return bool(run.info.get("multi_label"))
 
 
 def class_noun(run: RunRecord) -> str:
     """Return what the labels of this run are called, in the plural."""
-    return "words" if multi_label(run) else "classes"
+    return "words" if run.info.multi_label else "classes"
 
 
 def subset_title(run: RunRecord, subset: str) -> str:
@@ -97,7 +92,7 @@ def chance_level(run: RunRecord, subset: str) -> float:
 
 def shortfall(run: RunRecord, subset: str, learner: str) -> tuple[str, ...]:
     """Say why a learner has results on fewer partitions than planned; nothing where it has all."""
-    planned = run.info["experiment"]["partitions"]
+    planned = run.info.experiment.partitions
     trials = run.trials
     trials = trials[(trials["subset"] == subset) & (trials["learner"] == learner)]
     lost = trials[trials["status"] != "ok"]

@@ -13,7 +13,6 @@ from oasis_bench.reports.run.difference_tables import difference_tables
 from oasis_bench.reports.run.facts import (
     class_noun,
     learners,
-    multi_label,
     sizes,
     subset_label,
     subset_title,
@@ -21,6 +20,7 @@ from oasis_bench.reports.run.facts import (
 )
 from oasis_bench.reports.run.figures import draw_all
 from oasis_bench.reports.run.precision_tables import precision_tables
+from oasis_bench.reports.run.protocol import protocol_text
 from oasis_bench.reports.run.retrieved_images import all_pictures, retrieved
 from oasis_bench.reports.run.time_tables import runtime_table, scaling_tables
 from oasis_bench.reports.run.trial_tables import (
@@ -28,7 +28,6 @@ from oasis_bench.reports.run.trial_tables import (
     symmetry_tables,
     unfinished_table,
 )
-from oasis_bench.reports.settings import settings_text
 from oasis_bench.reports.table import Table
 from oasis_bench.store.run_file import RunRecord, read_run
 
@@ -81,7 +80,7 @@ def report_tables(run: RunRecord) -> dict[str, list[Table]]:
 
 def _context(run: RunRecord) -> dict[str, Any]:
     """Return the values of the page that are not in its tables and figures."""
-    e = run.info["experiment"]
+    e = run.info.experiment
     pictures = all_pictures(run)
     images = next((found for subset in subsets(run) if (found := sizes(run, subset))), None)
     return {
@@ -89,23 +88,22 @@ def _context(run: RunRecord) -> dict[str, Any]:
         "run": run,
         "learners": learners(run),
         "subsets": {
-            subset: (subset_title(run, subset), run.info["classes"][subset])
-            for subset in subsets(run)
+            subset: (subset_title(run, subset), run.info.classes[subset]) for subset in subsets(run)
         },
-        "multi_label": multi_label(run),
+        "multi_label": run.info.multi_label,
         "scope": _scope(run),
         "images": images,
-        "power": _power(e["partitions"], images),
-        "settings": settings_text(run),
+        "power": _power(e.partitions, images),
+        "protocol": protocol_text(run),
         "features": f"{run.trials['n_features'].iloc[0]:,} " if len(run.trials) else "",
-        "normalize": run.info.get("normalize") or e["normalize"],
+        "normalize": run.info.normalize,
         "lost": run.trials[run.trials["status"] != "ok"].to_dict("records"),
         "retrieved": retrieved(run, pictures),
         "pictures": pictures.values(),
         "open_queries": OPEN_QUERIES,
-        "sources": _sources(run),
+        "sources": run.info.sources,
         "provenance": _provenance(run),
-        "command": run.info.get("command"),
+        "command": run.info.command,
     }
 
 
@@ -126,24 +124,14 @@ def _power(partitions: int, images: tuple[int, int] | None) -> dict[str, Any] | 
 
 def _scope(run: RunRecord) -> str:
     """Say which class subsets the run is of."""
-    if multi_label(run):
+    if run.info.multi_label:
         return series([plural(size, "word") for size in subsets(run).values()])
     return f"{series([subset_label(run, subset) for subset in subsets(run)])} {class_noun(run)}"
 
 
-def _sources(run: RunRecord) -> dict[str, Any]:
-    """Return where data set and learners come from; a run of an older version may not say."""
-    sources = run.info.get("sources") or {}
-    if not sources:
-        return {}
-    return {"dataset": sources.get("dataset"), "learners": sources.get("learners") or {}}
-
-
 def _provenance(run: RunRecord) -> list[dict[str, Any]]:
     """Return what is known of the machine and its load, in groups."""
-    loads = [
-        {name.replace("_", " "): run.info[name]}
-        for name in ("load_at_start", "load_at_end")
-        if name in run.info
-    ]
-    return [run.info["provenance"], *loads]
+    info = run.info
+    loads = {"load at start": info.load_at_start, "load at end": info.load_at_end}
+    known = [{name: load} for name, load in loads.items() if load is not None]
+    return [dict(info.provenance), *known]

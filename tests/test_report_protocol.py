@@ -1,11 +1,13 @@
-"""What the report says of the settings of a run."""
+"""What the report says of how a run was made: search, fixed parameters and limits."""
 
 import json
 
 from fake_runs import fake_trial, make_run
 
 from oasis_bench.reports import write_report
-from oasis_bench.reports.settings import settings_text
+from oasis_bench.reports.run.protocol import protocol_text
+from oasis_bench.runner.merge import merge_runs
+from oasis_bench.store.run_file import read_run
 from oasis_bench.trial.record import TrialRecord
 
 
@@ -32,18 +34,17 @@ def test_what_was_searched_and_what_was_fixed_is_told_from_the_data(tmp_path):
             "plain": {},
         },
     )
-    assert settings_text(run) == (
+    assert protocol_text(run) == (
         "Chosen on 5 inner folds of the training images: early stopping (steps), own space (k), "
         "lost (eta). Fixed: early stopping C = 0.1; fixed pull = 0.5, n_steps = 7; lost mu = 4. "
         "All else is at the learners' defaults. "
         "Limits of a fit: time 1h, memory off; lost time 10m."
     )
-    assert settings_text(run).replace("'", "&#39;") in write_report(tmp_path / "run").read_text()
+    assert protocol_text(run).replace("'", "&#39;") in write_report(tmp_path / "run").read_text()
 
 
 def test_limits_given_when_a_run_went_on_are_told_too(tmp_path):
     resumed = [
-        {"started": "2026-11-20T06:00:00+00:00"},  # by a version that did not keep them
         {"started": "2026-11-20T07:00:00+00:00", "limits": {}},
         {"started": "2026-11-21T06:00:00+00:00", "limits": {"budget": "5m"}},
         {"started": "2026-11-22T06:00:00+00:00", "limits": {"memory": "<b>", "budget": "9m"}},
@@ -53,14 +54,15 @@ def test_limits_given_when_a_run_went_on_are_told_too(tmp_path):
         "all; after {0} was resumed on 2026-11-22: time 9m, memory <b> for all."
     )
     run = make_run(tmp_path / "run", [fake_trial("A")], ["A"], info={"resumed": resumed})
-    assert settings_text(run).endswith(limits.format("the run"))
+    assert protocol_text(run).endswith(limits.format("the run"))
     assert "memory &lt;b&gt; for all" in write_report(tmp_path / "run").read_text()
-    info = {"merged": {"runs/a": {"started": "2026-11-20", "commit": None, "resumed": resumed}}}
-    merged = make_run(tmp_path / "merged", [fake_trial("A")], ["A"], info=info)
-    assert settings_text(merged).endswith(limits.format("runs/a"))
+    make_run(tmp_path / "other", [fake_trial("B")], ["B"])
+    merge_runs([tmp_path / "run", tmp_path / "other"], tmp_path / "merged")
+    merged = read_run(tmp_path / "merged")
+    assert protocol_text(merged).endswith(limits.format(tmp_path / "run"))
 
 
 def test_without_a_choice_none_is_claimed(tmp_path):
     run = make_run(tmp_path / "run", [fake_trial("A")], ["A"])
-    assert settings_text(run).startswith("No hyper-parameter was searched. All else")
+    assert protocol_text(run).startswith("No hyper-parameter was searched. All else")
     assert "cross-validation" not in write_report(tmp_path / "run").read_text()

@@ -1,0 +1,73 @@
+"""How a run was made, as a text: what was searched on inner folds, what was fixed, its limits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from oasis_bench.reports.run.facts import finished
+from oasis_bench.store.run_file import RunRecord
+
+
+def protocol_text(run: RunRecord) -> str:
+    """Say for each learner which hyper-parameters were chosen by validation, and which given."""
+    experiment = run.info.experiment
+    chosen, fixed = [], []
+    for label in experiment.learners:
+        values = _values(run, label)
+        if several := [name for name, held in values.items() if len(held) > 1]:
+            chosen.append(f"{label} ({', '.join(several)})")
+        single = [f"{name} = {held[0]}" for name, held in values.items() if len(held) == 1]
+        if single:
+            fixed.append(f"{label} {', '.join(single)}")
+    parts = [
+        f"Chosen on {experiment.inner_folds} inner folds of the training images: "
+        f"{', '.join(chosen)}."
+        if chosen
+        else "No hyper-parameter was searched."
+    ]
+    if fixed:
+        parts.append(f"Fixed: {'; '.join(fixed)}.")
+    parts.append("All else is at the learners' defaults.")
+    return " ".join([*parts, f"Limits of a fit: {'; '.join(_limits(run))}."])
+
+
+def _limits(run: RunRecord) -> Iterator[str]:
+    """Say how much time and memory a fit might take: all, some learners, and resumed sessions."""
+    experiment = run.info.experiment
+    yield _limits_text(experiment.budget, experiment.memory)
+    for label, spec in experiment.learners.items():
+        if text := _limits_text(spec.budget, spec.memory):
+            yield f"{label} {text}"
+    resumed = {"the run": run.info.resumed}
+    resumed |= {name: part.resumed for name, part in run.info.merged.items()}
+    for name, sessions in resumed.items():
+        for session in sessions:
+            if text := _limits_text(session.limits.get("budget"), session.limits.get("memory")):
+                yield f"after {name} was resumed on {session.started[:10]}: {text} for all"
+
+
+def _limits_text(time: str | None, memory: str | None) -> str:
+    """Write the limits that are given."""
+    return ", ".join(f"{w} {given}" for w, given in (("time", time), ("memory", memory)) if given)
+
+
+def _values(run: RunRecord, label: str) -> dict[str, list[Any]]:
+    """Collect the values of each hyper-parameter: those named, and those seen in its trials."""
+    values: dict[str, list[Any]] = {}
+    for name, given in run.info.experiment.learners[label].params.items():
+        values[name] = list(given) if isinstance(given, list) else [given]
+    validated = run.validation[run.validation["learner"] == label]
+    fitted = finished(run)
+    fitted = fitted[fitted["learner"] == label]
+    for text in dict.fromkeys([*validated["params"], *fitted["params"]]):
+        for name, value in json.loads(text).items():
+            held = values.setdefault(name, [])
+            if value not in held:
+                held.append(value)
+    if checkpoints := validated["n_steps"].dropna().unique().tolist():
+        # Early stopping had them to choose from; with one of them it had no choice.
+        name = "steps" if len(checkpoints) > 1 else "n_steps"
+        values[name] = [int(checkpoint) for checkpoint in checkpoints]
+    return values
