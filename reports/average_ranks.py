@@ -85,13 +85,12 @@ def _meaning(ranks: AverageRanks) -> list[str]:
             f"told apart even where all data sets agree; at least {least} are needed. Read the "
             "ranks as a description of these data sets."
         ]
-    if ranks.differ:
-        conclusion = (
-            "Learners whose average ranks differ by at least the critical difference "
-            f"{ranks.critical_difference:.2f} (Nemenyi, level 0.05, all pairs) are told apart."
-        )
-    else:
-        conclusion = "It does not reject that: no learner is told apart from another."
+    conclusion = (
+        "Learners whose average ranks differ by at least the critical difference "
+        f"{ranks.critical_difference:.2f} (Nemenyi, level 0.05, all pairs) are told apart."
+        if ranks.differ
+        else "It does not reject that: no learner is told apart from another."
+    )
     texts = [
         f"Friedman's test that all rank alike: chi-square {ranks.statistic:.2f}, "
         f"p = {p_text(ranks.p_value)} (permutations). {conclusion}"
@@ -104,20 +103,17 @@ def _meaning(ranks: AverageRanks) -> list[str]:
     return texts
 
 
-def _short_meaning(ranks: AverageRanks) -> str:
-    """Say the same in one line, for the figure, which is also shown without its page."""
-    n_datasets, n_learners = ranks.ranks.shape
-    sets = plural(n_datasets, "data set")
-    if n_datasets < least_datasets(n_learners):
-        return f"{sets}: too few for a test, no learners are told apart"
-    if not ranks.differ:
-        return f"{sets}: Friedman's test tells no learners apart (p = {p_text(ranks.p_value)})"
-    weak = ", a rough guide" if n_datasets <= MANY_DATASETS else ""
-    return f"{sets}{weak}; a bar joins learners that are not told apart"
-
-
 def _figure(ranks: AverageRanks) -> Drawing:
-    meaning = _short_meaning(ranks)
+    """Draw the ranks, titled with what they mean: the figure is also shown without its page."""
+    n_datasets, n_learners = ranks.ranks.shape
+    meaning = plural(n_datasets, "data set")
+    if n_datasets < least_datasets(n_learners):
+        meaning += ": too few for a test, no learners are told apart"
+    elif not ranks.differ:
+        meaning += f": Friedman's test tells no learners apart (p = {p_text(ranks.p_value)})"
+    else:
+        weak = ", a rough guide" if n_datasets <= MANY_DATASETS else ""
+        meaning += f"{weak}; a bar joins learners that are not told apart"
     with mpl.rc_context(STYLE):
         files = render_figure(draw_average_ranks(ranks, f"{TITLE}\n{meaning}"))
     caption = f"{meaning.capitalize()}. Level 0.05; Demšar (JMLR 7, 2006)."
@@ -136,9 +132,9 @@ def _table(
     rows, numbers = [], []
     for name in ranks.names:
         average = ranks.average[name]
-        row = [Cell(name), Cell(f"{average:.3f}", bold=name in bold)]
+        row: list[str | Cell] = [name, Cell(f"{average:.3f}", bold=name in bold)]
         for one, score, rank in zip(datasets, scores[name], ranks.ranks[name], strict=True):
-            row.append(Cell(f"{score:.3f} ({rank:g})"))
+            row.append(f"{score:.3f} ({rank:g})")
             numbers.append(
                 {
                     "learner": name,

@@ -32,9 +32,15 @@ def draw_average_ranks(ranks: AverageRanks, title: str) -> Figure:
     axes.set_axis_off()
     axes.set_xlim(1, len(names))
     axes.set_ylim(-depth, ABOVE + 0.2)
-    _draw_line(axes, len(names))
+    axes.plot([1, len(names)], [0, 0], color=INK, linewidth=1.2)
+    for rank in range(1, len(names) + 1):
+        axes.plot([rank, rank], [0, 0.08], color=INK, linewidth=1)
+        axes.text(rank, 0.12, str(rank), ha="center", va="bottom", fontsize="small")
     if ranks.differ:
-        _draw_difference(axes, ranks.critical_difference)
+        ends, y = [1, 1 + ranks.critical_difference], ABOVE - 0.25
+        axes.plot(ends, [y, y], color=INK, linewidth=1.2, marker="|", markersize=8, clip_on=False)
+        text = f"critical difference {ranks.critical_difference:.2f}"
+        axes.text(1, y + 0.08, text, ha="left", va="bottom", fontsize="small")
     left, right = names[:n_left], names[n_left:][::-1]
     for side, edge, alignment in ((left, 1, "right"), (right, len(names), "left")):
         for number, name in enumerate(side, start=1):
@@ -46,22 +52,6 @@ def draw_average_ranks(ranks: AverageRanks, title: str) -> Figure:
         axes.plot(ends, [y, y], color=INK, linewidth=4, marker="", solid_capstyle="projecting")
     figure.suptitle(title, fontsize="medium")
     return figure
-
-
-def _draw_line(axes: Axes, n_learners: int) -> None:
-    """Draw the line with a tick and a number for each rank."""
-    axes.plot([1, n_learners], [0, 0], color=INK, linewidth=1.2)
-    for rank in range(1, n_learners + 1):
-        axes.plot([rank, rank], [0, 0.08], color=INK, linewidth=1)
-        axes.text(rank, 0.12, str(rank), ha="center", va="bottom", fontsize="small")
-
-
-def _draw_difference(axes: Axes, difference: float) -> None:
-    """Draw the critical difference above the line, from rank 1 on."""
-    ends, y = [1, 1 + difference], ABOVE - 0.25
-    axes.plot(ends, [y, y], color=INK, linewidth=1.2, marker="|", markersize=8, clip_on=False)
-    text = f"critical difference {difference:.2f}"
-    axes.text(1, y + 0.08, text, ha="left", va="bottom", fontsize="small")
 
 
 def _draw_name(axes: Axes, name: str, rank: float, edge: float, alignment: str, y: float) -> None:

@@ -66,9 +66,10 @@ def test_differences_without_spread_are_certain():
     assert paired_interval([-0.25, -0.25], N_TRAIN, N_TEST).p_value == 0
 
 
-def test_an_interval_needs_two_differences():
-    with pytest.raises(ValueError, match="1 differences: an interval needs at least 2"):
-        paired_interval([0.1], N_TRAIN, N_TEST)
+def test_a_single_difference_has_a_mean_and_no_interval():
+    single = paired_interval([0.1], N_TRAIN, N_TEST)
+    assert single.mean == 0.1
+    assert np.isnan([single.low, single.high, single.sd, single.p_value]).all()
 
 
 def verdicts(scores):

@@ -26,7 +26,7 @@ from oasis_bench.system.files import cache_home, whole_folder
 from oasis_bench.system.progress import Progress, no_progress
 
 VERSION = 1
-"""Version of the model and of the files: it changes where the same parameters give other bits."""
+"""Version of the model and of the files: raised when the same parameters give other bits."""
 
 HEADER = "header.json"
 PARTS = {"train": TRAINING, "test": TEST}
@@ -86,16 +86,16 @@ class WebScaleParameters:
         return self.first_own_query + _n_batches(self.n_test) * TEST.n_own
 
 
+PAPER = WebScaleParameters()
+"""The paper's experiment."""
+
+
 @dataclass(frozen=True)
 class MappedImages:
-    """Images and their relevance to queries, as arrays mapped from files.
+    """Images and their relevance to queries, mapped from files: csr_arrays of float32.
 
-    Attributes
-    ----------
-    X : csr_array of shape (n_images, n_visterms), float32
-        Rows of length 1.
-    R : csr_array of shape (n_images, n_queries), float32
-        R_QI transposed (JMLR 2010, 5.2.1).
+    `X` (n_images, n_visterms) has rows of length 1; `R` (n_images, n_queries) is R_QI transposed
+    (JMLR 2010, 5.2.1).
     """
 
     X: sparse.csr_array
@@ -103,18 +103,18 @@ class MappedImages:
 
     def first(self, n_images: int) -> MappedImages:
         """Return the first images, mapped too."""
-        return MappedImages(_first_rows(self.X, n_images), _first_rows(self.R, n_images))
+
+        def first_rows(matrix: sparse.csr_array) -> sparse.csr_array:
+            indptr = matrix.indptr[: n_images + 1]
+            entries = matrix.data[: indptr[-1]], matrix.indices[: indptr[-1]]
+            return sparse.csr_array((*entries, indptr), (n_images, matrix.shape[1]), copy=False)
+
+        return MappedImages(first_rows(self.X), first_rows(self.R))
 
 
 @dataclass(frozen=True)
 class WebScaleData:
-    """Training and test images, which share the columns of queries.
-
-    Attributes
-    ----------
-    parameters : WebScaleParameters
-    train, test : MappedImages
-    """
+    """Training and test images, which share the columns of queries."""
 
     parameters: WebScaleParameters
     train: MappedImages
@@ -123,7 +123,7 @@ class WebScaleData:
 
 def prepare_web_scale(
     folder: Path,
-    parameters: WebScaleParameters | None = None,
+    parameters: WebScaleParameters = PAPER,
     progress: Progress = no_progress,
 ) -> WebScaleData:
     """Map web-scale data; draw them first where the folder does not exist.
@@ -142,7 +142,7 @@ def prepare_web_scale(
     ----------
     folder : Path
         It is made, or was made by an earlier call.
-    parameters : WebScaleParameters, optional
+    parameters : WebScaleParameters
         By default those of the paper's experiment.
     progress : callable, default no_progress
         Called with the number of images drawn.
@@ -153,7 +153,6 @@ def prepare_web_scale(
         Where the folder holds something else, was made with other parameters, or cannot be
         written, also for lack of space.
     """
-    parameters = parameters or WebScaleParameters()
     if not folder.exists():
         _make(folder, parameters, progress)
     data = open_web_scale(folder)
@@ -197,7 +196,7 @@ def open_web_scale(folder: Path) -> WebScaleData:
 
 
 def index_type(n_images: int) -> npt.DTypeLike:
-    """Return the type of column indices and row starts: scipy copies them where types differ."""
+    """Return the type of column indices and row starts: SciPy copies them where types differ."""
     most = n_images * VISTERMS_AN_IMAGE
     return np.int32 if most <= np.iinfo(np.int32).max else np.int64
 
@@ -248,11 +247,6 @@ class WebScale(Dataset):
     def load(self, progress: Progress = no_progress) -> LabelledRows:
         """Draw the images; queries without an image are left out.
 
-        Parameters
-        ----------
-        progress : callable, default no_progress
-            Called with the number of images drawn.
-
         Raises
         ------
         UsageError
@@ -277,12 +271,6 @@ class WebScale(Dataset):
             shape=(p.n_train, len(used)),
         )
         return LabelledRows(X, R, tuple(f"query {number}" for number in used))
-
-
-def _first_rows(matrix: sparse.csr_array, n_rows: int) -> sparse.csr_array:
-    indptr = matrix.indptr[: n_rows + 1]
-    entries = matrix.data[: indptr[-1]], matrix.indices[: indptr[-1]]
-    return sparse.csr_array((*entries, indptr), shape=(n_rows, matrix.shape[1]), copy=False)
 
 
 def _n_batches(n_images: int) -> int:
@@ -313,6 +301,7 @@ def _make(folder: Path, parameters: WebScaleParameters, progress: Progress) -> N
 
 
 def _require_space(place: Path, parameters: WebScaleParameters) -> None:
+    """Raise a UsageError where the disk has less space than the data take at most."""
     needed = 0.0
     for n_images in (parameters.n_train, parameters.n_test):
         index_bytes = np.dtype(index_type(n_images)).itemsize

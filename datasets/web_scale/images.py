@@ -19,7 +19,8 @@ N_TOPICS = 200
 TOPICS_A_QUERY = 3
 
 TICKETS = 2**20
-"""Number of tickets that visterms are drawn by.  Popular visterms have more; a topic's adjoin."""
+"""Number of tickets that visterms are drawn by: a popular visterm has more of them, and those of a
+topic's visterms follow each other."""
 
 # Shares of images by visterm rank r fall as r^-FALL exp(-CUTOFF r / d) in the visterms of the
 # Caltech images, for codebooks of d = 10000.
@@ -39,21 +40,14 @@ REFERENCE_BATCHES = 8
 
 
 class Part(NamedTuple):
-    """A part of the images, such as the training images.
-
-    Attributes
-    ----------
-    key : int
-        Seeds its random numbers; each part has another one.
-    n_shared : int
-        Queries of a batch that other parts have too, under the same numbers.
-    n_own : int
-        Queries of a batch that no other part has.
-    """
+    """A part of the images, such as the training images."""
 
     key: int
+    """Seeds its random numbers; each part has another one."""
     n_shared: int
+    """Queries of a batch that other parts have too, under the same numbers."""
     n_own: int
+    """Queries of a batch that no other part has."""
 
 
 # JMLR 2010, table 1: 2292259 images for 139944 training queries, 402164 for 41877 test queries;
@@ -117,7 +111,7 @@ class WebImages:
     """Web images as bags of visual words, with the text queries that they are relevant to.
 
     *Visterms* are of a codebook so fine that it splits what looks alike: they are dealt into 200
-    topics, and the d / 200 visterms of a topic mean the same.  A *query* tells of three topics.
+    topics, and the d / 200 visterms of a topic mean the same.  A *query* has three topics.
     An *image* has 1 to 4 queries (1.6 in the mean), each with a strength r from 0.1 to 1.  Of its
     visterms, a share 0.8 r / n_queries comes from the topics of a query, the rest from anywhere.
     So two images of a query share topics but often no visterm: a bilinear similarity can learn
@@ -127,9 +121,9 @@ class WebImages:
     spread of the visterms an image has follow the Caltech images; for d = 10000 their mean is
     about 70 (JMLR 2010, section 3).
 
-    Images come in batches of 4096, as if gathered for queries of their own.  So the images of a
-    query, and those relevant to an image, are as many in 10 batches as in 500.  A batch depends on
-    the seed and its number alone.
+    Images come in batches of 4096, each with queries of its own.  So the images of a query, and
+    those relevant to an image, are as many in 10 batches as in 500.  A batch depends on the seed
+    and its number alone.
 
     Weights are f_i d_i / |f d|_2 (section 3) with d_i = -log(r_i), r_i the share of images with
     visterm i among 32768 images of a set apart, so that they depend on no other image either.
@@ -220,11 +214,11 @@ class WebImages:
         own = self._topics(_OWN, number * part.n_own, part.n_own)
         topics = np.concatenate([shared, own])
         links = _draw_links(rng, len(topics))
-        image = np.repeat(np.arange(BATCH), _any_of(self._lengths, rng, BATCH))
+        image = np.repeat(np.arange(BATCH), _drawn_from(self._lengths, rng, BATCH))
         low, width = self._draw_sources(rng, image, links, topics)
         visterms = self._visterm_of_ticket[low + (rng.random(len(image)) * width).astype(int)]
-        counts = _any_of(self._counts, rng, len(image))
-        return links, *_gathered(image, visterms, counts, self.n_visterms)
+        counts = _drawn_from(self._counts, rng, len(image))
+        return links, *_counted(image, visterms, counts, self.n_visterms)
 
     def _draw_sources(
         self,
@@ -240,11 +234,11 @@ class WebImages:
         link = first_link[image] + whole
         share = LARGEST_FOREGROUND * links.strengths[link]
         place = (place - whole) / share
-        told = np.flatnonzero(place < 1)
-        one_of = (place[told] * TOPICS_A_QUERY).astype(int)
-        topic = topics[links.queries[link[told]], one_of]
+        of_query = np.flatnonzero(place < 1)  # the others come from anywhere
+        one_of = (place[of_query] * TOPICS_A_QUERY).astype(int)
+        topic = topics[links.queries[link[of_query]], one_of]
         low, width = np.zeros(len(image), dtype=int), np.full(len(image), TICKETS)
-        low[told], width[told] = self._topic_starts[topic], self._topic_sizes[topic]
+        low[of_query], width[of_query] = self._topic_starts[topic], self._topic_sizes[topic]
         return low, width
 
 
@@ -260,7 +254,7 @@ def _draw_links(rng: np.random.Generator, n_queries: int) -> _Links:
     return _Links(strengths, queries, np.bincount(image, minlength=BATCH))
 
 
-def _gathered(
+def _counted(
     image: npt.NDArray[np.int64],
     visterms: npt.NDArray[np.int64],
     counts: npt.NDArray[np.int64],
@@ -284,7 +278,7 @@ def _quantiles() -> npt.NDArray[np.float64]:
     return (np.arange(N_QUANTILES) + 0.5) / N_QUANTILES
 
 
-def _any_of(
+def _drawn_from(
     values: npt.NDArray[np.int64], rng: np.random.Generator, n: int
 ) -> npt.NDArray[np.int64]:
     return values[rng.integers(N_QUANTILES, size=n)]

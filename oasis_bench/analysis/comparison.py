@@ -12,11 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from oasis_bench.analysis.noise import noisy
-from oasis_bench.analysis.statistics import LEVEL, PairedInterval, holm, paired_interval
+from oasis_bench.analysis.statistics import LEVEL, holm, paired_interval
 from oasis_bench.experiment.identity import WORDS, cell_name
 from oasis_bench.store.run_file import RunRecord
 
@@ -117,22 +116,19 @@ def compare_runs(old: RunRecord, new: RunRecord, tolerance: float = 0.1) -> RunC
     Precisions: the corrected paired interval of Nadeau & Bengio (2003) of NEW - OLD, as the
     partitions draw from the same images.
 
-    Costs (seconds, bytes): the ordinary paired t-interval of log(NEW / OLD).  Each partition is a
-    measurement of its own of one program on one machine, and the images that it draws hardly change
-    the cost of a fit, so there is no overlap to correct for.  The interval covers what varies from
-    fit to fit, not what differs between two sessions on one machine, such as its temperature:
-    'worse' and 'better' must also be beyond `tolerance`, and by more than COSTS says.  Seconds
-    leave out noisy trials (see `analysis.noise`).  They are not judged where fewer than two other
-    trials are left, a trial shared its cores, or threads or processor differ or are not known.
+    Costs (seconds, bytes): the ordinary paired t-interval of log(NEW / OLD), as the images that a
+    partition draws hardly change the cost of a fit.  It covers what varies from fit to fit, not
+    what differs between two sessions on one machine, such as its temperature: 'worse' and 'better'
+    must also be beyond `tolerance`, and by more than COSTS says.  Seconds leave out noisy trials
+    (see `analysis.noise`).  They are not judged where fewer than two other trials are left, a trial
+    shared its cores, or threads or processor differ or are not known.
 
     A trial that has lost its result is worse.  Equal values are the same on any number of
     partitions; other values of a single partition have no interval and are not judged.
 
-    The rest is tested at level 0.05, corrected by `holm`.  All these lines, precisions and costs of
-    every learner and class subset, are one family: the exit status of `compare` makes one claim
-    about all of them.  So where nothing changed, at most 1 comparison in 20 finds anything.  Lines
-    within `tolerance` are in the family too: to leave out the small changes, once they are seen,
-    would undo the correction.
+    The rest is tested at level 0.05.  `holm` corrects for all lines, those within `tolerance`
+    among them, since the exit status of `compare` is one claim about all of them: where nothing
+    changed, at most 1 comparison in 20 finds anything.
 
     Parameters
     ----------
@@ -161,7 +157,8 @@ def compare_runs(old: RunRecord, new: RunRecord, tolerance: float = 0.1) -> RunC
         pairs = of_old.merge(of_new, on="partition", suffixes=("_old", "_new"))
         lines += _lines(subset, learner, pairs.sort_values("partition"), tolerance)
         for reason, partitions in _left_out(of_old, of_new, pairs):
-            left_out[reason].append(f"{cell}, partition {', '.join(map(str, partitions))}")
+            if partitions:
+                left_out[reason].append(f"{cell}, partition {', '.join(map(str, partitions))}")
     notes = [f"{reason}: {'; '.join(cells)}" for reason, cells in left_out.items()]
     notes += [f"{it}: {', '.join(sorted(set(learners)))}" for it, learners in differing.items()]
     return RunComparison(_corrected(lines), notes, tolerance)
@@ -199,13 +196,9 @@ def _left_out(
     """Say which partitions are not in both runs, or have a result in neither."""
     shared = set(pairs["partition"])
     without_result = pairs[(pairs["status_old"] != "ok") & (pairs["status_new"] != "ok")]
-    for reason, partitions in (
-        ("only in OLD", set(old["partition"]) - shared),
-        ("only in NEW", set(new["partition"]) - shared),
-        ("no result in either run", set(without_result["partition"])),
-    ):
-        if partitions:
-            yield reason, sorted(partitions)
+    yield "only in OLD", sorted(set(old["partition"]) - shared)
+    yield "only in NEW", sorted(set(new["partition"]) - shared)
+    yield "no result in either run", sorted(without_result["partition"])
 
 
 def _lines(subset: str, learner: str, pairs: pd.DataFrame, tolerance: float) -> Iterator[Line]:
@@ -220,10 +213,9 @@ def _lines(subset: str, learner: str, pairs: pd.DataFrame, tolerance: float) -> 
     both = pairs[old_ok & new_ok]
     timed, doubt = _timed(both)
     for measure in (*PRECISIONS, *COSTS):
-        if measure.endswith("_seconds"):
-            line = _line(subset, learner, measure, timed, tolerance, doubt)
-        else:
-            line = _line(subset, learner, measure, both, tolerance)
+        is_time = measure.endswith("_seconds")
+        compared, reason = (timed, doubt) if is_time else (both, "")
+        line = _line(subset, learner, measure, compared, tolerance, reason)
         if line is not None:
             yield line
 
@@ -268,7 +260,7 @@ def _line(
     measure: str,
     pairs: pd.DataFrame,
     tolerance: float,
-    doubt: str = "",
+    doubt: str,
 ) -> Line | None:
     """Compare a measure over the partitions where both runs have it; None where there are none.
 
@@ -285,7 +277,7 @@ def _line(
         n_train, n_test = pairs[["n_train_old", "n_test_old"]].iloc[0].astype(int)
     differences = values[:, 1] - values[:, 0]
     differences[abs(differences) <= ROUNDING] = 0
-    interval = _interval(differences, n_train, n_test)
+    interval = paired_interval(differences, n_train, n_test)
     numbers = [*values.mean(axis=0), interval.mean, interval.low, interval.high]
     old, new, change, low, high = (np.exp(numbers) if is_cost else np.array(numbers)).tolist()
     line = Line(
@@ -310,13 +302,6 @@ def _line(
         is_large = abs(interval.mean) > np.log1p(tolerance) and abs(new - old) > COSTS[measure]
         return line if is_large else replace(line, verdict="same")
     return line
-
-
-def _interval(differences: npt.NDArray[np.float64], n_train: int, n_test: int) -> PairedInterval:
-    """Return the mean difference with its interval, which is NaN for a single partition."""
-    if len(differences) > 1:
-        return paired_interval(differences, n_train, n_test)
-    return PairedInterval(float(differences[0]), math.nan, math.nan, 1, math.nan, math.nan)
 
 
 def _corrected(lines: Sequence[Line]) -> list[Line]:

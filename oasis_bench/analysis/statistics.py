@@ -23,16 +23,7 @@ POWER = 0.8
 
 @dataclass(frozen=True)
 class Summary:
-    """Mean and spread of some values; NaN where there are too few of them.
-
-    Attributes
-    ----------
-    mean : float
-        NaN without values.
-    sd : float
-        Sample standard deviation (n - 1); NaN below two values.
-    n : int
-    """
+    """Mean and sample standard deviation (n - 1) of n values; NaN where n is 0, or below 2."""
 
     mean: float
     sd: float
@@ -52,9 +43,8 @@ class PairedInterval:
     ----------
     mean, low, high : float
     n : int
-        Differences behind it.
     sd : float
-        Their sample standard deviation.
+        Sample standard deviation of the n differences.
     p_value : float
         Two-sided, of no difference; below 0.05 where the interval leaves out zero.
     """
@@ -68,7 +58,7 @@ class PairedInterval:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class BestLearners:
     """Which learners are best, or not distinguishable from the best.
 
     Attributes
@@ -168,19 +158,12 @@ def paired_interval(differences: npt.ArrayLike, n_train: int, n_test: int) -> Pa
     Parameters
     ----------
     differences : array of shape (n,)
-        One for each partition.
+        One for each partition, at least 1; a single one has no spread, so all but its mean is NaN.
     n_train, n_test : int
         Images that each partition learns from and tests on.
-
-    Raises
-    ------
-    ValueError
-        With fewer than 2 differences, which have no spread.
     """
     summary = summarise(differences)
     mean, sd, n = summary.mean, summary.sd, summary.n
-    if n < 2:
-        raise ValueError(f"{n} differences: an interval needs at least 2")
     standard_error = _standard_error(n, n_train, n_test)
     half = sd * (float(stats.t.ppf((1 + CONFIDENCE) / 2, df=n - 1)) * standard_error)
     if sd == 0:
@@ -207,7 +190,7 @@ def holm(p_values: npt.ArrayLike) -> npt.NDArray[np.float64]:
 
 def compare_to_best(
     scores: pd.DataFrame, n_train: int, n_test: int, level: float = LEVEL
-) -> Comparison:
+) -> BestLearners:
     """Find the best learner of one class subset, and those not distinguishable from it.
 
     The best has the highest mean over its partitions among the learners with the most of them, so
@@ -237,7 +220,7 @@ def compare_to_best(
     counts = scores.count()
     names = [str(name) for name in scores.columns]
     n_shared = dict.fromkeys(names, 0)
-    nothing = Comparison(None, dict.fromkeys(names, ""), n_shared, {}, {})
+    nothing = BestLearners(None, dict.fromkeys(names, ""), n_shared, {}, {})
     if counts.max() < 2:
         return nothing
     best = str(scores.loc[:, counts == counts.max()].mean().idxmax())
@@ -251,16 +234,13 @@ def compare_to_best(
         return nothing
     corrected = holm([difference.p_value for difference in differences.values()])
     p_values = dict(zip(differences, corrected.tolist(), strict=True))
-    verdicts = {name: _verdict(differences[name], p, level) for name, p in p_values.items()}
-    return Comparison(
+    verdicts = {
+        name: "tied" if p > level else "worse" if differences[name].mean > 0 else "better"
+        for name, p in p_values.items()
+    }
+    return BestLearners(
         best, {**nothing.verdicts, **verdicts, best: "best"}, n_shared, differences, p_values
     )
-
-
-def _verdict(difference: PairedInterval, p_value: float, level: float) -> str:
-    if p_value > level:
-        return "tied"
-    return "worse" if difference.mean > 0 else "better"
 
 
 def fit_power_law(x: npt.ArrayLike, y: npt.ArrayLike) -> PowerLaw:

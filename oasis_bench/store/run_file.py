@@ -231,14 +231,7 @@ class Store:
 
 
 def refuse_used_folder(folder: Path, option: str = "--output") -> None:
-    """Raise a UsageError where `folder` holds anything, so that nothing is overwritten.
-
-    Parameters
-    ----------
-    folder : Path
-    option : str, default '--output'
-        What gave the folder, for the message.
-    """
+    """Raise a UsageError where `folder`, the value of `option`, holds anything."""
     try:
         held = next(folder.iterdir(), None)
     except FileNotFoundError:
@@ -283,7 +276,14 @@ def read_run(folder: Path) -> RunRecord:
                 info=_read_info(connection),
                 trials=pd.read_sql_query("SELECT * FROM trials", connection),
                 pictures=pd.read_sql_query("SELECT * FROM pictures", connection),
-                **{table: _read_trial_table(connection, table) for table in TRIAL_TABLES},
+                **{
+                    table: pd.read_sql_query(
+                        f"SELECT learner, subset, partition, {table}.* "
+                        f"FROM {table} JOIN trials USING (trial_id)",
+                        connection,
+                    )
+                    for table in TRIAL_TABLES
+                },
             )
     except (sqlite3.Error, pd.errors.DatabaseError) as error:
         raise UsageError(f"{path} is not a readable run: {error}") from error
@@ -324,21 +324,8 @@ def _write_info(connection: sqlite3.Connection, values: Mapping[str, Any]) -> No
     )
 
 
-def _read_trial_table(connection: sqlite3.Connection, table: str) -> pd.DataFrame:
-    return pd.read_sql_query(
-        f"SELECT learner, subset, partition, {table}.* FROM {table} JOIN trials USING (trial_id)",
-        connection,
-    )
-
-
 def _lock(folder: Path) -> int | None:
-    """Lock `folder` against other writers, until the descriptor is closed or this process ends.
-
-    Raises
-    ------
-    UsageError
-        Where another process has the lock.
-    """
+    """Lock `folder` against other writers, until the descriptor is closed or this process ends."""
     try:
         import fcntl
     except ImportError:  # Windows

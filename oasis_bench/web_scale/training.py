@@ -28,7 +28,7 @@ from oasis_bench.system.provenance import load_average, provenance
 from oasis_bench.tasks.retrieval import evaluate_ranking
 
 VERSION = 1
-"""Version of the records: it changes where their fields change."""
+"""Version of the records: raised when their fields change."""
 
 SHARES = (0, 1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 1)
 """Shares of the steps after which a training is measured and saved."""
@@ -192,17 +192,20 @@ def train(
     path = folder / f"{training.name}.json"
     record = TrainingRecord(asdict(data.parameters), training, n_threads, (), provenance())
     if path.exists():
-        record = replace(record, checkpoints=_checkpoints_so_far(record, path))
+        begun = _read_record(path)
+        if begun.n_threads != n_threads:
+            raise UsageError(
+                f"{path} was begun with threads = {begun.n_threads}, not {n_threads}: go on with "
+                "as many, or name another output folder"
+            )
+        record = replace(record, checkpoints=begun.checkpoints)
     learner = None
     with threadpool_limits(n_threads):
         for n_steps in training.checkpoints():
             if n_steps <= record.n_steps_done:
                 continue
             learner = learner or _learner_at(record, folder)
-            before = record.checkpoints[-1] if record.checkpoints else None
-            checkpoint = _learn_and_measure(
-                learner, data, training, n_steps, before, n_queries, progress
-            )
+            checkpoint = _learn_and_measure(learner, data, record, n_steps, n_queries, progress)
             record = replace(record, checkpoints=(*record.checkpoints, checkpoint))
             _save(record, learner, folder)
             on_checkpoint(training, checkpoint)
@@ -236,13 +239,14 @@ def refuse_other_data(data: dict[str, int], folder: Path) -> None:
 def _learn_and_measure(
     learner: Any,
     data: Any,
-    training: Training,
+    record: TrainingRecord,
     n_steps: int,
-    before: Checkpoint | None,
     n_queries: int,
     progress: Progress,
 ) -> Checkpoint:
-    """Learn up to `n_steps`, then measure."""
+    """Learn on from the last checkpoint of `record` up to `n_steps`, then measure."""
+    training = record.training
+    before = record.checkpoints[-1] if record.checkpoints else None
     rows = data.train.first(training.n_images)
     memory, wall, cpu = PeakMemory(), time.perf_counter(), time.process_time()
 
@@ -319,17 +323,6 @@ def _learner_at(record: TrainingRecord, folder: Path) -> Any:
             f"{_model_path(record, folder)} is not the model of its training: remove both files"
         )
     return learner
-
-
-def _checkpoints_so_far(record: TrainingRecord, path: Path) -> tuple[Checkpoint, ...]:
-    """Return the checkpoints on disk, if they were made with the same number of threads."""
-    found = _read_record(path)
-    if found.n_threads != record.n_threads:
-        raise UsageError(
-            f"{path} was begun with threads = {found.n_threads}, not {record.n_threads}: go on "
-            "with as many, or name another output folder"
-        )
-    return found.checkpoints
 
 
 def _read_record(path: Path) -> TrainingRecord:

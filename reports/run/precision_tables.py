@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from oasis_bench.analysis.statistics import Comparison, compare_to_best, summarise
+from oasis_bench.analysis.statistics import BestLearners, compare_to_best, summarise
 from oasis_bench.reports.formatting import number_text, plural
 from oasis_bench.reports.run.facts import (
     chance_level,
@@ -46,7 +46,7 @@ def precision_numbers(run: RunRecord) -> pd.DataFrame:
     -------
     DataFrame
         A row each: subset, n_classes, learner, measure, mean, sd, n (partitions), verdict (see
-        `statistics.Comparison`), n_shared (partitions shared with the best) and chance_level.
+        `statistics.BestLearners`), n_shared (partitions shared with the best) and chance_level.
     """
     rows: list[dict[str, Any]] = []
     for subset, measure, scores, comparison in comparisons(run):
@@ -62,22 +62,22 @@ def precision_numbers(run: RunRecord) -> pd.DataFrame:
                     "mean": summary.mean,
                     "sd": summary.sd,
                     "n": summary.n,
-                    "verdict": comparison.verdicts.get(learner, ""),
-                    "n_shared": comparison.n_shared.get(learner, 0),
+                    "verdict": comparison.verdicts[learner],
+                    "n_shared": comparison.n_shared[learner],
                     "chance_level": chance,
                 }
             )
     return pd.DataFrame(rows)
 
 
-def comparisons(run: RunRecord) -> Iterator[tuple[str, str, pd.DataFrame, Comparison]]:
+def comparisons(run: RunRecord) -> Iterator[tuple[str, str, pd.DataFrame, BestLearners]]:
     """Compare the learners with the best, for each subset and measure.
 
     Yields
     ------
     subset, measure : str
     scores : DataFrame of shape (n_partitions, n_learners)
-    comparison : Comparison
+    comparison : BestLearners
     """
     values = _scores(run)
     for subset in subsets(run):
@@ -86,12 +86,8 @@ def comparisons(run: RunRecord) -> Iterator[tuple[str, str, pd.DataFrame, Compar
             chosen = values[(values["subset"] == subset) & (values["measure"] == measure)]
             scores = chosen.pivot(index="partition", columns="learner", values="value")
             scores = scores.reindex(columns=learners(run)).astype(float)
-            comparison = (
-                Comparison(None, {}, {}, {}, {})  # no trial has run
-                if images is None
-                else compare_to_best(scores, *images)
-            )
-            yield subset, measure, scores, comparison
+            # Without a trial there are no sizes, and no scores that they would matter for.
+            yield subset, measure, scores, compare_to_best(scores, *(images or (1, 1)))
 
 
 def _scores(run: RunRecord) -> pd.DataFrame:

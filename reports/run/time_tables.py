@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pandas as pd
 
 from oasis_bench.analysis.noise import noisy
-from oasis_bench.analysis.statistics import PowerLaw, fit_power_law
+from oasis_bench.analysis.statistics import fit_power_law
 from oasis_bench.reports.formatting import number_text, params_text, plural, seconds_text
 from oasis_bench.reports.run.facts import (
     by_subset_and_learner,
@@ -134,7 +134,18 @@ def scaling_tables(run: RunRecord) -> list[Table]:
                 ", ".join(f"{size:,}" for size in medians.index),
             ]
         )
-        numbers.append(_growth_numbers(learner, growth, medians))
+        numbers.append(
+            {
+                "learner": learner,
+                "exponent": growth.exponent,
+                "low": growth.low,
+                "high": growth.high,
+                "factor": growth.factor,
+                "n_sizes": growth.n,
+                "smallest": medians.index.min(),
+                "largest": medians.index.max(),
+            }
+        )
     if not rows:
         return []
     return [
@@ -149,21 +160,6 @@ def scaling_tables(run: RunRecord) -> list[Table]:
             notes=[METHOD_NOTE, *_one_exponent(run)],
         )
     ]
-
-
-def _growth_numbers(
-    learner: str, growth: PowerLaw, medians: pd.Series[float]
-) -> dict[str, str | float]:
-    return {
-        "learner": learner,
-        "exponent": growth.exponent,
-        "low": growth.low,
-        "high": growth.high,
-        "factor": growth.factor,
-        "n_sizes": growth.n,
-        "smallest": medians.index.min(),
-        "largest": medians.index.max(),
-    }
 
 
 def _comparable_times(trials: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:

@@ -143,17 +143,8 @@ def growths(times: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for schedule, own in times.groupby(SCHEDULE, sort=False):
         law = fit_power_law(own["images"], own["middle"])
-        rows.append(
-            {
-                **dict(zip(SCHEDULE, schedule, strict=True)),
-                "n_sizes": len(own),
-                "factor": law.factor,
-                "exponent": law.exponent,
-                "low": law.low,
-                "high": law.high,
-            }
-        )
-    return pd.DataFrame(rows)
+        rows.append({**dict(zip(SCHEDULE, schedule, strict=True)), **asdict(law)})
+    return pd.DataFrame(rows).rename(columns={"n": "n_sizes"})
 
 
 def batch_costs(ends: pd.DataFrame) -> pd.DataFrame:
