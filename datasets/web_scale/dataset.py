@@ -287,7 +287,7 @@ def _batches(
 
 
 def _make(folder: Path, parameters: WebScaleParameters, progress: Progress) -> None:
-    """Draw the data into a new folder, which is there whole or not at all."""
+    """Draw the data into a new folder; a folder that is not complete is removed."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         _require_space(folder.parent, parameters)

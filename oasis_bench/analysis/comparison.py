@@ -24,15 +24,14 @@ Verdict = Literal["worse", "better", "same", "not judged"]
 RESULTS = "results"
 PRECISIONS = ("mAP", "precision at 1", "precision at 10")
 COSTS = {"fit_seconds": 1e-3, "fit_cpu_seconds": 1e-3, "fit_peak_bytes": 2.0**20}
-"""The smallest value, and the smallest difference, that counts: a tick of the scheduler; more than
-the some hundred kilobytes by which the kernel's count of resident pages is wrong."""
+"""The smallest value, and the smallest difference, that counts.  1 ms is a tick of the scheduler;
+1 MiB is more than the error of the kernel's count of resident pages, some hundred kilobytes."""
 
 ROUNDING = 1e-12
 """Smaller differences of precision may come from the order in which numbers are added."""
 
 MUST_AGREE = ("algorithm", "data", "seed", "classes", "sizes", "normalize")
-"""What must be equal in both runs for a learner and class subset, so that the same partition is
-the same images to the same algorithm."""
+"""What must be equal in both runs, so that an algorithm gets the same images in a partition."""
 
 NAMES = {
     **WORDS,
@@ -177,7 +176,7 @@ def _with_measures(run: RunRecord) -> pd.DataFrame:
 
 
 def _differences(old: RunRecord, new: RunRecord, subset: str, learner: str) -> dict[str, str]:
-    """Say in what two runs differ that decides a learner's results on a class subset, by key."""
+    """Say which of the settings that decide a learner's results on a subset differ, by key."""
     before, after = (run.info.identities[cell_name(learner, subset)] for run in (old, new))
     differences = {}
     for key in before:
@@ -221,7 +220,7 @@ def _lines(subset: str, learner: str, pairs: pd.DataFrame, tolerance: float) -> 
 
 
 def _timed(pairs: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-    """Return the trials whose seconds are compared, and why these are not judged, if so."""
+    """Return the trials whose seconds are compared, and the reason where they are not judged."""
     doubt = ""
     if pairs[["shared_cores_old", "shared_cores_new"]].any(axis=None):
         doubt = "trials shared cores"

@@ -20,6 +20,9 @@ CONFIDENCE = 0.95
 LEVEL = 0.05
 POWER = 0.8
 
+LEAST_POINTS = 3
+"""The points that a power law needs: two leave no residual."""
+
 
 @dataclass(frozen=True)
 class Summary:
@@ -255,11 +258,13 @@ def fit_power_law(x: npt.ArrayLike, y: npt.ArrayLike) -> PowerLaw:
     Raises
     ------
     ValueError
-        With fewer than 3 points, which leave no residual.
+        With fewer than 3 points.
     """
     log_x, log_y = np.log(np.asarray(x)), np.log(np.asarray(y))
-    if log_x.size < 3:
-        raise ValueError(f"{log_x.size} points: an exponent with an interval needs at least 3")
+    if log_x.size < LEAST_POINTS:
+        raise ValueError(
+            f"{log_x.size} points: an exponent with an interval needs at least {LEAST_POINTS}"
+        )
     fit = stats.linregress(log_x, log_y)
     half = fit.stderr * float(stats.t.ppf((1 + CONFIDENCE) / 2, df=log_x.size - 2))
     return PowerLaw(

@@ -37,6 +37,9 @@ STEPS_AN_IMAGE = 70
 """160 million steps for 2.3 million images (JMLR 2010, 5.2.3)."""
 
 
+PRECISION_AT = (1, 10, 50)
+
+
 @dataclass(frozen=True)
 class Training:
     """The parameters of a training; on the same data, the same give the same bits.
@@ -276,7 +279,7 @@ def _learn_and_measure(
         standard_error=measured.standard_error,
         precision_at={
             str(k): float(measured.precision_at_k[k - 1])
-            for k in (1, 10, 50)
+            for k in PRECISION_AT
             if k <= len(measured.precision_at_k)
         },
         n_queries=measured.n_queries,

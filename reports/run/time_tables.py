@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pandas as pd
 
 from oasis_bench.analysis.noise import noisy
-from oasis_bench.analysis.statistics import fit_power_law
+from oasis_bench.analysis.statistics import LEAST_POINTS, fit_power_law
 from oasis_bench.reports.formatting import number_text, params_text, plural, seconds_text
 from oasis_bench.reports.run.facts import (
     by_subset_and_learner,
@@ -37,16 +37,13 @@ NOISY_NOTE = (
 )
 PROCESSORS_NOTE = "Trials ran on different processors: their times do not compare with each other."
 
-LEAST_SIZES = 3
-"""Numbers of training images that an exponent needs: two points have no residual."""
-
 WIDE = 1.0
-"""Width of an interval from which on it may hold both linear and quadratic growth."""
+"""An interval of at least this width may hold both linear and quadratic growth."""
 
 LEFT_OUT_NOTE = "Left out: {}, as the fit waited for a core for more than 5 % of its time."
 KEPT_NOTE = (
     "Noisy: {}, as the fit waited for a core for more than 5 % of its time. Without them fewer "
-    f"than {LEAST_SIZES} sizes are left, so they are kept."
+    f"than {LEAST_POINTS} sizes are left, so they are kept."
 )
 SHARED_GROWTH_NOTE = (
     "From fits on shared cores: other trials ran on them at the same time, which may bend the "
@@ -121,7 +118,7 @@ def scaling_tables(run: RunRecord) -> list[Table]:
         trials, notes = _comparable_times(every[every["learner"] == learner])
         seconds = trials["fit_seconds"].astype(float).clip(lower=1e-9)
         medians = seconds.groupby(trials["n_train"]).median()
-        if len(medians) < LEAST_SIZES:
+        if len(medians) < LEAST_POINTS:
             continue
         growth = fit_power_law(medians.index.to_numpy(), medians.to_numpy())
         if growth.high - growth.low >= WIDE:
@@ -167,7 +164,7 @@ def _comparable_times(trials: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     notes, is_noisy = [], noisy(trials)
     if is_noisy.any():
         count = f"{is_noisy.sum()} of {plural(len(trials), 'trial')}"
-        if trials.loc[~is_noisy, "n_train"].nunique() >= LEAST_SIZES:
+        if trials.loc[~is_noisy, "n_train"].nunique() >= LEAST_POINTS:
             trials = trials[~is_noisy]
             notes.append(LEFT_OUT_NOTE.format(count))
         else:

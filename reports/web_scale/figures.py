@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogFormatter
 
+from oasis_bench.analysis.statistics import LEAST_POINTS
 from oasis_bench.reports.figure_style import (
     CHANCE,
     STYLE,
@@ -28,7 +29,6 @@ from oasis_bench.reports.figure_style import (
 )
 from oasis_bench.reports.formatting import plural
 from oasis_bench.reports.web_scale.measurements import (
-    LEAST_SIZES,
     SCHEDULE,
     curves,
     schedule_name,
@@ -52,7 +52,7 @@ def draw_all(
                 spread="medians over seeds, bars from the shortest to the longest",
                 caption="Both scales logarithmic; lines of least squares through the medians. "
                 f"Target: an exponent of at most {TARGET_EXPONENT}.",
-                without=f"no schedule is complete for {LEAST_SIZES} numbers of images or more",
+                without=f"no schedule is complete for {LEAST_POINTS} numbers of images or more",
             ),
             finish(
                 "map_by_batch",

@@ -11,19 +11,14 @@ from dataclasses import asdict
 
 import pandas as pd
 
-from oasis_bench.analysis.statistics import fit_power_law, summarise
-from oasis_bench.web_scale.training import TrainingRecord
+from oasis_bench.analysis.statistics import LEAST_POINTS, fit_power_law, summarise
+from oasis_bench.web_scale.training import PRECISION_AT, TrainingRecord
 
 TRAINING = ["images", "steps", "batch_size", "seed"]
 """The columns that identify a training; batch_size is NaN for exact OASIS."""
 
 SCHEDULE = ["schedule", "steps_an_image", "threads"]
 """Learning times are compared where these columns are the same."""
-
-PRECISION_AT = (1, 10, 50)
-
-LEAST_SIZES = 3
-"""Numbers of images that an exponent needs: two points have no residual."""
 
 
 def schedule_name(batch_size: float) -> str:
@@ -127,7 +122,7 @@ def learning_times(ends: pd.DataFrame) -> pd.DataFrame:
     seconds = complete.groupby([*SCHEDULE, "images"], sort=False)["learn_seconds"]
     points = seconds.agg(middle="median", low="min", high="max", count="count").reset_index()
     n_sizes = points.groupby(SCHEDULE)["images"].transform("count")
-    return points[n_sizes >= LEAST_SIZES]
+    return points[n_sizes >= LEAST_POINTS]
 
 
 def growths(times: pd.DataFrame) -> pd.DataFrame:

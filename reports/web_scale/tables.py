@@ -7,11 +7,11 @@ import pandas as pd
 from oasis_bench.reports.formatting import number_text, seconds_text
 from oasis_bench.reports.table import Cell, Table
 from oasis_bench.reports.web_scale.measurements import (
-    PRECISION_AT,
     TRAINING,
     pooled,
     schedule_name,
 )
+from oasis_bench.web_scale.training import PRECISION_AT
 
 TARGET_EXPONENT = 1.05
 """Largest exponent of learning time against images that still counts as linear growth."""
