@@ -12,7 +12,6 @@ from typing import ClassVar
 
 from oasis_bench.datasets.caltech_subsets import CALTECH256_FOLDERS, CALTECH256_SUBSETS
 from oasis_bench.datasets.files.archives import Archive, locate
-from oasis_bench.datasets.files.folders import existing_folder
 from oasis_bench.datasets.pictures import ImageDataset, Label, require_images, warn
 from oasis_bench.system.progress import Progress, no_progress
 
@@ -44,17 +43,14 @@ class Caltech256(ImageDataset):
         "are our reading"
     }
     codebook_source = "caltech101"
+    folder = "caltech256"
     archive: ClassVar[Archive] = Archive(
         url="https://data.caltech.edu/records/nyy15-4j048/files/256_ObjectCategories.tar",
         checksum="md5:67b4f42ca05d46448c6bb8ecd2220f6d",
-        folder="caltech256",
+        folder=folder,
         max_members=50_000,
         max_bytes=2 * 10**9,
     )
-
-    def location(self) -> str | None:
-        """Return the folder of the release, or None where it must be downloaded first."""
-        return existing_folder(self.archive.folder)
 
     def find_images(
         self, progress: Progress = no_progress, tell: Callable[[str], None] = warn
@@ -87,18 +83,15 @@ class Caltech101(ImageDataset):
         "data.caltech.edu, kept and unpacked in the cache; codebooks from caltech256"
     )
     codebook_source = "caltech256"
+    folder = "caltech101"
     archive: ClassVar[Archive] = Archive(
         url="https://data.caltech.edu/records/mzrjq-6wc02/files/caltech-101.zip",
         checksum="md5:3138e1922a9193bfa496528edbbc45d0",
-        folder="caltech101",
+        folder=folder,
         max_members=20_000,
         max_bytes=10**9,
         inner="caltech-101/101_ObjectCategories.tar.gz",
     )
-
-    def location(self) -> str | None:
-        """Return the folder of the release, or None where it must be downloaded first."""
-        return existing_folder(self.archive.folder)
 
     def find_images(
         self, progress: Progress = no_progress, tell: Callable[[str], None] = warn

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from oasis_bench.datasets.features.codebooks import VistermFeatures
-from oasis_bench.datasets.files.folders import dataset_folder, existing_folder
+from oasis_bench.datasets.files.folders import dataset_folder
 from oasis_bench.datasets.pictures import ImageDataset, Label, require_images, warn
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.progress import Progress, no_progress
@@ -42,17 +42,14 @@ class Corel5k(ImageDataset):
         "download any more; codebooks from caltech101"
     )
     codebook_source = "caltech101"
+    folder = "corel5k"
     features = VistermFeatures(block=32, stride=16, codebook_size=(192, 192))
-
-    def location(self) -> str | None:
-        """Return the folder of the release, or None where the user must get it first."""
-        return existing_folder("corel5k")
 
     def find_images(
         self, progress: Progress = no_progress, tell: Callable[[str], None] = warn
     ) -> Sequence[tuple[Path, Label]]:
         """Find the photographs, in the order of the label files, each with its words."""
-        folder = dataset_folder("corel5k")
+        folder = dataset_folder(self.folder)
         words = _lines(folder / "labels" / "words")
         labelled = [
             pair

@@ -21,6 +21,7 @@ from oasis_bench.datasets.features.codebooks import VistermFeatures
 from oasis_bench.datasets.features.duplicates import near_duplicates
 from oasis_bench.datasets.features.picture_files import Fault, Picture, Workers, hashed_pictures
 from oasis_bench.datasets.features.visterms import visterm_counts
+from oasis_bench.datasets.files.folders import dataset_folder
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.plugins.registry import load_registry
 from oasis_bench.system.errors import UsageError
@@ -51,6 +52,8 @@ class ImageDataset(Dataset):
         Block size and the like.
     codebook_source : str
         The name of the data set, an `ImageDataset` too, that the codebooks are learned from.
+    folder : str
+        The name of its folder, in `OASIS_BENCH_DATA` or in the cache folder.
 
     Parameters
     ----------
@@ -65,11 +68,17 @@ class ImageDataset(Dataset):
     normalize = "tfidf"
     features: ClassVar[VistermFeatures] = VistermFeatures()
     codebook_source: ClassVar[str]
+    folder: ClassVar[str]
 
     def __init__(self, visterms: int = 1000, block: int | None = None) -> None:
         self.visterms = visterms
         self.block = block
         self.visterm_features()  # refuses numbers out of bounds, before a download
+
+    def location(self) -> str | None:
+        """Return the folder of the release, or None where it is not on this machine."""
+        folder = dataset_folder(self.folder)
+        return str(folder) if folder.is_dir() else None
 
     @abstractmethod
     def find_images(
@@ -79,9 +88,9 @@ class ImageDataset(Dataset):
 
         Parameters
         ----------
-        progress : callable, default no_progress
+        progress : callable
             Called with the bytes of a download.
-        tell : callable, default warn
+        tell : callable
             Called with each line on what is left out.
 
         Returns
@@ -107,11 +116,6 @@ class ImageDataset(Dataset):
 
         Of files with equal contents one is kept; none where their labels differ.
 
-        Parameters
-        ----------
-        progress : callable, default no_progress
-            Called with the bytes of downloads, then with the number of pictures done.
-
         Raises
         ------
         UsageError
@@ -123,12 +127,11 @@ class ImageDataset(Dataset):
             lines.append(line)
             warnings.warn(line, stacklevel=3)
 
-        workers = Workers(None, progress)
+        workers = Workers(progress)
         found = self.find_images(progress, tell)
         pictures = hashed_pictures([path for path, _ in found], workers)
         teachers = self._codebook_images(pictures, workers, tell)
-        paths = [path for path, _ in found]
-        result = visterm_counts(paths, teachers, self.visterm_features(), progress)
+        result = visterm_counts(pictures, teachers, self.visterm_features(), workers)
         for line in (
             *_fault_lines(result.left_out, "left out"),
             *_fault_lines(result.codebook_left_out, "left out of the codebooks"),
@@ -154,7 +157,7 @@ class ImageDataset(Dataset):
 
     def _codebook_images(
         self, evaluated: Sequence[Picture], workers: Workers, tell: Callable[[str], None]
-    ) -> list[Path]:
+    ) -> list[Picture]:
         """Find the pictures to learn the codebooks from, without copies of the evaluated ones.
 
         Caltech256's classes that end in -101 hold pictures of Caltech101.
@@ -170,7 +173,7 @@ class ImageDataset(Dataset):
             ) from error
         teachers = hashed_pictures([path for path, _ in found], workers)
         copies = near_duplicates(teachers, evaluated, workers)
-        apart = [picture.path for picture in teachers if picture.content not in copies]
+        apart = [picture for picture in teachers if picture.content not in copies]
         if not apart:
             raise UsageError(
                 f"the codebooks of {self.name} are learned from {source.name}, but all its "

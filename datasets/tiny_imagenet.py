@@ -12,7 +12,6 @@ from typing import ClassVar
 
 from oasis_bench.datasets.features.codebooks import VistermFeatures
 from oasis_bench.datasets.files.archives import Archive, locate
-from oasis_bench.datasets.files.folders import existing_folder
 from oasis_bench.datasets.pictures import ImageDataset, Label, require_images, warn
 from oasis_bench.system.progress import Progress, no_progress
 
@@ -37,19 +36,16 @@ class TinyImageNet(ImageDataset):
         "cs231n.stanford.edu, kept and unpacked in the cache; codebooks from caltech101"
     )
     codebook_source = "caltech101"
+    folder = "tiny-imagenet-200"
     features = VistermFeatures(block=16, stride=8, codebook_size=(64, 64))
     archive: ClassVar[Archive] = Archive(
         url="http://cs231n.stanford.edu/tiny-imagenet-200.zip",
         checksum="md5:90528d7ca1a48142e341f4ef8d21d0de",
-        folder="tiny-imagenet-200",
+        folder=folder,
         max_members=200_000,
         max_bytes=10**9,
-        top="tiny-imagenet-200",
+        top=folder,
     )
-
-    def location(self) -> str | None:
-        """Return the folder of the release, or None where it must be downloaded first."""
-        return existing_folder(self.archive.folder)
 
     def find_images(
         self, progress: Progress = no_progress, tell: Callable[[str], None] = warn

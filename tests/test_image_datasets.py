@@ -219,7 +219,7 @@ class TestCopies:
         return paths
 
     def test_they_are_those_of_all_distances(self, data: Path) -> None:
-        workers = Workers(None, no_progress)
+        workers = Workers(no_progress)
         pictures = hashed_pictures(self.shades(data, 700, 1), workers)
         of = pictures[:100:2]
         rest = [picture for picture in pictures if picture not in of]
@@ -234,7 +234,7 @@ class TestCopies:
             assert near_duplicates(rest, of, workers) == expected
 
     def test_files_that_are_no_pictures_are_copies_only_if_equal(self, data: Path) -> None:
-        workers = Workers(None, no_progress)
+        workers = Workers(no_progress)
         paths = [data / name for name in ("a.png", "b.png", "c.png")]
         for path, content in zip(paths, (b"one", b"two", b"one"), strict=True):
             path.write_bytes(content)
@@ -245,7 +245,7 @@ class TestCopies:
     @needs("caltech101")
     def test_the_real_ones_are_29(self, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("OASIS_BENCH_DATA", str(REAL))
-        workers = Workers(None, no_progress)
+        workers = Workers(no_progress)
         some, others = (
             hashed_pictures([path for path, _ in dataset.find_images()], workers)
             for dataset in (Caltech101(), Caltech256())

@@ -13,9 +13,11 @@ from scipy.spatial.distance import cdist
 from oasis_bench.datasets.features.blocks import ColourCodebook, block_descriptors
 from oasis_bench.datasets.features.codebooks import VistermFeatures
 from oasis_bench.datasets.features.decoding import read_image
-from oasis_bench.datasets.features.visterms import nearest_centres, visterm_counts
+from oasis_bench.datasets.features.picture_files import Workers, hashed_pictures
+from oasis_bench.datasets.features.visterms import VistermCounts, nearest_centres, visterm_counts
 from oasis_bench.datasets.files import arrays
 from oasis_bench.system.errors import UsageError
+from oasis_bench.system.progress import no_progress
 
 SMALL = VistermFeatures(block=16, stride=8, min_blocks=4, n_colours=5, n_visterms=12)
 
@@ -64,6 +66,13 @@ class Stages:
         self.done[what] = done
 
 
+def count(images, others, features=SMALL, progress=no_progress, n_workers=None) -> VistermCounts:
+    workers = Workers(progress, n_workers)
+    pictures = hashed_pictures([*images, *others], workers)
+    n = len(images)
+    return visterm_counts(pictures[:n], pictures[n:], features, workers)
+
+
 def same(one, two):
     return (
         np.array_equal(one.kept, two.kept)
@@ -76,7 +85,7 @@ def same(one, two):
 
 class TestCounts:
     def test_each_row_counts_the_nearest_visterm_of_each_block(self, images, others, cache):
-        found = visterm_counts(images, others, SMALL)
+        found = count(images, others)
         with np.load(next(cache.glob("codebook-*.npz"))) as codebook:
             colours, centres = codebook["colours"], codebook["visterms"]
         assert colours.shape == (5, 3)
@@ -101,16 +110,16 @@ class TestCounts:
             noise = np.random.default_rng(number).integers(0, 3, pixels.shape)
             Image.fromarray((pixels + noise).astype(np.uint8)).save(paths[-1])
         features = VistermFeatures(block=16, stride=16, min_blocks=9, n_colours=3, n_visterms=3)
-        counts = visterm_counts(paths, paths, features).counts.toarray()
+        counts = count(paths, paths, features).counts.toarray()
         assert sorted(np.unique(counts, axis=0).tolist()) == [[0, 0, 9], [0, 9, 0], [9, 0, 0]]
         np.testing.assert_array_equal(counts[:3], counts[3:6])
 
     def test_a_codebook_needs_a_block_for_each_visterm(self, images, others):
         many = VistermFeatures(block=16, stride=8, n_visterms=100_000)
         with pytest.raises(UsageError, match=r"9 codebook images hold \d+ .* for 100000 visterms"):
-            visterm_counts(images, others, many)
+            count(images, others, many)
         with pytest.raises(UsageError, match="0 codebook images hold 0 usable blocks"):
-            visterm_counts(images, [], SMALL)
+            count(images, [])
 
     def test_pictures_of_few_colours_give_a_small_colour_codebook(self, tmp_path, images, cache):
         rng = np.random.default_rng(0)
@@ -118,7 +127,7 @@ class TestCounts:
         for number in range(4):
             paths.append(tmp_path / f"{number}.png")
             Image.fromarray(rng.integers(0, 2, (60, 60)).astype(np.uint8) * 255).save(paths[-1])
-        visterm_counts(images, paths, SMALL)
+        count(images, paths)
         with np.load(next(cache.glob("codebook-*.npz"))) as codebook:
             assert np.unique(codebook["colours"]).tolist() == [0, 255]
             assert codebook["visterms"].shape == (12, 59 + 2)
@@ -127,7 +136,7 @@ class TestCounts:
         sized = VistermFeatures(block=16, stride=8, n_visterms=12, codebook_size=(24, 24))
         message = r"9 codebook images hold 0 usable blocks"  # 2 x 2 blocks, and min_blocks is 10
         with pytest.raises(UsageError, match=message):
-            visterm_counts(images, others, sized)
+            count(images, others, sized)
 
     @pytest.mark.parametrize(
         ("parameters", "message"),
@@ -162,7 +171,7 @@ class TestFilesLeftOut:
         gone = tmp_path / "gone.png"
         paths = [text, *images[:2], cut, tiny, gone, images[2]]
         for _ in range(2):  # computed, then read from the cache
-            found = visterm_counts(paths, [*others, text, tiny], SMALL)
+            found = count(paths, [*others, text, tiny])
             assert found.kept.tolist() == [1, 2, 6]
             reasons = {path: fault.reason for path, fault in found.left_out}
             assert list(reasons) == [text, cut, tiny, gone]
@@ -172,13 +181,13 @@ class TestFilesLeftOut:
             assert reasons[gone] == "No such file or directory"
             assert [path for path, fault in found.left_out if fault.too_small] == [tiny]
             assert [path for path, _ in found.codebook_left_out] == [text, tiny]
-        alone = visterm_counts(images[:3], others, SMALL)
+        alone = count(images[:3], others)
         np.testing.assert_array_equal(found.counts.sum(axis=1), alone.counts.sum(axis=1))
 
     def test_nothing_but_broken_files_gives_no_rows(self, tmp_path, others):
         text = tmp_path / "text.jpg"
         text.write_text("no picture")
-        found = visterm_counts([text], others, SMALL)
+        found = count([text], others)
         assert found.counts.shape == (0, 12)
         assert found.kept.size == 0
 
@@ -187,24 +196,24 @@ class TestSameResult:
     def test_whatever_the_workers_and_the_order_of_codebook_images(
         self, images, others, monkeypatch, tmp_path
     ):
-        one = visterm_counts(images, others, SMALL, n_workers=1)
+        one = count(images, others, SMALL, n_workers=1)
         monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path / "elsewhere"))
-        assert same(one, visterm_counts(images, others[::-1], SMALL, n_workers=3))
+        assert same(one, count(images, others[::-1], SMALL, n_workers=3))
 
     def test_a_picture_that_is_there_twice_has_two_equal_rows(self, images, others):
-        found = visterm_counts([*images, images[3]], others, SMALL).counts.toarray()
+        found = count([*images, images[3]], others).counts.toarray()
         np.testing.assert_array_equal(found[3], found[8])
 
     def test_the_seed_matters(self, images, others):
         other = VistermFeatures(16, 8, 1.25, 4, n_colours=5, n_visterms=12, seed=1)
-        one, two = (visterm_counts(images, others, features) for features in (SMALL, other))
+        one, two = (count(images, others, features) for features in (SMALL, other))
         assert not same(one, two)
 
 
 def stages(images, others, features=SMALL):
     """Run, and return the stages that were run beside the hashing of files."""
     progress = Stages()
-    visterm_counts(images, others, features, progress)
+    count(images, others, features, progress)
     assert progress.done.pop("reading picture files") == len({*images, *others})
     return progress.done
 
@@ -219,7 +228,7 @@ class TestCache:
         assert stages(images, others) == {}
 
     def test_it_reads_back_what_was_computed(self, images, others):
-        assert same(visterm_counts(images, others, SMALL), visterm_counts(images, others, SMALL))
+        assert same(count(images, others), count(images, others))
 
     def test_other_pictures_share_the_codebook(self, images, others):
         stages(images, others)
@@ -256,13 +265,13 @@ class TestCache:
 
     @pytest.mark.parametrize("kind", ["codebook", "counts"])
     def test_a_file_cut_or_spoilt_anywhere_is_never_used(self, images, others, cache, kind):
-        good = visterm_counts(images, others, SMALL)
+        good = count(images, others)
         path = next(cache.glob(f"{kind}-*.npz"))
         whole = path.read_bytes()
         rng = np.random.default_rng(0)
         for content in (b"", b"text", whole[:-1], whole[: len(whole) // 2]):
             path.write_bytes(content)
-            assert same(good, visterm_counts(images, others, SMALL))
+            assert same(good, count(images, others))
             assert path.stat().st_size == len(whole)
         for place in rng.integers(0, len(whole), 12):
             spoilt = bytearray(whole)
@@ -270,7 +279,7 @@ class TestCache:
             path.write_bytes(spoilt)
             for counts in cache.glob("counts-*.npz") if kind == "codebook" else ():
                 counts.unlink()
-            assert same(good, visterm_counts(images, others, SMALL))
+            assert same(good, count(images, others))
 
     @pytest.mark.parametrize("stage", ["sampling blocks", "counting visterms"])
     def test_an_interruption_leaves_nothing_behind(self, images, others, cache, stage):
@@ -279,7 +288,7 @@ class TestCache:
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            visterm_counts(images, others, SMALL, interrupt)
+            count(images, others, SMALL, interrupt)
         whole = {"counting visterms": 1}.get(stage, 0)  # the codebook was learned before
         assert len(list(cache.glob("codebook-*.npz"))) == whole
         assert len(list(cache.glob("*"))) == whole
@@ -287,4 +296,4 @@ class TestCache:
     def test_a_folder_that_cannot_be_made_is_a_clear_error(self, images, others, cache):
         cache.parent.write_text("a file where the folder should be")
         with pytest.raises(UsageError, match=r"cannot write .* set OASIS_BENCH_CACHE"):
-            visterm_counts(images, others, SMALL)
+            count(images, others)

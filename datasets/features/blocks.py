@@ -6,7 +6,7 @@ Not for what is learned from blocks: that is in `codebooks`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -105,20 +105,25 @@ class ColourCodebook:
 
         Squared distances of whole numbers are exact; of equally near colours it is the first.
         """
-        levels = np.arange(256, dtype=np.int32)
-        # The colour's number in the low byte: the least value is the nearest, then the first.
-        red, green, blue = (
-            (levels - self.colours[:, [channel]].astype(np.int32)) ** 2 << 8 for channel in range(3)
-        )
-        green_red = green[:, :, None] + red[:, None, :]
-        green_red += np.arange(len(self.colours), dtype=np.int32)[:, None, None]
-        table = np.empty((256, 256, 256), np.uint8)
-        for level in range(256):
-            best = green_red[0] + blue[0, level]
-            for distances, further in zip(green_red[1:], blue[1:, level], strict=True):
-                np.minimum(best, distances + further, out=best)
-            table[level] = best & 0xFF
-        return table.reshape(-1)
+        return _nearest_colours(self.colours.tobytes())
+
+
+@lru_cache(maxsize=1)
+def _nearest_colours(colours: bytes) -> npt.NDArray[np.uint8]:
+    """Make the table of `ColourCodebook.nearest`, and keep the last one: it takes half a second."""
+    rgb = np.frombuffer(colours, np.uint8).reshape(-1, 3).astype(np.int32)
+    levels = np.arange(256, dtype=np.int32)
+    # The colour's number in the low byte: the least value is the nearest, then the first.
+    red, green, blue = ((levels - rgb[:, [channel]]) ** 2 << 8 for channel in range(3))
+    green_red = green[:, :, None] + red[:, None, :]
+    green_red += np.arange(len(rgb), dtype=np.int32)[:, None, None]
+    table = np.empty((256, 256, 256), np.uint8)
+    for level in range(256):
+        best = green_red[0] + blue[0, level]
+        for distances, further in zip(green_red[1:], blue[1:, level], strict=True):
+            np.minimum(best, distances + further, out=best)
+        table[level] = best & 0xFF
+    return table.reshape(-1)
 
 
 def block_descriptors(

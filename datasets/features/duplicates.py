@@ -47,7 +47,6 @@ def near_duplicates(
     of : sequence of Picture
         Those that they may be copies of.
     workers : Workers
-        Its progress is called with the number of thumbnails made.
 
     Returns
     -------

@@ -6,7 +6,6 @@ Not for decoding (`decoding`), and not for what is computed from a picture.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ import numpy as np
 from oasis_bench.datasets.features.decoding import TooSmallError, UnusableImageError
 from oasis_bench.datasets.files.arrays import Arrays
 from oasis_bench.system.progress import Progress
+from oasis_bench.system.provenance import available_cores
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -44,14 +44,14 @@ class Workers:
 
     Parameters
     ----------
-    n_workers : int or None
-        Their number; None stands for one for each core that the process may use.
     progress : callable
         Called with the number of items done.
+    n_workers : int, optional
+        Their number; by default one for each core that the process may use.
     """
 
-    n_workers: int | None
     progress: Progress
+    n_workers: int | None = None
 
     def map(
         self, function: Callable[[T], R], items: Iterable[T], what: str
@@ -59,7 +59,7 @@ class Workers:
         """Return the results of the items, and the faults of the items without a result."""
         results: dict[T, R] = {}
         faults: dict[T, Fault] = {}
-        pool = ThreadPoolExecutor(self.n_workers or _n_cores())
+        pool = ThreadPoolExecutor(self.n_workers or available_cores())
         try:
             futures = {item: pool.submit(function, item) for item in items}
             for done, (item, future) in enumerate(futures.items(), start=1):
@@ -71,12 +71,6 @@ class Workers:
         finally:
             pool.shutdown(cancel_futures=True)
         return results, faults
-
-
-def _n_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def hashed_pictures(paths: Sequence[Path], workers: Workers) -> list[Picture]:

@@ -25,11 +25,9 @@ from oasis_bench.datasets.features.picture_files import (
     Workers,
     arrays_of_faults,
     faults_of_arrays,
-    hashed_pictures,
 )
 from oasis_bench.datasets.files.arrays import Arrays, cache_key, cached
 from oasis_bench.system.files import cache_home
-from oasis_bench.system.progress import Progress, no_progress
 
 BLOCKS_AT_ONCE = 1024
 """Rows of a distance matrix: 40 MB for 10000 visterms."""
@@ -61,44 +59,30 @@ class VistermCounts:
 
 
 def visterm_counts(
-    images: Sequence[Path],
-    codebook_images: Sequence[Path],
+    pictures: Sequence[Picture],
+    teachers: Sequence[Picture],
     features: VistermFeatures,
-    progress: Progress = no_progress,
-    n_workers: int | None = None,
+    workers: Workers,
 ) -> VistermCounts:
     """Count the visterms of each picture (JMLR 2010, section 3).
 
-    Colours and visterms are learned from `codebook_images` alone.  The codebook and the counts
-    are kept in ``visterms`` of the cache folder, each under a hash of the contents of all its
-    pictures, of the parameters and of the code that computes it.
+    The codebook and the counts are kept in ``visterms`` of the cache folder, each under a hash of
+    the contents of all its pictures, of the parameters and of the code that computes it.
 
     Parameters
     ----------
-    images : sequence of Path
-        The pictures.
-    codebook_images : sequence of Path
-        Other pictures than those that are evaluated; their order does not matter.
+    pictures : sequence of Picture
+    teachers : sequence of Picture
+        The pictures that colours and visterms are learned from; their order does not matter.
     features : VistermFeatures
-        The parameters.
-    progress : callable, default no_progress
-        Called with the number of images done, stage by stage.
-    n_workers : int, optional
-        Threads; by default one for each core that the process may use.  The result does not
-        depend on it.
-
-    Returns
-    -------
-    VistermCounts
+    workers : Workers
+        The result does not depend on their number.
 
     Raises
     ------
     UsageError
-        Where the codebook images give too little to learn from, or the cache cannot be written.
+        Where the teachers give too little to learn from, or the cache cannot be written.
     """
-    workers = Workers(n_workers, progress)
-    every = hashed_pictures([*images, *codebook_images], workers)
-    pictures, teachers = every[: len(images)], every[len(images) :]
     # The pictures run in parallel, not the products within one; and k-means in several threads
     # would add up in the order in which they finish.
     with threadpool_limits(1):

@@ -16,22 +16,12 @@ from oasis_bench.system.files import cache_home
 
 
 def data_folder(name: str) -> Path | None:
-    """Find the folder of a data set among the user's own data.
-
-    Parameters
-    ----------
-    name : str
-        The folder's name in the folder that the environment variable `OASIS_BENCH_DATA` names.
-
-    Returns
-    -------
-    Path or None
-        None where the variable is not set, or its folder does not hold that one.
+    """Return the folder `name` of the folder that `OASIS_BENCH_DATA` names; None: there is none.
 
     Raises
     ------
     UsageError
-        Where the variable is set and names no folder.
+        Where the environment variable is set and names no folder.
     """
     value = os.environ.get("OASIS_BENCH_DATA")
     if not value:
@@ -44,27 +34,8 @@ def data_folder(name: str) -> Path | None:
 
 
 def dataset_folder(name: str) -> Path:
-    """Return the folder of a data set: the user's own, else the one in the cache folder.
-
-    The one in the cache folder may not exist yet.
-
-    Parameters
-    ----------
-    name : str
-        The folder's name.
-
-    Raises
-    ------
-    UsageError
-        Where `OASIS_BENCH_DATA` is set and names no folder.
-    """
+    """Return `data_folder`, or the folder in the cache folder, which need not exist."""
     return data_folder(name) or cache_home() / name
-
-
-def existing_folder(name: str) -> str | None:
-    """Return the path of `dataset_folder`, or None where that folder does not exist."""
-    folder = dataset_folder(name)
-    return str(folder) if folder.is_dir() else None
 
 
 @contextmanager
