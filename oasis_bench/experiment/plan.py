@@ -64,8 +64,6 @@ class TrialSpec:
     experiment : Experiment
     normalize : str
         What is done to rows.
-    budget : Budget
-        Limits of each call of the learner; not part of the identity.
     identity : dict
         What `trial_id` is the hash of, as JSON holds it.
     plugin_files : tuple of Path
@@ -87,11 +85,15 @@ class TrialSpec:
     partition: int
     experiment: Experiment
     normalize: str
-    budget: Budget
     identity: Mapping[str, Any]
     plugin_files: tuple[Path, ...] = ()
     shows_examples: bool = False
     shares_cores: bool = False
+
+    @property
+    def budget(self) -> Budget:
+        """Limits of each call of the learner; not part of the identity."""
+        return self.experiment.budget_of(self.learner)
 
     def seed_for(self, purpose: str, *, of_learner: bool = False) -> int:
         """Derive a seed from the run's, the subset, the partition and the purpose.
@@ -103,29 +105,18 @@ class TrialSpec:
         return derive_seed(*names, *((self.algorithm,) if of_learner else ()))
 
 
-@dataclass(frozen=True)
-class _Candidates:
-    """A learner's hyper-parameters to try, and the hash of its source."""
-
-    spec: LearnerSpec
-    grid: Mapping[str, Sequence[Any]]
-    source: str
-
-
-def find_candidates(experiment: Experiment, registry: Registry) -> dict[str, _Candidates]:
-    """Look up each learner of an experiment, and the values of its hyper-parameters.
+def find_grids(experiment: Experiment, registry: Registry) -> dict[str, dict[str, list[Any]]]:
+    """Return the hyper-parameters of each learner of an experiment, with the values to try.
 
     Raises
     ------
     UsageError
-        For an unknown learner or hyper-parameter, or a value that TOML has and none takes.
+        For an unknown learner or hyper-parameter, or a value that is no number, text or truth value.
     """
-    return {
-        label: _candidates(label, spec, registry) for label, spec in experiment.learners.items()
-    }
+    return {label: _grid(label, spec, registry) for label, spec in experiment.learners.items()}
 
 
-def _candidates(label: str, spec: LearnerSpec, registry: Registry) -> _Candidates:
+def _grid(label: str, spec: LearnerSpec, registry: Registry) -> dict[str, list[Any]]:
     learner = registry.algorithms[spec.algorithm]
     known = learner().get_params()
     grid = {
@@ -144,7 +135,7 @@ def _candidates(label: str, spec: LearnerSpec, registry: Registry) -> _Candidate
                     f"learner {label!r}: {name} = {choice!r}: a number, a text or true/false "
                     "is needed, or a list of them"
                 )
-    return _Candidates(spec, grid, source_hash(learner))
+    return grid
 
 
 def plan(
@@ -162,7 +153,7 @@ def plan(
         For an unknown learner, hyper-parameter or class, or too few classes or images.
     """
     e = experiment
-    candidates = find_candidates(e, registry)
+    grids = find_grids(e, registry)
     of_run = {
         **{name: getattr(e, name) for name in DECIDING_SETTINGS},
         "normalize": e.normalize or dataset.normalize,
@@ -172,29 +163,29 @@ def plan(
         "libraries": {name: version(name) for name in LIBRARIES},
         "kernel": os.environ.get("OASIS_BENCH_KERNEL"),
     }
+    of_learners = {
+        label: {
+            "learner": label,
+            "algorithm": e.learners[label].algorithm,
+            "grid": grid,
+            "source": source_hash(registry.algorithms[e.learners[label].algorithm]),
+        }
+        for label, grid in grids.items()
+    }
     trials = []
     for subset, classes in choose_subsets(e, dataset, rows).items():
         n_train, n_test = _sizes(e, rows, len(classes))
+        of_subset = {"subset": subset, "classes": classes, "sizes": [n_train, n_test]}
         for partition in range(e.partitions):
-            for label, candidate in candidates.items():
-                identity = {
-                    **of_run,
-                    "learner": label,
-                    "algorithm": candidate.spec.algorithm,
-                    "grid": candidate.grid,
-                    "subset": subset,
-                    "classes": classes,
-                    "sizes": [n_train, n_test],
-                    "partition": partition,
-                    "source": candidate.source,
-                }
-                text = json.dumps(identity, sort_keys=True)
+            for label, of_learner in of_learners.items():
+                of_trial = {**of_run, **of_learner, **of_subset, "partition": partition}
+                text = json.dumps(of_trial, sort_keys=True)
                 trials.append(
                     TrialSpec(
                         trial_id=hashlib.sha256(text.encode()).hexdigest()[:24],
                         learner=label,
-                        algorithm=candidate.spec.algorithm,
-                        grid=candidate.grid,
+                        algorithm=e.learners[label].algorithm,
+                        grid=grids[label],
                         subset=subset,
                         classes=classes,
                         n_train=n_train,
@@ -202,7 +193,6 @@ def plan(
                         partition=partition,
                         experiment=e,
                         normalize=of_run["normalize"],
-                        budget=e.budget_of(label),
                         identity=json.loads(text),
                         plugin_files=plugin_files,
                         shows_examples=rows.images is not None and partition == 0,

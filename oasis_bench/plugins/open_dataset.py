@@ -41,7 +41,8 @@ def open_dataset(
     dataset, arguments = _find(name, registry)
     kinds = _option_kinds(name, dataset, arguments)
     for option, value in (options or {}).items():
-        _refuse_unknown(name, option, kinds)
+        if option not in kinds:
+            raise UsageError(f"data set {name}: {unknown_name('option', option, kinds)}")
         if kind := kinds[option]:
             check_value(f"data set {name}: {option}", value, kind)
     return dataset(**arguments, **(options or {}))
@@ -50,16 +51,16 @@ def open_dataset(
 def read_options(name: str, registry: Registry, texts: Mapping[str, str]) -> dict[str, Any]:
     """Read options of a data set from text, each as the type that the data set takes.
 
+    What is wrong with them `open_dataset` says.
+
     Raises
     ------
     UsageError
-        As `open_dataset` does, but for values of another type.
+        Where there is no such data set.
     """
     dataset, arguments = _find(name, registry)
     kinds = _option_kinds(name, dataset, arguments)
-    for option in texts:
-        _refuse_unknown(name, option, kinds)
-    return {option: value_of_text(text, kinds[option] or str) for option, text in texts.items()}
+    return {option: value_of_text(text, kinds.get(option) or str) for option, text in texts.items()}
 
 
 def _find(name: str, registry: Registry) -> tuple[type[Dataset], dict[str, Path]]:
@@ -93,8 +94,3 @@ def _option_kinds(
             known = [kind for kind in (get_args(hint) or (hint,)) if kind in NEEDED]
             kinds[option] = known[0] if len(known) == 1 else None
     return kinds
-
-
-def _refuse_unknown(name: str, option: str, kinds: Mapping[str, type | None]) -> None:
-    if option not in kinds:
-        raise UsageError(f"data set {name}: {unknown_name('option', option, kinds)}")

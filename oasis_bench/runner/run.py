@@ -15,7 +15,7 @@ from oasis_bench.data.pictures import caption, thumbnail
 from oasis_bench.data.rows import LabelledRows
 from oasis_bench.execution import Executor, executor
 from oasis_bench.experiment.identity import identities, refuse_what_changed
-from oasis_bench.experiment.plan import TrialSpec, find_candidates, plan
+from oasis_bench.experiment.plan import TrialSpec, find_grids, plan
 from oasis_bench.experiment.run_info import (
     DatasetSource,
     Resumption,
@@ -78,7 +78,7 @@ def run_experiment(
     """
     with executor(jobs, cluster) as place:
         registry = load_registry(plugin_files)
-        find_candidates(experiment, registry)  # before a download: it may raise
+        find_grids(experiment, registry)  # before a download: it may raise
         refuse_used_folder(output)
         dataset, rows, specs = _prepare(experiment, registry, place, plugin_files, on_download)
         subsets = {spec.subset: spec.classes for spec in specs}
