@@ -64,11 +64,6 @@ class MNIST(Dataset):
     def load(self, progress: Progress = no_progress) -> LabelledRows:
         """Read the images and labels, downloading them first where they are not on disk.
 
-        Parameters
-        ----------
-        progress : callable, default no_progress
-            Called with the bytes of each file's download.
-
         Raises
         ------
         UsageError
@@ -107,20 +102,10 @@ def _read_part(folder: Path, part: str) -> tuple[npt.NDArray[np.uint8], npt.NDAr
 
 
 def read_idx(path: Path) -> npt.NDArray[np.uint8]:
-    """Read a gzipped IDX file of unsigned bytes.
+    """Read a gzipped IDX file of unsigned bytes, as a read-only array of the shape that it states.
 
     The format: two zero bytes, a type code, the number of dimensions, each dimension as a
     big-endian 32-bit integer, then the values, last dimension fastest.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-
-    Returns
-    -------
-    ndarray of uint8
-        Of the shape that the file states; read-only.
 
     Raises
     ------

@@ -65,12 +65,7 @@ class TwentyNewsgroups(Dataset):
         return str(path) if path.is_file() else None
 
     def load(self, progress: Progress = no_progress) -> LabelledRows:
-        """Read the counts, float32 in CSR, in the order of the file.
-
-        Parameters
-        ----------
-        progress : callable, default no_progress
-            Not called: reading takes a second.
+        """Read the counts, float32 in CSR, in the order of the file; `progress` is not called.
 
         Raises
         ------

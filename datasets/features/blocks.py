@@ -140,10 +140,6 @@ def block_descriptors(
     image : PIL.Image.Image
         Of mode RGB.  It is shrunk by bilinear filtering, each scale from the picture itself;
         patterns come from its luma (ITU-R 601-2, Pillow's mode L).
-    layout : BlockLayout
-        Where the blocks lie.
-    codebook : ColourCodebook
-        Of n_colours colours.
 
     Returns
     -------

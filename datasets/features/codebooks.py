@@ -111,14 +111,7 @@ class Codebook:
 def codebook_of(
     teachers: Sequence[Picture], features: VistermFeatures, workers: Workers
 ) -> Codebook:
-    """Learn the codebook of some pictures, or read it from ``visterms`` of the cache folder.
-
-    Parameters
-    ----------
-    teachers : sequence of Picture
-        Their order does not matter.
-    features : VistermFeatures
-    workers : Workers
+    """Learn the codebook of some pictures in any order, or read it from the cache folder.
 
     Raises
     ------

@@ -26,25 +26,13 @@ def read_image(path: Path, enough: int | None = None) -> Picture:
     """Decode a picture to RGB, 8 bits a channel.
 
     The EXIF orientation is applied, transparent pixels become white, 16-bit greys lose their low
-    byte, and of an animation the first frame counts.
-
-    Parameters
-    ----------
-    path : Path
-        A file of one of `FORMATS`.
-    enough : int, optional
-        Width and height in pixels that are enough: a JPEG of a multiple of it is decoded at a
-        fraction of its size, which is much faster.
-
-    Returns
-    -------
-    PIL.Image.Image
-        Of mode RGB.
+    byte, and of an animation the first frame counts.  Where `enough` pixels of width and height are
+    enough, a JPEG of a multiple is decoded at a fraction of its size, which is much faster.
 
     Raises
     ------
     UnusableImageError
-        Where the file is missing, damaged, not a picture, or has more pixels than
+        Where the file is missing, damaged, not one of `FORMATS`, or has more pixels than
         `PIL.Image.MAX_IMAGE_PIXELS`.
     """
     from PIL import Image, ImageOps, UnidentifiedImageError

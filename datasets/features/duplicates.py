@@ -33,25 +33,12 @@ CODE = (decoding.__file__, __file__)
 def near_duplicates(
     pictures: Sequence[Picture], of: Sequence[Picture], workers: Workers
 ) -> frozenset[str]:
-    """Find the pictures that are copies of others, also rescaled, recoded or slightly marked.
+    """Return the contents of those `pictures` that are copies of others, also rescaled or recoded.
 
     Two pictures are near-duplicates where their contents are equal, or where their grey
     thumbnails, 16 x 16 pixels whatever their shape, differ by `NEAR` or less.  Copies that are
     mirrored, turned or cropped are not found.  Thumbnails are kept in ``thumbnails`` of the cache
     folder.
-
-    Parameters
-    ----------
-    pictures : sequence of Picture
-        Those that may be copies.
-    of : sequence of Picture
-        Those that they may be copies of.
-    workers : Workers
-
-    Returns
-    -------
-    frozenset of str
-        The contents of those of `pictures` that are copies.
 
     Raises
     ------

@@ -42,12 +42,7 @@ class Fault(NamedTuple):
 class Workers:
     """Threads that each take the next item; NumPy and Pillow release Python's lock.
 
-    Parameters
-    ----------
-    progress : callable
-        Called with the number of items done.
-    n_workers : int, optional
-        Their number; by default one for each core that the process may use.
+    `progress` is called with the number of items done; `n_workers` is by default one for each core.
     """
 
     progress: Progress

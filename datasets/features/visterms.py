@@ -66,17 +66,9 @@ def visterm_counts(
 ) -> VistermCounts:
     """Count the visterms of each picture (JMLR 2010, section 3).
 
-    The codebook and the counts are kept in ``visterms`` of the cache folder, each under a hash of
-    the contents of all its pictures, of the parameters and of the code that computes it.
-
-    Parameters
-    ----------
-    pictures : sequence of Picture
-    teachers : sequence of Picture
-        The pictures that colours and visterms are learned from; their order does not matter.
-    features : VistermFeatures
-    workers : Workers
-        The result does not depend on their number.
+    Colours and visterms are learned from the `teachers`, whose order does not matter.  What was
+    computed is kept in ``visterms`` of the cache folder, under a hash of the contents of all its
+    pictures, of the parameters and of the code that computes it.
 
     Raises
     ------
@@ -132,17 +124,9 @@ def _count(
 def nearest_centres(
     rows: npt.NDArray[np.float32], centres: npt.NDArray[np.float32]
 ) -> npt.NDArray[np.intp]:
-    """Find the nearest centre of each row.
+    """Return the nearest centre (n_rows,) of each row (n_rows, n_features), both float32.
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n_rows, n_features), float32
-    centres : ndarray of shape (n_centres, n_features), float32
-
-    Returns
-    -------
-    ndarray of shape (n_rows,), intp
-        The centre c of the least |c|^2 / 2 - x'c, in the arithmetic of float32.
+    It is the centre c of the least |c|^2 / 2 - x'c, in the arithmetic of float32.
     """
     half_norms = np.einsum("ij,ij->i", centres, centres) / 2
     parts = np.split(rows, range(BLOCKS_AT_ONCE, len(rows), BLOCKS_AT_ONCE))

@@ -66,13 +66,6 @@ def locate(archive: Archive, progress: Progress = no_progress) -> Path:
     downloaded to ``archives`` of the cache folder where it is in neither.  If several processes
     want the folder, one makes it and the others wait.
 
-    Parameters
-    ----------
-    archive : Archive
-        What to find.
-    progress : callable, default no_progress
-        Called with the bytes downloaded, then with the bytes unpacked.
-
     Raises
     ------
     UsageError

@@ -26,19 +26,9 @@ LIBRARIES = ("numpy", "pillow", "scikit-learn")
 
 
 def cache_key(code: Iterable[str], *parts: str) -> str:
-    """Hash everything that decides a result: parts, code, and versions of libraries.
+    """Hash (SHA-256) what decides a result: the modules `code`, versions of libraries, and `parts`.
 
-    Parameters
-    ----------
-    code : iterable of str
-        The paths of the modules that compute it.
-    *parts : str
-        Parameters, and hashes of contents.
-
-    Returns
-    -------
-    str
-        SHA-256 in hexadecimal digits.
+    The parts are parameters, and hashes of contents.
     """
     modules = [Path(path).read_text("utf-8") for path in code]
     libraries = [f"{name} {version(name)}" for name in LIBRARIES]
@@ -51,12 +41,7 @@ def cache_key(code: Iterable[str], *parts: str) -> str:
 def cached(path: Path, compute: Callable[[], Arrays]) -> Arrays:
     """Read arrays from an npz file; where it is missing or damaged, compute and write them.
 
-    Parameters
-    ----------
-    path : Path
-        The file, whose name holds the `cache_key` of the arrays.
-    compute : callable
-        Returns the arrays by name.
+    The name of the file holds the `cache_key` of the arrays.
 
     Raises
     ------
@@ -109,14 +94,8 @@ class CsrWriter:
 def csr_writer(folder: Path, name: str, index: npt.DTypeLike) -> Iterator[CsrWriter]:
     """Write a CSR matrix row by row to three NPY files: ``NAME_data.npy`` and so on.
 
-    The files are complete, and on the disk, when the block ends without an exception.
-
-    Parameters
-    ----------
-    folder : Path
-    name : str
-    index : dtype
-        Of `indices` and `indptr`: scipy would copy arrays of different types.
+    They are complete, and on the disk, when the block ends without an exception.  `indices` and
+    `indptr` have the type `index`: scipy would copy arrays of different types.
     """
     with (
         _npy_writer(folder / f"{name}_data.npy", np.float32) as data,

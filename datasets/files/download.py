@@ -49,7 +49,7 @@ def fetch(
     progress: Progress = no_progress,
     pauses: Sequence[float] = PAUSES,
 ) -> None:
-    """Download a file, unless it exists.
+    """Download a file over HTTP or HTTPS, unless `path` exists.
 
     The bytes go to ``<path>.part``, which is renamed to `path` once it is complete and its
     checksum is right.  A later call continues where an earlier one stopped.  If several processes
@@ -57,17 +57,12 @@ def fetch(
 
     Parameters
     ----------
-    url : str
-        What to download, over HTTP or HTTPS.
-    path : Path
-        The file to write; its folder is made.
     checksum : str
         ``'md5:...'`` or ``'sha256:...'``, in lower-case hexadecimal digits.
-    progress : callable, default no_progress
+    progress : callable
         Called with the bytes received so far.
-    pauses : sequence of float, default (1, 3, 9)
-        Seconds to wait before each further attempt after an error of the network; their number
-        is the number of further attempts.
+    pauses : sequence of float
+        Seconds to wait before each further attempt after an error of the network.
 
     Raises
     ------
@@ -90,13 +85,7 @@ def fetch(
 
 
 def wrong_checksum(path: Path, checksum: str) -> str | None:
-    """Compare a file with its checksum.
-
-    Returns
-    -------
-    str or None
-        What is wrong, such as 'has md5 0123, not 4567'; None where it is right.
-    """
+    """Say how a file differs from its checksum, as 'has md5 0123, not 4567'; None: it is right."""
     algorithm, _, wanted = checksum.partition(":")
     with path.open("rb") as file:
         # Some systems refuse MD5 unless it is said to guard nothing.

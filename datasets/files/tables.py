@@ -46,17 +46,7 @@ LabelValues: TypeAlias = "npt.NDArray[Any] | list[str]"
 
 @dataclass(frozen=True)
 class Table:
-    """What a file holds, not yet checked.
-
-    Attributes
-    ----------
-    X : ndarray or csr_array
-        The features.
-    labels : ndarray or list of str
-        The label of each row: numbers, NaN where missing, or strings, empty where missing.
-    columns : sequence of str, optional
-        The names of the features.
-    """
+    """What a file holds, not yet checked: features, dense or CSR, labels, names of features."""
 
     X: Any
     labels: LabelValues
@@ -64,14 +54,9 @@ class Table:
 
 
 def read_table(path: Path, label: str | None) -> Table:
-    """Read a file in the format that its ending says.
+    """Read a file in the format that its ending says: one of `READERS`, in capitals or not.
 
-    Parameters
-    ----------
-    path : Path
-        Its ending is one of `READERS`, in capitals or not.
-    label : str or None
-        The column or the array of the labels.
+    `label` names the column or the array of the labels.
 
     Raises
     ------

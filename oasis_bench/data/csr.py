@@ -6,20 +6,11 @@ from typing import Any
 
 
 def canonical_csr(X: Any) -> Any:
-    """Check a sparse matrix and give it as CSR in order, in a copy where that changes anything.
+    """Check a sparse matrix and give it as CSR, sorted and without duplicates (their sums).
 
-    scipy checks once whether entries are in order and within bounds, and remembers the answer.
-    Where indices were changed later, a kernel, or scipy's own conversion to CSR, would write
-    outside its arrays.
-
-    Parameters
-    ----------
-    X : sparse array or matrix of shape (n_rows, n_features)
-
-    Returns
-    -------
-    csr_array or csr_matrix
-        With sorted indices and without duplicates (their values are summed).
+    It is a copy where that changes anything.  scipy checks once whether entries are in order and
+    within bounds, and remembers the answer.  Where indices were changed later, a kernel, or scipy's
+    own conversion to CSR, would write outside its arrays.
 
     Raises
     ------

@@ -111,7 +111,7 @@ def find_grids(experiment: Experiment, registry: Registry) -> dict[str, dict[str
     Raises
     ------
     UsageError
-        For an unknown learner or hyper-parameter, or a value that is no number, text or truth value.
+        For an unknown learner or hyper-parameter, or a value of a type that none takes.
     """
     return {label: _grid(label, spec, registry) for label, spec in experiment.learners.items()}
 

@@ -20,11 +20,8 @@ class Setting:
 
     Attributes
     ----------
-    help : str
-    default_in_words : str
     read : callable
-        Reads the value from the text of an option.  A text of another type stays text, which
-        `check` refuses.
+        Reads the value from the text of an option; what it cannot read, `check` refuses.
     check : callable
         Called with the name and a value; raises UsageError where the value is wrong.
     metavar : str

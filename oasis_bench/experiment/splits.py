@@ -36,24 +36,16 @@ class Fold(NamedTuple):
 def choose_classes(
     counts: npt.NDArray[np.int64], n_chosen: int, n_train: int, n_test: int, seed: int
 ) -> Indices:
-    """Choose classes at random among those with enough images.
+    """Choose classes at random among those with enough images; their numbers, ascending.
 
     With the same seed the choices nest: the 5 classes are among the 10.
 
     Parameters
     ----------
     counts : ndarray of shape (n_classes,)
-        Images of each class.
+        Images of each class; `n_train` and `n_test` of each are needed.
     n_chosen : int
         Classes to choose.
-    n_train, n_test : int
-        Images a class that a partition draws.
-    seed : int
-
-    Returns
-    -------
-    ndarray of shape (n_chosen,)
-        Class numbers, in ascending order.
 
     Raises
     ------
@@ -90,12 +82,6 @@ def draw_partition(
         The class numbers to draw from; each has at least ``n_train + n_test`` rows.
     n_train, n_test : int
         Images a class.
-    seed : int
-
-    Returns
-    -------
-    Partition
-        Row numbers, class after class.
     """
     rng = np.random.default_rng(seed)
     drawn = np.stack(
@@ -116,13 +102,7 @@ def draw_share(n_rows: int, n_test: int, seed: int) -> Partition:
 def inner_folds(y: Labels, n_folds: int, seed: int) -> list[Fold]:
     """Deal the training images, those of each class by themselves, over folds that validate once.
 
-    Parameters
-    ----------
-    y : ndarray of shape (n_train,), or csr_array of shape (n_train, n_queries)
-        Class numbers of the training rows, or their relevance to queries.
-    n_folds : int
-        At most the number of images a class.
-    seed : int
+    `y` (n_train,) or CSR (n_train, n_queries) are the labels; a class has `n_folds` images or more.
     """
     kind = KFold if isinstance(y, sparse.csr_array) else StratifiedKFold
     folds = kind(n_folds, shuffle=True, random_state=seed)

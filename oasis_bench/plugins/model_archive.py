@@ -101,17 +101,10 @@ def _read_array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> npt.NDArray
 
 
 def encode(value: Any, place: str, arrays: Arrays) -> Any:
-    """Describe a value for the header.
+    """Describe a value for the header; put its arrays into `arrays`, each under its `place`.
 
-    Parameters
-    ----------
-    value : object
-        A number, a string, a dense array of them, a RandomState, or a list, a tuple or a dict
-        with identifiers as keys of such values.
-    place : str
-        Names the value in errors, and its array in the file.
-    arrays : dict of str to ndarray
-        Gets the arrays that the value holds.
+    Values are numbers, strings, dense arrays of them, RandomState, and lists, tuples and dicts
+    (identifiers as keys) of such values.
 
     Raises
     ------

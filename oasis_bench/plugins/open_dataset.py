@@ -25,13 +25,8 @@ def open_dataset(
 ) -> Dataset:
     """Make a data set: a registered one, the user's own file, or a folder of pictures.
 
-    Parameters
-    ----------
-    name : str
-        The name, or the path; where both are there, it is the name.
-    registry : Registry
-    options : mapping of str, optional
-        Values of parameters of the data set; the others keep their defaults.
+    `name` is a name or a path, a name where both are there; `options` are values of the data set's
+    parameters, of which the others keep their defaults.
 
     Raises
     ------

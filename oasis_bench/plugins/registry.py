@@ -38,12 +38,7 @@ class BrokenPluginError(UsageError):
 class Entry(Generic[T]):
     """A plugin that has been found, not yet imported.
 
-    Attributes
-    ----------
-    name : str
-        What the user types.
-    load : callable
-        Imports the class; raises `BrokenPluginError` with the reason.
+    `load` imports the class, or raises `BrokenPluginError` with the reason.
     """
 
     name: str

@@ -124,20 +124,17 @@ def resume_experiment(
 ) -> int:
     """Go on with a run that was cut short: the trials that it has are not run again.
 
+    Parameters are those of `run_experiment`, and
+
     Parameters
     ----------
     folder : Path
-    jobs, cluster
-        As in `run_experiment`.
+        The output of the run.
     retry : collection of str
-        Statuses of trials to run again, such as 'failed'; one that comes to a result, or to none
-        once more, takes the place of what it was.
+        Statuses of trials to run again, such as 'failed'; what they come to takes the place of what
+        was there.
     limits : mapping, optional
         'budget' and 'memory' for these trials, where they are not to be those of the run.
-    on_trial, on_download : callable
-        Told of progress.
-    command : str, optional
-        The command line, for the store.
 
     Returns
     -------

@@ -137,13 +137,8 @@ def rank_in_parts(
     rows : ndarray of shape (n_queries,)
         The rows of X that are queries.
     rank : callable
-        ``rank(part, scores)`` gets the scores (n_part, n_gallery) of ``rows[part]``, float32 or
-        float64, contiguous; it runs in threads.
-
-    Returns
-    -------
-    list
-        What `rank` returned for each part, in the order of `rows`.
+        ``rank(part, scores)`` gets the scores (n_part, n_gallery) of ``rows[part]`` as from
+        `kernel_ready`, in a thread.  The list of what it returned, in order, is the result.
 
     Raises
     ------
@@ -215,8 +210,7 @@ def relevant_ranks(
     Returns
     -------
     ndarray of shape (relevant.nnz,)
-        Ranks from 1, rising within each query; those of query i are
-        ``relevant.indptr[i] : relevant.indptr[i + 1]``.
+        Ranks from 1, rising within each query, in the places of `relevant.data`.
 
     Raises
     ------
