@@ -56,10 +56,11 @@ class Corel5k(ImageDataset):
             for labels, images in PARTS
             for pair in _read_labels(folder / "labels" / labels, folder / images, words)
         ]
-        found = [(path, label) for path, label in labelled if path.is_file()]
-        there = {path for path, _ in found}
-        for path, _ in labelled:
-            if path not in there:
+        found = []
+        for path, label in labelled:
+            if path.is_file():
+                found.append((path, label))
+            else:
                 tell(f"left out: {str(path)!r}: no such file")
         return require_images(found, folder, "train_jpeg/NUMBER.jpeg with a label")
 

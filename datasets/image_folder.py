@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from oasis_bench.datasets.features.codebooks import VistermFeatures
+from oasis_bench.datasets.files.errors import reason_of
 from oasis_bench.datasets.pictures import ImageDataset, Label, warn
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.progress import Progress, no_progress
@@ -75,7 +76,7 @@ class ImageFolder(ImageDataset):
             root = self.path.resolve(strict=True)
             entries = [root / name for name in sorted(os.listdir(root)) if name[0] != "."]
         except OSError as error:
-            raise UsageError(f"{self.path}: {error.strerror or error}: {NEEDED}") from error
+            raise UsageError(f"{self.path}: {reason_of(error)}: {NEEDED}") from error
         found: list[tuple[Path, Label]] = []
         left_out: list[tuple[Path, str]] = []
         for entry in entries:
@@ -100,7 +101,7 @@ def _pictures(folder: Path, root: Path, left_out: list[tuple[Path, str]]) -> Ite
         return
 
     def unreadable(error: OSError) -> None:
-        left_out.append((Path(error.filename), error.strerror or str(error)))
+        left_out.append((Path(error.filename), reason_of(error)))
 
     empty = True
     for parent, folders, files in os.walk(folder, onerror=unreadable):

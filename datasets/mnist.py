@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from oasis_bench.data.rows import LabelledRows
 from oasis_bench.datasets.files.download import fetch
+from oasis_bench.datasets.files.errors import reason_of
 from oasis_bench.datasets.files.folders import data_folder, dataset_folder
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.system.errors import UsageError
@@ -116,8 +117,7 @@ def read_idx(path: Path) -> npt.NDArray[np.uint8]:
         with gzip.open(path) as file:
             content = file.read()
     except (OSError, EOFError, zlib.error) as error:
-        reason = error.strerror if isinstance(error, OSError) else None
-        raise _broken(path, reason or str(error)) from error
+        raise _broken(path, reason_of(error)) from error
     start = 4 + 4 * content[3] if len(content) > 3 else 4
     if content[:3] != IDX_UNSIGNED_BYTES or len(content) < start:
         raise _broken(path, "it does not start as an IDX file of unsigned bytes does")

@@ -16,6 +16,7 @@ from scipy.io import loadmat
 from scipy.io.matlab import MatReadError
 
 from oasis_bench.data.rows import LabelledRows
+from oasis_bench.datasets.files.errors import reason_of
 from oasis_bench.datasets.files.folders import dataset_folder
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.system.errors import UsageError
@@ -82,8 +83,7 @@ class TwentyNewsgroups(Dataset):
                 "put it there, or into 20newsgroups/ of the folder that OASIS_BENCH_DATA names"
             ) from error
         except (*UNREADABLE, UsageError) as error:
-            reason = " ".join(str(error).split()) or type(error).__name__
-            raise UsageError(f"cannot use {path}: {reason}: replace it") from error
+            raise UsageError(f"cannot use {path}: {reason_of(error)}: replace it") from error
 
 
 def _path() -> Path:

@@ -241,13 +241,13 @@ def zip_lying(content: bytes) -> bytes:
 
 
 BOMBS = {
-    "much": ("tar.gz", packed("tar.gz", {"a": bytes(10**7)}), "holds 10000000 bytes or more"),
+    "much": ("tar.gz", packed("tar.gz", {"a": bytes(10**7)}), "10000000 bytes or more"),
     "much in a zip": (
         "zip",
         packed("zip", {str(i): bytes(60_000) for i in range(3)}),
-        "holds 120000 bytes or more, and at most 100000 are allowed",
+        "120000 bytes or more, and at most 8 and 100000 are allowed",
     ),
-    "much is stated": ("tar", stated("a", 2**40), f"holds {2**40} bytes or more"),
+    "much is stated": ("tar", stated("a", 2**40), f"{2**40} bytes or more"),
     "less is stated": ("zip", zip_lying(bytes(90_000)), "Bad CRC-32"),
     "many": ("tar", packed("tar", {str(i): b"" for i in range(9)}), "9 members .* at most 8"),
     "many in a zip": ("zip", packed("zip", {str(i): b"" for i in range(9)}), "9 members"),

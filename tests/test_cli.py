@@ -63,7 +63,7 @@ def finished(tmp_path_factory):
         ("--partitions many", ["partitions = 'many'", "whole number"]),
         ("--partitions 2.5", ["partitions = '2.5'", "whole number"]),
         ("--seed -1", ["seed = -1", "at least 0"]),
-        ("--jobs 0", ["jobs = 0", "at least 1"]),
+        ("--jobs 0", ["--jobs: '0'", "at least 1"]),
         ("--inner-folds 50", ["inner_folds = 50", "train_per_class = 40"]),
         ("--normalize l3", ["normalization 'l3'", "there are l2, none, tfidf"]),
         ("--partition 3", ["--partition"]),

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from oasis_bench.datasets.files.errors import reason_of
+
 if TYPE_CHECKING:  # Pillow is imported where it is used: a trial does without
     from PIL.Image import Image as Picture
 
@@ -51,9 +53,7 @@ def read_image(path: Path, enough: int | None = None) -> Picture:
     except UnidentifiedImageError as error:
         raise UnusableImageError(f"no picture in any of {', '.join(FORMATS)}") from error
     except Exception as error:  # Pillow's decoders raise nearly anything for a damaged file
-        text = error.strerror if isinstance(error, OSError) else None
-        reason = " ".join((text or str(error)).split())
-        raise UnusableImageError(reason or type(error).__name__) from error
+        raise UnusableImageError(reason_of(error)) from error
 
 
 def _to_rgb(image: Picture) -> Picture:

@@ -16,6 +16,7 @@ import numpy as np
 
 from oasis_bench.datasets.features.decoding import TooSmallError, UnusableImageError
 from oasis_bench.datasets.files.arrays import Arrays
+from oasis_bench.datasets.files.errors import reason_of
 from oasis_bench.system.progress import Progress
 from oasis_bench.system.provenance import available_cores
 
@@ -95,4 +96,4 @@ def _content_hash(path: Path) -> str:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise UnusableImageError(error.strerror or str(error)) from error
+        raise UnusableImageError(reason_of(error)) from error

@@ -15,6 +15,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from oasis_bench.datasets.files.download import fetch, wrong_checksum
+from oasis_bench.datasets.files.errors import OTHER_FOLDER, reason_of
 from oasis_bench.datasets.files.folders import data_folder, dataset_folder, locked
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.files import cache_home
@@ -22,6 +23,8 @@ from oasis_bench.system.progress import Progress, no_progress
 
 # What tarfile and zipfile raise for an archive that is damaged or refused.
 UNREADABLE = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError)
+
+DELETE = "delete it, and it is downloaded again"
 
 
 @dataclass(frozen=True)
@@ -85,14 +88,10 @@ def locate(archive: Archive, progress: Progress = no_progress) -> Path:
             if not folder.is_dir():  # another process may have made it meanwhile
                 _make(folder, path, archive, progress)
     except UNREADABLE as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise UsageError(
-            f"cannot unpack {path}: {reason}: delete it, and it is downloaded again"
-        ) from error
+        raise UsageError(f"cannot unpack {path}: {reason_of(error)}: {DELETE}") from error
     except OSError as error:
         raise UsageError(
-            f"cannot unpack {path} to {folder}: {error.strerror or error}: "
-            "free or correct it, or set OASIS_BENCH_CACHE to another folder"
+            f"cannot unpack {path} to {folder}: {reason_of(error)}: {OTHER_FOLDER}"
         ) from error
     return folder
 
@@ -100,10 +99,7 @@ def locate(archive: Archive, progress: Progress = no_progress) -> Path:
 def _make(folder: Path, path: Path, archive: Archive, progress: Progress) -> None:
     """Check the archive, unpack it into a folder beside `folder`, and rename that."""
     if fault := wrong_checksum(path, archive.checksum):
-        raise UsageError(
-            f"{path} {fault}: it is another file or not complete: "
-            "delete it, and it is downloaded again"
-        )
+        raise UsageError(f"{path} {fault}: it is another file or not complete: {DELETE}")
     beside = folder.with_name(f"{folder.name}.unpacking")
     shutil.rmtree(beside, ignore_errors=True)  # left by a process that was killed
     content = beside / "content"
@@ -126,15 +122,11 @@ def _unpack(path: Path, folder: Path, archive: Archive, progress: Progress) -> N
     def count(size: int) -> None:
         nonlocal n_members, n_bytes
         n_members, n_bytes = n_members + 1, n_bytes + size
-        for found, bound, unit in (
-            (n_members, archive.max_members, "members"),
-            (n_bytes, archive.max_bytes, "bytes"),
-        ):
-            if found > bound:
-                raise UsageError(
-                    f"cannot unpack {path}: it holds {found} {unit} or more, and at most {bound} "
-                    "are allowed: delete it, and it is downloaded again"
-                )
+        if n_members > archive.max_members or n_bytes > archive.max_bytes:
+            raise UsageError(
+                f"cannot unpack {path}: it holds {n_members} members and {n_bytes} bytes or more, "
+                f"and at most {archive.max_members} and {archive.max_bytes} are allowed: {DELETE}"
+            )
         progress(f"unpacking {path.name}", n_bytes, None)
 
     def admit(member: tarfile.TarInfo, destination: str) -> tarfile.TarInfo:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from oasis_bench.datasets.files.folders import cannot_write
+from oasis_bench.datasets.files.errors import cannot_write
 from oasis_bench.system.files import whole_file
 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
@@ -76,15 +76,7 @@ class CsrWriter:
         indices: npt.NDArray[np.integer],
         lengths: npt.NDArray[np.integer],
     ) -> None:
-        """Add rows.
-
-        Parameters
-        ----------
-        data, indices : ndarray of shape (n_entries,)
-            The entries of the rows, one row after the other, in ascending order of columns.
-        lengths : ndarray of shape (n_rows,)
-            The number of entries of each row.
-        """
+        """Add rows of `lengths` (n_rows,) entries: `data` and `indices` (n_entries,), in order."""
         self._indptr.append(self._data.size + np.cumsum(lengths))
         self._data.append(data)
         self._indices.append(indices)

@@ -16,7 +16,8 @@ from ssl import SSLCertVerificationError
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
-from oasis_bench.datasets.files.folders import cannot_write, locked
+from oasis_bench.datasets.files.errors import cannot_write, reason_of
+from oasis_bench.datasets.files.folders import locked
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.progress import Progress, no_progress
 
@@ -160,6 +161,5 @@ def _network_errors() -> Iterator[None]:
     except (OSError, HTTPException) as error:
         cause = error.reason if isinstance(error, URLError) else error
         raise _DownloadError(
-            " ".join(str(cause).split()) or type(cause).__name__,
-            temporary=not isinstance(cause, SSLCertVerificationError),
+            reason_of(cause), temporary=not isinstance(cause, SSLCertVerificationError)
         ) from error

@@ -51,11 +51,3 @@ def locked(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-def cannot_write(path: Path, error: OSError) -> UsageError:
-    """Return the error of a file or folder in the cache folder that cannot be written."""
-    return UsageError(
-        f"cannot write {path}: {error.strerror or error}: "
-        "free or correct it, or set OASIS_BENCH_CACHE to another folder"
-    )

@@ -11,7 +11,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from reprlib import repr as shown
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -21,6 +21,7 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
+from oasis_bench.datasets.files.errors import reason_of
 from oasis_bench.system.errors import UsageError
 
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
@@ -88,7 +89,7 @@ def _read_csv(path: Path, label: str | None) -> Table:
     cells = _csv_cells(path, header=0, names=range(len(names)), dtype={at: str}, low_memory=False)
     cells[at] = cells[at].str.strip()
     table = _table_of(cells, names, at)
-    return Table(table.X, _csv_labels(table.labels), table.columns)
+    return replace(table, labels=_csv_labels(table.labels))
 
 
 def _csv_cells(path: Path, **options: Any) -> pd.DataFrame:
@@ -114,7 +115,7 @@ def _csv_cells(path: Path, **options: Any) -> pd.DataFrame:
     except pd.errors.EmptyDataError as error:
         raise UsageError("has no line of column names: write one") from error
     except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
-        reason = " ".join(str(error).rpartition("C error: ")[2].split())
+        reason = reason_of(error).rpartition("C error: ")[2]
         raise UsageError(
             f"CSV cannot be read ({reason}): give each line as many fields, and close each quote"
         ) from error
@@ -184,20 +185,16 @@ def _values(column: pd.Series[Any]) -> LabelValues | None:
 
 def _not_numeric(name: str, column: pd.Series[Any]) -> UsageError:
     """Return the error of a column that is not numeric, with its first value that is not."""
-    rows = np.flatnonzero(column.notna())
-    row = next((row for row in rows if not _is_number(column[row])), 0)
+    row = 0
+    for row in np.flatnonzero(column.notna()).tolist():
+        try:
+            float(column[row])
+        except (TypeError, ValueError):
+            break
     return UsageError(
         f"column {shown(name)} is not numeric: {shown(column[row])} in row {row + 1}: leave it "
         "out, write it as numbers, or name it with --label if it is the label"
     )
-
-
-def _is_number(value: Any) -> bool:
-    try:
-        float(value)
-    except (TypeError, ValueError):
-        return False
-    return True
 
 
 def _label_column(columns: Sequence[str], label: str | None) -> int:
@@ -219,6 +216,7 @@ def _read_npz(path: Path, label: str | None) -> Table:
         raise UsageError("is not an npz file, or a truncated one: make it with numpy.savez")
     with _broken("npz"):
         file = np.load(path, allow_pickle=False)
+    X: Any
     with file:
         if {"format", "shape", "data"} <= set(file.files):
             y = label or "y"
@@ -227,7 +225,11 @@ def _read_npz(path: Path, label: str | None) -> Table:
                     f"holds a sparse matrix and no array {y!r} of labels: "
                     f"numpy.savez(path, {y}=labels, **numpy.load(path)) adds it"
                 )
-            X = _load_sparse(path)
+            with _broken("the sparse matrix"):
+                matrix = sparse.load_npz(path)
+                if matrix.format in ("csr", "csc", "bsr"):
+                    matrix.check_format(full_check=True)  # wrong indices would crash what follows
+                X = sparse.csr_array(matrix)
         else:
             x, y = _array_names(file, label)
             X = _load_array(file, x)
@@ -254,14 +256,6 @@ def _load_array(file: Mapping[str, Any], name: str) -> npt.NDArray[Any]:
     hint = "corrupt, or Python objects, which are refused: save numbers or astype(str)"
     with _broken(f"array {shown(name)}", hint):
         return np.asarray(file[name])
-
-
-def _load_sparse(path: Path) -> Any:
-    with _broken("the sparse matrix"):
-        matrix: Any = sparse.load_npz(path)
-        if matrix.format in ("csr", "csc", "bsr"):
-            matrix.check_format(full_check=True)  # indices out of bounds would crash what follows
-        return sparse.csr_array(matrix)
 
 
 def _array_labels(labels: npt.NDArray[Any], name: str) -> LabelValues:
@@ -300,8 +294,7 @@ def _broken(what: str, hint: str = "it is truncated, corrupt or of another kind"
     try:
         yield
     except (*faults, zlib.error, zipfile.BadZipFile) as error:
-        reason = " ".join(str(error).split())
-        raise UsageError(f"{what} cannot be read ({reason}): {hint}") from error
+        raise UsageError(f"{what} cannot be read ({reason_of(error)}): {hint}") from error
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -16,11 +16,7 @@ from oasis_bench.system.errors import UsageError, unknown_name
 DATA_OPTIONS = (
     ("label", "COLUMN", "the label column of your own file (default: label, class, target or y)"),
     ("visterms", "N", "visual words of a data set of pictures (default: its own, 1000)"),
-    (
-        "block",
-        "PIXELS",
-        "side of the blocks of a data set of pictures (default: its own, mostly 64)",
-    ),
+    ("block", "PIXELS", "side of the blocks of pictures (default: the data set's, mostly 64)"),
 )
 """Options of data sets that have a short form of --data-option."""
 
@@ -94,7 +90,7 @@ def _add_run(verbs: Any) -> None:
     _add_data_options(run)
     run.add_argument(
         "--jobs",
-        type=_count,
+        type=_positive,
         default=1,
         metavar="N",
         help="trials at a time (default 1: timings are clean; above 1 they are marked)",
@@ -155,9 +151,8 @@ def _add_data_options(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(data_options=[])
     append: dict[str, Any] = {"dest": "data_options", "action": "append"}
     for name, metavar, what in DATA_OPTIONS:
-        group.add_argument(
-            f"--{name}", type=partial(_named, name), metavar=metavar, help=what, **append
-        )
+        pair = partial(lambda name, text: (name, text), name)
+        group.add_argument(f"--{name}", type=pair, metavar=metavar, help=what, **append)
     group.add_argument(
         "--data-option",
         type=_name_and_value,
@@ -317,17 +312,10 @@ def _add_ranks(verbs: Any) -> None:
 # Types of options: each reads a text or raises argparse.ArgumentTypeError.
 
 
-def _count(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r}: a whole number is needed") from None
-
-
 def _positive(text: str) -> int:
-    if (count := _count(text)) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r}: at least 1 is needed")
-    return count
+    if not (text.isdecimal() and int(text)):
+        raise argparse.ArgumentTypeError(f"{text!r}: a whole number of at least 1 is needed")
+    return int(text)
 
 
 def _batch(text: str) -> int | None:
@@ -363,10 +351,6 @@ def _statuses(text: str) -> list[str]:
         if name not in RETRIED:
             raise argparse.ArgumentTypeError(unknown_name("status", name, RETRIED))
     return [name.replace("-", " ") for name in names]
-
-
-def _named(name: str, text: str) -> tuple[str, str]:
-    return name, text
 
 
 def _name_and_value(text: str) -> tuple[str, str]:

@@ -111,11 +111,6 @@ def _given(options: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _report(options: argparse.Namespace) -> int:
-    _report_on(options.run)
-    return 0
-
-
 def _ranks(options: argparse.Namespace) -> int:
     page, summary = load_reports().write_ranks(options.runs, options.output)
     print(summary)
@@ -123,21 +118,19 @@ def _ranks(options: argparse.Namespace) -> int:
     return 0
 
 
-def _report_on(folder: Path) -> None:
+def _report_on(folder: Path) -> int:
     reports = load_reports()
     page = reports.write_report(folder)
     print(reports.summary_text(read_run(folder)))
     print(f"report: {page}")
+    return 0
 
 
 def _compare(options: argparse.Namespace) -> int:
     old, new = read_run(options.old), read_run(options.new)
     comparison = compare_runs(old, new, options.tolerance)
-    print(
-        load_reports().comparison_text(
-            comparison, {f"OLD {options.old}": old, f"NEW {options.new}": new}
-        )
-    )
+    runs = {f"OLD {options.old}": old, f"NEW {options.new}": new}
+    print(load_reports().comparison_text(comparison, runs))
     if comparison.count("worse"):
         return GOT_WORSE
     return 0 if comparison.n_judged else NOT_COMPARED
@@ -180,10 +173,8 @@ def _data_list(options: argparse.Namespace) -> int:
         except BrokenPluginError as error:
             print(f"{entry.name}: BROKEN: {error}")
             continue
-        where = (
-            "of yours" if entry.name in PATH_DATASETS else dataset().location() or "not here yet"
-        )
-        print(f"{entry.name}: {dataset.summary}\n    here: {where}\n    {dataset.home}")
+        here = "of yours" if entry.name in PATH_DATASETS else dataset().location()
+        print(f"{entry.name}: {dataset.summary}\n    here: {here or 'not yet'}\n    {dataset.home}")
     return 0
 
 
@@ -240,7 +231,7 @@ def _print_facts(facts: dict[str, str]) -> None:
 
 VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
     "run": _run,
-    "report": _report,
+    "report": lambda options: _report_on(options.run),
     "compare": _compare,
     "merge": _merge,
     "export": _export,

@@ -125,7 +125,7 @@ def _one_line(error: Exception) -> str:
 def _check_name(learner_class: type[MetricLearner]) -> None:
     """Refuse a class that the registry would not find again by its name."""
     name, catalogue = learner_class.name, load_registry().algorithms
-    if name in [entry.name for entry in catalogue] and catalogue[name] is not learner_class:
+    if name in catalogue and catalogue[name] is not learner_class:
         raise UsageError(
             f"the name {name!r} of {learner_class.__qualname__} belongs to another class: give it "
             "a `name` of its own"
@@ -135,7 +135,7 @@ def _check_name(learner_class: type[MetricLearner]) -> None:
 def _unfitted(name: str, params: dict[str, Any], plugin_files: Sequence[Path]) -> MetricLearner:
     """Make an unfitted learner of the class that has the name in the registry."""
     catalogue = load_registry(plugin_files).algorithms
-    if name not in [entry.name for entry in catalogue]:
+    if name not in catalogue:
         raise UsageError(
             f"its algorithm {name!r} is not installed: give the file that defines it "
             "(plugin_files, or --plugin)"

@@ -80,6 +80,9 @@ class Catalogue(Generic[T]):
     def __iter__(self) -> Iterator[Entry[T]]:
         return iter(self._entries.values())
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._entries
+
     def __getitem__(self, name: str) -> type[T]:
         """Return the class of that name.
 

@@ -1,0 +1,20 @@
+"""How errors of files are worded for users: one line with the reason and the remedy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from oasis_bench.system.errors import UsageError
+
+OTHER_FOLDER = "free or correct it, or set OASIS_BENCH_CACHE to another folder"
+
+
+def reason_of(error: object) -> str:
+    """Return on one line what the system or a library says of an error; at least its type."""
+    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return " ".join(text.split())
+
+
+def cannot_write(path: Path, error: OSError) -> UsageError:
+    """Return the error of a file or folder in the cache folder that cannot be written."""
+    return UsageError(f"cannot write {path}: {reason_of(error)}: {OTHER_FOLDER}")
