@@ -169,7 +169,7 @@ def test_list_shows_the_columns_of_each_algorithm(command):
         summary, paper = (line.strip() for line in lines[number + 1 : number + 3])
         found[cells[0]] = (*cells[1:], summary, paper)
     assert title == "algorithms:"
-    assert set(found) == {entry.name for entry in load_registry().algorithms}
+    assert set(found) == set(load_registry().algorithms)
     assert found["OASIS"] == (
         *("bilinear", "sparse", OASIS.cost, OASIS.summary),
         "paper: Chechik, Sharma, Shalit & Bengio, JMLR 11 (2010)",

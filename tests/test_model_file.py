@@ -123,10 +123,10 @@ def assert_refused(path, message, **options):
 # --- what comes back
 
 
-@pytest.mark.parametrize("entry", [*load_registry().algorithms], ids=lambda entry: entry.name)
-def test_every_fitted_array_of_a_registered_learner_has_a_stated_form(entry):
+@pytest.mark.parametrize("name", load_registry().algorithms)
+def test_every_fitted_array_of_a_registered_learner_has_a_stated_form(name):
     # Kernels trust shapes: without a `FittedArray` an array in a file could mislead them.
-    learner = entry.load()()
+    learner = load_registry().algorithms[name]()
     y = np.arange(36) % 3
     X = np.random.default_rng(0).normal(size=(36, 6)) + 2 * np.eye(3, 6)[y]
     if isinstance(learner, IncrementalLearner):

@@ -216,7 +216,6 @@ def _read_npz(path: Path, label: str | None) -> Table:
         raise UsageError("is not an npz file, or a truncated one: make it with numpy.savez")
     with _broken("npz"):
         file = np.load(path, allow_pickle=False)
-    X: Any
     with file:
         if {"format", "shape", "data"} <= set(file.files):
             y = label or "y"
@@ -226,10 +225,10 @@ def _read_npz(path: Path, label: str | None) -> Table:
                     f"numpy.savez(path, {y}=labels, **numpy.load(path)) adds it"
                 )
             with _broken("the sparse matrix"):
-                matrix = sparse.load_npz(path)
+                matrix: Any = sparse.load_npz(path)
                 if matrix.format in ("csr", "csc", "bsr"):
                     matrix.check_format(full_check=True)  # wrong indices would crash what follows
-                X = sparse.csr_array(matrix)
+                X: Any = sparse.csr_array(matrix)
         else:
             x, y = _array_names(file, label)
             X = _load_array(file, x)

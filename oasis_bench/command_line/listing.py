@@ -13,11 +13,11 @@ from oasis_bench.plugins.registry import BrokenPluginError, Catalogue
 def plugin_rows(catalogue: Catalogue[Any]) -> list[tuple[str, ...]]:
     """Return name and summary of each plugin, or what is broken about it."""
     rows: list[tuple[str, ...]] = []
-    for entry in catalogue:
+    for name in catalogue:
         try:
-            rows.append((entry.name, entry.load().summary))
+            rows.append((name, catalogue[name].summary))
         except BrokenPluginError as error:
-            rows.append((entry.name, f"BROKEN: {error}"))
+            rows.append((name, f"BROKEN: {error}"))
     return rows
 
 
@@ -27,14 +27,14 @@ def learner_lines(catalogue: Catalogue[MetricLearner]) -> list[str]:
         ("name", "form", "rows", "cost of a fit (n rows, d features, c classes)")
     ]
     notes: list[list[str]] = [[]]
-    for entry in catalogue:
+    for name in catalogue:
         try:
-            it = entry.load()
+            it = catalogue[name]
         except BrokenPluginError as error:
-            rows.append((entry.name, f"BROKEN: {error}"))
+            rows.append((name, f"BROKEN: {error}"))
             notes.append([])
         else:
-            rows.append((entry.name, _form(it), "sparse" if it.takes_sparse else "dense", it.cost))
+            rows.append((name, _form(it), "sparse" if it.takes_sparse else "dense", it.cost))
             notes.append([f"    {it.summary}", f"    paper: {it.citation}"])
     return [line for row, more in zip(aligned(rows), notes, strict=True) for line in (row, *more)]
 

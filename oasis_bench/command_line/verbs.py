@@ -167,14 +167,15 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _data_list(options: argparse.Namespace) -> int:
-    for entry in load_registry(options.plugin).datasets:
+    datasets = load_registry(options.plugin).datasets
+    for name in datasets:
         try:
-            dataset = entry.load()
+            dataset = datasets[name]
         except BrokenPluginError as error:
-            print(f"{entry.name}: BROKEN: {error}")
+            print(f"{name}: BROKEN: {error}")
             continue
-        here = "of yours" if entry.name in PATH_DATASETS else dataset().location()
-        print(f"{entry.name}: {dataset.summary}\n    here: {here or 'not yet'}\n    {dataset.home}")
+        here = "of yours" if name in PATH_DATASETS else dataset().location()
+        print(f"{name}: {dataset.summary}\n    here: {here or 'not yet'}\n    {dataset.home}")
     return 0
 
 

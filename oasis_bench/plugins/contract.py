@@ -217,17 +217,15 @@ class LearnerContract:
 
 
 # metric-learn's own take minutes by default: their tests use quicker parameters.
-REGISTERED = [e for e in load_registry().algorithms if not e.name.startswith("metric-learn-")]
+REGISTERED = [name for name in load_registry().algorithms if "metric-learn-" not in name]
 
 
 class TestRegisteredLearners(LearnerContract):
     """The contract for every learner that the registry finds, but for metric-learn's."""
 
-    @pytest.fixture(
-        params=[entry.load for entry in REGISTERED], ids=[entry.name for entry in REGISTERED]
-    )
+    @pytest.fixture(params=REGISTERED)
     def unfitted(self, request: pytest.FixtureRequest) -> MetricLearner:
-        return _seeded(request.param()())
+        return _seeded(load_registry().algorithms[request.param]())
 
 
 def _seeded(learner: MetricLearner) -> MetricLearner:

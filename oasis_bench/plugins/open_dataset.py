@@ -62,7 +62,7 @@ def _find(name: str, registry: Registry) -> tuple[type[Dataset], dict[str, Path]
     """Find the class of a data set, and the path that it is made of, if any."""
     if name in PATH_DATASETS:
         raise UsageError(f"data set {name} is yours: give the path itself in place of {name!r}")
-    names = [entry.name for entry in registry.datasets if entry.name not in PATH_DATASETS]
+    names = [known for known in registry.datasets if known not in PATH_DATASETS]
     path = Path(name)
     if name in names:
         return registry.datasets[name], {}

@@ -34,19 +34,10 @@ class BrokenPluginError(UsageError):
     """A plugin that cannot be imported, or is not what its group asks for."""
 
 
-@dataclass(frozen=True)
-class Entry(Generic[T]):
-    """A plugin that has been found, not yet imported.
-
-    `load` imports the class, or raises `BrokenPluginError` with the reason.
-    """
-
-    name: str
-    load: Callable[[], type[T]]
-
-
 class Catalogue(Generic[T]):
-    """The learners, or the data sets, by name.
+    """The learners, or the data sets, by name: imported when they are asked for.
+
+    Iteration gives the names.
 
     Parameters
     ----------
@@ -63,25 +54,25 @@ class Catalogue(Generic[T]):
         points: dict[str, list[EntryPoint]] = {}
         for point in _entry_points(group, tuple(sys.path)):
             points.setdefault(point.name, []).append(point)
-        self._entries: dict[str, Entry[T]] = {
-            name: Entry(name, partial(_import_entry_point, same_name, base))
+        self._load: dict[str, Callable[[], type[T]]] = {
+            name: partial(_import_entry_point, same_name, base)
             for name, same_name in points.items()
         }
         for path, module in modules.items():
             for plugin in _plugins_in(module, base):
                 where = f"{path}: {plugin.__name__}"
                 name = _checked(plugin, base, where).name
-                if name in self._entries:
+                if name in self._load:
                     raise UsageError(
                         f"{path} calls its {kind} {name!r}, a name that is taken: rename it"
                     )
-                self._entries[name] = Entry(name, partial(_checked, plugin, base, where))
+                self._load[name] = partial(_checked, plugin, base, where)
 
-    def __iter__(self) -> Iterator[Entry[T]]:
-        return iter(self._entries.values())
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._load)
 
     def __contains__(self, name: str) -> bool:
-        return name in self._entries
+        return name in self._load
 
     def __getitem__(self, name: str) -> type[T]:
         """Return the class of that name.
@@ -91,9 +82,9 @@ class Catalogue(Generic[T]):
         UsageError
             Where there is none, with the nearest name; `BrokenPluginError` where it is broken.
         """
-        if name not in self._entries:
-            raise UsageError(unknown_name(self.kind, name, self._entries))
-        return self._entries[name].load()
+        if name not in self._load:
+            raise UsageError(unknown_name(self.kind, name, self._load))
+        return self._load[name]()
 
 
 @dataclass(frozen=True)
