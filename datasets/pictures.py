@@ -15,6 +15,7 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from sklearn.preprocessing import MultiLabelBinarizer
 
 from oasis_bench.data.rows import LabelledRows
 from oasis_bench.datasets.features.codebooks import VistermFeatures
@@ -130,8 +131,8 @@ class ImageDataset(Dataset):
         workers = Workers(progress)
         found = self.find_images(progress, tell)
         pictures = hashed_pictures([path for path, _ in found], workers)
-        teachers = self._codebook_images(pictures, workers, tell)
-        result = visterm_counts(pictures, teachers, self.visterm_features(), workers)
+        codebook_pictures = self._codebook_images(pictures, workers, tell)
+        result = visterm_counts(pictures, codebook_pictures, self.visterm_features(), workers)
         for line in (
             *_fault_lines(result.left_out, "left out"),
             *_fault_lines(result.codebook_left_out, "left out of the codebooks"),
@@ -171,9 +172,9 @@ class ImageDataset(Dataset):
             raise UsageError(
                 f"the codebooks of {self.name} are learned from {source.name}: {error}"
             ) from error
-        teachers = hashed_pictures([path for path, _ in found], workers)
-        copies = near_duplicates(teachers, evaluated, workers)
-        apart = [picture for picture in teachers if picture.content not in copies]
+        codebook_pictures = hashed_pictures([path for path, _ in found], workers)
+        copies = near_duplicates(codebook_pictures, evaluated, workers)
+        apart = [picture for picture in codebook_pictures if picture.content not in copies]
         if not apart:
             raise UsageError(
                 f"the codebooks of {self.name} are learned from {source.name}, but all its "
@@ -229,14 +230,10 @@ def _as_labels(
     labels: Sequence[Label],
 ) -> tuple[npt.NDArray[np.int64] | sparse.csr_array, tuple[str, ...]]:
     """Return class numbers or, for words, a relevance of 1 (images x words); and the names."""
-    words = [_words(label) for label in labels]
-    names = sorted(set().union(*words))
-    number = {name: i for i, name in enumerate(names)}
-    columns = [sorted(number[word] for word in some) for some in words]
-    indices = np.array([column for some in columns for column in some], dtype=np.int64)
     if all(isinstance(label, str) for label in labels):
-        return indices, tuple(names)
-    indptr = np.cumsum([0, *map(len, columns)])
-    ones = np.ones(len(indices), dtype=np.float32)
-    relevance = sparse.csr_array((ones, indices, indptr), shape=(len(labels), len(names)))
-    return relevance, tuple(names)
+        classes, numbers = np.unique(np.array(labels), return_inverse=True)
+        return numbers.astype(np.int64), tuple(classes.tolist())
+    binarizer = MultiLabelBinarizer(sparse_output=True)
+    relevance = sparse.csr_array(binarizer.fit_transform(labels), dtype=np.float32)
+    relevance.sort_indices()
+    return relevance, tuple(binarizer.classes_.tolist())

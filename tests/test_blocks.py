@@ -98,12 +98,12 @@ class TestLayout:
     @pytest.mark.parametrize(
         ("parameters", "message"),
         [
-            ({"stride": 24}, "stride=24 does not divide block=64"),
-            ({"stride": 0}, "stride=0: at least 1"),
-            ({"block": -1}, "block=-1: at least 1"),
-            ({"min_blocks": 0}, "min_blocks=0: at least 1"),
-            ({"scale": 1.0}, "scale=1.0: a factor above 1"),
-            ({"scale": float("nan")}, "scale=nan: a factor above 1"),
+            ({"stride": 24}, "stride = 24 does not divide block = 64"),
+            ({"stride": 0}, "stride = 0: .* at least 1"),
+            ({"block": -1}, "block = -1: .* at least 1"),
+            ({"min_blocks": 0}, "min_blocks = 0: .* at least 1"),
+            ({"scale": 1.0}, "scale = 1.0: a factor above 1"),
+            ({"scale": float("nan")}, "scale = nan: a factor above 1"),
         ],
     )
     def test_parameters_out_of_bounds_are_named(self, parameters, message):

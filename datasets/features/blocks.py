@@ -15,6 +15,7 @@ import numpy.typing as npt
 from oasis_bench.datasets.features.decoding import TooSmallError
 from oasis_bench.datasets.features.local_binary_patterns import N_PATTERNS, lbp_codes
 from oasis_bench.system.errors import UsageError
+from oasis_bench.system.values import check_value
 
 if TYPE_CHECKING:  # Pillow is imported where it is used: a trial does without
     from PIL.Image import Image as Picture
@@ -51,14 +52,13 @@ class BlockLayout:
 
     def __post_init__(self) -> None:
         for name in ("block", "stride", "min_blocks"):
-            if (value := getattr(self, name)) < 1:
-                raise UsageError(f"{name}={value}: at least 1 is needed")
+            check_value(name, getattr(self, name), int, least=1)
         if self.block % self.stride:
             raise UsageError(
-                f"stride={self.stride} does not divide block={self.block}: choose one that does"
+                f"stride = {self.stride} does not divide block = {self.block}: choose one that does"
             )
         if not self.scale > 1:
-            raise UsageError(f"scale={self.scale}: a factor above 1 is needed, such as 1.25")
+            raise UsageError(f"scale = {self.scale}: a factor above 1 is needed, such as 1.25")
 
     def n_blocks(self, width: int, height: int) -> int:
         """Count the blocks that fit into a picture of that size, at that size alone."""

@@ -29,6 +29,7 @@ from oasis_bench.datasets.features.picture_files import (
 from oasis_bench.datasets.files.arrays import Arrays, cache_key, cached
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.files import cache_home
+from oasis_bench.system.values import check_value
 
 if TYPE_CHECKING:  # Pillow is imported where it is used: a trial does without
     from PIL.Image import Image
@@ -81,11 +82,9 @@ class VistermFeatures(BlockLayout):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 1 <= self.n_colours <= MAX_COLOURS:
-            raise UsageError(f"n_colours={self.n_colours}: choose 1 to {MAX_COLOURS}")
-        if self.n_visterms < 2:
-            raise UsageError(f"visterms={self.n_visterms}: at least 2 are needed")
-        if self.seed < 0:
-            raise UsageError(f"seed={self.seed}: at least 0 is needed")
+            raise UsageError(f"n_colours = {self.n_colours}: choose 1 to {MAX_COLOURS}")
+        check_value("visterms", self.n_visterms, int, least=2)
+        check_value("seed", self.seed, int, least=0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +108,7 @@ class Codebook:
 
 
 def codebook_of(
-    teachers: Sequence[Picture], features: VistermFeatures, workers: Workers
+    pictures: Sequence[Picture], features: VistermFeatures, workers: Workers
 ) -> Codebook:
     """Learn the codebook of some pictures in any order, or read it from the cache folder.
 
@@ -118,18 +117,18 @@ def codebook_of(
     UsageError
         Where the pictures give too little to learn from, or the cache cannot be written.
     """
-    key = cache_key(CODE, repr(features), *sorted({picture.content for picture in teachers}))
+    key = cache_key(CODE, repr(features), *sorted({picture.content for picture in pictures}))
     arrays = cached(
         cache_home() / "visterms" / f"codebook-{key}.npz",
-        partial(_learn, teachers, features, workers),
+        partial(_learn, pictures, features, workers),
     )
     colours = ColourCodebook(arrays["colours"])
     return Codebook(colours, arrays["visterms"], faults_of_arrays(arrays), key)
 
 
-def _learn(teachers: Sequence[Picture], features: VistermFeatures, workers: Workers) -> Arrays:
+def _learn(pictures: Sequence[Picture], features: VistermFeatures, workers: Workers) -> Arrays:
     """Learn colours, then visterms, from pixels and blocks that the seed draws."""
-    drawn = _drawn(teachers, features.seed)
+    drawn = _drawn(pictures, features.seed)
     n_pixels, n_blocks = (
         math.ceil(total / max(1, len(drawn))) for total in (SAMPLED_PIXELS, SAMPLED_BLOCKS)
     )
@@ -165,9 +164,9 @@ def _too_few(n_blocks: int, n_images: int, features: VistermFeatures) -> UsageEr
     )
 
 
-def _drawn(teachers: Iterable[Picture], seed: int) -> list[Picture]:
+def _drawn(pictures: Iterable[Picture], seed: int) -> list[Picture]:
     """Draw SAMPLED_IMAGES of the pictures, each content once, whatever their order."""
-    unique = {picture.content: picture for picture in teachers}
+    unique = {picture.content: picture for picture in pictures}
     contents = sorted(unique)
     if len(contents) > SAMPLED_IMAGES:
         contents = sorted(np.random.default_rng(seed).permutation(contents)[:SAMPLED_IMAGES])

@@ -60,25 +60,25 @@ class VistermCounts:
 
 def visterm_counts(
     pictures: Sequence[Picture],
-    teachers: Sequence[Picture],
+    codebook_pictures: Sequence[Picture],
     features: VistermFeatures,
     workers: Workers,
 ) -> VistermCounts:
     """Count the visterms of each picture (JMLR 2010, section 3).
 
-    Colours and visterms are learned from the `teachers`, whose order does not matter.  What was
-    computed is kept in ``visterms`` of the cache folder, under a hash of the contents of all its
-    pictures, of the parameters and of the code that computes it.
+    Colours and visterms are learned from `codebook_pictures`, whose order does not matter.  What
+    was computed is kept in ``visterms`` of the cache folder, under a hash of the contents of all
+    its pictures, of the parameters and of the code that computes it.
 
     Raises
     ------
     UsageError
-        Where the teachers give too little to learn from, or the cache cannot be written.
+        Where the codebook_pictures give too little to learn from, or the cache cannot be written.
     """
     # The pictures run in parallel, not the products within one; and k-means in several threads
     # would add up in the order in which they finish.
     with threadpool_limits(1):
-        codebook = codebook_of(teachers, features, workers)
+        codebook = codebook_of(codebook_pictures, features, workers)
         key = cache_key(CODE, codebook.key, *(picture.content for picture in pictures))
         arrays = cached(
             cache_home() / "visterms" / f"counts-{key}.npz",
@@ -91,7 +91,10 @@ def visterm_counts(
         shape=(len(kept), features.n_visterms),
     )
     return VistermCounts(
-        counts, np.array(kept, np.intp), _named(pictures, faults), _named(teachers, codebook.faults)
+        counts,
+        np.array(kept, np.intp),
+        _named(pictures, faults),
+        _named(codebook_pictures, codebook.faults),
     )
 
 

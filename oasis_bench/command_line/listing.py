@@ -29,13 +29,14 @@ def learner_lines(catalogue: Catalogue[MetricLearner]) -> list[str]:
     notes: list[list[str]] = [[]]
     for name in catalogue:
         try:
-            it = catalogue[name]
+            learner = catalogue[name]
         except BrokenPluginError as error:
             rows.append((name, f"BROKEN: {error}"))
             notes.append([])
         else:
-            rows.append((name, _form(it), "sparse" if it.takes_sparse else "dense", it.cost))
-            notes.append([f"    {it.summary}", f"    paper: {it.citation}"])
+            kind = "sparse" if learner.takes_sparse else "dense"
+            rows.append((name, _form(learner), kind, learner.cost))
+            notes.append([f"    {learner.summary}", f"    paper: {learner.citation}"])
     return [line for row, more in zip(aligned(rows), notes, strict=True) for line in (row, *more)]
 
 

@@ -154,7 +154,7 @@ def plan(
     """
     e = experiment
     grids = find_grids(e, registry)
-    of_run = {
+    run_identity = {
         **{name: getattr(e, name) for name in DECIDING_SETTINGS},
         "normalize": e.normalize or dataset.normalize,
         "data": rows.content_hash(),
@@ -163,7 +163,7 @@ def plan(
         "libraries": {name: version(name) for name in LIBRARIES},
         "kernel": os.environ.get("OASIS_BENCH_KERNEL"),
     }
-    of_learners = {
+    learner_identities = {
         label: {
             "learner": label,
             "algorithm": e.learners[label].algorithm,
@@ -175,11 +175,16 @@ def plan(
     trials = []
     for subset, classes in choose_subsets(e, dataset, rows).items():
         n_train, n_test = _sizes(e, rows, len(classes))
-        of_subset = {"subset": subset, "classes": classes, "sizes": [n_train, n_test]}
+        subset_identity = {"subset": subset, "classes": classes, "sizes": [n_train, n_test]}
         for partition in range(e.partitions):
-            for label, of_learner in of_learners.items():
-                of_trial = {**of_run, **of_learner, **of_subset, "partition": partition}
-                text = json.dumps(of_trial, sort_keys=True)
+            for label, learner_identity in learner_identities.items():
+                identity = {
+                    **run_identity,
+                    **learner_identity,
+                    **subset_identity,
+                    "partition": partition,
+                }
+                text = json.dumps(identity, sort_keys=True)
                 trials.append(
                     TrialSpec(
                         trial_id=hashlib.sha256(text.encode()).hexdigest()[:24],
@@ -192,7 +197,7 @@ def plan(
                         n_test=n_test,
                         partition=partition,
                         experiment=e,
-                        normalize=of_run["normalize"],
+                        normalize=run_identity["normalize"],
                         identity=json.loads(text),
                         plugin_files=plugin_files,
                         shows_examples=rows.images is not None and partition == 0,

@@ -71,9 +71,6 @@ class Catalogue(Generic[T]):
     def __iter__(self) -> Iterator[str]:
         return iter(self._load)
 
-    def __contains__(self, name: str) -> bool:
-        return name in self._load
-
     def __getitem__(self, name: str) -> type[T]:
         """Return the class of that name.
 
