@@ -16,8 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from oasis_bench.analysis.comparison import compare_runs
-from oasis_bench.command_line.description import facts_of, facts_of_rows
-from oasis_bench.command_line.listing import aligned, learner_lines, plugin_rows
+from oasis_bench.command_line.listing import (
+    aligned,
+    facts_of,
+    facts_of_rows,
+    learner_lines,
+    plugin_rows,
+)
 from oasis_bench.command_line.progress import Display
 from oasis_bench.experiment.settings import (
     LIMITS,

@@ -11,7 +11,12 @@ from sklearn.preprocessing import normalize
 
 from oasis_bench.system.errors import UsageError
 
-NORMALISATIONS = ("l2", "none", "tfidf")
+NORMALISATIONS = {
+    "l2": "divided by their length",
+    "none": "as they are",
+    "tfidf": "weighted by the idf of training rows, then divided by their length",
+}
+"""What is done to rows, in words."""
 
 Preparation = Callable[[Any], Any]
 

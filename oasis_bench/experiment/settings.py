@@ -71,12 +71,7 @@ class Experiment:
         Options of the data set (the keyword parameters of its `__init__`) that are not at their
         defaults.
     classes : tuple of int, str or tuple of str
-        The class subsets: a number of classes to choose at random, the name of a subset of the
-        data set, a tuple of class names, or 'all'.
-    normalize : {'l2', 'none', 'tfidf'} or None
-        What is done to rows (see `oasis_bench.data.scaling`); None: what the data set says.
-    test_share : float
-        Used where images have several labels; there the numbers of images a class have no meaning.
+        The class subsets; a number is of classes to choose at random.
 
     Raises
     ------
