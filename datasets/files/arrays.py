@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
@@ -89,12 +89,15 @@ def csr_writer(folder: Path, name: str, index: npt.DTypeLike) -> Iterator[CsrWri
     They are complete, and on the disk, when the block ends without an exception.  `indices` and
     `indptr` have the type `index`: scipy would copy arrays of different types.
     """
-    with (
-        _npy_writer(folder / f"{name}_data.npy", np.float32) as data,
-        _npy_writer(folder / f"{name}_indices.npy", index) as indices,
-        _npy_writer(folder / f"{name}_indptr.npy", index) as indptr,
-    ):
-        yield CsrWriter(data, indices, indptr)
+    types = {"data": np.float32, "indices": index, "indptr": index}
+    with ExitStack() as files:
+        writers = [
+            _NpyWriter(files.enter_context((folder / f"{name}_{part}.npy").open("wb")), dtype)
+            for part, dtype in types.items()
+        ]
+        yield CsrWriter(*writers)
+        for writer in writers:
+            writer.finish()
 
 
 def map_csr(folder: Path, name: str, n_columns: int) -> sparse.csr_array:
@@ -120,25 +123,21 @@ class _NpyWriter:
         self.size = 0
         self._file = file
         self._dtype = np.dtype(dtype)
+        self._write_header()
 
     def append(self, values: npt.NDArray[Any]) -> None:
         self._file.write(np.ascontiguousarray(values, dtype=self._dtype).data)
         self.size += len(values)
 
-    def write_header(self) -> None:
-        """Write the header, to which NumPy gives the same length for any number of values."""
+    def finish(self) -> None:
+        """Write the length into the header, and all to the disk."""
         self._file.seek(0)
+        self._write_header()
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def _write_header(self) -> None:
+        """Write the header, to which NumPy gives the same length for any number of values."""
         descr = np.lib.format.dtype_to_descr(self._dtype)
         header = {"descr": descr, "fortran_order": False, "shape": (self.size,)}
         np.lib.format.write_array_header_1_0(self._file, header)
-
-
-@contextmanager
-def _npy_writer(path: Path, dtype: npt.DTypeLike) -> Iterator[_NpyWriter]:
-    with path.open("wb") as file:
-        writer = _NpyWriter(file, dtype)
-        writer.write_header()
-        yield writer
-        writer.write_header()
-        file.flush()
-        os.fsync(file.fileno())

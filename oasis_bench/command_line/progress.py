@@ -10,19 +10,13 @@ from tqdm import tqdm
 
 
 class Display:
-    """Progress: a live bar on a terminal, plain lines elsewhere."""
+    """Progress: a live bar on a terminal, plain lines elsewhere; `close` it at the end."""
 
     def __init__(self) -> None:
         self.done = self.planned = 0
         self._live = sys.stderr.isatty()
         self._bar: Any = None
         self._under_way: str | None = None
-
-    def __enter__(self) -> Display:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
 
     def trial(self, columns: dict[str, Any], done: int, planned: int) -> None:
         """Show that a trial has ended, or that the first begins."""

@@ -9,6 +9,7 @@ import argparse
 import shlex
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -55,7 +56,7 @@ def _run(options: argparse.Namespace) -> int:
         stem = Path(experiment.dataset).stem
         output = options.output or Path("runs") / f"{stem}-{datetime.now():%Y%m%d-%H%M%S}"
         start = partial(run_experiment, experiment, output, plugin_files=options.plugin)
-    with Display() as display:
+    with closing(Display()) as display:
         try:
             failures = start(
                 jobs=options.jobs,
@@ -193,7 +194,7 @@ def _data_load(options: argparse.Namespace) -> int:
         if dataset.location() is None:
             print(f"its rows: not here yet: 'data prepare {options.dataset}' gets them")
             return 0
-    with Display() as display:
+    with closing(Display()) as display:
         rows = dataset.load(display.download)
     _print_facts(facts_of_rows(dataset, rows))
     return 0
@@ -211,7 +212,7 @@ def _web_scale(options: argparse.Namespace) -> int:
             f"mAP {point.mean_average_precision:.4f} ± {point.standard_error:.4f}"
         )
 
-    with Display() as display:
+    with closing(Display()) as display:
         data = open_data(
             max(options.images), options.test_images, options.visterms, display.download
         )

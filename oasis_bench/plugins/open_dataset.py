@@ -46,7 +46,7 @@ def open_dataset(
 def read_options(name: str, registry: Registry, texts: Mapping[str, str]) -> dict[str, Any]:
     """Read options of a data set from text, each as the type that the data set takes.
 
-    What is wrong with them `open_dataset` says.
+    `open_dataset` refuses what is wrong with them.
 
     Raises
     ------

@@ -16,13 +16,7 @@ from oasis_bench.data.rows import LabelledRows
 from oasis_bench.execution import Executor, executor
 from oasis_bench.experiment.identity import identities, refuse_what_changed
 from oasis_bench.experiment.plan import TrialSpec, find_grids, plan
-from oasis_bench.experiment.run_info import (
-    DatasetSource,
-    Resumption,
-    RunInfo,
-    Source,
-    Sources,
-)
+from oasis_bench.experiment.run_info import DatasetSource, Resumption, RunInfo, Source, Sources
 from oasis_bench.experiment.settings import Experiment
 from oasis_bench.experiment.subsets import refuse_unknown_subsets
 from oasis_bench.plugins.dataset import Dataset
@@ -213,9 +207,10 @@ def _run_trials(
 
 def _sources(experiment: Experiment, dataset: Dataset, registry: Registry) -> Sources:
     """Name what is compared, and on what, as their plugins do: for the report to cite."""
-    learners = {
-        label: registry.algorithms[spec.algorithm] for label, spec in experiment.learners.items()
-    }
+    learners = {}
+    for label, spec in experiment.learners.items():
+        learner = registry.algorithms[spec.algorithm]
+        learners[label] = Source(summary=learner.summary, citation=learner.citation)
     return Sources(
         DatasetSource(
             name=dataset.name,
@@ -223,10 +218,7 @@ def _sources(experiment: Experiment, dataset: Dataset, registry: Registry) -> So
             citation=dataset.citation,
             licence=dataset.licence,
         ),
-        {
-            label: Source(summary=learner.summary, citation=learner.citation)
-            for label, learner in learners.items()
-        },
+        learners,
     )
 
 
