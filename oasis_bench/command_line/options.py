@@ -49,7 +49,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_merge(verbs)
     _add_export(verbs)
     report = _add_verb(verbs, "report", "remake the report of a run")
-    report.add_argument("run", type=Path, metavar="RUN", help="the output folder of the run")
+    _add_path(report, "run", "RUN", "the output folder of the run")
     _add_ranks(verbs)
     return parser
 
@@ -59,6 +59,10 @@ def _add_verb(verbs: Any, name: str, what: str, more: str = "") -> _Parser:
     parser: _Parser = verbs.add_parser(name, help=what, description=more or what)
     parser.set_defaults(verb=name)
     return parser
+
+
+def _add_path(parser: _Parser, name: str, metavar: str, what: str, **more: Any) -> None:
+    parser.add_argument(name, type=Path, metavar=metavar, help=what, **more)
 
 
 def _add_run(verbs: Any) -> None:
@@ -101,9 +105,7 @@ def _add_run(verbs: Any) -> None:
         help="run the trials on the workers of a Dask cluster, by the address of its scheduler "
         "(default: on this machine)",
     )
-    run.add_argument(
-        "--output", type=Path, metavar="DIR", help="a new folder (default: runs/DATASET-TIME)"
-    )
+    _add_path(run, "--output", "DIR", "a new folder (default: runs/DATASET-TIME)")
     run.add_argument(
         "--resume",
         type=Path,
@@ -163,15 +165,9 @@ def _add_data_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_plugin(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--plugin",
-        action="append",
-        default=[],
-        type=Path,
-        metavar="FILE",
-        help="a Python file that defines learners or data sets (may be repeated)",
-    )
+def _add_plugin(parser: _Parser) -> None:
+    what = "a Python file that defines learners or data sets (may be repeated)"
+    _add_path(parser, "--plugin", "FILE", what, action="append", default=[])
 
 
 def _add_list(verbs: Any) -> None:
@@ -237,13 +233,8 @@ def _add_web_scale(verbs: Any) -> None:
         help="triplets of a mini-batch, or exact for OASIS; several show what batches cost "
         "(default 65536)",
     )
-    parser.add_argument(
-        "--output",
-        type=Path,
-        default=Path("runs") / "web-scale",
-        metavar="DIR",
-        help="results and the last model of each training (default: runs/web-scale)",
-    )
+    what = "results and the last model of each training (default: runs/web-scale)"
+    _add_path(parser, "--output", "DIR", what, default=Path("runs") / "web-scale")
 
 
 def _add_compare(verbs: Any) -> None:
@@ -254,10 +245,8 @@ def _add_compare(verbs: Any) -> None:
         "Compare the trials that two runs have in common. The exit status is 1 where something "
         "got worse beyond noise, 0 where not, and 3 where nothing could be judged.",
     )
-    for name, what in (("old", "before"), ("new", "after")):
-        parser.add_argument(
-            name, type=Path, metavar=name.upper(), help=f"the output folder of the run {what}"
-        )
+    _add_path(parser, "old", "OLD", "the output folder of the run before")
+    _add_path(parser, "new", "NEW", "the output folder of the run after")
     parser.add_argument(
         "--tolerance",
         type=_tolerance,
@@ -269,24 +258,20 @@ def _add_compare(verbs: Any) -> None:
 
 def _add_merge(verbs: Any) -> None:
     parser = _add_verb(verbs, "merge", "make one run of several, and its report")
-    parser.add_argument(
-        "runs", type=Path, nargs="+", metavar="RUN", help="output folders of runs on the same data"
-    )
-    parser.add_argument("--into", type=Path, required=True, metavar="DIR", help="a new folder")
+    _add_path(parser, "runs", "RUN", "output folders of runs on the same data", nargs="+")
+    _add_path(parser, "--into", "DIR", "a new folder", required=True)
 
 
 def _add_export(verbs: Any) -> None:
     parser = _add_verb(verbs, "export", "write the numbers of a run for other programs")
-    parser.add_argument("run", type=Path, metavar="RUN", help="the output folder of the run")
+    _add_path(parser, "run", "RUN", "the output folder of the run")
     parser.add_argument(
         "--format",
         required=True,
         choices=("csv", "parquet", "latex"),
         help="csv and parquet: every table of the store; latex: the tables of the report",
     )
-    parser.add_argument(
-        "--output", type=Path, metavar="DIR", help="where to write them (default: RUN/export)"
-    )
+    _add_path(parser, "--output", "DIR", "where to write them (default: RUN/export)")
 
 
 def _add_ranks(verbs: Any) -> None:
@@ -297,16 +282,9 @@ def _add_ranks(verbs: Any) -> None:
         "Average ranks over data sets, by mAP, with Friedman's test and Nemenyi's critical "
         "difference: of the learners that all the runs have by the same label.",
     )
-    parser.add_argument(
-        "runs", type=Path, nargs="+", metavar="RUN", help="output folders, each of its data set"
-    )
-    parser.add_argument(
-        "--output",
-        type=Path,
-        default=Path("runs") / "ranks",
-        metavar="DIR",
-        help="where table, figure and page are written (default: runs/ranks)",
-    )
+    _add_path(parser, "runs", "RUN", "output folders, each of its data set", nargs="+")
+    what = "where table, figure and page are written (default: runs/ranks)"
+    _add_path(parser, "--output", "DIR", what, default=Path("runs") / "ranks")
 
 
 # Types of options: each reads a text or raises argparse.ArgumentTypeError.
