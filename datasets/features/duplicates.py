@@ -31,9 +31,9 @@ CODE = (decoding.__file__, __file__)
 
 
 def near_duplicates(
-    pictures: Sequence[Picture], of: Sequence[Picture], workers: Workers
+    pictures: Sequence[Picture], others: Sequence[Picture], workers: Workers
 ) -> frozenset[str]:
-    """Return the contents of those `pictures` that are copies of others, also rescaled or recoded.
+    """Return the contents of the `pictures` that are copies of `others`, also rescaled or recoded.
 
     Two pictures are near-duplicates where their contents are equal, or where their grey
     thumbnails, 16 x 16 pixels whatever their shape, differ by `NEAR` or less.  Copies that are
@@ -45,13 +45,13 @@ def near_duplicates(
     UsageError
         Where the cache cannot be written.
     """
-    equal = {picture.content for picture in pictures} & {picture.content for picture in of}
+    equal = {picture.content for picture in pictures} & {picture.content for picture in others}
     contents, thumbnails = _thumbnails(pictures, workers)
-    _, others = _thumbnails(of, workers)
-    if not len(thumbnails) or not len(others):
+    _, other_thumbnails = _thumbnails(others, workers)
+    if not len(thumbnails) or not len(other_thumbnails):
         return frozenset(equal)
     # The distance of two thumbnails is SIDE times the root mean square of their differences.
-    _, distances = pairwise_distances_argmin_min(thumbnails, others)
+    _, distances = pairwise_distances_argmin_min(thumbnails, other_thumbnails)
     return frozenset(equal.union(contents[distances <= NEAR * SIDE].tolist()))
 
 

@@ -139,7 +139,7 @@ def _import_entry_point(same_name: Sequence[EntryPoint], base: type[T]) -> type[
     if others:
         values = ", ".join(other.value for other in others)
         raise BrokenPluginError(f"{where} has its name from {values} too: uninstall one of them")
-    with _errors_are_of_the_plugin(f"{where} cannot be imported"):
+    with _as_broken_plugin(f"{where} cannot be imported"):
         plugin = point.load()
     return _checked(plugin, base, where)
 
@@ -157,7 +157,7 @@ def _import_file(path: Path) -> ModuleType:
         module = importlib.util.module_from_spec(spec)
         sys.modules[name] = module
         try:
-            with _errors_are_of_the_plugin(f"plugin {path} cannot be imported"):
+            with _as_broken_plugin(f"plugin {path} cannot be imported"):
                 spec.loader.exec_module(module)
         except BaseException:
             del sys.modules[name]
@@ -185,13 +185,13 @@ def _checked(plugin: object, base: type[T], where: str) -> type[T]:
         if not isinstance(getattr(plugin, attribute, None), str):
             raise BrokenPluginError(f"{where} has no class attribute {attribute!r} of type str")
     if issubclass(plugin, MetricLearner):
-        with _errors_are_of_the_plugin(f"{where} cannot be made without arguments"):
+        with _as_broken_plugin(f"{where} cannot be made without arguments"):
             plugin()
     return plugin
 
 
 @contextmanager
-def _errors_are_of_the_plugin(problem: str) -> Iterator[None]:
+def _as_broken_plugin(problem: str) -> Iterator[None]:
     """Raise BrokenPluginError for whatever a plugin's own code raises, also for `sys.exit`."""
     try:
         yield

@@ -185,12 +185,12 @@ def _run_trials(
 ) -> int:
     """Run trials into the store; count those that did not end well."""
     unsuccessful = 0
-    of_trials = {spec.trial_id: spec for spec in specs}
+    spec_of = {spec.trial_id: spec for spec in specs}
     tried = store.statuses().keys()
     on_trial({}, 0, len(specs))
     with place.run(specs, rows, store.folder / "output.log") as records:
         for done, record in enumerate(records, start=1):
-            spec = of_trials[record.columns["trial_id"]]
+            spec = spec_of[record.columns["trial_id"]]
             try:
                 store.add(record, replace=spec.trial_id in tried)
             except RefusedRecordError as error:
