@@ -118,7 +118,7 @@ def resume_experiment(
 ) -> int:
     """Go on with a run that was cut short: the trials that it has are not run again.
 
-    Parameters are those of `run_experiment`, and
+    Parameters that are not listed are those of `run_experiment`.
 
     Parameters
     ----------
