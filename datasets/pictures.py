@@ -69,7 +69,7 @@ class ImageDataset(Dataset):
     normalize = "tfidf"
     features: ClassVar[VistermFeatures] = VistermFeatures()
     codebook_source: ClassVar[str]
-    folder: ClassVar[str]
+    folder: ClassVar[str] = ""
 
     def __init__(self, visterms: int = 1000, block: int | None = None) -> None:
         self.visterms = visterms
@@ -79,7 +79,7 @@ class ImageDataset(Dataset):
     def location(self) -> str | None:
         """Return the folder of the release, or None where it is not on this machine."""
         folder = dataset_folder(self.folder)
-        return str(folder) if folder.is_dir() else None
+        return str(folder) if self.folder and folder.is_dir() else None
 
     @abstractmethod
     def find_images(

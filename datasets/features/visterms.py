@@ -73,7 +73,7 @@ def visterm_counts(
     Raises
     ------
     UsageError
-        Where the codebook_pictures give too little to learn from, or the cache cannot be written.
+        Where the codebook pictures give too little to learn from, or the cache cannot be written.
     """
     # The pictures run in parallel, not the products within one; and k-means in several threads
     # would add up in the order in which they finish.

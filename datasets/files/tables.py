@@ -185,12 +185,13 @@ def _values(column: pd.Series[Any]) -> LabelValues | None:
 
 def _not_numeric(name: str, column: pd.Series[Any]) -> UsageError:
     """Return the error of a column that is not numeric, with its first value that is not."""
-    row = 0
     for row in np.flatnonzero(column.notna()).tolist():
         try:
             float(column[row])
         except (TypeError, ValueError):
             break
+    else:  # numbers as text
+        row = 0
     return UsageError(
         f"column {shown(name)} is not numeric: {shown(column[row])} in row {row + 1}: leave it "
         "out, write it as numbers, or name it with --label if it is the label"
