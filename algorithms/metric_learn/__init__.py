@@ -1,17 +1,17 @@
 """The learners of the package metric-learn under this interface."""
 
-from oasis_bench.algorithms.metric_learn.constraints import (
-    MetricLearnITML,
-    MetricLearnLSML,
-    MetricLearnMMC,
-    MetricLearnSCML,
-)
-from oasis_bench.algorithms.metric_learn.labels import (
+from oasis_bench.algorithms.metric_learn.from_rows import (
     MetricLearnCovariance,
     MetricLearnLFDA,
     MetricLearnLMNN,
     MetricLearnNCA,
     MetricLearnRCA,
+)
+from oasis_bench.algorithms.metric_learn.from_tuples import (
+    MetricLearnITML,
+    MetricLearnLSML,
+    MetricLearnMMC,
+    MetricLearnSCML,
 )
 
 __all__ = [

@@ -10,21 +10,22 @@ from abc import abstractmethod
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
+import metric_learn
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
+import oasis_bench.algorithms.metric_learn._compatibility  # noqa: F401  (its import is its effect)
 from oasis_bench.algorithms._label_learner import LabelLearner
 from oasis_bench.algorithms._principal_axes import principal_axes
-from oasis_bench.algorithms.metric_learn import _compatibility
 from oasis_bench.data.rows import FloatArray
 
 Counts = npt.NDArray[np.intp]
 
-SOURCE = f"metric-learn {_compatibility.VERSION}"
+SOURCE = f"metric-learn {metric_learn.__version__}"
 
-COUNT = [Interval(Integral, 1, None, closed="left")]
-POSITIVE = [Interval(Real, 0, None, closed="neither")]
+_COUNT = [Interval(Integral, 1, None, closed="left")]
+_POSITIVE = [Interval(Real, 0, None, closed="neither")]
 
 
 class MetricLearnAdapter(LabelLearner):
@@ -34,7 +35,25 @@ class MetricLearnAdapter(LabelLearner):
     """
 
     _estimator: ClassVar[type]
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {  # in whichever learner has them
+        "beta": _POSITIVE,
+        "chunk_size": [Interval(Integral, 2, None, closed="left")],
+        "convergence_tol": [Interval(Real, 0, None, closed="left")],
+        "embedding_type": [StrOptions({"weighted", "orthonormalized", "plain"})],
+        "gamma": _POSITIVE,
+        "k": [*_COUNT, None],
+        "k_genuine": _COUNT,
+        "k_impostor": _COUNT,
+        "learn_rate": _POSITIVE,
+        "max_iter": _COUNT,
+        "max_proj": _COUNT,
+        "n_basis": [*_COUNT, None],
+        "n_chunks": _COUNT,
+        "n_constraints": [*_COUNT, None],
+        "n_neighbors": _COUNT,
+        "random_state": ["random_state"],
+        "regularization": [Interval(Real, 0, 1, closed="neither")],
+    }
 
     def _fit(self, X: Any, y: Any) -> None:
         _, numbers, counts = np.unique(y, return_inverse=True, return_counts=True)
@@ -49,15 +68,15 @@ class MetricLearnAdapter(LabelLearner):
             raise ValueError(f"all {len(X)} rows are equal: {self.name} needs rows that differ")
 
     def _arguments(self, n_features: int, counts: Counts) -> dict[str, Any]:
-        """Return what metric-learn's estimator is made with."""
+        """Return the arguments of metric-learn's estimator."""
         arguments: dict[str, Any] = self.get_params(deep=False)
         return arguments
 
     def _learn(self, X: FloatArray, y: Counts, counts: Counts) -> FloatArray:
-        """Return L; `y` holds class numbers from 0 on: metric-learn skips those below."""
+        """Return L; `y` holds class numbers from 0 on: metric-learn leaves out negative ones."""
         solver = self._estimator(**self._arguments(X.shape[1], counts))
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # `_fit` checks what they cause
+            warnings.simplefilter("ignore", RuntimeWarning)  # `_fit` checks for NaN
             solver.fit(X, y)
         if hasattr(solver, "n_iter_"):
             self.n_iter_ = max(1, int(solver.n_iter_))  # some count from 0
@@ -66,7 +85,7 @@ class MetricLearnAdapter(LabelLearner):
 
 
 class CovarianceAdapter(MetricLearnAdapter):
-    """A learner that inverts a covariance, which is singular where pixels are always blank.
+    """A learner that inverts a covariance, which is singular where a feature is constant.
 
     metric-learn then returns NaN, or distances that are the same for all pairs.  So rows are first
     projected on their principal axes, without those of no variance, and on at most half as many as

@@ -1,4 +1,4 @@
-"""metric-learn 0.7.0 on scikit-learn 1.8 and newer: one renamed argument.
+"""Make metric-learn 0.7.0 work on scikit-learn 1.8 and newer: one argument has a new name.
 
 To be deleted when a metric-learn is out that passes `ensure_all_finite` itself.
 """
@@ -10,18 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 import metric_learn._util as _util
-from metric_learn import (
-    LFDA,
-    LMNN,
-    NCA,
-    Covariance,
-    ITML_Supervised,
-    LSML_Supervised,
-    MMC_Supervised,
-    RCA_Supervised,
-    SCML_Supervised,
-    __version__,
-)
 
 
 def _translate(check: Callable[..., Any]) -> Callable[..., Any]:
@@ -38,18 +26,3 @@ def _translate(check: Callable[..., Any]) -> Callable[..., Any]:
 # Only metric-learn's own view of these functions is changed, never scikit-learn itself.
 _util.check_array = _translate(_util.check_array)
 _util.check_X_y = _translate(_util.check_X_y)
-
-VERSION: str = __version__
-
-__all__ = [
-    "LFDA",
-    "LMNN",
-    "NCA",
-    "VERSION",
-    "Covariance",
-    "ITML_Supervised",
-    "LSML_Supervised",
-    "MMC_Supervised",
-    "RCA_Supervised",
-    "SCML_Supervised",
-]

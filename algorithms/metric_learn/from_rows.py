@@ -1,23 +1,18 @@
 """metric-learn's LMNN, NCA, LFDA, RCA and Covariance: they learn from all rows and labels.
 
-Those that learn from drawn pairs are in `constraints.py`.  Left out: MLKR, a regression, and SDML,
+Those that learn from drawn pairs are in `from_tuples.py`.  Left out: MLKR, a regression, and SDML,
 which calls scikit-learn's graphical lasso with an argument that it no longer has.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
-from sklearn.utils._param_validation import Interval, StrOptions
+import metric_learn
 
-from oasis_bench.algorithms.metric_learn import _compatibility as _metric_learn
 from oasis_bench.algorithms.metric_learn._adapter import (
-    COUNT,
-    POSITIVE,
     SOURCE,
     Counts,
     CovarianceAdapter,
@@ -46,28 +41,16 @@ class MetricLearnLMNN(MetricLearnAdapter):
         Iterations at most; metric-learn counts the start, and the end, among them.
     convergence_tol : float, default 1e-3
         Change of the objective below which it stops, after 50 iterations.
-
-    References
-    ----------
-    Weinberger, Blitzer & Saul (2005), Distance Metric Learning for Large Margin Nearest Neighbor
-    Classification, NIPS 18.
     """
 
     name: ClassVar = "metric-learn-LMNN"
     summary: ClassVar = f"{SOURCE}'s large margin nearest neighbour"
     citation: ClassVar = "Weinberger, Blitzer & Saul, NIPS 18 (2005)"
     cost: ClassVar = "time n^2 d an iteration, memory n^2 d"
-    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {"regularization": (0.125, 0.25, 0.5)}
+    search_space: ClassVar = {"regularization": (0.125, 0.25, 0.5)}
 
-    _estimator: ClassVar[type] = _metric_learn.LMNN
-    _least_in_class: ClassVar[int] = 2
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_neighbors": COUNT,
-        "regularization": [Interval(Real, 0, 1, closed="neither")],
-        "learn_rate": POSITIVE,
-        "max_iter": COUNT,
-        "convergence_tol": [Interval(Real, 0, None, closed="left")],
-    }
+    _estimator: ClassVar = metric_learn.LMNN
+    _least_in_class: ClassVar = 2
 
     n_neighbors: int = 3
     regularization: float = 0.5
@@ -100,10 +83,6 @@ class MetricLearnNCA(MetricLearnAdapter):
     Parameters
     ----------
     max_iter : int, default 100
-
-    References
-    ----------
-    Goldberger, Roweis, Hinton & Salakhutdinov (2005), Neighbourhood Components Analysis, NIPS 17.
     """
 
     name: ClassVar = "metric-learn-NCA"
@@ -111,8 +90,7 @@ class MetricLearnNCA(MetricLearnAdapter):
     citation: ClassVar = "Goldberger, Roweis, Hinton & Salakhutdinov, NIPS 17 (2005)"
     cost: ClassVar = "time n^2 d an evaluation, memory n^2"
 
-    _estimator: ClassVar[type] = _metric_learn.NCA
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"max_iter": COUNT}
+    _estimator: ClassVar = metric_learn.NCA
 
     max_iter: int = 100
 
@@ -124,8 +102,7 @@ class MetricLearnNCA(MetricLearnAdapter):
 class MetricLearnLFDA(CovarianceAdapter):
     """metric-learn's local Fisher discriminant analysis, after PCA where rows are few.
 
-    A generalised eigenproblem of scatter matrices, weighted by the nearness of rows in a class:
-    O(n^2 d / c + d^3) time, O((n / c)^2 + d^2) memory.
+    `LFDA` says how it differs from the paper.  O(n^2 d / c + d^3) time, O((n / c)^2 + d^2) memory.
 
     Parameters
     ----------
@@ -133,11 +110,6 @@ class MetricLearnLFDA(CovarianceAdapter):
         The neighbour that sets the local scale; None is 7, or d - 1 where that is less.
     embedding_type : {'weighted', 'orthonormalized', 'plain'}, default 'weighted'
         How long the eigenvectors are made.
-
-    References
-    ----------
-    Sugiyama (2007), Dimensionality Reduction of Multimodal Labeled Data by Local Fisher
-    Discriminant Analysis, JMLR 8.
     """
 
     name: ClassVar = "metric-learn-LFDA"
@@ -145,13 +117,9 @@ class MetricLearnLFDA(CovarianceAdapter):
     citation: ClassVar = "Sugiyama, JMLR 8 (2007)"
     cost: ClassVar = "time n^2 d / c + d^3, memory (n / c)^2 + n d + d^2"
 
-    _estimator: ClassVar[type] = _metric_learn.LFDA
-    _least_axes: ClassVar[int] = 2  # on one, metric-learn takes a row for its own neighbour
-    _least_in_class: ClassVar[int] = 2
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "k": [*COUNT, None],
-        "embedding_type": [StrOptions({"weighted", "orthonormalized", "plain"})],
-    }
+    _estimator: ClassVar = metric_learn.LFDA
+    _least_axes: ClassVar = 2  # on one, metric-learn takes a row for its own neighbour
+    _least_in_class: ClassVar = 2
 
     k: int | None = None
     embedding_type: str = "weighted"
@@ -177,11 +145,6 @@ class MetricLearnRCA(CovarianceAdapter):
     chunk_size : int, default 2
         Rows of a chunklet.
     random_state : int, RandomState or None, default None
-
-    References
-    ----------
-    Bar-Hillel, Hertz, Shental & Weinshall (2003), Learning Distance Functions using Equivalence
-    Relations, ICML 20.
     """
 
     name: ClassVar = "metric-learn-RCA"
@@ -189,25 +152,20 @@ class MetricLearnRCA(CovarianceAdapter):
     citation: ClassVar = "Bar-Hillel, Hertz, Shental & Weinshall, ICML 20 (2003)"
     cost: ClassVar = "time n d^2 + d^3, memory n d + d^2"
 
-    _estimator: ClassVar[type] = _metric_learn.RCA_Supervised
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_chunks": COUNT,
-        "chunk_size": [Interval(Integral, 2, None, closed="left")],
-        "random_state": ["random_state"],
-    }
+    _estimator: ClassVar = metric_learn.RCA_Supervised
 
     n_chunks: int = 100
     chunk_size: int = 2
     random_state: Any = None
 
-    def _chunks(self, counts: Counts) -> int:
+    def _possible_chunks(self, counts: Counts) -> int:
         return min(self.n_chunks, int((counts // self.chunk_size).sum()))
 
     def _degrees_of_freedom(self, counts: Counts) -> int:
-        return self._chunks(counts) * (self.chunk_size - 1)
+        return self._possible_chunks(counts) * (self.chunk_size - 1)
 
     def _arguments(self, n_features: int, counts: Counts) -> dict[str, Any]:
-        if (n_chunks := self._chunks(counts)) < self.n_chunks:
+        if (n_chunks := self._possible_chunks(counts)) < self.n_chunks:
             warnings.warn(
                 f"n_chunks={self.n_chunks} is lowered to {n_chunks}: {counts.sum()} rows give no "
                 f"more chunklets of {self.chunk_size}",
@@ -220,10 +178,6 @@ class MetricLearnCovariance(CovarianceAdapter):
     """metric-learn's Covariance: the inverse covariance of all rows, labels unread, after PCA.
 
     O(n d^2 + d^3) time, O(n d + d^2) memory.
-
-    References
-    ----------
-    Mahalanobis (1936), On the Generalised Distance in Statistics.
     """
 
     name: ClassVar = "metric-learn-Covariance"
@@ -231,7 +185,7 @@ class MetricLearnCovariance(CovarianceAdapter):
     citation: ClassVar = "Mahalanobis, Proc. Nat. Inst. Sci. India 2 (1936)"
     cost: ClassVar = "time n d^2 + d^3, memory n d + d^2"
 
-    _estimator: ClassVar[type] = _metric_learn.Covariance
+    _estimator: ClassVar = metric_learn.Covariance
 
     def _degrees_of_freedom(self, counts: Counts) -> int:
         return int(counts.sum()) - 1

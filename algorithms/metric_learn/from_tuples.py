@@ -1,39 +1,30 @@
-"""metric-learn's ITML, MMC, LSML and SCML: they learn from tuples.
+"""metric-learn's ITML, MMC, LSML and SCML: they learn from pairs, pairs of pairs or triplets.
 
-metric-learn draws the tuples from the labels.  Those that learn from all rows are in `labels.py`.
+metric-learn draws these from the labels.  Those that learn from all rows are in `from_rows.py`.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import metric_learn
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from oasis_bench.algorithms.metric_learn import _compatibility as _metric_learn
-from oasis_bench.algorithms.metric_learn._adapter import (
-    COUNT,
-    POSITIVE,
-    SOURCE,
-    Counts,
-    MetricLearnAdapter,
-)
+from oasis_bench.algorithms.metric_learn._adapter import SOURCE, Counts, MetricLearnAdapter
 from oasis_bench.data.rows import FloatArray
-
-PAIRS = "m = 20 c^2"
 
 
 def _drawn(n_constraints: int | None, c: int) -> int:
-    """Return how many tuples metric-learn draws of each kind."""
+    """Return m, how many tuples metric-learn draws of each kind for c classes."""
     return 20 * c**2 if n_constraints is None else n_constraints
 
 
 @dataclass(eq=False, repr=False)
 class MetricLearnITML(MetricLearnAdapter):
-    """metric-learn's information-theoretic metric learning: cyclic LogDet projections on pairs.
+    """metric-learn's information-theoretic metric learning: cyclic LogDet projections on m pairs.
 
     Its bounds, the 5th and 95th percentile of the distances, are of unsquared distances and are
     compared with squared ones: not what the paper defines.  An iteration goes over all pairs, in
@@ -48,25 +39,15 @@ class MetricLearnITML(MetricLearnAdapter):
     max_iter : int, default 1000
     random_state : int, RandomState or None, default None
         Decides the pairs.
-
-    References
-    ----------
-    Davis, Kulis, Jain, Sra & Dhillon (2007), Information-Theoretic Metric Learning, ICML 24.
     """
 
     name: ClassVar = "metric-learn-ITML"
     summary: ClassVar = f"{SOURCE}'s information-theoretic metric learning"
     citation: ClassVar = "Davis, Kulis, Jain, Sra & Dhillon, ICML 24 (2007)"
-    cost: ClassVar = f"time m d^2 an iteration, memory n^2 + m d; {PAIRS}"
-    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {"gamma": (0.01, 0.1, 1.0, 10.0)}
+    cost: ClassVar = "time m d^2 an iteration, memory n^2 + m d; m = 20 c^2"
+    search_space: ClassVar = {"gamma": (0.01, 0.1, 1.0, 10.0)}
 
-    _estimator: ClassVar[type] = _metric_learn.ITML_Supervised
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "gamma": POSITIVE,
-        "n_constraints": [*COUNT, None],
-        "max_iter": COUNT,
-        "random_state": ["random_state"],
-    }
+    _estimator: ClassVar = metric_learn.ITML_Supervised
 
     gamma: float = 1.0
     n_constraints: int | None = None
@@ -80,12 +61,12 @@ class MetricLearnITML(MetricLearnAdapter):
 
 @dataclass(eq=False, repr=False)
 class MetricLearnMMC(MetricLearnAdapter):
-    """metric-learn's MMC (Xing et al.): alternating projections, then a gradient step, on pairs.
+    """metric-learn's MMC (Xing et al.): alternating projections, then a gradient step, on m pairs.
 
     A projection costs an eigendecomposition, a step O(m d^2) time and memory: the outer product of
     every pair is kept.  Where no projection meets the constraints metric-learn returns its start,
-    the Euclidean distance; a `ConvergenceWarning` then says so.  Its variant for a diagonal
-    matrix, which often ends in NaN, is left out.
+    the Euclidean distance, and a `ConvergenceWarning` says so.  Its variant for a diagonal matrix,
+    which often ends in NaN, is left out.
 
     Parameters
     ----------
@@ -93,30 +74,18 @@ class MetricLearnMMC(MetricLearnAdapter):
         Pairs of the same class, and as many of different ones; None is 20 classes^2.
     max_iter : int, default 100
     max_proj : int, default 100
-        Projections an iteration at most.  With metric-learn's default of 10 000 five features are
-        learned in a second; 60 rows of 64 features, however, take minutes and end where they
-        began, as with 100.
+        Projections an iteration at most.  metric-learn's default of 10 000 takes minutes for 60
+        rows of 64 features, which end where they began, as with 100.
     random_state : int, RandomState or None, default None
         Decides the pairs.
-
-    References
-    ----------
-    Xing, Ng, Jordan & Russell (2003), Distance Metric Learning, with Application to Clustering
-    with Side-Information, NIPS 15.
     """
 
     name: ClassVar = "metric-learn-MMC"
     summary: ClassVar = f"{SOURCE}'s metric for clustering (Xing et al.)"
     citation: ClassVar = "Xing, Ng, Jordan & Russell, NIPS 15 (2003)"
-    cost: ClassVar = f"time d^3 a projection, m d^2 an iteration, memory m d^2; {PAIRS}"
+    cost: ClassVar = "time d^3 a projection, m d^2 an iteration, memory m d^2; m = 20 c^2"
 
-    _estimator: ClassVar[type] = _metric_learn.MMC_Supervised
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_constraints": [*COUNT, None],
-        "max_iter": COUNT,
-        "max_proj": COUNT,
-        "random_state": ["random_state"],
-    }
+    _estimator: ClassVar = metric_learn.MMC_Supervised
 
     n_constraints: int | None = None
     max_iter: int = 100
@@ -140,7 +109,7 @@ class MetricLearnMMC(MetricLearnAdapter):
 
 @dataclass(eq=False, repr=False)
 class MetricLearnLSML(MetricLearnAdapter):
-    """metric-learn's least squared-residual metric learning, on drawn pairs of pairs.
+    """metric-learn's least squared-residual metric learning, on m drawn pairs of pairs.
 
     A same-class pair should be nearer than the different-class pair beside it; LogDet keeps M near
     I.  On rows of unit length it stays there: on digits the eigenvalues end within 0.2 % of 1 and
@@ -164,14 +133,9 @@ class MetricLearnLSML(MetricLearnAdapter):
     name: ClassVar = "metric-learn-LSML"
     summary: ClassVar = f"{SOURCE}'s least squared-residual metric learning"
     citation: ClassVar = "Liu, Guo, Zhou & Wang, ICDM 12 (2012)"
-    cost: ClassVar = f"time m d^2 + d^3 an iteration, memory m d; {PAIRS}"
+    cost: ClassVar = "time m d^2 + d^3 an iteration, memory m d; m = 20 c^2"
 
-    _estimator: ClassVar[type] = _metric_learn.LSML_Supervised
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_constraints": [*COUNT, None],
-        "max_iter": COUNT,
-        "random_state": ["random_state"],
-    }
+    _estimator: ClassVar = metric_learn.LSML_Supervised
 
     n_constraints: int | None = None
     max_iter: int = 1000
@@ -210,16 +174,8 @@ class MetricLearnSCML(MetricLearnAdapter):
     citation: ClassVar = "Shi, Bellet & Sha, AAAI 28 (2014)"
     cost: ClassVar = "time n d b + b an iteration, memory 90 n b; b = 20 d directions"
 
-    _estimator: ClassVar[type] = _metric_learn.SCML_Supervised
-    _least_in_class: ClassVar[int] = 2
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "k_genuine": COUNT,
-        "k_impostor": COUNT,
-        "beta": POSITIVE,
-        "n_basis": [*COUNT, None],
-        "max_iter": COUNT,
-        "random_state": ["random_state"],
-    }
+    _estimator: ClassVar = metric_learn.SCML_Supervised
+    _least_in_class: ClassVar = 2
 
     k_genuine: int = 3
     k_impostor: int = 10
@@ -245,6 +201,4 @@ class MetricLearnSCML(MetricLearnAdapter):
 
     def _learn(self, X: FloatArray, y: Counts, counts: Counts) -> FloatArray:
         components = super()._learn(X, y, counts)
-        if not len(components):  # no direction has a weight: M = 0
-            return np.zeros((1, X.shape[1]))
-        return components
+        return components if len(components) else np.zeros((1, X.shape[1]))  # no weights: M = 0
