@@ -39,12 +39,12 @@ def wait(messages):
 def exit_at_once(messages):
     raise SystemExit(7)
 
-def stop_the_server(messages):
+def stop_the_parent(messages):
     os.kill(os.getppid(), signal.SIGSTOP)
     os.write(messages, b"stopped")
     signal.pause()
 
-def signal_the_group_of_the_server(messages):
+def signal_the_group_of_the_parent(messages):
     os.killpg(os.getpgid(os.getppid()), signal.SIGKILL)
     signal.pause()
 
@@ -52,7 +52,7 @@ def leave_a_process(messages):
     child = subprocess.Popen(["sleep", "3600"], start_new_session=True)
     os.write(messages, str(child.pid).encode())
 
-def leave_a_process_and_kill_the_server(messages):
+def leave_a_process_and_kill_the_parent(messages):
     leave_a_process(messages)
     os.kill(os.getppid(), signal.SIGKILL)
     signal.pause()
@@ -145,16 +145,16 @@ def test_a_process_that_a_fork_leaves_is_dead_when_the_fork_has_ended(server, fu
     assert server.lives
 
 
-def test_a_process_is_dead_whose_fork_killed_the_server(server, functions):
-    with start(server, functions.leave_a_process_and_kill_the_server) as messages:
+def test_a_fork_that_kills_its_parent_is_dead_with_all_that_it_left(server, functions):
+    with start(server, functions.leave_a_process_and_kill_the_parent) as messages:
         left = int(os.read(messages.fileno(), 100))
         assert exit_code_of(server) == -signal.SIGKILL
     assert not psutil.pid_exists(left)
-    assert not server.lives
+    assert sent_by(server, functions.send_folder)
 
 
-def test_a_fork_that_stops_its_server_can_be_ended(server, functions):
-    with start(server, functions.stop_the_server) as messages:
+def test_a_fork_that_stops_its_parent_can_be_ended(server, functions):
+    with start(server, functions.stop_the_parent) as messages:
         assert os.read(messages.fileno(), 10) == b"stopped"
         assert server.exit_code() is None
         server.end()
@@ -162,13 +162,22 @@ def test_a_fork_that_stops_its_server_can_be_ended(server, functions):
     assert sent_by(server, functions.send_folder)
 
 
-def test_a_fork_that_signals_the_group_of_its_server_harms_no_other(server, functions):
-    other = ForkServer("functions_of_forks:nothing")
-    with start(server, functions.signal_the_group_of_the_server):
+def test_a_fork_that_signals_the_group_of_its_parent_harms_no_other(server, functions):
+    with start(server, functions.signal_the_group_of_the_parent):
+        assert exit_code_of(server) == -signal.SIGKILL
+    assert sent_by(server, functions.send_folder)
+
+
+def test_a_fork_dies_with_its_server(server, functions):
+    with start(server, functions.wait) as messages:
+        assert os.read(messages.fileno(), 10) == b"waits"
+        below = psutil.Process(server.pid).children(recursive=True)
+        assert len(below) == 2
+        os.kill(server.pid, signal.SIGKILL)
         assert exit_code_of(server) == -signal.SIGKILL
     assert not server.lives
-    assert sent_by(other, functions.send_folder)
-    other.close()
+    _, alive = psutil.wait_procs(below, timeout=60)
+    assert not alive
 
 
 def test_a_server_that_cannot_prepare_is_a_clear_error(functions, capfd):
@@ -195,7 +204,7 @@ def test_a_harness_that_is_killed_leaves_no_process_of_its_servers():
         "import time\n"
         "from oasis_bench.execution import fork_server\n"
         "server = fork_server.ForkServer('os:getpid')\n"
-        "while server.pid is None: server._receive()\n"
+        "server.sentinel.poll(60)\n"
         "print(server.pid, flush=True); time.sleep(3600)\n"
     )
     harness = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)

@@ -1,6 +1,6 @@
-"""A process that has done the imports, and forks others that run a plugin's code.
+"""A process that has done the imports, which take a second, and forks trials at once.
 
-The other side is in `server_process`.
+This is the harness's side of it; the other side is in `server_process`.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ READY_SECONDS = 120.0
 """How long a server may take to start: the imports, on a slow disk."""
 
 END_SECONDS = 10.0
-"""How long a server may take to end a fork; a plugin may have stopped the server."""
+"""How long a server may take to end a call."""
 
 END = b""
-"""The order to end the fork."""
+"""The order to end the call."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """What a fork is to do, and what it takes over from this process."""
+    """What a process is to call, and what it takes over from the harness."""
 
     function: Callable[..., object]
     arguments: tuple[Any, ...]
@@ -47,7 +47,7 @@ class Call:
 
 
 class ForkServer:
-    """A fork server, for one fork at a time.
+    """A fork server, for one call at a time.
 
     Parameters
     ----------
@@ -56,42 +56,44 @@ class ForkServer:
 
     Attributes
     ----------
-    pid : int or None
-        The number of the server's process: the fork and all that it starts are below it.  None
-        until the server is ready.
+    pid : int
+        The number of the server's process: all that a call starts is below it.
     """
 
     def __init__(self, prepare: str = PREPARE_TRIALS) -> None:
         self._connection, theirs = Pipe()
-        code = "import sys; sys.path[:] = {!r}; from {} import keep; keep({!r}, {})".format(
-            _import_path(), "oasis_bench.execution.server_process", prepare, theirs.fileno()
+        code = (
+            f"import sys; sys.path[:] = {_import_path()!r}; "
+            "from oasis_bench.execution.server_process import serve; "
+            f"serve({prepare!r}, {theirs.fileno()})"
         )
-        self._keeper = subprocess.Popen(
+        self._process = subprocess.Popen(
             [sys.executable, "-c", code],
-            stdin=subprocess.PIPE,  # its end is the order to end, also where this process is killed
-            env={**os.environ, **dict.fromkeys(threads.VARIABLES, "1")},  # forks set their own
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, **dict.fromkeys(threads.VARIABLES, "1")},  # trials set their own
             pass_fds=[theirs.fileno()],
-            process_group=0,  # Ctrl-C is for this process, which ends the others
+            process_group=0,  # Ctrl-C is for the harness, which ends the others
         )
         theirs.close()
-        self.pid: int | None = None
+        self.pid = self._process.pid
+        self._is_ready = False
         self._ready_by = time.monotonic() + READY_SECONDS
         self._exit_code: int | None = -signal.SIGKILL
 
     @property
     def lives(self) -> bool:
-        """Whether it can fork once more."""
-        return not self._connection.closed and self._keeper.poll() is None
+        """Whether it can make one more call."""
+        return not self._connection.closed and self._process.poll() is None
 
     @property
     def sentinel(self) -> Connection:
-        """What can be read when the fork has ended."""
+        """What can be read when the call has ended."""
         return self._connection
 
     def start(self, function: Callable[..., object], *arguments: Any, messages: int) -> None:
-        """Order a fork that calls ``function(*arguments, messages)`` and ends; do not wait for it.
+        """Order ``function(*arguments, messages)`` in a process of its own; do not wait for it.
 
-        It has the environment, the working folder and the import path of this process.
+        It has the environment, the working folder and the import path of the harness.
 
         Parameters
         ----------
@@ -99,18 +101,18 @@ class ForkServer:
             Of a module.
         *arguments : object
         messages : int
-            A file descriptor, which the fork gets a copy of.
+            A file descriptor, which the process gets a copy of.
         """
         call = Call(function, arguments, _import_path(), dict(os.environ), _working_folder())
         self._exit_code = None
         with suppress(OSError):  # the server is dead: `exit_code` tells
             self._connection.send_bytes(pickle.dumps(call))
-            send_handle(self._connection, messages, self._keeper.pid)
+            send_handle(self._connection, messages, self.pid)
 
     def exit_code(self) -> int | None:
-        """Return the status with which the fork has ended, -N for signal N; None while it runs.
+        """Return the exit status of the call, -N for signal N; None while it runs.
 
-        By then all that it had started is dead.
+        When there is a status, all processes that the call has started are dead.
 
         Raises
         ------
@@ -119,7 +121,8 @@ class ForkServer:
         """
         while self._exit_code is None and self._connection.poll():
             self._receive()
-        if self.pid is None and (self._exit_code is not None or time.monotonic() > self._ready_by):
+        has_ended = self._exit_code is not None
+        if not self._is_ready and (has_ended or time.monotonic() > self._ready_by):
             self.close()
             raise UsageError(
                 "the process that trials are forked off ended before it was ready, or took "
@@ -128,14 +131,11 @@ class ForkServer:
         return self._exit_code
 
     def end(self) -> None:
-        """End the fork and all that it has started, if they have not ended."""
-        if self._exit_code is not None:
-            return
+        """End the call and all that it has started, if they have not ended."""
         try:
-            with suppress(OSError):  # the server is dead
-                if self.pid is not None:
-                    os.kill(self.pid, signal.SIGCONT)  # the fork may have stopped it
-                self._connection.send_bytes(END)
+            if self._exit_code is None:
+                with suppress(OSError):  # the server is dead
+                    self._connection.send_bytes(END)
             while self._exit_code is None and self._connection.poll(END_SECONDS):
                 self._receive()
         finally:
@@ -144,31 +144,30 @@ class ForkServer:
 
     def close(self) -> None:
         """End the server and all that is below it."""
-        self._connection.close()
-        assert self._keeper.stdin
-        self._keeper.stdin.close()
+        self._connection.close()  # for the server, the order to end
         try:
-            self._keeper.wait(END_SECONDS)
+            self._process.wait(END_SECONDS if self._is_ready else 0)
         except subprocess.TimeoutExpired:
-            kill_below(self._keeper.pid)
-            self._keeper.kill()
-            self._keeper.wait()
+            kill_below(self.pid)
+            self._process.kill()
+            self._process.wait()
         self._exit_code = -signal.SIGKILL
 
     def _receive(self) -> None:
-        """Read one message of the server: first its number, then the status of each fork."""
+        """Read one message of the server: first that it is ready, then the status of each call."""
         try:
-            number = self._connection.recv()
+            message = self._connection.recv()
         except (EOFError, OSError):  # the server has ended
             self.close()
             return
-        if self.pid is None:
-            self.pid = number
-        else:
-            self._exit_code = number
+        if self._is_ready:
+            self._exit_code = message
+        self._is_ready = True
 
 
 _idle: list[ForkServer] = []
+"""Servers for the next trial, and for the next run of this process."""
+
 os.register_at_fork(after_in_child=_idle.clear)  # servers of this process are not its fork's
 
 
@@ -183,7 +182,7 @@ def borrow() -> ForkServer:
 
 
 def give_back(server: ForkServer) -> None:
-    """Keep a server whose fork has ended, for the next that borrows: a new one takes a second."""
+    """Keep a server whose call has ended, for the next that borrows."""
     if server.lives:
         _idle.append(server)
 

@@ -152,8 +152,8 @@ class TrialProcess:
         os.set_blocking(self._messages.fileno(), False)
         self._unfinished, self._may_send = b"", True
         self._kills_before = linux.oom_kills()
-        arguments = self._builder.spec, chosen, self._rows_file, self._output_log
-        self._server.start(_main, *arguments, messages=theirs.fileno())
+        stage = self._builder.spec, chosen, self._rows_file, self._output_log
+        self._server.start(_main, *stage, self._server.pid, messages=theirs.fileno())
         theirs.close()
         self._deadline: float | None = None  # the time begins with the first message
 
@@ -167,11 +167,7 @@ class TrialProcess:
         if self._deadline is not None and time.monotonic() > self._deadline:
             reason = f"{builder.phase} took longer than the budget of {budget.seconds:g} s"
             builder.fail("timeout", reason)
-        elif (
-            budget.n_bytes is not None
-            and self._server.pid is not None
-            and exceeds(self._server.pid, first_bytes + budget.n_bytes)
-        ):
+        elif budget.n_bytes is not None and exceeds(self._server.pid, first_bytes + budget.n_bytes):
             limit = f"{budget.n_bytes / 2**20:,.0f} MiB"
             builder.fail("out of memory", f"{builder.phase} took more than {limit}")
 
@@ -190,6 +186,7 @@ def _main(
     chosen: Chosen | None,
     rows_file: RowsFile,
     output_log: Path,
+    server: int,
     messages: int,
 ) -> None:
     """Run one stage of a trial: the main function of its process."""
@@ -207,7 +204,7 @@ def _main(
     if spec.budget.n_bytes is None:
         send(Started(0))
     else:
-        send(Started(bytes_below(os.getppid())))
+        send(Started(bytes_below(server)))
         linux.limit_memory(spec.budget.n_bytes)
     run_stage(spec, rows, chosen, send)
 

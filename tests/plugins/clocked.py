@@ -30,3 +30,21 @@ class Clocked(Euclidean):
         time.sleep(self.seconds)
         self._note("similarity", begin)
         return super().similarity(queries, gallery)
+
+
+class Meets(Clocked):
+    """Its fit does not end before another process fits as many rows."""
+
+    name = "Meets"
+
+    def fit(self, X, y=None):
+        begin = time.monotonic()
+        log = Path(self.log)
+        log.with_name(f"{len(X)}-{os.getpid()}").touch()
+        while len(list(log.parent.glob(f"{len(X)}-*"))) < 2:
+            if time.monotonic() > begin + 60:
+                raise TimeoutError("no other process came")
+            time.sleep(0.01)
+        super().fit(X, y)
+        self._note(f"met-{len(X)}", begin)
+        return self
