@@ -86,7 +86,7 @@ def test_a_full_folder_for_temporary_files_is_told_before_the_first_trial(on_sma
 
 
 def test_rows_whose_last_bytes_do_not_fit_are_not_taken_for_written(on_small_disk):
-    # X and y need 2 pages.
+    # X and y need 3 pages.
     script = """
 import numpy as np
 from oasis_bench.plugins.dataset import LabelledRows
@@ -95,8 +95,8 @@ with rows_on_disk(LabelledRows(np.ones((500, 1)), np.arange(500) % 2, ("a", "b")
     print("written")
 """
     run = f"TMPDIR=$PWD/disk '{sys.executable}' -c '{script}'"
-    assert on_small_disk(8, run)[1] == "written\n"
-    _, out, err = on_small_disk(4, run)
+    assert on_small_disk(12, run)[1] == "written\n"
+    _, out, err = on_small_disk(8, run)
     assert out == ""
     assert "No space left on device: free or correct it" in err
 

@@ -10,8 +10,7 @@ from oasis_bench.runner.run import run_experiment
 from oasis_bench.store.run_file import read_run
 from oasis_bench.trial.messages import (
     Chosen,
-    Failed,
-    Finished,
+    Ended,
     Measured,
     MessageError,
     PhaseBegan,
@@ -34,8 +33,8 @@ MALFORMED = {
     "a kind that is no text": b'{"kind": []}',
     "infinite": b'{"kind": "Started", "n_bytes": Infinity}',
     "another type": b'{"kind": "PhaseBegan", "phase": 7}',
-    "a field too few": b'{"kind": "Failed", "status": "failed"}',
-    "a field too many": b'{"kind": "Finished", "really": true}',
+    "a field too few": b'{"kind": "PhaseBegan"}',
+    "a field too many": b'{"kind": "Ended", "status": "ok", "really": true}',
     "rows of numbers": (
         b'{"kind": "Measured", "columns": {}, "precision_at_k": [1], "retrievals": []}'
     ),
@@ -53,9 +52,9 @@ MALFORMED = {
             {"a": [1, "x"]}, n_steps=None, last_checkpoint=7, fit_seconds=0.5, score_seconds=0.0
         ),
         Measured({"threads": 1}, [{"k": 1, "precision": 0.5}], []),
-        Failed("failed", "an 'error'\nwith \u65e5\u672c", "trace"),
-        Failed("not applicable", "too many rows"),
-        Finished(),
+        Ended("failed", "an 'error'\nwith \u65e5\u672c", "trace"),
+        Ended("not applicable", "too many rows"),
+        Ended("ok"),
     ],
 )
 def test_a_message_is_read_as_it_was_sent(message):

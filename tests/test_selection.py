@@ -69,6 +69,7 @@ def choose_by(score, cls=Known, levels=(0,), max_steps=4000, timer=None):
         lambda learner, X, y: score(learner),
         max_steps,
         timer or Clock(),
+        lambda point: None,
     )
     return choice, made
 
@@ -104,6 +105,7 @@ def test_candidates_are_all_combinations_of_the_grid():
         lambda learner, X, y: 0.0,
         1000,
         Clock(),
+        lambda point: None,
     )
     assert set(tried) == {(1, 5), (1, 6), (2, 5), (2, 6)}
     assert len(choice.points) == 4 * 3
@@ -183,7 +185,15 @@ def test_the_score_sees_the_validation_rows_of_the_fold():
         return 0.0
 
     choose(
-        lambda params, fold: Known(), {"level": (1, 2)}, X, Y, lambda: FOLDS, score, 1000, Clock()
+        lambda params, fold: Known(),
+        {"level": (1, 2)},
+        X,
+        Y,
+        lambda: FOLDS,
+        score,
+        1000,
+        Clock(),
+        lambda point: None,
     )
     expected = [(fold.validate.tolist(), Y[fold.validate].tolist()) for fold in FOLDS]
     assert seen == expected * 2

@@ -70,15 +70,10 @@ class TrialProcess:
     """
 
     def __init__(
-        self,
-        spec: TrialSpec,
-        n_features: int,
-        rows_file: RowsFile,
-        output_log: Path,
+        self, spec: TrialSpec, n_features: int, rows_file: RowsFile, output_log: Path
     ) -> None:
         self._rows_file, self._output_log = rows_file, output_log
         self._builder = RecordBuilder(spec, n_features)
-        self._unfinished = b""  # a line whose end has not come yet
         self._start_stage(None)
 
     @property
@@ -108,13 +103,13 @@ class TrialProcess:
                 builder.add(from_line(line))
                 self._begin_time()
         except MessageError:
-            builder.fail("crashed", "what its process sent cannot be read")
+            builder.end("crashed", "what its process sent cannot be read")
         if builder.record is None and builder.chosen is not None:
             self.end()
             chosen, builder.chosen = builder.chosen, None
             self._start_stage(chosen)
         elif builder.record is None and exit_code is not None:
-            builder.fail(*self._cause_of_death(exit_code))
+            builder.end(*self._cause_of_death(exit_code))
         elif builder.record is None and builder.first_bytes is not None:
             self._hold_to_budget(builder.first_bytes)
         if builder.record is not None:
@@ -150,7 +145,8 @@ class TrialProcess:
         self._server = borrow()
         self._messages, theirs = connection.Pipe(duplex=False)
         os.set_blocking(self._messages.fileno(), False)
-        self._unfinished, self._may_send = b"", True
+        self._unfinished = b""  # a line whose end has not come yet
+        self._may_send = True
         self._kills_before = linux.oom_kills()
         stage = self._builder.spec, chosen, self._rows_file, self._output_log
         self._server.start(_main, *stage, self._server.pid, messages=theirs.fileno())
@@ -166,10 +162,10 @@ class TrialProcess:
         budget, builder = self._budget, self._builder
         if self._deadline is not None and time.monotonic() > self._deadline:
             reason = f"{builder.phase} took longer than the budget of {budget.seconds:g} s"
-            builder.fail("timeout", reason)
+            builder.end("timeout", reason)
         elif budget.n_bytes is not None and exceeds(self._server.pid, first_bytes + budget.n_bytes):
             limit = f"{budget.n_bytes / 2**20:,.0f} MiB"
-            builder.fail("out of memory", f"{builder.phase} took more than {limit}")
+            builder.end("out of memory", f"{builder.phase} took more than {limit}")
 
     def _cause_of_death(self, code: int) -> tuple[str, str]:
         phase = self._builder.phase

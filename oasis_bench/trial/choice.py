@@ -5,10 +5,9 @@ Not for fitting the model that is measured: `trial.stages` does that with what i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -58,14 +57,12 @@ def choose(
     score: Callable[[MetricLearner, Any, Any], float],
     max_steps: int,
     timer: Timer,
-    on_point: Callable[[Mapping[str, Any]], None] = lambda point: None,
+    on_point: Callable[[Mapping[str, Any]], None],
 ) -> Choice:
     """Choose hyper-parameters, and the number of steps where the learner has steps.
 
-    All folds go on side by side, so that memory holds one model a fold.
-
-    Where `grid` names `n_steps`, its values are tried and no other.  A learner without steps and
-    with one candidate is not fitted at all: there is no choice.
+    All folds go on side by side: memory holds one model a fold.  Where `grid` names `n_steps`,
+    only its values are tried.  Without steps and with one candidate nothing is fitted.
 
     Parameters
     ----------
@@ -96,13 +93,15 @@ def choose(
             return choice
         folds = folds or draw_folds()
         learners = [learner, *(make(params, fold) for fold in range(1, len(folds)))]
-        stages = _by_steps(max_steps) if incremental else _whole()
-        best_here, since_best = -np.inf, 0
-        for n_steps, learn in stages:
+        best_here, since_best, done = -np.inf, 0, 0
+        for n_steps in checkpoints(max_steps) if incremental else [None]:
             values = []
             for number, (learner, fold) in enumerate(zip(learners, folds, strict=True)):
                 with timer("learning on inner folds"):
-                    learn(learner, X[fold.learn], y[fold.learn])
+                    if n_steps is None:
+                        learner.fit(X[fold.learn], y[fold.learn])
+                    else:
+                        learner.partial_fit(X[fold.learn], y[fold.learn], n_steps=n_steps - done)
                 with timer("validation"):
                     values.append(score(learner, X[fold.validate], y[fold.validate]))
                 choice.points.append(
@@ -114,6 +113,7 @@ def choose(
                     }
                 )
                 on_point(choice.points[-1])
+            done = n_steps or 0
             mean = float(np.mean(values))
             if mean > best:
                 best, choice.params, choice.n_steps = mean, params, n_steps
@@ -125,23 +125,3 @@ def choose(
                 break
         del learners, learner  # their matrices, before those of the next candidate
     return choice
-
-
-Stage = tuple[int | None, Callable[[Any, Any, Any], object]]
-
-
-def _whole() -> Iterator[Stage]:
-    """One stage: fit all at once."""
-    yield None, lambda learner, X, y: learner.fit(X, y)
-
-
-def _by_steps(max_steps: int) -> Iterator[Stage]:
-    """One stage a checkpoint: go on from the one before."""
-    done = 0
-    for n_steps in checkpoints(max_steps):
-        yield n_steps, partial(_go_on, n_steps - done)
-        done = n_steps
-
-
-def _go_on(more: int, learner: IncrementalLearner, X: Any, y: Any) -> None:
-    learner.partial_fit(X, y, n_steps=more)

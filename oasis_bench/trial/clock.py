@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import resource
 import signal
-import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -60,7 +59,8 @@ class Cost:
     waiting_seconds : float or None
         How long threads were ready and had no core; None where this is not known.
     peak_bytes : int or None
-        Resident memory at the peak above the start; None where this is not known.
+        Resident memory at the peak above the start; None where this is not known, or where child
+        processes may have taken more.
     """
 
     seconds: float
@@ -77,7 +77,8 @@ def measure(call: Callable[[], object]) -> Cost:
     call()
     cpu_seconds, seconds = _cpu_seconds() - cpu_start, time.perf_counter() - start
     waited = waiting_seconds(scheduled, linux.scheduled_seconds(), cpu_seconds)
-    return Cost(seconds, cpu_seconds, waited, memory.above_start())
+    peak_bytes = None if _has_had_children() else memory.above_start()
+    return Cost(seconds, cpu_seconds, waited, peak_bytes)
 
 
 def waiting_seconds(
@@ -107,7 +108,7 @@ def _cpu_seconds() -> float:
     return time.process_time() + children.ru_utime + children.ru_stime
 
 
-def has_had_children() -> bool:
+def _has_had_children() -> bool:
     """Tell whether this process has a child process, or has had one that ended."""
     if resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt:  # every process has page faults
         return True
@@ -122,15 +123,13 @@ def has_had_children() -> bool:
 def time_limit(seconds: float) -> Iterator[None]:
     """Raise TimeoutError within the block when the time is over.
 
-    It is raised between two steps of Python: a call of compiled code is not interrupted.
+    It is raised between two steps of Python: a call of compiled code is not interrupted.  For the
+    main thread only.
     """
 
     def interrupt(number: int, frame: object) -> None:
         raise TimeoutError
 
-    if threading.current_thread() is not threading.main_thread():  # no signal comes there
-        yield
-        return
     before = signal.signal(signal.SIGALRM, interrupt)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import UnionType
-from typing import Any, TypeAlias, get_origin, get_type_hints
+from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
 
 
 class MessageError(ValueError):
@@ -85,26 +85,18 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Failed:
-    """The last message of a trial that did not go well."""
+class Ended:
+    """The last message: the status of the trial, and why it is not 'ok'."""
 
     status: str
-    reason: str
+    reason: str | None = None
     traceback: str | None = None
 
 
-@dataclass(frozen=True)
-class Finished:
-    """The last message of a trial that went well."""
-
-
-Message: TypeAlias = Started | PhaseBegan | TableRow | Chosen | Measured | Failed | Finished
+Message: TypeAlias = Started | PhaseBegan | TableRow | Chosen | Measured | Ended
 Send: TypeAlias = Callable[[Message], None]
 
-KINDS: dict[str, type[Message]] = {
-    kind.__name__: kind
-    for kind in (Started, PhaseBegan, TableRow, Chosen, Measured, Failed, Finished)
-}
+KINDS: dict[str, type[Message]] = {kind.__name__: kind for kind in get_args(Message)}
 
 
 def to_line(message: Message) -> bytes:

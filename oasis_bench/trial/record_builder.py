@@ -10,8 +10,7 @@ from oasis_bench.experiment.plan import TrialSpec
 from oasis_bench.system.plain_text import printable
 from oasis_bench.trial.messages import (
     Chosen,
-    Failed,
-    Finished,
+    Ended,
     Measured,
     Message,
     MessageError,
@@ -50,7 +49,7 @@ class RecordBuilder:
         self.chosen: Chosen | None = None
         self.record: TrialRecord | None = None
         self._n_features = n_features
-        self._measured: Measured | None = None
+        self._measured = Measured({}, [], [])
         self._rows: dict[str, list[Mapping[str, Any]]] = {
             "validation": [],
             "traces": [],
@@ -78,32 +77,39 @@ class RecordBuilder:
                 self.chosen = message
             case Measured():
                 self._measured = message
-            case Failed(status, reason, traceback):
-                self.fail(status, reason, traceback)
-            case Finished():
-                self.record = self._make({"status": "ok"})
+            case Ended(status, reason, traceback):
+                self.end(status, reason, traceback)
 
-    def fail(self, status: str, reason: str, traceback: str | None = None) -> None:
-        """Make the record of a trial that was ended from outside, or that failed.
+    def end(self, status: str, reason: str | None = None, traceback: str | None = None) -> None:
+        """Make the record of a trial that has ended, or was ended.
 
         Where the final fit was measured already, only the replay for the traces was cut short:
         the measured result stays.
         """
-        reason = printable(reason, keep="\n\t")
-        if self._measured is not None:
-            reason = f"traces end early: {status}: {reason}"
-            self.record = self._make({"status": "ok", "reason": reason})
-        else:
-            trace = None if traceback is None else printable(traceback, keep="\n\t")
-            self.record = self._make({"status": status, "reason": reason, "traceback": trace})
-
-    def _make(self, outcome: Mapping[str, Any]) -> TrialRecord:
-        known = _known_columns(self.spec, self._n_features)
-        if self._measured is None:
-            return TrialRecord({**known, **outcome}, **self._rows)
-        of_trial = {"trial_id": self.spec.trial_id, **outcome}
-        return TrialRecord(
-            {**known, **self._measured.columns, **of_trial},
+        if status != "ok" and self._measured.columns:
+            status, reason, traceback = "ok", f"traces end early: {status}: {reason}", None
+        spec, settings = self.spec, self.spec.experiment
+        columns = {
+            "learner": spec.learner,
+            "algorithm": spec.algorithm,
+            "dataset": settings.dataset,
+            "subset": spec.subset,
+            "n_classes": len(spec.classes),
+            "partition": spec.partition,
+            "n_train": spec.n_train,
+            "n_test": spec.n_test,
+            "n_features": self._n_features,
+            "threads": settings.threads,
+            "shared_cores": int(spec.shares_cores),
+            "finished": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            **self._measured.columns,
+            "trial_id": spec.trial_id,
+            "status": status,
+            "reason": reason and printable(reason, keep="\n\t"),
+            "traceback": traceback and printable(traceback, keep="\n\t"),
+        }
+        self.record = TrialRecord(
+            columns,
             precision_at_k=self._measured.precision_at_k,
             retrievals=self._measured.retrievals,
             **self._rows,
@@ -113,26 +119,6 @@ class RecordBuilder:
 def lost_record(spec: TrialSpec, n_features: int, status: str, reason: str) -> TrialRecord:
     """Make the record of a trial of which only the reason is known."""
     builder = RecordBuilder(spec, n_features)
-    builder.fail(status, reason)
+    builder.end(status, reason)
     assert builder.record is not None
     return builder.record
-
-
-def _known_columns(spec: TrialSpec, n_features: int) -> dict[str, Any]:
-    """Return the columns that are known without a result."""
-    e = spec.experiment
-    return {
-        "trial_id": spec.trial_id,
-        "learner": spec.learner,
-        "algorithm": spec.algorithm,
-        "dataset": e.dataset,
-        "subset": spec.subset,
-        "n_classes": len(spec.classes),
-        "partition": spec.partition,
-        "n_train": spec.n_train,
-        "n_test": spec.n_test,
-        "n_features": n_features,
-        "threads": e.threads,
-        "shared_cores": int(spec.shares_cores),
-        "finished": datetime.now(UTC).isoformat(timespec="milliseconds"),
-    }

@@ -6,7 +6,6 @@ Each stage runs in a process of its own; the first is left out where there is no
 from __future__ import annotations
 
 import json
-import sys
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.model_selection import ParameterGrid
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import threadpool_limits
 
 from oasis_bench.data.matrices import symmetry_index
 from oasis_bench.data.rows import LabelledRows
@@ -27,14 +26,14 @@ from oasis_bench.plugins.learner import BilinearLearner, IncrementalLearner, Met
 from oasis_bench.plugins.registry import load_registry
 from oasis_bench.system.plain_text import error_line
 from oasis_bench.system.provenance import processor_name
+from oasis_bench.system.threads import blas_threads
 from oasis_bench.tasks.ranking import rank_others
 from oasis_bench.tasks.retrieval import SharedLabels, evaluate_ranking
 from oasis_bench.trial.choice import checkpoints, choose
-from oasis_bench.trial.clock import Stopwatch, has_had_children, measure, time_limit
+from oasis_bench.trial.clock import Stopwatch, measure, time_limit
 from oasis_bench.trial.messages import (
     Chosen,
-    Failed,
-    Finished,
+    Ended,
     Measured,
     PhaseBegan,
     Send,
@@ -66,12 +65,11 @@ def run_stage(spec: TrialSpec, rows: LabelledRows, chosen: Chosen | None, send: 
     chosen : Chosen or None
         What the first stage sent.
     send : callable
-        Called with each message; `Failed` where the learner raises an exception.
+        Called with each message.
     """
     try:
         trial = _Trial(spec, rows, send)
-        pools, n_modules = ThreadpoolController(), len(sys.modules)
-        with pools.limit(limits=spec.experiment.threads):
+        with threadpool_limits(spec.experiment.threads):
             if chosen is None:
                 trial.refuse_what_it_cannot_learn_from()
                 chosen, searched = trial.choose()
@@ -79,18 +77,15 @@ def run_stage(spec: TrialSpec, rows: LabelledRows, chosen: Chosen | None, send: 
                     send(chosen)
                     return
             trial.warm_up(chosen)
-        if len(sys.modules) != n_modules:  # libraries may have been loaded by now
-            pools = ThreadpoolController()
-        with pools.limit(limits=spec.experiment.threads):
-            threads = max((pool["num_threads"] for pool in pools.info()), default=1)
-            trial.fit_and_score(chosen, threads)
-        send(Finished())
+        with threadpool_limits(spec.experiment.threads):  # of libraries loaded by now, too
+            trial.fit_and_score(chosen, blas_threads())
+        send(Ended("ok"))
     except NotApplicableError as error:
-        send(Failed("not applicable", str(error)))
+        send(Ended("not applicable", str(error)))
     except MemoryError as error:
-        send(Failed("out of memory", error_line(error), traceback.format_exc()))
+        send(Ended("out of memory", error_line(error), traceback.format_exc()))
     except Exception as error:
-        send(Failed("failed", error_line(error), traceback.format_exc()))
+        send(Ended("failed", error_line(error), traceback.format_exc()))
 
 
 class _Trial:
@@ -200,7 +195,7 @@ class _Trial:
             "fit_seconds": cost.seconds,
             "fit_cpu_seconds": cost.cpu_seconds,
             "fit_waiting_seconds": cost.waiting_seconds,
-            "fit_peak_bytes": None if has_had_children() else cost.peak_bytes,
+            "fit_peak_bytes": cost.peak_bytes,
             "selection_fit_seconds": chosen.fit_seconds,
             "selection_score_seconds": chosen.score_seconds,
             "mean_average_precision": found.mean_average_precision,
