@@ -130,7 +130,8 @@ class Cluster:
         @self._at_hand()
         def submit() -> None:
             # No more than can run: what a worker's death takes along are then those that ran.
-            while waiting and len(under_way) < max(1, self._n_threads()):
+            n_threads = sum(worker["nthreads"] for worker in self._workers().values())
+            while waiting and len(under_way) < max(1, n_threads):
                 spec = waiting.popleft()
                 sends[spec.trial_id] += 1
                 future = self._client.submit(_run_on_worker, spec, shared, pure=False)
@@ -150,15 +151,14 @@ class Cluster:
             submit()  # the workers go on while the record is stored
             if result is None:
                 reason = f"its workers died {MOST_SENDS} times"
-                yield lost_record(spec, rows.X.shape[1], "crashed", reason)
-                continue
+                result = lost_record(spec, rows.X.shape[1], "crashed", reason), b""
             record, printed = result
-            if printed:
-                try:
+            try:
+                if printed:
                     with output_log.open("ab") as log:
                         log.write(printed)
-                except OSError as error:
-                    raise OutputError.of(output_log, error.strerror) from error
+            except OSError as error:
+                raise OutputError.of(output_log, error.strerror) from error
             yield record
 
     def _send(self, rows: LabelledRows) -> Future:
@@ -185,9 +185,6 @@ class Cluster:
                 f"the Dask cluster at {self._address!r} has lost {lost}: start what is missing and "
                 "go on with --resume, or begin anew where no trial had ended"
             ) from error
-
-    def _n_threads(self) -> int:
-        return sum(worker["nthreads"] for worker in self._workers().values())
 
     def _workers(self) -> dict[str, Any]:
         return dict(self._client.scheduler_info(n_workers=-1)["workers"])

@@ -22,7 +22,6 @@ from threadpoolctl import threadpool_limits
 from oasis_bench.data.scaling import learn_preparation
 from oasis_bench.execution.fork_server import borrow, give_back
 from oasis_bench.execution.rows_file import RowsFile
-from oasis_bench.experiment.budget import Budget
 from oasis_bench.experiment.plan import TrialSpec
 from oasis_bench.plugins.registry import load_registry
 from oasis_bench.system import linux, threads
@@ -57,23 +56,16 @@ def warm_up() -> None:
 
 
 class TrialProcess:
-    """A trial under way.
-
-    Parameters
-    ----------
-    spec : TrialSpec
-    n_features : int
-        Of the rows.
-    rows_file : RowsFile
-    output_log : Path
-        Where what the learner prints is appended.
-    """
+    """A trial under way; what its learner prints is appended to `output_log`."""
 
     def __init__(
         self, spec: TrialSpec, n_features: int, rows_file: RowsFile, output_log: Path
     ) -> None:
         self._rows_file, self._output_log = rows_file, output_log
         self._builder = RecordBuilder(spec, n_features)
+        self._budget = spec.budget
+        self._deadline: float | None = None
+        self._unfinished = b""  # a line whose end has not come yet
         self._start_stage(None)
 
     @property
@@ -101,7 +93,8 @@ class TrialProcess:
         try:
             for line in self._lines():
                 builder.add(from_line(line))
-                self._begin_time()
+                if self._budget.seconds is not None:  # each phase has the whole of it
+                    self._deadline = time.monotonic() + self._budget.seconds
         except MessageError:
             builder.end("crashed", "what its process sent cannot be read")
         if builder.record is None and builder.chosen is not None:
@@ -137,26 +130,16 @@ class TrialProcess:
         if len(self._unfinished) > LONGEST_LINE:
             raise MessageError("a line without an end")
 
-    @property
-    def _budget(self) -> Budget:
-        return self._builder.spec.budget
-
     def _start_stage(self, chosen: Chosen | None) -> None:
         self._server = borrow()
         self._messages, theirs = connection.Pipe(duplex=False)
         os.set_blocking(self._messages.fileno(), False)
-        self._unfinished = b""  # a line whose end has not come yet
-        self._may_send = True
+        self._unfinished, self._may_send = b"", True
         self._kills_before = linux.oom_kills()
         stage = self._builder.spec, chosen, self._rows_file, self._output_log
         self._server.start(_main, *stage, self._server.pid, messages=theirs.fileno())
         theirs.close()
-        self._deadline: float | None = None  # the time begins with the first message
-
-    def _begin_time(self) -> None:
-        """Give the phase that begins the whole budget of time."""
-        seconds = self._budget.seconds
-        self._deadline = None if seconds is None else time.monotonic() + seconds
+        self._deadline = None  # the time begins with the first message
 
     def _hold_to_budget(self, first_bytes: int) -> None:
         budget, builder = self._budget, self._builder
@@ -185,7 +168,7 @@ def _main(
     server: int,
     messages: int,
 ) -> None:
-    """Run one stage of a trial: the main function of its process."""
+    """Run one stage of a trial: the main function of its process, below the process `server`."""
     os.environ.update(dict.fromkeys(threads.VARIABLES, str(spec.experiment.threads)))
     log = os.open(output_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     os.dup2(log, sys.stdout.fileno())

@@ -14,19 +14,7 @@ from oasis_bench.system.errors import UsageError
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that a reader sees the old one or the new one, never a part.
-
-    Parameters
-    ----------
-    path : Path
-        Its folder is made where it is missing, but not the folders above that.
-    content : bytes
-
-    Raises
-    ------
-    OSError
-        Where it cannot be written; the old file is there still.
-    """
+    """Write a file by `whole_file`; its folder is made where only that is missing."""
     path.parent.mkdir(exist_ok=True)
     with whole_file(path) as file:
         file.write(content)
@@ -34,19 +22,9 @@ def write_whole(path: Path, content: bytes) -> None:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Open a new file, which gets its name when the block ends without an exception.
+    """Open a new binary file, which replaces `path` when the block ends without an exception.
 
-    Until then `path` is what it was before, and after an exception it stays so.
-
-    Parameters
-    ----------
-    path : Path
-        In a folder that exists; a file of this name is replaced.
-
-    Yields
-    ------
-    file object
-        Binary, for writing; `seek` works.
+    Until then, and after an exception, `path` is what it was before.
 
     Raises
     ------
@@ -68,22 +46,12 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 def whole_folder(path: Path) -> Iterator[Path]:
     """Make a new folder, which gets its name when the block ends without an exception.
 
-    After an exception the new folder and its content are removed.
-
-    Parameters
-    ----------
-    path : Path
-        In a folder that exists; there is nothing of this name, or an empty folder.
-
-    Yields
-    ------
-    Path
-        The new folder under its temporary name.
+    Yields its temporary name.  After an exception the new folder and its content are removed.
 
     Raises
     ------
     OSError
-        Where the folder cannot be made, or `path` is not free.
+        Where the folder cannot be made, or `path` is a file or a folder that is not empty.
     """
     part = _part_of(path)
     part.mkdir()
@@ -100,10 +68,9 @@ def _part_of(path: Path) -> Path:
 
 
 def cache_home() -> Path:
-    """Return the folder for downloads; it need not exist.
+    """Return the folder for downloads, which need not exist.
 
-    That is `OASIS_BENCH_CACHE` where it is set, else ``oasis-bench`` in `XDG_CACHE_HOME`, which
-    is ``~/.cache`` where it is not set.
+    `OASIS_BENCH_CACHE`, else ``oasis-bench`` in `XDG_CACHE_HOME`, else ``~/.cache/oasis-bench``.
 
     Raises
     ------

@@ -16,14 +16,12 @@ import psutil
 
 _IS_LINUX = sys.platform == "linux"
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
-_GROUPS = Path("/proc/self/cgroup")
-_GROUP_LIMITS = Path("/sys/fs/cgroup")
 
 # --- processes
 
 
 def adopt_orphans() -> None:
-    """Become the parent of every process below this one whose own parent ends."""
+    """Make this process the parent of each process below it whose own parent ends."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
@@ -57,7 +55,7 @@ def die_first() -> None:
 
 
 def oom_kills() -> int:
-    """Return how many processes were killed since the machine started, for want of memory."""
+    """Return how many processes the machine has killed for lack of memory since it started."""
     with suppress(OSError):
         if found := re.search(r"^oom_kill (\d+)$", Path("/proc/vmstat").read_text(), re.MULTILINE):
             return int(found[1])
@@ -100,26 +98,25 @@ def resident_bytes() -> tuple[int, int] | None:
 
 def limits_left() -> list[int]:
     """Return the bytes that each limit on this process and its control groups leaves."""
-    return [*_process_limits_left(), *_own_group_limits_left()] if _IS_LINUX else []
-
-
-def _process_limits_left() -> list[int]:
+    if not _IS_LINUX:
+        return []
     import resource
 
     used = psutil.Process().memory_info()
-    limits = ((resource.RLIMIT_AS, used.vms), (resource.RLIMIT_DATA, used.data))
-    soft_limits = [(resource.getrlimit(kind)[0], n_bytes) for kind, n_bytes in limits]
-    return [limit - used for limit, used in soft_limits if limit != resource.RLIM_INFINITY]
-
-
-def _own_group_limits_left() -> list[int]:
+    left = []
+    for kind, n_bytes in ((resource.RLIMIT_AS, used.vms), (resource.RLIMIT_DATA, used.data)):
+        soft_limit, _ = resource.getrlimit(kind)
+        if soft_limit != resource.RLIM_INFINITY:
+            left.append(soft_limit - n_bytes)
     with suppress(OSError):
-        return group_limits_left(_GROUPS.read_text(), _GROUP_LIMITS)
-    return []
+        left += group_limits_left(Path("/proc/self/cgroup").read_text(), Path("/sys/fs/cgroup"))
+    return left
 
 
 def group_limits_left(groups: str, root: Path) -> list[int]:
     """Return the bytes that control groups leave, one number for each group with a limit.
+
+    File cache counts as free.
 
     Parameters
     ----------
@@ -140,21 +137,20 @@ def group_limits_left(groups: str, root: Path) -> list[int]:
             continue
         path = PurePosixPath(group.lstrip("/"))
         # In a container the group's own folder may be out of sight, and its limit at the top.
-        left += [_group_limit_left(folder / part, *names) for part in (path, *path.parents)]
-    return [n_bytes for n_bytes in left if n_bytes is not None]
+        for part in (path, *path.parents):
+            with suppress(OSError):
+                left += _group_limit_left(folder / part, *names)
+    return left
 
 
-def _group_limit_left(folder: Path, limit: str, usage: str, cache: str) -> int | None:
-    """Return the limit less what is used; file cache counts as free."""
-    try:
-        most = (folder / limit).read_text().strip()
-        used = int((folder / usage).read_text())
-        lines = (folder / "memory.stat").read_text().splitlines()
-    except OSError:
-        return None
+def _group_limit_left(folder: Path, limit: str, usage: str, cache: str) -> list[int]:
+    """Return the limit less what is used, or nothing where there is no limit."""
+    most = (folder / limit).read_text().strip()
+    used = int((folder / usage).read_text())
+    lines = (folder / "memory.stat").read_text().splitlines()
     counts = dict(line.split(maxsplit=1) for line in lines)
     cached = sum(int(counts.get(f"{cache}{age}_file", 0)) for age in ("active", "inactive"))
-    return None if most == "max" else int(most) - used + cached
+    return [] if most == "max" else [int(most) - used + cached]
 
 
 # --- the machine

@@ -13,10 +13,7 @@ SMALL_BYTES = 64 * 2**20
 
 
 class PeakMemory:
-    """Measure resident memory above a start; Linux only, elsewhere there is no figure.
-
-    The kernel counts resident pages to within some hundred kilobytes.
-    """
+    """Measures resident memory above a start, to some hundred kilobytes; on Linux only."""
 
     def __init__(self) -> None:
         # Memory that is free but resident would hide what the next code takes.
@@ -37,9 +34,7 @@ class PeakMemory:
 
 
 def require_memory(n_bytes: int, what: str, remedy: str) -> None:
-    """Raise a clear error before memory is taken that this process cannot have.
-
-    Without it the system might kill the process in the middle of its work.
+    """Check that so much memory can be had, before the system kills the process for it.
 
     Parameters
     ----------

@@ -1,7 +1,4 @@
-"""The clock of a trial: wall clock, processor time, waiting for a core, peak memory of a fit.
-
-The only module of a trial that reads a clock.
-"""
+"""The only clock of a trial: wall clock, processor time, waiting for a core, peak memory."""
 
 from __future__ import annotations
 
@@ -19,17 +16,7 @@ from oasis_bench.system.memory import PeakMemory
 
 
 class Stopwatch:
-    """Seconds spent, by what they were spent on.
-
-    Parameters
-    ----------
-    on_begin : callable
-        Called with what begins, before its time is taken.
-
-    Attributes
-    ----------
-    seconds : dict of str to float
-    """
+    """Seconds spent, by what they were spent on; `on_begin` is told of each thing that begins."""
 
     def __init__(self, on_begin: Callable[[str], object]) -> None:
         self.seconds: dict[str, float] = defaultdict(float)
@@ -86,15 +73,9 @@ def waiting_seconds(
 ) -> float | None:
     """Return how long threads were ready and had no core, or None where this is not known.
 
-    The system gives the times of living threads only.  So the figure is not known where threads
-    that have ended took more than a twentieth of the processor time.
-
-    Parameters
-    ----------
-    before, after : tuple of float or None
-        Of `linux.scheduled_seconds`.
-    cpu_seconds : float
-        Processor time of the process in between.
+    `before` and `after` are of `linux.scheduled_seconds`, which knows living threads only.  So the
+    figure is not known where threads that have ended took more than a twentieth of `cpu_seconds`,
+    the processor time in between.
     """
     if before is None or after is None:
         return None

@@ -22,13 +22,7 @@ from oasis_bench.trial.record import TrialRecord
 
 
 class RecordBuilder:
-    """Makes the record of a trial of its messages.
-
-    Parameters
-    ----------
-    spec : TrialSpec
-    n_features : int
-        Of the rows.
+    """Makes the record of a trial, whose rows have `n_features` columns, of its messages.
 
     Attributes
     ----------

@@ -41,9 +41,10 @@ from oasis_bench.trial.messages import (
 )
 
 WARM_UP_IMAGES = 8
+"""Of each of two classes."""
 
 WARM_UP_SECONDS = 10.0
-"""After these the warm-up has seen enough: on so few images some learners do not converge."""
+"""After these the warm-up ends: on so few images some learners do not converge."""
 
 EXAMPLE_RANKS = 5
 
@@ -56,17 +57,7 @@ class NotApplicableError(Exception):
 
 
 def run_stage(spec: TrialSpec, rows: LabelledRows, chosen: Chosen | None, send: Send) -> None:
-    """Choose, or, where that is done or there is no choice, fit and measure.
-
-    Parameters
-    ----------
-    spec : TrialSpec
-    rows : LabelledRows
-    chosen : Chosen or None
-        What the first stage sent.
-    send : callable
-        Called with each message.
-    """
+    """Choose; or fit and measure, where `chosen` is given or there is no choice."""
     try:
         trial = _Trial(spec, rows, send)
         with threadpool_limits(spec.experiment.threads):
@@ -101,7 +92,8 @@ class _Trial:
                 f"the source of {spec.learner} has changed since the run began: put it back and "
                 "run this trial again with --resume and --retry failed, or start a new run"
             )
-        self._refuse_what_it_cannot_take()
+        must_be_dense = sparse.issparse(rows.X) and not self.learner_class.takes_sparse
+        self._refuse_what_it_cannot_take(must_be_dense)
         e, seed = spec.experiment, spec.seed_for("partition")
         if isinstance(rows.y, sparse.csr_array):
             self.partition = draw_share(rows.X.shape[0], spec.n_test, seed)
@@ -110,16 +102,18 @@ class _Trial:
                 rows.y, spec.classes, e.train_per_class, e.test_per_class, seed
             )
         prepare = learn_preparation(spec.normalize, rows.X[self.partition.train])
-        self.train, self.test = (
-            (self._densified(prepare(rows.X[part])), rows.y[part]) for part in self.partition
-        )
+        X_train, X_test = (prepare(rows.X[part]) for part in self.partition)
+        if must_be_dense:
+            X_train, X_test = X_train.toarray(), X_test.toarray()
+        self.train = X_train, rows.y[self.partition.train]
+        self.test = X_test, rows.y[self.partition.test]
 
-    def _refuse_what_it_cannot_take(self) -> None:
+    def _refuse_what_it_cannot_take(self, must_be_dense: bool) -> None:
         name = self.learner_class.name
         if self.rows.multi_label and not self.learner_class.takes_relevance:
             raise NotApplicableError(f"{name} takes one label an image, not several")
         n_bytes = self.spec.n_train * self.rows.X.shape[1] * self.rows.X.dtype.itemsize
-        if self._must_be_dense and n_bytes > DENSE_BYTES:
+        if must_be_dense and n_bytes > DENSE_BYTES:
             raise NotApplicableError(
                 f"{name} takes dense rows only, and these would be {n_bytes / 2**30:.1f} GiB"
             )
@@ -129,13 +123,6 @@ class _Trial:
         for params in ParameterGrid(dict(self.spec.grid)):
             if reason := self._make(params, "fit").refusal(*self.train):
                 raise NotApplicableError(reason)
-
-    @property
-    def _must_be_dense(self) -> bool:
-        return sparse.issparse(self.rows.X) and not self.learner_class.takes_sparse
-
-    def _densified(self, X: Any) -> Any:
-        return X.toarray() if self._must_be_dense else X
 
     def choose(self) -> tuple[Chosen, bool]:
         """Choose on the inner folds; return what to fit, and whether anything was tried."""
