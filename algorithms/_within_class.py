@@ -105,6 +105,14 @@ def within_scatter(rows: FloatArray, classes: list[slice]) -> FloatArray:
     return np.asarray(centred.T @ centred)
 
 
+def pair_scatter(rows: FloatArray, classes: list[slice]) -> FloatArray:
+    """Sum zz' (d, d) over the pairs of one class: n_k times the scatter of class k."""
+    total = np.zeros((rows.shape[1], rows.shape[1]))
+    for part in classes:
+        total += (part.stop - part.start) * within_scatter(rows, [part])
+    return total
+
+
 def _by_class(X: Any, y: Any) -> tuple[FloatArray, list[slice]]:
     """Copy rows in float64 so that classes lie together, with the slice of each class."""
     _, labels, counts = np.unique(y, return_inverse=True, return_counts=True)

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms._principal_axes import whitening
-from oasis_bench.algorithms._within_class import AXES_GRID, WithinClassLearner
+from oasis_bench.algorithms._within_class import AXES_GRID, WithinClassLearner, pair_scatter
 from oasis_bench.data.rows import FloatArray
 
 BLOCK_NUMBERS = 2**19
@@ -98,7 +98,7 @@ class MMC(WithinClassLearner):
         self.max_iter = max_iter
 
     def _learn(self, rows: FloatArray, classes: list[slice], directions: FloatArray) -> FloatArray:
-        whitened = whitening(_similar_scatter(rows @ directions.T, classes), 0.0) @ directions
+        whitened = whitening(pair_scatter(rows @ directions.T, classes), 0.0) @ directions
         start = np.eye(len(whitened))
         found, self.n_iter_ = maximise(rows @ whitened.T, classes, start, self.tol, self.max_iter)
         if found.gap > self.tol:
@@ -197,12 +197,3 @@ def _pair_blocks(classes: list[slice]) -> Iterator[tuple[slice, slice]]:
         step = max(1, BLOCK_NUMBERS // (n_rows - part.stop))
         for start in range(part.start, part.stop, step):
             yield slice(start, min(start + step, part.stop)), others
-
-
-def _similar_scatter(rows: FloatArray, classes: list[slice]) -> FloatArray:
-    """Sum zz' over the pairs of one class: n_k times the scatter of class k."""
-    total = np.zeros((rows.shape[1], rows.shape[1]))
-    for part in classes:
-        centred = rows[part] - rows[part].mean(axis=0)
-        total += len(centred) * (centred.T @ centred)
-    return total

@@ -223,9 +223,14 @@ REGISTERED = [name for name in load_registry().algorithms if "metric-learn-" not
 class TestRegisteredLearners(LearnerContract):
     """The contract for every learner that the registry finds, but for metric-learn's."""
 
+    n_steps: ClassVar[int | None] = 2000  # for learners that have steps; None: their default
+
     @pytest.fixture(params=REGISTERED)
     def unfitted(self, request: pytest.FixtureRequest) -> MetricLearner:
-        return _seeded(load_registry().algorithms[request.param]())
+        learner = _seeded(load_registry().algorithms[request.param]())
+        if self.n_steps is not None and isinstance(learner, IncrementalLearner):
+            learner.set_params(n_steps=self.n_steps)
+        return learner
 
 
 def _seeded(learner: MetricLearner) -> MetricLearner:
