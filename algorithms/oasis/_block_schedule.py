@@ -23,10 +23,9 @@ from oasis_bench.data.rows import FloatArray
 MAX_FEATURES = 2**16
 """Features are kept in 16 bits, which halves what a pass reads."""
 
-MOST_STRIPES, STRIPE_ENTRIES = 16, 8192
-"""Parts of W that threads take in turn, and the queries' entries that are worth one: a part of 8192
-takes about a millisecond.  Scores are summed part by part, so that the result does not depend on
-the number of threads."""
+MOST_PARTS, ENTRIES_A_PART = 16, 8192
+"""Parts of W that threads take in turn, and the queries' entries that are worth one: 8192 take
+about a millisecond.  Scores are summed part by part: the number of threads changes no result."""
 
 SMALLEST, LARGEST = 256, 4096
 """Triplets in a block of steps in order: with fewer, single steps are faster; with more, what a
@@ -39,17 +38,17 @@ Places: TypeAlias = "npt.NDArray[np.intp]"
 Triplets: TypeAlias = "npt.NDArray[np.intp]"
 Numbers: TypeAlias = "npt.NDArray[np.int32]"
 Features: TypeAlias = "npt.NDArray[np.uint16]"
-Values: TypeAlias = "npt.NDArray[np.floating] | npt.NDArray[np.int16]"
+Scores: TypeAlias = "npt.NDArray[np.float64]"
 
 
 class Block:
-    """The rows of a block of triplets, in arrays that the next block uses again.
+    """The rows of a block of triplets, in arrays that later blocks use again.
 
-    A packed one has p - n rounded to 16 bits beside, for the passes over W: they wait for memory,
-    and read a third less.
+    A packed block also has p - n rounded to 16 bits: a pass over W, which waits for memory, then
+    reads a third less.
     """
 
-    def __init__(self, n_features: int, dtype: npt.DTypeLike, packed: bool) -> None:
+    def __init__(self, n_features: int, dtype: npt.DTypeLike, is_packed: bool) -> None:
         self.n_triplets = self.n_entries = 0
         # Entries of the queries, triplet after triplet and row of W after row of W.
         self.query_start = np.zeros(1, dtype=np.intp)
@@ -64,7 +63,8 @@ class Block:
         self.columns = np.empty(8, dtype=np.uint16)
         self.values = np.empty(8, dtype=dtype)
         # The values in 16 bits, in units of `scale`.
-        self.packed = np.empty(8 if packed else 0, dtype=np.int16)
+        self.is_packed = is_packed
+        self.packed = np.empty(8, dtype=np.int16)
         self.scale = np.ones(1)
         # |V|^2 and tau.
         self.norms = np.empty(1)
@@ -75,22 +75,20 @@ class Block:
         """Copy the rows of the triplets out of `X`, canonical CSR."""
         lengths = X.indptr[triplets + 1] - X.indptr[triplets]
         m, n_query_entries = len(triplets), int(lengths[:, 0].sum())
-        self.n_triplets = m
         n_entries_at_most = int(((lengths[:, 1] + lengths[:, 2] + 7) // 8 * 8).sum())
+        self.n_triplets = m
         self.query_start = np.empty(m + 1, dtype=np.intp)
-        for name in ("query_columns", "query_values", "row_triplets", "row_weights"):
-            self._hold(name, n_query_entries)
-        for name in ("columns", "values"):
-            self._hold(name, n_entries_at_most)
-        for name in ("start", "count", "norms", "step"):
-            self._hold(name, m)
-        if len(self.packed):
-            self._hold("packed", n_entries_at_most)
-            self._hold("scale", m)
+        self._reserve(
+            n_query_entries, "query_columns", "query_values", "row_triplets", "row_weights"
+        )
+        self._reserve(n_entries_at_most, "columns", "values")
+        self._reserve(m, "start", "count", "norms", "step")
         self.n_entries = _oasis_blocks.load(
             X.data, X.indices, X.indptr, triplets, *self.by_triplet(), self.norms
         )
-        if len(self.packed):
+        if self.is_packed:
+            self._reserve(n_entries_at_most, "packed")
+            self._reserve(m, "scale")
             _oasis_blocks.pack(self.start, self.count[:m], self.values, self.packed, self.scale)
         _oasis_blocks.sort_by_row(
             self.query_start,
@@ -109,21 +107,19 @@ class Block:
         queries = self.query_start, self.query_columns, self.query_values
         return *queries, self.start, self.count, self.columns, self.values
 
-    def by_row(
-        self,
-    ) -> tuple[Places, Numbers, FloatArray, Places, Numbers, Features, Values]:
+    def by_row(self) -> tuple[npt.NDArray[Any], ...]:
         """Return the arrays that a pass over W needs."""
         queries = self.row_start, self.row_triplets, self.row_weights
-        values = self.packed if len(self.packed) else self.values
+        values = self.packed if self.is_packed else self.values
         return *queries, self.start, self.count, self.columns, values
 
-    def step_apart(self, scores: npt.NDArray[np.float64], aggressiveness: float) -> int:
+    def solve_apart(self, scores: Scores, aggressiveness: float) -> int:
         """Find each step from its own score alone; count the updates.
 
-        Of a packed block, the scores and the steps are those of the packed values.
+        Scores and steps of a packed block are in units of `scale`.
         """
         m = len(scores)
-        scale = self.scale[:m] if len(self.packed) else 1.0
+        scale = self.scale[:m] if self.is_packed else 1.0
         loss, norms, step = 1 - scale * scores, self.norms[:m], self.step[:m]
         step[:] = 0
         np.divide(loss, norms, out=step, where=(loss > 0) & (norms > 0))
@@ -132,22 +128,27 @@ class Block:
         step *= scale
         return n_updates
 
-    def stripes(self) -> list[tuple[int, int]]:
+    def parts(self) -> list[tuple[int, int]]:
         """Cut the rows of W into parts with about equally many entries of the queries."""
         d, n_entries = len(self.row_start) - 1, int(self.row_start[-1])
-        n_stripes = min(MOST_STRIPES, 1 + n_entries // STRIPE_ENTRIES)
-        shares = np.linspace(0, n_entries, n_stripes + 1)[1:-1]
+        n_parts = min(MOST_PARTS, 1 + n_entries // ENTRIES_A_PART)
+        shares = np.linspace(0, n_entries, n_parts + 1)[1:-1]
         cuts = [0, *np.searchsorted(self.row_start[:-1], shares).tolist(), d]
         return [(first, stop) for first, stop in pairwise(cuts) if first < stop]
 
-    def _hold(self, name: str, size: int) -> None:
-        held = getattr(self, name)
-        if len(held) < size:
-            setattr(self, name, np.empty(size + size // 8, dtype=held.dtype))
+    def _reserve(self, size: int, *names: str) -> None:
+        """Make these arrays `size` long at least; their content is lost."""
+        for name in names:
+            array = getattr(self, name)
+            if len(array) < size:
+                setattr(self, name, np.empty(size + size // 8, dtype=array.dtype))
 
 
-class Ledger:
-    """Work space of the steps in order: what the steps so far of a block have changed."""
+class OrderedSolver:
+    """Finds the steps of a block as if each were applied before the next.
+
+    Its work space are lists: for each feature, the steps so far whose q, or p - n, has it.
+    """
 
     def __init__(self, n_features: int, dtype: npt.DTypeLike) -> None:
         self._start = np.empty((2, n_features + 1), dtype=np.intp)
@@ -156,8 +157,8 @@ class Ledger:
         self._values = np.empty((2, 0), dtype=dtype)
         self._products = np.empty(0, dtype=dtype)
 
-    def solve(self, block: Block, scores: npt.NDArray[np.float64], aggressiveness: float) -> int:
-        """Find the steps of `block` as if each were applied before the next; count the updates."""
+    def solve(self, block: Block, scores: Scores, aggressiveness: float) -> int:
+        """Set the steps of `block` from its scores against the W before it; count the updates."""
         # Each list is filled up to chunks of 8.
         size = max(block.n_entries, len(block.query_values)) + 8 * self._length.shape[1]
         if self._members.shape[1] < size:
@@ -175,10 +176,8 @@ class Ledger:
             block.row_start,
             self._start,
             self._length,
-            self._members[0],
-            self._values[0],
-            self._members[1],
-            self._values[1],
+            self._members,
+            self._values,
             self._products,
             block.step,
         )
@@ -187,9 +186,9 @@ class Ledger:
 def block_size(X: Any, queries: npt.NDArray[np.intp]) -> int:
     """Return how many triplets a block of steps in order should have, or 0: take single steps.
 
-    A block costs d^2 numbers of traffic and, for each pair of its triplets, the features that
-    their queries share: the best size goes with d over the root of that number (measured on rows
-    of 70 non-zeros: 256 at d = 1500, 1200 at d = 4000, 4096 at d = 10 000).
+    A block reads and writes d^2 numbers and, for each pair of its triplets, the features that their
+    queries share: the best size grows with d over the root of that number (measured on rows of 70
+    non-zeros: 256 at d = 1500, 1200 at d = 4000, 4096 at d = 10 000).
 
     Parameters
     ----------
@@ -236,9 +235,9 @@ def learn_in_blocks(
     -------
     int
     """
-    ledger = Ledger(len(W), W.dtype) if in_order else None
-    packed = W.dtype == np.float32 and not in_order
-    done, following, spare = (Block(len(W), W.dtype, packed) for _ in range(3))
+    solver = OrderedSolver(len(W), W.dtype) if in_order else None
+    is_packed = W.dtype == np.float32 and not in_order
+    done, following, spare = (Block(len(W), W.dtype, is_packed) for _ in range(3))
     n_updates = 0
     pool = ThreadPoolExecutor(n_threads)
 
@@ -249,29 +248,30 @@ def learn_in_blocks(
         block.load(X, triplets)
         return True
 
-    def sweep(stripe: tuple[int, int]) -> npt.NDArray[np.float64]:
+    def go_over(part: tuple[int, int]) -> Scores:
+        """Apply the steps of `done` to a part of W; return what it adds to the next scores."""
         scores = np.zeros(following.n_triplets)
         _oasis_blocks.pass_over_rows(
-            W, *stripe, *done.by_row(), done.step, *following.by_row(), scores
+            W, *part, *done.by_row(), done.step, *following.by_row(), scores
         )
         return scores
 
     try:
         more = load(following)
         while more:
-            stripes = following.stripes()
-            shared = len(stripes) > 1
-            loading = pool.submit(load, spare) if shared else None
-            swept = pool.map(sweep, stripes) if shared else map(sweep, stripes)
-            scores = sum(swept, np.zeros(following.n_triplets))
-            if ledger is not None:
-                n_updates += ledger.solve(following, scores, aggressiveness)
+            parts = following.parts()
+            in_threads = len(parts) > 1
+            loading = pool.submit(load, spare) if in_threads else None
+            added = pool.map(go_over, parts) if in_threads else map(go_over, parts)
+            scores = sum(added, np.zeros(following.n_triplets))
+            if solver is not None:
+                n_updates += solver.solve(following, scores, aggressiveness)
             else:
-                n_updates += following.step_apart(scores, aggressiveness)
+                n_updates += following.solve_apart(scores, aggressiveness)
             more = loading.result() if loading else load(spare)
             done, following, spare = following, spare, done
-        following = Block(len(W), W.dtype, packed)
-        list(pool.map(sweep, done.stripes()))
+        following = Block(len(W), W.dtype, is_packed)
+        list(pool.map(go_over, done.parts()))
     finally:
         pool.shutdown(cancel_futures=True)
     return n_updates

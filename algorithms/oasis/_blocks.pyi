@@ -62,10 +62,8 @@ def solve_in_order(
     row_start: _Place,
     list_start: _Place,
     list_length: _Number,
-    q_members: _Feature,
-    q_list_values: _Float,
-    v_members: _Feature,
-    v_list_values: _Float,
+    members: _Feature,
+    list_values: _Float,
     products: _Float,
     step: _Double,
 ) -> int: ...

@@ -210,10 +210,8 @@ def solve_in_order(
     const Py_ssize_t[::1] row_start,    # IN: (d + 1,)
     Py_ssize_t[:, ::1] list_start,      # work space: (2, d + 1)
     int32_t[:, ::1] list_length,        # work space: (2, d)
-    uint16_t[::1] q_members,            # work space: the lists of the queries' entries ...
-    real[::1] q_list_values,            # work space
-    uint16_t[::1] v_members,            # work space: ... and of the entries of p - n
-    real[::1] v_list_values,            # work space
+    uint16_t[:, ::1] members,           # work space: the lists of q and of p - n: which steps ...
+    real[:, ::1] list_values,           # work space: ... and their entries
     real[::1] products,                 # work space: (m,)
     double[::1] step,                   # OUT: (m,) tau
 ):
@@ -228,9 +226,9 @@ def solve_in_order(
             list_start[0, j + 1] = list_start[0, j] + PADDED(row_start[j + 1] - row_start[j])
         count_starts(columns, n_entries, 8, list_start[1])
         q_lists.start, q_lists.length = &list_start[0, 0], &list_length[0, 0]
-        q_lists.members, q_lists.values = &q_members[0], &q_list_values[0]
+        q_lists.members, q_lists.values = &members[0, 0], &list_values[0, 0]
         v_lists.start, v_lists.length = &list_start[1, 0], &list_length[1, 0]
-        v_lists.members, v_lists.values = &v_members[0], &v_list_values[0]
+        v_lists.members, v_lists.values = &members[1, 0], &list_values[1, 0]
         this.query_start, this.query_columns = &query_start[0], &query_columns[0]
         this.query_values, this.start, this.count = &query_values[0], &start[0], &count[0]
         this.columns, this.values = &columns[0], &values[0]

@@ -47,7 +47,7 @@ TARGET static ALWAYS_INLINE void NAME(prefetch)(const block *of, ptrdiff_t entry
     }
 }
 
-/* Drop the entries of a stripe whose triplets take no step, multiply the others by their step, and
+/* Drop the entries of a part of W whose triplets take no step, multiply the others by their step, and
    return where they end; each row's start moves up, but for the first, which stays. */
 TARGET static ptrdiff_t NAME(keep_steps)(
     const block *of, ptrdiff_t first, ptrdiff_t stop, const double *step)
@@ -68,7 +68,7 @@ TARGET static ptrdiff_t NAME(keep_steps)(
     return kept;
 }
 
-/* For each row of a stripe of W: apply the steps of `done`, then score `next` against it. */
+/* For each row of a part of W: apply the steps of `done`, then score `next` against it. */
 TARGET static void NAME(pass)(
     REAL *W, ptrdiff_t d, ptrdiff_t first, ptrdiff_t stop, const block *done, const double *step,
     const block *next, double *scores)
