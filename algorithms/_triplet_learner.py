@@ -33,9 +33,9 @@ TRIPLETS_A_DRAW = 65_536
 
 
 class TripletLearner(IncrementalLearner):
-    """What the OASIS family shares: rows, triplets and steps on a matrix, whatever a step does.
+    """A learner from triplets, by steps on a matrix that starts as I.
 
-    A learner gives `_step`; where its model is not the matrix that the steps change, it names
+    A subclass defines `_step`.  Where its model is not the matrix that the steps change, it names
     that matrix in `_learned` and derives the model in `_finish`.
 
     Attributes
@@ -167,6 +167,17 @@ class TripletLearner(IncrementalLearner):
             self._apply(X, sampler.draw(part.stop - part.start))
             progress("learning", part.stop, n_steps)
 
+    def _start(self, X: Any) -> None:
+        setattr(self, self._learned, np.eye(X.shape[1], dtype=X.dtype))
+        self.n_steps_ = self.n_updates_ = 0
+
+    def _apply(self, X: Any, triplets: npt.NDArray[np.intp]) -> None:
+        self.n_updates_ += self._step(X, triplets, getattr(self, self._learned))
+        self.n_steps_ += len(triplets)
+
+    def _finish(self) -> None:
+        """Set the public attributes that derive from the learned matrix, where there are any."""
+
     def _sampler(self, y: Any, state: npt.NDArray[np.uint64]) -> TripletSampler:
         if not sparse.issparse(y):
             return ClassTripletSampler(y, state)
@@ -174,8 +185,15 @@ class TripletLearner(IncrementalLearner):
             y, state, self.weighted_positives, self.negatives, float(self.threshold)
         )
 
+    def _seeded(self) -> npt.NDArray[np.uint64]:
+        """Return the state in which a sampler starts."""
+        return seed_state(self._seed())
+
+    def _seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(2**31))
+
     def _validate_rows(self, X: Any, afresh: bool, y: Any = "no_validation") -> Any:
-        if sparse.issparse(y):  # its values are the sampler's to judge
+        if sparse.issparse(y):  # the sampler checks its values
             check_consistent_length(X, y)
             return self._validate_rows(X, afresh), _canonical(y)
         dtype = [np.float64, np.float32] if afresh else self._precision()
@@ -220,20 +238,6 @@ class TripletLearner(IncrementalLearner):
         """Count the (d, d) matrices that a call holds at once, beyond those of earlier calls."""
         return int(afresh)
 
-    def _seeded(self) -> npt.NDArray[np.uint64]:
-        return seed_state(self._seed())
-
-    def _seed(self) -> int:
-        return int(check_random_state(self.random_state).randint(2**31))
-
-    def _start(self, X: Any) -> None:
-        setattr(self, self._learned, np.eye(X.shape[1], dtype=X.dtype))
-        self.n_steps_ = self.n_updates_ = 0
-
-    def _apply(self, X: Any, triplets: npt.NDArray[np.intp]) -> None:
-        self.n_updates_ += self._step(X, triplets, getattr(self, self._learned))
-        self.n_steps_ += len(triplets)
-
     def _fitted_state(self) -> dict[str, FittedArray]:
         return {
             **super()._fitted_state(),
@@ -247,9 +251,6 @@ class TripletLearner(IncrementalLearner):
         """Return the type of the rows that learning goes on with."""
         dtype: npt.DTypeLike = getattr(self, self._learned).dtype
         return dtype
-
-    def _finish(self) -> None:
-        """Derive what is public from the learned matrix, where the two differ."""
 
 
 def uses_twin() -> bool:

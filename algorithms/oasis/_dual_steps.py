@@ -5,11 +5,11 @@ tau to A[q, p] and takes it from A[q, n].  With the Gram matrix K = XX' a score 
 
     q'W(p - n) = q'W_0(p - n) + K_q . (D_p - D_n),     D = (AK)',
 
-and a step changes one number in each row b of D: D[b, q] += tau (K[b, p] - K[b, n]).  A row of D
-is used only where it is a positive or a negative, and catches up then: so a step goes over five
-rows of n numbers that lie together, where W would be read and written at nnz(q) nnz(p - n) places.
+and a step changes one number in each row b of D: D[b, q] += tau (K[b, p] - K[b, n]).  Row b of D is
+brought up to date when row b is next a positive or a negative.  So a step goes over five rows of
+n numbers that lie together, where W would be read and written at nnz(q) nnz(p - n) places.
 The numbers are those of single steps up to rounding, where rows differ by more than a small share
-of their length: what a step sees are differences of the entries of K.
+of their length: a score is made of differences between entries of K.
 """
 
 from __future__ import annotations

@@ -51,15 +51,13 @@ def fit_on_cluster(
     """Learn from each shard apart, on the workers of a Dask cluster, and average the W's.
 
     Every shard is learned from W = I with `n_steps` triplets of a stream of its own, whose seed
-    derives from `random_state` and the shard's number.  The mean is plain, because every W took
-    as many steps, and the workers add it up in one fixed order: the result is the same bit for
-    bit on any number of workers of one kind of processor, and when a worker dies - its shards
-    are then learned again elsewhere.  The client receives one matrix.
+    derives from `random_state` and the shard's number.  Workers add the W's up in one fixed order:
+    the result is the same bit for bit on any number of workers of one kind of processor, also when
+    a worker dies and its shards are learned again elsewhere.  The client receives one matrix.
 
-    Memory of a worker that learns OASIS, in matrices of d^2 numbers, as measured: with as many
-    shards as workers, three at most, two that are added up and their sum.  With more shards sums
-    wait there for their neighbours, too: five at most beside the W being learned, of 64 shards on
-    4 workers; Dask moves to disk what passes its memory limit.
+    Memory of a worker that learns OASIS, in matrices of d^2 numbers, as measured: three at most
+    with as many shards as workers; with 64 shards on 4 workers five at most beside the W that is
+    learned.  Dask moves to disk what passes its memory limit.
 
     Parameters
     ----------
@@ -93,12 +91,11 @@ def fit_on_cluster(
 
     Notes
     -----
-    Rounds that average, send W back and learn on (McDonald, Hall & Mann 2010, Distributed Training
-    Strategies for the Structured Perceptron, NAACL) are left out: on digits and on the commonest
-    3000 words of 20 Newsgroups, 2 to 20 rounds changed the median mean average precision by
-    -0.005 to 0.003 at the same steps.
+    Rounds that average, send W back and learn on (McDonald, Hall & Mann 2010, NAACL) are left out:
+    on digits and 20 Newsgroups, 2 to 20 rounds changed the median mean average precision by -0.005
+    to 0.003 at the same steps.
 
-    An exception, Ctrl-C too, cancels what waits; steps that a worker is at run to their end.
+    An exception, Ctrl-C too, cancels tasks that wait; a running one goes on to its end.
 
     References
     ----------
@@ -131,16 +128,21 @@ def fit_on_cluster(
     learner._validate_params()
     form, learning, total = _submit(client, learner, shards)
     try:
-        fitted = _started(learner, form.result())
+        fitted = _with_room_for_the_mean(learner, form.result())
         for done, future in enumerate(as_completed(learning), 1):
-            _raise_failure(future)
+            if future.status in ("error", "cancelled"):
+                future.result()  # raises
             if future is not total:
                 future.release()  # from here on only the sum needs this W
             progress("shards learned", done, len(shards))
-        return _finished(fitted, total.result(), len(shards))
+        result = total.result()
     finally:
         for future in (form, total, *learning):
             future.release()  # Client.cancel breaks where sums depend on what it cancels
+    np.divide(result.matrix, len(shards), out=getattr(fitted, fitted._learned))
+    fitted.n_steps_, fitted.n_updates_ = result.n_steps, result.n_updates
+    fitted._finish()
+    return fitted
 
 
 def _submit(
@@ -174,20 +176,15 @@ def _tree_sum(client: Client, sums: list[Future], run: str) -> Future:
     return sums[0]
 
 
-def _raise_failure(future: Future) -> None:
-    if future.status in ("error", "cancelled"):
-        future.result()
-
-
 def _first_form(learner: TripletLearner, shard: Shard) -> Form:
-    with _naming(0):
+    with _error_names_shard(0):
         return _rows(clone(learner), shard)[2]
 
 
 def _learn(learner: TripletLearner, shard: Shard, number: int, seed: int, expected: Form) -> Sum:
     """Learn from one shard; run on a worker."""
     learner = clone(learner).set_params(random_state=derive_seed(seed, "shard", number))
-    with _naming(number):
+    with _error_names_shard(number):
         X, y, form = _rows(learner, shard)
         if form != expected:
             raise ValueError(
@@ -207,7 +204,7 @@ def _rows(learner: TripletLearner, shard: Shard) -> tuple[Any, Any, Form]:
 
 
 @contextmanager
-def _naming(number: int) -> Iterator[None]:
+def _error_names_shard(number: int) -> Iterator[None]:
     """Say in an error which shard it is about."""
     try:
         yield
@@ -223,15 +220,8 @@ def _add(left: Sum, right: Sum) -> Sum:
     )
 
 
-def _started(learner: Learner, form: Form) -> Learner:
-    """Make the clone that will hold the mean, before hours of work show that it has no room."""
+def _with_room_for_the_mean(learner: Learner, form: Form) -> Learner:
+    """Return a clone that has W = I: where memory is short, this fails before hours of work."""
     rows, no_triplets = np.zeros((2, form.n_features), form.dtype), np.empty((0, 3), np.intp)
     fitted: Learner = clone(learner).partial_fit_triplets(rows, no_triplets)
-    return fitted
-
-
-def _finished(fitted: Learner, total: Sum, n_shards: int) -> Learner:
-    np.divide(total.matrix, n_shards, out=getattr(fitted, fitted._learned))
-    fitted.n_steps_, fitted.n_updates_ = total.n_steps, total.n_updates
-    fitted._finish()
     return fitted
