@@ -127,6 +127,8 @@ def assert_refused(path, message, **options):
 def test_every_fitted_array_of_a_registered_learner_has_a_stated_form(name):
     # Kernels trust shapes: without a `FittedArray` an array in a file could mislead them.
     learner = load_registry().algorithms[name]()
+    if "max_iter" in learner.get_params():
+        learner.set_params(max_iter=20)
     y = np.arange(36) % 3
     X = np.random.default_rng(0).normal(size=(36, 6)) + 2 * np.eye(3, 6)[y]
     if isinstance(learner, IncrementalLearner):
