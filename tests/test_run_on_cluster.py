@@ -274,7 +274,7 @@ def test_a_worker_with_other_code_runs_nothing(cluster, tmp_path, plugins):
 
 def _hanging(marks):
     """Wait for the process that hangs, and return it."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while not any(marks.iterdir()) and time.monotonic() < deadline:
         time.sleep(0.05)
     return psutil.Process(int(next(marks.iterdir()).name))
