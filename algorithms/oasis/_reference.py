@@ -5,17 +5,17 @@ OASIS_BENCH_KERNEL=numpy makes the learner use it; the tests compare the two.
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+Rows: TypeAlias = "npt.NDArray[np.floating] | sparse.csr_array"
+Triplets: TypeAlias = "npt.NDArray[np.intp]"
 
-def step(
-    X: npt.NDArray[np.floating] | sparse.csr_array,
-    triplets: npt.NDArray[np.intp],
-    aggressiveness: float,
-    W: npt.NDArray[np.floating],
-) -> int:
+
+def step(X: Rows, triplets: Triplets, aggressiveness: float, W: npt.NDArray[np.floating]) -> int:
     """Apply OASIS steps to `W` in place (JMLR 2010, figure 1) and count the updates.
 
     Parameters
@@ -47,10 +47,7 @@ def step(
 
 
 def step_mini_batch(
-    X: npt.NDArray[np.floating] | sparse.csr_array,
-    triplets: npt.NDArray[np.intp],
-    aggressiveness: float,
-    W: npt.NDArray[np.floating],
+    X: Rows, triplets: Triplets, aggressiveness: float, W: npt.NDArray[np.floating]
 ) -> int:
     """Apply one mini-batch to `W` in place: OASIS steps that all see the W before them.
 
@@ -66,10 +63,7 @@ def step_mini_batch(
 
 
 def step_online_proj(
-    X: npt.NDArray[np.floating] | sparse.csr_array,
-    triplets: npt.NDArray[np.intp],
-    aggressiveness: float,
-    W: npt.NDArray[np.floating],
+    X: Rows, triplets: Triplets, aggressiveness: float, W: npt.NDArray[np.floating]
 ) -> int:
     """Apply steps of Online-Proj-OASIS: OASIS steps, each followed by the symmetric part."""
     n_updates = 0
@@ -80,10 +74,7 @@ def step_online_proj(
 
 
 def step_dissim(
-    X: npt.NDArray[np.floating] | sparse.csr_array,
-    triplets: npt.NDArray[np.intp],
-    aggressiveness: float,
-    W: npt.NDArray[np.floating],
+    X: Rows, triplets: Triplets, aggressiveness: float, W: npt.NDArray[np.floating]
 ) -> int:
     """Apply steps of Dissim-OASIS to `W` in place (preprint, equations 9 to 12)."""
     n_updates = 0
@@ -99,11 +90,7 @@ def step_dissim(
 
 
 def step_logdet(
-    X: npt.NDArray[np.floating] | sparse.csr_array,
-    triplets: npt.NDArray[np.intp],
-    eta: float,
-    margin: float,
-    A: npt.NDArray[np.float64],
+    X: Rows, triplets: Triplets, eta: float, margin: float, A: npt.NDArray[np.float64]
 ) -> int:
     """Apply steps of LogDet-OASIS to `A` in place, by inverting A^-1 and by a cubic's root.
 
@@ -127,7 +114,7 @@ def step_logdet(
 
 
 def _differences(
-    X: npt.NDArray[np.floating] | sparse.csr_array, triplet: npt.NDArray[np.intp]
+    X: Rows, triplet: Triplets
 ) -> tuple[npt.NDArray[np.floating], npt.NDArray[np.floating]]:
     """Return q - p and q - n."""
     rows = X[list(triplet)]
