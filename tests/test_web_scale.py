@@ -150,8 +150,8 @@ def test_the_command_line_trains_reports_and_goes_on(tmp_path, monkeypatch, caps
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--batch", "0"], "'0': at least 1 is needed"),
-        (["--batch", "some"], "'some': a whole number is needed"),
+        (["--batch", "0"], "'0': a whole number of at least 1 is needed"),
+        (["--batch", "some"], "'some': a whole number of at least 1 is needed"),
         (["--images", ""], "names separated by commas"),
         (["--visterms", "10", "--images", "10"], "10 visterms: 400 to 50000 are needed"),
     ],

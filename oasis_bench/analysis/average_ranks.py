@@ -133,8 +133,9 @@ def critical_difference(n_learners: int, n_datasets: int, level: float = LEVEL) 
 def least_datasets(n_learners: int) -> int:
     """Return the smallest number of data sets on which learners can be told apart, if all agree.
 
-    On fewer, equal ranks on every data set are by chance more probable than the level,
-    k! ** (1 - N), or the critical difference is above the largest possible one, k - 1.
+    On fewer data sets one of two numbers is too large: the probability k! ** (1 - N) that chance
+    ranks k learners alike on all N data sets is above the level, or the critical difference is
+    above the largest possible difference, k - 1.
     """
     return next(
         n

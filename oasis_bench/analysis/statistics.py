@@ -180,8 +180,9 @@ def holm(p_values: npt.ArrayLike) -> npt.NDArray[np.float64]:
     """Return the p-values (n,) of a family of comparisons corrected for their number, in order.
 
     The step-down of Holm, "A simple sequentially rejective multiple test procedure", Scandinavian
-    Journal of Statistics 6 (1979): whatever depends on what, the probability of any false claim
-    among those with a corrected p-value of at most the level is at most the level.
+    Journal of Statistics 6 (1979).  Where every corrected p-value of at most the level is called
+    a difference, the probability of one or more false calls is at most the level, however the
+    comparisons depend on each other.
     """
     p = np.asarray(p_values, dtype=np.float64)
     order = np.argsort(p, kind="stable")

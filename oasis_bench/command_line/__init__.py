@@ -1,1 +1,1 @@
-"""The command line: the only room that prints or reads a terminal."""
+"""The command line: the only package that prints or reads a terminal."""

@@ -24,7 +24,7 @@ RETRIED = ("failed", "crashed", "timeout", "out-of-memory", "not-applicable")
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that takes options in full only, and whose errors are those of all mistakes."""
+    """A parser that takes options in full only and raises UsageError for a wrong one."""
 
     def __init__(self, **how: Any) -> None:
         super().__init__(**how, allow_abbrev=False)
@@ -34,7 +34,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """Make the parser; the parsed options name their `verb`, and 'data list' is one."""
+    """Make the parser; parsed options have the attribute `verb`, such as 'run' or 'data list'."""
     parser = _Parser(
         prog="python -m oasis_bench",
         description="Compare metric learners: how well they rank, and how long they take.",
@@ -125,7 +125,7 @@ def _add_run(verbs: Any) -> None:
 
 
 def _add_settings(run: argparse.ArgumentParser) -> None:
-    """Add an option for each setting of an experiment, which checks the values."""
+    """Add an option for each setting of an experiment; `Experiment` checks the values."""
     group = run.add_argument_group(
         "settings of the experiment",
         "Each is a key of an experiment file too: its name with _ in place of -, or the key in "

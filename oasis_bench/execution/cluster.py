@@ -59,7 +59,7 @@ class Cluster:
     """
 
     def __init__(self, address: str) -> None:
-        # Beside the line that tells of a loss it would log several, with tracebacks.
+        # Where the scheduler is lost, one message of ours is enough: Dask would log tracebacks.
         logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
         self._address = address
         try:
@@ -129,7 +129,7 @@ class Cluster:
 
         @self._at_hand()
         def submit() -> None:
-            # No more than can run: what a worker's death takes along are then those that ran.
+            # Only as many as can run at once: a worker that dies then loses only running trials.
             n_threads = sum(worker["nthreads"] for worker in self._workers().values())
             while waiting and len(under_way) < max(1, n_threads):
                 spec = waiting.popleft()
@@ -229,9 +229,10 @@ def _run_on_worker(spec: TrialSpec, rows: LabelledRows) -> tuple[TrialRecord, by
 
 
 def _leave_if_unwanted() -> None:
-    """Raise where the scheduler has released this task, or is gone: Dask leaves it running.
+    """Raise `Reschedule` where the scheduler has released this task or is gone.
 
-    It releases a task that its client cancels, and all tasks of a client that closes or dies.
+    Dask itself lets such a task run on.  The scheduler releases a task that its client cancels,
+    and all tasks of a client that closes or dies.
     """
     worker = get_worker()
     task = worker.state.tasks.get(worker.get_current_task())

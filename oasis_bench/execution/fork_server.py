@@ -87,7 +87,7 @@ class ForkServer:
 
     @property
     def sentinel(self) -> Connection:
-        """What can be read when the call has ended."""
+        """The connection with the server, which becomes readable when the call has ended."""
         return self._connection
 
     def start(self, function: Callable[..., object], *arguments: Any, messages: int) -> None:

@@ -1,6 +1,6 @@
 """Trials on this machine: each in fresh processes, at most `jobs` at a time.
 
-What a trial does to its process - hang, crash, take all memory - is a record; the others go on.
+Where a trial hangs, crashes or takes all memory, its record says so, and the others go on.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """The processes below the harness: the server, a guard for each trial, and the trial's process.
 
 - The server has done the imports.  It runs no learner, so it can always end what is below it.
-- A guard is the parent of the process that runs the learner.  A learner may kill or stop its
-  parent: that costs no more than the guard.
-- The trial's process runs the learner.  On Linux its orphans fall to the server, which kills them.
+- A guard is the parent of the process that runs the learner.  A learner that kills or
+  stops its parent harms only the guard.
+- The trial's process runs the learner.  On Linux the server becomes the parent of its orphans and
+  kills them.
 """
 
 from __future__ import annotations

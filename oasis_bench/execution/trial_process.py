@@ -33,7 +33,7 @@ from oasis_bench.trial.record_builder import RecordBuilder
 from oasis_bench.trial.stages import run_stage
 
 LOOK_SECONDS, LONG_LOOK_SECONDS = 0.05, 1.0
-"""How often a trial with a limit of memory is looked at, and any other."""
+"""Seconds between two looks at a trial with a limit of memory, and at one without."""
 
 LONGEST_LINE = 16 * 2**20
 """Bytes of a message."""
@@ -43,14 +43,14 @@ LONGEST_LOG = 64 * 2**20
 
 
 def warm_up() -> None:
-    """Make the first calls that each trial would make again; done once, in the fork server."""
+    """Make the slow first calls once, in the fork server, so that no trial has to make them."""
     learner = load_registry().algorithms["Euclidean"]()
     with threadpool_limits(1):
         rows = np.eye(4)
         y = np.array([0, 0, 1, 1])
         rows = learn_preparation("l2", rows)(rows)
         evaluate_ranking(learner.fit(rows, y).similarity, rows, y, seed=0)
-    # The collector of a fork then leaves the pages alone that it shares with the server.
+    # Then a fork's garbage collector does not write to pages that it shares with the server.
     gc.collect()
     gc.freeze()
 
@@ -116,9 +116,10 @@ class TrialProcess:
         give_back(self._server)
 
     def _lines(self) -> Iterator[bytes]:
-        """Yield the whole lines that have come, without waiting.
+        """Yield the complete lines that have arrived, without waiting.
 
-        One read a look, more than a pipe holds: the budget is looked at in between.
+        Each `look` reads once, up to 1 MiB, which is more than a pipe holds; so the budget is
+        checked between two reads.
         """
         try:
             part = os.read(self._messages.fileno(), 2**20)

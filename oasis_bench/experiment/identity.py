@@ -64,7 +64,7 @@ def refuse_what_changed(before: Identities, now: Identities, folder: Path) -> No
 
 
 def source_hash(plugin: type[MetricLearner]) -> str:
-    """Hash the source files that define a learner and its bases within their own package."""
+    """Hash the source files of a learner and of its bases in its package and in oasis_bench."""
     package = plugin.__module__.partition(".")[0]
     files = {
         file
@@ -77,7 +77,7 @@ def source_hash(plugin: type[MetricLearner]) -> str:
 
 
 def package_hash() -> str:
-    """Hash the Python and compiled files of oasis-bench that decide results: all but reports."""
+    """Hash the Python and compiled files of the packages in `DECIDING`."""
     folders = [Path(f) for name in DECIDING for f in import_module(f"oasis_bench.{name}").__path__]
     files = [file for folder in folders for file in folder.rglob("*") if file.suffix in CODE]
     contents = sorted(hashlib.sha256(file.read_bytes()).digest() for file in files)

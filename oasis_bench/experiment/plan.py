@@ -47,8 +47,8 @@ class TrialSpec:
     ----------
     trial_id : str
         Hash of what decides the result: data, split, seed, learner, its parameters and source, the
-        code of oasis-bench and the versions of the libraries below it.  Not of the processor and
-        of what else a plugin imports, which provenance tells.
+        code of oasis-bench and the versions of the libraries that it uses.  The processor and the
+        other imports of a plugin are not part of the hash; the provenance names them.
     learner, algorithm : str
         The label and the registered name.
     grid : dict of str to list
@@ -69,7 +69,7 @@ class TrialSpec:
     plugin_files : tuple of Path
         Where the learner may come from, besides installed packages.
     shows_examples : bool
-        Whether the trial notes what some queries bring up, for the report to show the pictures.
+        Whether the trial records what some queries retrieve, so that the report can show pictures.
     shares_cores : bool
         Whether other trials run at the same time, so that its timing is marked.
     """
@@ -96,10 +96,10 @@ class TrialSpec:
         return self.experiment.budget_of(self.learner)
 
     def seed_for(self, purpose: str, *, of_learner: bool = False) -> int:
-        """Derive a seed from the run's, the subset, the partition and the purpose.
+        """Derive a seed from the run's seed, the subset, the partition and the purpose.
 
-        That of a learner is the same for two settings of one algorithm: their difference is then
-        the settings', not the seeds'.
+        With `of_learner` also from the algorithm, but not from the label: two learners that differ
+        only in their settings get the same seed, so only the settings make their results differ.
         """
         names = (self.experiment.seed, purpose, self.subset, self.partition)
         return derive_seed(*names, *((self.algorithm,) if of_learner else ()))

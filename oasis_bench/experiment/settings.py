@@ -71,7 +71,7 @@ class Experiment:
         Options of the data set (the keyword parameters of its `__init__`) that are not at their
         defaults.
     classes : tuple of int, str or tuple of str
-        The class subsets; a number is of classes to choose at random.
+        The class subsets; a number says how many classes to choose at random.
 
     Raises
     ------

@@ -100,9 +100,10 @@ def draw_share(n_rows: int, n_test: int, seed: int) -> Partition:
 
 
 def inner_folds(y: Labels, n_folds: int, seed: int) -> list[Fold]:
-    """Deal the training images, those of each class by themselves, over folds that validate once.
+    """Split the training images into folds; each fold validates once.
 
-    `y` (n_train,) or CSR (n_train, n_queries) are the labels; a class has `n_folds` images or more.
+    With class labels `y` (n_train,), each class is split evenly and has `n_folds` images or more;
+    with relevance `y`, CSR (n_train, n_queries), all images are split at random.
     """
     kind = KFold if isinstance(y, sparse.csr_array) else StratifiedKFold
     folds = kind(n_folds, shuffle=True, random_state=seed)

@@ -1,1 +1,1 @@
-"""What a learner and a data set are; finding them, testing them, saving what they learned."""
+"""Base classes of learners and data sets; finding plugins, testing learners, saving models."""

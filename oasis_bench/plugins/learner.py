@@ -30,8 +30,8 @@ class FittedArray(NamedTuple):
     Attributes
     ----------
     shape : tuple of int or str
-        Its shape; () for a single number.  A name is a length that the attributes of a learner
-        share; 'n_features' is `n_features_in_`.
+        Its shape; () for a single number.  A string names a length, which is the same wherever
+        the attributes of a learner use this name; 'n_features' is `n_features_in_`.
     dtype : type, default numpy.floating
         A numpy type, or a family of them.  Floating values must be finite.
     required : bool, default True
@@ -114,7 +114,10 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
         return None
 
     def _check(self, X: Any, y: Any) -> None:
-        """Raise a ValueError or MemoryError where `refusal` is to give its text; `fit` calls it."""
+        """Raise a ValueError or MemoryError where these rows and labels cannot be learned from.
+
+        `refusal` returns the text of the error.  `fit` calls this too.
+        """
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -236,7 +239,7 @@ class MahalanobisLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Metr
 
 
 class IncrementalLearner(MetricLearner):
-    """A learner whose `n_steps` early stopping chooses.
+    """A learner that learns in steps; early stopping chooses their number, `n_steps`.
 
     Two calls of `partial_fit` with a and b steps give the model of one call with a + b, up to
     rounding.

@@ -45,8 +45,8 @@ def save_model(learner: MetricLearner, path: str | os.PathLike[str]) -> None:
     NotFittedError
         Where nothing has been learned yet.
     UsageError
-        Where the learner holds what such a file cannot hold, is not finite, or has the name of
-        another class; where the file cannot be written.
+        Where the learner has a value that is not finite or that such a file cannot hold, where its
+        name belongs to another class, or where the file cannot be written.
     """
     check_is_fitted(learner)
     arrays: Arrays = {}
@@ -173,7 +173,7 @@ def _check_learner(learner: MetricLearner) -> None:
 def _check_array(
     name: str, value: npt.NDArray[Any], needed: FittedArray, lengths: dict[str, int]
 ) -> None:
-    """Check a fitted attribute; the named lengths that it shows first are added to `lengths`."""
+    """Check a fitted attribute; add each named length that is not yet in `lengths` to it."""
     if not np.issubdtype(value.dtype, needed.dtype):
         raise UsageError(f"{name} has type {value.dtype}: {needed.dtype.__name__} is needed")
     if value.ndim == len(needed.shape):

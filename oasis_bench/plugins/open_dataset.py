@@ -25,8 +25,8 @@ def open_dataset(
 ) -> Dataset:
     """Make a data set: a registered one, the user's own file, or a folder of pictures.
 
-    `name` is a name or a path, a name where both are there; `options` are values of the data set's
-    parameters, of which the others keep their defaults.
+    `name` is a registered name or a path; where it is both, the registered name is meant.
+    `options` are values of the data set's parameters; the other parameters keep their defaults.
 
     Raises
     ------

@@ -1,6 +1,6 @@
 """Finds learners and data sets: entry points of installed packages, and plugin files.
 
-A broken plugin is an entry with its error; it breaks nothing else.
+A broken plugin of an installed package raises its error only when it is asked for by name.
 """
 
 from __future__ import annotations

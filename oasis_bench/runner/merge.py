@@ -66,7 +66,7 @@ def merge_runs(folders: Sequence[Path], target: Path) -> int:
 
 
 def _refuse_other_settings(runs: Mapping[str, RunRecord], first: str, name: str) -> None:
-    """Raise a UsageError where two runs differ in what their common report says once."""
+    """Raise a UsageError where two runs differ in a setting that all merged runs must share."""
     one, other = runs[first].info, runs[name].info
     settings, others = _common_settings(one), _common_settings(other)
     for key, value in settings.items():
@@ -143,7 +143,7 @@ def _with_precisions(run: RunRecord) -> pd.DataFrame:
 
 
 def _merged_info(infos: Mapping[str, RunInfo], target: Path) -> RunInfo:
-    """Unite what the runs, by their names, tell of themselves."""
+    """Make the info of the merged run from the infos of the runs, given by name."""
     every = [_as_merged(name, info) for name, info in infos.items()]
     merged: dict[str, MergedRun] = {}
     planned: dict[str, int] = {}
@@ -182,7 +182,7 @@ def _merged_info(infos: Mapping[str, RunInfo], target: Path) -> RunInfo:
 
 
 def _as_merged(name: str, info: RunInfo) -> RunInfo:
-    """Return what a run tells of itself as if it were merged from itself alone."""
+    """Return the info of a run as that of a merged run that consists of this run alone."""
     if info.merged:
         return info
     commit = info.provenance.get("commit")

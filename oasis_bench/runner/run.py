@@ -125,8 +125,7 @@ def resume_experiment(
     folder : Path
         The output of the run.
     retry : collection of str
-        Statuses of trials to run again, such as 'failed'; what they come to takes the place of what
-        was there.
+        Statuses of trials to run again, such as 'failed'; the new records replace the old ones.
     limits : mapping, optional
         'budget' and 'memory' for these trials, where they are not to be those of the run.
 
@@ -206,7 +205,7 @@ def _run_trials(
 
 
 def _sources(experiment: Experiment, dataset: Dataset, registry: Registry) -> Sources:
-    """Name what is compared, and on what, as their plugins do: for the report to cite."""
+    """Return summary and citation of the data set and of each learner, for the report to cite."""
     learners = {}
     for label, spec in experiment.learners.items():
         learner = registry.algorithms[spec.algorithm]

@@ -1,4 +1,4 @@
-"""Triplets of rows from class labels: the Python face of the compiled sampler."""
+"""Triplets of rows from class labels, drawn by the compiled sampler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Triplets of rows from several labels a row: the Python face of the compiled sampler."""
+"""Triplets of rows that have several labels each, drawn by the compiled sampler."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class RelevanceTripletSampler:
         Whether a positive is drawn with probability proportional to R_II (query, positive), or
         uniformly over the relevant images.
     negatives : {'exact', 'any'}, default 'exact'
-        Uniform over the irrelevant images, or, cheaper and with a little noise where labels are
-        many, over all other images.
+        'exact': uniform over the irrelevant images.  'any': uniform over all other images, which
+        is cheaper and, where labels are many, adds little noise.
     threshold : float, default 0
         :math:`\theta`.
 
@@ -91,8 +91,8 @@ class RelevanceTripletSampler:
 def _label_graph(factor: sparse.csr_array, threshold: float, weighted: bool) -> LabelGraph:
     """Lay images and labels out for the kernel.
 
-    A pair weighs w(p1, q) w(p2, q) by label q: with w = B these sum to R_II over the labels, with
-    w = 1 to the number of shared labels, which the kernel divides out again.
+    Label q gives a pair the weight w(p1, q) w(p2, q).  The sum over the labels is R_II where w = B,
+    and the number of shared labels where w = 1; the kernel divides by that number.
     """
     factor = factor[:, np.bincount(factor.indices, minlength=factor.shape[1]) > 1]
     factor.sort_indices()

@@ -1,1 +1,1 @@
-"""The SQLite file of a run: the only room that knows SQL."""
+"""The SQLite file of a run: the only package that uses SQL."""

@@ -78,7 +78,7 @@ def _commit() -> str | None:
 
 
 def _versions() -> dict[str, str | None]:
-    """Return the versions of what is compared in any case, and of all that is loaded."""
+    """Return the versions of `DISTRIBUTIONS` and of all distributions with a loaded module."""
     loaded = {name.partition(".")[0] for name in list(sys.modules)}
     found = packages_distributions().items()
     names = {name for module, names in found if module in loaded for name in names}

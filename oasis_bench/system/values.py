@@ -18,8 +18,8 @@ NEEDED: dict[type, str] = {
 def value_of_text(text: str, kind: type) -> Any:
     """Read a text as a value of type `kind`.
 
-    A text of another kind stays as it is, so that `check_value` refuses it in the words that it
-    has for the same mistake in a file.
+    A text that is no such value is returned as it is: `check_value` then refuses it with the same
+    message as for the same mistake in a file.
     """
     if kind is bool:
         return {"true": True, "false": False}.get(text, text)

@@ -167,7 +167,10 @@ def rank_in_parts(
 
 
 def block_size(n_gallery: int, dtype: npt.DTypeLike) -> int:
-    """Return how many queries to score at once: many are whole groups of the sparse kernel."""
+    """Return how many queries to score at once.
+
+    A number above the group size of the sparse kernel is rounded down to whole groups.
+    """
     number_bytes = 4 if dtype == np.float32 else 8
     n_queries = max(1, BLOCK_BYTES // (number_bytes * n_gallery))
     group = QUERY_GROUP_BYTES // number_bytes
@@ -210,7 +213,8 @@ def relevant_ranks(
     Returns
     -------
     ndarray of shape (relevant.nnz,)
-        Ranks from 1, rising within each query, in the places of `relevant.data`.
+        Ranks from 1.  Those of query i are at ``relevant.indptr[i]:relevant.indptr[i + 1]``, in
+        ascending order, not in the order of its entries.
 
     Raises
     ------
@@ -251,7 +255,7 @@ def places(tie_order: Numbers) -> Numbers:
 
 
 def checked_rows(rows: npt.ArrayLike, n_rows: int) -> Numbers:
-    """Return row numbers as an array; raise ValueError where one is not below `n_rows`."""
+    """Return row numbers as an array; raise ValueError where one is not 0 to `n_rows` - 1."""
     numbers = np.asarray(rows)
     if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
         raise ValueError(

@@ -98,7 +98,7 @@ def evaluate_ranking(
     queries: npt.ArrayLike | None = None,
     progress: Progress = no_progress,
 ) -> RankingMeasures:
-    """Rank, for each query, all other rows, and measure how the relevant ones come first.
+    """Rank all other rows for each query, and measure how early the relevant ones come.
 
     Only the scores of a block of queries are in memory, never those of all pairs.
 
@@ -109,15 +109,15 @@ def evaluate_ranking(
         method.
     X : array or CSR of shape (n_rows, n_features)
     y : ndarray of shape (n_rows,), or csr_array of shape (n_rows, n_queries)
-        Class numbers: rows of one class are relevant to each other.  Or relevance to queries:
-        rows that share a query are (JMLR 2010, 5.2.2, theta = 0).
+        Class numbers: rows of one class are relevant to each other.  Or relevance to text queries:
+        rows that share a text query are relevant to each other (JMLR 2010, 5.2.2, theta = 0).
     seed : int
         Decides the order within ties.
     k_max : int, default 50
         The last k of the precision curve.
     queries : array of integers, optional
-        The rows that are queries, a sample perhaps; each is ranked against all other rows.  By
-        default each row is one.
+        Numbers of the rows that are queries, such as a sample; all other rows are ranked for each
+        of them.  By default every row is a query.
     progress : callable, default no_progress
         Called as ``progress('ranking', done, total)`` after each block of queries.
 

@@ -1,6 +1,6 @@
-"""Scores of sparse gallery rows: the Python face of the compiled kernel, on all cores.
+"""Scores of sparse gallery rows, by the compiled kernel on all cores.
 
-Not for dense gallery rows, for which BLAS is there, and not for ranking.
+Not for dense gallery rows, which BLAS scores, and not for ranking.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ def _entries(
 ) -> tuple[FloatArray, npt.NDArray[np.int32], npt.NDArray[np.intp]]:
     """Return the parts of some CSR rows, checked: the values, their columns, where rows begin.
 
-    scipy does not look at the parts again once a matrix is made; here they are read while the
-    kernel wants them in the cache.
+    scipy checks these arrays only when a matrix is made, and they may have changed since.  The
+    check costs little here: it loads what the kernel reads next into the cache.
     """
     indptr = gallery.indptr[rows.start : rows.stop + 1].astype(np.intp)
     entries = slice(max(0, indptr[0]), indptr[-1])

@@ -18,7 +18,7 @@ from oasis_bench.plugins.learner import IncrementalLearner, MetricLearner
 
 FIRST_CHECKPOINT = 500
 PATIENCE = 4
-"""Checkpoints without a better mAP after which learning has saturated: a factor of 4 in steps."""
+"""Learning has saturated after so many checkpoints without a better mAP: 4 times the steps."""
 
 Timer = Callable[[str], AbstractContextManager[None]]
 
@@ -32,7 +32,8 @@ class Choice:
     params : dict
         The hyper-parameters with the highest mean mAP over the folds.
     n_steps : int or None
-        The checkpoint with the highest; None for a learner without steps.
+        The checkpoint with the highest mean mAP; None for a learner without steps, or where the
+        grid names `n_steps`.
     points : list of dict
         One for each fit and checkpoint: params, n_steps, fold, mean_average_precision.
     """

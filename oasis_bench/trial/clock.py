@@ -16,7 +16,7 @@ from oasis_bench.system.memory import PeakMemory
 
 
 class Stopwatch:
-    """Seconds spent, by what they were spent on; `on_begin` is told of each thing that begins."""
+    """Seconds spent on each phase; `on_begin` is called with the name of a phase that begins."""
 
     def __init__(self, on_begin: Callable[[str], object]) -> None:
         self.seconds: dict[str, float] = defaultdict(float)
@@ -73,9 +73,9 @@ def waiting_seconds(
 ) -> float | None:
     """Return how long threads were ready and had no core, or None where this is not known.
 
-    `before` and `after` are of `linux.scheduled_seconds`, which knows living threads only.  So the
-    figure is not known where threads that have ended took more than a twentieth of `cpu_seconds`,
-    the processor time in between.
+    `before` and `after` come from `linux.scheduled_seconds`, which counts living threads only.
+    `cpu_seconds` is the processor time between the two.  The result is None where ended threads
+    took more of it than a twentieth plus 10 ms.
     """
     if before is None or after is None:
         return None

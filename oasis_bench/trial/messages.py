@@ -53,7 +53,7 @@ class Chosen:
     params : dict
         Hyper-parameters.
     n_steps : int or None
-        The chosen checkpoint; None for a learner without steps.
+        The chosen checkpoint; None where there was none to choose.
     last_checkpoint : int or None
         The largest checkpoint that was validated with these parameters.
     fit_seconds, score_seconds : float

@@ -162,7 +162,7 @@ class _Trial:
             )
         n_steps = None if chosen.n_steps is None else 10
         learner = self._make(chosen.params, "warm-up", n_steps)
-        # Too few images for some learners: the fit itself will tell.
+        # Some learners fail on so few images.  Any other error occurs again in the final fit.
         with suppress(Exception), time_limit(WARM_UP_SECONDS):
             learner.fit(X[few], y[few])
 
@@ -220,7 +220,7 @@ class _Trial:
         return evaluate_ranking(learner.similarity, X, y, seed, k_max=1).mean_average_precision
 
     def _retrieve(self, learner: MetricLearner) -> list[dict[str, Any]]:
-        """Note the first images that some test images bring up, the same for every learner."""
+        """Return the first images that the example queries retrieve; learners share the queries."""
         if not (self.spec.shows_examples and self.spec.experiment.examples):
             return []
         X, y = self.test

@@ -229,7 +229,7 @@ def read_records(folder: Path) -> list[TrainingRecord]:
 def refuse_other_data(data: dict[str, int], folder: Path) -> None:
     """Raise a UsageError where trainings in the folder cannot be compared with one on `data`.
 
-    More training images change no other images.
+    A different number of training images does not matter: all other images are the same.
     """
     for record in read_records(folder):
         if {**record.data, "n_train": 0} != {**data, "n_train": 0}:
