@@ -54,9 +54,10 @@ def comparison_text(comparison: RunComparison, runs: Mapping[str, RunRecord]) ->
 def _origin(name: str, run: RunRecord) -> Iterator[str]:
     """Say where and when a run, or each run that it was merged from, was made."""
     info = run.info
-    single = {"": MergedRun(started=info.started, commit=info.provenance.get("commit"))}
-    for part, about in (info.merged or single).items():
-        trials = run.trials[run.trials["run"] == part]
+    itself = MergedRun(started=info.started, commit=info.provenance.get("commit"))
+    # A merged run that went on has trials of its own, too.
+    for part in dict.fromkeys([*(info.merged or [""]), *run.trials["run"]]):
+        about, trials = info.merged.get(part, itself), run.trials[run.trials["run"] == part]
         processors = ", ".join(sorted(trials["processor"].dropna().unique())) or "unknown"
         yield (
             f"{name}{f' ({part})' if part else ''}, {plural(len(trials), 'trial')}, "

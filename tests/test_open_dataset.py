@@ -2,6 +2,7 @@
 
 import pytest
 
+from oasis_bench.command_line.main import main
 from oasis_bench.plugins.open_dataset import open_dataset, read_options
 from oasis_bench.plugins.registry import BrokenPluginError, load_registry
 from oasis_bench.system.errors import UsageError
@@ -21,6 +22,12 @@ class Several(Dataset):
 
     def load(self, progress=None):
         raise NotImplementedError
+
+class Listed(Several):
+    name = "listed"
+
+    def __init__(self, kinds: list[str], **others):
+        self.kinds = kinds
 
 class Unknown(Several):
     name = "unknown-type"
@@ -71,6 +78,19 @@ def test_a_wrong_option_is_refused_in_one_line(registry, option, value, message)
         with pytest.raises(UsageError) as again:
             open_dataset("several", registry, read_options("several", registry, {option: value}))
         assert str(again.value) == str(error.value)
+
+
+def test_an_option_without_a_default_is_needed_and_others_by_keyword_are_not_options(registry):
+    with pytest.raises(UsageError, match="listed needs --data-option kinds=VALUE"):
+        open_dataset("listed", registry)
+    assert open_dataset("listed", registry, {"kinds": ["a", "b"]}).kinds == ["a", "b"]
+    with pytest.raises(UsageError, match="unknown option 'others'"):
+        open_dataset("listed", registry, {"kinds": [], "others": 1})
+
+
+def test_a_data_set_that_needs_options_does_not_stop_the_list(registry, tmp_path, capsys):
+    assert main(["data", "list", "--plugin", str(tmp_path / "several.py")]) == 0
+    assert "known with its options (kinds)" in capsys.readouterr().out
 
 
 def test_options_whose_types_cannot_be_read_are_a_broken_plugin(registry):

@@ -32,7 +32,12 @@ from oasis_bench.experiment.settings import (
     built_in_experiments,
     settings,
 )
-from oasis_bench.plugins.open_dataset import PATH_DATASETS, open_dataset, read_options
+from oasis_bench.plugins.open_dataset import (
+    PATH_DATASETS,
+    needed_options,
+    open_dataset,
+    read_options,
+)
 from oasis_bench.plugins.registry import BrokenPluginError, load_registry, load_reports
 from oasis_bench.runner.merge import merge_runs
 from oasis_bench.runner.run import resume_experiment, run_experiment
@@ -83,8 +88,9 @@ def _resume(options: argparse.Namespace, **how: Any) -> int:
         {*kept, "dataset", "data_options", "experiment", "algorithms", "output", "plugin"}
     ):
         if getattr(options, name) not in (None, []):
+            what = "an option of the data set" if name == "data_options" else name
             raise UsageError(
-                f"{name} cannot be given with --resume: a run that goes on keeps its settings"
+                f"{what} cannot be given with --resume: a run that goes on keeps its settings"
             )
     limits = _given(options, LIMITS)
     return resume_experiment(options.resume, retry=options.retry, limits=limits, **how)
@@ -180,7 +186,12 @@ def _data_list(options: argparse.Namespace) -> int:
         except BrokenPluginError as error:
             print(f"{name}: BROKEN: {error}")
             continue
-        here = "of yours" if name in PATH_DATASETS else dataset().location()
+        if name in PATH_DATASETS:
+            here: str | None = "of yours"
+        elif needed := needed_options(dataset):
+            here = f"known with its options ({', '.join(needed)})"
+        else:
+            here = dataset().location()
         print(f"{name}: {dataset.summary}\n    here: {here or 'not yet'}\n    {dataset.home}")
     return 0
 

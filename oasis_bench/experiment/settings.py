@@ -174,8 +174,8 @@ class Experiment:
         """
         own = self.learners[label]
         return Budget(
-            seconds_of("budget", own.budget or self.budget),
-            bytes_of("memory", own.memory or self.memory),
+            seconds_of("budget", self.budget if own.budget is None else own.budget),
+            bytes_of("memory", self.memory if own.memory is None else own.memory),
         )
 
     @classmethod

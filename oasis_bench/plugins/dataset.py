@@ -33,8 +33,8 @@ class Dataset(ABC):
     name: ClassVar[str]
     summary: ClassVar[str]
     citation: ClassVar[str]
-    licence: ClassVar[str]
-    home: ClassVar[str]
+    licence: ClassVar[str] = "not stated"
+    home: ClassVar[str] = "not stated"
     normalize: ClassVar[str] = "l2"
     class_subsets: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     notes: ClassVar[Mapping[str, str]] = {}

@@ -109,6 +109,8 @@ def load_model(
         _check_learner(learner)
     except UsageError as error:
         raise UsageError(f"{path}: {_one_line(error)}") from error
+    except FileNotFoundError as error:
+        raise UsageError(f"{path}: there is no such file: give a model file to read") from error
     except Exception as error:  # what libraries raise on damaged content is nearly anything
         raise UsageError(
             f"{path}: cannot be read as a model file ({_one_line(error)}): give an undamaged file "

@@ -8,7 +8,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.plugins.registry import BrokenPluginError, Registry
@@ -31,16 +32,25 @@ def open_dataset(
     Raises
     ------
     UsageError
-        Where there is no such data set, or it has no such option, or the option another type.
+        Where there is no such data set, it has no such option, the option has another type, or
+        an option without a default is missing.
     """
     dataset, arguments = _find(name, registry)
     kinds = _option_kinds(name, dataset, arguments)
+    for option in needed_options(dataset):
+        if option not in {**arguments, **(options or {})}:
+            raise UsageError(f"data set {name} needs --data-option {option}=VALUE")
     for option, value in (options or {}).items():
         if option not in kinds:
             raise UsageError(f"data set {name}: {unknown_name('option', option, kinds)}")
         if kind := kinds[option]:
             check_value(f"data set {name}: {option}", value, kind)
     return dataset(**arguments, **(options or {}))
+
+
+def needed_options(dataset: type[Dataset]) -> list[str]:
+    """Name the options of a data set that have no default."""
+    return [name for name, option in _parameters(dataset) if option.default is option.empty]
 
 
 def read_options(name: str, registry: Registry, texts: Mapping[str, str]) -> dict[str, Any]:
@@ -83,9 +93,19 @@ def _option_kinds(
     except NameError as error:
         raise BrokenPluginError(f"data set {name}: its options cannot be read: {error}") from error
     kinds: dict[str, type | None] = {}
-    for option in inspect.signature(dataset).parameters:
+    for option, _ in _parameters(dataset):
         if option not in arguments:
             hint = hints.get(option)
-            known = [kind for kind in (get_args(hint) or (hint,)) if kind in NEEDED]
+            choices = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+            known = [kind for kind in choices if kind in NEEDED]
             kinds[option] = known[0] if len(known) == 1 else None
     return kinds
+
+
+def _parameters(dataset: type[Dataset]) -> list[tuple[str, inspect.Parameter]]:
+    """Return the parameters of `__init__` by name, those of ``*args`` and ``**kwargs`` apart."""
+    return [
+        (name, parameter)
+        for name, parameter in inspect.signature(dataset).parameters.items()
+        if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    ]
