@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from oasis_bench.plugins.learner import MetricLearner
 from oasis_bench.system.errors import UsageError
 
-if TYPE_CHECKING:
-    from oasis_bench.experiment.plan import TrialSpec
-
 Identities = Mapping[str, Mapping[str, Any]]
+"""What decides the results of a run, by `cell_name`."""
 
 DECIDING = (
     *("system", "data", "sampling", "tasks", "plugins", "experiment", "trial", "execution"),
@@ -36,13 +34,8 @@ WORDS = {
 }
 
 
-def identities(specs: Sequence[TrialSpec]) -> Identities:
-    """Return what decides the results of a run, once for each learner and class subset."""
-    return {cell_name(spec.learner, spec.subset): spec.identity for spec in reversed(specs)}
-
-
 def cell_name(learner: str, subset: str) -> str:
-    """Return the key of a learner's label and a class subset in `identities`."""
+    """Return the key of a learner's label and a class subset in `Identities`."""
     return f"{learner}, classes {subset}"
 
 

@@ -17,7 +17,12 @@ from typing import Any
 from oasis_bench import __version__
 from oasis_bench.data.rows import LabelledRows
 from oasis_bench.experiment.budget import Budget
-from oasis_bench.experiment.identity import package_hash, source_hash
+from oasis_bench.experiment.identity import (
+    Identities,
+    cell_name,
+    package_hash,
+    source_hash,
+)
 from oasis_bench.experiment.seeds import derive_seed
 from oasis_bench.experiment.settings import Experiment, LearnerSpec
 from oasis_bench.experiment.subsets import choose_subsets
@@ -136,6 +141,11 @@ def _grid(label: str, spec: LearnerSpec, registry: Registry) -> dict[str, list[A
                     "is needed, or a list of them"
                 )
     return grid
+
+
+def identities(specs: Sequence[TrialSpec]) -> Identities:
+    """Return what decides the results of a run, once for each learner and class subset."""
+    return {cell_name(spec.learner, spec.subset): spec.identity for spec in reversed(specs)}
 
 
 def plan(

@@ -14,8 +14,8 @@ from typing import Any
 from oasis_bench.data.pictures import caption, thumbnail
 from oasis_bench.data.rows import LabelledRows
 from oasis_bench.execution import Executor, executor
-from oasis_bench.experiment.identity import identities, refuse_what_changed
-from oasis_bench.experiment.plan import TrialSpec, find_grids, plan
+from oasis_bench.experiment.identity import refuse_what_changed
+from oasis_bench.experiment.plan import TrialSpec, find_grids, identities, plan
 from oasis_bench.experiment.run_info import DatasetSource, Resumption, RunInfo, Source, Sources
 from oasis_bench.experiment.settings import Experiment
 from oasis_bench.experiment.subsets import refuse_unknown_subsets
