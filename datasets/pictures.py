@@ -27,7 +27,6 @@ from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.plugins.registry import load_registry
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.progress import Progress, no_progress
-from oasis_bench.system.values import check_value
 
 Label: TypeAlias = "str | tuple[str, ...]"
 """The class of a picture; or its words, where a data set has several labels."""
@@ -75,8 +74,6 @@ class ImageDataset(Dataset):
     def __init__(self, visterms: int = 1000, block: int | None = None) -> None:
         self.visterms = visterms
         self.block = block
-        if block is not None:
-            check_value("block", block, int, least=2)
         self.visterm_features()  # refuses numbers out of bounds, before a download
 
     def location(self) -> str | None:

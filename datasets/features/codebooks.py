@@ -80,6 +80,7 @@ class VistermFeatures(BlockLayout):
     seed: int = 0
 
     def __post_init__(self) -> None:
+        check_value("block", self.block, int, least=2)
         super().__post_init__()
         if not 1 <= self.n_colours <= MAX_COLOURS:
             raise UsageError(f"n_colours = {self.n_colours}: choose 1 to {MAX_COLOURS}")

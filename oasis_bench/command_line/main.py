@@ -16,7 +16,6 @@ from contextlib import suppress
 from typing import NoReturn, TextIO
 
 from oasis_bench.command_line.options import make_parser
-from oasis_bench.execution.fork_server import borrow, give_back
 from oasis_bench.system.errors import UsageError
 
 USAGE = 2
@@ -38,6 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options = make_parser().parse_args(arguments)
         if options.verb == "run" and options.cluster is None:
+            from oasis_bench.execution.fork_server import borrow, give_back
+
             give_back(borrow())  # a fork server imports while this process does: a second less
         gc.disable()  # imports leave no garbage, and looking for it takes a fifth of their time
         from oasis_bench.command_line.verbs import VERBS  # takes a second

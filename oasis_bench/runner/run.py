@@ -176,7 +176,8 @@ def _prepare(
     rows = dataset.load(on_download)
     plugins = tuple(path.resolve() for path in plugin_files)
     specs = plan(experiment, dataset, rows, registry, plugins)
-    return dataset, rows, [replace(spec, shares_cores=place.shares_cores) for spec in specs]
+    shares_cores = place.shares_cores
+    return dataset, rows, [replace(spec, shares_cores=shares_cores) for spec in specs]
 
 
 def _run_trials(

@@ -27,7 +27,7 @@ from oasis_bench.plugins.registry import load_registry
 from oasis_bench.system.plain_text import error_line
 from oasis_bench.system.provenance import processor_name
 from oasis_bench.system.threads import blas_threads
-from oasis_bench.tasks.ranking import rank_others
+from oasis_bench.tasks.ranking import rank_others, tie_order
 from oasis_bench.tasks.retrieval import SharedLabels, evaluate_ranking
 from oasis_bench.trial.choice import checkpoints, choose
 from oasis_bench.trial.clock import Stopwatch, measure, time_limit
@@ -227,8 +227,8 @@ class _Trial:
         n_test = X.shape[0]
         rng = np.random.default_rng(self.spec.seed_for("examples"))
         queries = rng.permutation(n_test)[: self.spec.experiment.examples].astype(np.intp)
-        tie_order = np.random.default_rng(self.spec.seed_for("ties")).permutation(n_test)
-        ranking = rank_others(learner.similarity(X[queries], X), queries, tie_order)
+        order = tie_order(self.spec.seed_for("ties"), n_test)
+        ranking = rank_others(learner.similarity(X[queries], X), queries, order)
         is_relevant = SharedLabels(y).relevant_rows(queries).toarray() > 0
         rows = self.partition.test
         return [
