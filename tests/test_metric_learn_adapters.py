@@ -59,15 +59,15 @@ class TestContract(LearnerContract):
 
     @pytest.fixture(
         params=[
-            MetricLearnLMNN(max_iter=60),
-            MetricLearnNCA(max_iter=20),
+            MetricLearnLMNN(max_iter=15),
+            MetricLearnNCA(max_iter=10),
             MetricLearnLFDA(),
             MetricLearnRCA(n_chunks=20),
             MetricLearnCovariance(),
-            MetricLearnITML(max_iter=10),
+            MetricLearnITML(max_iter=4),
             MetricLearnMMC(max_proj=5),
-            MetricLearnLSML(),
-            MetricLearnSCML(n_basis=20, max_iter=200),
+            MetricLearnLSML(max_iter=100),
+            MetricLearnSCML(n_basis=10, max_iter=40),
         ],
         ids=lambda learner: learner.name,
     )
