@@ -122,28 +122,28 @@ def test_what_was_validated_before_the_time_was_up_is_kept(tmp_path, plugins):
     ]
 
 
-def test_a_warm_up_that_does_not_end_is_cut_short_and_the_fit_stands(tmp_path, plugins):
-    experiment = small(
-        {"NeverWarm": LearnerSpec("NeverWarm")}, train_per_class=9, budget="60s", max_steps=500
-    )
-    path = plugins / "slow.py"
-    assert run_experiment(experiment, tmp_path / "run", plugin_files=[path]) == 0
-    assert outcomes(read_run(tmp_path / "run")) == {"NeverWarm": ("ok", None)}
-
-
-def test_a_learner_has_its_own_budget_and_its_measured_fit_stands_without_its_replay(
-    tmp_path, plugins
-):
+@pytest.fixture(scope="module")
+def slow(tmp_path_factory, plugins):
+    """Run learners that take their time, in two jobs, with a second but for their own budgets."""
     learners = {
+        "NeverWarm": LearnerSpec("NeverWarm", budget="60s"),
         "RaisesInReplay": LearnerSpec("RaisesInReplay"),
         "HangsInReplay": LearnerSpec("HangsInReplay", budget="5s"),
-        "SlowsDown": LearnerSpec("SlowsDown", {"seconds": 2.5}, budget="off"),
+        "SlowsDown": LearnerSpec("SlowsDown", {"seconds": 1.5}, budget="off"),
     }
+    folder = tmp_path_factory.mktemp("slow") / "run"
+    experiment = small(learners, train_per_class=9, budget="1s", max_steps=500)
     path = plugins / "slow.py"
-    experiment = small(learners, budget="1s", max_steps=500)
-    assert run_experiment(experiment, tmp_path / "run", plugin_files=[path]) == 0
-    run = read_run(tmp_path / "run")
-    found = outcomes(run)
+    assert run_experiment(experiment, folder, jobs=2, plugin_files=[path]) == 0
+    return read_run(folder)
+
+
+def test_a_warm_up_that_does_not_end_is_cut_short_and_the_fit_stands(slow):
+    assert outcomes(slow)["NeverWarm"] == ("ok", None)
+
+
+def test_a_learner_has_its_own_budget_and_its_measured_fit_stands_without_its_replay(slow):
+    found = outcomes(slow)
     assert found["HangsInReplay"] == (
         "ok",
         "traces end early: timeout: the replay for the traces took longer than the budget of 5 s",
@@ -151,7 +151,7 @@ def test_a_learner_has_its_own_budget_and_its_measured_fit_stands_without_its_re
     early = "traces end early: failed: ValueError: \ufffd"
     assert found["RaisesInReplay"] == ("ok", early)
     assert found["SlowsDown"] == ("ok", None)
-    assert (run.trials["mean_average_precision"] > 0).all()
+    assert (slow.trials["mean_average_precision"] > 0).all()
 
 
 @pytest.mark.parametrize(

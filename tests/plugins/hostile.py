@@ -1,5 +1,6 @@
 """Learners that hang, crash, eat memory and leave things behind, as a week's run must survive."""
 
+import ctypes
 import os
 import signal
 import stat
@@ -30,7 +31,8 @@ class HoldsTheGIL(Euclidean):
     name = "HoldsTheGIL"
 
     def fit(self, X, y=None):
-        sum(range(10**18))  # one call of C: no other thread and no signal handler gets its turn
+        # One call of C, with the lock: no other thread and no signal handler gets its turn.
+        ctypes.PyDLL(None).sleep(3600)
 
 
 class HangsInSimilarity(Euclidean):
@@ -70,12 +72,14 @@ class LeavesChildren(Euclidean):
 
     def fit(self, X, y=None):
         for session in (False, True):
-            if os.fork() == 0:
+            if (child := os.fork()) == 0:
                 if session:
                     os.setsid()
                 Path(self.folder, f"{session}-{os.getpid()}").touch()
                 time.sleep(3600)
                 os._exit(0)
+            while not Path(self.folder, f"{session}-{child}").exists():
+                time.sleep(0.001)
         return super().fit(X, y)
 
 

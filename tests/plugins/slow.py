@@ -5,6 +5,9 @@ import time
 
 from oasis_bench.algorithms import OASIS, Euclidean
 
+N_TRAIN = 18
+"""All training rows: more than the warm-up has, which are 16."""
+
 
 class SlowsDown(Euclidean):
     name = "SlowsDown"
@@ -23,7 +26,7 @@ class NeverWarm(Euclidean):
     name = "NeverWarm"
 
     def fit(self, X, y=None):
-        while len(X) < 18:
+        while len(X) < N_TRAIN:
             time.sleep(0.01)
         return super().fit(X, y)
 
@@ -35,7 +38,7 @@ class HangsInReplay(OASIS):
     search_space = {}  # noqa: RUF012
 
     def partial_fit(self, X, y, n_steps=None, progress=None):
-        if len(X) == 16:  # all training rows, not those of a fold
+        if len(X) == N_TRAIN:  # not the rows of a fold
             time.sleep(3600)
         return super().partial_fit(X, y, n_steps)
 
@@ -46,7 +49,7 @@ class RaisesInReplay(HangsInReplay):
     name = "RaisesInReplay"
 
     def partial_fit(self, X, y, n_steps=None, progress=None):
-        if len(X) == 16:
+        if len(X) == N_TRAIN:
             raise ValueError("\udcff")
         return super().partial_fit(X, y, n_steps)
 
