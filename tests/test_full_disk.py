@@ -12,6 +12,7 @@ from contextlib import suppress
 import psutil
 import pytest
 
+from oasis_bench.runner.run import resume_experiment
 from oasis_bench.store.run_file import FILE_NAME, read_run
 
 BENCH = f"'{sys.executable}' -m oasis_bench"
@@ -46,22 +47,21 @@ def on_small_disk(tmp_path):
 
 
 def test_a_run_that_fills_the_disk_goes_on_once_there_is_room(on_small_disk, tmp_path):
-    _, out, err = on_small_disk(
-        104,
-        f"{RUN} --partitions 40 --jobs 2 --output disk/run; echo $?; cp -r disk/run full; "
-        f"mount -o remount,size=10m disk; {BENCH} run --resume disk/run --jobs 2 >&2; "
-        "cp -r disk/run whole",
-    )
+    script = f"{RUN} --partitions 40 --jobs 2 --output disk/run; echo $?; cp -r disk/run roomy"
+    _, out, err = on_small_disk(104, script)
     assert out == "2\n"
     before, told, after = re.split(r"^(oasis-bench: .*\n)", err, flags=re.MULTILINE)
     assert "disk is full: what is finished is kept; free or correct it and go on with" in told
-    full, whole = read_run(tmp_path / "full").trials, read_run(tmp_path / "whole").trials
+    assert re.sub(r"\[\d+/40\] Euclidean, .*\n", "", before) == after == ""
+    with sqlite3.connect(tmp_path / "roomy" / FILE_NAME) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    full = read_run(tmp_path / "roomy").trials
     n_done = len(full)
     assert 1 <= n_done < 40
-    assert re.sub(r"\[\d+/40\] Euclidean, .*\n", "", before) == ""
-    assert f"[{40 - n_done}/{40 - n_done}] Euclidean" in after
-    with sqlite3.connect(tmp_path / "full" / FILE_NAME) as connection:
-        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    told = []
+    resume_experiment(tmp_path / "roomy", on_trial=lambda *args: told.append(args[1:]))
+    assert told[-1] == (40 - n_done, 40 - n_done)
+    whole = read_run(tmp_path / "roomy").trials
     assert whole["status"].tolist() == ["ok"] * 40
     assert whole[:n_done].equals(full)
 

@@ -86,11 +86,12 @@ def test_rows_that_differ_by_little_beside_their_length_are_learned_from_on_w():
     assert not dual_pays(far, 30_000)
     assert not dual_pays(sparse.csr_array(far), 30_000)
     assert not dual_pays(np.zeros_like(X), 30_000)
-    triplets = random_triplets(400, 2000)
+    triplets = random_triplets(400, 500)
     found = OASIS().partial_fit_triplets(far, triplets).bilinear_matrix_ - np.eye(784)
     W = np.eye(784)
     _oasis_reference.step(far.astype(np.float64), triplets, 0.1, W)
-    assert np.linalg.norm(found - (W - np.eye(784))) < 1e-2 * np.linalg.norm(W - np.eye(784))
+    # in the dual form it would be 0.014
+    assert np.linalg.norm(found - (W - np.eye(784))) < 1e-3 * np.linalg.norm(W - np.eye(784))
 
 
 def test_memory_beside_the_matrix_is_bounded_for_many_triplets_and_close_rows():

@@ -43,7 +43,7 @@ def cluster():
         yield cluster
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def lone_worker():
     """A worker whose death takes along all rows that were sent, until its nanny replaces it."""
     with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster:
@@ -69,7 +69,7 @@ def scheduler(tmp_path):
             subprocess.Popen([*dask, kind, *options, *words], stderr=log)
             for kind, options in (
                 ("scheduler", ["--host", "127.0.0.1", "--port", "0"]),
-                ("worker", ["--nthreads", "1"]),
+                ("worker", ["--nthreads", "1", "--no-nanny"]),
             )
         ]
     try:
@@ -236,7 +236,7 @@ def test_a_run_that_was_cut_short_here_goes_on_there(cluster, tmp_path):
     assert (read_run(tmp_path).trials["status"] == "ok").all()
 
 
-def test_a_cluster_without_workers_or_without_anybody_is_refused(tmp_path, capsys):
+def test_a_cluster_without_workers_or_without_anybody_is_refused(tmp_path, monkeypatch, capsys):
     with (
         LocalCluster(n_workers=0, dashboard_address=":0") as empty,
         pytest.raises(UsageError, match="has no workers: start some"),
@@ -246,6 +246,7 @@ def test_a_cluster_without_workers_or_without_anybody_is_refused(tmp_path, capsy
             tmp_path / "run",
             cluster=empty.scheduler_address,
         )
+    monkeypatch.setattr(on_cluster, "CONNECT_SECONDS", 1)  # nobody is there in 10 either
     words = ["run", "--cluster", "tcp://127.0.0.1:9", "--output", str(tmp_path / "run")]
     assert main(words) == 2
     assert "no Dask scheduler answers at 'tcp://127.0.0.1:9'" in capsys.readouterr().err

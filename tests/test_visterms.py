@@ -273,7 +273,7 @@ class TestCache:
             path.write_bytes(content)
             assert same(good, count(images, others))
             assert path.stat().st_size == len(whole)
-        for place in rng.integers(0, len(whole), 12):
+        for place in rng.integers(0, len(whole), 6):
             spoilt = bytearray(whole)
             spoilt[place] ^= 1 << rng.integers(8)
             path.write_bytes(spoilt)
