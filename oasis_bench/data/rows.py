@@ -15,6 +15,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from oasis_bench.data.csr import canonical_csr
+from oasis_bench.data.judgements import JudgedTriplets, Ratings, check_item_numbers
 from oasis_bench.system.errors import UsageError
 
 Rows: TypeAlias = "npt.NDArray[np.floating] | sparse.csr_array"
@@ -39,6 +40,10 @@ class LabelledRows:
         The picture behind each row.
     left_out : tuple of str, default ()
         Lines on what was left out of the data set, and why.
+    judged : JudgedTriplets, optional
+        Triplets of rows that people judged.
+    ratings : Ratings, optional
+        What people marked as relevant to a row.
 
     Raises
     ------
@@ -51,6 +56,8 @@ class LabelledRows:
     class_names: tuple[str, ...]
     images: tuple[Path, ...] | None = None
     left_out: tuple[str, ...] = ()
+    judged: JudgedTriplets | None = None
+    ratings: Ratings | None = None
 
     def __post_init__(self) -> None:
         n_classes = len(self.class_names)
@@ -88,6 +95,9 @@ class LabelledRows:
                 f"{np.count_nonzero(~np.isfinite(values))} values are NaN or infinite: "
                 "fill them in or leave those rows out"
             )
+        for judgements in (self.judged, self.ratings):
+            if judgements is not None:
+                check_item_numbers(judgements, self.X.shape[0])
 
     @property
     def multi_label(self) -> bool:
@@ -101,9 +111,12 @@ class LabelledRows:
         return np.bincount(self.y, minlength=len(self.class_names)).astype(np.int64)
 
     def content_hash(self) -> str:
-        """Hash rows, labels and names (SHA-256), so that a trial's identity holds its data."""
+        """Hash rows, labels, names and judgements (SHA-256): a trial's identity holds its data."""
         digest = hashlib.sha256(repr(self.class_names).encode())
-        for array in (*_parts(self.X), *_parts(self.y)):
+        arrays = [*_parts(self.X), *_parts(self.y)]
+        for judgements in (self.judged, self.ratings):
+            arrays += [] if judgements is None else judgements.arrays()
+        for array in arrays:
             digest.update(f"{array.dtype.str}{array.shape}".encode())
             digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()

@@ -1,0 +1,87 @@
+"""What people judged: what is refused, and the part that is left among some of the items."""
+
+import numpy as np
+import pytest
+
+from oasis_bench.data.judgements import JudgedTriplets, Ratings
+from oasis_bench.data.rows import LabelledRows
+from oasis_bench.system.errors import UsageError
+
+ITEMS = np.array([[0, 1, 2], [0, 2, 3], [4, 3, 1]])
+VOTES = np.array([[3, 1], [0, 2], [1, 1]])
+GROUPS = np.array([7, 7, 9])
+MARKS = np.array([[True, False], [True, True], [False, False]])
+
+
+def triplets(items=ITEMS, votes=VOTES, groups=GROUPS):
+    return JudgedTriplets(items, votes, groups)
+
+
+def ratings(queries=(0, 0, 2), candidates=(1, 2, 0), marks=MARKS):
+    return Ratings(np.array(queries), np.array(candidates), marks)
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        ({"items": ITEMS[:, :2]}, r"shape \(3, 2\) and type int64: int64 of shape \(n, 3\)"),
+        ({"items": ITEMS.astype(float)}, "type float64: int64"),
+        ({"items": ITEMS - 1}, "least number -1"),
+        ({"items": np.array([[0, 1, 2], [0, 2, 2], [1, 2, 3]])}, r"triplet 1 has items \[0, 2, 2"),
+        ({"votes": VOTES[:2]}, r"votes .* \(3, 2\) is needed"),
+        ({"votes": VOTES * 0}, "triplet 0 has no vote"),
+        ({"groups": GROUPS[:2]}, r"groups .* \(3\) is needed"),
+    ],
+)
+def test_triplets_that_break_a_rule_are_refused(change, line):
+    with pytest.raises(UsageError, match=line):
+        triplets(**change)
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        ({"queries": (0, 0)}, r"candidates .* \(2\) is needed"),
+        ({"marks": MARKS[:2]}, "2 rows of marks for 3 candidates"),
+        ({"marks": MARKS[:, :0]}, "a column a rater"),
+        ({"marks": MARKS.astype(int)}, "type int64: bool"),
+        ({"candidates": (1, 1, 0)}, "candidate 1 of query 0 is rated 2 times"),
+        ({"candidates": (1, 2, 2)}, "item 2 is rated as a candidate of itself"),
+    ],
+)
+def test_ratings_that_break_a_rule_are_refused(change, line):
+    with pytest.raises(UsageError, match=line):
+        ratings(**change)
+
+
+def test_what_is_among_some_items_is_renumbered_to_their_places():
+    part = triplets().among(np.array([3, 0, 2, 1]))
+    assert part.items.tolist() == [[1, 3, 2], [1, 2, 0]]
+    assert part.votes is not None
+    assert part.votes.tolist() == [[3, 1], [0, 2]]
+    assert part.groups.tolist() == [7, 7]
+    rated = ratings().among(np.array([2, 0]))
+    assert (rated.queries.tolist(), rated.candidates.tolist()) == ([1, 0], [0, 1])
+    assert rated.marks.tolist() == [[True, True], [False, False]]
+    assert len(triplets().among(np.array([5, 9])).items) == 0
+
+
+def test_a_mask_chooses_triplets():
+    part = triplets(votes=None).part(np.array([False, True, True]))
+    assert part.items.tolist() == ITEMS[1:].tolist()
+    assert part.votes is None
+
+
+def test_rows_hold_judgements_of_their_own_items_only():
+    X, y = np.eye(5), np.array([0, 0, 1, 1, 1])
+    plain, judged, rated = (
+        LabelledRows(X, y, ("a", "b"), **more)
+        for more in ({}, {"judged": triplets()}, {"ratings": ratings()})
+    )
+    assert len({rows.content_hash() for rows in (plain, judged, rated)}) == 3
+    other_votes = LabelledRows(X, y, ("a", "b"), judged=triplets(votes=VOTES[::-1].copy()))
+    assert other_votes.content_hash() != judged.content_hash()
+    with pytest.raises(UsageError, match="judged triplets name item 4: 0 to 3 is needed"):
+        LabelledRows(X[:4], y[:4], ("a", "b"), judged=triplets())
+    with pytest.raises(UsageError, match="there are no ratings"):
+        LabelledRows(X, y, ("a", "b"), ratings=Ratings(ITEMS[:0, 0], ITEMS[:0, 0], MARKS[:0]))
