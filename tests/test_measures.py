@@ -8,12 +8,8 @@ from sklearn.metrics import average_precision_score
 
 from oasis_bench.tasks import ranking
 from oasis_bench.tasks.ranking import rank_others
-from oasis_bench.tasks.retrieval import (
-    SharedLabels,
-    average_precision,
-    evaluate_ranking,
-    precision_at_k,
-)
+from oasis_bench.tasks.retrieval import average_precision, evaluate_ranking, precision_at_k
+from oasis_bench.tasks.shared_labels import SharedLabels
 
 LABELS = np.array([0, 0, 0, 1, 1])
 SCORES = np.array(
@@ -41,7 +37,7 @@ def measure(scores, labels, seed=0, **options):
 def assert_same(found, expected):
     assert found.mean_average_precision == expected.mean_average_precision
     np.testing.assert_array_equal(found.precision_at_k, expected.precision_at_k)
-    assert found.chance_level == expected.chance_level
+    assert found.chance_of_precision == expected.chance_of_precision
     assert found.n_queries == expected.n_queries
     assert found.n_queries_left_out == expected.n_queries_left_out
 
@@ -63,7 +59,7 @@ def test_a_case_worked_by_hand():
     found = measure(SCORES, LABELS)
     assert found.mean_average_precision == pytest.approx((3 / 4 + 7 / 12 + 1 + 1 / 4 + 1 / 2) / 5)
     np.testing.assert_allclose(found.precision_at_k, [2 / 5, 1 / 2, 2 / 5, 2 / 5])
-    assert found.chance_level == pytest.approx((3 * 2 / 4 + 2 * 1 / 4) / 5)
+    assert found.chance_of_precision == pytest.approx((3 * 2 / 4 + 2 * 1 / 4) / 5)
     assert (found.n_queries, found.n_queries_left_out) == (5, 0)
 
 
@@ -95,7 +91,7 @@ def test_an_image_alone_in_its_class_is_left_out_as_a_query_but_ranked():
     found = measure(scores, [*LABELS, 7])
     expected = (1 / 2 + 2 / 5) / 2, (1 / 3 + 2 / 4) / 2, (1 / 2 + 2 / 3) / 2, 1 / 5, 1 / 3
     assert found.mean_average_precision == pytest.approx(np.mean(expected))
-    assert found.chance_level == pytest.approx((3 * 2 / 5 + 2 * 1 / 5) / 5)
+    assert found.chance_of_precision == pytest.approx((3 * 2 / 5 + 2 * 1 / 5) / 5)
     assert (found.n_queries, found.n_queries_left_out) == (5, 1)
 
 
@@ -112,8 +108,8 @@ def test_a_constant_similarity_ranks_rows_sorted_by_class_at_chance():
     standard_error = values.std() / np.sqrt(len(values))
     assert values.mean() == pytest.approx(expected_of_random_order(19, 39), abs=4 * standard_error)
     assert standard_error < 0.005
-    assert first.mean() == pytest.approx(found[0].chance_level, abs=0.02)
-    assert found[0].chance_level == pytest.approx(19 / 39)
+    assert first.mean() == pytest.approx(found[0].chance_of_precision, abs=0.02)
+    assert found[0].chance_of_precision == pytest.approx(19 / 39)
     assert values.max() < 0.75
 
 
@@ -210,7 +206,7 @@ def test_the_measures_are_those_of_a_full_sort(levels, several_labels):
     assert found.mean_average_precision == pytest.approx(expected, rel=1e-14)
     expected = precision_at_k(hits, 50).mean(axis=0)
     np.testing.assert_allclose(found.precision_at_k, expected, rtol=1e-13)
-    assert found.chance_level == pytest.approx(hits.mean(), rel=1e-13)
+    assert found.chance_of_precision == pytest.approx(hits.mean(), rel=1e-13)
 
 
 def test_a_sample_of_queries_is_ranked_against_all_others():
@@ -253,10 +249,10 @@ def test_the_precision_curve_ends_where_the_images_do():
     assert len(measure(np.zeros((80, 80)), np.arange(80) % 2).precision_at_k) == 50
 
 
-def test_the_precision_over_all_others_is_the_chance_level():
+def test_the_precision_over_all_others_is_the_chance_of_precision():
     labels = np.random.default_rng(0).integers(3, size=30)
     found = measure(np.random.default_rng(1).normal(size=(30, 30)), labels)
-    assert found.precision_at_k[-1] == pytest.approx(found.chance_level)
+    assert found.precision_at_k[-1] == pytest.approx(found.chance_of_precision)
 
 
 def test_several_labels_count_as_relevant_what_shares_a_query():
@@ -267,7 +263,7 @@ def test_several_labels_count_as_relevant_what_shares_a_query():
     # query 0 ranks 2, 3, 1: its hit is third; query 1 ranks 0, 3, 2: hits first and third
     # query 2 ranks 1, 3, 0: its hit is first
     assert found.mean_average_precision == pytest.approx((1 / 3 + (1 + 2 / 3) / 2 + 1) / 3)
-    assert found.chance_level == pytest.approx((1 + 2 + 1) / 3 / 3)
+    assert found.chance_of_precision == pytest.approx((1 + 2 + 1) / 3 / 3)
     assert (found.n_queries, found.n_queries_left_out) == (3, 1)
     expected = [[0, 1, 0, 0], [1, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0]]
     relevant = SharedLabels(y).relevant_rows(np.arange(4)).toarray()

@@ -78,12 +78,17 @@ def top_k(
     if not 1 <= k <= n_ranked:
         raise ValueError(f"k = {k} of {n_ranked} gallery rows: 1 to {n_ranked} is needed")
     place = places(tie_order(seed, n_gallery))
+    found: list[tuple[Numbers, Scores]] = []
 
-    def rank(part: slice, scores: Scores) -> tuple[Numbers, Scores]:
-        found = best_of(scores, missing[part], place, k)
-        return found, np.take_along_axis(scores, found, axis=1)
+    def take(start: int, scores: Scores) -> None:
+        def rank(part: slice) -> tuple[Numbers, Scores]:
+            skipped = missing[start + part.start : start + part.stop]
+            rows = best_of(scores[part], skipped, place, k)
+            return rows, np.take_along_axis(scores[part], rows, axis=1)
 
-    found = rank_in_parts(similarity, queries, np.arange(n_queries), gallery, rank, progress)
+        found.extend(rank_in_parts(scores, rank))
+
+    score_in_blocks(similarity, queries, np.arange(n_queries), gallery, take, progress)
     rows, scores = zip(*found, strict=True)
     return np.concatenate(rows), np.concatenate(scores)
 
@@ -119,15 +124,15 @@ def rank_others(scores: Scores, queries: Numbers, tie_order: Numbers) -> Numbers
     return best_of(kernel_ready(scores), left_out, places(tie_order), n_images - 1)
 
 
-def rank_in_parts(
+def score_in_blocks(
     similarity: Similarity,
     X: Any,
     rows: Numbers,
     gallery: Any,
-    rank: Callable[[slice, Scores], Result],
+    take: Callable[[int, Scores], object],
     progress: Progress = no_progress,
-) -> list[Result]:
-    """Score rows of X against a gallery in blocks, and rank each block in parts, on all cores.
+) -> None:
+    """Score rows of X against a gallery, a block of rows at a time.
 
     Parameters
     ----------
@@ -136,9 +141,9 @@ def rank_in_parts(
     X : array or CSR of shape (n_rows, n_features)
     rows : ndarray of shape (n_queries,)
         The rows of X that are queries.
-    rank : callable
-        ``rank(part, scores)`` gets the scores (n_part, n_gallery) of ``rows[part]`` as from
-        `kernel_ready`, in a thread.  The list of what it returned, in order, is the result.
+    take : callable
+        ``take(start, scores)`` gets the scores (n_block, n_gallery) of ``rows[start]`` and those
+        after it, as from `kernel_ready`.  It must not keep them.
 
     Raises
     ------
@@ -146,7 +151,6 @@ def rank_in_parts(
         Where a similarity is not of its shape.
     """
     n_queries, n_gallery = len(rows), gallery.shape[0]
-    results: list[Result] = []
     for block in slices(n_queries, block_size(n_gallery, X.dtype)):
         scores = similarity(X[rows[block]], gallery)
         if scores.shape != (block.stop - block.start, n_gallery):
@@ -155,15 +159,14 @@ def rank_in_parts(
                 f"and {n_gallery} gallery rows"
             )
         scores = kernel_ready(scores)
-
-        def rank_part(part: slice, start: int = block.start, scores: Scores = scores) -> Result:
-            return rank(slice(start + part.start, start + part.stop), scores[part])
-
-        parts = list(slices(len(scores), max(1, PART_SCORES // n_gallery)))
-        results += side_by_side(rank_part, parts)
-        del scores, rank_part  # before the next block is scored
+        take(block.start, scores)
+        del scores  # before the next block is scored
         progress("ranking", block.stop, n_queries)
-    return results
+
+
+def rank_in_parts(scores: Scores, rank: Callable[[slice], Result]) -> list[Result]:
+    """Return ``rank(part)`` of each part of the rows of scores, in order, done on all cores."""
+    return side_by_side(rank, list(slices(len(scores), max(1, PART_SCORES // scores.shape[1]))))
 
 
 def block_size(n_gallery: int, dtype: npt.DTypeLike) -> int:

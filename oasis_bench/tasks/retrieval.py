@@ -1,33 +1,66 @@
-"""The retrieval task: each image is a query against all others (JMLR 2010, section 5.1).
+"""The retrieval task: each item is a query against all others (JMLR 2010, section 5.1).
 
-Its measures are precision at the top k and mean average precision.  Ties are broken by a fixed
-random order, never by the order of the rows: in rows sorted by class, a constant similarity would
-otherwise rank perfectly.
+Ties are broken by a fixed random order, never by the order of the rows: in rows sorted by class, a
+constant similarity would otherwise rank perfectly.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 from scipy.stats import sem
 
-from oasis_bench.data.relevance import joint_distribution
-from oasis_bench.data.rows import Labels
+from oasis_bench.data.rows import LabelledRows, Labels
 from oasis_bench.system.progress import Progress, no_progress
+from oasis_bench.tasks.ranked_queries import LAST_K, MEASURES, RankedQueries
 from oasis_bench.tasks.ranking import (
     Numbers,
-    Scores,
     Similarity,
     checked_rows,
-    places,
-    rank_in_parts,
-    relevant_ranks,
+    score_in_blocks,
     tie_order,
 )
+from oasis_bench.tasks.shared_labels import SharedLabels
+from oasis_bench.tasks.task import Task, Truth
+
+
+class Retrieval(Task):
+    """Each test item ranks the other test items; those of its class are relevant.
+
+    Or those that share a label with it, where items have several.
+    """
+
+    name = "retrieval"
+    summary = "each test item ranks the other test items: are those of its class first?"
+    citation = (
+        "Chechik, Sharma, Shalit & Bengio (2010), Large Scale Online Learning of Image Similarity "
+        "Through Ranking, JMLR 11, section 5.1; MAP@R: Musgrave, Belongie & Lim (2020), A Metric "
+        "Learning Reality Check, ECCV"
+    )
+    split = "seen-classes"
+    gallery = "test"
+    measures = tuple(MEASURES)
+    ks = {name: measure.ks for name, measure in MEASURES.items() if measure.ks}  # noqa: RUF012
+
+    def refusal(self, rows: LabelledRows) -> str | None:
+        """Return None: all rows have labels."""
+        return None
+
+    def evaluation(
+        self,
+        truth: Truth,
+        n_gallery: int,
+        ties: Numbers,
+        measures: Collection[str] | None = None,
+    ) -> RankedQueries:
+        """Make the evaluation; `truth` holds the labels of the test items."""
+        if truth.y is None:
+            raise ValueError(f"{self.name} is judged by the labels of the test items")
+        return RankedQueries(SharedLabels(truth.y), np.arange(n_gallery), ties, measures)
 
 
 @dataclass(frozen=True)
@@ -42,7 +75,10 @@ class RankingMeasures:
     precision_at_k : ndarray of shape (k_max,)
         Precision at 1, 2, ... k_max; shorter where there are fewer other images.
     chance_level : float
-        Mean over queries of the share of relevant images among the others.
+        The expected mean average precision of a random order.
+    chance_of_precision : float
+        The expected precision at any k of a random order: the mean over queries of the share of
+        relevant images among the others.
     n_queries, n_queries_left_out : int
         Queries that count, and those left out because no other image is relevant.
     """
@@ -51,6 +87,7 @@ class RankingMeasures:
     standard_error: float
     precision_at_k: npt.NDArray[np.float64]
     chance_level: float
+    chance_of_precision: float
     n_queries: int
     n_queries_left_out: int
 
@@ -94,7 +131,7 @@ def evaluate_ranking(
     X: Any,
     y: Labels,
     seed: int,
-    k_max: int = 50,
+    k_max: int = LAST_K,
     queries: npt.ArrayLike | None = None,
     progress: Progress = no_progress,
 ) -> RankingMeasures:
@@ -131,73 +168,16 @@ def evaluate_ranking(
     if X.shape[0] != n_rows:
         raise ValueError(f"{X.shape[0]} rows but {n_rows} labels: one each is needed")
     asked = np.arange(n_rows) if queries is None else checked_rows(queries, n_rows)
-    labels = SharedLabels(y)
-    ranked = asked[labels.has_relevant(asked)]
-    if not len(ranked):
-        raise ValueError(f"none of the {len(asked)} queries has a relevant other: nothing to rank")
-    place = places(tie_order(seed, n_rows))
-    k_max = min(k_max, n_rows - 1)
-
-    def tally(part: slice, scores: Scores) -> tuple[npt.NDArray[np.float64], Numbers, int]:
-        relevant = labels.relevant_rows(ranked[part])
-        ranks = relevant_ranks(scores, ranked[part], place, relevant)
-        hits = np.bincount(ranks[ranks <= k_max], minlength=k_max + 1)[1:]
-        return _average_precisions(ranks, relevant.indptr), hits, len(ranks)
-
-    tallies = rank_in_parts(similarity, X, ranked, X, tally, progress)
-    averages, hits, n_relevant = zip(*tallies, strict=True)
-    average = np.concatenate(averages)
+    ties = tie_order(seed, n_rows)
+    evaluation = RankedQueries(SharedLabels(y), asked, ties, ("mAP", "precision"), k_max)
+    score_in_blocks(similarity, X, asked, X, evaluation.add, progress)
+    average = evaluation.of_queries("mAP")[:, 0]
     return RankingMeasures(
         mean_average_precision=float(average.mean()),
         standard_error=float(sem(average)) if len(average) > 1 else np.nan,
-        precision_at_k=np.cumsum(np.sum(hits, axis=0)) / np.arange(1, k_max + 1) / len(ranked),
-        chance_level=sum(n_relevant) / (n_rows - 1) / len(ranked),
-        n_queries=len(ranked),
-        n_queries_left_out=len(asked) - len(ranked),
+        precision_at_k=np.array(list(evaluation.values("precision").values())),
+        chance_level=evaluation.chances("mAP")[None],
+        chance_of_precision=evaluation.chances("precision")[1],
+        n_queries=evaluation.n_queries,
+        n_queries_left_out=evaluation.n_left_out,
     )
-
-
-class SharedLabels:
-    """Which rows are relevant to each other: those that share a label.
-
-    The labels are sorted by row and by label once, not for each block of queries; all matrices
-    are sparse.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n_rows,), or csr_array of shape (n_rows, n_queries)
-        Class numbers; or relevance to queries, where each query is a label.
-    """
-
-    def __init__(self, y: Labels) -> None:
-        if isinstance(y, sparse.csr_array):
-            labels = joint_distribution(y)
-            labels.data[:] = 1
-        else:
-            names, numbers = np.unique(y, return_inverse=True)
-            entries = np.ones(len(y)), numbers, np.arange(len(y) + 1)
-            labels = sparse.csr_array(entries, shape=(len(y), len(names)))
-        self._labels = labels
-        self._rows_of_label = sparse.csr_array(labels.T)
-
-    def has_relevant(self, rows: Numbers) -> npt.NDArray[np.bool_]:
-        """Tell which of the rows share a label with another row."""
-        is_shared = np.diff(self._rows_of_label.indptr) > 1
-        return np.asarray(self._labels[rows] @ is_shared.astype(float) > 0)
-
-    def relevant_rows(self, queries: Numbers) -> sparse.csr_array:
-        """Return a matrix (n_queries, n_rows) with an entry for each row relevant to a query.
-
-        `queries` are row numbers; a row is not relevant to itself.
-        """
-        shared = self._labels[queries] @ self._rows_of_label
-        shared.data[shared.indices == np.repeat(queries, np.diff(shared.indptr))] = 0
-        shared.eliminate_zeros()
-        return shared
-
-
-def _average_precisions(ranks: Numbers, indptr: npt.NDArray[np.integer]) -> npt.NDArray[np.float64]:
-    """Average, over the relevant images of each query, the precision at their ranks."""
-    sizes = np.diff(indptr)
-    hits = np.arange(1, len(ranks) + 1) - np.repeat(indptr[:-1], sizes)
-    return np.asarray(np.add.reduceat(hits / ranks, indptr[:-1]) / sizes)

@@ -28,7 +28,8 @@ from oasis_bench.system.plain_text import error_line
 from oasis_bench.system.provenance import processor_name
 from oasis_bench.system.threads import blas_threads
 from oasis_bench.tasks.ranking import rank_others, tie_order
-from oasis_bench.tasks.retrieval import SharedLabels, evaluate_ranking
+from oasis_bench.tasks.retrieval import evaluate_ranking
+from oasis_bench.tasks.shared_labels import SharedLabels
 from oasis_bench.trial.choice import checkpoints, choose
 from oasis_bench.trial.clock import Stopwatch, measure, time_limit
 from oasis_bench.trial.messages import (
@@ -186,7 +187,7 @@ class _Trial:
             "selection_fit_seconds": chosen.fit_seconds,
             "selection_score_seconds": chosen.score_seconds,
             "mean_average_precision": found.mean_average_precision,
-            "chance_level": found.chance_level,
+            "chance_level": found.chance_of_precision,
             "n_queries": found.n_queries,
             "n_queries_left_out": found.n_queries_left_out,
             "symmetry_index": _symmetry(learner) if self.spec.experiment.traces else None,

@@ -1,0 +1,282 @@
+"""What a task is: a question to a fitted learner, and how its answer is judged.
+
+A task is a plugin: a class derived from `Task`, named by an entry point of the group
+`oasis_bench.tasks` or in a file given with `--plugin`.  Rankings come from
+`oasis_bench.tasks.ranking`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from oasis_bench.data.judgements import JudgedTriplets, Ratings
+from oasis_bench.data.rows import LabelledRows, Labels
+from oasis_bench.system.errors import UsageError, unknown_name
+from oasis_bench.tasks.ranking import Numbers, Scores, Similarity, score_in_blocks, tie_order
+
+SPLITS = {
+    "seen-classes": "training and test items of each class",
+    "unseen-classes": "training items of one half of the classes, test items of the other",
+    "judged": "triplets of some groups train, those of the others test",
+    "rated": "test items are some of the queries that people rated, with their candidates",
+}
+"""How items are split into training and test items, in words."""
+
+GALLERIES = {
+    "test": "the other test items",
+    "training": "the training items",
+}
+"""What a query is compared with, in words."""
+
+
+class Measurement(NamedTuple):
+    """One measure of one trial.
+
+    Attributes
+    ----------
+    measure : str
+        Its name, such as 'mAP' or 'precision'.
+    k : int or None
+        How many of the first items it looks at, where it has such a number.
+    value : float
+    chance : float or None
+        The expected value of this very measure where the order is random; None where the measure
+        is not of the learner.
+    """
+
+    measure: str
+    k: int | None
+    value: float
+    chance: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Truth:
+    """What is known of the items: the harness has it, the learner's process has not.
+
+    Attributes
+    ----------
+    y : Labels, optional
+        Of the test items: class numbers, or relevance to queries.
+    training : Labels, optional
+        Of the training items, for a task whose gallery is these.
+    judged : JudgedTriplets, optional
+        Item numbers are places among the test items.
+    ratings : Ratings, optional
+        Likewise.
+    """
+
+    y: Labels | None = None
+    training: Labels | None = None
+    judged: JudgedTriplets | None = None
+    ratings: Ratings | None = None
+
+
+class Evaluation(ABC):
+    """The judgement of one trial's answer to one task: takes scores, gives measures.
+
+    Attributes
+    ----------
+    n_queries, n_left_out : int
+        Queries that count, and those that do not, for no item is relevant to them.
+    kept : tuple of str
+        The names of the measures that it keeps; others are not computed.
+    """
+
+    n_queries: int
+    n_left_out: int = 0
+    kept: tuple[str, ...]
+
+    @abstractmethod
+    def add(self, start: int, scores: Scores) -> None:
+        """Take the scores of a block of queries.
+
+        Parameters
+        ----------
+        start : int
+            The first query of the block, a place among the test items.
+        scores : ndarray of shape (n_block, n_gallery), float32 or float64
+            They are not kept.
+
+        Raises
+        ------
+        ValueError
+            Where a score is NaN.
+        """
+
+    @abstractmethod
+    def values(self, measure: str) -> Mapping[int | None, float]:
+        """Return the value at each k, or at None, of a measure that is kept."""
+
+    @abstractmethod
+    def chances(self, measure: str) -> Mapping[int | None, float]:
+        """Return the chance at each k, or at None; nothing where the measure has none."""
+
+    def value(self, measure: str, k: int | None = None) -> float:
+        """Return the value of one measure.
+
+        Raises
+        ------
+        ValueError
+            Where the gallery is too small for this k.
+        """
+        values = self.values(measure)
+        if k not in values:
+            raise ValueError(
+                f"{measure}@{k} cannot be computed here: the items are enough for k = "
+                f"{', '.join(map(str, values)) or 'none'}"
+            )
+        return values[k]
+
+    def measurements(self) -> list[Measurement]:
+        """Return all measures that are kept, each beside its chance."""
+        return [
+            Measurement(measure, k, value, chances.get(k))
+            for measure in self.kept
+            for chances in (self.chances(measure),)
+            for k, value in self.values(measure).items()
+        ]
+
+    def confusion(self) -> npt.NDArray[np.int64] | None:
+        """Count the predicted classes (columns) of each true class; None where there are none."""
+        return None
+
+
+class Task(ABC):
+    """A question to a fitted learner.
+
+    Attributes
+    ----------
+    name, summary, citation : str
+        What `--tasks` takes, one line on it, and the paper.
+    split : str
+        A key of `SPLITS`; tasks of one split are asked of the same fit.
+    gallery : str
+        A key of `GALLERIES`.
+    measures : tuple of str
+        Names; the first is that by which inner folds choose by default.
+    ks : mapping of str to tuple of int, default {}
+        For measures that look at the first k items only: these k.
+    of_data : tuple of str, default ()
+        Measures of the data, not of the learner: none can be chosen by.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    citation: ClassVar[str]
+    split: ClassVar[str]
+    gallery: ClassVar[str]
+    measures: ClassVar[tuple[str, ...]]
+    ks: ClassVar[Mapping[str, tuple[int, ...]]] = {}
+    of_data: ClassVar[tuple[str, ...]] = ()
+
+    @abstractmethod
+    def refusal(self, rows: LabelledRows) -> str | None:
+        """Say what a data set lacks for this task, or return None."""
+
+    @abstractmethod
+    def evaluation(
+        self,
+        truth: Truth,
+        n_gallery: int,
+        ties: Numbers,
+        measures: Collection[str] | None = None,
+    ) -> Evaluation:
+        """Make the evaluation of one trial.
+
+        Parameters
+        ----------
+        truth : Truth
+        n_gallery : int
+            Items that a query is compared with, itself among them where it is one.
+        ties : ndarray of shape (n_gallery,)
+            A permutation of the gallery's numbers: the order within ties.
+        measures : collection of str, optional
+            The measures to compute; by default all.
+
+        Raises
+        ------
+        ValueError
+            Where no query can be judged.
+        """
+
+
+def evaluate(
+    task: Task,
+    truth: Truth,
+    similarity: Similarity,
+    X: Any,
+    seed: int,
+    training: Any = None,
+    measures: Collection[str] | None = None,
+) -> Evaluation:
+    """Ask a task of a similarity, in this process, a block of queries at a time.
+
+    Parameters
+    ----------
+    task : Task
+    truth : Truth
+    similarity : callable
+        ``similarity(queries, gallery)`` gives scores (n_queries, n_gallery): a fitted learner's
+        method.
+    X : array or CSR of shape (n_test, n_features)
+        The test items, which are the queries.
+    seed : int
+        Decides the order within ties.
+    training : array or CSR of shape (n_train, n_features), optional
+        The training items, for a task whose gallery is these.
+    measures : collection of str, optional
+        The measures to compute; by default all.
+
+    Raises
+    ------
+    ValueError
+        Where a similarity is NaN or not of its shape, or no query can be judged.
+    """
+    gallery = X if task.gallery == "test" else training
+    n_gallery = gallery.shape[0]
+    evaluation = task.evaluation(truth, n_gallery, tie_order(seed, n_gallery), measures)
+    score_in_blocks(similarity, X, np.arange(X.shape[0]), gallery, evaluation.add)
+    return evaluation
+
+
+def parse_measure(text: str, task: Task | type[Task]) -> tuple[str, int | None]:
+    """Read a measure of a task, such as 'mAP' or 'accuracy@3'.
+
+    Returns
+    -------
+    measure : str
+    k : int or None
+        The first of those that the measure has where the text names none; None where it has none.
+
+    Raises
+    ------
+    UsageError
+        Where the task has no such measure to choose by; the line lists those that it has.
+    """
+    measure, at, number = text.rpartition("@") if "@" in text else (text, "", "")
+    known = [name for name in task.measures if name not in task.of_data]
+    if measure not in known:
+        raise UsageError(unknown_name(f"measure of the task {task.name}", measure, known))
+    ks = task.ks.get(measure)
+    if not at:
+        return measure, None if ks is None else ks[0]
+    if ks is None:
+        raise UsageError(f"measure {text!r}: {measure} has no k: write {measure}")
+    if not number.isdecimal() or int(number) not in ks:
+        raise UsageError(
+            f"measure {text!r}: k is {number or 'missing'}: {measure} has k = {_in_words(ks)}"
+        )
+    return measure, int(number)
+
+
+def _in_words(ks: tuple[int, ...]) -> str:
+    if len(ks) > 2 and ks == tuple(range(ks[0], ks[-1] + 1)):
+        return f"{ks[0]} to {ks[-1]}"
+    return ", ".join(map(str, ks))
