@@ -170,7 +170,7 @@ def test_a_plugin_file_that_is_not_python_is_refused(tmp_path):
 
 
 def test_a_file_without_a_plugin_is_refused(plugins):
-    with pytest.raises(UsageError, match=r"no_learner\.py defines no learner and no data set"):
+    with pytest.raises(UsageError, match=r"no_learner\.py defines no learner, no data set and"):
         load_registry([plugins / "no_learner.py"])
 
 

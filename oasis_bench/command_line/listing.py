@@ -14,6 +14,7 @@ from oasis_bench.data.scaling import NORMALISATIONS
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.plugins.learner import BilinearLearner, MahalanobisLearner, MetricLearner
 from oasis_bench.plugins.registry import BrokenPluginError, Catalogue
+from oasis_bench.tasks.task import GALLERIES, SPLITS, Task, measure_names
 
 
 def plugin_rows(catalogue: Catalogue[Any]) -> list[tuple[str, ...]]:
@@ -44,6 +45,23 @@ def learner_lines(catalogue: Catalogue[MetricLearner]) -> list[str]:
             rows.append((name, _form(learner), kind, learner.cost))
             notes.append([f"    {learner.summary}", f"    paper: {learner.citation}"])
     return [line for row, more in zip(aligned(rows), notes, strict=True) for line in (row, *more)]
+
+
+def task_lines(catalogue: Catalogue[Task]) -> list[str]:
+    """Return what each task is, how its items are split, its measures and the paper."""
+    lines = []
+    for row in aligned(plugin_rows(catalogue)):
+        lines.append(row)
+        try:
+            task = catalogue[row.split()[0]]
+        except BrokenPluginError:
+            continue
+        lines += [
+            f"    {SPLITS[task.split]}; compared with {GALLERIES[task.gallery]}",
+            f"    measures: {', '.join(measure_names(task))}",
+            f"    paper: {task.citation}",
+        ]
+    return lines
 
 
 def _form(learner: type[MetricLearner]) -> str:

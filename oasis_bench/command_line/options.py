@@ -166,13 +166,13 @@ def _add_data_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_plugin(parser: _Parser) -> None:
-    what = "a Python file that defines learners or data sets (may be repeated)"
+    what = "a Python file that defines learners, data sets or tasks (may be repeated)"
     _add_path(parser, "--plugin", "FILE", what, action="append", default=[])
 
 
 def _add_list(verbs: Any) -> None:
-    what = ("algorithms", "datasets", "experiments")
-    parser = _add_verb(verbs, "list", "list algorithms, data sets and experiments")
+    what = ("algorithms", "datasets", "tasks", "experiments")
+    parser = _add_verb(verbs, "list", "list algorithms, data sets, tasks and experiments")
     parser.add_argument("what", nargs="?", choices=what, help="only these (default: all)")
     _add_plugin(parser)
 

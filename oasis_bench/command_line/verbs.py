@@ -23,6 +23,7 @@ from oasis_bench.command_line.listing import (
     facts_of_rows,
     learner_lines,
     plugin_rows,
+    task_lines,
 )
 from oasis_bench.command_line.progress import Display
 from oasis_bench.experiment.settings import (
@@ -166,6 +167,7 @@ def _list(options: argparse.Namespace) -> int:
     tables: dict[str, Callable[[], list[str]]] = {
         "algorithms": lambda: learner_lines(registry.algorithms),
         "datasets": lambda: aligned(plugin_rows(registry.datasets)),
+        "tasks": lambda: task_lines(registry.tasks),
         "experiments": lambda: aligned(
             [(name, Experiment.from_toml(name).title) for name in built_in_experiments()]
         ),

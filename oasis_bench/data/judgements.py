@@ -112,19 +112,32 @@ class Ratings:
             )
         if len(self.marks) != len(self.queries):
             raise UsageError(f"{len(self.marks)} rows of marks for {len(self.queries)} candidates")
-        pairs = np.stack([self.queries, self.candidates], axis=1)
         if (own := self.queries == self.candidates).any():
             raise UsageError(
                 f"item {self.queries[int(own.argmax())]} is rated as a candidate of itself: leave "
                 "it out"
             )
-        different, counts = np.unique(pairs, axis=0, return_counts=True)
-        if len(different) < len(pairs):
+        different, counts = np.unique(self.items, axis=0, return_counts=True)
+        if len(different) < len(self.queries):
             query, candidate = different[int(counts.argmax())]
             raise UsageError(
                 f"candidate {candidate} of query {query} is rated {counts.max()} times: one row of "
                 "marks each is needed"
             )
+
+    @property
+    def items(self) -> Items:
+        """The query and the candidate of each row (n_marked, 2)."""
+        return np.stack([self.queries, self.candidates], axis=1)
+
+    @property
+    def groups(self) -> Items:
+        """The query: what a split keeps together."""
+        return self.queries
+
+    def part(self, chosen: npt.NDArray[np.bool_]) -> Self:
+        """Return the ratings that a mask (n_marked,) chooses."""
+        return type(self)(self.queries[chosen], self.candidates[chosen], self.marks[chosen])
 
     def among(self, items: npt.NDArray[np.integer]) -> Self:
         """Return the ratings whose query and candidate are among the items given, renumbered.
@@ -145,11 +158,8 @@ Judgements = JudgedTriplets | Ratings
 
 def check_item_numbers(judgements: Judgements, n_items: int) -> None:
     """Raise UsageError where judgements name an item that is not 0 to `n_items` - 1."""
-    if isinstance(judgements, JudgedTriplets):
-        what, numbers = "judged triplets", judgements.items
-    else:
-        what = "ratings"
-        numbers = np.concatenate([judgements.queries, judgements.candidates])
+    what = "judged triplets" if isinstance(judgements, JudgedTriplets) else "ratings"
+    numbers = judgements.items
     if not len(numbers):
         raise UsageError(f"there are no {what}: leave them out or give at least one")
     if numbers.max() >= n_items:

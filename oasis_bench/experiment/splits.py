@@ -1,6 +1,7 @@
 """Which images learn and which test: class subsets, outer partitions and inner folds.
 
-JMLR 2010, section 5.3.2.
+JMLR 2010, section 5.3.2.  Splits of what people judged are in
+`oasis_bench.experiment.judged_splits`.
 """
 
 from __future__ import annotations
@@ -108,3 +109,76 @@ def inner_folds(y: Labels, n_folds: int, seed: int) -> list[Fold]:
     kind = KFold if isinstance(y, sparse.csr_array) else StratifiedKFold
     folds = kind(n_folds, shuffle=True, random_state=seed)
     return [Fold(learn, validate) for learn, validate in folds.split(np.empty((y.shape[0], 0)), y)]
+
+
+def draw_unseen_classes(
+    y: npt.NDArray[np.int64], classes: Sequence[int], n_train: int, n_test: int, seed: int
+) -> Partition:
+    """Draw training images from one half of the classes at random, test images from the other.
+
+    Of an odd number of classes, one more trains.  Of each class as many images are drawn as by
+    `draw_partition`.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_rows,)
+        Class numbers.
+    classes : sequence of int
+        Four or more class numbers; each training class has at least `n_train` rows, each test class
+        `n_test`.
+    n_train, n_test : int
+        Images a class.
+
+    Raises
+    ------
+    UsageError
+        Where there are fewer than four classes.
+    """
+    if reason := too_few_to_hold_apart(len(classes)):
+        raise UsageError(reason)
+    rng = np.random.default_rng(seed)
+    shuffled = rng.permutation(np.asarray(classes))
+    half = (len(classes) + 1) // 2
+
+    def drawn(numbers: npt.NDArray[np.int64], n_images: int) -> Indices:
+        return np.concatenate(
+            [
+                rng.permutation(np.flatnonzero(y == number))[:n_images].astype(np.intp)
+                for number in np.sort(numbers)
+            ]
+        )
+
+    return Partition(drawn(shuffled[:half], n_train), drawn(shuffled[half:], n_test))
+
+
+def too_few_to_hold_apart(n_classes: int) -> str | None:
+    """Say why so few classes cannot be split into two parts of two or more, or return None."""
+    if n_classes >= 4:
+        return None
+    return f"{n_classes} classes: 4 are needed, 2 to learn from and 2 to test on"
+
+
+def too_few_for_folds(n_train_classes: int) -> str | None:
+    """Say why folds of so few training classes cannot hold classes apart, or return None."""
+    if n_train_classes >= 4:
+        return None
+    return f"{n_train_classes} training classes: 4 are needed to choose on inner folds"
+
+
+def unseen_class_folds(y: npt.NDArray[np.int64], n_folds: int, seed: int) -> list[Fold]:
+    """Split the training images into folds that hold classes apart; each class validates once.
+
+    A fold validates on two or more classes and learns from all others, which are two or more: there
+    are at most half as many folds as classes.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_train,)
+        Class numbers, of four or more classes: ask `too_few_for_folds` first.
+    n_folds : int
+        The most folds.
+    """
+    classes = np.random.default_rng(seed).permutation(np.unique(y))
+    parts = np.array_split(classes, min(n_folds, len(classes) // 2))
+    held = [np.isin(y, part) for part in parts]
+    return [Fold(np.flatnonzero(~validates), np.flatnonzero(validates)) for validates in held]

@@ -1,4 +1,4 @@
-"""Finds learners and data sets: entry points of installed packages, and plugin files.
+"""Finds learners, data sets and tasks: entry points of installed packages, and plugin files.
 
 A broken plugin of an installed package raises its error only when it is asked for by name.
 """
@@ -23,8 +23,9 @@ from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.plugins.learner import MetricLearner
 from oasis_bench.system.errors import UsageError, unknown_name
 from oasis_bench.system.plain_text import error_line
+from oasis_bench.tasks.task import GALLERIES, SPLITS, Task
 
-T = TypeVar("T", bound=MetricLearner | Dataset)
+T = TypeVar("T", bound=MetricLearner | Dataset | Task)
 
 _import_lock = threading.RLock()
 """Held while a plugin file is imported: no other thread must use a module before it is complete."""
@@ -35,13 +36,13 @@ class BrokenPluginError(UsageError):
 
 
 class Catalogue(Generic[T]):
-    """The learners, or the data sets, by name: imported when they are asked for.
+    """The learners, the data sets or the tasks, by name: imported when they are asked for.
 
     Iteration gives the names.
 
     Parameters
     ----------
-    kind : {'algorithm', 'data set'}
+    kind : {'algorithm', 'data set', 'task'}
     base : type
         The class that plugins of this kind are derived from.
     modules : mapping of Path to module
@@ -90,6 +91,7 @@ class Registry:
 
     algorithms: Catalogue[MetricLearner]
     datasets: Catalogue[Dataset]
+    tasks: Catalogue[Task]
 
 
 def load_registry(plugin_files: Sequence[Path] = ()) -> Registry:
@@ -102,14 +104,15 @@ def load_registry(plugin_files: Sequence[Path] = ()) -> Registry:
     """
     modules = {path: _import_file(path) for path in plugin_files}
     for path, module in modules.items():
-        if not any(_plugins_in(module, base) for base in (MetricLearner, Dataset)):
+        if not any(_plugins_in(module, base) for base in (MetricLearner, Dataset, Task)):
             raise UsageError(
-                f"{path} defines no learner and no data set: derive a class from "
-                "BilinearLearner, MahalanobisLearner or Dataset"
+                f"{path} defines no learner, no data set and no task: derive a class from "
+                "BilinearLearner, MahalanobisLearner, Dataset or Task"
             )
     return Registry(
         Catalogue("algorithm", MetricLearner, modules),  # type: ignore[type-abstract]
         Catalogue("data set", Dataset, modules),  # type: ignore[type-abstract]
+        Catalogue("task", Task, modules),  # type: ignore[type-abstract]
     )
 
 
@@ -187,7 +190,20 @@ def _checked(plugin: object, base: type[T], where: str) -> type[T]:
     if issubclass(plugin, MetricLearner):
         with _as_broken_plugin(f"{where} cannot be made without arguments"):
             plugin()
+    if issubclass(plugin, Task):
+        _check_task(plugin, where)
     return plugin
+
+
+def _check_task(task: type[Task], where: str) -> None:
+    for attribute, known in (("split", SPLITS), ("gallery", GALLERIES)):
+        value = getattr(task, attribute, None)
+        if value not in known:
+            raise BrokenPluginError(
+                f"{where}: {attribute} is {value!r}: one of {', '.join(known)} is needed"
+            )
+    if not getattr(task, "measures", ()):
+        raise BrokenPluginError(f"{where} names no measures")
 
 
 @contextmanager

@@ -73,7 +73,7 @@ class HitRanks:
 
 
 def _average_precision(hits: HitRanks, ks: Numbers) -> Floats:
-    return (hits.sums(hits.precisions) / hits.sizes)[:, None]
+    return np.asarray(hits.sums(hits.precisions) / hits.sizes)[:, None]
 
 
 def _precision(hits: HitRanks, ks: Numbers) -> Floats:
@@ -85,11 +85,12 @@ def _r_precision(hits: HitRanks, ks: Numbers) -> Floats:
 
 
 def _average_precision_at_r(hits: HitRanks, ks: Numbers) -> Floats:
-    return (hits.sums(hits.precisions * hits.among_first_r) / hits.sizes)[:, None]
+    within = hits.precisions * hits.among_first_r
+    return np.asarray(hits.sums(within) / hits.sizes)[:, None]
 
 
 def _recall(hits: HitRanks, ks: Numbers) -> Floats:
-    return (hits.ranks[hits.starts][:, None] <= ks).astype(float)
+    return np.asarray(hits.ranks[hits.starts][:, None] <= ks, dtype=float)
 
 
 def _ndcg(hits: HitRanks, ks: Numbers) -> Floats:

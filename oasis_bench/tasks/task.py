@@ -260,10 +260,12 @@ def parse_measure(text: str, task: Task | type[Task]) -> tuple[str, int | None]:
     UsageError
         Where the task has no such measure to choose by; the line lists those that it has.
     """
-    measure, at, number = text.rpartition("@") if "@" in text else (text, "", "")
-    known = [name for name in task.measures if name not in task.of_data]
-    if measure not in known:
-        raise UsageError(unknown_name(f"measure of the task {task.name}", measure, known))
+    measure, at, number = text, "", ""
+    if text not in task.measures and "@" in text:  # MAP@R is a name
+        measure, at, number = text.rpartition("@")
+    if measure not in task.measures or measure in task.of_data:
+        known = measure_names(task, of_data=False)
+        raise UsageError(unknown_name(f"measure of the task {task.name}", text, known))
     ks = task.ks.get(measure)
     if not at:
         return measure, None if ks is None else ks[0]
@@ -276,7 +278,17 @@ def parse_measure(text: str, task: Task | type[Task]) -> tuple[str, int | None]:
     return measure, int(number)
 
 
+def measure_names(task: type[Task] | Task, *, of_data: bool = True) -> list[str]:
+    """Return the measures of a task with their k, such as 'accuracy@1, 3, 5 or 7'."""
+    return [
+        f"{name}@{_in_words(task.ks[name])}" if name in task.ks else name
+        for name in task.measures
+        if of_data or name not in task.of_data
+    ]
+
+
 def _in_words(ks: tuple[int, ...]) -> str:
     if len(ks) > 2 and ks == tuple(range(ks[0], ks[-1] + 1)):
         return f"{ks[0]} to {ks[-1]}"
-    return ", ".join(map(str, ks))
+    *others, last = map(str, ks)
+    return f"{', '.join(others)} or {last}" if others else last

@@ -1,0 +1,165 @@
+"""The task of judged triplets: which of two items people found more similar to a query."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from oasis_bench.data.judgements import JudgedTriplets
+from oasis_bench.data.rows import LabelledRows
+from oasis_bench.tasks.ranking import Numbers, Scores, places
+from oasis_bench.tasks.task import Evaluation, Task, Truth
+
+TOP_K = 30
+
+PRECISION, AT_TOP_K = "similarity precision", "score at top K"
+AGREEMENT, CEILING, HUMAN = "agreement", "ceiling", "human level"
+
+
+class TripletAnswers(Evaluation):
+    """Which of two items the scores put nearer to the query, triplet by triplet.
+
+    Parameters
+    ----------
+    judged : JudgedTriplets
+        Item numbers are places among the items that are scored; at least one triplet.
+    ties : ndarray of shape (n_items,)
+        The order of items of equal score in the ranking of score at top K.
+    measures : collection of str, optional
+        By default all that there are: without votes there is no agreement, ceiling or human level.
+
+    Notes
+    -----
+    With votes, the positive of a triplet is the item of more votes.  A triplet of equal votes has
+    none: it counts for agreement, ceiling and human level only.
+    """
+
+    def __init__(
+        self, judged: JudgedTriplets, ties: Numbers, measures: Collection[str] | None = None
+    ) -> None:
+        of_votes = (AGREEMENT, CEILING, HUMAN)
+        possible = [
+            name
+            for name in JudgedTripletsTask.measures
+            if judged.votes is not None or name not in of_votes
+        ]
+        self.kept = tuple(possible if measures is None else measures)
+        if missing := [name for name in self.kept if name not in possible]:
+            raise ValueError(f"{missing[0]} is of votes, and these triplets have none")
+        self.n_queries = len(np.unique(judged.items[:, 0]))
+        self._place = places(ties)
+        self._queries, self._a, self._b = judged.items.T
+        self._votes = judged.votes
+        self._sign = (
+            np.ones(len(judged.items), dtype=np.int64)
+            if judged.votes is None
+            else np.sign(judged.votes[:, 0] - judged.votes[:, 1])
+        )
+        order = np.argsort(self._queries, kind="stable")
+        self._order, self._sorted_queries = order, self._queries[order]
+        self._preferred = np.zeros(len(judged.items), dtype=np.int64)
+        self._at_top = np.zeros(len(judged.items), dtype=np.int64)
+        self._groups = judged.groups
+        self._items_of_group = {
+            group: np.unique(judged.items[judged.groups == group])
+            for group in (np.unique(judged.groups) if AT_TOP_K in self.kept else ())
+        }
+
+    def add(self, start: int, scores: Scores) -> None:
+        """Compare the two scores of each triplet whose query is in the block."""
+        if undefined := int(np.isnan(scores).sum()):
+            raise ValueError(f"{undefined} of {scores.size} similarities are NaN: NaN has no rank")
+        first, last = np.searchsorted(self._sorted_queries, (start, start + len(scores)))
+        mine = self._order[first:last]
+        rows = self._queries[mine] - start
+        to_a, to_b = scores[rows, self._a[mine]], scores[rows, self._b[mine]]
+        self._preferred[mine] = (to_a > to_b).astype(np.int64) - (to_a < to_b)
+        if AT_TOP_K in self.kept:
+            for triplet, row in zip(mine, rows, strict=True):
+                self._at_top[triplet] = self._score_at_top(int(triplet), scores[row])
+
+    def _score_at_top(self, triplet: int, scores: Scores) -> int:
+        """Return +1 or -1 where a or b is among the K nearest of its group, else 0."""
+        items = self._items_of_group[self._groups[triplet]]
+        items = items[items != self._queries[triplet]]
+        s, place = scores[items], self._place[items]
+        before_a, before_b = (
+            np.count_nonzero((s > scores[i]) | ((s == scores[i]) & (place < self._place[i])))
+            for i in (self._a[triplet], self._b[triplet])
+        )
+        return int(np.sign(before_b - before_a)) if min(before_a, before_b) < TOP_K else 0
+
+    def values(self, measure: str) -> dict[int | None, float]:
+        """Return the value; NaN where no triplet counts."""
+        if measure == AT_TOP_K:
+            return {TOP_K: float((self._at_top * self._sign).sum())}
+        if measure == PRECISION:
+            right = self._sign * self._preferred
+            return {None: _mean((1 + right[self._sign != 0]) / 2)}
+        assert self._votes is not None
+        a, b = self._votes.T
+        n = a + b
+        if measure == AGREEMENT:
+            return {None: _mean((1 + self._preferred * (a - b) / n) / 2)}
+        if measure == CEILING:
+            return {None: _mean(np.maximum(a, b) / n)}
+        several = n > 1
+        a, b, n = a[several], b[several], n[several]
+        return {None: _mean((a * (a - 1) + b * (b - 1)) / (n * (n - 1)))}
+
+    def chances(self, measure: str) -> dict[int | None, float]:
+        """Return what a random order gives: as often right as wrong."""
+        known: dict[str, dict[int | None, float]] = {
+            PRECISION: {None: 0.5},
+            AT_TOP_K: {TOP_K: 0.0},
+            AGREEMENT: {None: 0.5},
+        }
+        return known.get(measure, {})
+
+
+def _mean(values: npt.NDArray[np.float64]) -> float:
+    return float(values.mean()) if len(values) else np.nan
+
+
+class JudgedTripletsTask(Task):
+    """Triplets that people judged: the item that they chose should be the more similar one.
+
+    Similarity precision is the share of triplets in which it is; equal scores count a half.
+    Score at top K (Wang et al., 6.3) ranks, for each query, the items of its group; a triplet with
+    an item among the first K counts +1 where the chosen item comes first, else -1; the score is
+    their sum.  With votes: agreement is the mean over triplets of the share of the votes that the
+    answer got (equal scores: half of each), the ceiling that of the largest share, and the human
+    level that of a voter's agreement with the triplet's other voters.
+    """
+
+    name = "judged-triplets"
+    summary = "of two items, is the one that people judged more similar to the query preferred?"
+    citation = (
+        "Wang et al. (2014), Learning Fine-grained Image Similarity with Deep Ranking, CVPR, "
+        "section 6.3; votes: Lagunas et al. (2019), A Similarity Measure for Material Appearance, "
+        "ACM Transactions on Graphics 38"
+    )
+    split = "judged"
+    gallery = "test"
+    measures = (PRECISION, AT_TOP_K, AGREEMENT, CEILING, HUMAN)
+    ks: ClassVar = {AT_TOP_K: (TOP_K,)}
+    of_data = (CEILING, HUMAN)
+
+    def refusal(self, rows: LabelledRows) -> str | None:
+        """Refuse a data set without judged triplets."""
+        return "it has no triplets judged by people" if rows.judged is None else None
+
+    def evaluation(
+        self,
+        truth: Truth,
+        n_gallery: int,
+        ties: Numbers,
+        measures: Collection[str] | None = None,
+    ) -> TripletAnswers:
+        """Make the evaluation; `truth` holds the triplets among the test items."""
+        if truth.judged is None or not len(truth.judged.items):
+            raise ValueError("there is no judged triplet among the test items")
+        return TripletAnswers(truth.judged, ties, measures)

@@ -1,0 +1,171 @@
+"""Splits by classes that are held apart and by groups of judgements."""
+
+import numpy as np
+import pytest
+
+from oasis_bench.data.judgements import JudgedTriplets, Ratings
+from oasis_bench.experiment.judged_splits import draw_groups, group_folds, items_are_shared
+from oasis_bench.experiment.splits import (
+    draw_unseen_classes,
+    too_few_for_folds,
+    unseen_class_folds,
+)
+from oasis_bench.system.errors import UsageError
+
+N_ITEMS = 200
+
+
+def of_own_items(n_groups=30, n_bridges=2):
+    """Groups of six items each and four triplets; a few triplets take an item of the next group."""
+    rng = np.random.default_rng(0)
+    items = [6 * g + rng.permutation(6)[:3] for g in range(n_groups) for _ in range(4)]
+    for g in range(n_bridges):
+        items[4 * g][2] = 6 * (g + 1)
+    return JudgedTriplets(np.array(items), None, np.repeat(np.arange(n_groups), 4))
+
+
+def of_shared_items(n_items=20):
+    """Each item is the reference of 60 triplets, whose other two are any items."""
+    rng = np.random.default_rng(0)
+    items = np.stack([rng.permutation(n_items)[:3] for _ in range(60 * n_items)])
+    return JudgedTriplets(items, None, items[:, 0].copy())
+
+
+def whole(numbers, items):
+    """Give renumbered judgements their item numbers back."""
+    return items[numbers]
+
+
+def test_unseen_classes_are_split_in_halves_of_the_sizes_asked_for():
+    y = np.random.default_rng(0).permutation(np.repeat(np.arange(12), 30))
+    train, test = draw_unseen_classes(y, [0, 2, 3, 5, 7, 8, 11], 20, 10, seed=0)
+    learned, n_learned = np.unique(y[train], return_counts=True)
+    tested, n_tested = np.unique(y[test], return_counts=True)
+    assert sorted([*learned, *tested]) == [0, 2, 3, 5, 7, 8, 11]
+    assert (len(learned), len(tested)) == (4, 3)  # the larger half trains
+    assert (set(n_learned), set(n_tested)) == ({20}, {10})
+    assert len(set(train)) == 80
+    halves = {
+        tuple(np.unique(y[draw_unseen_classes(y, range(12), 5, 5, s).test])) for s in range(9)
+    }
+    assert len(halves) == 9
+    again = draw_unseen_classes(y, [0, 2, 3, 5, 7, 8, 11], 20, 10, seed=0)
+    np.testing.assert_array_equal(again.train, train)
+
+
+def test_every_class_is_as_likely_to_be_unseen():
+    y = np.repeat(np.arange(6), 3)
+    times = np.zeros(6)
+    for seed in range(600):
+        times[np.unique(y[draw_unseen_classes(y, range(6), 2, 1, seed).test])] += 1
+    assert times.sum() == 600 * 3
+    assert np.abs(times - 300).max() < 5 * np.sqrt(600 / 4)
+
+
+def test_three_classes_cannot_be_held_apart():
+    with pytest.raises(UsageError, match=r"^3 classes: 4 are needed, 2 to learn from"):
+        draw_unseen_classes(np.arange(9) % 3, range(3), 1, 1, seed=0)
+
+
+@pytest.mark.parametrize(("n_classes", "n_folds", "expected"), [(4, 5, 2), (9, 5, 4), (25, 5, 5)])
+def test_inner_folds_hold_two_or_more_classes_apart(n_classes, n_folds, expected):
+    y = np.random.default_rng(0).permutation(np.repeat(3 * np.arange(n_classes), 6))
+    folds = unseen_class_folds(y, n_folds, seed=0)
+    assert len(folds) == expected
+    validated = []
+    for learn, validate in folds:
+        learned, held = set(y[learn]), set(y[validate])
+        assert min(len(learned), len(held)) >= 2
+        assert not learned & held
+        assert len(learn) + len(validate) == len(y)
+        validated += held
+    assert sorted(validated) == sorted(set(y))
+    assert too_few_for_folds(n_classes) is None
+
+
+def test_three_training_classes_are_too_few_to_choose():
+    assert too_few_for_folds(3) == "3 training classes: 4 are needed to choose on inner folds"
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_item_of_a_test_triplet_trains(seed):
+    judged = of_own_items()
+    split = draw_groups(judged, N_ITEMS, 0.2, seed)
+    assert not items_are_shared(judged)
+    assert not set(split.train) & set(split.test)
+    assert len(split.train) + len(split.test) == N_ITEMS  # items of no triplet train
+    tested = {tuple(row) for row in whole(split.tested.items, split.test)}
+    trained = {tuple(row) for row in whole(split.training.items, split.train)}
+    of_test = np.isin(judged.groups, np.unique(split.tested.groups))
+    assert len(np.unique(split.tested.groups)) == 6
+    assert tested == {tuple(row) for row in judged.items[of_test]}
+    left = [tuple(row) for row in judged.items[~of_test]]
+    expected = {row for row in left if not set(row) & set(split.test)}
+    assert trained == expected
+    assert split.n_dropped == sum(bool(set(row) & set(split.test)) for row in left)
+
+
+def test_a_triplet_that_shares_an_item_with_a_test_group_is_dropped():
+    splits = [draw_groups(of_own_items(), N_ITEMS, 0.2, seed) for seed in range(30)]
+    assert {split.n_dropped for split in splits} > {0, 1}
+
+
+def test_where_all_items_are_shared_no_test_reference_trains():
+    judged = of_shared_items()
+    assert items_are_shared(judged)
+    split = draw_groups(judged, 20, 0.2, seed=0)
+    references = {int(q) for q in split.test[split.tested.items[:, 0]]}
+    assert len(references) == 4
+    assert not references & set(split.train)
+    assert len(split.train) == 16
+    kept = [row for row in judged.items.tolist() if not references & set(row)]
+    assert whole(split.training.items, split.train).tolist() == kept
+    assert split.n_dropped + len(kept) + len(split.tested.items) == len(judged.items)
+    # Of triplets of other references, 15/19 * 14/18 have none of 4 in the other two places.
+    assert len(kept) / (len(kept) + split.n_dropped) == pytest.approx(15 * 14 / 19 / 18, abs=0.05)
+
+
+def test_folds_of_groups_validate_each_group_once():
+    for judged, n_items in ((of_own_items(), N_ITEMS), (of_shared_items(), 20)):
+        split = draw_groups(judged, n_items, 0.2, seed=1)
+        folds = group_folds(split.training, len(split.train), 5, seed=2)
+        assert len(folds) == 5
+        groups = [group for fold in folds for group in np.unique(fold.tested.groups)]
+        assert sorted(groups) == np.unique(split.training.groups).tolist()
+        for fold in folds:
+            queries = fold.test[fold.tested.items[:, 0]]
+            assert not set(queries) & set(fold.train)
+
+
+def test_rated_queries_are_split_with_their_candidates():
+    queries = np.repeat(np.arange(10), 4)
+    candidates = 10 + np.arange(40)
+    ratings = Ratings(queries, candidates, np.ones((40, 3), dtype=bool))
+    split = draw_groups(ratings, 60, 0.3, seed=0)
+    assert len(split.test) == 3 + 12
+    assert sorted([*split.train, *split.test]) == list(range(60))
+    assert split.test[split.tested.candidates].tolist() == [
+        10 + 4 * q + i for q in np.unique(split.test[split.tested.queries]) for i in range(4)
+    ]
+    assert (len(split.training.queries), split.n_dropped) == (28, 0)
+
+
+def test_candidates_of_all_queries_are_shared():
+    queries, candidates = (part.ravel() for part in np.mgrid[0:5, 5:30])
+    ratings = Ratings(queries, candidates, np.ones((125, 2), dtype=bool))
+    split = draw_groups(ratings, 30, 0.2, seed=0)
+    assert items_are_shared(ratings)
+    assert len(split.train) == 29
+    assert len(split.test) == 26
+    assert len(split.training.queries) == 100
+
+
+def test_one_group_cannot_be_split_and_some_item_must_train():
+    one = JudgedTriplets(np.array([[0, 1, 2], [0, 2, 1]]), None, np.zeros(2, dtype=np.int64))
+    with pytest.raises(UsageError, match="all 2 judgements are of one text query or reference"):
+        draw_groups(one, 5, 0.2, seed=0)
+    items = np.array([[0, 1, 2], [3, 4, 5], [0, 1, 2]])  # the first group has all six items
+    judged = JudgedTriplets(items, None, np.array([0, 0, 1]))
+    assert not items_are_shared(judged)
+    with pytest.raises(UsageError, match="all 6 items are in the judgements that test"):
+        group_folds(judged, 6, 2, seed=0)

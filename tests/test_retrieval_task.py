@@ -1,0 +1,206 @@
+"""The retrieval task's measures against scikit-learn and formulas, its chances by enumeration."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.metrics import ndcg_score
+from test_measures import LABELS, SCORES
+
+from oasis_bench.data.rows import LabelledRows
+from oasis_bench.system.errors import UsageError
+from oasis_bench.tasks import ranking
+from oasis_bench.tasks.classification import Classification
+from oasis_bench.tasks.judged_triplets import JudgedTripletsTask
+from oasis_bench.tasks.ranking import tie_order
+from oasis_bench.tasks.retrieval import Retrieval, evaluate_ranking
+from oasis_bench.tasks.task import Measurement, Truth, evaluate, parse_measure
+from oasis_bench.tasks.unseen_classes import UnseenClasses
+
+
+def table(scores):
+    """Return the similarity that looks rows up by the number that they hold, and these rows."""
+    return lambda q, g: scores[np.ix_(q[:, 0], g[:, 0])], np.arange(len(scores))[:, None]
+
+
+def ask(scores, y, seed=0, measures=None):
+    similarity, X = table(np.asarray(scores))
+    return evaluate(Retrieval(), Truth(y=y), similarity, X, seed, measures=measures)
+
+
+def by_name(evaluation):
+    return {(m.measure, m.k): m for m in evaluation.measurements()}
+
+
+def written_out(hits):
+    """Return each measure of one ranking of hits, straight from its formula."""
+    hits = np.asarray(hits, dtype=float)
+    R, ranks = int(hits.sum()), np.arange(1, len(hits) + 1)
+    precision = hits.cumsum() / ranks
+    gains, ideal = hits / np.log2(ranks + 1), np.sort(hits)[::-1] / np.log2(ranks + 1)
+    return {
+        ("mAP", None): (precision * hits).sum() / R,
+        ("R-precision", None): precision[R - 1],
+        ("MAP@R", None): (precision * hits)[:R].sum() / R,
+        ("nDCG", None): gains.sum() / ideal.sum(),
+        **{("precision", k): precision[k - 1] for k in ranks[:50]},
+        **{("recall", k): float(hits[:k].any()) for k in (1, 2, 4, 8) if k <= len(hits)},
+    }
+
+
+def rankings(scores, y):
+    """Return the hits down each query's ranking, for scores without ties."""
+    orders = (np.argsort(-row) for row in scores)
+    return [(y[o[o != i]] == y[i]) for i, o in enumerate(orders)]
+
+
+def test_each_measure_is_the_mean_of_its_formula():
+    rng = np.random.default_rng(0)
+    y, scores = rng.integers(8, size=70), rng.normal(size=(70, 70))
+    expected = [written_out(hits) for hits in rankings(scores, y)]
+    found = by_name(ask(scores, y))
+    assert found.keys() == expected[0].keys()
+    for key in found:
+        mean = np.mean([of_query[key] for of_query in expected])
+        assert found[key].value == pytest.approx(mean, rel=1e-12), key
+
+
+def test_ndcg_is_that_of_scikit_learn():
+    rng = np.random.default_rng(1)
+    y, scores = rng.integers(5, size=40), rng.normal(size=(40, 40))
+    others = ~np.eye(40, dtype=bool)
+    relevance = (y[:, None] == y)[others].reshape(40, 39)
+    expected = ndcg_score(relevance, scores[others].reshape(40, 39))
+    assert ask(scores, y).value("nDCG") == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_hand_case_has_these_measures():
+    # Hits, as in tests/test_measures.py: + - - + | - + + - | + + - - | - - - + | - + - -
+    found = ask(SCORES, LABELS)
+    assert found.value("R-precision") == pytest.approx((1 / 2 + 1 / 2 + 1 + 0 + 0) / 5)
+    assert found.value("MAP@R") == pytest.approx((1 / 2 + 1 / 4 + 1 + 0 + 0) / 5)
+    assert [found.value("recall", k) for k in (1, 2, 4)] == [2 / 5, 4 / 5, 1]
+    first, second, third, fourth = 1 / np.log2([2, 3, 4, 5])
+    best = first + second
+    gains = [(first + fourth) / best, (second + third) / best, 1, fourth / first, second / first]
+    assert found.value("nDCG") == pytest.approx(np.mean(gains))
+
+
+@pytest.mark.parametrize(("n_relevant", "n_ranked"), [(1, 1), (1, 6), (3, 8), (8, 8), (5, 11)])
+def test_chance_is_the_mean_over_all_orders(n_relevant, n_ranked):
+    orders = [
+        written_out(np.isin(np.arange(n_ranked), chosen))
+        for chosen in combinations(range(n_ranked), n_relevant)
+    ]
+    # One query with n_relevant others of its class; those of other classes are alone in them.
+    y = np.array([0] * (n_relevant + 1) + list(range(1, n_ranked - n_relevant + 1)))
+    found = by_name(ask(np.zeros((n_ranked + 1, n_ranked + 1)), y))
+    assert found.keys() == orders[0].keys()
+    for key in found:
+        mean = np.mean([order[key] for order in orders])
+        assert found[key].chance == pytest.approx(mean, rel=1e-12), key
+
+
+def test_random_scores_come_to_chance_in_each_measure():
+    rng = np.random.default_rng(2)
+    y = np.repeat([0, 1, 2], [3, 10, 25])
+    runs = [by_name(ask(rng.random((38, 38)), y)) for _ in range(300)]
+    for key, measured in runs[0].items():
+        values = np.array([run[key].value for run in runs])
+        standard_error = values.std() / np.sqrt(len(runs))
+        assert values.mean() == pytest.approx(measured.chance, abs=4 * standard_error + 1e-12), key
+
+
+def test_the_chance_of_ten_digits_is_not_their_share():
+    # 10 classes of 25: the share of relevant others is 24 / 249 = .096.
+    y = np.repeat(np.arange(10), 25)
+    found = evaluate_ranking(*table(np.zeros((250, 250))), y, seed=0)
+    assert found.chance_level == pytest.approx(0.115, abs=5e-4)
+    assert found.chance_of_precision == pytest.approx(24 / 249)
+
+
+def test_blocks_in_any_order_give_the_same_measures(monkeypatch):
+    rng = np.random.default_rng(3)
+    y = np.concatenate([rng.integers(6, size=40), [77]])  # the last has no relevant other
+    scores = rng.integers(9, size=(41, 41)).astype(np.float32)  # ties
+    whole = ask(scores, y)
+    assert (whole.n_queries, whole.n_left_out) == (40, 1)
+    monkeypatch.setattr(ranking, "PART_SCORES", 3 * 41)
+    blocks = Retrieval().evaluation(Truth(y=y), 41, tie_order(0, 41))
+    for start, stop in ((30, 41), (0, 7), (7, 30)):
+        blocks.add(start, scores[start:stop])
+    assert blocks.measurements() == whole.measurements()
+
+
+def test_what_is_not_asked_for_is_not_computed():
+    one = ask(SCORES, LABELS, measures=("mAP",))
+    everything = by_name(ask(SCORES, LABELS))
+    assert one.measurements() == [everything["mAP", None]]
+    assert one.value("mAP") == everything["mAP", None].value
+
+
+def test_a_k_beyond_the_items_is_an_error_that_says_how_far_they_go():
+    with pytest.raises(ValueError, match=r"precision@9 .* k = 1, 2, 3, 4$"):
+        ask(SCORES, LABELS).value("precision", 9)
+
+
+def test_several_labels_are_judged_by_sharing_one():
+    y = sparse.csr_array(np.array([[1, 1, 0], [0, 1, 0], [0, 1, 1], [1, 0, 0], [0, 0, 1.0]]))
+    shares = (y @ y.T).toarray() > 0
+    hits = [shares[i, o[o != i]] for i, o in enumerate(np.argsort(-SCORES))]
+    expected = np.mean([written_out(of_query)["mAP", None] for of_query in hits])
+    assert ask(SCORES, y).value("mAP") == pytest.approx(expected)
+
+
+def test_labels_that_are_missing_are_an_error():
+    with pytest.raises(ValueError, match="retrieval is judged by the labels of the test items"):
+        ask(SCORES, None)
+
+
+def test_unseen_classes_need_four_classes_and_one_label_an_item():
+    X = np.eye(6)
+    three = LabelledRows(X, np.arange(6) % 3, ("a", "b", "c"))
+    assert "3 classes: 4 are needed" in UnseenClasses().refusal(three)
+    several = LabelledRows(X, sparse.csr_array(np.eye(6)), tuple("abcdef"))
+    assert "several labels" in UnseenClasses().refusal(several)
+    assert UnseenClasses().refusal(LabelledRows(X, np.arange(6) % 4, tuple("abcd"))) is None
+    assert UnseenClasses.measures == Retrieval.measures
+    assert Retrieval().refusal(several) is None
+
+
+@pytest.mark.parametrize(
+    ("task", "text", "expected"),
+    [
+        (Retrieval, "mAP", ("mAP", None)),
+        (Retrieval, "MAP@R", ("MAP@R", None)),
+        (Retrieval, "precision@10", ("precision", 10)),
+        (Classification, "accuracy", ("accuracy", 1)),
+        (Classification, "mean recognition@5", ("mean recognition", 5)),
+        (JudgedTripletsTask, "score at top K", ("score at top K", 30)),
+    ],
+)
+def test_a_measure_is_read_with_its_k(task, text, expected):
+    assert parse_measure(text, task) == expected
+
+
+@pytest.mark.parametrize(
+    ("task", "text", "line"),
+    [
+        (Retrieval, "map", r"unknown measure of the task retrieval 'map': did you mean 'mAP'"),
+        (Retrieval, "mAP@3", "mAP has no k: write mAP"),
+        (Retrieval, "precision@51", "k is 51: precision has k = 1 to 50"),
+        (Retrieval, "precision@", "k is missing: precision has k = 1 to 50"),
+        (Classification, "accuracy@2", "k is 2: accuracy has k = 1, 3, 5 or 7"),
+        (JudgedTripletsTask, "ceiling", "there are similarity precision, score at top K@30, agr"),
+    ],
+)
+def test_a_measure_that_a_task_has_not_is_refused_with_those_that_it_has(task, text, line):
+    with pytest.raises(UsageError, match=line):
+        parse_measure(text, task)
+
+
+def test_a_measurement_is_a_row_of_the_store():
+    (first, *_) = ask(SCORES, LABELS).measurements()
+    assert first == Measurement("mAP", None, first.value, first.chance)
+    assert first.value == pytest.approx((3 / 4 + 7 / 12 + 1 + 1 / 4 + 1 / 2) / 5)
