@@ -144,7 +144,8 @@ def test_list_shows_all_that_can_be_named(command, plugins):
     status, out, errors = command("list", "--plugin", plugins / "sleeper.py")
     assert (status, errors) == (0, [])
     names = [line.split()[0] for line in out.splitlines() if not line.startswith("    ")]
-    expected = ["algorithms:", "OASIS", "Sleeper", "datasets:", "digits", "file", "experiments:"]
+    expected = ["algorithms:", "OASIS", "Sleeper", "datasets:", "digits", "file"]
+    expected += ["tasks:", "retrieval", "experiments:"]
     assert [name for name in names if name in expected] == expected
     assert set(built_in_experiments()) <= set(names)
     assert "BROKEN" not in out
@@ -177,6 +178,21 @@ def test_list_shows_the_columns_of_each_algorithm(command):
     assert found["metric-learn-LMNN"][:2] == ("Mahalanobis", "dense")
     assert found["CosineOASIS"][0] == "other"
     assert max(map(len, lines)) <= 120
+
+
+def test_list_shows_the_measures_of_each_task(command, plugins):
+    status, out, errors = command("list", "tasks", "--plugin", plugins / "reciprocal_rank.py")
+    assert (status, errors) == (0, [])
+    lines = out.splitlines()
+    names = [line.split()[0] for line in lines[1:] if not line.startswith("    ")]
+    assert names == [*load_registry().tasks, "reciprocal-rank"]
+    start = 1 + 4 * names.index("classification")
+    assert [line.strip() for line in lines[start + 1 : start + 3]] == [
+        "training and test items of each class; compared with the training items",
+        "measures: accuracy@1, 3, 5 or 7, accuracy by Frome's rule, "
+        "mean recognition@1, 3, 5 or 7, mean recognition by Frome's rule",
+    ]
+    assert lines[start + 3].startswith("      paper: Cover & Hart (1967)")
 
 
 def test_list_shows_a_broken_plugin_with_its_error(command, tmp_path, monkeypatch):

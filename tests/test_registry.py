@@ -1,10 +1,12 @@
 """Finding plugins: installed distributions and files, sound and broken."""
 
+import numpy as np
 import pytest
 
 from oasis_bench.algorithms import OASIS
 from oasis_bench.plugins.registry import BrokenPluginError, load_registry
 from oasis_bench.system.errors import UsageError, unknown_name
+from oasis_bench.tasks.task import Truth, evaluate
 
 DISTRIBUTION = """\
 Metadata-Version: 2.1
@@ -214,3 +216,33 @@ def test_a_file_that_was_mended_can_be_loaded_again(tmp_path, plugins):
         load_registry([path])
     path.write_text((plugins / "sleeper.py").read_text())
     assert load_registry([path]).algorithms["Sleeper"].name == "Sleeper"
+
+
+def test_a_task_in_a_file_is_asked_like_those_that_are_installed(plugins):
+    tasks = load_registry([plugins / "reciprocal_rank.py"]).tasks
+    assert {"retrieval", "unseen-classes", "classification", "judged-triplets", "ratings"} < {
+        *tasks
+    }
+    y, X = np.array([0, 0, 1, 1]), np.array([[0.0], [3], [2], [9]])
+    truth, found = Truth(y=y), {}
+    for name in ("reciprocal-rank", "retrieval"):
+        evaluation = evaluate(tasks[name](), truth, lambda q, g: -abs(q - g.T), X, seed=0)
+        found[name] = evaluation.measurements()
+    # One relevant item a query, at ranks 2, 2, 3 and 2: its average precision is 1 / rank, too.
+    assert found["reciprocal-rank"][0].value == pytest.approx((1 / 2 + 1 / 2 + 1 / 3 + 1 / 2) / 4)
+    assert found["reciprocal-rank"][0].value == pytest.approx(found["retrieval"][0].value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        ('"seen-classes"', '"halves"', "split is 'halves': one of seen-classes, unseen-classes"),
+        ('gallery = "test"', 'gallery = "all"', "gallery is 'all': one of test, training"),
+        ("measures = FirstRanks.kept", "measures = ()", "names no measures"),
+    ],
+)
+def test_a_task_that_is_not_complete_is_refused(plugins, tmp_path, old, new, line):
+    path = tmp_path / "task.py"
+    path.write_text((plugins / "reciprocal_rank.py").read_text().replace(old, new))
+    with pytest.raises(BrokenPluginError, match=f"ReciprocalRank.*{line}"):
+        load_registry([path])

@@ -16,6 +16,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 from oasis_bench.data.rows import Labels
 from oasis_bench.system.errors import UsageError
+from oasis_bench.tasks.unseen_classes import too_few_classes
 
 Indices = npt.NDArray[np.intp]
 
@@ -134,7 +135,7 @@ def draw_unseen_classes(
     UsageError
         Where there are fewer than four classes.
     """
-    if reason := too_few_to_hold_apart(len(classes)):
+    if reason := too_few_classes(len(classes)):
         raise UsageError(reason)
     rng = np.random.default_rng(seed)
     shuffled = rng.permutation(np.asarray(classes))
@@ -149,13 +150,6 @@ def draw_unseen_classes(
         )
 
     return Partition(drawn(shuffled[:half], n_train), drawn(shuffled[half:], n_test))
-
-
-def too_few_to_hold_apart(n_classes: int) -> str | None:
-    """Say why so few classes cannot be split into two parts of two or more, or return None."""
-    if n_classes >= 4:
-        return None
-    return f"{n_classes} classes: 4 are needed, 2 to learn from and 2 to test on"
 
 
 def too_few_for_folds(n_train_classes: int) -> str | None:

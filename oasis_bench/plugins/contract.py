@@ -127,7 +127,7 @@ class LearnerContract:
 
     def test_it_ranks_better_than_chance(self, fitted: MetricLearner) -> None:
         measured = evaluate_ranking(fitted.similarity, *digit_rows(), seed=0)
-        assert measured.mean_average_precision > 1.5 * measured.chance_level
+        assert measured.mean_average_precision > 1.25 * measured.chance_level
 
     def test_the_same_seed_gives_the_same_bits(self, unfitted: MetricLearner) -> None:
         X, y = digit_rows()
@@ -178,7 +178,7 @@ class LearnerContract:
         measured = evaluate_ranking(unfitted.fit(X, one_each).similarity, X, one_each, seed=0)
         by_class = evaluate_ranking(unfitted.similarity, X, y, seed=0)
         assert measured.mean_average_precision == by_class.mean_average_precision
-        assert measured.mean_average_precision > 1.5 * measured.chance_level
+        assert measured.mean_average_precision > 1.25 * measured.chance_level
 
     def test_a_fitted_learner_can_be_copied_and_pickled(self, fitted: MetricLearner) -> None:
         X, _ = digit_rows()

@@ -95,7 +95,8 @@ def _recall(hits: HitRanks, ks: Numbers) -> Floats:
 
 def _ndcg(hits: HitRanks, ks: Numbers) -> Floats:
     best = np.cumsum(1 / np.log2(np.arange(2, hits.sizes.max() + 2)))
-    return (hits.sums(1 / np.log2(1 + hits.ranks)) / best[hits.sizes - 1])[:, None]
+    gains = hits.sums(1 / np.log2(1 + hits.ranks))
+    return np.asarray(gains / best[hits.sizes - 1])[:, None]
 
 
 class RankMeasure(NamedTuple):

@@ -5,9 +5,6 @@ from __future__ import annotations
 from oasis_bench.data.rows import LabelledRows
 from oasis_bench.tasks.retrieval import Retrieval
 
-LEAST_CLASSES = 4
-"""Two to learn from and two to test on."""
-
 
 class UnseenClasses(Retrieval):
     """As `Retrieval`, but training and test classes are disjoint."""
@@ -25,9 +22,11 @@ class UnseenClasses(Retrieval):
         """Refuse rows of several labels and fewer than four classes."""
         if rows.multi_label:
             return "its rows have several labels: they cannot be split by class"
-        if len(rows.class_names) < LEAST_CLASSES:
-            return (
-                f"it has {len(rows.class_names)} classes: {LEAST_CLASSES} are needed, 2 to learn "
-                "from and 2 to test on"
-            )
+        return too_few_classes(len(rows.class_names))
+
+
+def too_few_classes(n_classes: int) -> str | None:
+    """Say why so few classes cannot be split into two parts of two or more, or return None."""
+    if n_classes >= 4:
         return None
+    return f"{n_classes} classes: 4 are needed, 2 to learn from and 2 to test on"
