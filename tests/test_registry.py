@@ -238,7 +238,7 @@ def test_a_task_in_a_file_is_asked_like_those_that_are_installed(plugins):
     [
         ('"seen-classes"', '"halves"', "split is 'halves': one of seen-classes, unseen-classes"),
         ('gallery = "test"', 'gallery = "all"', "gallery is 'all': one of test, training"),
-        ("measures = FirstRanks.kept", "measures = ()", "names no measures"),
+        ('measures = ("reciprocal rank",)', "measures = ()", "names no measures"),
     ],
 )
 def test_a_task_that_is_not_complete_is_refused(plugins, tmp_path, old, new, line):

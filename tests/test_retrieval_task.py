@@ -133,6 +133,25 @@ def test_blocks_in_any_order_give_the_same_measures(monkeypatch):
     assert blocks.measurements() == whole.measurements()
 
 
+def test_scores_that_are_not_those_of_the_queries_are_refused():
+    found = Retrieval().evaluation(Truth(y=LABELS), 5, tie_order(0, 5))
+    for spoiled in (SCORES[:, :4], SCORES[0], SCORES[None]):
+        with pytest.raises(ValueError, match=r"scores of shape .*: 5 for each query are needed"):
+            found.add(0, spoiled)
+    for start in (-1, 4):
+        with pytest.raises(
+            ValueError, match=f"of queries {start} to {start + 1}: there are 0 to 4"
+        ):
+            found.add(start, SCORES[:2])
+    found.add(0, SCORES[:2])
+    found.add(4, SCORES[4:])
+    for read in (found.measurements, lambda: found.value("mAP")):
+        with pytest.raises(ValueError, match="the scores of 2 of 5 queries are missing"):
+            read()
+    found.add(2, SCORES[2:4])
+    assert found.measurements() == ask(SCORES, LABELS).measurements()
+
+
 def test_what_is_not_asked_for_is_not_computed():
     one = ask(SCORES, LABELS, measures=("mAP",))
     everything = by_name(ask(SCORES, LABELS))

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from oasis_bench.data.rows import LabelledRows, Labels
 from oasis_bench.tasks import chance
-from oasis_bench.tasks.ranking import Numbers, Scores, best_of, kernel_ready, places, rank_in_parts
+from oasis_bench.tasks.ranking import Numbers, Scores, best_of, places, rank_in_parts
 from oasis_bench.tasks.task import Evaluation, Task, Truth
 
 ClassNumbers = npt.NDArray[np.int64]
@@ -76,15 +76,15 @@ class NeighbourVotes(Evaluation):
         ties: Numbers,
         measures: Collection[str] | None = None,
     ) -> None:
+        kept = Classification.measures if measures is None else tuple(measures)
+        super().__init__(len(y), len(training), kept)
         self.n_queries = len(y)
-        self.kept = Classification.measures if measures is None else tuple(measures)
         self._y, self._training, self._place = y, training, places(ties)
         depth = min(FROME_DEPTH, len(training))
         self._ranked = np.full((len(y), depth), -1, dtype=np.int64)
 
-    def add(self, start: int, scores: Scores) -> None:
+    def judge(self, start: int, scores: Scores) -> None:
         """Keep the classes of the ten training items that are nearest to each query."""
-        scores = kernel_ready(scores)
         none = np.full(len(scores), -1, dtype=np.intp)
         depth = self._ranked.shape[1]
         found = rank_in_parts(
@@ -129,6 +129,7 @@ class NeighbourVotes(Evaluation):
 
     def confusion(self) -> npt.NDArray[np.int64]:
         """Count the classes of the nearest training item (columns) of each true class (rows)."""
+        self.refuse_gaps()
         n_classes = int(max(self._y.max(), self._training.max())) + 1
         counts = np.zeros((n_classes, n_classes), dtype=np.int64)
         np.add.at(counts, (self._y, self.predictions(1)), 1)

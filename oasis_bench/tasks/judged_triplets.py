@@ -46,7 +46,7 @@ class TripletAnswers(Evaluation):
             for name in JudgedTripletsTask.measures
             if judged.votes is not None or name not in of_votes
         ]
-        self.kept = tuple(possible if measures is None else measures)
+        super().__init__(len(ties), len(ties), tuple(possible if measures is None else measures))
         if missing := [name for name in self.kept if name not in possible]:
             raise ValueError(f"{missing[0]} is of votes, and these triplets have none")
         self.n_queries = len(np.unique(judged.items[:, 0]))
@@ -68,7 +68,7 @@ class TripletAnswers(Evaluation):
             for group in (np.unique(judged.groups) if AT_TOP_K in self.kept else ())
         }
 
-    def add(self, start: int, scores: Scores) -> None:
+    def judge(self, start: int, scores: Scores) -> None:
         """Compare the two scores of each triplet whose query is in the block."""
         if undefined := int(np.isnan(scores).sum()):
             raise ValueError(f"{undefined} of {scores.size} similarities are NaN: NaN has no rank")

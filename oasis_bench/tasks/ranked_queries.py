@@ -17,7 +17,6 @@ from oasis_bench.tasks import chance
 from oasis_bench.tasks.ranking import (
     Numbers,
     Scores,
-    kernel_ready,
     places,
     rank_in_parts,
     relevant_ranks,
@@ -164,6 +163,9 @@ class RankedQueries(Evaluation):
         measures: Collection[str] | None = None,
         last_k: int = LAST_K,
     ) -> None:
+        super().__init__(
+            len(asked), len(ties), tuple(MEASURES) if measures is None else tuple(measures)
+        )
         self._labels, self._asked, self._place = labels, asked, places(ties)
         self._counts = labels.has_relevant(asked)
         self.n_queries = int(np.count_nonzero(self._counts))
@@ -173,7 +175,6 @@ class RankedQueries(Evaluation):
                 f"none of the {len(asked)} queries has a relevant other: nothing to rank"
             )
         self._n_ranked = len(ties) - 1
-        self.kept = tuple(MEASURES) if measures is None else tuple(measures)
         last_k = min(last_k, self._n_ranked)
         self._ks = {
             name: np.array([k for k in MEASURES[name].ks if k <= last_k], dtype=np.intp)
@@ -185,9 +186,8 @@ class RankedQueries(Evaluation):
         }
         self.n_relevant = np.zeros(len(asked), dtype=np.int64)
 
-    def add(self, start: int, scores: Scores) -> None:
+    def judge(self, start: int, scores: Scores) -> None:
         """Rank a block of queries, on all cores."""
-        scores = kernel_ready(scores)
         rank_in_parts(scores, lambda part: self._rank(start, part, scores[part]))
 
     def _rank(self, start: int, part: slice, scores: Scores) -> None:

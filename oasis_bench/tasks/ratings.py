@@ -37,7 +37,7 @@ class RatedCandidates(Evaluation):
     ) -> None:
         n_raters = ratings.marks.shape[1]
         possible = RatingsTask.measures if n_raters > 1 else (PRECISION,)
-        self.kept = possible if measures is None else tuple(measures)
+        super().__init__(len(ties), len(ties), possible if measures is None else tuple(measures))
         if missing := [name for name in self.kept if name not in possible]:
             raise ValueError(f"{missing[0]}: several raters are needed, and there is one")
         self._place = places(ties)
@@ -50,7 +50,7 @@ class RatedCandidates(Evaluation):
         self._ks = np.arange(1, last + 1)
         self._by_rater = np.full((self.n_queries, last, n_raters), np.nan)
 
-    def add(self, start: int, scores: Scores) -> None:
+    def judge(self, start: int, scores: Scores) -> None:
         """Rank the candidates of each query of the block."""
         if undefined := int(np.isnan(scores).sum()):
             raise ValueError(f"{undefined} of {scores.size} similarities are NaN: NaN has no rank")

@@ -7,13 +7,12 @@ from oasis_bench.tasks.task import Evaluation, Task
 
 
 class FirstRanks(Evaluation):
-    kept = ("reciprocal rank",)
-
     def __init__(self, y, ties):
+        super().__init__(len(y), len(ties), ReciprocalRank.measures)
         self.y, self.ties, self.n_queries = y, ties, len(y)
         self.reciprocals = np.zeros(len(y))
 
-    def add(self, start, scores):
+    def judge(self, start, scores):
         queries = np.arange(start, start + len(scores))
         found = self.y[rank_others(scores, queries, self.ties)] == self.y[queries, None]
         self.reciprocals[queries] = 1 / (1 + found.argmax(axis=1))
@@ -31,7 +30,7 @@ class ReciprocalRank(Task):
     citation = "Voorhees (1999), The TREC-8 Question Answering Track Report"
     split = "seen-classes"
     gallery = "test"
-    measures = FirstRanks.kept
+    measures = ("reciprocal rank",)
 
     def refusal(self, rows):
         return "its rows have several labels" if rows.multi_label else None
