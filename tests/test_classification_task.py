@@ -59,6 +59,14 @@ def test_hand_cases_of_both_rules(ranked, voted, by_frome):
     assert (first_seen_twice(rows)[0], frome_by_counting(ranked)) == (by_frome, by_frome)
 
 
+def test_frome_looks_at_ten_items_and_no_further():
+    nine = list(range(9))
+    found = ask(-np.arange(12) * np.ones((1, 1)), [3], [*nine, 3, 5, 5])
+    assert found.value("accuracy by Frome's rule") == 1  # the tenth is the second of class 3
+    found = ask(-np.arange(12) * np.ones((1, 1)), [0], [*nine, 9, 5, 5])
+    assert found.value("accuracy by Frome's rule") == 1  # class 5 is seen again after the tenth
+
+
 def test_votes_are_those_of_scikit_learn_where_no_two_classes_have_equally_many():
     rng = np.random.default_rng(0)
     X, training = rng.normal(size=(300, 3)), rng.normal(size=(200, 3))

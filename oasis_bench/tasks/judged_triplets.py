@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from oasis_bench.data.judgements import JudgedTriplets
 from oasis_bench.data.rows import LabelledRows
-from oasis_bench.tasks.ranking import Numbers, Scores, places
+from oasis_bench.tasks.ranking import Numbers, Scores, places, refuse_nan
 from oasis_bench.tasks.task import Evaluation, Task, Truth
 
 TOP_K = 30
@@ -70,8 +70,7 @@ class TripletAnswers(Evaluation):
 
     def judge(self, start: int, scores: Scores) -> None:
         """Compare the two scores of each triplet whose query is in the block."""
-        if undefined := int(np.isnan(scores).sum()):
-            raise ValueError(f"{undefined} of {scores.size} similarities are NaN: NaN has no rank")
+        refuse_nan(int(np.isnan(scores).sum()), scores)
         first, last = np.searchsorted(self._sorted_queries, (start, start + len(scores)))
         mine = self._order[first:last]
         rows = self._queries[mine] - start

@@ -193,7 +193,7 @@ def best_of(scores: Scores, left_out: Numbers, place: Numbers, k: int) -> Number
     found = np.empty((len(scores), k), dtype=np.intp)
     if k == 0:
         return found
-    _refuse_nan(best(scores, left_out, place, found), scores)
+    refuse_nan(best(scores, left_out, place, found), scores)
     return found
 
 
@@ -241,7 +241,7 @@ def relevant_ranks(
         np.empty(n_borders, np.int32),
         ranks,
     )
-    _refuse_nan(undefined, scores)
+    refuse_nan(undefined, scores)
     return ranks
 
 
@@ -272,6 +272,7 @@ def checked_rows(rows: npt.ArrayLike, n_rows: int) -> Numbers:
     return numbers.astype(np.intp)
 
 
-def _refuse_nan(undefined: int, scores: Scores) -> None:
+def refuse_nan(undefined: int, scores: Scores) -> None:
+    """Raise ValueError where so many of the scores, one or more, are NaN."""
     if undefined:
         raise ValueError(f"{undefined} of {scores.size} similarities are NaN: NaN has no rank")

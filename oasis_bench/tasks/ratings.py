@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from oasis_bench.data.judgements import Ratings
 from oasis_bench.data.rows import LabelledRows
-from oasis_bench.tasks.ranking import Numbers, Scores, places
+from oasis_bench.tasks.ranking import Numbers, Scores, places, refuse_nan
 from oasis_bench.tasks.task import Evaluation, Task, Truth
 
 Floats = npt.NDArray[np.float64]
@@ -52,8 +52,7 @@ class RatedCandidates(Evaluation):
 
     def judge(self, start: int, scores: Scores) -> None:
         """Rank the candidates of each query of the block."""
-        if undefined := int(np.isnan(scores).sum()):
-            raise ValueError(f"{undefined} of {scores.size} similarities are NaN: NaN has no rank")
+        refuse_nan(int(np.isnan(scores).sum()), scores)
         first, last = np.searchsorted(self._queries, (start, start + len(scores)))
         for i in range(first, last):
             candidates = self._candidates[i]
