@@ -16,11 +16,16 @@ from scipy import sparse
 
 from oasis_bench.data.csr import canonical_csr
 from oasis_bench.data.judgements import JudgedTriplets, Ratings, check_item_numbers
+from oasis_bench.data.patches import Patches
 from oasis_bench.system.errors import UsageError
 
 Rows: TypeAlias = "npt.NDArray[np.floating] | sparse.csr_array"
 Labels: TypeAlias = "npt.NDArray[np.int64] | sparse.csr_array"
 FloatArray: TypeAlias = "npt.NDArray[np.floating]"
+Pixels: TypeAlias = "npt.NDArray[np.uint8]"
+
+KINDS = ("rows", "pixels", "patches")
+"""What an item can be to a learner: a row of X, a picture, or a set of local descriptors."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +49,10 @@ class LabelledRows:
         Triplets of rows that people judged.
     ratings : Ratings, optional
         What people marked as relevant to a row.
+    pixels : ndarray of shape (n_rows, height, width, 3), uint8, optional
+        The picture of each row in red, green and blue.
+    patches : Patches, optional
+        The local descriptors of the picture of each row.
 
     Raises
     ------
@@ -58,6 +67,8 @@ class LabelledRows:
     left_out: tuple[str, ...] = ()
     judged: JudgedTriplets | None = None
     ratings: Ratings | None = None
+    pixels: Pixels | None = None
+    patches: Patches | None = None
 
     def __post_init__(self) -> None:
         n_classes = len(self.class_names)
@@ -98,11 +109,36 @@ class LabelledRows:
         for judgements in (self.judged, self.ratings):
             if judgements is not None:
                 check_item_numbers(judgements, self.X.shape[0])
+        for kind in ("pixels", "patches"):
+            if (items := getattr(self, kind)) is not None:
+                check_items(kind, items)
+                if items.shape[0] != self.X.shape[0]:
+                    raise UsageError(
+                        f"{kind} of {items.shape[0]} pictures for {self.X.shape[0]} rows: one each"
+                    )
 
     @property
     def multi_label(self) -> bool:
         """Whether rows are relevant to queries instead of being of one class each."""
         return isinstance(self.y, sparse.csr_array)
+
+    def items(self, kind: str) -> Any:
+        """Return the items as a learner takes them.
+
+        Parameters
+        ----------
+        kind : {'rows', 'pixels', 'patches'}
+
+        Raises
+        ------
+        UsageError
+            Where the data set does not give them.
+        """
+        given = {"rows": self.X, "pixels": self.pixels, "patches": self.patches}
+        given = {name: items for name, items in given.items() if items is not None}
+        if kind not in given:
+            raise UsageError(f"the data set gives {' and '.join(given)}, not {kind}")
+        return given[kind]
 
     def class_counts(self) -> npt.NDArray[np.int64]:
         """Count the rows of each class or query, in the order of `class_names`."""
@@ -111,15 +147,30 @@ class LabelledRows:
         return np.bincount(self.y, minlength=len(self.class_names)).astype(np.int64)
 
     def content_hash(self) -> str:
-        """Hash rows, labels, names and judgements (SHA-256): a trial's identity holds its data."""
+        """Hash all but the paths of images (SHA-256): a trial's identity holds its data."""
         digest = hashlib.sha256(repr(self.class_names).encode())
         arrays = [*_parts(self.X), *_parts(self.y)]
-        for judgements in (self.judged, self.ratings):
-            arrays += [] if judgements is None else judgements.arrays()
+        for part in (self.judged, self.ratings, self.patches):
+            arrays += [] if part is None else part.arrays()
+        arrays += [] if self.pixels is None else [self.pixels]
         for array in arrays:
             digest.update(f"{array.dtype.str}{array.shape}".encode())
             digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
+
+
+def check_items(kind: str, items: Any) -> None:
+    """Raise UsageError where items are not pixels, or not patches, as `LabelledRows` holds them."""
+    if kind == "patches":
+        if not isinstance(items, Patches):
+            raise UsageError(f"patches are a {type(items).__name__}: a Patches is needed")
+        return
+    pixels = np.asarray(items)
+    if pixels.ndim != 4 or pixels.shape[3] != 3 or pixels.dtype != np.uint8:
+        raise UsageError(
+            f"pixels of shape {pixels.shape} and type {pixels.dtype}: uint8 of shape "
+            "(n, height, width, 3) is needed"
+        )
 
 
 def _parts(array: npt.NDArray[Any] | sparse.csr_array) -> tuple[npt.NDArray[Any], ...]:

@@ -1,0 +1,159 @@
+"""Pictures as sets of local descriptors: what a learner that takes `patches` gets.
+
+Not for making them from pictures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from oasis_bench.system.errors import UsageError
+
+Descriptors = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class PatchKind:
+    """The descriptors of one kind, such as SIFT: those of all pictures one after the other.
+
+    Iteration gives the descriptors (m_i, p) of each picture.
+
+    Parameters
+    ----------
+    descriptors : ndarray of shape (n_patches, p), float32
+        Finite.
+    offsets : ndarray of shape (n_items + 1,), int64
+        Picture i has the patches ``offsets[i]`` to ``offsets[i + 1] - 1``: at least one.
+    positions : ndarray of shape (n_patches, 2), float32
+        The centre of each patch, x from the left and y from the top, in pixels of the picture.
+
+    Raises
+    ------
+    UsageError
+        Where an array breaks one of these rules.
+    """
+
+    descriptors: Descriptors
+    offsets: npt.NDArray[np.int64]
+    positions: npt.NDArray[np.float32]
+
+    def __post_init__(self) -> None:
+        for name, array in (("descriptors", self.descriptors), ("positions", self.positions)):
+            if array.ndim != 2 or array.dtype != np.float32 or not np.isfinite(array).all():
+                raise UsageError(
+                    f"{name} of patches of shape {array.shape} and type {array.dtype}: a row a "
+                    "patch of finite float32 is needed"
+                )
+        n_patches, offsets = len(self.descriptors), self.offsets
+        if self.positions.shape != (n_patches, 2):
+            raise UsageError(
+                f"positions of patches of shape {self.positions.shape}: ({n_patches}, 2) is needed"
+            )
+        if offsets.dtype != np.int64 or offsets.ndim != 1 or not len(offsets):
+            raise UsageError(
+                f"offsets of patches of shape {offsets.shape} and type {offsets.dtype}: int64 of "
+                "shape (n_items + 1,) is needed"
+            )
+        if offsets[0] != 0 or offsets[-1] != n_patches:
+            raise UsageError(
+                f"offsets of patches go from {offsets[0]} to {offsets[-1]}: 0 to {n_patches}, the "
+                "number of patches, is needed"
+            )
+        if (sizes := np.diff(offsets)).min(initial=1) < 1:
+            raise UsageError(
+                f"picture {int(sizes.argmin())} has {sizes.min()} patches of a kind: at least 1 is "
+                "needed, so leave the picture out"
+            )
+
+    @classmethod
+    def joined(cls, descriptors: Sequence[Any], positions: Sequence[Any]) -> Self:
+        """Join the descriptors (m_i, p) and the positions (m_i, 2) of pictures, one array each."""
+        if not descriptors or len(descriptors) != len(positions):
+            raise UsageError(
+                f"patches of {len(descriptors)} pictures with positions of {len(positions)}: one "
+                "array each, and at least one picture, is needed"
+            )
+        return cls(
+            np.concatenate(descriptors, dtype=np.float32),
+            np.cumsum([0, *(len(part) for part in descriptors)], dtype=np.int64),
+            np.concatenate(positions, dtype=np.float32),
+        )
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __iter__(self) -> Iterator[Descriptors]:
+        for start, stop in zip(self.offsets[:-1], self.offsets[1:], strict=True):
+            yield self.descriptors[start:stop]
+
+    def part(self, numbers: npt.NDArray[np.integer]) -> Self:
+        """Return the patches of the pictures of these numbers, in their order."""
+        sizes = np.diff(self.offsets)[numbers]
+        offsets = np.cumsum([0, *sizes], dtype=np.int64)
+        places = np.arange(offsets[-1]) + np.repeat(self.offsets[numbers] - offsets[:-1], sizes)
+        return type(self)(self.descriptors[places], offsets, self.positions[places])
+
+
+@dataclass(frozen=True, eq=False)
+class Patches:
+    """Local descriptors of pictures, of one or more kinds.
+
+    ``patches[numbers]`` gives the Patches of these pictures (an array of item numbers, a mask or a
+    slice).  Iteration gives a dict for each picture: its descriptors (m_i, p) by kind.
+
+    Parameters
+    ----------
+    kinds : mapping of str to PatchKind
+        At least one, named by identifiers such as 'sift'; all of the same pictures.
+
+    Raises
+    ------
+    UsageError
+        Where there is no kind, one has no such name, or they are of different numbers of pictures.
+    """
+
+    kinds: Mapping[str, PatchKind]
+
+    def __post_init__(self) -> None:
+        counts = {name: len(kind) for name, kind in self.kinds.items()}
+        if len(set(counts.values())) != 1:
+            raise UsageError(
+                f"kinds of patches with these numbers of pictures: {counts}: at least one kind, "
+                "and the same pictures in each, are needed"
+            )
+        if other := [name for name in self.kinds if not name.isidentifier()]:
+            raise UsageError(f"kind of patches {other[0]!r}: use letters, digits and underscores")
+
+    @property
+    def shape(self) -> tuple[int]:
+        """The number of pictures."""
+        return (len(self),)
+
+    @property
+    def dtype(self) -> np.dtype[np.float32]:
+        """The type of the descriptors."""
+        return np.dtype(np.float32)
+
+    def __len__(self) -> int:
+        return len(next(iter(self.kinds.values())))
+
+    def __iter__(self) -> Iterator[dict[str, Descriptors]]:
+        for parts in zip(*self.kinds.values(), strict=True):
+            yield dict(zip(self.kinds, parts, strict=True))
+
+    def __getitem__(self, numbers: Any) -> Self:
+        if isinstance(numbers, tuple):  # scikit-learn asks for X[numbers, ...]
+            numbers = numbers[0]
+        chosen = np.atleast_1d(np.arange(len(self))[numbers])
+        return type(self)({name: kind.part(chosen) for name, kind in self.kinds.items()})
+
+    def arrays(self) -> Iterator[npt.NDArray[Any]]:
+        """Go over the arrays, in order: what a hash of the content reads."""
+        yield np.array(list(self.kinds))
+        for kind in self.kinds.values():
+            yield from (kind.descriptors, kind.offsets, kind.positions)
