@@ -48,6 +48,7 @@ class TripletLearner(IncrementalLearner):
 
     takes_sparse: ClassVar = True
     takes_relevance: ClassVar = True
+    takes_triplets: ClassVar = True
 
     _learned: ClassVar[str] = "bilinear_matrix_"
     _matrix_type: ClassVar[type[np.floating] | None] = None  # that of the rows

@@ -56,6 +56,7 @@ class Covariance(MahalanobisLearner):
     citation: ClassVar = "Mahalanobis, Proc. Nat. Inst. Sci. India 2 (1936)"
     cost: ClassVar = "time n d min(n, d), memory n d + min(n, d)^2"
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {"n_axes": AXES_GRID}
+    needs_labels: ClassVar = False
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_axes": [Interval(Integral, 1, None, closed="left"), None],
@@ -85,11 +86,6 @@ class Covariance(MahalanobisLearner):
         self.n_axes_ = len(axes)
         self.components_ = axes * np.sqrt((n_rows - 1) / squares)[:, None]
         return self
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = False
-        return tags
 
     def _check(self, X: Any, y: Any) -> None:
         n_rows, n_features = X.shape

@@ -27,6 +27,7 @@ class Euclidean(MahalanobisLearner):
     cost: ClassVar = "none: nothing is learned"
     takes_sparse: ClassVar = True
     takes_relevance: ClassVar = True
+    needs_labels: ClassVar = False
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Note the number of features of `X` (n_rows, n_features); labels are not read."""
@@ -35,11 +36,6 @@ class Euclidean(MahalanobisLearner):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "n_features_in_")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = False
-        return tags
 
     @property
     def components_(self) -> FloatArray:  # type: ignore[override]

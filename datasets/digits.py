@@ -5,15 +5,22 @@ from __future__ import annotations
 import numpy as np
 from sklearn.datasets import load_digits
 
-from oasis_bench.data.rows import LabelledRows
+from oasis_bench.data.rows import FloatArray, LabelledRows, Pixels
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.system.progress import Progress, no_progress
+from oasis_bench.system.values import check_value
 
 
 class Digits(Dataset):
     """1797 scanned handwritten digits, 8 x 8 pixels of 17 grey levels, 10 classes.
 
     The test part of the UCI set, as scikit-learn ships it: pixel values 0 to 16, float64.
+
+    Parameters
+    ----------
+    pixels : int, optional
+        Make pictures too, for learners that take pixels: so many pixels wide and high, grey, of
+        0 to 255; 8 is their own size, and others are interpolated.
     """
 
     name = "digits"
@@ -24,6 +31,12 @@ class Digits(Dataset):
     )
     home = "it comes with scikit-learn"
     licence = "CC BY 4.0"
+    gives = ("rows", "pixels")
+
+    def __init__(self, pixels: int | None = None) -> None:
+        if pixels is not None:
+            check_value("pixels", pixels, int, least=1)
+        self.pixels = pixels
 
     def location(self) -> str | None:
         """Say where the data lies on this machine."""
@@ -32,4 +45,15 @@ class Digits(Dataset):
     def load(self, progress: Progress = no_progress) -> LabelledRows:
         """Read the digits from the scikit-learn that is installed."""
         X, y = load_digits(return_X_y=True)
-        return LabelledRows(X, y.astype(np.int64), tuple("0123456789"))
+        pixels = None if self.pixels is None else _pictures(X, self.pixels)
+        return LabelledRows(X, y.astype(np.int64), tuple("0123456789"), pixels=pixels)
+
+
+def _pictures(X: FloatArray, side: int) -> Pixels:
+    """Return rows of 64 grey levels, 0 to 16, as pictures (n, side, side, 3)."""
+    from PIL import Image  # a trial does without
+
+    grey = np.rint(X.reshape(-1, 8, 8) * 255 / 16).astype(np.uint8)
+    size = (side, side)
+    resized = [Image.fromarray(one).resize(size, Image.Resampling.BILINEAR) for one in grey]
+    return np.stack([np.asarray(one.convert("RGB")) for one in resized])

@@ -2,6 +2,8 @@
 
 from oasis_bench.plugins.learner import (
     BilinearLearner,
+    EmbeddingLearner,
+    ExemplarLearner,
     FittedArray,
     IncrementalLearner,
     MahalanobisLearner,
@@ -10,6 +12,8 @@ from oasis_bench.plugins.learner import (
 
 __all__ = [
     "BilinearLearner",
+    "EmbeddingLearner",
+    "ExemplarLearner",
     "FittedArray",
     "IncrementalLearner",
     "MahalanobisLearner",

@@ -16,7 +16,8 @@ from oasis_bench.algorithms.logdet.itml import (
     project_cyclically,
     squared_distance_bounds,
 )
-from oasis_bench.plugins.contract import LearnerContract, digit_rows
+from oasis_bench.plugins.contract import LearnerContract
+from oasis_bench.plugins.contract_items import digit_rows
 
 
 class TestITML(LearnerContract):

@@ -58,9 +58,13 @@ class CosineOASIS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TripletLear
         """Return Lx / |Lx| for each row, (n_rows, n_components); where Lx is 0, zeros."""
         return np.asarray(normalize(self._check_rows(X) @ self.components_.T, copy=False))
 
-    def similarity(self, queries: Any, gallery: Any) -> FloatArray:
+    def embed(self, X: Any) -> FloatArray:
+        """Return `transform`."""
+        return self.transform(X)
+
+    def score_embeddings(self, queries: Any, gallery: Any) -> FloatArray:
         """Return the cosines (n_queries, n_gallery)."""
-        return self.transform(queries) @ self.transform(gallery).T
+        return np.asarray(queries @ gallery.T)
 
     def pair_score(self, pairs: Any) -> FloatArray:
         """Return the cosine for each pair (x, y) of `pairs` (n_pairs, 2, n_features)."""

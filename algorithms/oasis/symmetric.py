@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils.validation import check_is_fitted
 
 from oasis_bench.algorithms._triplet_learner import TripletLearner, uses_twin
 from oasis_bench.algorithms.oasis import _reference as _oasis_reference
@@ -120,10 +119,8 @@ class DissimOASIS(TripletLearner):
         left, right = self._check_pairs(pairs)
         return -_quadratic(left - right, self.dissimilarity_matrix_)
 
-    def similarity(self, queries: Any, gallery: Any) -> FloatArray:
+    def score_embeddings(self, queries: Any, gallery: Any) -> FloatArray:
         """Return S' (n_queries, n_gallery), formed in blocks of queries."""
-        check_is_fitted(self)
-        queries, gallery = self._check_rows(queries), self._check_rows(gallery)
         W = symmetric_part(self.dissimilarity_matrix_)
         dtype = np.result_type(queries.dtype, W.dtype, gallery.dtype)
         scores = np.empty((queries.shape[0], gallery.shape[0]), dtype=dtype)

@@ -20,12 +20,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError, SkipTestWarning
-from sklearn.preprocessing import normalize
 from sklearn.utils.estimator_checks import check_estimator
 
 from oasis_bench.plugins import learner as learner_module
+from oasis_bench.plugins.contract_items import digit_rows
 from oasis_bench.plugins.learner import (
     BilinearLearner,
     IncrementalLearner,
@@ -35,13 +34,6 @@ from oasis_bench.plugins.learner import (
 from oasis_bench.plugins.model_file import load_model, save_model
 from oasis_bench.plugins.registry import load_registry
 from oasis_bench.tasks.retrieval import evaluate_ranking
-
-
-def digit_rows(dtype: type = np.float64) -> tuple[Any, Any]:
-    """Return 15 training rows of each of 4 digits, of unit length, and their labels."""
-    X, y = load_digits(return_X_y=True)
-    rows = np.concatenate([np.flatnonzero(y == digit)[:15] for digit in range(4)])
-    return normalize(X[rows]).astype(dtype), y[rows]
 
 
 def _rounding(scores: Any) -> float:

@@ -26,6 +26,9 @@ class Dataset(ABC):
         length; nothing; or weight counts by the idf of the training rows, then divide.
     class_subsets : mapping of str to tuple of str
         Named subsets of classes, as the papers give them.
+    gives : tuple of {'rows', 'pixels', 'patches'}, default ('rows',)
+        What its items can be to a learner.  Where it makes some of them only when asked, the option
+        that asks is a parameter of their name, such as `pixels`.
     notes : mapping of str to str
         What a reader of results on a subset must know, by the subset's name.
     """
@@ -37,6 +40,7 @@ class Dataset(ABC):
     home: ClassVar[str] = "not stated"
     normalize: ClassVar[str] = "l2"
     class_subsets: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    gives: ClassVar[tuple[str, ...]] = ("rows",)
     notes: ClassVar[Mapping[str, str]] = {}
 
     def location(self) -> str | None:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from numpy.lib import format as npy
 
 from oasis_bench import __version__
+from oasis_bench.data.patches import Patches, PatchKind
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.files import whole_file
 
@@ -103,8 +104,8 @@ def _read_array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> npt.NDArray
 def encode(value: Any, place: str, arrays: Arrays) -> Any:
     """Describe a value for the header; put its arrays into `arrays`, each under its `place`.
 
-    Values are numbers, strings, dense arrays of them, RandomState, and lists, tuples and dicts
-    (identifiers as keys) of such values.
+    Values are numbers, strings, dense arrays of them, Patches, RandomState, and lists, tuples and
+    dicts (identifiers as keys) of such values.
 
     Raises
     ------
@@ -120,6 +121,12 @@ def encode(value: Any, place: str, arrays: Arrays) -> Any:
         return {type(value).__name__: items}
     if type(value) is dict and all(isinstance(key, str) and key.isidentifier() for key in value):
         return {"dict": {key: encode(v, f"{place}.{key}", arrays) for key, v in value.items()}}
+    if type(value) is Patches:
+        parts = {
+            name: [kind.descriptors, kind.offsets, kind.positions]
+            for name, kind in value.kinds.items()
+        }
+        return {"Patches": encode(parts, place, arrays)}
     if type(value) is np.random.RandomState:
         return {"RandomState": _generator_state(value, place)}
     if type(value) is np.ndarray and value.dtype == object and _are_strings(value.tolist()):
@@ -131,7 +138,7 @@ def encode(value: Any, place: str, arrays: Arrays) -> Any:
             return {"array" if type(value) is np.ndarray else "scalar": _form(array)}
     raise UsageError(
         f"{place} is of type {type(value).__name__}: a file holds numbers, strings, dense arrays "
-        "of them, lists, tuples, dicts with names and RandomState"
+        "of them, Patches, lists, tuples, dicts with names and RandomState"
     )
 
 
@@ -149,6 +156,9 @@ def decode(item: Any, place: str, arrays: Arrays) -> Any:
             return tuple(decode({"list": content}, place, arrays))
         case "dict":
             return {key: decode(v, f"{place}.{key}", arrays) for key, v in content.items()}
+        case "Patches":
+            parts = decode(content, place, arrays)
+            return Patches({name: PatchKind(*parts[name]) for name in parts})
         case "RandomState":
             return _generator(content)
         case "strings" if _are_strings(content):

@@ -161,10 +161,12 @@ def _check_learner(learner: MetricLearner) -> None:
     for name in _fitted(learner):
         if not name.isidentifier() or hasattr(type(learner), name):
             raise UsageError(f"{name!r} cannot be a fitted attribute: its class uses the name")
-    n_features = getattr(learner, "n_features_in_", None)
-    if not isinstance(n_features, Integral):
-        raise UsageError(f"n_features_in_ is {n_features!r}: a whole number is needed")
-    lengths = {"n_features": int(n_features)}
+    lengths: dict[str, int] = {}
+    if learner.takes == "rows":
+        n_features = getattr(learner, "n_features_in_", None)
+        if not isinstance(n_features, Integral):
+            raise UsageError(f"n_features_in_ is {n_features!r}: a whole number is needed")
+        lengths["n_features"] = int(n_features)
     for name, needed in learner._fitted_state().items():
         if name in vars(learner):
             _check_array(name, np.asarray(getattr(learner, name)), needed, lengths)

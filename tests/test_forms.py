@@ -1,0 +1,223 @@
+"""The forms of learners: what each computes and refuses, and scikit-learn's own tools on them."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.spatial.distance import cdist
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import average_precision_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from oasis_bench.algorithms import LEGO, OASIS, CosineOASIS, DissimOASIS, Euclidean
+from oasis_bench.data.rows import LabelledRows
+from oasis_bench.datasets import Digits
+from oasis_bench.learner import MetricLearner
+from oasis_bench.plugins.contract_items import digit_items, digit_rows
+from oasis_bench.plugins.inputs import refuse_unlike_inputs
+from oasis_bench.plugins.model_file import load_model, save_model
+from oasis_bench.plugins.registry import BrokenPluginError, load_registry
+from oasis_bench.system.errors import UsageError
+
+X, Y = digit_rows()
+
+
+@pytest.fixture
+def learner(plugins):
+    """Return what makes a learner of a plugin file."""
+
+    def make(file, name):
+        return load_registry([plugins / f"{file}.py"]).algorithms[name]()
+
+    return make
+
+
+def mean_average_precision(scores, y):
+    """Each item is a query against all others, by scikit-learn's average precision."""
+    others = ~np.eye(len(y), dtype=bool)
+    return np.mean(
+        [
+            average_precision_score(y[keep] == y[query], scores[query, keep])
+            for query, keep in enumerate(others)
+        ]
+    )
+
+
+@pytest.mark.parametrize("kind", [OASIS, CosineOASIS, DissimOASIS, LEGO, Euclidean])
+def test_the_score_is_the_mean_average_precision(kind):
+    fitted = kind(**({"random_state": 0} if hasattr(kind(), "random_state") else {})).fit(X, Y)
+    expected = mean_average_precision(fitted.similarity(X, X), Y)
+    assert fitted.score(X, Y) == pytest.approx(expected, abs=1e-9)
+
+
+def test_the_score_of_pictures_and_of_a_similarity_alone_is_the_same_measure(learner):
+    for file, name in (("pixel_embedding", "Eigenpictures"), ("other_forms", "Overlap")):
+        fitted = learner(file, name)
+        items, y = digit_items(fitted.takes)
+        fitted.fit(items, y)
+        expected = mean_average_precision(fitted.similarity(items, items), y)
+        assert fitted.score(items, y) == pytest.approx(expected, abs=1e-9)
+
+
+def test_the_score_takes_several_labels():
+    shared = sparse.csr_matrix(np.eye(4)[Y])
+    fitted = Euclidean().fit(X, Y)
+    assert fitted.score(X, shared) == fitted.score(X, Y)
+
+
+def test_cross_validation_of_scikit_learn_works_as_it_stands():
+    folds = KFold(3, shuffle=True, random_state=0)
+    found = cross_val_score(OASIS(n_steps=2000, random_state=0), X, Y, cv=folds)
+    for value, (train, test) in zip(found, folds.split(X), strict=True):
+        fitted = OASIS(n_steps=2000, random_state=0).fit(X[train], Y[train])
+        scores = fitted.similarity(X[test], X[test])
+        assert value == pytest.approx(mean_average_precision(scores, Y[test]), abs=1e-9)
+
+
+def test_cross_validation_takes_pixels(learner):
+    pixels, y = digit_items("pixels")
+    folds = KFold(3, shuffle=True, random_state=0)
+    found = cross_val_score(learner("pixel_embedding", "Eigenpictures"), pixels, y, cv=folds)
+    assert (found > 0.5).all()
+
+
+def test_a_grid_search_of_scikit_learn_works_as_it_stands():
+    grid = {"oasis__n_steps": [0, 3000]}
+    pipeline = make_pipeline(StandardScaler(), OASIS(aggressiveness=1e-3, random_state=0))
+    search = GridSearchCV(pipeline, grid, cv=KFold(3, shuffle=True, random_state=0)).fit(X, Y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert search.best_params_ == {"oasis__n_steps": 3000}
+    expected = mean_average_precision(
+        search.best_estimator_[-1].similarity(*2 * [StandardScaler().fit_transform(X)]), Y
+    )
+    assert search.score(X, Y) == pytest.approx(expected, abs=1e-9)
+
+
+def test_an_embedding_learner_scores_by_the_distance_of_its_embeddings(learner):
+    pixels, y = digit_items("pixels")
+    fitted = learner("pixel_embedding", "Eigenpictures").fit(pixels, y)
+    assert fitted.has_embedding
+    points = fitted.transform(pixels)
+    np.testing.assert_array_equal(points, fitted.embed(pixels))
+    distances = cdist(points[:7], points)
+    np.testing.assert_allclose(fitted.similarity(pixels[:7], pixels), -distances, atol=1e-6)
+    pairs = np.stack([pixels[:5], pixels[5:10]], axis=1)
+    expected = np.diag(cdist(points[:5], points[5:10]))
+    np.testing.assert_allclose(fitted.pair_distance(pairs), expected)
+    np.testing.assert_allclose(fitted.pair_score(pairs), -expected)
+
+
+def test_an_exemplar_learner_is_frome_s_distance_with_weights_1(learner):
+    patches, y = digit_items("patches")
+    fitted = learner("patch_sets", "SetDistance").fit(patches[:6], y[:6])
+    found = fitted.similarity_to_training(patches[10:13])
+    assert found.shape == (3, 6)
+    exemplars, queries = list(patches), list(patches)[10:13]
+    for i, j in np.ndindex(3, 6):
+        total = 0.0
+        for kind in ("block", "corner"):
+            for m in exemplars[j][kind]:
+                total += min(np.sqrt(((m - other) ** 2).sum()) for other in queries[i][kind])
+        assert found[i, j] == pytest.approx(-total, rel=1e-5)
+
+
+def test_an_exemplar_learner_has_no_similarity_of_test_items(learner):
+    patches, y = digit_items("patches")
+    fitted = learner("patch_sets", "SetDistance").fit(patches, y)
+    with pytest.raises(UsageError, match=r"SetDistance knows .* training items alone: call sim"):
+        fitted.similarity(patches, patches)
+    assert not fitted.has_embedding
+    assert not hasattr(fitted, "score")
+    with pytest.raises(AttributeError, match="SetDistance has no similarity of test items"):
+        fitted.score(patches, y)
+
+
+def test_what_an_exemplar_learner_learned_can_be_saved(learner, plugins, tmp_path):
+    patches, y = digit_items("patches")
+    fitted = learner("patch_sets", "SetDistance").fit(patches, y)
+    save_model(fitted, tmp_path / "model.npz")
+    loaded = load_model(tmp_path / "model.npz", [plugins / "patch_sets.py"])
+    few = patches[:3]
+    np.testing.assert_array_equal(
+        loaded.similarity_to_training(few), fitted.similarity_to_training(few)
+    )
+    np.testing.assert_array_equal(
+        loaded.exemplars_.kinds["block"].positions, patches.kinds["block"].positions
+    )
+
+
+def test_a_similarity_alone_is_asked_for_the_items_themselves(learner):
+    fitted = learner("other_forms", "Overlap").fit(X, Y)
+    assert not fitted.has_embedding
+    assert OASIS().has_embedding
+    expected = [[np.minimum(a, b).sum() for b in X[:4]] for a in X[:3]]
+    np.testing.assert_allclose(fitted.similarity(X[:3], X[:4]), expected)
+
+
+def test_a_learner_without_any_similarity_says_what_to_define():
+    class Nothing(MetricLearner):
+        name = summary = citation = "nothing"
+
+        def fit(self, X, y):
+            self.n_features_in_ = X.shape[1]
+            return self
+
+    with pytest.raises(NotImplementedError, match=r"Nothing .*: define `similarity` or `score_emb"):
+        Nothing().fit(X, Y).similarity(X, X)
+
+
+@pytest.mark.parametrize(
+    ("items", "line"),
+    [
+        (np.zeros((3, 8, 8, 3)), "type float64: uint8"),
+        (np.zeros((3, 64), np.uint8), r"shape \(3, 64\)"),
+        ([[1, 2], [3, 4]], r"shape \(2, 2\) and type int64"),
+    ],
+)
+def test_pixels_of_another_shape_are_refused(learner, items, line):
+    fitted = learner("pixel_embedding", "Eigenpictures")
+    with pytest.raises(NotFittedError):
+        fitted.embed(items)
+    with pytest.raises(UsageError, match=line):
+        fitted.fit(*digit_items("pixels")).embed(items)
+
+
+def test_a_learner_of_another_input_is_refused_in_one_line(learner):
+    pixels = type(learner("pixel_embedding", "Eigenpictures"))
+    patches = type(learner("patch_sets", "SetDistance"))
+    dataset = Digits()
+    rows = dataset.load()
+    refuse_unlike_inputs(Euclidean, dataset, rows)
+    with pytest.raises(UsageError) as error:
+        refuse_unlike_inputs(patches, dataset, rows)
+    assert str(error.value) == (
+        "SetDistance takes patches, and data set digits gives rows and pixels: choose another "
+        "learner or data set"
+    )
+    with pytest.raises(UsageError) as error:
+        refuse_unlike_inputs(pixels, dataset, rows)
+    assert str(error.value) == (
+        "Eigenpictures takes pixels, and data set digits makes them only when asked: give "
+        "--data-option pixels=SIZE"
+    )
+    refuse_unlike_inputs(pixels, dataset, Digits(pixels=8).load())
+    refuse_unlike_inputs(
+        patches,
+        dataset,
+        LabelledRows(np.eye(60), digit_rows()[1], tuple("0123"), patches=digit_items("patches")[0]),
+    )
+
+
+@pytest.mark.parametrize(
+    ("base", "line"),
+    [
+        ("algorithms import Euclidean", "class Other(Euclidean):\n    takes = 'pictures'"),
+        ("datasets import Digits", "class Other(Digits):\n    gives = ('pictures',)"),
+    ],
+)
+def test_a_plugin_of_an_unknown_kind_of_items_is_broken(tmp_path, base, line):
+    path = tmp_path / "other.py"
+    path.write_text(f"from oasis_bench.{base}\n{line}\n    name = 'Other'\n")
+    with pytest.raises(BrokenPluginError, match="kind 'pictures': rows, pixels, patches"):
+        load_registry([path])
