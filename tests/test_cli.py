@@ -162,7 +162,7 @@ def test_list_shows_the_columns_of_each_algorithm(command):
     status, out, errors = command("list", "algorithms")
     assert (status, errors) == (0, [])
     title, heading, *lines = out.splitlines()
-    starts = [heading.index(column) for column in ("name", "form", "rows", "cost of a fit")]
+    starts = [heading.index(column) for column in ("name", "form", "takes", "cost of a fit")]
     ends = [*starts[1:], None]
     found = {}
     for number in range(0, len(lines), 3):

@@ -12,7 +12,13 @@ from scipy import sparse
 from oasis_bench.data.rows import LabelledRows
 from oasis_bench.data.scaling import NORMALISATIONS
 from oasis_bench.plugins.dataset import Dataset
-from oasis_bench.plugins.learner import BilinearLearner, MahalanobisLearner, MetricLearner
+from oasis_bench.plugins.learner import (
+    BilinearLearner,
+    EmbeddingLearner,
+    ExemplarLearner,
+    MahalanobisLearner,
+    MetricLearner,
+)
 from oasis_bench.plugins.registry import BrokenPluginError, Catalogue
 from oasis_bench.tasks.task import GALLERIES, SPLITS, Task, measure_names
 
@@ -31,7 +37,7 @@ def plugin_rows(catalogue: Catalogue[Any]) -> list[tuple[str, ...]]:
 def learner_lines(catalogue: Catalogue[MetricLearner]) -> list[str]:
     """Return three lines a learner: its columns, what it is, and the paper."""
     rows: list[tuple[str, ...]] = [
-        ("name", "form", "rows", "cost of a fit (n rows, d features, c classes)")
+        ("name", "form", "takes", "cost of a fit (n rows, d features, c classes)")
     ]
     notes: list[list[str]] = [[]]
     for name in catalogue:
@@ -41,8 +47,9 @@ def learner_lines(catalogue: Catalogue[MetricLearner]) -> list[str]:
             rows.append((name, f"BROKEN: {error}"))
             notes.append([])
         else:
-            kind = "sparse" if learner.takes_sparse else "dense"
-            rows.append((name, _form(learner), kind, learner.cost))
+            density = "sparse" if learner.takes_sparse else "dense"
+            kind = density if learner.takes == "rows" else learner.takes
+            rows.append((name, form_of(learner), kind, learner.cost))
             notes.append([f"    {learner.summary}", f"    paper: {learner.citation}"])
     return [line for row, more in zip(aligned(rows), notes, strict=True) for line in (row, *more)]
 
@@ -64,10 +71,15 @@ def task_lines(catalogue: Catalogue[Task]) -> list[str]:
     return lines
 
 
-def _form(learner: type[MetricLearner]) -> str:
-    if issubclass(learner, BilinearLearner):
-        return "bilinear"
-    return "Mahalanobis" if issubclass(learner, MahalanobisLearner) else "other"
+def form_of(learner: type[MetricLearner]) -> str:
+    """Name the form of a learner."""
+    forms: dict[str, Any] = {
+        "bilinear": BilinearLearner,
+        "Mahalanobis": MahalanobisLearner,
+        "embedding": EmbeddingLearner,
+        "exemplar": ExemplarLearner,
+    }
+    return next((name for name, form in forms.items() if issubclass(learner, form)), "other")
 
 
 def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:

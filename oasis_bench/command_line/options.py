@@ -43,6 +43,7 @@ def make_parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(required=True, metavar="VERB")
     _add_run(verbs)
     _add_list(verbs)
+    _add_check(verbs)
     _add_data(verbs)
     _add_web_scale(verbs)
     _add_compare(verbs)
@@ -175,6 +176,18 @@ def _add_list(verbs: Any) -> None:
     parser = _add_verb(verbs, "list", "list algorithms, data sets, tasks and experiments")
     parser.add_argument("what", nargs="?", choices=what, help="only these (default: all)")
     _add_plugin(parser)
+
+
+def _add_check(verbs: Any) -> None:
+    parser = _add_verb(
+        verbs,
+        "check",
+        "test the learners of a plugin file",
+        "Test that the learners of a plugin file do what every learner must: scikit-learn's own "
+        "checks, the same score for a pair whatever else is asked, saving and loading, and more. "
+        "The exit status is 1 where one fails.",
+    )
+    _add_path(parser, "file", "FILE", "a Python file that defines a learner")
 
 
 def _add_data(verbs: Any) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from oasis_bench.analysis.comparison import compare_runs
+from oasis_bench.command_line.check import check_file
 from oasis_bench.command_line.listing import (
     aligned,
     facts_of,
@@ -49,6 +50,7 @@ from oasis_bench.system.provenance import available_cores
 TRIAL_FAILED = 1
 GOT_WORSE = 1
 NOT_COMPARED = 3
+CHECK_FAILED = 1
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -180,6 +182,10 @@ def _list(options: argparse.Namespace) -> int:
     return 0
 
 
+def _check(options: argparse.Namespace) -> int:
+    return 0 if check_file(options.file) else CHECK_FAILED
+
+
 def _data_list(options: argparse.Namespace) -> int:
     datasets = load_registry(options.plugin).datasets
     for name in datasets:
@@ -257,6 +263,7 @@ VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
     "export": _export,
     "ranks": _ranks,
     "list": _list,
+    "check": _check,
     "data list": _data_list,
     "data describe": _data_load,
     "data prepare": _data_load,

@@ -1,7 +1,8 @@
 """What every metric learner must do, as tests that any plugin can be put through.
 
-``pytest --pyargs oasis_bench.plugins.contract`` tests all registered learners; a plugin's own tests
-derive from `LearnerContract`::
+``python -m oasis_bench check FILE`` tests the learners of a plugin file, and ``pytest --pyargs
+oasis_bench.plugins.contract`` all that are registered.  A plugin's own tests derive from
+`LearnerContract`::
 
     class TestMine(LearnerContract):
         learner = Mine(n_steps=1000)
@@ -14,7 +15,7 @@ import pickle
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import pytest
@@ -24,21 +25,37 @@ from sklearn.exceptions import NotFittedError, SkipTestWarning
 from sklearn.utils.estimator_checks import check_estimator
 
 from oasis_bench.plugins import learner as learner_module
-from oasis_bench.plugins.contract_items import digit_rows
+from oasis_bench.plugins.contract_checks import (
+    CHANCE,
+    answers,
+    arrays_of,
+    assert_close,
+    check_bilinear_form,
+    check_embedding_form,
+    check_mahalanobis_form,
+    mean_average_precision,
+    only,
+)
+from oasis_bench.plugins.contract_items import digit_items, digit_rows
 from oasis_bench.plugins.learner import (
     BilinearLearner,
+    EmbeddingLearner,
+    ExemplarLearner,
     IncrementalLearner,
     MahalanobisLearner,
     MetricLearner,
 )
 from oasis_bench.plugins.model_file import load_model, save_model
-from oasis_bench.plugins.registry import load_registry
-from oasis_bench.tasks.retrieval import evaluate_ranking
+from oasis_bench.plugins.registry import load_registry, plugin_files_of
+from oasis_bench.system.errors import UsageError
+from oasis_bench.system.plain_text import error_line
+
+Items: TypeAlias = tuple[Any, Any]
+"""Items and their labels."""
 
 
-def _rounding(scores: Any) -> float:
-    """Return the tolerance for rounding, which is large for distances near 0."""
-    return 1e-6 * max(1.0, float(np.abs(scores).max()))
+IN_ANOTHER_ORDER = "scores of the items in another order"
+ALONE = "a pair asked alone has another score (a learner may set `transductive = True`)"
 
 
 class LearnerContract:
@@ -55,157 +72,226 @@ class LearnerContract:
         return _seeded(self.learner)
 
     @pytest.fixture
-    def fitted(self, unfitted: MetricLearner) -> MetricLearner:
-        return unfitted.fit(*digit_rows())
+    def items(self, unfitted: MetricLearner) -> Items:
+        """Items of the kind that the learner takes, and their labels."""
+        return digit_items(unfitted.takes)
+
+    @pytest.fixture
+    def fitted(self, unfitted: MetricLearner, items: Items) -> MetricLearner:
+        return unfitted.fit(*items)
 
     def test_scikit_learn_accepts_it_as_an_estimator(self, unfitted: MetricLearner) -> None:
+        only(unfitted.takes == "rows", "scikit-learn's checks are of rows")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SkipTestWarning)
             results = check_estimator(unfitted, on_fail=None)
-        failed = {
-            result["check_name"]: result["exception"]
+        failed = [
+            f"{result['check_name']}: {error_line(result['exception'])}"
             for result in results
             if result["status"] == "failed"
-        }
-        assert not failed
+        ]
+        assert not failed, "\n".join(failed)
 
     def test_it_says_what_it_is(self, unfitted: MetricLearner) -> None:
         for text in (unfitted.name, unfitted.summary, unfitted.citation):
             assert text
             assert "\n" not in text
         assert set(unfitted.search_space) <= set(unfitted.get_params())
+        assert unfitted.takes_triplets == hasattr(unfitted, "partial_fit_triplets")
 
-    def test_an_unfitted_learner_says_so(self, unfitted: MetricLearner) -> None:
-        X, _ = digit_rows()
+    def test_an_unfitted_learner_says_so(self, unfitted: MetricLearner, items: Items) -> None:
+        X, _ = items
         with pytest.raises(NotFittedError):
-            unfitted.similarity(X, X)
+            answers(unfitted, X, X)
 
-    def test_similarity_is_the_score_of_each_pair(self, fitted: MetricLearner) -> None:
-        X, _ = digit_rows()
+    def test_a_pair_has_the_same_score_whatever_else_is_asked(
+        self, fitted: MetricLearner, items: Items
+    ) -> None:
+        only(not fitted.transductive, "it is transductive")
+        X, _ = items
+        whole = answers(fitted, X, X)
+        assert whole.shape == (60, 60)
+        order = np.random.default_rng(0).permutation(60)
+        if isinstance(fitted, ExemplarLearner):
+            assert_close(answers(fitted, X[order], X), whole[order], IN_ANOTHER_ORDER)
+            assert_close(answers(fitted, X[[3]], X), whole[[3]], ALONE)
+            return
+        shuffled = answers(fitted, X[order], X[order])
+        assert_close(shuffled, whole[np.ix_(order, order)], IN_ANOTHER_ORDER)
+        for query, other in ((0, 1), (3, 40), (59, 2)):
+            alone = answers(fitted, X[[query]], X[[other]])
+            assert_close(alone, whole[[query], [other]][None], ALONE)
+
+    def test_embeddings_have_the_scores_of_their_items(
+        self, fitted: MetricLearner, items: Items
+    ) -> None:
+        only(fitted.has_embedding, "it has a similarity of its own")
+        X, _ = items
+        embedded = fitted.embed(X)
+        assert embedded.shape[0] == 60
+        few = np.array([5, 0, 41])
+        found = fitted.score_embeddings(embedded[few], embedded)
+        assert_close(found, fitted.similarity(X, X)[few])
+
+    def test_similarity_is_the_score_of_each_pair(
+        self, fitted: MetricLearner, items: Items
+    ) -> None:
+        only(hasattr(fitted, "pair_score"), "it has no pair_score")
+        only(fitted.takes != "patches", "patches are no array of pairs")
+        X, _ = items
         queries, gallery = X[:7], X[5:]
-        pairs = np.stack([np.repeat(queries, len(gallery), axis=0), np.tile(gallery, (7, 1))], 1)
+        shape = (7, len(gallery))
+        pairs = np.stack([queries[np.indices(shape)[0]], gallery[np.indices(shape)[1]]], axis=2)
         scores = fitted.similarity(queries, gallery)
-        np.testing.assert_allclose(
-            scores,
-            fitted.pair_score(pairs).reshape(scores.shape),
-            rtol=1e-7,
-            atol=_rounding(scores),
-        )
+        assert_close(fitted.pair_score(pairs.reshape(-1, *pairs.shape[2:])).reshape(shape), scores)
 
     def test_blocks_do_not_change_similarity(
-        self, fitted: MetricLearner, monkeypatch: pytest.MonkeyPatch
+        self, fitted: MetricLearner, items: Items, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        X, _ = digit_rows()
-        whole = fitted.similarity(X, X)
+        X, _ = items
+        whole = answers(fitted, X, X)
         monkeypatch.setattr(learner_module, "BLOCK_BYTES", 1)
-        np.testing.assert_allclose(fitted.similarity(X, X), whole, rtol=1e-7, atol=_rounding(whole))
+        assert_close(answers(fitted, X, X), whole)
 
-    def test_its_form_is_what_it_claims(self, fitted: MetricLearner) -> None:
-        X, _ = digit_rows()
-        x, y = X[:10], X[20:30]
-        pairs = np.stack([x, y], axis=1)
+    def test_its_form_is_what_it_claims(self, fitted: MetricLearner, items: Items) -> None:
+        X, y = items
         if isinstance(fitted, BilinearLearner):
-            W = fitted.get_bilinear_matrix()
-            np.testing.assert_allclose(fitted.pair_score(pairs), np.diag(x @ W @ y.T), rtol=1e-7)
-            W[:] = 0
-            assert fitted.bilinear_matrix_.any(), "get_bilinear_matrix must return a copy"
+            check_bilinear_form(fitted, X)
+        if isinstance(fitted, EmbeddingLearner):
+            check_embedding_form(fitted, X)
         if isinstance(fitted, MahalanobisLearner):
-            M = fitted.get_mahalanobis_matrix()
-            squared = np.diag((x - y) @ M @ (x - y).T)
-            np.testing.assert_allclose(fitted.pair_distance(pairs) ** 2, squared, rtol=1e-7)
-            np.testing.assert_allclose(fitted.pair_score(pairs), -fitted.pair_distance(pairs))
-            projected = fitted.transform(x) - fitted.transform(y)
-            np.testing.assert_allclose((projected**2).sum(axis=1), squared, rtol=1e-7)
+            check_mahalanobis_form(fitted, X)
+        if isinstance(fitted, ExemplarLearner):
+            with pytest.raises(UsageError, match="similarity_to_training"):
+                fitted.similarity(X, X)
+            assert clone(fitted).fit(X[:9], y[:9]).similarity_to_training(X).shape == (60, 9)
 
-    def test_it_ranks_better_than_chance(self, fitted: MetricLearner) -> None:
-        measured = evaluate_ranking(fitted.similarity, *digit_rows(), seed=0)
-        assert measured.mean_average_precision > 1.25 * measured.chance_level
+    def test_it_ranks_better_than_chance(self, fitted: MetricLearner, items: Items) -> None:
+        assert mean_average_precision(fitted, *items) > 1.5 * CHANCE
 
-    def test_the_same_seed_gives_the_same_bits(self, unfitted: MetricLearner) -> None:
-        X, y = digit_rows()
-        first, second = (clone(unfitted).fit(X, y).similarity(X, X) for _ in range(2))
+    def test_its_score_is_the_mean_average_precision(
+        self, fitted: MetricLearner, items: Items
+    ) -> None:
+        only(not isinstance(fitted, ExemplarLearner), "it has no similarity of test items")
+        only(not fitted.transductive, "it is transductive")
+        X, y = items
+        assert fitted.score(X, y) == pytest.approx(mean_average_precision(fitted, X, y), abs=1e-3)
+
+    def test_the_same_seed_gives_the_same_bits(self, unfitted: MetricLearner, items: Items) -> None:
+        X, y = items
+        first, second = (answers(clone(unfitted).fit(X, y), X, X) for _ in range(2))
         np.testing.assert_array_equal(first, second)
 
-    def test_its_input_is_left_as_it_was(self, unfitted: MetricLearner) -> None:
-        X, y = digit_rows()
-        X_before, y_before = X.copy(), y.copy()
-        unfitted.fit(X, y).similarity(X, X)
-        np.testing.assert_array_equal(X, X_before)
-        np.testing.assert_array_equal(y, y_before)
+    def test_its_input_is_left_as_it_was(self, unfitted: MetricLearner, items: Items) -> None:
+        X, y = items
+        before = copy.deepcopy((X, y))
+        answers(unfitted.fit(X, y), X, X)
+        for now, then in zip((*arrays_of(X), y), (*arrays_of(before[0]), before[1]), strict=True):
+            np.testing.assert_array_equal(now, then)
 
-    def test_labels_may_be_names(self, unfitted: MetricLearner) -> None:
-        X, y = digit_rows()
+    def test_labels_may_be_names(self, unfitted: MetricLearner, items: Items) -> None:
+        X, y = items
         names = np.array(["zero", "one", "two", "three"], dtype=object)[y]
         order = np.argsort(["zero", "one", "two", "three"])
-        by_number = clone(unfitted).fit(X, np.argsort(order)[y]).similarity(X, X)
-        np.testing.assert_array_equal(unfitted.fit(X, names).similarity(X, X), by_number)
+        by_number = answers(clone(unfitted).fit(X, np.argsort(order)[y]), X, X)
+        np.testing.assert_array_equal(answers(unfitted.fit(X, names), X, X), by_number)
+
+    def test_without_need_of_labels_it_learns_the_same_without(
+        self, unfitted: MetricLearner, items: Items
+    ) -> None:
+        only(not unfitted.needs_labels, "it needs labels")
+        X, y = items
+        expected = answers(clone(unfitted).fit(X, y), X, X)
+        np.testing.assert_array_equal(answers(unfitted.fit(X, None), X, X), expected)
 
     def test_single_precision_ranks_nearly_the_same(self, unfitted: MetricLearner) -> None:
+        only(unfitted.takes == "rows", "its items have one precision")
         double, single = (
-            evaluate_ranking(
-                clone(unfitted).fit(*digit_rows(dtype)).similarity, *digit_rows(dtype), seed=0
-            ).mean_average_precision
+            mean_average_precision(clone(unfitted).fit(*digit_rows(dtype)), *digit_rows(dtype))
             for dtype in (np.float64, np.float32)
         )
         assert single == pytest.approx(double, abs=0.01)
 
     def test_sparse_rows_give_the_numbers_of_dense_ones(self, unfitted: MetricLearner) -> None:
+        only(unfitted.takes == "rows", "its items are never sparse")
         X, y = digit_rows()
         if not unfitted.takes_sparse:
             with pytest.raises((TypeError, ValueError), match=r"[Ss]parse|dense"):
                 unfitted.fit(sparse.csr_array(X), y)
             return
-        dense = clone(unfitted).fit(X, y).similarity(X, X)
+        dense = answers(clone(unfitted).fit(X, y), X, X)
         for indices in (np.int32, np.int64):
             rows = sparse.csr_array(X)
             rows.indices, rows.indptr = rows.indices.astype(indices), rows.indptr.astype(indices)
-            found = clone(unfitted).fit(rows, y).similarity(rows, rows)
+            found = answers(clone(unfitted).fit(rows, y), rows, rows)
             np.testing.assert_allclose(found, dense, rtol=1e-7, atol=1e-6)
 
-    def test_several_labels_are_taken_where_it_says_so(self, unfitted: MetricLearner) -> None:
-        if not unfitted.takes_relevance:
-            pytest.skip("it takes one label a row")
-        X, y = digit_rows()
+    def test_several_labels_are_taken_where_it_says_so(
+        self, unfitted: MetricLearner, items: Items
+    ) -> None:
+        only(unfitted.takes_relevance, "it takes one label an item")
+        X, y = items
         one_each = sparse.csr_array(np.eye(4)[y])
-        measured = evaluate_ranking(unfitted.fit(X, one_each).similarity, X, one_each, seed=0)
-        by_class = evaluate_ranking(unfitted.similarity, X, y, seed=0)
-        assert measured.mean_average_precision == by_class.mean_average_precision
-        assert measured.mean_average_precision > 1.25 * measured.chance_level
+        measured = mean_average_precision(unfitted.fit(X, one_each), X, one_each)
+        assert measured == mean_average_precision(unfitted, X, y)
+        assert measured > 1.5 * CHANCE
 
-    def test_a_fitted_learner_can_be_copied_and_pickled(self, fitted: MetricLearner) -> None:
-        X, _ = digit_rows()
-        expected = fitted.similarity(X, X)
+    def test_given_triplets_are_learned_from_where_it_says_so(
+        self, unfitted: MetricLearner, items: Items
+    ) -> None:
+        only(unfitted.takes_triplets, "it takes no triplets")
+        X, _ = items
+        triplets = np.array([[query, (query + 1) % 15, 15 + query] for query in range(15)])
+        learned: Any = clone(unfitted)
+        learned.partial_fit_triplets(X, triplets)
+        start = clone(unfitted).partial_fit_triplets(X, triplets[:0])
+        assert not np.array_equal(answers(learned, X, X), answers(start, X, X))
+        with pytest.raises(ValueError, match="60"):
+            learned.partial_fit_triplets(X, [[0, 1, 60]])
+
+    def test_a_fitted_learner_can_be_copied_and_pickled(
+        self, fitted: MetricLearner, items: Items
+    ) -> None:
+        X, _ = items
+        expected = answers(fitted, X, X)
         for twin in (copy.deepcopy(fitted), pickle.loads(pickle.dumps(fitted))):
-            np.testing.assert_array_equal(twin.similarity(X, X), expected)
+            np.testing.assert_array_equal(answers(twin, X, X), expected)
 
-    def test_saved_and_loaded_it_is_the_same(self, fitted: MetricLearner, tmp_path: Path) -> None:
-        X, _ = digit_rows()
-        save_model(fitted, tmp_path / "model.npz")
-        loaded = load_model(tmp_path / "model.npz", self.plugin_files)
+    def test_saved_and_loaded_it_is_the_same(
+        self, fitted: MetricLearner, items: Items, tmp_path: Path
+    ) -> None:
+        X, _ = items
+        loaded = self._saved_and_loaded(fitted, tmp_path)
         assert (type(loaded).name, str(loaded)) == (fitted.name, str(fitted))
-        np.testing.assert_array_equal(loaded.similarity(X, X), fitted.similarity(X, X))
+        np.testing.assert_array_equal(answers(loaded, X, X), answers(fitted, X, X))
 
     def test_a_loaded_learner_goes_on_where_the_saved_one_was(
-        self, unfitted: MetricLearner, tmp_path: Path
+        self, unfitted: MetricLearner, items: Items, tmp_path: Path
     ) -> None:
-        if not isinstance(unfitted, IncrementalLearner):
-            pytest.skip("it does not learn step by step")
-        X, y = digit_rows()
-        save_model(clone(unfitted).partial_fit(X, y, n_steps=320), tmp_path / "model.npz")
-        loaded = load_model(tmp_path / "model.npz", self.plugin_files)
-        assert isinstance(loaded, IncrementalLearner)
-        found = loaded.partial_fit(X, y, n_steps=680).similarity(X, X)
-        whole = unfitted.partial_fit(X, y, n_steps=1000).similarity(X, X)
+        only(isinstance(unfitted, IncrementalLearner), "it does not learn step by step")
+        X, y = items
+        loaded: Any = self._saved_and_loaded(
+            clone(unfitted).partial_fit(X, y, n_steps=320), tmp_path
+        )
+        found = answers(loaded.partial_fit(X, y, n_steps=680), X, X)
+        whole = answers(clone(unfitted).partial_fit(X, y, n_steps=1000), X, X)
         np.testing.assert_allclose(found, whole, rtol=0, atol=1e-10)
 
-    def test_two_halves_of_learning_equal_the_whole(self, unfitted: MetricLearner) -> None:
+    def test_two_halves_of_learning_equal_the_whole(
+        self, unfitted: MetricLearner, items: Items
+    ) -> None:
         # The first is of whole batches, for learners that learn in batches of up to 64 steps.
-        if not isinstance(unfitted, IncrementalLearner):
-            pytest.skip("it does not learn step by step")
-        X, y = digit_rows()
-        whole = clone(unfitted).set_params(n_steps=1000).fit(X, y).similarity(X, X)
-        halves = unfitted.partial_fit(X, y, n_steps=320).partial_fit(X, y, n_steps=680)
-        np.testing.assert_allclose(halves.similarity(X, X), whole, rtol=0, atol=1e-10)
+        only(isinstance(unfitted, IncrementalLearner), "it does not learn step by step")
+        X, y = items
+        whole = answers(clone(unfitted).set_params(n_steps=1000).fit(X, y), X, X)
+        halves: Any = clone(unfitted)
+        halves.partial_fit(X, y, n_steps=320).partial_fit(X, y, n_steps=680)
+        np.testing.assert_allclose(answers(halves, X, X), whole, rtol=0, atol=1e-10)
+
+    def _saved_and_loaded(self, learner: MetricLearner, folder: Path) -> MetricLearner:
+        save_model(learner, folder / "model.npz")
+        files = self.plugin_files or plugin_files_of(type(learner))
+        return load_model(folder / "model.npz", files)
 
 
 # metric-learn's own take minutes by default: their tests use quicker parameters.
@@ -219,10 +305,15 @@ class TestRegisteredLearners(LearnerContract):
 
     @pytest.fixture(params=REGISTERED)
     def unfitted(self, request: pytest.FixtureRequest) -> MetricLearner:
-        learner = _seeded(load_registry().algorithms[request.param]())
-        if self.n_steps is not None and isinstance(learner, IncrementalLearner):
-            learner.set_params(n_steps=self.n_steps)
-        return learner
+        return quick(load_registry().algorithms[request.param](), self.n_steps)
+
+
+def quick(learner: MetricLearner, n_steps: int | None = 2000) -> MetricLearner:
+    """Return an unfitted learner with a seed and, where it learns in steps, so many of them."""
+    seeded = _seeded(learner)
+    if n_steps is not None and isinstance(seeded, IncrementalLearner):
+        seeded.set_params(n_steps=n_steps)
+    return seeded
 
 
 def _seeded(learner: MetricLearner) -> MetricLearner:

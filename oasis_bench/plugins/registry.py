@@ -28,6 +28,9 @@ from oasis_bench.tasks.task import GALLERIES, SPLITS, Task
 
 T = TypeVar("T", bound=MetricLearner | Dataset | Task)
 
+PLUGIN_MODULE = "oasis_bench_plugin_"
+"""How the names of modules begin that were imported from plugin files."""
+
 _import_lock = threading.RLock()
 """Held while a plugin file is imported: no other thread must use a module before it is complete."""
 
@@ -117,6 +120,26 @@ def load_registry(plugin_files: Sequence[Path] = ()) -> Registry:
     )
 
 
+def learners_in(path: Path) -> dict[str, type[MetricLearner]]:
+    """Return the learners that a plugin file defines, by name.
+
+    Raises
+    ------
+    UsageError
+        As in `load_registry`.
+    """
+    catalogue = load_registry([path]).algorithms
+    found = _plugins_in(_import_file(path), MetricLearner)  # type: ignore[type-abstract]
+    return {learner.name: catalogue[learner.name] for learner in found}
+
+
+def plugin_files_of(plugin: type) -> list[Path]:
+    """Return the plugin file that a class was loaded from, or nothing for one of a package."""
+    module = plugin.__module__
+    file = sys.modules[module].__file__ if module.startswith(PLUGIN_MODULE) else None
+    return [] if file is None else [Path(file)]
+
+
 def load_reports() -> ModuleType:
     """Import what makes pages and tables of stored runs: `oasis_bench.reports`.
 
@@ -151,7 +174,7 @@ def _import_entry_point(same_name: Sequence[EntryPoint], base: type[T]) -> type[
 def _import_file(path: Path) -> ModuleType:
     """Import a plugin file once, under a name that its path decides."""
     path = path.resolve()
-    name = f"oasis_bench_plugin_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
+    name = f"{PLUGIN_MODULE}{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
     with _import_lock:
         if name in sys.modules:
             return sys.modules[name]
