@@ -6,9 +6,9 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 from oasis_bench.data.rows import FloatArray, LabelledRows, Pixels
+from oasis_bench.datasets.features.pixels import check_side
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.system.progress import Progress, no_progress
-from oasis_bench.system.values import check_value
 
 
 class Digits(Dataset):
@@ -34,8 +34,7 @@ class Digits(Dataset):
     gives = ("rows", "pixels")
 
     def __init__(self, pixels: int | None = None) -> None:
-        if pixels is not None:
-            check_value("pixels", pixels, int, least=1)
+        check_side(pixels)
         self.pixels = pixels
 
     def location(self) -> str | None:

@@ -41,6 +41,8 @@ class ImageFolder(ImageDataset):
         Width and height of a block in pixels; a block begins every ``block // 2`` (JMLR 2010,
         section 3).
         Pictures with fewer than 10 blocks are left out: choose a smaller one for small pictures.
+    pixels : int, optional
+        Decode each picture to so many pixels in width and height too.
     """
 
     name = "images"
@@ -50,8 +52,14 @@ class ImageFolder(ImageDataset):
     home = "the folder that you name, with a folder of pictures for each class"
     codebook_source = "caltech101"
 
-    def __init__(self, path: Path, visterms: int = 1000, block: int | None = None) -> None:
-        super().__init__(visterms, block)
+    def __init__(
+        self,
+        path: Path,
+        visterms: int = 1000,
+        block: int | None = None,
+        pixels: int | None = None,
+    ) -> None:
+        super().__init__(visterms, block, pixels)
         self.path = path
 
     def location(self) -> str | None:

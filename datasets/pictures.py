@@ -21,6 +21,7 @@ from oasis_bench.data.rows import LabelledRows
 from oasis_bench.datasets.features.codebooks import VistermFeatures
 from oasis_bench.datasets.features.duplicates import near_duplicates
 from oasis_bench.datasets.features.picture_files import Fault, Picture, Workers, hashed_pictures
+from oasis_bench.datasets.features.pixels import check_side, pixels_of
 from oasis_bench.datasets.features.visterms import visterm_counts
 from oasis_bench.datasets.files.folders import dataset_folder
 from oasis_bench.plugins.dataset import Dataset
@@ -64,16 +65,24 @@ class ImageDataset(Dataset):
     block : int, optional
         Width and height of a block in pixels; a block begins every ``block // 2``.  By default
         as `features` says.
+    pixels : int, optional
+        Decode each picture to so many pixels in width and height too, for learners that take
+        pixels.
     """
 
     normalize = "tfidf"
+    gives = ("rows", "pixels")
     features: ClassVar[VistermFeatures] = VistermFeatures()
     codebook_source: ClassVar[str]
     folder: ClassVar[str] = ""
 
-    def __init__(self, visterms: int = 1000, block: int | None = None) -> None:
+    def __init__(
+        self, visterms: int = 1000, block: int | None = None, pixels: int | None = None
+    ) -> None:
         self.visterms = visterms
         self.block = block
+        self.pixels = pixels
+        check_side(pixels)
         self.visterm_features()  # refuses numbers out of bounds, before a download
 
     def location(self) -> str | None:
@@ -154,7 +163,13 @@ class ImageDataset(Dataset):
             )
         y, names = _as_labels([usable[row][1] for row in rows])
         images = tuple(usable[row][0] for row in rows)
-        return LabelledRows(result.counts[rows], y, names, images=images, left_out=tuple(lines))
+        pixels = None
+        if self.pixels is not None:
+            kept = [pictures[result.kept[row]] for row in rows]
+            pixels = pixels_of(kept, self.pixels, workers)
+        return LabelledRows(
+            *(result.counts[rows], y, names, images), left_out=tuple(lines), pixels=pixels
+        )
 
     def _codebook_images(
         self, evaluated: Sequence[Picture], workers: Workers, tell: Callable[[str], None]

@@ -101,6 +101,7 @@ def facts_of(dataset: Dataset) -> dict[str, str]:
         "how to get it": dataset.home,
         "licence": dataset.licence,
         "citation": dataset.citation,
+        "inputs": ", ".join(dataset.gives),
         "rows are used": NORMALISATIONS[dataset.normalize],
     }
     return facts | {f"note on {subset}": note for subset, note in dataset.notes.items()}

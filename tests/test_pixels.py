@@ -1,0 +1,117 @@
+"""Pictures as pixels: what the option `pixels` of a data set makes."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from sklearn.datasets import load_digits
+
+from oasis_bench.datasets import Digits, ImageFolder
+from oasis_bench.datasets.features.picture_files import Workers, hashed_pictures
+from oasis_bench.datasets.features.pixels import pixels_of
+from oasis_bench.plugins.open_dataset import open_dataset, read_options
+from oasis_bench.plugins.registry import load_registry
+from oasis_bench.system.errors import UsageError
+from oasis_bench.system.progress import no_progress
+
+WORKERS = Workers(no_progress)
+
+
+def noise(path: Path, seed: int, size: tuple[int, int] = (200, 160)) -> Path:
+    """A picture of coarse coloured noise, in a format without loss."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    coarse = np.random.default_rng(seed).integers(0, 256, (16, 20, 3), dtype=np.uint8)
+    Image.fromarray(coarse).resize(size).save(path)
+    return path
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("OASIS_BENCH_DATA", str(tmp_path))
+    return tmp_path / "cache"
+
+
+@pytest.mark.usefixtures("cache")
+def test_a_picture_of_uniform_parts_is_averaged_to_them(tmp_path: Path) -> None:
+    # 4 x 2 blocks of 30 x 40 pixels, each of one colour: a pixel of 4 x 2 ... of 4 x 4 is inside.
+    colours = np.random.default_rng(0).integers(0, 256, (2, 4, 3), dtype=np.uint8)
+    Image.fromarray(colours.repeat(40, 0).repeat(30, 1)).save(tmp_path / "parts.png")
+    (found,) = pixels_of(hashed_pictures([tmp_path / "parts.png"], WORKERS), 120, WORKERS)
+    assert found.shape == (120, 120, 3)
+    assert found.dtype == np.uint8
+    centres = found[30::60, 15::30]
+    np.testing.assert_array_equal(centres, colours)
+
+
+@pytest.mark.usefixtures("cache")
+def test_pixels_are_those_of_pillow_and_come_in_the_order_asked_for(tmp_path: Path) -> None:
+    paths = [noise(tmp_path / f"{seed}.png", seed) for seed in (3, 1, 3, 2)]
+    found = pixels_of(hashed_pictures(paths, WORKERS), 24, WORKERS)
+    for path, picture in zip(paths, found, strict=True):
+        expected = Image.open(path).resize((24, 24), Image.Resampling.BILINEAR)
+        np.testing.assert_array_equal(picture, np.asarray(expected))
+
+
+def test_they_are_decoded_once(cache: Path, tmp_path: Path) -> None:
+    path = noise(tmp_path / "a.png", 0)
+    pictures = hashed_pictures([path], WORKERS)
+    first = pixels_of(pictures, 8, WORKERS)
+    path.unlink()
+    np.testing.assert_array_equal(pixels_of(pictures, 8, WORKERS), first)
+    assert len(list((cache / "pixels").iterdir())) == 1
+    with pytest.raises(UsageError, match=r"a\.png cannot be used: No such file"):
+        pixels_of(pictures, 9, WORKERS)
+
+
+@pytest.mark.usefixtures("cache")
+def test_more_than_the_memory_is_refused_in_one_line(tmp_path: Path) -> None:
+    pictures = hashed_pictures([noise(tmp_path / "a.png", 0)], WORKERS)
+    with pytest.raises(UsageError, match=r"1 pictures of 10000000 x .* needs .*: ask for smaller"):
+        pixels_of(pictures, 10_000_000, WORKERS)
+
+
+def test_digits_are_grey_pictures() -> None:
+    assert Digits().load().pixels is None
+    X, _ = load_digits(return_X_y=True)
+    pixels = Digits(pixels=8).load().pixels
+    assert pixels is not None
+    assert pixels.shape == (1797, 8, 8, 3)
+    assert (pixels == pixels[..., :1]).all()
+    np.testing.assert_allclose(pixels[..., 0].reshape(1797, 64) / 255 * 16, X, atol=0.04)
+    larger = Digits(pixels=16).load().pixels
+    assert larger is not None
+    assert larger.shape == (1797, 16, 16, 3)
+    np.testing.assert_allclose(
+        larger.mean(axis=(1, 2)), pixels.mean(axis=(1, 2)), atol=3
+    )  # interpolation keeps the grey
+
+
+@pytest.mark.usefixtures("cache")
+def test_a_folder_of_pictures_gives_pixels_when_asked(tmp_path: Path) -> None:
+    home, other = tmp_path / "mine", tmp_path / "caltech101" / "101_ObjectCategories"
+    for i, name in enumerate(("cats/a", "cats/b", "dogs/c", "dogs/d")):
+        noise(home / f"{name}.png", i)
+        noise(other / name[:3] / f"image_{i:04}.jpg", 10 + i)
+    noise(home / "dogs" / "copy.png", 3)
+    noise(home / "cats" / "small.png", 4, (9, 9))
+    registry, path = load_registry(), str(tmp_path / "mine")
+    options = read_options(path, registry, {"pixels": "12", "visterms": "8"})
+    with pytest.warns(UserWarning, match="left out"):
+        rows = open_dataset(path, registry, options).load()
+    assert rows.images is not None
+    assert rows.pixels is not None
+    assert rows.pixels.shape == (rows.X.shape[0], 12, 12, 3)
+    for image, pixels in zip(rows.images, rows.pixels, strict=True):
+        expected = Image.open(image).resize((12, 12), Image.Resampling.BILINEAR)
+        np.testing.assert_array_equal(pixels, np.asarray(expected))
+    with pytest.warns(UserWarning, match="left out"):
+        assert ImageFolder(tmp_path / "mine", visterms=8).load().pixels is None
+
+
+@pytest.mark.parametrize("value", ["0", "-8", "big", "8.5"])
+def test_a_size_that_is_no_whole_number_above_0_is_refused(value: str) -> None:
+    registry = load_registry()
+    with pytest.raises(UsageError, match=r"pixels = .*: a whole number( of at least 1)? is needed"):
+        open_dataset("digits", registry, read_options("digits", registry, {"pixels": value}))
