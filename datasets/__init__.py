@@ -7,8 +7,10 @@ from oasis_bench.datasets.caltech import Caltech101, Caltech256
 from oasis_bench.datasets.corel5k import Corel5k
 from oasis_bench.datasets.digits import Digits
 from oasis_bench.datasets.image_folder import ImageFolder
+from oasis_bench.datasets.material_appearance import MaterialAppearance
 from oasis_bench.datasets.mnist import MNIST
 from oasis_bench.datasets.newsgroups import TwentyNewsgroups
+from oasis_bench.datasets.similarity_triplets import SimilarityTriplets
 from oasis_bench.datasets.table_file import TableFile
 from oasis_bench.datasets.tiny_imagenet import TinyImageNet
 from oasis_bench.datasets.web_scale.dataset import WebScale, prepare_web_scale
@@ -20,6 +22,8 @@ __all__ = [
     "Corel5k",
     "Digits",
     "ImageFolder",
+    "MaterialAppearance",
+    "SimilarityTriplets",
     "TableFile",
     "TinyImageNet",
     "TwentyNewsgroups",

@@ -78,7 +78,7 @@ def read_table(path: Path, label: str | None) -> Table:
 
 
 def _read_csv(path: Path, label: str | None) -> Table:
-    header = _csv_cells(path, header=None, nrows=1, dtype=str, na_filter=False)
+    header = csv_cells(path, header=None, nrows=1, dtype=str, na_filter=False)
     names = [str(name).strip() for name in header.loc[0]]
     at = _label_column(names, label)
     if "" in names[:at] + names[at + 1 :]:
@@ -86,13 +86,13 @@ def _read_csv(path: Path, label: str | None) -> Table:
             "a column has no name (pandas' index?): name it, or write the file without it"
         )
     # Names may be equal: numbers stand for them.
-    cells = _csv_cells(path, header=0, names=range(len(names)), dtype={at: str}, low_memory=False)
+    cells = csv_cells(path, header=0, names=range(len(names)), dtype={at: str}, low_memory=False)
     cells[at] = cells[at].str.strip()
     table = _table_of(cells, names, at)
     return replace(table, labels=_csv_labels(table.labels))
 
 
-def _csv_cells(path: Path, **options: Any) -> pd.DataFrame:
+def csv_cells(path: Path, **options: Any) -> pd.DataFrame:
     """Read cells with `pandas.read_csv`; cells that `MISSING` lists are NaN."""
     import pandas as pd
 

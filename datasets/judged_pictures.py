@@ -1,0 +1,115 @@
+"""What data sets share whose pictures people judged: a table of triplets, and a folder of pictures.
+
+Not for what a table means: each data set knows that.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from oasis_bench.data.judgements import JudgedTriplets
+from oasis_bench.data.rows import LabelledRows
+from oasis_bench.datasets.features.histograms import picture_histograms
+from oasis_bench.datasets.features.picture_files import Workers, hashed_pictures
+from oasis_bench.datasets.features.pixels import check_side, pixels_of
+from oasis_bench.datasets.files.folders import dataset_folder
+from oasis_bench.datasets.files.tables import csv_cells
+from oasis_bench.plugins.dataset import Dataset
+from oasis_bench.system.errors import UsageError
+from oasis_bench.system.progress import Progress, no_progress
+
+if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
+    import pandas as pd
+
+
+class Judgements(NamedTuple):
+    """What a table says: pictures (paths below the folder), their classes, and the triplets."""
+
+    paths: list[Path]
+    y: npt.NDArray[np.int64]
+    class_names: tuple[str, ...]
+    triplets: JudgedTriplets
+    left_out: tuple[str, ...] = ()
+
+
+class JudgedPictures(Dataset):
+    """Pictures with triplets that people judged.
+
+    A row is the histograms of a picture's quarters: 59 local binary patterns and 64 colours each,
+    492 numbers, for which nothing is learned.
+
+    Class attributes
+    ----------------
+    folder, table : str
+        The folder, in `OASIS_BENCH_DATA` or in the cache folder, and the CSV file in it.
+    columns : tuple of str
+        The columns that the table has.
+
+    Parameters
+    ----------
+    pixels : int, optional
+        Decode each picture to so many pixels in width and height too, for learners that take
+        pixels.
+    """
+
+    gives = ("rows", "pixels")
+    folder: ClassVar[str]
+    table: ClassVar[str]
+    columns: ClassVar[tuple[str, ...]]
+
+    def __init__(self, pixels: int | None = None) -> None:
+        check_side(pixels)
+        self.pixels = pixels
+
+    def location(self) -> str | None:
+        """Return the folder of the release, or None where it is not on this machine."""
+        folder = dataset_folder(self.folder)
+        return str(folder) if (folder / self.table).is_file() else None
+
+    @abstractmethod
+    def _judgements(self, cells: pd.DataFrame) -> Judgements:
+        """Read the table, of texts alone."""
+
+    def load(self, progress: Progress = no_progress) -> LabelledRows:
+        """Read the triplets, and describe each picture; earlier descriptions are on disk.
+
+        Raises
+        ------
+        UsageError
+            Where the table or a picture is missing or damaged.
+        """
+        folder = dataset_folder(self.folder)
+        read = self._judgements(self._cells(folder / self.table))
+        images = tuple(folder / path for path in read.paths)
+        workers = Workers(progress)
+        pictures = hashed_pictures(images, workers)
+        return LabelledRows(
+            picture_histograms(pictures, workers),
+            *(read.y, read.class_names, images, read.left_out, read.triplets),
+            pixels=None if self.pixels is None else pixels_of(pictures, self.pixels, workers),
+        )
+
+    def _cells(self, path: Path) -> pd.DataFrame:
+        if not path.is_file():
+            raise UsageError(f"there is no {path}: {self.home}")
+        try:
+            cells = csv_cells(path, header=0, dtype=str, na_filter=False)
+        except UsageError as error:
+            raise UsageError(f"{path}: {error}") from error
+        if tuple(cells.columns) != self.columns:
+            raise UsageError(
+                f"{path} has the columns {', '.join(cells.columns)}: {', '.join(self.columns)} are "
+                "needed"
+            )
+        return cells
+
+
+def numbered(values: pd.DataFrame) -> tuple[list[str], npt.NDArray[np.int64]]:
+    """Return the different texts in a table in order, and the number of each cell's text."""
+    names, numbers = np.unique(values.to_numpy(str), return_inverse=True)
+    return names.tolist(), numbers.reshape(values.shape).astype(np.int64)

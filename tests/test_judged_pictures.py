@@ -1,0 +1,142 @@
+"""The data sets whose pictures people judged: their tables, small and real."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from skimage.feature import local_binary_pattern
+
+from oasis_bench.datasets import MaterialAppearance, SimilarityTriplets
+from oasis_bench.datasets.features.histograms import picture_histograms
+from oasis_bench.datasets.features.picture_files import Workers, hashed_pictures
+from oasis_bench.system.errors import UsageError
+from oasis_bench.system.progress import no_progress
+
+REAL = Path(os.environ.get("OASIS_BENCH_DATA", os.devnull))
+WORKERS = Workers(no_progress)
+
+
+def needs(folder):
+    return pytest.mark.skipif(
+        not (REAL / folder).is_dir(), reason=f"OASIS_BENCH_DATA does not hold {folder}"
+    )
+
+
+@pytest.fixture
+def data(tmp_path, monkeypatch):
+    """An OASIS_BENCH_DATA with a folder of each data set, four pictures in it and no table."""
+    monkeypatch.setenv("OASIS_BENCH_DATA", str(tmp_path))
+    monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path / "cache"))
+    for name in ("similarity-triplets", "material-appearance"):
+        (tmp_path / name / "images").mkdir(parents=True)
+        for i, letter in enumerate("abcd"):
+            pixels = np.random.default_rng(i).integers(0, 256, (40, 50, 3), dtype=np.uint8)
+            Image.fromarray(pixels).save(tmp_path / name / "images" / f"{letter}.png")
+    return tmp_path
+
+
+TRIPLETS = """\
+text_query,query,positive,negative
+zebra,images/b.png,images/a.png,images/d.png
+"null",images/c.png,images/a.png,images/b.png
+zebra,images/b.png,images/b.png,images/d.png
+"""
+
+JUDGEMENTS = """\
+reference,a,b,votes_a,votes_b
+c.png,a.png,b.png,3,1
+c.png,d.png,a.png,2,2
+a.png,b.png,d.png,5,0
+"""
+
+
+def test_triplets_of_web_pictures_are_grouped_by_their_text_query(data):
+    (data / "similarity-triplets" / "triplets.csv").write_text(TRIPLETS)
+    rows = SimilarityTriplets(pixels=4).load()
+    assert rows.class_names == ("null", "zebra")
+    assert [path.name for path in rows.images] == ["a.png", "b.png", "c.png", "d.png"]
+    assert rows.y.tolist() == [0, 0, 0, 1]  # a and b were found for both; the first counts
+    assert rows.judged.items.tolist() == [[1, 0, 3], [2, 0, 1]]
+    assert rows.judged.groups.tolist() == [1, 0]
+    assert rows.judged.votes is None
+    assert rows.left_out == ("left out: 1 triplets with a picture twice",)
+    assert rows.pixels.shape == (4, 4, 4, 3)
+
+
+def test_judgements_of_materials_keep_their_votes(data):
+    (data / "material-appearance" / "judgements.csv").write_text(JUDGEMENTS)
+    rows = MaterialAppearance().load()
+    assert rows.class_names == ("a", "b", "c", "d")
+    assert rows.y.tolist() == [0, 1, 2, 3]
+    assert rows.judged.items.tolist() == [[2, 0, 1], [2, 3, 0], [0, 1, 3]]
+    assert rows.judged.votes.tolist() == [[3, 1], [2, 2], [5, 0]]
+    assert rows.judged.groups.tolist() == [2, 2, 0]
+    assert rows.pixels is None
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("reference,a,b\nc.png,a.png,b.png\n", "has the columns reference, a, b: reference, a, b,"),
+        (JUDGEMENTS.replace("5,0", "5,-1"), "votes_b '-1': a whole number is needed"),
+        (JUDGEMENTS.replace("5,0", "0,0"), "judged triplet 2 has no vote"),
+        (JUDGEMENTS.replace("5,0", "5"), "CSV cannot be read|votes_b ''"),
+        (JUDGEMENTS.replace("d.png", "e.png"), r"images/e\.png cannot be used: No such file"),
+        ("", "judgements.csv: has no line of column names"),
+    ],
+)
+def test_a_table_that_is_damaged_is_refused_in_one_line(data, text, line):
+    (data / "material-appearance" / "judgements.csv").write_text(text)
+    with pytest.raises(UsageError, match=line) as error:
+        MaterialAppearance().load()
+    assert "\n" not in str(error.value)
+
+
+def test_where_it_is_missing_the_place_is_told(data):
+    assert MaterialAppearance().location() is None
+    with pytest.raises(UsageError, match=r"there is no .*triplets\.csv: put triplets\.csv and ima"):
+        SimilarityTriplets().load()
+
+
+def test_rows_are_histograms_of_the_four_quarters(data):
+    path = data / "material-appearance" / "images" / "a.png"
+    (row,) = picture_histograms(hashed_pictures([path], WORKERS), WORKERS)
+    assert row.shape == (4 * (59 + 64),)
+    small = Image.open(path).resize((128, 128), Image.Resampling.BILINEAR)
+    codes = local_binary_pattern(np.asarray(small.convert("L")), 8, 2, "nri_uniform").astype(int)
+    distances = abs(np.asarray(small)[..., None] - np.array([32.0, 96.0, 160.0, 224.0]))
+    levels = distances.argmin(axis=-1)  # of equally near ones the first
+    colours = levels[..., 0] * 16 + levels[..., 1] * 4 + levels[..., 2]
+    quarters = [np.s_[i : i + 64, j : j + 64] for i in (0, 64) for j in (0, 64)]
+    for quarter, part in zip(quarters, row.reshape(4, -1), strict=True):
+        np.testing.assert_allclose(
+            part[59:], np.bincount(colours[quarter].ravel(), minlength=64) / 4096
+        )
+        expected = np.bincount(codes[quarter].ravel(), minlength=59) / 4096
+        np.testing.assert_allclose(part[:59], expected, atol=2 / 4096)
+
+
+@needs("similarity-triplets")
+def test_the_real_triplets():
+    rows = SimilarityTriplets().load()
+    assert rows.X.shape == (2672, 492)
+    assert len(rows.class_names) == 222
+    assert len(rows.judged.items) == 1004 - 2  # two have their query as the positive
+    assert rows.left_out == ("left out: 2 triplets with a picture twice",)
+    # All but one picture were found for one text query: their class is that of their triplets.
+    assert (rows.y[rows.judged.items] != rows.judged.groups[:, None]).sum() <= 3
+
+
+@needs("material-appearance")
+def test_the_real_judgements():
+    rows = MaterialAppearance().load()
+    assert rows.X.shape == (100, 492)
+    assert len(set(rows.class_names)) == 100
+    votes = rows.judged.votes
+    assert votes.shape == (22801, 2)
+    assert votes.sum() == 92892
+    assert votes.max(axis=1).sum() / votes.sum() == pytest.approx(0.838, abs=5e-4)
+    assert (votes[:, 0] == votes[:, 1]).any()  # ties are kept
+    assert len(np.unique(rows.judged.groups)) == 100
