@@ -16,6 +16,7 @@ from oasis_bench.datasets import Digits
 from oasis_bench.learner import MetricLearner
 from oasis_bench.plugins.contract_items import digit_items, digit_rows
 from oasis_bench.plugins.inputs import refuse_unlike_inputs
+from oasis_bench.plugins.model_archive import read_archive, write_archive
 from oasis_bench.plugins.model_file import load_model, save_model
 from oasis_bench.plugins.registry import BrokenPluginError, load_registry
 from oasis_bench.system.errors import UsageError
@@ -145,6 +146,19 @@ def test_what_an_exemplar_learner_learned_can_be_saved(learner, plugins, tmp_pat
     np.testing.assert_array_equal(
         loaded.exemplars_.kinds["block"].positions, patches.kinds["block"].positions
     )
+
+
+def test_a_file_of_patches_that_do_not_fit_each_other_is_refused(learner, plugins, tmp_path):
+    patches, y = digit_items("patches")
+    path = tmp_path / "model.npz"
+    save_model(learner("patch_sets", "SetDistance").fit(patches, y), path)
+    header, arrays = read_archive(path)
+    offsets = arrays["exemplars_.block.1"]
+    np.testing.assert_array_equal(offsets, patches.kinds["block"].offsets)
+    offsets[1] += 10**6  # a picture's descriptors would be read outside their array
+    write_archive(path, header, arrays)
+    with pytest.raises(UsageError, match=r"model\.npz: picture 1 has -\d+ patches of a kind"):
+        load_model(path, [plugins / "patch_sets.py"])
 
 
 def test_a_similarity_alone_is_asked_for_the_items_themselves(learner):

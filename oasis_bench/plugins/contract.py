@@ -126,6 +126,7 @@ class LearnerContract:
         self, fitted: MetricLearner, items: Items
     ) -> None:
         only(fitted.has_embedding, "it has a similarity of its own")
+        only(not fitted.transductive, "it is transductive")
         X, _ = items
         embedded = fitted.embed(X)
         assert embedded.shape[0] == 60
@@ -138,6 +139,7 @@ class LearnerContract:
     ) -> None:
         only(hasattr(fitted, "pair_score"), "it has no pair_score")
         only(fitted.takes != "patches", "patches are no array of pairs")
+        only(not fitted.transductive, "it is transductive")
         X, _ = items
         queries, gallery = X[:7], X[5:]
         shape = (7, len(gallery))
@@ -157,7 +159,7 @@ class LearnerContract:
         X, y = items
         if isinstance(fitted, BilinearLearner):
             check_bilinear_form(fitted, X)
-        if isinstance(fitted, EmbeddingLearner):
+        if isinstance(fitted, EmbeddingLearner) and not fitted.transductive:
             check_embedding_form(fitted, X)
         if isinstance(fitted, MahalanobisLearner):
             check_mahalanobis_form(fitted, X)
