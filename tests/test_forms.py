@@ -11,9 +11,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from oasis_bench.algorithms import LEGO, OASIS, CosineOASIS, DissimOASIS, Euclidean
-from oasis_bench.data.rows import LabelledRows
 from oasis_bench.datasets import Digits
 from oasis_bench.learner import MetricLearner
+from oasis_bench.plugins.contract_checks import answers
 from oasis_bench.plugins.contract_items import digit_items, digit_rows
 from oasis_bench.plugins.inputs import refuse_unlike_inputs
 from oasis_bench.plugins.model_archive import read_archive, write_archive
@@ -216,11 +216,17 @@ def test_a_learner_of_another_input_is_refused_in_one_line(learner):
         "--data-option pixels=SIZE"
     )
     refuse_unlike_inputs(pixels, dataset, Digits(pixels=8).load())
-    refuse_unlike_inputs(
-        patches,
-        dataset,
-        LabelledRows(np.eye(60), digit_rows()[1], tuple("0123"), patches=digit_items("patches")[0]),
-    )
+
+
+def test_a_data_set_of_all_inputs_suits_learners_of_each(learner, plugins):
+    dataset = load_registry([plugins / "all_inputs.py"]).datasets["all-inputs"]()
+    rows = dataset.load()
+    for file, name in (("pixel_embedding", "Eigenpictures"), ("patch_sets", "SetDistance")):
+        kind = type(learner(file, name))
+        refuse_unlike_inputs(kind, dataset, rows)
+        fitted = kind().fit(rows.items(kind.takes), rows.y)
+        found = answers(fitted, rows.items(kind.takes), rows.items(kind.takes))
+        assert mean_average_precision(found, rows.y) > 0.5
 
 
 @pytest.mark.parametrize(
