@@ -22,6 +22,7 @@ from oasis_bench.reports.figure_style import STYLE, Drawing
 from oasis_bench.reports.figure_style import render as render_figure
 from oasis_bench.reports.formatting import p_text, plural, series
 from oasis_bench.reports.report_files import render, write_files
+from oasis_bench.reports.run.facts import DAGGER, TRANSDUCTIVE_NOTE, transductive_learners
 from oasis_bench.reports.run.summary import SUMMARY_WIDTH
 from oasis_bench.reports.table import Cell, Table
 from oasis_bench.store.run_file import read_run
@@ -29,12 +30,13 @@ from oasis_bench.system.errors import UsageError
 from oasis_bench.system.plain_text import printable
 
 PAGE = "ranks.html"
-TITLE = "Average ranks by mAP, 1 is best"
 MANY_DATASETS = 10
 """Above this number the approximations of the test hold (Demšar 2006, section 3.2.2)."""
 
 
-def write_ranks(folders: Sequence[Path], output: Path) -> tuple[Path, str]:
+def write_ranks(
+    folders: Sequence[Path], output: Path, task: str | None = None, measure: str | None = None
+) -> tuple[Path, str]:
     """Rank the learners that several runs share and write table, figure and page.
 
     Parameters
@@ -43,6 +45,10 @@ def write_ranks(folders: Sequence[Path], output: Path) -> tuple[Path, str]:
         Of the runs, each of its data set.
     output : Path
         'tables/', 'figures/' and 'ranks.html' in it are written, each file whole.
+    task : str, optional
+        Learners are ranked by a measure of it; the first task of the first run if not given.
+    measure : str, optional
+        Such as 'mAP' or 'accuracy@3'; the first of the task if not given.
 
     Returns
     -------
@@ -56,7 +62,10 @@ def write_ranks(folders: Sequence[Path], output: Path) -> tuple[Path, str]:
     UsageError
         Where the runs cannot be ranked together, or the files not be written.
     """
-    datasets = scores_of_runs({folder: read_run(folder) for folder in folders})
+    runs = {folder: read_run(folder) for folder in folders}
+    datasets = scores_of_runs(runs, task, measure)
+    by = f"{datasets[0].measure} ({datasets[0].task})"
+    transductive = {name for run in runs.values() for name in transductive_learners(run)}
     scores = common_scores(datasets)
     ranks = rank_learners(scores)
     notes = [
@@ -64,15 +73,24 @@ def write_ranks(folders: Sequence[Path], output: Path) -> tuple[Path, str]:
         *reasons_left_out(datasets, ranks.names),
         *other_settings(datasets, ranks.names),
         "Each data set counts once, by its class subset with the most classes, whose learners are "
-        "ranked by mean mAP over the partitions: " + series([one.title for one in datasets]) + ".",
+        f"ranked by mean {by} over the partitions: "
+        + series([one.title for one in datasets])
+        + ".",
     ]
-    table, figure = _table(datasets, scores, ranks, notes), _figure(ranks)
-    page = render("ranks.html.j2", table=table, figure=figure, n_datasets=len(datasets))
+    if transductive & set(ranks.names):
+        notes.append(TRANSDUCTIVE_NOTE)
+        new_names = {name: name + DAGGER * (name in transductive) for name in ranks.names}
+        scores, ranks = (
+            scores.rename(columns=new_names),
+            rank_learners(scores.rename(columns=new_names)),
+        )
+    table, figure = _table(datasets, scores, ranks, notes), _figure(ranks, by)
+    page = render("ranks.html.j2", table=table, figure=figure, n_datasets=len(datasets), by=by)
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"cannot write to {output}: {error.strerror}") from error
-    return write_files(output, PAGE, page, [table], [figure]), _summary(ranks, notes)
+    return write_files(output, PAGE, page, [table], [figure]), _summary(ranks, by, notes)
 
 
 def _meaning(ranks: AverageRanks) -> list[str]:
@@ -103,9 +121,10 @@ def _meaning(ranks: AverageRanks) -> list[str]:
     return texts
 
 
-def _figure(ranks: AverageRanks) -> Drawing:
+def _figure(ranks: AverageRanks, by: str) -> Drawing:
     """Draw the ranks, titled with what they mean: the figure is also shown without its page."""
     n_datasets, n_learners = ranks.ranks.shape
+    title = f"Average ranks by {by}, 1 is best"
     meaning = plural(n_datasets, "data set")
     if n_datasets < least_datasets(n_learners):
         meaning += ": too few for a test, no learners are told apart"
@@ -115,9 +134,9 @@ def _figure(ranks: AverageRanks) -> Drawing:
         weak = ", a rough guide" if n_datasets <= MANY_DATASETS else ""
         meaning += f"{weak}; a bar joins learners that are not told apart"
     with mpl.rc_context(STYLE):
-        files = render_figure(draw_average_ranks(ranks, f"{TITLE}\n{meaning}"))
+        files = render_figure(draw_average_ranks(ranks, f"{title}\n{meaning}"))
     caption = f"{meaning.capitalize()}. Level 0.05; Demšar (JMLR 7, 2006)."
-    return Drawing("ranks", TITLE, caption, files)
+    return Drawing("ranks", title, caption, files)
 
 
 def _table(
@@ -126,7 +145,7 @@ def _table(
     ranks: AverageRanks,
     notes: Sequence[str],
 ) -> Table:
-    """Make the table: a row for each learner, the best first, mAP and rank on each data set."""
+    """Make the table: a row for each learner, the best first, score and rank on each data set."""
     best = ranks.names[0]
     bold = {best, *next((group for group in ranks.groups if best in group), ())}
     rows, numbers = [], []
@@ -142,14 +161,17 @@ def _table(
                     "dataset": one.run.info.experiment.dataset,
                     "subset": one.subset,
                     "partitions": one.n_partitions,
-                    "mean_average_precision": score,
+                    "task": one.task,
+                    "measure": one.measure,
+                    "score": score,
                     "rank": rank,
                 }
             )
         rows.append(row)
     return Table(
         name="ranks",
-        title=f"Average ranks over {plural(len(datasets), 'data set')}, and mAP (rank) on each",
+        title=f"Average ranks over {plural(len(datasets), 'data set')}, and {datasets[0].measure} "
+        "(rank) on each",
         header=("Learner", "Average rank", *(one.name for one in datasets)),
         align="l" + "r" * (len(datasets) + 1),
         rows=rows,
@@ -158,10 +180,10 @@ def _table(
     )
 
 
-def _summary(ranks: AverageRanks, notes: Sequence[str]) -> str:
+def _summary(ranks: AverageRanks, by: str, notes: Sequence[str]) -> str:
     names = {name: printable(name) for name in ranks.names}
     width = max(map(len, names.values()))
-    lines = [f"average ranks by mAP over {plural(len(ranks.ranks), 'data set')}, 1 is best"]
+    lines = [f"average ranks by {by} over {plural(len(ranks.ranks), 'data set')}, 1 is best"]
     lines += [f"  {text:<{width}}  {ranks.average[name]:.3f}" for name, text in names.items()]
     lines += [
         textwrap.fill(printable(note), SUMMARY_WIDTH, subsequent_indent="  ") for note in notes

@@ -11,16 +11,18 @@ from pathlib import Path
 
 import pandas as pd
 
+from oasis_bench.analysis.headlines import named, task_measures
 from oasis_bench.reports.formatting import clip, plural, series
 from oasis_bench.reports.run.facts import (
-    finished,
     learners,
     shortfall,
+    split_of,
     subset_title,
     subsets,
+    tasks,
 )
 from oasis_bench.store.run_file import RunRecord
-from oasis_bench.system.errors import UsageError
+from oasis_bench.system.errors import UsageError, unknown_name
 
 NAME_WIDTH = 24
 
@@ -38,14 +40,18 @@ class DatasetScores:
         The class subset that counts.
     n_partitions : int
         The partitions that were tried with every learner: only these count.
+    task, measure : str
+        What the scores are, in words.
     means : Series
-        Mean mAP over these partitions of each learner that has a result on all of them.
+        Mean of the measure over these partitions of each learner that has it on all of them.
     """
 
     name: str
     run: RunRecord
     subset: str
     n_partitions: int
+    task: str
+    measure: str
     means: pd.Series[float]
 
     @property
@@ -55,8 +61,13 @@ class DatasetScores:
         return f"{self.name} ({size}, {plural(self.n_partitions, 'partition')})"
 
 
-def scores_of_runs(runs: Mapping[Path, RunRecord]) -> list[DatasetScores]:
+def scores_of_runs(
+    runs: Mapping[Path, RunRecord], task: str | None, measure: str | None
+) -> list[DatasetScores]:
     """Take from each run the scores of its data set.
+
+    `task` and `measure`, such as 'accuracy@3', are those of the scores: the first task of the first
+    run and the first measure of the task where they are None.
 
     The class subsets of a data set share images and are no data sets of their own, so each run
     counts once: by its subset with the most classes of those tried with every learner.
@@ -64,8 +75,8 @@ def scores_of_runs(runs: Mapping[Path, RunRecord]) -> list[DatasetScores]:
     Raises
     ------
     UsageError
-        For fewer than two runs, two of one data set, or one without a partition that was tried
-        with every learner.
+        For fewer than two runs, two of one data set, one without a partition that was tried with
+        every learner, or one that has no such task or measure.
     """
     if len(runs) < 2:
         raise UsageError(
@@ -80,11 +91,22 @@ def scores_of_runs(runs: Mapping[Path, RunRecord]) -> list[DatasetScores]:
                 "set, so name one of them"
             )
         seen[dataset] = folder
-    return [_scores(folder, run) for folder, run in runs.items()]
+    first = next(iter(runs.values()))
+    asked = tasks(first)[0] if task is None else task
+    return [_scores(folder, run, asked, measure) for folder, run in runs.items()]
 
 
-def _scores(folder: Path, run: RunRecord) -> DatasetScores:
-    n_tried = run.trials.groupby(["subset", "partition"])["learner"].nunique()
+def _scores(folder: Path, run: RunRecord, task: str, measure: str | None) -> DatasetScores:
+    if task not in tasks(run):
+        raise UsageError(f"{folder}: {unknown_name('task', task, tasks(run))}")
+    measures = named(run, task)
+    if measure is not None and measure not in set(measures["option"]):
+        known = unknown_name(f"measure of {task}", measure, measures["option"])
+        raise UsageError(f"{folder}: {known}")
+    chosen = measures if measure is None else measures[measures["option"] == measure]
+    name_of_measure = str(chosen["name"].iloc[0])
+    trials = run.trials[run.trials["split"] == split_of(run, task)]
+    n_tried = trials.groupby(["subset", "partition"])["learner"].nunique()
     complete = n_tried[n_tried == len(learners(run))].reset_index()[["subset", "partition"]]
     found = [subset for subset in subsets(run) if subset in set(complete["subset"])]
     if not found:
@@ -93,11 +115,13 @@ def _scores(folder: Path, run: RunRecord) -> DatasetScores:
             f"'run --resume {folder}'"
         )
     complete = complete[complete["subset"] == found[-1]]
-    results = finished(run).merge(complete, on=["subset", "partition"])
-    scores = results.groupby("learner")["mean_average_precision"].agg(["mean", "count"])
+    values = task_measures(run, task)
+    values = values[values["name"] == name_of_measure]
+    results = values.merge(complete, on=["subset", "partition"])
+    scores = results.groupby("learner")["value"].agg(["mean", "count"])
     means = scores.loc[scores["count"] == len(complete), "mean"]
     name = clip(Path(run.info.experiment.dataset).name, NAME_WIDTH)
-    return DatasetScores(name, run, found[-1], len(complete), means)
+    return DatasetScores(name, run, found[-1], len(complete), task, name_of_measure, means)
 
 
 def common_scores(datasets: Sequence[DatasetScores]) -> pd.DataFrame:
@@ -135,7 +159,9 @@ def reasons_left_out(datasets: Sequence[DatasetScores], ranked: Sequence[str]) -
             f"on {one.name}: {reason.removeprefix(name + ': ').removesuffix('.')}"
             for one in datasets
             if name in learners(one.run) and name not in one.means
-            for reason in shortfall(one.run, one.subset, name)
+            for reason in shortfall(
+                one.run, one.subset, name, split_of(one.run, one.task), one.task
+            )
         ]
         yield f"{name} is left out: {'; '.join(reasons)}."
 

@@ -4,27 +4,37 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
-from oasis_bench.analysis.comparison import PRECISIONS, RESULTS, Line, RunComparison
+from oasis_bench.analysis.comparison import RunComparison
+from oasis_bench.analysis.comparison_lines import COSTS, RESULTS, Line
 from oasis_bench.experiment.run_info import MergedRun
 from oasis_bench.reports.formatting import aligned, clip, p_text, plural, seconds_text
+from oasis_bench.reports.run.facts import DAGGER, TRANSDUCTIVE_NOTE, transductive_learners
 from oasis_bench.store.run_file import RunRecord
 from oasis_bench.system.plain_text import printable
 
 WIDTH, LABEL_WIDTH, REASON_WIDTH = 110, 24, 100
 HEADER = [
-    *("classes", "learner", "measure", "n", "OLD", "NEW"),
+    *("classes", "learner", "task", "measure", "n", "OLD", "NEW"),
     *("change", "95 % interval", "p, Holm", "verdict"),
 ]
-MEASURES = {"fit_seconds": "fit, s", "fit_cpu_seconds": "CPU, s", "fit_peak_bytes": "peak, MiB"}
+NAMES = {
+    "choice_seconds": "choice, s",
+    "fit_seconds": "fit, s",
+    "fit_cpu_seconds": "fit, CPU s",
+    "query_seconds": "a query, ms",
+    "fit_peak_bytes": "peak, MiB",
+    "model_bytes": "model, KiB",
+}
 LEGEND = (
-    "n partitions. Precision: means, NEW - OLD, interval corrected for partitions that share "
-    "images (Nadeau & Bengio 2003).",
-    "fit, CPU, peak: geometric means, NEW / OLD, paired t-interval of the logarithm; less than "
-    "1 ms or 1 MiB counts as that. Seconds leave out fits that waited for a core.",
-    "same: no change, one that chance may explain, or one of a cost of up to {tolerance:g} %, 1 ms "
-    "or 1 MiB. The interval says how large a change may be.",
+    "n partitions. Measures of tasks: means, NEW - OLD, interval corrected for partitions that "
+    "share images (Nadeau & Bengio 2003).",
+    "Costs (choice on inner folds, fit, answer to a query, peak memory, model): geometric means, "
+    "NEW / OLD, paired t-interval of the logarithm; less than 1 ms (of a query 10 µs) or 1 MiB (of "
+    "a model 1 KiB) counts as that. Seconds leave out fits that waited for a core.",
+    "same: no change, one that chance may explain, or one of a cost of up to {tolerance:g} % or up "
+    "to the smallest that counts. The interval says how large a change may be.",
     "Each interval is of its line alone. The verdict depends on p, Holm, corrected for the number "
     "of lines that have it, at level 0.05: where nothing changed, at most 1 comparison in 20 finds "
     "anything worse or better by chance.",
@@ -40,11 +50,14 @@ def comparison_text(comparison: RunComparison, runs: Mapping[str, RunRecord]) ->
     runs : dict of str to RunRecord
         The two runs, by the names that the text has for them.
     """
+    transductive = {name for run in runs.values() for name in transductive_learners(run)}
     text = [printable(line) for name, run in runs.items() for line in _origin(name, run)]
     notes = list(comparison.notes)
     if comparison.lines:
-        rows = [HEADER, *(_cells(line) for line in comparison.lines)]
-        text += ["", *aligned(rows, left=(1, 2, len(HEADER) - 1)), ""]
+        rows = [HEADER, *(_cells(line, transductive) for line in comparison.lines)]
+        text += ["", *aligned(rows, left=(1, 2, 3, len(HEADER) - 1)), ""]
+        if any(line.learner in transductive for line in comparison.lines):
+            notes.append(TRANSDUCTIVE_NOTE)
         notes += [line.format(tolerance=100 * comparison.tolerance) for line in LEGEND]
     for note in notes:
         text += textwrap.wrap(printable(note), WIDTH, subsequent_indent="  ")
@@ -66,14 +79,15 @@ def _origin(name: str, run: RunRecord) -> Iterator[str]:
         )
 
 
-def _cells(line: Line) -> list[str]:
+def _cells(line: Line, transductive: Collection[str]) -> list[str]:
     """Write the cells of a line of the table."""
-    labels = [line.subset, line.learner, MEASURES.get(line.measure, line.measure)]
+    learner = line.learner + DAGGER * (line.learner in transductive)
+    labels = [line.subset, learner, line.task, NAMES.get(line.measure, line.measure)]
     labels = [clip(printable(label), LABEL_WIDTH) for label in labels]
     if line.measure == RESULTS:
         values = [f"{line.old:.0f}", f"{line.new:.0f}", f"{line.change:+.0f}"]
         pattern = ""
-    elif line.measure in PRECISIONS:
+    elif line.measure not in COSTS:
         values = [f"{line.old:.4f}", f"{line.new:.4f}", f"{line.change:+.4f}"]
         pattern = "[{:+.4f}, {:+.4f}]"
     else:
@@ -87,7 +101,9 @@ def _cells(line: Line) -> list[str]:
 
 
 def _cost(measure: str, value: float) -> str:
-    return f"{value / 2**20:,.1f}" if measure == "fit_peak_bytes" else seconds_text(value)
+    if measure.endswith("_bytes"):
+        return f"{value / (2**20 if measure == 'fit_peak_bytes' else 2**10):,.1f}"
+    return seconds_text(1000 * value if measure == "query_seconds" else value)
 
 
 def _result(comparison: RunComparison) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import cycle
 from typing import Any, TypeAlias
 
+import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.artist import Artist
@@ -25,6 +26,7 @@ from oasis_bench.reports.formatting import clip
 
 PANELS_A_ROW = 3
 LABEL_WIDTH, TITLE_WIDTH, TICKS_WIDTH = 32, 40, 60
+LABELLED_CLASSES, MATRIX_LABEL_WIDTH = 12, 14
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 LINES = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
 CHANCE: dict[str, Any] = {"color": "0.35", "linestyle": (0, (4, 3)), "linewidth": 1}
@@ -110,20 +112,23 @@ def panels_of(titles: Sequence[str], x_label: str, y_label: str) -> tuple[Figure
     return figure, panels
 
 
-def categories(labels: Sequence[str], x_label: str, y_label: str) -> tuple[Figure, Axes]:
-    """Make a figure of one panel with a place on the x axis for each label."""
-    figure = Figure(figsize=(6.2, 3.7))
-    axes = figure.subplots()
-    axes.set_xticks(range(len(labels)), labels, parse_math=False)
-    if sum(map(len, labels)) > TICKS_WIDTH:
-        axes.tick_params("x", labelrotation=25)
-        for text in axes.get_xticklabels():
-            text.set(horizontalalignment="right", rotation_mode="anchor")
-    axes.set_xlim(-0.5, len(labels) - 0.5)
-    axes.set_xlabel(x_label)
-    axes.set_ylabel(y_label)
-    axes.grid(visible=False, axis="x")
-    return figure, axes
+def categories(
+    labels: Sequence[str], x_label: str, y_labels: Sequence[str]
+) -> tuple[Figure, list[Axes]]:
+    """Make a panel for each y label, with a place on the x axis for each label."""
+    figure = Figure(figsize=(max(6.2, 3.6 * len(y_labels)), 3.7))
+    panels = list(figure.subplots(1, len(y_labels), squeeze=False).flat)
+    for axes, y_label in zip(panels, y_labels, strict=True):
+        axes.set_xticks(range(len(labels)), labels, parse_math=False)
+        if sum(map(len, labels)) > TICKS_WIDTH / len(y_labels):
+            axes.tick_params("x", labelrotation=25)
+            for text in axes.get_xticklabels():
+                text.set(horizontalalignment="right", rotation_mode="anchor")
+        axes.set_xlim(-0.5, len(labels) - 0.5)
+        axes.set_xlabel(x_label)
+        axes.set_ylabel(y_label)
+        axes.grid(visible=False, axis="x")
+    return figure, panels
 
 
 def log_counts(axes: Axes) -> None:
@@ -152,6 +157,35 @@ def draw_bars(axes: Axes, x: Any, points: pd.DataFrame, style: LearnerStyle) -> 
     """Draw the columns middle, low and high of `points` as markers with bars."""
     below, above = points["middle"] - points["low"], points["high"] - points["middle"]
     axes.errorbar(x, points["middle"], yerr=[below, above], capsize=2.5, elinewidth=1, **style)
+
+
+def draw_matrices(matrices: Mapping[str, pd.DataFrame], x_label: str, y_label: str) -> Figure:
+    """Draw matrices of shares from 0 to 1, a panel for each title; small ones with their labels."""
+    columns = min(PANELS_A_ROW, len(matrices))
+    rows = -(-len(matrices) // columns)
+    figure = Figure(figsize=(max(5.2, 3.9 * columns), 3.7 * rows + 0.6))
+    grid = figure.subplots(rows, columns, squeeze=False)
+    for axes in list(grid.flat)[len(matrices) :]:
+        axes.remove()
+    for axes, (title, matrix) in zip(grid.flat, matrices.items(), strict=False):
+        image = axes.imshow(matrix, cmap="Blues", vmin=0, vmax=1, interpolation="nearest")
+        axes.set_title(clip(title, TITLE_WIDTH), parse_math=False)
+        axes.set_xlabel(x_label)
+        axes.set_ylabel(y_label)
+        axes.grid(visible=False)
+        names = [clip(str(name), MATRIX_LABEL_WIDTH) for name in matrix]
+        if len(names) > LABELLED_CLASSES:
+            axes.set_xticks([])
+            axes.set_yticks([])
+            continue
+        axes.set_xticks(range(len(names)), names, parse_math=False, rotation=90)
+        axes.set_yticks(range(len(names)), names, parse_math=False)
+        for (y, x), share in np.ndenumerate(matrix):
+            if share >= 0.005:
+                ink = "white" if share > 0.5 else "0.2"
+                axes.text(x, y, f"{share:.2f}", ha="center", va="center", color=ink, fontsize=6)
+    figure.colorbar(image, ax=list(grid.flat)[: len(matrices)], shrink=0.8, label="share")
+    return figure
 
 
 def draw_legend(

@@ -23,6 +23,7 @@ LATEX = str.maketrans(
         "|": r"\textbar{}",
         "±": r"$\pm$",
         "–": "--",
+        "†": r"\dag{}",
         "…": r"\ldots{}",
         "\n": " ",
         **{char: f"\\{char}" for char in "%_&#${}"},

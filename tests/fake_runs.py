@@ -7,6 +7,7 @@
 import json
 from dataclasses import asdict
 
+from oasis_bench.experiment.identity import cell_name
 from oasis_bench.experiment.run_info import RunInfo
 from oasis_bench.experiment.settings import LearnerSpec
 from oasis_bench.store.run_file import Store, read_run
@@ -15,17 +16,38 @@ from oasis_bench.trial.record import TrialRecord
 TRACED_STEPS = {500: 0.2, 1000: 0.1, 2000: 0.02, 4000: 0.0}
 """Numbers of steps that an incremental learner was measured after, and what mAP then lacks."""
 
+TASKS = {
+    "retrieval": ("seen-classes", "test", ["mAP", "precision"]),
+    "classification": ("seen-classes", "training", ["accuracy", "mean recognition"]),
+    "unseen-classes": ("unseen-classes", "test", ["mAP", "precision"]),
+    "judged-triplets": ("judged", "test", ["similarity precision", "agreement", "ceiling"]),
+}
+"""The split, the gallery and the measures of each task."""
+
 
 def fake_trial(
-    learner="A", n_classes=10, partition=0, mAP=0.5, n_steps=None, params=None, **columns
+    learner="A",
+    n_classes=10,
+    partition=0,
+    mAP=0.5,
+    n_steps=None,
+    params=None,
+    tasks=("retrieval",),
+    unanswered=None,
+    chance=None,
+    n_left_out=0,
+    **columns,
 ):
     """Make the record of a trial; `columns` are those of the store that are not the usual.
 
-    Each class has 40 training and 25 test images.  Precision at k is mAP + 0.1 at k = 1 and falls
-    by 0.001 with each k.  With `n_steps` it also has validation, 5 folds that add 0 to 0.04, and
-    traces after `TRACED_STEPS`.
+    Each class has 40 training and 25 test images.  What it measures of each of `tasks`, which are
+    of one split, follows from mAP: see `_measures`.  `unanswered` has status and reason of the
+    tasks that it did not answer.  With `n_steps` it also has validation, 5 folds that add 0 to
+    0.04, and traces after `TRACED_STEPS`.  `chance` is that of precision at k, of n_test - 1 images
+    where 24 are relevant if not given.
     """
     n_test = n_classes * 25
+    split = TASKS[tasks[0]][0]
     usual = {
         "learner": learner,
         "algorithm": "OASIS",
@@ -33,6 +55,8 @@ def fake_trial(
         "subset": str(n_classes),
         "n_classes": n_classes,
         "partition": partition,
+        "split": split,
+        "transductive": 0,
         "status": "ok",
         "n_train": n_classes * 40,
         "n_test": n_test,
@@ -42,10 +66,10 @@ def fake_trial(
         "finished": "2026-11-21T08:00:00+00:00",
     }
     subset = columns.get("subset", usual["subset"])
-    usual["trial_id"] = f"{learner}, classes {subset}, {partition}"
+    of_split = "" if split == "seen-classes" else f", {split}"
+    usual["trial_id"] = f"{learner}, classes {subset}, {partition}{of_split}"
     if columns.get("status", "ok") != "ok":
         return TrialRecord({**usual, **columns})
-    mAP = columns.get("mean_average_precision", mAP)
     params_json = json.dumps(params or {})
     measured = {
         "params": params_json,
@@ -56,35 +80,85 @@ def fake_trial(
         "fit_peak_bytes": 50 * 2**20,
         "selection_fit_seconds": 5.0,
         "selection_score_seconds": 2.0,
-        "mean_average_precision": mAP,
-        "chance_level": 24 / (n_test - 1),
-        "n_queries": n_test,
-        "n_queries_left_out": 0,
+        "answer_seconds": 0.5,
+        "answer_cpu_seconds": 0.5,
+        "n_answered": n_test,
+        "model_bytes": 2**20,
         "processor": "a processor",
     }
     traced = {} if n_steps is None else TRACED_STEPS
+    unanswered = unanswered or {}
+    answers = [
+        {
+            "task": task,
+            "status": unanswered.get(task, ("ok", None))[0],
+            "reason": unanswered.get(task, ("ok", None))[1],
+            "n_queries": None if task in unanswered else n_test,
+            "n_left_out": None if task in unanswered else n_left_out,
+        }
+        for task in tasks
+    ]
+    answered = [task for task in tasks if task not in unanswered]
     return TrialRecord(
         {**usual, **measured, **columns},
-        precision_at_k=[
-            {"k": k, "precision": mAP + 0.1 - 0.001 * (k - 1)}
-            for k in range(1, min(50, n_test - 1) + 1)
+        answers=answers,
+        measures=[
+            {"task": task, "measure": measure, "k": k, "value": value, "chance": by_chance}
+            for task in answered
+            for measure, k, value, by_chance in _measures(task, mAP, n_classes, chance)
+        ],
+        confusion=[
+            {"task": task, "label": true, "predicted": predicted, "n": n}
+            for task in answered
+            if task == "classification"
+            for true in range(n_classes)
+            for predicted, n in ((true, 20), ((true + 1) % n_classes, 5))
         ],
         validation=[
             {
                 "params": params_json,
                 "n_steps": steps,
                 "fold": fold,
-                "mean_average_precision": mAP - lack + 0.01 * fold,
+                "value": mAP - lack + 0.01 * fold,
             }
             for steps, lack in traced.items()
             for fold in range(5)
         ],
         traces=[
-            {"split": split, "n_steps": steps, "mean_average_precision": mAP - lack + more}
+            {"part": part, "n_steps": steps, "value": mAP - lack + more}
             for steps, lack in traced.items()
-            for split, more in (("train", 0.1), ("test", 0.0))
+            for part, more in (("train", 0.1), ("test", 0.0))
         ],
     )
+
+
+def _measures(task, mAP, n_classes, chance):
+    """Make measure, k, value and chance of each number that a trial has of a task.
+
+    Precision at k is mAP + 0.1 at k = 1 and falls by 0.001 with each k; accuracy of k neighbours is
+    mAP + 0.2 at k = 1 and falls by 0.01 with each k, as mean recognition does, which is lower by
+    0.05; similarity precision and agreement are mAP + 0.1 and mAP.
+    """
+    if task == "judged-triplets":
+        return [
+            ("similarity precision", None, mAP + 0.1, 0.5),
+            ("agreement", None, mAP, 0.5),
+            ("ceiling", None, 0.9, None),
+        ]
+    if task == "classification":
+        return [
+            (measure, k, mAP + more - 0.01 * (k - 1), 1 / n_classes)
+            for measure, more in (("accuracy", 0.2), ("mean recognition", 0.15))
+            for k in (1, 3, 5, 7)
+        ]
+    others = n_classes * 25 - 1
+    chance = 24 / others if chance is None else chance
+    n_relevant = chance * others
+    harmonic = sum(1 / rank for rank in range(1, others + 1))
+    # The mean over all orders of the average precision of n_relevant among the others.
+    of_mAP = ((n_relevant - 1) / (others - 1) * (others - harmonic) + harmonic) / others
+    at_k = [("precision", k, mAP + 0.1 - 0.001 * (k - 1), chance) for k in range(1, 51)]
+    return [("mAP", None, mAP, of_mAP), *at_k[:others]]
 
 
 def fake_trials(learner, scores, **columns):
@@ -129,7 +203,8 @@ def fake_info(title="run", rows=(), experiment=None, identity=None, **info):
     usual = {
         "experiment": settings,
         "identities": {
-            f"{row['learner']}, classes {row['subset']}": _identity(row) | (identity or {})
+            cell_name(row["learner"], row["subset"], row["split"]): _identity(row)
+            | (identity or {})
             for row in rows
         },
         "plugin_files": [],
@@ -143,6 +218,7 @@ def fake_info(title="run", rows=(), experiment=None, identity=None, **info):
             "learners": {
                 label: {"summary": name, "citation": "none"} for label, name in algorithms.items()
             },
+            "tasks": {task: task_source(task) for task in settings["tasks"]},
         },
         "planned_trials": len(algorithms) * len(sizes) * settings["partitions"],
         "provenance": {"processor": "a processor", "commit": title},
@@ -156,11 +232,22 @@ def fake_info(title="run", rows=(), experiment=None, identity=None, **info):
     return RunInfo.from_json(usual | info)
 
 
-def make_run(folder, trials, learners, partitions=5, classes=(10,), info=None, pictures=()):
+def task_source(task):
+    """Make what a run tells of a task."""
+    split, gallery, measures = TASKS[task]
+    about = {"summary": f"{task}, made up", "citation": "none"}
+    of_data = [name for name in measures if name == "ceiling"]
+    what = {"split": split, "gallery": gallery, "measures": measures, "of_data": of_data}
+    return {**about, **what}
+
+
+def make_run(
+    folder, trials, learners, partitions=5, classes=(10,), info=None, pictures=(), **settings
+):
     """Write a run as `write_run` does, with learners that may have no trial, and read it back.
 
     `learners` are their labels, or a dict from labels to settings of `LearnerSpec`; `info` holds
-    values of the table `run`.
+    values of the table `run`, `settings` are those of the experiment.
     """
     own = learners if isinstance(learners, dict) else {label: {} for label in learners}
     experiment = {
@@ -168,6 +255,7 @@ def make_run(folder, trials, learners, partitions=5, classes=(10,), info=None, p
         "learners": {label: asdict(LearnerSpec("OASIS", **given)) for label, given in own.items()},
         "classes": list(classes),
         "partitions": partitions,
+        **settings,
     }
     return read_run(write_run(folder, trials, experiment, pictures=pictures, **(info or {})))
 
@@ -178,6 +266,7 @@ def _experiment(title, rows, given):
         "title": title,
         "dataset": "made up",
         "classes": sorted({row["n_classes"] for row in rows}) or [10],
+        "tasks": ["retrieval"],
         "partitions": 2,
         "inner_folds": 5,
         "train_per_class": 40,
@@ -200,7 +289,7 @@ def _identity(row):
         "algorithm": row["algorithm"],
         "data": "d41d8c",
         "seed": 0,
-        "classes": [0, 1],
+        "classes": list(range(row["n_classes"])),
         "sizes": [row["n_train"], row["n_test"]],
         "normalize": "l2",
         "source": "9f86d0",

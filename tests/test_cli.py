@@ -310,6 +310,8 @@ def test_options_are_put_over_those_of_the_file_for_the_same_data_set_alone(comm
         ('normalize = "L2"', "--normalize L2"),
         ("classes = [2, 5, 2]", "--classes 2,5,2"),
         ("classes = []", "--classes ,"),
+        ("tasks = []", "--tasks ,"),
+        ('tasks = ["retrieval", "retrieval"]', "--tasks retrieval,retrieval"),
         ('budget = "10x"', "--budget 10x"),
         ('memory = "4"', "--memory 4"),
         ('dataset = "digit"', "--dataset digit"),

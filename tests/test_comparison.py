@@ -42,8 +42,8 @@ def verdicts(lines):
 
 
 def test_precision_that_fell_beyond_the_corrected_interval_is_worse(compare):
-    old = trials("mean_average_precision", [0.5, 0.6, 0.7, 0.6, 0.5])
-    new = trials("mean_average_precision", [0.46, 0.55, 0.64, 0.55, 0.45])
+    old = trials("mAP", [0.5, 0.6, 0.7, 0.6, 0.5])
+    new = trials("mAP", [0.46, 0.55, 0.64, 0.55, 0.45])
     status, lines, text = compare(old, new)
     line = lines["10", "A", "mAP"]
     # Differences 0.04, 0.05, 0.06, 0.05, 0.05: s = sqrt(2e-4 / 4), t(4) = 2.776445.
@@ -57,18 +57,19 @@ def test_precision_that_fell_beyond_the_corrected_interval_is_worse(compare):
     assert status == 1
     row = next(row for row in text.splitlines() if " mAP " in row)
     assert (
-        " ".join(row.split()) == "10 A mAP 5 0.5800 0.5300 -0.0500 [-0.0678, -0.0322] 0.0044 worse"
+        " ".join(row.split())
+        == "10 A retrieval mAP 5 0.5800 0.5300 -0.0500 [-0.0678, -0.0322] 0.0044 worse"
     )
     assert text.splitlines()[-1] == (
-        "3 worse beyond noise: of 6 lines, 0 better, 0 not judged"  # P@1, P@10 fell with mAP
+        "3 worse beyond noise: of 9 lines, 0 better, 0 not judged"  # P@1, P@10 fell with mAP
     )
 
 
 def test_the_overlap_of_partitions_widens_the_interval_of_precision_and_not_of_seconds(compare):
     # Precision alone: p = 0.010 without the overlap, and 0.087 with it.  Four lines are tested.
     changes = np.array([0.005, 0.02, 0.03, 0.03, 0.02])
-    old = trials("mean_average_precision", [0.5] * 5)
-    new = trials("mean_average_precision", 0.5 - changes)
+    old = trials("mAP", [0.5] * 5)
+    new = trials("mAP", 0.5 - changes)
     for trial, change in zip(new, changes, strict=True):
         trial["fit_seconds"] = math.exp(10 * change)
     status, lines, _ = compare(old, new)
@@ -102,23 +103,28 @@ def test_the_interval_of_seconds_is_the_paired_t_interval_of_their_logarithms(co
         ("fit_seconds", [0.0002, 0.0003], [0.0008, 0.0009], "same", False),  # less than 1 ms
         ("fit_seconds", [0.0020, 0.0020], [0.0025, 0.0025], "same", True),  # by 0.5 ms
         ("fit_cpu_seconds", [1.0, 1.0], [1.5, 1.5], "worse", True),
+        ("selection_fit_seconds", [5.0, 5.0], [9.0, 9.0], "worse", True),
+        ("answer_seconds", [0.5, 0.5], [0.25, 0.25], "better", True),
+        ("answer_seconds", [0.001, 0.001], [0.0025, 0.0025], "same", False),  # 10 µs a query
+        ("model_bytes", [MIB, MIB], [2 * MIB, 2 * MIB], "worse", True),
         ("fit_peak_bytes", [0, 0], [20 * MIB, 20 * MIB], "worse", True),
         ("fit_peak_bytes", [50 * MIB] * 2, [50 * MIB + 2**19] * 2, "same", True),
-        ("mean_average_precision", [0.5, 0.6], [0.51, 0.61], "better", True),
+        ("mAP", [0.5, 0.6], [0.51, 0.61], "better", True),
         (
-            "mean_average_precision",
+            "mAP",
             [0.5, 0.6],
             [0.49, 0.59],
             "worse",
             True,
         ),  # an interval of no width
-        ("mean_average_precision", [0.5, 0.6], [0.5, 0.6], "same", False),
-        ("mean_average_precision", [0.5, 0.6], [0.5 - 1e-16, 0.6 - 1e-16], "same", False),
+        ("mAP", [0.5, 0.6], [0.5, 0.6], "same", False),
+        ("mAP", [0.5, 0.6], [0.5 - 1e-16, 0.6 - 1e-16], "same", False),
     ],
 )
 def test_each_change_has_its_verdict(compare, measure, before, after, verdict, is_tested):
     status, lines, _ = compare(trials(measure, before), trials(measure, after))
-    line = lines["10", "A", "mAP" if measure == "mean_average_precision" else measure]
+    cost = {"selection_fit_seconds": "choice_seconds", "answer_seconds": "query_seconds"}
+    line = lines["10", "A", cost.get(measure, measure)]
     assert line.verdict == verdict
     assert math.isnan(line.p_value) != is_tested
     assert status == (verdict == "worse")
@@ -183,7 +189,7 @@ def test_all_partitions_changed_by_the_same_is_beyond_noise_however_many_lines_v
     noise = np.random.default_rng(0).lognormal(0, 0.3, (5, 3))
     others = [{"learner": f"L{number}", "partition": p} for number in range(5) for p in range(3)]
     varied = [{**it, "fit_seconds": s} for it, s in zip(others, noise.ravel(), strict=True)]
-    old, new = (trials("mean_average_precision", [value] * 3) for value in (0.5, 0.25))
+    old, new = (trials("mAP", [value] * 3) for value in (0.5, 0.25))
     status, lines, _ = compare([*old, *others], [*new, *varied])
     assert (lines["10", "A", "mAP"].p_value, lines["10", "A", "mAP"].verdict) == (0, "worse")
     assert sum(line.verdict == "worse" for line in lines.values()) == 3  # P@1 and P@10 with mAP
@@ -218,18 +224,19 @@ def test_any_way_to_lose_a_result_is_worse(compare, status):
 
 
 def test_one_partition_cannot_be_judged_unless_nothing_changed(compare, write_run, capsys):
-    status, lines, text = compare([{}], [{"mean_average_precision": 0.4, "fit_seconds": 9.0}])
+    status, lines, text = compare([{}], [{"mAP": 0.4, "fit_seconds": 9.0}])
     assert verdicts(lines)["mAP"] == "not judged"
     assert lines["10", "A", "mAP"].change == pytest.approx(-0.1)
     assert "not judged: one partition has no interval" in text
     assert verdicts(lines)["fit_cpu_seconds"] == "same"
     assert status == 0  # CPU seconds and memory are judged
     costs = {"fit_seconds": 2.0, "fit_cpu_seconds": 2.0, "fit_peak_bytes": 90 * MIB}
-    other = write_run("other", [{"mean_average_precision": 0.4, **costs}])
+    costs |= {"selection_fit_seconds": 6.0, "answer_seconds": 0.6, "model_bytes": 9 * MIB}
+    other = write_run("other", [{"mAP": 0.4, **costs}])
     folder = other.with_name("old")
     assert main(["compare", str(folder), str(other)]) == 3
     last = capsys.readouterr().out.splitlines()[-1]
-    assert last.startswith("nothing could be judged: 6 lines")
+    assert last.startswith("nothing could be judged: 9 lines")
 
 
 @pytest.mark.parametrize(
@@ -346,3 +353,45 @@ def test_two_runs_of_one_experiment_have_identical_precision(experiment, tmp_pat
     found = {line.measure: line.verdict for line in comparison.lines}
     assert {found[name] for name in ("mAP", "precision at 1")} == {"same"}
     assert not comparison.notes
+
+
+def test_every_task_that_both_runs_asked_is_compared_and_the_others_are_told(compare):
+    both = {"tasks": ("retrieval", "classification")}
+    unseen = {"tasks": ("unseen-classes",), "partition": 0}
+    of_old = {"experiment": {"tasks": ["retrieval", "classification", "unseen-classes"]}}
+    of_new = {"experiment": {"tasks": ["classification", "unseen-classes", "judged-triplets"]}}
+    old = [*trials("mAP", [0.5, 0.6], **both), {**unseen, "mAP": 0.5}]
+    new = [*trials("mAP", [0.4, 0.5], **both), {**unseen, "mAP": 0.5}]
+    status, lines, text = compare(old, new, of_old=of_old, of_new=of_new)
+    by_task = {(line.task, line.measure): line for line in lines.values()}
+    assert {task for task, _ in by_task} >= {"classification", "unseen-classes"}
+    accuracy = by_task["classification", "accuracy, k = 1"]
+    assert (accuracy.old, accuracy.new, accuracy.verdict) == (
+        *(pytest.approx(0.75), pytest.approx(0.65)),
+        "worse",
+    )
+    assert not any(task == "retrieval" for task, _ in by_task)
+    assert by_task["unseen-classes", "mAP"].n == 1
+    assert "only in OLD: the task retrieval" in text.splitlines()
+    assert "only in NEW: the task judged-triplets" in text.splitlines()
+    assert status == 1
+
+
+def test_an_answer_that_was_lost_is_worse_though_the_fit_stands(compare):
+    tasks = {"tasks": ("retrieval", "classification")}
+    of_both = {"experiment": {"tasks": ["retrieval", "classification"]}}
+    lost = {"unanswered": {"classification": ("failed", "ValueError: NaN")}}
+    old = [{**tasks, "partition": 0}, {**tasks, "partition": 1}]
+    new = [old[0], {**old[1], **lost}]
+    status, lines, text = compare(old, new, of_old=of_both, of_new=of_both)
+    (line,) = [line for line in lines.values() if line.measure == "results"]
+    assert (line.task, line.old, line.new, line.verdict) == ("classification", 2, 1, "worse")
+    assert "worse: partition 1 failed: ValueError: NaN" in text
+    assert status == 1
+
+
+def test_a_transductive_learner_is_marked(compare):
+    _, _, text = compare([{"transductive": 1}, {"learner": "B"}], [{}, {"learner": "B"}])
+    assert "A †" in text
+    assert "B †" not in text
+    assert "† transductive" in text

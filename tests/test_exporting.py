@@ -48,13 +48,14 @@ def test_every_table_of_the_store_becomes_a_file_that_pandas_reads_back(folder, 
     run = read_run(folder)
     trials = read(files["trials"])
     assert list(trials) == list(run.trials)
-    assert trials["mean_average_precision"].tolist()[0] == 0.5
     assert trials["traceback"].tolist()[1] == "line 1,\nline 2"
     assert trials["reason"].tolist()[1] == 'say "no"'
-    at_k = read(files["precision_at_k"])
-    assert len(at_k) == 50
-    assert {"learner", "subset", "partition", "k", "precision"} <= set(at_k)
-    assert at_k["precision"].tolist() == run.precision_at_k["precision"].tolist()
+    measures = read(files["measures"])
+    assert len(measures) == 51  # mAP, and precision at 1 to 50
+    assert {"learner", "subset", "partition", "split", "task", "chance"} <= set(measures)
+    assert measures["value"].tolist() == run.measures["value"].tolist()
+    assert pd.isna(measures["k"][0])
+    assert measures["k"].tolist()[1:] == list(range(1, 51))
     info = read(files["run"]).set_index("key")["value"]
     values = {key: json.loads(value) for key, value in info.items()}
     assert RunInfo.from_json(values) == run.info
@@ -81,7 +82,7 @@ def test_the_tables_of_the_report_are_exported_as_latex(folder, capsys):
     assert export(folder, "--format", "latex") == 0
     exported = {path.name: path.read_bytes() for path in (folder / "export").iterdir()}
     assert exported == {path.name: path.read_bytes() for path in folder.glob("tables/*.tex")}
-    assert "precision_10.tex" in exported
+    assert exported["retrieval_10_every.tex"].count(b"precision at ") == 50
 
 
 def test_files_of_an_earlier_export_are_replaced_whole(folder, tmp_path):

@@ -80,7 +80,7 @@ def server(functions):
 def start(server, function):
     """Start a fork and return the end of the pipe on which it sends."""
     ours, theirs = connection.Pipe(duplex=False)
-    server.start(function, messages=theirs.fileno())
+    server.start(function, line=theirs.fileno())
     theirs.close()
     return ours
 

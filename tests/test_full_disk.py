@@ -48,7 +48,7 @@ def on_small_disk(tmp_path):
 
 def test_a_run_that_fills_the_disk_goes_on_once_there_is_room(on_small_disk, tmp_path):
     script = f"{RUN} --partitions 40 --jobs 2 --output disk/run; echo $?; cp -r disk/run roomy"
-    _, out, err = on_small_disk(104, script)
+    _, out, err = on_small_disk(180, script)
     assert out == "2\n"
     before, told, after = re.split(r"^(oasis-bench: .*\n)", err, flags=re.MULTILINE)
     assert "disk is full: what is finished is kept; free or correct it and go on with" in told
@@ -74,31 +74,11 @@ def test_a_run_that_cannot_begin_for_a_full_disk_leaves_nothing(on_small_disk):
     )
 
 
-def test_a_full_folder_for_temporary_files_is_told_before_the_first_trial(on_small_disk, tmp_path):
-    status, out, err = on_small_disk(
-        300, f"TMPDIR=$PWD/disk {RUN} --output run; echo $?; find disk; exit 5"
+def test_a_run_needs_no_room_for_temporary_files(on_small_disk):
+    status, out, _ = on_small_disk(
+        300, f"cat /dev/zero > disk/fill; TMPDIR=$PWD/disk {RUN} --output run >/dev/null; echo $?"
     )
-    assert (status, out) == (5, "2\ndisk\n")
-    assert re.fullmatch(
-        r"oasis-bench: cannot write the rows to .*/disk: .*or set TMPDIR to another folder\n", err
-    )
-    assert not (tmp_path / "run").exists()
-
-
-def test_rows_whose_last_bytes_do_not_fit_are_not_taken_for_written(on_small_disk):
-    # X and y need 3 pages.
-    script = """
-import numpy as np
-from oasis_bench.plugins.dataset import LabelledRows
-from oasis_bench.execution.rows_file import rows_on_disk
-with rows_on_disk(LabelledRows(np.ones((500, 1)), np.arange(500) % 2, ("a", "b"))):
-    print("written")
-"""
-    run = f"TMPDIR=$PWD/disk '{sys.executable}' -c '{script}'"
-    assert on_small_disk(12, run)[1] == "written\n"
-    _, out, err = on_small_disk(8, run)
-    assert out == ""
-    assert "No space left on device: free or correct it" in err
+    assert (status, out) == (0, "0\n")
 
 
 def test_a_report_that_finds_no_room_leaves_what_was_there(on_small_disk, write_run):

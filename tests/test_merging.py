@@ -44,17 +44,16 @@ def contents(folder):
 
 def test_a_merged_run_holds_every_row_of_the_runs_as_it_was(write_run, merge, tmp_path):
     a = write_run("a", [{"partition": 1, **FAILED, "traceback": "line"}, {"n_steps": 500}])
-    b = write_run("b", [{"learner": "B", "mean_average_precision": 1 / 3}])
+    b = write_run("b", [{"learner": "B", "mAP": 1 / 3}])
     with Store.open(a) as store:
         store.add_pictures([{"row": 1, "caption": "x", "thumbnail": b"\xff\0"}])
         store.add(
             TrialRecord(
                 {**read_run(b).trials.iloc[0].dropna().to_dict(), "trial_id": "t", "learner": "A"}
                 | {"partition": 2},
-                validation=[
-                    {"params": "{}", "n_steps": 5, "fold": 0, "mean_average_precision": 0.1 + 0.2}
-                ],
-                traces=[{"split": "test", "n_steps": 5, "mean_average_precision": 0.1}],
+                confusion=[{"task": "classification", "label": 0, "predicted": 1, "n": 3}],
+                validation=[{"params": "{}", "n_steps": 5, "fold": 0, "value": 0.1 + 0.2}],
+                traces=[{"part": "test", "n_steps": 5, "value": 0.1}],
                 symmetry=[{"n_steps": 5, "symmetry_index": 0.9}],
                 retrievals=[{"query": 1, "rank": 1, "retrieved": 2, "relevant": 0}],
             )
@@ -139,7 +138,7 @@ def test_the_report_of_a_merged_run_names_the_runs(write_run, merge, tmp_path):
     assert "commit of a" in page
     assert "commit of b" in page
     assert "B: 1 of 2 partitions finished; 1 not run." in page
-    assert "on different processors" in (tmp_path / "all/tables/runtime.tex").read_text()
+    assert "on different processors" in (tmp_path / "all/tables/costs.tex").read_text()
 
 
 def test_runs_can_be_merged_by_the_command_line(write_run, tmp_path, capsys):
@@ -159,17 +158,17 @@ def test_of_a_trial_in_several_runs_a_result_is_taken_first(write_run, merge):
     assert trials["fit_seconds"].tolist()[:2] == [2.0, 1.0]
     assert trials["run"].tolist() == [str(b), str(a), str(a)]
     assert list(run.info.merged) == [str(a), str(b), str(c)]
-    assert len(run.precision_at_k) == 100
+    assert len(run.measures) == 2 * 51
 
 
 @pytest.mark.parametrize("measure", ["mAP", "precision at k"])
 def test_a_trial_with_two_results_is_refused(write_run, merge, measure):
-    a, b = write_run("a", [{}]), write_run("b", [{"mean_average_precision": 0.51}])
+    a, b = write_run("a", [{}]), write_run("b", [{"mAP": 0.51}])
     if measure == "precision at k":
         b = write_run("c", [{}])
         with Store.open(b) as store:
-            store.connection.execute("UPDATE precision_at_k SET precision = 0 WHERE k = 7")
-    with pytest.raises(UsageError, match=r"A on classes 10, partition 0 has other precisions"):
+            store.connection.execute("UPDATE measures SET value = 0 WHERE k = 7")
+    with pytest.raises(UsageError, match=r"A on classes 10, partition 0 has other measures"):
         merge(a, b)
 
 
@@ -274,3 +273,37 @@ def test_two_runs_of_one_name_are_refused(write_run, merge, tmp_path):
     with pytest.raises(UsageError, match=f"{str(a)!r} is also the name of another run"):
         merge(tmp_path / "ab", a)
     assert len(merge(tmp_path / "ab", tmp_path / "ac").trials) == 3  # here both are one run
+
+
+def test_trials_of_several_splits_are_kept_apart(write_run, merge):
+    tasks = {"tasks": ["retrieval", "unseen-classes"]}
+    a, b = (
+        write_run(
+            name,
+            [{"learner": name, "tasks": (task,), "mAP": mAP} for task, mAP in of_tasks.items()],
+            experiment=tasks,
+        )
+        for name, of_tasks in (
+            ("a", {"retrieval": 0.5, "unseen-classes": 0.4}),
+            ("b", {"retrieval": 0.6}),
+        )
+    )
+    run = merge(a, b)
+    found = run.measures[run.measures["measure"] == "mAP"].set_index(["learner", "split"])["value"]
+    assert found.to_dict() == {
+        ("a", "seen-classes"): 0.5,
+        ("a", "unseen-classes"): 0.4,
+        ("b", "seen-classes"): 0.6,
+    }
+    assert list(run.info.identities) == [
+        *("a, classes 10", "a, classes 10, unseen-classes", "b, classes 10"),
+    ]
+    assert run.info.planned_trials == 3 * 2
+    assert list(run.info.sources.tasks) == tasks["tasks"]
+
+
+def test_runs_of_other_tasks_are_refused(write_run, merge):
+    a = write_run("a", [{}])
+    b = write_run("b", [{"learner": "B"}], experiment={"tasks": ["retrieval", "classification"]})
+    with pytest.raises(UsageError, match="they differ in tasks"):
+        merge(a, b)

@@ -9,13 +9,17 @@ from oasis_bench.experiment.settings import LearnerSpec
 from oasis_bench.runner.run import run_experiment
 from oasis_bench.store.run_file import read_run
 from oasis_bench.trial.messages import (
+    LONGEST_TEXT,
+    Answered,
     Chosen,
     Ended,
-    Measured,
+    Fitted,
     MessageError,
     PhaseBegan,
+    Replayed,
+    Scores,
     Started,
-    TableRow,
+    Validated,
     from_line,
     to_line,
 )
@@ -35,9 +39,13 @@ MALFORMED = {
     "another type": b'{"kind": "PhaseBegan", "phase": 7}',
     "a field too few": b'{"kind": "PhaseBegan"}',
     "a field too many": b'{"kind": "Ended", "status": "ok", "really": true}',
-    "rows of numbers": (
-        b'{"kind": "Measured", "columns": {}, "precision_at_k": [1], "retrievals": []}'
+    "a negative count": b'{"kind": "Started", "n_bytes": -1}',
+    "true for a number": b'{"kind": "Started", "n_bytes": true}',
+    "infinite within a field": (
+        b'{"kind": "Validated", "params": {}, "n_steps": null, "fold": 0, "value": 1e999}'
     ),
+    "a status that a trial cannot have": b'{"kind": "Ended", "status": "splendid"}',
+    "an old table": b'{"measured": {"columns": {}}}',
     "a long number": b'{"kind": "Started", "n_bytes": ' + b"9" * 5000 + b"}",
 }
 
@@ -47,11 +55,14 @@ MALFORMED = {
     [
         Started(10),
         PhaseBegan("the final fit"),
-        TableRow("validation", {"n_steps": None, "mean_average_precision": 0.25}),
+        Validated({"eta": 0.1}, n_steps=None, fold=2, value=0.25),
+        Fitted(1, 0.5, 0.4, None, 2**20, None),
+        Scores("test", 5, "float32"),
+        Answered(0.5, 0.25),
+        Replayed(500, 0.9),
         Chosen(
             {"a": [1, "x"]}, n_steps=None, last_checkpoint=7, fit_seconds=0.5, score_seconds=0.0
         ),
-        Measured({"threads": 1}, [{"k": 1, "precision": 0.5}], []),
         Ended("failed", "an 'error'\nwith \u65e5\u672c", "trace"),
         Ended("not applicable", "too many rows"),
         Ended("ok"),
@@ -64,8 +75,22 @@ def test_a_message_is_read_as_it_was_sent(message):
 
 
 def test_scalars_of_numpy_are_sent_as_numbers():
-    row = {"n_steps": np.int64(3), "value": np.float32(0.5)}
-    assert from_line(to_line(TableRow("traces", row))).row == {"n_steps": 3, "value": 0.5}
+    message = Validated({"k": np.int64(3)}, None, 0, np.float32(0.5))
+    assert from_line(to_line(message)) == Validated({"k": 3}, None, 0, 0.5)
+
+
+def test_a_long_text_is_cut_in_its_middle():
+    message = from_line(to_line(Ended("failed", "a" * 50_000 + "b" * 50_000)))
+    assert len(message.reason) < LONGEST_TEXT + 50
+    assert message.reason.startswith("aaa")
+    assert message.reason.endswith("bbb")
+
+
+def test_scores_of_another_type_or_of_too_many_bytes_are_refused():
+    assert Scores("test", 5, "float32").n_bytes(n_gallery=3) == 5 * 3 * 4
+    for message in (Scores("test", 5, "object"), Scores("test", 10**6, "float64")):
+        with pytest.raises(MessageError):
+            message.n_bytes(n_gallery=1000)
 
 
 @pytest.mark.parametrize("line", MALFORMED.values(), ids=MALFORMED)
@@ -81,7 +106,10 @@ def test_malformed_lines_crash_their_trials_and_no_other(experiment, plugins, tm
         "infinity": '{"memory": Infinity}',
         "deep": "[" * 150_000,
         "kind": '{"kind": "Stopped"}',
-        "table": '{"kind": "TableRow", "table": "trials", "row": {}}',
+        "table": '{"measured": {"columns": {}}}',
+        "too early": '{"kind": "Answered", "seconds": 0.0, "cpu_seconds": 0.0}',
+        "scores": '{"kind": "Scores", "gallery": "test", "n_queries": 3, "dtype": "float64"}',
+        "the end": '{"kind": "Ended", "status": "ok"}',
     }
     learners = {name: LearnerSpec("SendsLine", {"line": line}) for name, line in lines.items()}
     learners["Euclidean"] = LearnerSpec("Euclidean")
@@ -92,5 +120,5 @@ def test_malformed_lines_crash_their_trials_and_no_other(experiment, plugins, tm
     crashed = trials[trials["learner"] != "Euclidean"]
     assert failures == len(crashed) == len(lines)
     assert set(crashed["status"]) == {"crashed"}
-    assert set(crashed["reason"]) == {"what its process sent cannot be read"}
+    assert crashed["reason"].str.startswith("what its process sent cannot be read: ").all()
     assert set(trials.loc[trials["learner"] == "Euclidean", "status"]) == {"ok"}

@@ -182,7 +182,7 @@ def test_ranks_of_several_runs_are_a_table_a_figure_a_page_and_a_summary(ranks, 
     status, out, err, folder = ranks(*six_runs(tmp_path))
     assert (status, err) == (0, "")
     assert out.splitlines()[:4] == [
-        "average ranks by mAP over 6 data sets, 1 is best",
+        "average ranks by mAP (retrieval) over 6 data sets, 1 is best",
         "  A  1.000",
         "  B  2.000",
         "  C  3.000",
@@ -290,3 +290,48 @@ def test_a_folder_that_cannot_be_made_is_told_in_one_line(ranks, tmp_path):
     status, out, err, _ = ranks(*runs)
     assert (status, out) == (2, "")
     assert err == f"oasis-bench: cannot write to {tmp_path / 'a' / 'out'}: Not a directory\n"
+
+
+def run_of_tasks(folder, dataset, scores):
+    """Write a run of two tasks: A is first in retrieval, and last in classification."""
+    trials = [
+        fake_trial(
+            learner,
+            partition=partition,
+            mAP=mAP,
+            tasks=("retrieval", "classification"),
+            transductive=int(learner == "B"),
+        )
+        for learner, mAP in scores.items()
+        for partition in range(2)
+    ]
+    for trial in trials:
+        for row in trial.measures:
+            if row["task"] == "classification":
+                row["value"] = 1 - row["value"]
+    experiment = {"dataset": dataset, "tasks": ["retrieval", "classification"]}
+    return fake_runs.write_run(folder, trials, experiment)
+
+
+def test_learners_are_ranked_by_the_measure_of_a_task_that_is_asked_for(tmp_path, capsys):
+    scores = {"A": 0.5, "B": 0.4}
+    runs = [str(run_of_tasks(tmp_path / name, name, scores)) for name in ("x", "y")]
+    output = ["--output", str(tmp_path / "out")]
+    assert main(["ranks", *runs, *output]) == 0
+    assert "average ranks by mAP (retrieval) over 2 data sets" in capsys.readouterr().out
+    written = pd.read_csv(tmp_path / "out" / "tables" / "ranks.csv")
+    assert written.groupby("learner")["rank"].first().to_dict() == {"A": 1, "B †": 2}
+    asked = ["--task", "classification", "--measure", "accuracy@3"]
+    assert main(["ranks", *runs, *asked, *output]) == 0
+    told = capsys.readouterr().out
+    assert "average ranks by accuracy, k = 3 (classification) over 2 data sets" in told
+    assert "† transductive" in told
+    written = pd.read_csv(tmp_path / "out" / "tables" / "ranks.csv")
+    assert written.groupby("learner")["rank"].first().to_dict() == {"B †": 1, "A": 2}
+    assert written["score"].iloc[0] == pytest.approx(1 - (0.4 + 0.2 - 0.02))
+    for wrong, said in (
+        (["--task", "clasification"], "unknown task 'clasification': did you mean 'classification"),
+        (["--measure", "accuracy@3"], "unknown measure of retrieval 'accuracy@3': there are mAP"),
+    ):
+        assert main(["ranks", *runs, *wrong, *output]) == 2
+        assert said in capsys.readouterr().err

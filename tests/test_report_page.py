@@ -10,16 +10,14 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
-from fake_runs import fake_trial, fake_trials, make_run
+from fake_runs import fake_trial, fake_trials, make_run, task_source
 from report_helpers import contents, texts
 
 from oasis_bench.reports import summary_text, write_report
-from oasis_bench.reports.run.figures import (
-    draw_along_steps,
-    draw_precision_at_k,
-)
-from oasis_bench.reports.run.precision_tables import precision_numbers, precision_tables
-from oasis_bench.reports.run.time_tables import runtime_table
+from oasis_bench.reports.run.cost_tables import cost_tables
+from oasis_bench.reports.run.measure_tables import measure_numbers, measure_tables
+from oasis_bench.reports.run.step_figures import draw_along_steps
+from oasis_bench.reports.run.task_figures import draw_precision_at_k
 from oasis_bench.reports.table import to_latex
 from oasis_bench.store.run_file import read_run
 from oasis_bench.system.errors import UsageError
@@ -58,6 +56,7 @@ def hostile(tmp_path_factory):
                     label: {"summary": "<q>", "citation": "Us & them (2010)"}
                     for label in (HOSTILE, "_$y_2$")
                 },
+                "tasks": {"retrieval": {**task_source("retrieval"), "summary": "<q>"}},
             },
         },
     )
@@ -67,9 +66,10 @@ def hostile(tmp_path_factory):
 
 def test_csv_holds_the_raw_numbers(hostile):
     folder, _ = hostile
-    numbers = precision_numbers(read_run(folder))
+    numbers = measure_numbers(read_run(folder), "retrieval")
+    numbers = numbers[numbers["k"].isna() | numbers["k"].isin([1, 10, 50])]
     written = pd.read_csv(
-        folder / "tables" / "precision_10.csv", keep_default_na=False, na_values=[""]
+        folder / "tables" / "retrieval_10.csv", keep_default_na=False, na_values=[""]
     )
     assert written["learner"].tolist() == numbers["learner"].tolist()
     np.testing.assert_array_equal(written["mean"], numbers["mean"])
@@ -115,8 +115,8 @@ def test_a_rebuilt_report_is_the_same_bytes_and_leaves_nothing_else(hostile):
     folder, first = hostile
     write_report(folder)
     assert contents(folder) == first
-    figures = ("map_along_steps", "precision_at_k", "runtime")
-    tables = ("precision_10", "runtime", "selection", "unfinished")
+    figures = ("along_steps", "retrieval_precision_at_k", "costs")
+    tables = ("retrieval_10", "retrieval_10_every", "costs", "selection", "unfinished")
     assert set(first) == {
         "report.html",
         "results.sqlite",
@@ -138,7 +138,7 @@ def test_sources_are_shown(hostile):
 
 
 def test_latex_text_is_escaped(hostile):
-    latex = to_latex(precision_tables(read_run(hostile[0]))[0])
+    latex = to_latex(measure_tables(read_run(hostile[0]), "retrieval")[0][0])
     assert (
         r"\textbf{\textless{}script\textgreater{}alert(1)\textless{}/script\textgreater{} "
         r"50\% a\_b \& \#1 \{\$x\_1\$\} \textasciitilde{} \textasciicircum{} \textbackslash{}}"
@@ -159,7 +159,7 @@ def test_latex_compiles(hostile, tmp_path):
 
 
 def test_labels_in_figures_are_never_mathematics(hostile):
-    figure = draw_precision_at_k(read_run(hostile[0]))
+    figure = draw_precision_at_k(read_run(hostile[0]), "retrieval")
     entries = figure.legends[0].get_texts()
     assert [entry.get_text() for entry in entries] == [
         "<script>alert(1)</script> 50% a…",
@@ -171,9 +171,10 @@ def test_labels_in_figures_are_never_mathematics(hostile):
 
 def test_a_learner_looks_the_same_whoever_else_has_results(tmp_path):
     trials = [fake_trial("B", partition=p) for p in range(5)]
-    alone = draw_precision_at_k(make_run(tmp_path / "one", trials, ["A", "B"]))
+    alone = draw_precision_at_k(make_run(tmp_path / "one", trials, ["A", "B"]), "retrieval")
     both = draw_precision_at_k(
-        make_run(tmp_path / "two", [*fake_trials("A", [0.5] * 5), *trials], ["A", "B"])
+        make_run(tmp_path / "two", [*fake_trials("A", [0.5] * 5), *trials], ["A", "B"]),
+        "retrieval",
     )
     colours = [
         {
@@ -192,7 +193,7 @@ def test_curves_along_the_steps_end_where_a_partition_was_followed_no_further(tm
     cut = fake_trial("A", partition=1, n_steps=500)
     cut = TrialRecord(cut.columns, traces=[row for row in cut.traces if row["n_steps"] < 4000])
     run = make_run(tmp_path / "run", [whole, cut], ["A"], partitions=2)
-    axes = draw_along_steps(run).axes[0]
+    axes = draw_along_steps(run, "seen-classes").axes[0]
     ends = {tuple(line.get_xdata()) for line in axes.get_lines() if len(line.get_xdata()) > 2}
     assert (500, 1000, 2000) in ends
     test_line = axes.get_lines()[0]
@@ -255,17 +256,20 @@ def test_the_summary_fits_and_marks_the_best_and_tells_what_failed(tmp_path):
     )
     lines = summary_text(run).splitlines()
     assert max(map(len, lines)) <= 110
-    assert lines[0].split() == ["classes", "learner", "mAP", "P@1", "P@10", "P@50", "fit,", "s"]
-    assert " ".join(lines[1].split()) == (
-        "10 A 0.640±0.032* 0.740±0.032* 0.731±0.032* 0.691±0.032* 1.00 [1.00 - 3.00]"
-    )
-    assert " ".join(lines[2].split()) == (
-        "10 B 0.500±0.000 0.600±0.000 0.591±0.000 0.551±0.000 1.00 [1.00 - 1.00]"
-    )
-    places = [[place for place, char in enumerate(line) if char == "±"] for line in lines[1:3]]
+    assert lines[0] == "retrieval:"
+    assert lines[1].split() == ["classes", "learner", "mAP", "precision@1", "precision@10"]
+    assert " ".join(lines[2].split()) == "10 A 0.640±0.032* 0.740±0.032* 0.731±0.032*"
+    assert " ".join(lines[3].split()) == "10 B 0.500±0.000 0.600±0.000 0.591±0.000"
+    places = [[place for place, char in enumerate(line) if char == "±"] for line in lines[2:4]]
     assert places[0] == places[1]
-    assert lines[3].endswith("-")
-    assert "LLL…" in lines[3]
+    assert lines[4].endswith("-")
+    assert "LLL…" in lines[4]
+    assert lines[5] == "costs:"
+    assert " ".join(lines[6].split()) == (
+        "classes learner choice, s fit, s answer, ms a query model, KiB"
+    )
+    assert " ".join(lines[7].split()) == "10 A 7.00 1.00 [1.00 - 3.00] 2.00 1,024.0"
+    assert " ".join(lines[9].split()[2:]) == "- - - -"
     assert "0 of 5 partitions finished; 5 failed: ValueError:" in "\n".join(lines).replace(
         "\n  ", " "
     )
@@ -275,10 +279,7 @@ def test_the_summary_fits_and_marks_the_best_and_tells_what_failed(tmp_path):
 def several_labels(folder, words=374):
     lost = {"status": "not applicable", "reason": "LMNN takes one label an image, not several"}
     sizes = {"subset": "all", "n_classes": words, "n_train": 4500, "n_test": 499}
-    trials = [
-        fake_trial("A", partition=p, chance_level=0.06, n_queries_left_out=2, **sizes)
-        for p in range(5)
-    ]
+    trials = [fake_trial("A", partition=p, chance=0.06, n_left_out=2, **sizes) for p in range(5)]
     trials += [fake_trial("LMNN", partition=p, **sizes, **lost) for p in range(5)]
     classes = {"all": [f"word{number}" for number in range(words)]}
     info = {"classes": classes, "multi_label": True, "normalize": "tfidf"}
@@ -297,12 +298,12 @@ def test_several_labels_are_called_words_with_their_own_sizes(tmp_path):
     # Noncentral t: 3.761 * sqrt(1/5 + 499/4500) = 2.097; without end 2.802 * sqrt(499/4500)
     assert "if it is at least 2.1 standard deviations of the paired differences." in page
     assert "No number of partitions does with fewer than 0.9," in page
-    (table,) = precision_tables(run)
-    assert table.title.startswith("Precision, all (374 words)")
+    (table,), _ = measure_tables(run, "retrieval")
+    assert table.title.startswith("Retrieval, all (374 words)")
     ceiling = "At most 0.60: 29.9 relevant images on average for 50 places."
     assert ceiling in dict(table.marked_notes).values()
-    assert runtime_table(run).header[0] == "Words"
-    assert summary_text(run).startswith("words")
+    assert cost_tables(run)[0].header[0] == "Words"
+    assert summary_text(run).splitlines()[1].startswith("words")
 
 
 def test_hundreds_of_names_are_folded_up(tmp_path):
@@ -325,7 +326,7 @@ def test_subsets_of_one_size_are_told_apart_by_name(tmp_path):
     run = make_run(
         tmp_path / "run", trials, ["A"], partitions=2, info={"classes": classes, "command": "x"}
     )
-    assert [row[0] for row in texts(runtime_table(run))] == [
+    assert [row[0] for row in texts(cost_tables(run)[0])] == [
         "bear+dog (2)",
         "bear_dog (2)",
         "10",
@@ -334,10 +335,10 @@ def test_subsets_of_one_size_are_told_apart_by_name(tmp_path):
     ]
     page = " ".join(write_report(tmp_path / "run").read_text().split())
     assert "with bear+dog (2), bear_dog (2), 10, B10 (10) and class 0+class 1" in page
-    files = sorted(path.stem for path in (tmp_path / "run" / "tables").glob("precision*.csv"))
-    assert len(files) == 5
-    assert {"precision_10", "precision_B10", "precision_bear+dog"} < set(files)
-    assert max(map(len, files)) < 80
+    files = sorted(path.stem for path in (tmp_path / "run" / "tables").glob("retrieval*.csv"))
+    assert len(files) == 2 * 5  # of headlines, and of every measure
+    assert {"retrieval_10", "retrieval_B10", "retrieval_bear+dog"} < set(files)
+    assert max(map(len, files)) < 90
     assert max(map(len, summary_text(run).splitlines())) <= 110
 
 
@@ -356,4 +357,4 @@ def test_a_single_run_time_has_a_figure_without_a_warning(tmp_path, seconds):
     records = [fake_trial("A", fit_seconds=seconds)]
     make_run(tmp_path / "run", records, ["A"], partitions=1)
     write_report(tmp_path / "run")
-    assert (tmp_path / "run" / "figures" / "runtime.svg").stat().st_size > 1000
+    assert (tmp_path / "run" / "figures" / "costs.svg").stat().st_size > 1000

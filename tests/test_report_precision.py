@@ -1,4 +1,4 @@
-"""The tables of precision and of differences from the best."""
+"""The tables of a task's measures and of differences from the best."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from report_helpers import marks, texts
 
 from oasis_bench.reports import write_report
 from oasis_bench.reports.run.difference_tables import difference_tables
-from oasis_bench.reports.run.precision_tables import precision_tables
+from oasis_bench.reports.run.measure_tables import measure_tables
 from oasis_bench.reports.run.trial_tables import (
     unfinished_table,
 )
@@ -22,15 +22,17 @@ def test_precision_cells_are_hand_computed_means_and_deviations(tmp_path):
         ],
         ["A", "B"],
     )
-    (table,) = precision_tables(run)
+    (table,), _ = measure_tables(run, "retrieval")
     assert table.header == ("", "A", "B", "Chance")
-    assert texts(table) == [  # sd of 0.60 ... 0.68 is sqrt(0.001) = 0.0316; chance is 24 / 249
-        ["mAP", "0.640 ± 0.032*", "0.500 ± 0.000", "0.096"],
+    assert texts(table) == [
+        # sd of 0.60 ... 0.68 is sqrt(0.001) = 0.0316.  Chance of precision is R / n = 24 / 249; of
+        # mAP, with H_n = 6.0966, ((R - 1) / (n - 1) (n - H_n) + H_n) / n = 0.1149.
+        ["mAP", "0.640 ± 0.032*", "0.500 ± 0.000", "0.115"],
         ["precision at 1", "0.740 ± 0.032*", "0.600 ± 0.000", "0.096"],
         ["precision at 10", "0.731 ± 0.032*", "0.591 ± 0.000", "0.096"],
         ["precision at 50", "0.691 ± 0.032*", "0.551 ± 0.000", "0.096"],
     ]
-    raw = table.numbers.set_index(["learner", "measure"]).loc[("A", "mAP")]
+    raw = table.numbers.set_index(["learner", "name"]).loc[("A", "mAP")]
     assert (raw["mean"], raw["sd"], raw["n"]) == pytest.approx((0.64, np.sqrt(0.001), 5))
 
 
@@ -44,7 +46,7 @@ def test_whoever_is_not_distinguishable_from_the_best_is_bold_too(tmp_path):
         ],
         ["top", "near", "far"],
     )
-    (table,) = precision_tables(run)
+    (table,), _ = measure_tables(run, "retrieval")
     assert [cell.bold for cell in table.cells[0][1:4]] == [True, True, False]
     ((_, note),) = table.marked_notes[1:]
     assert note.startswith("Bold: best, or not distinguishable from the best")
@@ -62,9 +64,9 @@ def test_differences_from_the_best_have_an_interval_a_corrected_p_and_what_could
         ],
         ["top", "near", "middle", "far"],
     )
-    (table,) = difference_tables(run)
-    assert (table.name, table.header[4]) == ("differences_10", "p, Holm")
-    assert table.title == "mAP of top, the best, less that of each learner, 10 classes"
+    (table,) = difference_tables(run, "retrieval")
+    assert (table.name, table.header[4]) == ("differences_retrieval_10", "p, Holm")
+    assert table.title == "mAP: top, the best, less each other learner, 10 classes"
     # sd 0.0158, standard error 0.0158 sqrt(1/5 + 250/400) = 0.01436; t(4) reaches 2.776 of these,
     # and p of t = 2.089 and 4.178 is 0.105 and 0.0139.  Seen with power 0.8: 3.761 of these.
     assert texts(table) == [
@@ -76,22 +78,22 @@ def test_differences_from_the_best_have_an_interval_a_corrected_p_and_what_could
     assert "over 5 partitions, a true difference of 0.000 to 0.054" in table.marked_notes[1][1]
     assert set(table.numbers["measure"]) == {"mAP", *(f"precision at {k}" for k in (1, 10, 50))}
     page = write_report(tmp_path / "run").read_text()
-    assert page.count("mAP of top, the best, less") == 2  # the caption, and the table's label
-    assert (tmp_path / "run" / "tables" / "differences_10.tex").is_file()
+    assert page.count("mAP: top, the best, less") == 2  # the caption, and the table's label
+    assert (tmp_path / "run" / "tables" / "differences_retrieval_10.tex").is_file()
 
 
 def test_without_a_comparison_there_is_no_table_of_differences(tmp_path):
     run = make_run(tmp_path / "run", [fake_trial("A"), fake_trial("B")], ["A", "B"])
-    assert difference_tables(run) == []
-    assert "Differences from the best" not in write_report(tmp_path / "run").read_text()
+    assert difference_tables(run, "retrieval") == []
+    assert "differences from the best" not in write_report(tmp_path / "run").read_text()
 
 
 def test_with_one_partition_nothing_is_bold_and_the_spread_is_not_available(tmp_path):
     run = make_run(
         tmp_path / "run", [fake_trial("A", mAP=0.9), fake_trial("B")], ["A", "B"], partitions=1
     )
-    (table,) = precision_tables(run)
-    assert texts(table)[0] == ["mAP", "0.900 ± n/a", "0.500 ± n/a", "0.096"]
+    (table,), _ = measure_tables(run, "retrieval")
+    assert texts(table)[0] == ["mAP", "0.900 ± n/a", "0.500 ± n/a", "0.115"]
     assert "on fewer nothing can be told apart" in table.marked_notes[-1][1]
 
 
@@ -106,7 +108,7 @@ def test_a_failed_learner_is_a_dash_with_its_reason_and_a_partial_one_says_how_p
         ],
         ["A", "B", "C"],
     )
-    (table,) = precision_tables(run)
+    (table,), _ = measure_tables(run, "retrieval")
     assert table.cells[0][2].text == "-"
     assert [table.marks(cell) for cell in table.cells[0]] == ["", "", "a", "b", ""]
     assert table.marked_notes[:2] == [
@@ -130,7 +132,7 @@ def test_who_could_not_be_compared_with_the_best_is_told_and_not_bold(tmp_path):
         ],
         ["A", "B", "C"],
     )
-    (table,) = precision_tables(run)
+    (table,), _ = measure_tables(run, "retrieval")
     assert [cell.bold for cell in table.cells[0][1:4]] == [True, False, False]
     told = "C: not compared, as it shares 1 partition with A, the best; 2 are needed."
     assert told in dict(table.marked_notes).values()
@@ -138,7 +140,7 @@ def test_who_could_not_be_compared_with_the_best_is_told_and_not_bold(tmp_path):
 
 def test_who_is_above_the_best_where_both_finished_is_bold_with_a_word_on_it(tmp_path):
     trials = [*fake_trials("A", [0.1, 0.2, 0.3, 0.4, 0.5]), *fake_trials("B", [0.2, 0.3, 0.4, 0.5])]
-    (table,) = precision_tables(make_run(tmp_path / "run", trials, ["A", "B"]))
+    (table,), _ = measure_tables(make_run(tmp_path / "run", trials, ["A", "B"]), "retrieval")
     assert [cell.bold for cell in table.cells[0][1:3]] == [True, True]
     told = "B: above A, the best, on the 4 partitions that both finished."
     assert told in dict(table.marked_notes).values()
@@ -151,7 +153,7 @@ def test_a_learner_that_cannot_take_the_data_is_a_dash_but_is_not_called_failed(
         *(fake_trial("LMNN", partition=p, **lost) for p in range(5)),
     ]
     run = make_run(tmp_path / "run", trials, ["A", "LMNN"])
-    (table,) = precision_tables(run)
+    (table,), _ = measure_tables(run, "retrieval")
     assert table.cells[0][2].text == "-"
     assert table.marked_notes[0] == (
         "a",
@@ -164,14 +166,9 @@ def test_a_learner_that_cannot_take_the_data_is_a_dash_but_is_not_called_failed(
 
 
 def test_a_k_beyond_the_other_test_images_is_a_dash_that_says_so(tmp_path):
-    run = make_run(
-        tmp_path / "run",
-        [fake_trial("A", 2, 0), fake_trial("A", 2, 1)],
-        ["A"],
-        classes=[2],
-        partitions=2,
-    )
-    (table,) = precision_tables(run)
+    trials = [fake_trial("A", n, p) for n in (2, 10) for p in (0, 1)]
+    run = make_run(tmp_path / "run", trials, ["A"], classes=[2, 10], partitions=2)
+    (table, _), _ = measure_tables(run, "retrieval")
     assert texts(table)[3] == ["precision at 50", "-", "-"]
     assert marks(table, 0) == ["", "", "", "a"]
     assert table.marked_notes[0] == ("a", "Only 49 other test images.")
@@ -179,15 +176,15 @@ def test_a_k_beyond_the_other_test_images_is_a_dash_that_says_so(tmp_path):
 
 def test_where_k_exceeds_the_relevant_images_the_row_tells_the_ceiling(tmp_path):
     run = make_run(tmp_path / "run", fake_trials("A", [0.5] * 5), ["A"])
-    (table,) = precision_tables(run)
+    (table,), _ = measure_tables(run, "retrieval")
     assert marks(table, 0) == ["", "", "", "a"]
     assert table.marked_notes[0] == ("a", "At most 0.48: 24 relevant images for 50 places.")
 
 
 def test_test_images_that_are_no_queries_are_told(tmp_path):
-    trials = [fake_trial(x, partition=p, n_queries_left_out=p) for x in "AB" for p in (0, 3)]
+    trials = [fake_trial(x, partition=p, n_left_out=p) for x in "AB" for p in (0, 3)]
     run = make_run(tmp_path / "run", trials, ["A", "B"], partitions=2)
-    (table,) = precision_tables(run)
+    (table,), _ = measure_tables(run, "retrieval")
     assert table.marked_notes[-1] == (
         "",
         "Of the 250 test images of a partition, 1.5 on average have no relevant other and are no "
@@ -196,7 +193,7 @@ def test_test_images_that_are_no_queries_are_told(tmp_path):
 
 
 def test_the_chance_level_counts_each_partition_once_whoever_finished_it(tmp_path):
-    trials = [fake_trial("A", partition=p, chance_level=0.1 * (p + 1)) for p in (0, 1)]
-    trials += [fake_trial("B", partition=0, chance_level=0.1)]
+    trials = [fake_trial("A", partition=p, chance=0.1 * (p + 1)) for p in (0, 1)]
+    trials += [fake_trial("B", partition=0, chance=0.1)]
     run = make_run(tmp_path / "run", trials, ["A", "B"], partitions=2)
-    assert texts(precision_tables(run)[0])[0][-1] == "0.150"
+    assert texts(measure_tables(run, "retrieval")[0][0])[1][-1] == "0.150"

@@ -84,7 +84,7 @@ def test_a_query_is_followed_by_what_each_learner_brings_up_best_first(tmp_path)
         ("owl, miss", ["miss", "p17"]),
         ("row 99, miss", ["miss", "none"]),  # the run was cut off before it was kept
     ]
-    section = page[page.index('<h2 id="retrieved">') : page.index('<h2 id="runtime">')]
+    section = page[page.index('<h2 id="retrieved">') : page.index('<h2 id="costs">')]
     assert "<s>" not in section
     assert section.count(">✓</span>") == 4 + 1  # the legend's own
     assert section.count(">✗</span>") == 6 + 1
@@ -122,3 +122,14 @@ def test_many_queries_are_folded_up_and_without_any_there_is_no_section(tmp_path
     ]
     make_run(tmp_path / "none", [fake_trial("A")], ["A"])
     assert "etrieved images" not in write_report(tmp_path / "none").read_text()
+
+
+def test_of_several_splits_the_first_is_shown(tmp_path):
+    trials = [
+        with_found(fake_trial("A", tasks=(task,)), {query: [(query + 1, 1)]})
+        for task, query in (("unseen-classes", 7), ("retrieval", 3))
+    ]
+    tasks = ["retrieval", "unseen-classes"]
+    run = make_run(tmp_path / "run", trials, ["A"], tasks=tasks)
+    (queries,) = retrieved(run, all_pictures(run)).values()
+    assert [query.picture.key for query in queries] == ["p3"]

@@ -6,12 +6,9 @@ from fake_runs import fake_trial, make_run
 from report_helpers import contents, marks, texts
 
 from oasis_bench.reports import summary_text, write_report
-from oasis_bench.reports.run.figures import (
-    draw_all,
-    draw_runtime,
-    draw_symmetry,
-)
-from oasis_bench.reports.run.time_tables import runtime_table, scaling_tables
+from oasis_bench.reports.run.cost_figures import cost_figures, draw_costs
+from oasis_bench.reports.run.cost_tables import cost_tables, scaling_tables
+from oasis_bench.reports.run.step_figures import draw_symmetry
 from oasis_bench.reports.run.trial_tables import (
     selection_table,
     symmetry_tables,
@@ -24,7 +21,7 @@ from oasis_bench.trial.record import TrialRecord
 def test_subsets_stand_in_order_of_size_and_learners_in_that_of_the_experiment(tmp_path):
     trials = [fake_trial(learner, n) for n in (10, 2) for learner in ("a", "z")]
     run = make_run(tmp_path / "run", trials, ["z", "a"], classes=(10, 2), partitions=1)
-    rows = texts(runtime_table(run))
+    rows = texts(cost_tables(run)[0])
     assert [row[:2] for row in rows] == [["2", "z"], ["2", "a"], ["10", "z"], ["10", "a"]]
 
 
@@ -48,12 +45,15 @@ def test_runtime_is_median_and_range_with_memory_choice_and_shared_cores(tmp_pat
         + [fake_trial("B", partition=p, fit_peak_bytes=None) for p in range(5)],
         ["A", "B"],
     )
-    table = runtime_table(run)
+    table = cost_tables(run)[0]
     assert texts(table) == [
-        ["10", "A", "3.00 [1.00 – 100]", "6.00", "3.0", "C=0.1 (4 of 5)", "1,000", "5.00", "2.00"],
-        ["10", "B", "1.00 [1.00 – 1.00]", "1.00", "n/a", "none", "none", "5.00", "2.00"],
+        [
+            *("10", "A", "7.00", "3.00 [1.00 – 100]", "6.00", "2.00", "1,024.0", "3.0"),
+            *("C=0.1 (4 of 5)", "1,000"),
+        ],
+        ["10", "B", "7.00", "1.00 [1.00 – 1.00]", "1.00", "2.00", "1,024.0", "n/a", "none", "none"],
     ]
-    assert marks(table, 2)[0] == "a"
+    assert marks(table, 3)[0] == "a"
     assert "ran on the same cores" in table.marked_notes[0][1]
     raw = table.numbers.set_index(["learner", "quantity"]).loc[("A", "fit_seconds")]
     assert raw[["median", "min", "max", "n"]].tolist() == [3, 1, 100, 5]
@@ -69,13 +69,13 @@ def test_a_fit_that_waited_for_a_core_is_marked(tmp_path, waiting, seconds, is_n
     waited = fake_trial("A", partition=0, fit_seconds=seconds, fit_waiting_seconds=waiting)
     clean = [fake_trial("A", partition=p, fit_waiting_seconds=0.0) for p in range(1, 5)]
     run = make_run(tmp_path / "run", [waited, *clean, *other], ["A", "B"])
-    table, figure = runtime_table(run), draw_runtime(run)
-    assert [bool(mark) for mark in marks(table, 2)] == [is_noisy, False]
+    table, figure = cost_tables(run)[0], draw_costs(run, "seen-classes")
+    assert [bool(mark) for mark in marks(table, 3)] == [is_noisy, False]
     assert any("Noisy in 1 of 5 partitions:" in text for _, text in table.marked_notes) == is_noisy
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
     assert legend == ["A", "B", *(["noisy"] if is_noisy else [])]
     said = "1 of 10 trials; the table says whose"
-    assert (said in draw_all(run)["runtime"].caption) == is_noisy
+    assert (said in cost_figures(run)[0].caption) == is_noisy
     assert ("fit times of 1 trial are noisy" in summary_text(run)) == is_noisy
 
 
@@ -187,7 +187,8 @@ def test_only_a_search_that_ended_at_its_last_checkpoint_is_called_cut_off(tmp_p
             "a",
             "In 2 of 3 partitions mAP still rose at the last checkpoint (4,000 steps): a larger "
             "max_steps may do better.",
-        )
+        ),
+        ("", "Validation and test: mAP of the task retrieval."),
     ]
 
 
@@ -219,7 +220,7 @@ def test_the_symmetry_of_w_is_a_line_a_learner_with_its_end_in_a_table(tmp_path)
         ["A", "B", "Euclidean"],
         partitions=2,
     )
-    figure = draw_symmetry(run)
+    figure = draw_symmetry(run, "seen-classes")
     lines = {tuple(line.get_xdata()): line for line in figure.axes[0].get_lines()}
     assert list(lines) == [(500, 1000)]  # as far as both partitions of A went
     first, second = figure.axes[0].get_lines()
@@ -240,6 +241,6 @@ def test_the_symmetry_of_w_is_a_line_a_learner_with_its_end_in_a_table(tmp_path)
 
 def test_a_run_without_a_symmetry_index_does_not_speak_of_it(tmp_path):
     run = make_run(tmp_path / "run", [fake_trial("A", n_steps=500)], ["A"])
-    assert draw_symmetry(run) is None
+    assert draw_symmetry(run, "seen-classes") is None
     assert symmetry_tables(run) == []
     assert "ymmetry" not in write_report(tmp_path / "run").read_text()

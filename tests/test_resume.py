@@ -90,9 +90,9 @@ def test_a_run_goes_on_where_it_stopped_and_gives_what_it_would_have_given(tiny,
     assert finished_at(resumed)[before.index].equals(before)  # not run again
     run_experiment(tiny, tmp_path / "whole", plugin_files=[plugin])
     whole = read_run(tmp_path / "whole")
-    for table in ("precision_at_k", "validation", "traces"):
+    for table in ("answers", "measures", "validation", "traces"):
         pd.testing.assert_frame_equal(getattr(resumed, table), getattr(whole, table))
-    measures = ["trial_id", "status", "mean_average_precision", "params", "n_steps"]
+    measures = ["trial_id", "status", "params", "n_steps"]
     pd.testing.assert_frame_equal(resumed.trials[measures], whole.trials[measures])
     assert [part.trials for part in resumed.info.resumed] == [4]
     assert resumed.info.resumed[0].provenance["jobs"] == 1

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from report_helpers import measured
 from scipy import sparse
 from sklearn.datasets import load_digits
 from sklearn.metrics import average_precision_score
@@ -22,7 +23,6 @@ from sklearn.preprocessing import normalize
 from oasis_bench.algorithms import OASIS, Euclidean
 from oasis_bench.data.rows import LabelledRows
 from oasis_bench.datasets import Digits
-from oasis_bench.execution.rows_file import rows_on_disk
 from oasis_bench.experiment.plan import plan
 from oasis_bench.experiment.settings import Experiment, LearnerSpec
 from oasis_bench.experiment.splits import draw_partition
@@ -30,6 +30,7 @@ from oasis_bench.plugins.registry import load_registry
 from oasis_bench.runner.run import run_experiment
 from oasis_bench.store.run_file import read_run
 from oasis_bench.system.errors import UsageError
+from oasis_bench.trial.items import map_items, seal_items
 
 TINY = """\
 title = "Tiny"
@@ -115,8 +116,8 @@ def results(run):
     """Return the tables without what differs from run to run: times, memory and cores."""
     varying = ["finished", "fit_peak_bytes", "shared_cores"]
     varying += [name for name in run.trials if name.endswith("_seconds")]
-    tables = [run.trials.drop(columns=varying), run.precision_at_k, run.validation, run.traces]
-    tables.append(run.symmetry)
+    tables = [run.trials.drop(columns=varying), run.measures, run.validation, run.traces]
+    tables += [run.answers, run.symmetry]
     return [
         table.sort_values(list(table.columns), ignore_index=True)[sorted(table.columns)]
         for table in tables
@@ -128,12 +129,15 @@ def test_every_trial_is_stored_and_told_of(alone):
     assert run.info.planned_trials == 4
     assert run.info.started <= run.info.finished
     assert [(done, planned) for _, done, planned in told] == [(i, 4) for i in range(5)]
-    order = [(columns["learner"], columns["partition"]) for columns, done, _ in told if done]
+    order = [(it.columns["learner"], it.columns["partition"]) for it, done, _ in told if done]
     assert order == [("OASIS", 0), ("Euclidean", 0), ("OASIS", 1), ("Euclidean", 1)]
     assert run.trials["status"].tolist() == ["ok"] * 4
     assert set(run.trials["shared_cores"]) == {0}
-    sizes = run.trials[["n_classes", "n_train", "n_test", "n_features", "n_queries"]]
-    assert (sizes == [2, 16, 12, 64, 12]).all(axis=None)
+    sizes = run.trials[["n_classes", "n_train", "n_test", "n_features"]]
+    assert (sizes == [2, 16, 12, 64]).all(axis=None)
+    assert set(run.trials["split"]) == {"seen-classes"}
+    answers = run.answers[["task", "status", "n_queries", "n_left_out"]]
+    assert answers.values.tolist() == [["retrieval", "ok", 12, 0]] * 4
 
 
 def test_a_learner_that_was_not_searched_is_not_fitted_for_selection(alone):
@@ -164,8 +168,10 @@ def test_the_stored_numbers_are_those_of_a_fit_by_hand(alone, tiny):
             average_precision_score(y[test][others[i]] == y[test][i], scores[i, others[i]])
             for i in range(12)
         ]
-        assert row["mean_average_precision"] == pytest.approx(np.mean(expected), rel=1e-12)
-        assert row["chance_level"] == pytest.approx(5 / 11)
+        found = measured(run)[spec.trial_id]
+        assert found == pytest.approx(np.mean(expected), rel=1e-12)
+        chance = measured(run, "precision", k=1, column="chance")
+        assert chance[spec.trial_id] == pytest.approx(5 / 11)
 
 
 def test_jobs_and_the_order_of_learners_change_nothing_but_times(alone, tiny, tmp_path):
@@ -180,14 +186,12 @@ def test_jobs_and_the_order_of_learners_change_nothing_but_times(alone, tiny, tm
 def test_traces_pass_through_the_measured_model(alone):
     run, _ = alone
     of_oasis = run.trials[run.trials["learner"] == "OASIS"]
-    merged = of_oasis.merge(run.traces[run.traces["split"] == "test"], on=["trial_id", "n_steps"])
+    merged = of_oasis.merge(run.traces[run.traces["part"] == "test"], on=["trial_id", "n_steps"])
     assert len(merged) == len(of_oasis) == 2
-    np.testing.assert_array_equal(
-        merged["mean_average_precision_x"], merged["mean_average_precision_y"]
-    )
+    np.testing.assert_array_equal(measured(run)[merged["trial_id"]], merged["value"])
     assert set(run.traces["learner"]) == {"OASIS"}
     assert set(run.traces["n_steps"]) <= {500, 707, 1000}
-    assert set(run.traces["split"]) == {"train", "test"}
+    assert set(run.traces["part"]) == {"train", "test"}
 
 
 def test_the_symmetry_of_w_is_followed_along_the_steps_to_that_of_the_measured_model(alone, tiny):
@@ -198,7 +202,7 @@ def test_the_symmetry_of_w_is_followed_along_the_steps_to_that_of_the_measured_m
     np.testing.assert_array_equal(merged["symmetry_index_x"], merged["symmetry_index_y"])
     assert set(run.symmetry["learner"]) == {"OASIS"}
     assert sorted(run.symmetry["n_steps"]) == sorted(
-        run.traces.loc[run.traces["split"] == "test", "n_steps"]
+        run.traces.loc[run.traces["part"] == "test", "n_steps"]
     )
     assert trials(run).loc["Euclidean", "symmetry_index"].isna().all()
 
@@ -253,7 +257,7 @@ class Zero(BilinearLearner):
 def test_the_choice_is_the_best_of_what_validation_stored(alone):
     run, _ = alone
     for trial_id, seen in run.validation.groupby("trial_id"):
-        means = seen.groupby(["params", "n_steps"])["mean_average_precision"].mean()
+        means = seen.groupby(["params", "n_steps"])["value"].mean()
         row = run.trials[run.trials["trial_id"] == trial_id].iloc[0]
         assert means[row["params"], row["n_steps"]] == means.max()
         assert set(seen["fold"]) == {0, 1}
@@ -283,8 +287,8 @@ def test_a_failed_trial_is_a_row_with_its_reason_and_the_others_go_on(faulty):
 def test_a_failed_trial_keeps_its_traceback_and_no_numbers(faulty):
     row = trials(faulty[2]).loc["Raises"]
     assert 'raise ArithmeticError("no optimum' in row["traceback"]
-    assert row[["mean_average_precision", "fit_seconds", "n_queries"]].isna().all()
-    assert "Raises" not in set(faulty[2].precision_at_k["learner"])
+    assert row[["params", "fit_seconds", "model_bytes"]].isna().all()
+    assert "Raises" not in set(faulty[2].measures["learner"])
 
 
 def test_failures_are_told_on_the_terminal_each_in_one_line(faulty):
@@ -293,7 +297,9 @@ def test_failures_are_told_on_the_terminal_each_in_one_line(faulty):
     assert set(told) == {*FAULTY, *SOUND}
     assert told["Segfaults"].endswith(": crashed, killed by SIGSEGV during the warm-up")
     assert told["Raises"].endswith(": failed, ArithmeticError: no optimum was found")
-    assert re.search(r": mAP \d\.\d{3}, fit .* s$", told["Euclidean"])
+    assert re.search(
+        r": mAP \d\.\d{3}, choice 0 s, fit .* s, answer .* ms a query$", told["Euclidean"]
+    )
     assert "Traceback" not in faulty[0].stderr
 
 
@@ -307,8 +313,8 @@ def test_what_a_learner_prints_goes_to_the_log_and_not_to_the_terminal(faulty):
 
 def test_learners_that_misbehave_do_not_change_the_results_of_others(alone, faulty):
     of_first = alone[0].trials["partition"] == 0
-    expected = alone[0].trials[of_first].set_index("trial_id")["mean_average_precision"]
-    found = faulty[2].trials.set_index("trial_id")["mean_average_precision"]
+    expected = measured(alone[0])[alone[0].trials.loc[of_first, "trial_id"]]
+    found = measured(faulty[2])
     assert len(expected) == 2
     pd.testing.assert_series_equal(found[expected.index], expected)
 
@@ -414,8 +420,9 @@ def test_sparse_rows_are_run_without_being_made_dense(plugins, tmp_path):
     )
     path = plugins / "data_sets.py"
     assert run_experiment(experiment, tmp_path / "run", plugin_files=[path]) == 0
-    (row,) = read_run(tmp_path / "run").trials.to_dict("records")
-    assert row["mean_average_precision"] > row["chance_level"] + 0.1
+    run = read_run(tmp_path / "run")
+    ((mAP,), (chance,)) = measured(run), measured(run, "precision", k=1, column="chance")
+    assert mAP > chance + 0.1
 
 
 @pytest.mark.parametrize(
@@ -428,26 +435,18 @@ def test_sparse_rows_are_run_without_being_made_dense(plugins, tmp_path):
         sparse.csr_array((4, 3)),
     ],
 )
-def test_rows_on_disk_are_the_rows_in_memory(X):
-    rows = LabelledRows(X, np.array([0, 1, 1, 0]), ("a b", "日本"))
-    with rows_on_disk(rows) as file:
-        mapped = file.map()
-    assert not file.path.parent.exists()
-    assert mapped.content_hash() == rows.content_hash()
-    assert mapped.class_names == rows.class_names
-    assert sparse.issparse(mapped.X) == sparse.issparse(X)
-    values = mapped.X.indptr if sparse.issparse(X) else mapped.X
+def test_items_arrive_in_a_process_as_they_were_sent(X):
+    descriptor = seal_items(X=X, y=np.array([0, 1, 1, 0]))
+    mapped = map_items(descriptor)
+    os.close(descriptor)
+    assert set(mapped) == {"X", "y"}
+    assert sparse.issparse(mapped["X"]) == sparse.issparse(X)
+    assert mapped["X"].dtype == X.dtype
+    dense = mapped["X"].toarray() if sparse.issparse(X) else mapped["X"]
+    np.testing.assert_array_equal(dense, X.toarray() if sparse.issparse(X) else X)
+    values = mapped["X"].indptr if sparse.issparse(X) else mapped["X"]
     with pytest.raises(ValueError, match="read-only"):
         values[0] = 9
-
-
-def test_rows_of_several_labels_on_disk_are_those_in_memory():
-    y = sparse.csr_array(np.array([[1.0, 0, 0], [0, 2, 1], [1, 0, 3]], dtype=np.float32))
-    rows = LabelledRows(np.eye(3), y, ("sky", "sea", "sand"))
-    with rows_on_disk(rows) as file:
-        mapped = file.map()
-    assert mapped.content_hash() == rows.content_hash()
-    np.testing.assert_array_equal(mapped.y.toarray(), y.toarray())
 
 
 @pytest.mark.parametrize(
@@ -499,9 +498,9 @@ def test_two_settings_of_one_algorithm_share_their_seeds(tiny, run_trial):
     same = {"first": LearnerSpec("OASIS"), "second": LearnerSpec("OASIS")}
     rows = LabelledRows(*load_digits(return_X_y=True), tuple("0123456789"))
     specs = plan(replace(tiny, learners=same), Digits(), rows, load_registry())[:2]
-    first, second = (run_trial(spec, rows).columns for spec in specs)
-    assert first["learner"] != second["learner"]
-    assert first["mean_average_precision"] == second["mean_average_precision"]
+    first, second = (run_trial(spec, rows) for spec in specs)
+    assert first.columns["learner"] != second.columns["learner"]
+    assert first.measures == second.measures
 
 
 def test_a_run_that_ends_before_its_first_trial_leaves_no_folder(tiny, tmp_path):
@@ -521,7 +520,8 @@ def test_a_learner_without_several_labels_is_not_applicable_and_that_is_no_failu
     sizes = {"train_per_class": 40, "test_per_class": 25}  # the defaults: they have no meaning here
     experiment = replace(tiny, learners=learners, classes=("all",), **sizes)
     specs = plan(experiment, Digits(), rows, load_registry())[:2]
-    lmnn, euclidean = (run_trial(spec, rows).columns for spec in specs)
+    lmnn, of_euclidean = (run_trial(spec, rows) for spec in specs)
+    lmnn, euclidean = lmnn.columns, of_euclidean.columns
     assert (lmnn["status"], lmnn["reason"]) == (
         "not applicable",
         "LMNN takes one label an image, not several",
@@ -529,7 +529,8 @@ def test_a_learner_without_several_labels_is_not_applicable_and_that_is_no_failu
     assert euclidean["status"] == "ok"
     assert (euclidean["n_train"], euclidean["n_test"]) == (54, 6)
     # with labels at random a random ranking is expected: the mean share of relevant others
-    assert abs(euclidean["mean_average_precision"] - euclidean["chance_level"]) < 0.3
+    mAP, at_1 = of_euclidean.measures[:2]
+    assert abs(mAP["value"] - at_1["chance"]) < 0.3
 
 
 def test_what_a_learner_refuses_is_not_applicable_with_its_reason_and_no_failure(

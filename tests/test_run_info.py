@@ -12,6 +12,7 @@ from oasis_bench.experiment.run_info import (
     RunInfo,
     Source,
     Sources,
+    TaskSource,
 )
 from oasis_bench.system.errors import UsageError
 
@@ -26,6 +27,16 @@ def info(experiment):
         sources=Sources(
             DatasetSource(name="digits", summary="scanned", citation="UCI", licence="CC BY 4.0"),
             {"OASIS": Source(summary="online", citation="JMLR 11")},
+            {
+                "retrieval": TaskSource(
+                    summary="ranks",
+                    citation="JMLR 11",
+                    split="seen-classes",
+                    gallery="test",
+                    measures=["mAP"],
+                    of_data=[],
+                )
+            },
         ),
         planned_trials=8,
         provenance={"processor": "a processor"},

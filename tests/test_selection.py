@@ -12,10 +12,16 @@ from oasis_bench.experiment.settings import Experiment, LearnerSpec
 from oasis_bench.experiment.splits import inner_folds
 from oasis_bench.plugins.learner import BilinearLearner, IncrementalLearner
 from oasis_bench.plugins.registry import load_registry
+from oasis_bench.tasks.task import Truth
 from oasis_bench.trial.choice import FIRST_CHECKPOINT, PATIENCE, checkpoints, choose
+from oasis_bench.trial.lesson import Lesson
 
 X, Y = np.arange(24.0)[:, None], np.arange(24) % 2
 FOLDS = inner_folds(Y, 3, seed=0)
+LESSONS = [
+    Lesson(X[fold.learn], Y[fold.learn], None, 0, X[fold.validate], Truth(y=Y[fold.validate]))
+    for fold in FOLDS
+]
 
 
 class Known(BilinearLearner):
@@ -63,10 +69,8 @@ def choose_by(score, cls=Known, levels=(0,), max_steps=4000, timer=None):
     choice = choose(
         make,
         {"level": levels},
-        X,
-        Y,
-        lambda: FOLDS,
-        lambda learner, X, y: score(learner),
+        LESSONS,
+        lambda learner, lesson: score(learner),
         max_steps,
         timer or Clock(),
         lambda point: None,
@@ -79,7 +83,7 @@ def test_the_candidate_with_the_best_mean_is_chosen():
     choice, _ = choose_by(lambda learner: scores[learner.level][learner.fold], levels=tuple(scores))
     assert choice.params == {"level": 30}
     assert choice.n_steps is None
-    seen = {(p["params"]["level"], p["fold"]): p["mean_average_precision"] for p in choice.points}
+    seen = {(p["params"]["level"], p["fold"]): p["value"] for p in choice.points}
     assert seen == {(level, i): row[i] for level, row in scores.items() for i in range(3)}
 
 
@@ -99,10 +103,8 @@ def test_candidates_are_all_combinations_of_the_grid():
     choice = choose(
         lambda params, fold: Two(**params),
         {"a": (1, 2), "b": (5, 6)},
-        X,
-        Y,
-        lambda: FOLDS,
-        lambda learner, X, y: 0.0,
+        LESSONS,
+        lambda learner, lesson: 0.0,
         1000,
         Clock(),
         lambda point: None,
@@ -177,26 +179,23 @@ def test_steps_go_on_from_where_they_were_on_the_learning_rows_of_one_fold():
     assert [p["n_steps"] for p in choice.points if p["fold"] == 0] == checkpoints(2000)
 
 
-def test_the_score_sees_the_validation_rows_of_the_fold():
+def test_each_candidate_is_judged_on_each_fold():
     seen = []
 
-    def score(learner, rows, labels):
-        seen.append((rows[:, 0].astype(int).tolist(), labels.tolist()))
+    def score(learner, lesson):
+        seen.append(lesson.queries[:, 0].tolist())
         return 0.0
 
     choose(
         lambda params, fold: Known(),
         {"level": (1, 2)},
-        X,
-        Y,
-        lambda: FOLDS,
+        LESSONS,
         score,
         1000,
         Clock(),
         lambda point: None,
     )
-    expected = [(fold.validate.tolist(), Y[fold.validate].tolist()) for fold in FOLDS]
-    assert seen == expected * 2
+    assert seen == [fold.validate.tolist() for fold in FOLDS] * 2
 
 
 def test_learning_and_validation_are_timed_apart():
@@ -235,7 +234,7 @@ def test_test_images_are_shown_to_nothing_before_the_last_evaluation(
         partitions=1,
         inner_folds=3,
         train_per_class=6,
-        test_per_class=4,
+        test_per_class=5,
         normalize="none",
         max_steps=1000,
         traces=False,
@@ -244,14 +243,23 @@ def test_test_images_are_shown_to_nothing_before_the_last_evaluation(
     assert run_trial(spec, numbered_rows).columns["status"] == "ok"
 
     lines = map(json.loads, log.read_text().splitlines())
-    *before, (last, tested) = ((what, frozenset(rows)) for what, rows in lines)
-    assert last == "similarity"
-    assert len(tested) == 3 * 4
+    shown = [(what, frozenset(rows)) for what, rows in lines]
+    answer = next(
+        number
+        for number, (what, rows) in enumerate(shown)
+        if what == "similarity" and len(rows) == 3 * 5
+    )
+    tested = shown[answer][1]
+    before, after = shown[:answer], shown[answer + 1 :]
     assert not any(rows & tested for _, rows in before)
-    final_fit = before[-1]
+    # The process that answers for some test items alone warms up on training items, too.
+    assert [what for what, rows in after if rows & tested] == ["similarity"]
+    final_fit = next(item for item in reversed(before) if len(item[1]) == 3 * 6)
     assert final_fit[0] == "fit"
-    assert len(final_fit[1]) == 3 * 6
-    in_selection = [(what, rows) for what, rows in before if what != "fit"]
+    in_selection = [
+        (what, rows) for what, rows in before[: before.index(final_fit)] if what != "fit"
+    ]
     assert {len(rows) for what, rows in in_selection if what == "partial_fit"} == {3 * 4}
-    assert {len(rows) for what, rows in in_selection if what == "similarity"} == {3 * 2}
+    # Validation, and the warm-up on eight items of each of two classes, of which there are six.
+    assert {len(rows) for what, rows in in_selection if what == "similarity"} == {3 * 2, 2 * 6}
     assert frozenset.union(*(rows for _, rows in in_selection)) == final_fit[1]

@@ -36,19 +36,32 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+ANSWER = {
+    "task": "retrieval",
+    "status": "ok",
+    "reason": None,
+    "n_queries": 50,
+    "n_left_out": 0,
+}
+MAP = {"task": "retrieval", "measure": "mAP", "k": None, "value": 0.5, "chance": 0.4}
+PRECISION = {"task": "retrieval", "measure": "precision", "k": 2, "value": 0.25, "chance": None}
+
+
 def record(trial_id="a", **changes):
     return TrialRecord(
         {**COLUMNS, "trial_id": trial_id, **changes},
-        precision_at_k=[{"k": 1, "precision": 0.5}, {"k": 2, "precision": 0.25}],
-        validation=[{"params": "{}", "n_steps": None, "fold": 0, "mean_average_precision": 0.7}],
-        traces=[{"split": "test", "n_steps": 500, "mean_average_precision": 0.6}],
+        answers=[ANSWER],
+        measures=[MAP, PRECISION],
+        confusion=[{"task": "classification", "label": 3, "predicted": 4, "n": 5}],
+        validation=[{"params": "{}", "n_steps": None, "fold": 0, "value": 0.7}],
+        traces=[{"part": "test", "n_steps": 500, "value": 0.6}],
         symmetry=[{"n_steps": 500, "symmetry_index": 0.9375}],
     )
 
 
 def n_rows(folder):
     run = read_run(folder)
-    tables = (run.trials, run.precision_at_k, run.validation, run.traces)
+    tables = (run.trials, run.measures, run.validation, run.traces)
     return [len(table) for table in tables]
 
 
@@ -63,10 +76,14 @@ def test_what_is_written_is_read_back(tmp_path):
     row = run.trials.iloc[0].to_dict()
     assert {name: row[name] for name in COLUMNS} == COLUMNS
     assert row["reason"] is None
-    curve = run.precision_at_k[["learner", "subset", "partition", "k", "precision"]]
-    assert curve.values.tolist() == [["L", "2", 0, 1, 0.5], ["L", "2", 0, 2, 0.25]]
-    assert run.validation["mean_average_precision"].tolist() == [0.7]
-    assert run.traces[["split", "n_steps"]].values.tolist() == [["test", 500]]
+    of_trial = ["learner", "subset", "partition", "split"]
+    assert run.measures[of_trial].values.tolist() == [["L", "2", 0, "seen-classes"]] * 2
+    found = run.measures.drop(columns=[*of_trial, "trial_id"]).astype(object)
+    assert found.where(found.notna(), None).to_dict("records") == [MAP, PRECISION]
+    assert run.answers[list(ANSWER)].to_dict("records") == [ANSWER]
+    assert run.confusion[["label", "predicted", "n"]].values.tolist() == [[3, 4, 5]]
+    assert run.validation["value"].tolist() == [0.7]
+    assert run.traces[["part", "n_steps"]].values.tolist() == [["test", 500]]
     of_steps = run.symmetry[["learner", "subset", "partition", "n_steps", "symmetry_index"]]
     assert of_steps.values.tolist() == [["L", "2", 0, 500, 0.9375]]
 
@@ -77,14 +94,20 @@ def test_what_is_written_is_read_back(tmp_path):
         TrialRecord({**COLUMNS, "trial_id": "b", "status": "well"}),
         TrialRecord({**COLUMNS, "trial_id": "a"}),
         TrialRecord({**COLUMNS, "trial_id": "b", "no_such_column": 1}),
-        TrialRecord({**COLUMNS, "trial_id": "b"}, precision_at_k=[{"k": 1, "precision": 0.5}] * 2),
+        TrialRecord({**COLUMNS, "trial_id": "b"}, measures=[PRECISION] * 2),
+        TrialRecord({**COLUMNS, "trial_id": "b"}, measures=[MAP] * 2),
+        TrialRecord({**COLUMNS, "trial_id": "b"}, measures=[{**MAP, "value": None}]),
+        TrialRecord({**COLUMNS, "trial_id": "b"}, answers=[{**ANSWER, "status": "lost"}]),
         TrialRecord(
             {**COLUMNS, "trial_id": "b"},
-            precision_at_k=[{"k": 1, "precision": 0.5}],
-            traces=[{"split": "train", "n_steps": 500, "mean_average_precision": "high"}],
+            measures=[MAP],
+            traces=[{"part": "train", "n_steps": 500, "value": "high"}],
         ),
     ],
-    ids=["status", "written before", "column", "row twice", "text for a number"],
+    ids=[
+        *("status", "written before", "column", "row twice", "row without k twice"),
+        *("no value", "status of an answer", "text for a number"),
+    ],
 )
 def test_a_record_with_a_bad_row_leaves_nothing_of_itself(tmp_path, bad):
     with Store.create(tmp_path / "run", INFO) as store:

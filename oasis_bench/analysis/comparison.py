@@ -5,30 +5,25 @@ Not for how that is shown, which `oasis_bench.reports` does.
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
-import numpy as np
 import pandas as pd
 
+from oasis_bench.analysis.comparison_lines import (
+    RESULTS,
+    Line,
+    Verdict,
+    cell_lines,
+    column_of,
+    corrected,
+)
+from oasis_bench.analysis.costs import with_costs
+from oasis_bench.analysis.headlines import compared, task_measures
 from oasis_bench.analysis.noise import noisy
-from oasis_bench.analysis.statistics import LEVEL, holm, paired_interval
-from oasis_bench.experiment.identity import WORDS, cell_name
+from oasis_bench.experiment.identity import SEEN_CLASSES, WORDS, cell_name
 from oasis_bench.store.run_file import RunRecord
-
-Verdict = Literal["worse", "better", "same", "not judged"]
-
-RESULTS = "results"
-PRECISIONS = ("mAP", "precision at 1", "precision at 10")
-COSTS = {"fit_seconds": 1e-3, "fit_cpu_seconds": 1e-3, "fit_peak_bytes": 2.0**20}
-"""The smallest value, and the smallest difference, that counts.  1 ms is a tick of the scheduler;
-1 MiB is more than the error of the kernel's count of resident pages, some hundred kilobytes."""
-
-ROUNDING = 1e-12
-"""Smaller differences of precision may come from the order in which numbers are added."""
 
 MUST_AGREE = ("algorithm", "data", "seed", "classes", "sizes", "normalize")
 """What must be equal in both runs, so that an algorithm gets the same images in a partition."""
@@ -40,46 +35,6 @@ NAMES = {
 }
 WITHOUT_VALUES = ("classes", "source", "code")
 """Lists too long to show, and hashes."""
-
-
-@dataclass(frozen=True)
-class Line:
-    """One measure of one learner on one class subset, in both runs.
-
-    Attributes
-    ----------
-    subset, learner : str
-    measure : str
-        'results' (trials with status 'ok'), or one of PRECISIONS or COSTS.
-    n : int
-        Partitions behind it.
-    old, new : float
-        Number of results; means of precisions; geometric means of costs.
-    change : float
-        NEW - OLD; of costs NEW / OLD.
-    verdict : {'worse', 'better', 'same', 'not judged'}
-        'same' is no proof that nothing changed: the interval says how large a change may be.
-    reason : str
-        The trials that were lost or gained, or why the line is not judged.
-    low, high : float
-        The 95 % interval of the change, as if it were the only line; NaN where there is none.
-    p_value : float
-        Of no change, corrected for the number of lines: the verdict depends on it.  NaN where the
-        line was not tested.
-    """
-
-    subset: str
-    learner: str
-    measure: str
-    n: int
-    old: float
-    new: float
-    change: float
-    verdict: Verdict
-    reason: str = ""
-    low: float = math.nan
-    high: float = math.nan
-    p_value: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -112,7 +67,7 @@ class RunComparison:
 def compare_runs(old: RunRecord, new: RunRecord, tolerance: float = 0.1) -> RunComparison:
     """Compare the trials that two runs have in common: a learner's label, on the same images.
 
-    Precisions: the corrected paired interval of Nadeau & Bengio (2003) of NEW - OLD, as the
+    Measures of tasks: the corrected paired interval of Nadeau & Bengio (2003) of NEW - OLD, as the
     partitions draw from the same images.
 
     Costs (seconds, bytes): the ordinary paired t-interval of log(NEW / OLD), as the images that a
@@ -135,18 +90,24 @@ def compare_runs(old: RunRecord, new: RunRecord, tolerance: float = 0.1) -> RunC
     tolerance : float, default 0.1
         Share by which costs may grow: 0.1 lets a ratio of 1.1 pass.
     """
-    before, after = _with_measures(old), _with_measures(new)
+    asked, asked_of_new = old.info.sources.tasks, new.info.sources.tasks
+    names = {
+        task: [name for name in compared(old, task) if name in compared(new, task)]
+        for task in asked
+        if task in asked_of_new
+    }
+    before, after = _with_measures(old, names), _with_measures(new, names)
     lines: list[Line] = []
     left_out, differing = defaultdict(list), defaultdict(list)
-    cells = pd.concat([before, after])[["subset", "learner"]].drop_duplicates()
-    for subset, learner in cells.itertuples(index=False, name=None):
+    keys = ["subset", "learner", "split"]
+    for key in pd.concat([before, after])[keys].drop_duplicates().itertuples(index=False):
         of_old, of_new = (
-            trials[(trials["subset"] == subset) & (trials["learner"] == learner)]
-            for trials in (before, after)
+            trials[(trials[keys] == list(key)).all(axis="columns")] for trials in (before, after)
         )
-        cell = f"{learner} on classes {subset}"
+        subset, learner, split = map(str, key)
+        cell = f"{learner} on classes {subset}" + (f" ({split})" if split != SEEN_CLASSES else "")
         if not of_old.empty and not of_new.empty:
-            differences = _differences(old, new, subset, learner)
+            differences = _differences(old, new, cell_name(learner, subset, split))
             if decisive := [text for key, text in differences.items() if key in MUST_AGREE]:
                 reason = f"not compared, as OLD and NEW differ in {', '.join(decisive)}"
                 left_out[reason].append(cell)
@@ -154,30 +115,40 @@ def compare_runs(old: RunRecord, new: RunRecord, tolerance: float = 0.1) -> RunC
             for text in differences.values():
                 differing[f"OLD and NEW differ in {text}"].append(learner)
         pairs = of_old.merge(of_new, on="partition", suffixes=("_old", "_new"))
-        lines += _lines(subset, learner, pairs.sort_values("partition"), tolerance)
+        of_split = {task: held for task, held in names.items() if asked[task].split == split}
+        found = cell_lines(pairs.sort_values("partition"), split, of_split, tolerance)
+        lines += [replace(line, subset=subset, learner=learner) for line in found]
         for reason, partitions in _left_out(of_old, of_new, pairs):
             if partitions:
                 left_out[reason].append(f"{cell}, partition {', '.join(map(str, partitions))}")
-    notes = [f"{reason}: {'; '.join(cells)}" for reason, cells in left_out.items()]
+    for run, only in (("OLD", asked.keys() - names), ("NEW", asked_of_new.keys() - names)):
+        left_out[f"only in {run}"] += [f"the task {task}" for task in sorted(only)]
+    notes = [f"{reason}: {'; '.join(cells)}" for reason, cells in left_out.items() if cells]
     notes += [f"{it}: {', '.join(sorted(set(learners)))}" for it, learners in differing.items()]
-    return RunComparison(_corrected(lines), notes, tolerance)
+    return RunComparison(corrected(lines), notes, tolerance)
 
 
-def _with_measures(run: RunRecord) -> pd.DataFrame:
-    """Return the trials with every measure as a column, and whether their timing is noisy."""
-    trials = run.trials.rename(columns={"mean_average_precision": "mAP"})
-    for k in (1, 10):
-        at_k = run.precision_at_k[run.precision_at_k["k"] == k].set_index("trial_id")["precision"]
-        trials[f"precision at {k}"] = trials["trial_id"].map(at_k)
-    for measure in (*PRECISIONS, *COSTS):
-        trials[measure] = pd.to_numeric(trials[measure])
-    trials["noisy"] = noisy(trials)
+def _with_measures(run: RunRecord, measures: Mapping[str, Sequence[str]]) -> pd.DataFrame:
+    """Return the trials with every cost, the measures of each task and its status as columns."""
+    trials = with_costs(run.trials).assign(noisy=noisy(run.trials))
+    failed = trials["status"] + ": " + trials["reason"].fillna("")
+    for task, names in measures.items():
+        answers = run.answers[run.answers["task"] == task].set_index("trial_id")
+        status = answers["status"].where(
+            answers["status"] == "ok", answers["status"] + ": " + answers["reason"].fillna("")
+        )
+        answered = trials["trial_id"].map(status.to_dict()).astype(object).fillna("not asked")
+        trials[column_of(task, RESULTS)] = failed.where(trials["status"] != "ok", answered)
+        values = task_measures(run, task)
+        for name in names:
+            own = values[values["name"] == name].set_index("trial_id")["value"]
+            trials[column_of(task, name)] = pd.to_numeric(trials["trial_id"].map(own))
     return trials
 
 
-def _differences(old: RunRecord, new: RunRecord, subset: str, learner: str) -> dict[str, str]:
-    """Say which of the settings that decide a learner's results on a subset differ, by key."""
-    before, after = (run.info.identities[cell_name(learner, subset)] for run in (old, new))
+def _differences(old: RunRecord, new: RunRecord, cell: str) -> dict[str, str]:
+    """Say which of the settings that decide the results of a cell differ, by key."""
+    before, after = (run.info.identities[cell] for run in (old, new))
     differences = {}
     for key in before:
         if key != "partition" and before[key] != after[key]:
@@ -198,120 +169,3 @@ def _left_out(
     yield "only in OLD", sorted(set(old["partition"]) - shared)
     yield "only in NEW", sorted(set(new["partition"]) - shared)
     yield "no result in either run", sorted(without_result["partition"])
-
-
-def _lines(subset: str, learner: str, pairs: pd.DataFrame, tolerance: float) -> Iterator[Line]:
-    """Compare a learner on one class subset: a row of `pairs` is a partition that both runs have.
-
-    The p-values are those of each line alone, and the verdicts those without regard to chance:
-    `_corrected` corrects both.
-    """
-    old_ok, new_ok = pairs["status_old"] == "ok", pairs["status_new"] == "ok"
-    if (old_ok != new_ok).any():
-        yield _results_line(subset, learner, pairs)
-    both = pairs[old_ok & new_ok]
-    timed, doubt = _timed(both)
-    for measure in (*PRECISIONS, *COSTS):
-        is_time = measure.endswith("_seconds")
-        compared, reason = (timed, doubt) if is_time else (both, "")
-        line = _line(subset, learner, measure, compared, tolerance, reason)
-        if line is not None:
-            yield line
-
-
-def _timed(pairs: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-    """Return the trials whose seconds are compared, and the reason where they are not judged."""
-    doubt = ""
-    if pairs[["shared_cores_old", "shared_cores_new"]].any(axis=None):
-        doubt = "trials shared cores"
-    elif not pairs["processor_old"].eq(pairs["processor_new"]).all():
-        doubt = "not on one and the same processor, as far as is known"
-    elif not pairs["threads_old"].eq(pairs["threads_new"]).all():
-        doubt = "on different numbers of threads"
-    is_noisy = pairs["noisy_old"] | pairs["noisy_new"]
-    if (~is_noisy).sum() >= 2:
-        return pairs[~is_noisy], doubt
-    return pairs, doubt or ("fits waited for a core" if is_noisy.any() else "")
-
-
-def _results_line(subset: str, learner: str, pairs: pd.DataFrame) -> Line:
-    """Compare which trials gave a result: a lost one is worse, even where others were gained."""
-    old, new = pairs["status_old"] == "ok", pairs["status_new"] == "ok"
-    lost, gained = pairs[old & ~new], pairs[~old & new]
-    reasons = [f"partition {t.partition} {t.status_new}: {t.reason_new}" for t in lost.itertuples()]
-    reasons += [f"partition {t.partition} was {t.status_old}" for t in gained.itertuples()]
-    return Line(
-        subset=subset,
-        learner=learner,
-        measure=RESULTS,
-        n=len(pairs),
-        old=float(old.sum()),
-        new=float(new.sum()),
-        change=float(new.sum() - old.sum()),
-        verdict="worse" if len(lost) else "better",
-        reason="; ".join(reasons),
-    )
-
-
-def _line(
-    subset: str,
-    learner: str,
-    measure: str,
-    pairs: pd.DataFrame,
-    tolerance: float,
-    doubt: str,
-) -> Line | None:
-    """Compare a measure over the partitions where both runs have it; None where there are none.
-
-    `doubt` says why a difference is not judged.
-    """
-    values = pairs[[f"{measure}_old", f"{measure}_new"]].dropna().to_numpy(dtype=np.float64)
-    if not len(values):
-        return None
-    is_cost = measure in COSTS
-    if is_cost:
-        values = np.log(np.maximum(values, COSTS[measure]))
-        n_train, n_test = 1, 0  # no overlap: the ordinary paired t-interval
-    else:
-        n_train, n_test = pairs[["n_train_old", "n_test_old"]].iloc[0].astype(int)
-    differences = values[:, 1] - values[:, 0]
-    differences[abs(differences) <= ROUNDING] = 0
-    interval = paired_interval(differences, n_train, n_test)
-    numbers = [*values.mean(axis=0), interval.mean, interval.low, interval.high]
-    old, new, change, low, high = (np.exp(numbers) if is_cost else np.array(numbers)).tolist()
-    line = Line(
-        subset=subset,
-        learner=learner,
-        measure=measure,
-        n=len(values),
-        old=old,
-        new=new,
-        change=change,
-        low=low,
-        high=high,
-        p_value=interval.p_value,
-        verdict="worse" if (new > old) == is_cost else "better",
-    )
-    if not differences.any():
-        return replace(line, verdict="same", p_value=math.nan)
-    if doubt or len(differences) == 1:
-        reason = doubt or "one partition has no interval"
-        return replace(line, verdict="not judged", reason=reason, p_value=math.nan)
-    if is_cost:
-        is_large = abs(interval.mean) > np.log1p(tolerance) and abs(new - old) > COSTS[measure]
-        return line if is_large else replace(line, verdict="same")
-    return line
-
-
-def _corrected(lines: Sequence[Line]) -> list[Line]:
-    """Correct the p-values for their number; a verdict that chance may explain becomes 'same'."""
-    tested = [line.p_value for line in lines if not math.isnan(line.p_value)]
-    corrected = iter(holm(tested).tolist())
-    result = []
-    for line in lines:
-        if not math.isnan(line.p_value):
-            line = replace(line, p_value=next(corrected))
-            if line.p_value > LEVEL:
-                line = replace(line, verdict="same")
-        result.append(line)
-    return result

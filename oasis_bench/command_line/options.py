@@ -292,10 +292,14 @@ def _add_ranks(verbs: Any) -> None:
         verbs,
         "ranks",
         "rank learners over the data sets of several runs",
-        "Average ranks over data sets, by mAP, with Friedman's test and Nemenyi's critical "
-        "difference: of the learners that all the runs have by the same label.",
+        "Average ranks over data sets, by a measure of a task, with Friedman's test and Nemenyi's "
+        "critical difference: of the learners that all the runs have by the same label.",
     )
     _add_path(parser, "runs", "RUN", "output folders, each of its data set", nargs="+")
+    parser.add_argument("--task", help="a task of the runs (default: the first)")
+    parser.add_argument(
+        "--measure", help="of the task, such as mAP or accuracy@3 (default: its first)"
+    )
     what = "where table, figure and page are written (default: runs/ranks)"
     _add_path(parser, "--output", "DIR", what, default=Path("runs") / "ranks")
 

@@ -8,6 +8,10 @@ from typing import Any
 
 from tqdm import tqdm
 
+from oasis_bench.analysis.headlines import option_name
+from oasis_bench.experiment.identity import cell_name
+from oasis_bench.trial.record import TrialRecord
+
 
 class Display:
     """Progress: a live bar on a terminal, plain lines elsewhere; `close` it at the end."""
@@ -18,15 +22,15 @@ class Display:
         self._bar: Any = None
         self._under_way: str | None = None
 
-    def trial(self, columns: dict[str, Any], done: int, planned: int) -> None:
+    def trial(self, record: TrialRecord | None, done: int, planned: int) -> None:
         """Show that a trial has ended, or that the first begins."""
         self.done, self.planned = done, planned
-        if done == 0:
+        if record is None:
             self._open(desc="trials", total=planned, unit="trial")
             return
-        name = (
-            f"{columns['learner']}, classes {columns['subset']}, partition {columns['partition']}"
-        )
+        columns = record.columns
+        cell = cell_name(columns["learner"], columns["subset"], columns["split"])
+        name = f"{cell}, partition {columns['partition']}"
         problem = "" if columns["status"] == "ok" else f": {columns['status']}, {columns['reason']}"
         if self._live:
             if problem:
@@ -34,10 +38,7 @@ class Display:
             self._bar.set_postfix_str(name, refresh=False)
             self._bar.update()
         else:
-            figures = problem or (
-                f": mAP {columns['mean_average_precision']:.3f}, fit {columns['fit_seconds']:.3g} s"
-            )
-            print(f"[{done}/{planned}] {name}{figures}", file=sys.stderr)
+            print(f"[{done}/{planned}] {name}{problem or _figures(record)}", file=sys.stderr)
 
     def download(self, what: str, done: int, total: int | None) -> None:
         """Show how far a download is."""
@@ -71,3 +72,19 @@ class Display:
             with suppress(OSError):
                 self._bar.close()
             self._bar = None
+
+
+def _figures(record: TrialRecord) -> str:
+    """Write the first measure of each task, or why there is none, and the three costs."""
+    columns = record.columns
+    texts: dict[str, str] = {}
+    for row in record.measures:
+        name = option_name(row["measure"], row["k"])
+        texts.setdefault(row["task"], f"{name} {row['value']:.3f}")
+    for answer in record.answers:
+        texts.setdefault(answer["task"], f"{answer['task']} {answer['status']}: {answer['reason']}")
+    choice = columns["selection_fit_seconds"] + columns["selection_score_seconds"]
+    costs = [f"choice {choice:.3g} s", f"fit {columns['fit_seconds']:.3g} s"]
+    if (seconds := columns.get("answer_seconds")) is not None:
+        costs.append(f"answer {1000 * seconds / columns['n_answered']:.3g} ms a query")
+    return f": {', '.join([*texts.values(), *costs])}"

@@ -127,7 +127,9 @@ def _given(options: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
 
 
 def _ranks(options: argparse.Namespace) -> int:
-    page, summary = load_reports().write_ranks(options.runs, options.output)
+    page, summary = load_reports().write_ranks(
+        options.runs, options.output, options.task, options.measure
+    )
     print(summary)
     print(f"report: {page}")
     return 0

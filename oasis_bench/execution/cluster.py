@@ -23,8 +23,8 @@ from oasis_bench.plugins.registry import load_registry
 from oasis_bench.system.errors import OutputError, UsageError
 from oasis_bench.system.plain_text import error_line
 from oasis_bench.system.provenance import provenance
+from oasis_bench.trial.course import lost_record
 from oasis_bench.trial.record import TrialRecord
-from oasis_bench.trial.record_builder import lost_record
 
 try:
     from distributed import Client, Future, KilledWorker, Reschedule, as_completed, get_worker
@@ -214,7 +214,8 @@ def _run_on_worker(spec: TrialSpec, rows: LabelledRows) -> tuple[TrialRecord, by
             f"the worker has another source of {spec.learner}: install the same oasis-bench, and "
             "put the same plugins in the same place"
         )
-    with tempfile.TemporaryDirectory(prefix="oasis-bench-") as folder:
+    # Dask removes the folder of a worker that was killed when the next one starts.
+    with tempfile.TemporaryDirectory(dir=get_worker().local_directory) as folder:
         log = Path(folder) / "output.log"
         here = ThisMachine(jobs=1, on_look=_leave_if_unwanted)
         try:

@@ -90,8 +90,8 @@ class ForkServer:
         """The connection with the server, which becomes readable when the call has ended."""
         return self._connection
 
-    def start(self, function: Callable[..., object], *arguments: Any, messages: int) -> None:
-        """Order ``function(*arguments, messages)`` in a process of its own; do not wait for it.
+    def start(self, function: Callable[..., object], *arguments: Any, line: int) -> None:
+        """Order ``function(*arguments, line)`` in a process of its own; do not wait for it.
 
         It has the environment, the working folder and the import path of the harness.
 
@@ -100,14 +100,14 @@ class ForkServer:
         function : callable
             Of a module.
         *arguments : object
-        messages : int
+        line : int
             A file descriptor, which the process gets a copy of.
         """
         call = Call(function, arguments, _import_path(), dict(os.environ), _working_folder())
         self._exit_code = None
         with suppress(OSError):  # the server is dead: `exit_code` tells
             self._connection.send_bytes(pickle.dumps(call))
-            send_handle(self._connection, messages, self.pid)
+            send_handle(self._connection, line, self.pid)
 
     def exit_code(self) -> int | None:
         """Return the exit status of the call, -N for signal N; None while it runs.

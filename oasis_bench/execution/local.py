@@ -7,18 +7,22 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from multiprocessing import connection
 from pathlib import Path
 from typing import Any, Self
 
 from oasis_bench.data.rows import LabelledRows
 from oasis_bench.execution.fork_server import borrow, give_back
-from oasis_bench.execution.rows_file import rows_on_disk
 from oasis_bench.execution.trial_process import TrialProcess
+from oasis_bench.experiment.identity import refuse_changed_source
 from oasis_bench.experiment.plan import TrialSpec
+from oasis_bench.plugins.learner import MetricLearner
+from oasis_bench.plugins.registry import load_registry
+from oasis_bench.system.plain_text import error_line
+from oasis_bench.trial.course import Course, lost_record
+from oasis_bench.trial.items import NotApplicableError, TrialItems, draw_items
 from oasis_bench.trial.record import TrialRecord
 
 
@@ -60,35 +64,76 @@ class ThisMachine:
     ) -> Iterator[Iterator[TrialRecord]]:
         """Run trials and yield their records as they end; see `Executor`."""
         running: list[TrialProcess] = []
-        with rows_on_disk(rows) as file:
-            start = partial(
-                TrialProcess,
-                n_features=rows.X.shape[1],
-                rows_file=file,
-                output_log=output_log,
-            )
+        with closing(_Courses(rows)) as courses:
             try:
-                yield self._records(deque(specs), running, start)
+                yield self._records(deque(specs), running, courses, output_log)
             finally:
                 for trial in running:
-                    trial.end()
+                    trial.close()
 
     def _records(
         self,
         waiting: deque[TrialSpec],
         running: list[TrialProcess],
-        start: Callable[[TrialSpec], TrialProcess],
+        courses: _Courses,
+        output_log: Path,
     ) -> Iterator[TrialRecord]:
         while waiting or running:
             while waiting and len(running) < self.jobs:
-                running.append(start(waiting.popleft()))
+                course = courses.begin(waiting.popleft())
+                if isinstance(course, TrialRecord):
+                    yield course
+                else:
+                    running.append(TrialProcess(course, output_log))
             self.on_look()
             connection.wait(
                 [item for trial in running for item in trial.waits_for],
-                timeout=min(trial.next_look for trial in running),
+                timeout=min((trial.next_look for trial in running), default=0),
             )
             for trial in [*running]:
                 trial.look()
                 if trial.record is not None:
                     running.remove(trial)
                     yield trial.record
+
+
+class _Courses:
+    """Begins trials; the items of a partition are drawn and sealed once for all learners."""
+
+    def __init__(self, rows: LabelledRows) -> None:
+        self._rows = rows
+        self._drawn: dict[tuple[object, ...], TrialItems] = {}
+
+    def begin(self, spec: TrialSpec) -> Course | TrialRecord:
+        """Return the course of a trial, or the record of one that cannot be run."""
+        registry = load_registry(spec.plugin_files)
+        try:
+            learner = registry.algorithms[spec.algorithm]
+            refuse_changed_source(learner, spec.learner, spec.identity["source"])
+            tasks = [registry.tasks[name]() for name in spec.tasks]
+            return Course(spec, self._items(spec, learner), learner, tasks)
+        except NotApplicableError as error:
+            return lost_record(spec, self._rows.X.shape[1], "not applicable", str(error))
+        except Exception as error:
+            return lost_record(spec, self._rows.X.shape[1], "failed", error_line(error))
+
+    def _items(self, spec: TrialSpec, learner: type[MetricLearner]) -> TrialItems:
+        key = (spec.split, spec.subset, spec.partition, _kind_of_items(learner))
+        if key not in self._drawn:
+            self.close_all_but(spec.partition)
+            self._drawn[key] = draw_items(spec, self._rows, learner)
+        return self._drawn[key]
+
+    def close_all_but(self, partition: int) -> None:
+        """Forget the items of other partitions."""
+        for key in [key for key in self._drawn if key[2] != partition]:
+            self._drawn.pop(key).close()
+
+    def close(self) -> None:
+        """Close the files of all items."""
+        self.close_all_but(-1)
+
+
+def _kind_of_items(learner: type[MetricLearner]) -> tuple[object, ...]:
+    """Return what decides how items are handed to a learner."""
+    return (learner.takes, learner.takes_sparse, learner.takes_relevance, learner.takes_triplets)

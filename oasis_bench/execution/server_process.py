@@ -58,14 +58,14 @@ def serve(prepare: str, descriptor: int) -> None:
     os._exit(0)  # without the interpreter's own end, which has nothing to clear up
 
 
-def _run(call: bytes, messages: int, control: Connection) -> int:
+def _run(call: bytes, line: int, control: Connection) -> int:
     """Start a guard, wait for its end or for the order to end, kill what is left."""
     ended, of_guard = Pipe(duplex=False)
     if os.fork() == 0:
         control.close()
         ended.close()
-        _guard(call, messages, of_guard)
-    os.close(messages)
+        _guard(call, line, of_guard)
+    os.close(line)
     of_guard.close()
     status: int = -signal.SIGKILL
     try:
@@ -90,21 +90,21 @@ def _end_all() -> None:
                 os.waitpid(-1, 0)
 
 
-def _guard(call: bytes, messages: int, of_guard: Connection) -> NoReturn:
+def _guard(call: bytes, line: int, of_guard: Connection) -> NoReturn:
     """Start the process that makes the call, and send its exit status."""
     os.setpgid(0, 0)  # a learner that signals its group, or its parent's, does not reach the server
     linux.die_with_parent()
     child = os.fork()
     if child == 0:
         of_guard.close()
-        _make_call(call, messages)
-    os.close(messages)
+        _make_call(call, line)
+    os.close(line)
     _, status = os.waitpid(child, 0)
     of_guard.send(os.waitstatus_to_exitcode(status))
     os._exit(0)
 
 
-def _make_call(pickled: bytes, messages: int) -> NoReturn:
+def _make_call(pickled: bytes, line: int) -> NoReturn:
     """Make the `Call`, as the only thing that this process does."""
     status = 1
     try:
@@ -118,7 +118,7 @@ def _make_call(pickled: bytes, messages: int) -> NoReturn:
         os.environ.update(call.environment)
         with suppress(FileNotFoundError):
             os.chdir(call.folder or ".")
-        call.function(*call.arguments, messages)
+        call.function(*call.arguments, line)
         status = 0
     except BaseException:
         traceback.print_exc()

@@ -8,11 +8,10 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import socket
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import suppress
-from multiprocessing import connection
 from pathlib import Path
 from typing import Any
 
@@ -21,22 +20,30 @@ from threadpoolctl import threadpool_limits
 
 from oasis_bench.data.scaling import learn_preparation
 from oasis_bench.execution.fork_server import borrow, give_back
-from oasis_bench.execution.rows_file import RowsFile
-from oasis_bench.experiment.plan import TrialSpec
 from oasis_bench.plugins.registry import load_registry
 from oasis_bench.system import linux, threads
 from oasis_bench.system.processes import bytes_below, exceeds
 from oasis_bench.tasks.retrieval import evaluate_ranking
-from oasis_bench.trial.messages import Chosen, Message, MessageError, Started, from_line, to_line
+from oasis_bench.trial.course import Course
+from oasis_bench.trial.messages import (
+    Fitted,
+    Message,
+    MessageError,
+    PhaseBegan,
+    ScoreArray,
+    Scores,
+    Started,
+    from_line,
+    to_line,
+)
 from oasis_bench.trial.record import TrialRecord
-from oasis_bench.trial.record_builder import RecordBuilder
-from oasis_bench.trial.stages import run_stage
+from oasis_bench.trial.stages import Stage, run_stage
 
 LOOK_SECONDS, LONG_LOOK_SECONDS = 0.05, 1.0
 """Seconds between two looks at a trial with a limit of memory, and at one without."""
 
-LONGEST_LINE = 16 * 2**20
-"""Bytes of a message."""
+LONGEST_LINE = 2**20
+"""Bytes of a message, without the scores that follow it."""
 
 LONGEST_LOG = 64 * 2**20
 """Bytes of output that are kept."""
@@ -55,28 +62,99 @@ def warm_up() -> None:
     gc.freeze()
 
 
+class _Inbox:
+    """The harness's end of the line: puts together messages, their scores and their files."""
+
+    def __init__(self, line: socket.socket) -> None:
+        line.setblocking(False)
+        self._line = line
+        self._text = bytearray()
+        self._message: Message | None = None  # whose scores have not all come
+        self._content = bytearray()
+        self._missing = 0
+        self._file: int | None = None
+        self.is_open = True
+
+    def read(self) -> None:
+        """Read once what has come, without waiting."""
+        try:
+            if self._missing:
+                n_read = self._line.recv_into(memoryview(self._content)[-self._missing :])
+                self._missing -= n_read
+            else:
+                part, files, _, _ = socket.recv_fds(self._line, 2**20, 1)
+                n_read = len(part)
+                self._text += part
+                for file in files:
+                    self.drop_file()
+                    self._file = file
+        except BlockingIOError:
+            return
+        except OSError:  # the process has died
+            n_read = 0
+        self.is_open = n_read > 0
+
+    def next(self, course: Course) -> tuple[Message, bytearray, int | None] | None:
+        """Return the next message that is complete, its scores and its file; None without one.
+
+        Raises
+        ------
+        MessageError
+            Where what came is none.
+        """
+        if self._message is None:
+            line, end, rest = self._text.partition(b"\n")
+            if not end:
+                if len(line) > LONGEST_LINE:
+                    raise MessageError("a line without an end")
+                return None
+            self._message = from_line(bytes(line))
+            self._content = bytearray(course.n_bytes_after(self._message))
+            here = min(len(rest), len(self._content))
+            self._content[:here] = rest[:here]
+            self._missing = len(self._content) - here
+            self._text = rest[here:]
+        if self._missing:
+            return None
+        found = self._message, self._content, self._file
+        self._message, self._content, self._file = None, bytearray(), None
+        return found
+
+    def drop_file(self) -> None:
+        """Close a file that belongs to no message."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def send_file(self, file: int) -> None:
+        """Send a file to the process."""
+        with suppress(OSError):  # it has died: the server tells
+            socket.send_fds(self._line, [b"f"], [file])
+
+    def close(self) -> None:
+        """Close the line."""
+        self.drop_file()
+        self._line.close()
+
+
 class TrialProcess:
     """A trial under way; what its learner prints is appended to `output_log`."""
 
-    def __init__(
-        self, spec: TrialSpec, n_features: int, rows_file: RowsFile, output_log: Path
-    ) -> None:
-        self._rows_file, self._output_log = rows_file, output_log
-        self._builder = RecordBuilder(spec, n_features)
-        self._budget = spec.budget
+    def __init__(self, course: Course, output_log: Path) -> None:
+        self._course, self._output_log = course, output_log
+        self._budget = course.spec.budget
         self._deadline: float | None = None
-        self._unfinished = b""  # a line whose end has not come yet
-        self._start_stage(None)
+        self._start_stage()
 
     @property
     def record(self) -> TrialRecord | None:
         """The result of the trial, once it has ended."""
-        return self._builder.record
+        return self._course.record
 
     @property
     def waits_for(self) -> list[Any]:
         """What `multiprocessing.connection.wait` should wait for before `look` is called."""
-        return [self._server.sentinel, *([self._messages] if self._may_send else [])]
+        return [self._server.sentinel, *([self._line] if self._inbox.is_open else [])]
 
     @property
     def next_look(self) -> float:
@@ -88,71 +166,77 @@ class TrialProcess:
 
     def look(self) -> None:
         """Read what was sent, hold the trial to its budget, make its record where it has ended."""
-        builder = self._builder
+        course = self._course
         exit_code = self._server.exit_code()  # first: what it sent before its end is still read
         try:
-            for line in self._lines():
-                builder.add(from_line(line))
-                if self._budget.seconds is not None:  # each phase has the whole of it
-                    self._deadline = time.monotonic() + self._budget.seconds
-        except MessageError:
-            builder.end("crashed", "what its process sent cannot be read")
-        if builder.record is None and builder.chosen is not None:
+            self._inbox.read()
+            while course.record is None and (found := self._inbox.next(course)) is not None:
+                self._take(*found)
+                if course.stage_has_ended:
+                    break
+        except MessageError as error:
+            course.end("crashed", f"what its process sent cannot be read: {error}")
+        if course.record is None and course.stage_has_ended:
             self.end()
-            chosen, builder.chosen = builder.chosen, None
-            self._start_stage(chosen)
-        elif builder.record is None and exit_code is not None:
-            builder.end(*self._cause_of_death(exit_code))
-        elif builder.record is None and builder.first_bytes is not None:
-            self._hold_to_budget(builder.first_bytes)
-        if builder.record is not None:
+            self._start_stage()
+        elif course.record is None and exit_code is not None and not self._inbox.is_open:
+            course.end(*self._cause_of_death(exit_code))
+        elif course.record is None and course.first_bytes is not None:
+            self._hold_to_budget(course.first_bytes)
+        if course.record is not None:
             self.end()
         _shorten(self._output_log)
 
     def end(self) -> None:
         """End the process of the stage and all that it started."""
-        self._messages.close()
+        self._inbox.close()
         self._server.end()
         give_back(self._server)
 
-    def _lines(self) -> Iterator[bytes]:
-        """Yield the complete lines that have arrived, without waiting.
+    def close(self) -> None:
+        """End the trial, where it has not ended."""
+        if self._course.record is None:
+            self.end()
+            self._course.close()
 
-        Each `look` reads once, up to 1 MiB, which is more than a pipe holds; so the budget is
-        checked between two reads.
-        """
-        try:
-            part = os.read(self._messages.fileno(), 2**20)
-        except BlockingIOError:
+    def _take(self, message: Message, content: bytearray, file: int | None) -> None:
+        start = time.monotonic()
+        if file is not None and not isinstance(message, Fitted):  # no other sends one
+            os.close(file)
+            file = None
+        self._course.add(message, content, file)
+        if self._course.record is not None:
             return
-        self._may_send = bool(part)
-        *lines, self._unfinished = (self._unfinished + part).split(b"\n")
-        yield from lines
-        if len(self._unfinished) > LONGEST_LINE:
-            raise MessageError("a line without an end")
+        for sent in self._course.files(message):
+            self._inbox.send_file(sent)
+        now = time.monotonic()
+        if self._budget.seconds is not None and isinstance(message, Started | PhaseBegan):
+            self._deadline = now + self._budget.seconds  # each phase has the whole of it
+        elif self._deadline is not None and isinstance(message, Scores):
+            self._deadline += now - start  # to judge them is not the learner's time
 
-    def _start_stage(self, chosen: Chosen | None) -> None:
+    def _start_stage(self) -> None:
         self._server = borrow()
-        self._messages, theirs = connection.Pipe(duplex=False)
-        os.set_blocking(self._messages.fileno(), False)
-        self._unfinished, self._may_send = b"", True
+        self._line, theirs = socket.socketpair()
+        self._inbox = _Inbox(self._line)
         self._kills_before = linux.oom_kills()
-        stage = self._builder.spec, chosen, self._rows_file, self._output_log
-        self._server.start(_main, *stage, self._server.pid, messages=theirs.fileno())
+        stage = self._course.stage(self._server.pid)
+        self._course.stage_has_ended = False
+        self._server.start(_main, stage, self._output_log, line=theirs.fileno())
         theirs.close()
         self._deadline = None  # the time begins with the first message
 
     def _hold_to_budget(self, first_bytes: int) -> None:
-        budget, builder = self._budget, self._builder
+        budget, course = self._budget, self._course
         if self._deadline is not None and time.monotonic() > self._deadline:
-            reason = f"{builder.phase} took longer than the budget of {budget.seconds:g} s"
-            builder.end("timeout", reason)
+            reason = f"{course.phase} took longer than the budget of {budget.seconds:g} s"
+            course.end("timeout", reason)
         elif budget.n_bytes is not None and exceeds(self._server.pid, first_bytes + budget.n_bytes):
             limit = f"{budget.n_bytes / 2**20:,.0f} MiB"
-            builder.end("out of memory", f"{builder.phase} took more than {limit}")
+            course.end("out of memory", f"{course.phase} took more than {limit}")
 
     def _cause_of_death(self, code: int) -> tuple[str, str]:
-        phase = self._builder.phase
+        phase = self._course.phase
         if code == -signal.SIGKILL and linux.oom_kills() > self._kills_before:
             return "out of memory", f"the system killed it during {phase}"
         how = (
@@ -161,32 +245,42 @@ class TrialProcess:
         return "crashed", f"{how} during {phase}"
 
 
-def _main(
-    spec: TrialSpec,
-    chosen: Chosen | None,
-    rows_file: RowsFile,
-    output_log: Path,
-    server: int,
-    messages: int,
-) -> None:
-    """Run one stage of a trial: the main function of its process, below the process `server`."""
+class _SocketLine:
+    """The process's end of the line; see `oasis_bench.trial.stages.Line`."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._socket = socket.socket(fileno=descriptor)
+
+    def send(self, message: Message, descriptor: int | None = None) -> None:
+        line = to_line(message)
+        files = [] if descriptor is None else [descriptor]
+        n_sent = socket.send_fds(self._socket, [line], files)
+        if n_sent < len(line):
+            self._socket.sendall(line[n_sent:])
+
+    def send_scores(self, message: Scores, scores: ScoreArray) -> None:
+        self.send(message)
+        self._socket.sendall(scores.data.cast("B"))
+
+    def receive_file(self) -> int:
+        _, files, _, _ = socket.recv_fds(self._socket, 1, 1)
+        return files[0]
+
+
+def _main(stage: Stage, output_log: Path, line: int) -> None:
+    """Run one stage of a trial: the main function of its process."""
+    spec = stage.spec
     os.environ.update(dict.fromkeys(threads.VARIABLES, str(spec.experiment.threads)))
     log = os.open(output_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     os.dup2(log, sys.stdout.fileno())
     os.dup2(log, sys.stderr.fileno())
-
-    def send(message: Message) -> None:
-        left = memoryview(to_line(message))
-        while left:
-            left = left[os.write(messages, left) :]
-
-    rows = rows_file.map()
+    messages = _SocketLine(line)
     if spec.budget.n_bytes is None:
-        send(Started(0))
+        messages.send(Started(0))
     else:
-        send(Started(bytes_below(server)))
+        messages.send(Started(bytes_below(stage.server)))
         linux.limit_memory(spec.budget.n_bytes)
-    run_stage(spec, rows, chosen, send)
+    run_stage(stage, messages)
 
 
 def _shorten(log: Path) -> None:

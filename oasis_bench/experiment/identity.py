@@ -15,6 +15,9 @@ from oasis_bench.system.errors import UsageError
 Identities = Mapping[str, Mapping[str, Any]]
 """What decides the results of a run, by `cell_name`."""
 
+SEEN_CLASSES = "seen-classes"
+"""The split of training and test images of the same classes; names of trials leave it out."""
+
 DECIDING = (
     *("system", "data", "sampling", "tasks", "plugins", "experiment", "trial", "execution"),
     *("algorithms", "datasets"),
@@ -34,9 +37,9 @@ WORDS = {
 }
 
 
-def cell_name(learner: str, subset: str) -> str:
-    """Return the key of a learner's label and a class subset in `Identities`."""
-    return f"{learner}, classes {subset}"
+def cell_name(learner: str, subset: str, split: str) -> str:
+    """Return the key of a learner's label, a class subset and a split in `Identities`."""
+    return f"{learner}, classes {subset}" + (f", {split}" if split != SEEN_CLASSES else "")
 
 
 def refuse_what_changed(before: Identities, now: Identities, folder: Path) -> None:
@@ -67,6 +70,15 @@ def source_hash(plugin: type[MetricLearner]) -> str:
     }
     contents = sorted(hashlib.sha256(Path(file).read_bytes()).digest() for file in files)
     return hashlib.sha256(b"".join(contents)).hexdigest()
+
+
+def refuse_changed_source(plugin: type[MetricLearner], learner: str, expected: str) -> None:
+    """Raise a UsageError where the source of a learner is not what it was when the run began."""
+    if source_hash(plugin) != expected:
+        raise UsageError(
+            f"the source of {learner} has changed since the run began: put it back and run this "
+            "trial again with --resume and --retry failed, or start a new run"
+        )
 
 
 def package_hash() -> str:

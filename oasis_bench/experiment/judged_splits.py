@@ -5,19 +5,17 @@ Groups of judgements share items, so that single judgements cannot be split.
 
 from __future__ import annotations
 
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from oasis_bench.data.judgements import JudgedTriplets, Ratings
+from oasis_bench.data.judgements import Judgements
 from oasis_bench.experiment.splits import Indices
 from oasis_bench.system.errors import UsageError
 
-Kind = TypeVar("Kind", JudgedTriplets, Ratings)
 
-
-class JudgedPartition(NamedTuple, Generic[Kind]):
+class JudgedPartition(NamedTuple):
     """One split of items and of the judgements of them.
 
     Attributes
@@ -35,12 +33,12 @@ class JudgedPartition(NamedTuple, Generic[Kind]):
 
     train: Indices
     test: Indices
-    training: Kind
-    tested: Kind
+    training: Judgements
+    tested: Judgements
     n_dropped: int
 
 
-def items_are_shared(judgements: JudgedTriplets | Ratings) -> bool:
+def items_are_shared(judgements: Judgements) -> bool:
     """Tell whether more than half of the items that are judged are in several groups.
 
     Such a set, of every item in many triplets, cannot be split so that no item of a test triplet
@@ -54,8 +52,8 @@ def items_are_shared(judgements: JudgedTriplets | Ratings) -> bool:
 
 
 def draw_groups(
-    judgements: Kind, n_items: int, test_share: float, seed: int
-) -> JudgedPartition[Kind]:
+    judgements: Judgements, n_items: int, test_share: float, seed: int
+) -> JudgedPartition:
     """Draw groups at random to test; the other groups, and all items that do not test, train.
 
     No item of a test judgement is a training item; where `items_are_shared`, no query of one is.
@@ -80,8 +78,8 @@ def draw_groups(
 
 
 def group_folds(
-    judgements: Kind, n_items: int, n_folds: int, seed: int
-) -> list[JudgedPartition[Kind]]:
+    judgements: Judgements, n_items: int, n_folds: int, seed: int
+) -> list[JudgedPartition]:
     """Split training judgements into at most `n_folds` folds of groups; each validates once.
 
     Parameters and errors as in `draw_groups`; ``train`` and ``test`` of each are what it learns
@@ -93,7 +91,7 @@ def group_folds(
     return [_hold_out(judgements, n_items, part, shared) for part in parts]
 
 
-def _shuffled_groups(judgements: Kind, seed: int) -> npt.NDArray[np.int64]:
+def _shuffled_groups(judgements: Judgements, seed: int) -> npt.NDArray[np.int64]:
     groups = np.unique(judgements.groups)
     if len(groups) < 2:
         raise UsageError(
@@ -104,8 +102,8 @@ def _shuffled_groups(judgements: Kind, seed: int) -> npt.NDArray[np.int64]:
 
 
 def _hold_out(
-    judgements: Kind, n_items: int, test_groups: npt.NDArray[np.int64], shared: bool
-) -> JudgedPartition[Kind]:
+    judgements: Judgements, n_items: int, test_groups: npt.NDArray[np.int64], shared: bool
+) -> JudgedPartition:
     tests = np.isin(judgements.groups, test_groups)
     tested = judgements.part(tests)
     test = np.unique(_flat(tested)).astype(np.intp)
@@ -120,5 +118,5 @@ def _hold_out(
     return JudgedPartition(train, test, training, tested.among(test), n_dropped)
 
 
-def _flat(judgements: JudgedTriplets | Ratings) -> npt.NDArray[np.int64]:
+def _flat(judgements: Judgements) -> npt.NDArray[np.int64]:
     return np.asarray(judgements.items.ravel())

@@ -11,8 +11,9 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from oasis_bench import __version__
 from oasis_bench.data.rows import LabelledRows
@@ -27,8 +28,10 @@ from oasis_bench.experiment.seeds import derive_seed
 from oasis_bench.experiment.settings import Experiment, LearnerSpec
 from oasis_bench.experiment.subsets import choose_subsets
 from oasis_bench.plugins.dataset import Dataset
+from oasis_bench.plugins.inputs import refuse_unlike_inputs
 from oasis_bench.plugins.registry import Registry
 from oasis_bench.system.errors import UsageError, unknown_name
+from oasis_bench.tasks.task import Task, parse_measure
 
 DECIDING_SETTINGS = (
     "inner_folds",
@@ -36,12 +39,21 @@ DECIDING_SETTINGS = (
     "test_per_class",
     "seed",
     "max_steps",
+    "test_share",
     "threads",
 )
 """The settings that decide a trial's result; titles, other learners and other subsets do not."""
 
 LIBRARIES = ("numpy", "scipy", "scikit-learn")
 """Other versions may give other results."""
+
+
+class ChooseBy(NamedTuple):
+    """A measure of a task, with its k where it has one."""
+
+    task: str
+    measure: str
+    k: int | None
 
 
 @dataclass(frozen=True)
@@ -71,6 +83,12 @@ class TrialSpec:
         What is done to rows.
     identity : dict
         What `trial_id` is the hash of, as JSON holds it.
+    split : str
+        How the items are divided into training and test items.
+    tasks : tuple of str
+        The tasks of that split, all asked of one fit.
+    chooses_by : ChooseBy
+        The measure by which inner folds choose.
     plugin_files : tuple of Path
         Where the learner may come from, besides installed packages.
     shows_examples : bool
@@ -91,6 +109,9 @@ class TrialSpec:
     experiment: Experiment
     normalize: str
     identity: Mapping[str, Any]
+    split: str
+    tasks: tuple[str, ...]
+    chooses_by: ChooseBy
     plugin_files: tuple[Path, ...] = ()
     shows_examples: bool = False
     shares_cores: bool = False
@@ -144,8 +165,10 @@ def _grid(label: str, spec: LearnerSpec, registry: Registry) -> dict[str, list[A
 
 
 def identities(specs: Sequence[TrialSpec]) -> Identities:
-    """Return what decides the results of a run, once for each learner and class subset."""
-    return {cell_name(spec.learner, spec.subset): spec.identity for spec in reversed(specs)}
+    """Return what decides the results of a run, for each learner, class subset and split."""
+    return {
+        cell_name(spec.learner, spec.subset, spec.split): spec.identity for spec in reversed(specs)
+    }
 
 
 def plan(
@@ -183,42 +206,104 @@ def plan(
         for label, grid in grids.items()
     }
     trials = []
-    for subset, classes in choose_subsets(e, dataset, rows).items():
-        n_train, n_test = _sizes(e, rows, len(classes))
-        subset_identity = {"subset": subset, "classes": classes, "sizes": [n_train, n_test]}
-        for partition in range(e.partitions):
-            for label, learner_identity in learner_identities.items():
-                identity = {
-                    **run_identity,
-                    **learner_identity,
-                    **subset_identity,
-                    "partition": partition,
-                }
-                text = json.dumps(identity, sort_keys=True)
-                trials.append(
-                    TrialSpec(
-                        trial_id=hashlib.sha256(text.encode()).hexdigest()[:24],
-                        learner=label,
-                        algorithm=e.learners[label].algorithm,
-                        grid=grids[label],
-                        subset=subset,
-                        classes=classes,
-                        n_train=n_train,
-                        n_test=n_test,
-                        partition=partition,
-                        experiment=e,
-                        normalize=run_identity["normalize"],
-                        identity=json.loads(text),
-                        plugin_files=plugin_files,
-                        shows_examples=rows.images is not None and partition == 0,
-                    )
+    for spec in e.learners.values():
+        refuse_unlike_inputs(registry.algorithms[spec.algorithm], dataset, rows)
+    tasks = _tasks_by_split(e, rows, registry)
+    for split, asked in tasks.items():
+        names, chooses_by = tuple(task.name for task in asked), _chooses_by(e, asked)
+        subsets = _subsets(split, e, dataset, rows)
+        for (subset, classes), partition, (label, learner_identity) in product(
+            subsets.items(), range(e.partitions), learner_identities.items()
+        ):
+            n_train, n_test = _sizes(split, e, rows, len(classes))
+            identity = {
+                **run_identity,
+                **learner_identity,
+                "subset": subset,
+                "classes": classes,
+                "sizes": [n_train, n_test],
+                "split": split,
+                "tasks": names,
+                "chooses_by": chooses_by,
+                "partition": partition,
+            }
+            text = json.dumps(identity, sort_keys=True)
+            trials.append(
+                TrialSpec(
+                    trial_id=hashlib.sha256(text.encode()).hexdigest()[:24],
+                    learner=label,
+                    algorithm=e.learners[label].algorithm,
+                    grid=grids[label],
+                    subset=subset,
+                    classes=classes,
+                    n_train=n_train,
+                    n_test=n_test,
+                    partition=partition,
+                    experiment=e,
+                    normalize=run_identity["normalize"],
+                    identity=json.loads(text),
+                    split=split,
+                    tasks=names,
+                    chooses_by=chooses_by,
+                    plugin_files=plugin_files,
+                    shows_examples=rows.images is not None and partition == 0,
                 )
+            )
     return trials
 
 
-def _sizes(e: Experiment, rows: LabelledRows, n_classes: int) -> tuple[int, int]:
-    """Count the training and test images of a partition."""
+def find_tasks(experiment: Experiment, registry: Registry) -> list[Task]:
+    """Return the tasks that an experiment asks.
+
+    Raises
+    ------
+    UsageError
+        For an unknown task, or a measure to choose by that none of them has.
+    """
+    tasks = [registry.tasks[name]() for name in experiment.tasks]
+    if (text := experiment.choose_by) is not None:
+        having = [task for task in tasks if text.partition("@")[0] in task.measures]
+        for task in having or tasks[:1]:
+            parse_measure(text, task)  # raises where there is no such measure
+    return tasks
+
+
+def _tasks_by_split(e: Experiment, rows: LabelledRows, registry: Registry) -> dict[str, list[Task]]:
+    """Return the tasks of each split, in their order."""
+    by_split: dict[str, list[Task]] = {}
+    for task in find_tasks(e, registry):
+        if reason := task.refusal(rows):
+            raise UsageError(f"{e.dataset} cannot be asked for {task.name}: {reason}")
+        by_split.setdefault(task.split, []).append(task)
+    return by_split
+
+
+def _chooses_by(e: Experiment, tasks: Sequence[Task]) -> ChooseBy:
+    """Return the measure that the experiment names, or the first one of the first task."""
+    text = e.choose_by or ""
+    having = [task for task in tasks if text.partition("@")[0] in task.measures]
+    if having:
+        return ChooseBy(having[0].name, *parse_measure(text, having[0]))
+    return ChooseBy(tasks[0].name, *parse_measure(tasks[0].measures[0], tasks[0]))
+
+
+def _subsets(
+    split: str, e: Experiment, dataset: Dataset, rows: LabelledRows
+) -> dict[str, tuple[int, ...]]:
+    """Return the class subsets of a split: judgements are split by groups, not by class."""
+    if split in ("judged", "rated"):
+        return {"all": tuple(range(len(rows.class_names)))}
+    return choose_subsets(e, dataset, rows)
+
+
+def _sizes(split: str, e: Experiment, rows: LabelledRows, n_classes: int) -> tuple[int, int]:
+    """Count the training and test items of a partition; of judgements the most there can be."""
+    n_rows = rows.y.shape[0]
+    if split in ("judged", "rated"):
+        return n_rows, n_rows
     if rows.multi_label:
-        n_test = max(2, round(e.test_share * rows.X.shape[0]))
-        return rows.X.shape[0] - n_test, n_test
-    return n_classes * e.train_per_class, n_classes * e.test_per_class
+        n_test = max(2, round(e.test_share * n_rows))
+        return n_rows - n_test, n_test
+    n_test_classes = n_classes // 2 if split == "unseen-classes" else n_classes
+    n_train_classes = n_classes - n_test_classes if split == "unseen-classes" else n_classes
+    return n_train_classes * e.train_per_class, n_test_classes * e.test_per_class

@@ -26,12 +26,33 @@ class DatasetSource(Source):
     licence: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class TaskSource(Source):
+    """What a task is, as its plugin says.
+
+    Attributes
+    ----------
+    split, gallery : str
+        How images are divided for it, and what queries are compared with (see `tasks.task.Task`).
+    measures : sequence of str
+        Their names; the first is that by which inner folds choose by default.
+    of_data : sequence of str
+        Those of the data, which no learner can be better or worse at.
+    """
+
+    split: str
+    gallery: str
+    measures: Sequence[str]
+    of_data: Sequence[str] = ()
+
+
 @dataclass(frozen=True)
 class Sources:
-    """The sources of a run's data set, and of its learners by label."""
+    """The sources of a run's data set, of its learners by label, and of its tasks by name."""
 
     dataset: DatasetSource
     learners: Mapping[str, Source]
+    tasks: Mapping[str, TaskSource]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,6 +178,7 @@ class RunInfo(Session):
                 "sources": Sources(
                     DatasetSource(**sources["dataset"]),
                     {label: Source(**one) for label, one in sources["learners"].items()},
+                    {name: TaskSource(**one) for name, one in sources["tasks"].items()},
                 ),
                 "resumed": _resumptions(values),
                 "merged": {

@@ -83,12 +83,30 @@ def check_normalization(name: str, value: object) -> None:
             raise UsageError(unknown_name("normalization", str(value), NORMALISATIONS))
 
 
+def check_optional_text(name: str, value: object) -> None:
+    """Raise UsageError where a value is neither a text nor None."""
+    if value is not None:
+        check_value(name, value, str)
+
+
+def names_of_text(text: str) -> tuple[str, ...]:
+    """Read names that commas separate."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def check_names(name: str, value: object) -> None:
+    """Raise UsageError where a value is not a tuple of different names."""
+    if not (isinstance(value, tuple) and value and all(isinstance(one, str) for one in value)):
+        raise UsageError(f"{name} = {value!r}: a list of names is needed")
+    if len(set(value)) < len(value):
+        raise UsageError(f"{name} = {list(value)}: name each once")
+
+
 def subsets_of_text(text: str) -> tuple[int | str | tuple[str, ...], ...]:
     """Read class subsets as they are written on the command line, such as '2,B10,bear+dog'."""
-    parts = [part.strip() for part in text.split(",") if part.strip()]
     return tuple(
         int(part) if part.isdecimal() else tuple(part.split("+")) if "+" in part else part
-        for part in parts
+        for part in names_of_text(text)
     )
 
 

@@ -15,9 +15,12 @@ from typing import Any, Self
 from oasis_bench.experiment.budget import OFF, Budget, bytes_of, seconds_of
 from oasis_bench.experiment.setting import (
     Setting,
+    check_names,
     check_normalization,
+    check_optional_text,
     check_share,
     check_subsets,
+    names_of_text,
     setting,
     subsets_of_text,
 )
@@ -92,13 +95,30 @@ class Experiment:
         check=check_subsets,
         metavar="N,NAME",
     )
+    tasks: tuple[str, ...] = setting(
+        ("retrieval",),
+        "what is asked of each fitted learner, in the order of the report",
+        tuple,
+        words="retrieval",
+        read=names_of_text,
+        check=check_names,
+        metavar="A,B",
+    )
+    choose_by: str | None = setting(
+        None,
+        "measure by which inner folds choose, such as mAP or accuracy@3",
+        str,
+        words="the first measure of the first task",
+        check=check_optional_text,
+        metavar="MEASURE",
+    )
     partitions: int = setting(5, "random train/test draws of each subset", int, least=1)
     inner_folds: int = setting(5, "folds that choose the hyper-parameters", int, least=2)
     train_per_class: int = setting(40, "training images a class", int, least=2, flag="--train")
     test_per_class: int = setting(25, "test images a class", int, least=2, flag="--test")
     test_share: float = setting(
         0.1,
-        "share of the images that test, where images have several labels",
+        "share of the images that test, where images have several labels, or of judged groups",
         float,
         check=check_share,
         metavar="P",
@@ -259,9 +279,10 @@ def built_in_experiments() -> list[str]:
 
 
 def _with_tuples(values: dict[str, Any]) -> dict[str, Any]:
-    """Make tuples of the lists of class subsets, which TOML and JSON have."""
-    classes = values.get("classes")
-    if not isinstance(classes, list | tuple):
-        return values
-    subsets = tuple(tuple(item) if isinstance(item, list) else item for item in classes)
-    return {**values, "classes": subsets}
+    """Make tuples of the lists of class subsets and of tasks, which TOML and JSON have."""
+    return {
+        key: tuple(tuple(item) if isinstance(item, list) else item for item in value)
+        if key in ("classes", "tasks") and isinstance(value, list | tuple)
+        else value
+        for key, value in values.items()
+    }

@@ -110,8 +110,8 @@ def load_registry(plugin_files: Sequence[Path] = ()) -> Registry:
     for path, module in modules.items():
         if not any(_plugins_in(module, base) for base in (MetricLearner, Dataset, Task)):
             raise UsageError(
-                f"{path} defines no learner, no data set and no task: derive a class from Dataset, "
-                "Task or a form of `oasis_bench.learner`, such as MahalanobisLearner"
+                f"{path} defines no learner, no data set and no task: derive a class from Task, "
+                "Dataset or a form of `oasis_bench.learner`, such as MahalanobisLearner"
             )
     return Registry(
         Catalogue("algorithm", MetricLearner, modules),  # type: ignore[type-abstract]
@@ -211,15 +211,15 @@ def _checked(plugin: object, base: type[T], where: str) -> type[T]:
     for attribute in ("name", "summary", "citation"):
         if not isinstance(getattr(plugin, attribute, None), str):
             raise BrokenPluginError(f"{where} has no class attribute {attribute!r} of type str")
-    if issubclass(plugin, MetricLearner | Dataset):
-        for kind in (plugin.takes,) if issubclass(plugin, MetricLearner) else plugin.gives:
-            if kind not in KINDS:
-                raise BrokenPluginError(f"{where} has items of kind {kind!r}: {', '.join(KINDS)}")
+    if issubclass(plugin, Task):
+        _check_task(plugin, where)
+    kinds = plugin.gives if issubclass(plugin, Dataset) else (getattr(plugin, "takes", "rows"),)
+    for kind in kinds:
+        if kind not in KINDS:
+            raise BrokenPluginError(f"{where} has items of kind {kind!r}: {', '.join(KINDS)}")
     if issubclass(plugin, MetricLearner):
         with _as_broken_plugin(f"{where} cannot be made without arguments"):
             plugin()
-    if issubclass(plugin, Task):
-        _check_task(plugin, where)
     return plugin
 
 

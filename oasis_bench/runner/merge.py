@@ -121,25 +121,26 @@ def _choose_trials(runs: Mapping[str, RunRecord]) -> dict[str, list[str]]:
     UsageError
         Where one trial has different results in two runs.
     """
-    trials = pd.concat([_with_precisions(run).assign(source=name) for name, run in runs.items()])
+    trials = pd.concat([_with_measures(run).assign(source=name) for name, run in runs.items()])
     ok = trials[trials["status"] == "ok"]
-    results = ok.drop_duplicates(["trial_id", "mean_average_precision", "at_k"])
+    results = ok.drop_duplicates(["trial_id", "measured"])
     if (again := results["trial_id"].duplicated()).any():
         trial = results[again].iloc[0]
         first = ok[ok["trial_id"] == trial["trial_id"]].iloc[0]
         raise UsageError(
             f"cannot merge {first['source']} and {trial['source']}: {trial['learner']} on classes "
-            f"{trial['subset']}, partition {trial['partition']} has other precisions in each, "
+            f"{trial['subset']}, partition {trial['partition']} has other measures in each, "
             "though nothing that decides them differs: leave a run out"
         )
     chosen = pd.concat([ok, trials]).drop_duplicates("trial_id")
     return {name: chosen.loc[chosen["source"] == name, "trial_id"].tolist() for name in runs}
 
 
-def _with_precisions(run: RunRecord) -> pd.DataFrame:
-    """Return the trials with their precisions at every k as a tuple."""
-    at_k = run.precision_at_k.sort_values("k").groupby("trial_id")["precision"].agg(tuple)
-    return run.trials.assign(at_k=run.trials["trial_id"].map(at_k))
+def _with_measures(run: RunRecord) -> pd.DataFrame:
+    """Return the trials with the values of all their measures as a tuple."""
+    rows = run.measures.sort_values(["task", "measure", "k"])
+    values = rows.groupby("trial_id")["value"].agg(tuple)
+    return run.trials.assign(measured=run.trials["trial_id"].map(values))
 
 
 def _merged_info(infos: Mapping[str, RunInfo], target: Path) -> RunInfo:

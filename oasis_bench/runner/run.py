@@ -15,8 +15,15 @@ from oasis_bench.data.pictures import caption, thumbnail
 from oasis_bench.data.rows import LabelledRows
 from oasis_bench.execution import Executor, executor
 from oasis_bench.experiment.identity import refuse_what_changed
-from oasis_bench.experiment.plan import TrialSpec, find_grids, identities, plan
-from oasis_bench.experiment.run_info import DatasetSource, Resumption, RunInfo, Source, Sources
+from oasis_bench.experiment.plan import TrialSpec, find_grids, find_tasks, identities, plan
+from oasis_bench.experiment.run_info import (
+    DatasetSource,
+    Resumption,
+    RunInfo,
+    Source,
+    Sources,
+    TaskSource,
+)
 from oasis_bench.experiment.settings import Experiment
 from oasis_bench.experiment.subsets import refuse_unknown_subsets
 from oasis_bench.plugins.dataset import Dataset
@@ -26,11 +33,11 @@ from oasis_bench.store.run_file import RefusedRecordError, Store, refuse_used_fo
 from oasis_bench.system.errors import OutputError
 from oasis_bench.system.progress import Progress, no_progress
 from oasis_bench.system.provenance import load_average, provenance
+from oasis_bench.trial.course import lost_record
 from oasis_bench.trial.record import TrialRecord
-from oasis_bench.trial.record_builder import lost_record
 
-OnTrial = Callable[[dict[str, Any], int, int], None]
-"""Called as ``on_trial(columns, done, planned)`` after each trial, and once before the first."""
+OnTrial = Callable[[TrialRecord | None, int, int], None]
+"""Called as ``on_trial(record, done, planned)`` after each trial; with None before the first."""
 
 
 def run_experiment(
@@ -39,7 +46,7 @@ def run_experiment(
     jobs: int = 1,
     cluster: str | None = None,
     plugin_files: Sequence[Path] = (),
-    on_trial: OnTrial = lambda columns, done, planned: None,
+    on_trial: OnTrial = lambda record, done, planned: None,
     on_download: Progress = no_progress,
     command: str | None = None,
 ) -> int:
@@ -72,7 +79,8 @@ def run_experiment(
     """
     with executor(jobs, cluster) as place:
         registry = load_registry(plugin_files)
-        find_grids(experiment, registry)  # before a download: it may raise
+        find_grids(experiment, registry)  # before a download: these may raise
+        find_tasks(experiment, registry)
         refuse_used_folder(output)
         dataset, rows, specs = _prepare(experiment, registry, place, plugin_files, on_download)
         subsets = {spec.subset: spec.classes for spec in specs}
@@ -112,7 +120,7 @@ def resume_experiment(
     cluster: str | None = None,
     retry: Collection[str] = (),
     limits: Mapping[str, str] | None = None,
-    on_trial: OnTrial = lambda columns, done, planned: None,
+    on_trial: OnTrial = lambda record, done, planned: None,
     on_download: Progress = no_progress,
     command: str | None = None,
 ) -> int:
@@ -187,7 +195,7 @@ def _run_trials(
     unsuccessful = 0
     spec_of = {spec.trial_id: spec for spec in specs}
     tried = store.statuses().keys()
-    on_trial({}, 0, len(specs))
+    on_trial(None, 0, len(specs))
     with place.run(specs, rows, store.folder / "output.log") as records:
         for done, record in enumerate(records, start=1):
             spec = spec_of[record.columns["trial_id"]]
@@ -200,7 +208,7 @@ def _run_trials(
             if pictures := _pictures_of(record, rows):
                 store.add_pictures(pictures)
             unsuccessful += record.columns["status"] not in ("ok", "not applicable")
-            on_trial(dict(record.columns), done, len(specs))
+            on_trial(record, done, len(specs))
     store.write_info(finished=_now(), load_at_end=load_average())
     return unsuccessful
 
@@ -219,6 +227,17 @@ def _sources(experiment: Experiment, dataset: Dataset, registry: Registry) -> So
             licence=dataset.licence,
         ),
         learners,
+        {
+            task.name: TaskSource(
+                summary=task.summary,
+                citation=task.citation,
+                split=task.split,
+                gallery=task.gallery,
+                measures=task.measures,
+                of_data=task.of_data,
+            )
+            for task in find_tasks(experiment, registry)
+        },
     )
 
 

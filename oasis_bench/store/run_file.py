@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -45,9 +46,13 @@ class RunRecord:
     info : RunInfo
         The table `run`.
     trials : DataFrame
-        A row for each trial: what it was, how it ended, its precision and its costs.
-    precision_at_k : DataFrame
-        A row for each trial and k.
+        A row for each trial: what it was, how it ended and its costs.
+    answers : DataFrame
+        A row for each trial and task.
+    measures : DataFrame
+        A row for each trial, task, measure and k (NaN where the measure has none).
+    confusion : DataFrame
+        A row for each trial, task, true class and predicted class.
     validation : DataFrame
         A row for each trial, setting and inner fold.
     traces, symmetry : DataFrame
@@ -59,13 +64,15 @@ class RunRecord:
 
     Notes
     -----
-    The tables from `precision_at_k` to `retrievals` also have the columns learner, subset and
-    partition of their trial.
+    The tables from `answers` to `retrievals` also have the columns learner, subset, partition and
+    split of their trial.
     """
 
     info: RunInfo
     trials: pd.DataFrame
-    precision_at_k: pd.DataFrame
+    answers: pd.DataFrame
+    measures: pd.DataFrame
+    confusion: pd.DataFrame
     validation: pd.DataFrame
     traces: pd.DataFrame
     symmetry: pd.DataFrame
@@ -278,8 +285,8 @@ def read_run(folder: Path) -> RunRecord:
                 pictures=pd.read_sql_query("SELECT * FROM pictures", connection),
                 **{
                     table: pd.read_sql_query(
-                        f"SELECT learner, subset, partition, {table}.* "
-                        f"FROM {table} JOIN trials USING (trial_id)",
+                        f"SELECT learner, subset, partition, split, {table}.* "
+                        f"FROM {table} JOIN trials USING (trial_id) ORDER BY {table}.rowid",
                         connection,
                     )
                     for table in TRIAL_TABLES
@@ -289,15 +296,18 @@ def read_run(folder: Path) -> RunRecord:
         raise UsageError(f"{path} is not a readable run: {error}") from error
 
 
-def column_types() -> dict[str, str]:
-    """Return pandas' type of each column of the tables; one name has one type in all of them."""
+def column_types() -> dict[str, dict[str, str]]:
+    """Return pandas' type of each column of each table."""
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.executescript(SCHEMA)
         columns = connection.execute(
-            "SELECT name, type FROM (SELECT name AS held FROM sqlite_schema WHERE type = 'table'), "
-            "pragma_table_info(held)"
+            "SELECT held, name, type FROM (SELECT name AS held FROM sqlite_schema "
+            "WHERE type = 'table'), pragma_table_info(held)"
         )
-        return {name: PANDAS_TYPES[kind] for name, kind in columns}
+        types: dict[str, dict[str, str]] = defaultdict(dict)
+        for table, name, kind in columns:
+            types[table][name] = PANDAS_TYPES[kind]
+        return types
 
 
 def _connect_to_read(path: Path) -> sqlite3.Connection:

@@ -1,9 +1,12 @@
 """The tables of a run's SQLite file; `oasis_bench.store.run_file` writes and reads them."""
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 """Raised by one with every change of the tables, or of what the table `run` holds."""
 
-TRIAL_TABLES = ("precision_at_k", "validation", "traces", "symmetry", "retrievals")
+TRIAL_TABLES = (
+    *("answers", "measures", "confusion", "validation", "traces", "symmetry"),
+    "retrievals",
+)
 """The tables with further rows of each trial."""
 
 SCHEMA = """
@@ -20,6 +23,8 @@ CREATE TABLE trials (
     subset TEXT NOT NULL,
     n_classes INTEGER NOT NULL,
     partition INTEGER NOT NULL,       -- from 0
+    split TEXT NOT NULL,              -- how the images were divided (see tasks.task.Task)
+    transductive INTEGER NOT NULL,    -- 1 where the learner may use the unlabelled test images
     status TEXT NOT NULL CHECK (
         status IN ('ok', 'failed', 'crashed', 'timeout', 'out of memory', 'not applicable')
     ),
@@ -39,25 +44,45 @@ CREATE TABLE trials (
     threads INTEGER NOT NULL,         -- the largest thread pool during the fit
     shared_cores INTEGER NOT NULL,    -- 1 where other trials ran at the same time
     processor TEXT,                   -- that of the final fit; NULL without a result
-    mean_average_precision REAL,
-    chance_level REAL,
-    n_queries INTEGER,
-    n_queries_left_out INTEGER,       -- test images without a relevant one
+    answer_seconds REAL,              -- embedding and scoring all queries, wall clock
+    answer_cpu_seconds REAL,
+    n_answered INTEGER,               -- queries that were scored in that time
+    model_bytes INTEGER,              -- of the fitted learner
     symmetry_index REAL,              -- of W; NULL where there is none or it was not asked for
     finished TEXT NOT NULL            -- UTC, ISO 8601
 ) STRICT;
-CREATE TABLE precision_at_k (
+CREATE TABLE answers (                -- how each task that was asked of a trial was answered
     trial_id TEXT NOT NULL REFERENCES trials,
-    k INTEGER NOT NULL,
-    precision REAL NOT NULL,
-    PRIMARY KEY (trial_id, k)
+    task TEXT NOT NULL,
+    status TEXT NOT NULL CHECK (status IN ('ok', 'failed', 'not applicable')),
+    reason TEXT,                      -- one line, where status is not ok
+    n_queries INTEGER,                -- that count
+    n_left_out INTEGER,               -- that do not, such as images without a relevant one
+    PRIMARY KEY (trial_id, task)
 ) STRICT;
-CREATE TABLE validation (             -- scores on the inner folds
+CREATE TABLE measures (
+    trial_id TEXT NOT NULL REFERENCES trials,
+    task TEXT NOT NULL,
+    measure TEXT NOT NULL,            -- such as 'mAP', 'precision', 'accuracy'
+    k INTEGER,                        -- NULL where the measure has none
+    value REAL NOT NULL,
+    chance REAL                       -- of this measure for a random order; NULL: not known
+) STRICT;
+CREATE UNIQUE INDEX measures_once ON measures (trial_id, task, measure, ifnull(k, 0));
+CREATE TABLE confusion (
+    trial_id TEXT NOT NULL REFERENCES trials,
+    task TEXT NOT NULL,
+    label INTEGER NOT NULL,           -- true class, a class number of the data set
+    predicted INTEGER NOT NULL,
+    n INTEGER NOT NULL CHECK (n > 0), -- test images
+    PRIMARY KEY (trial_id, task, label, predicted)
+) STRICT;
+CREATE TABLE validation (             -- the measure that chooses, on the inner folds
     trial_id TEXT NOT NULL REFERENCES trials,
     params TEXT NOT NULL,             -- JSON
     n_steps INTEGER,
     fold INTEGER NOT NULL,
-    mean_average_precision REAL NOT NULL
+    value REAL NOT NULL
 ) STRICT;
 CREATE TABLE retrievals (             -- what some queries retrieve, best first
     trial_id TEXT NOT NULL REFERENCES trials,
@@ -72,12 +97,12 @@ CREATE TABLE pictures (
     caption TEXT NOT NULL,            -- its class, or its words
     thumbnail BLOB                    -- JPEG; NULL where the file could not be read
 ) STRICT;
-CREATE TABLE traces (                 -- mAP along the steps, replayed off the clock
+CREATE TABLE traces (                 -- the same measure along the steps, off the clock
     trial_id TEXT NOT NULL REFERENCES trials,
-    split TEXT NOT NULL CHECK (split IN ('train', 'test')),
+    part TEXT NOT NULL CHECK (part IN ('train', 'test')),
     n_steps INTEGER NOT NULL,
-    mean_average_precision REAL NOT NULL,
-    PRIMARY KEY (trial_id, split, n_steps)
+    value REAL NOT NULL,
+    PRIMARY KEY (trial_id, part, n_steps)
 ) STRICT;
 CREATE TABLE symmetry (               -- of W along the same steps, for learners of x'Wy
     trial_id TEXT NOT NULL REFERENCES trials,

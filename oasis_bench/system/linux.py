@@ -6,6 +6,7 @@ On other systems each function does nothing, or returns None or 0 for 'not known
 from __future__ import annotations
 
 import ctypes
+import os
 import re
 import signal
 import sys
@@ -33,6 +34,18 @@ def die_with_parent() -> None:
 def _prctl(option: int, value: int) -> None:
     if _IS_LINUX:
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+def children(pid: int) -> list[int] | None:
+    """List the children of a process; None where the system does not tell.
+
+    psutil looks at all processes of the machine for this, which takes some milliseconds.
+    """
+    try:
+        texts = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]
+    except OSError:  # it has ended
+        return []
+    return [int(child) for text in texts for child in text.split()] if texts else None
 
 
 def scheduled_seconds() -> tuple[float, float] | None:
@@ -151,6 +164,21 @@ def _group_limit_left(folder: Path, limit: str, usage: str, cache: str) -> list[
     counts = dict(line.split(maxsplit=1) for line in lines)
     cached = sum(int(counts.get(f"{cache}{age}_file", 0)) for age in ("active", "inactive"))
     return [] if most == "max" else [int(most) - used + cached]
+
+
+def memory_file() -> int | None:
+    """Make a file that lies in memory and has no name; return its descriptor."""
+    if not _IS_LINUX:
+        return None
+    return os.memfd_create("oasis-bench", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+
+
+def seal_memory_file(descriptor: int) -> None:
+    """Forbid for ever, to every process, to change the file or its length."""
+    import fcntl
+
+    seals = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seals)
 
 
 # --- the machine

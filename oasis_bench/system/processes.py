@@ -6,12 +6,22 @@ from contextlib import suppress
 
 import psutil
 
+from oasis_bench.system import linux
+
 
 def descendants(pid: int) -> list[psutil.Process]:
     """List the children of a process, their children and so on; none where it has ended."""
-    with suppress(psutil.NoSuchProcess):
-        return list(psutil.Process(pid).children(recursive=True))
-    return []
+    if (numbers := linux.children(pid)) is None:
+        with suppress(psutil.NoSuchProcess):
+            return list(psutil.Process(pid).children(recursive=True))
+        return []
+    found = []
+    while numbers:
+        child = numbers.pop()
+        with suppress(psutil.NoSuchProcess):
+            found.append(psutil.Process(child))
+        numbers += linux.children(child) or []
+    return found
 
 
 def kill_below(pid: int) -> None:
@@ -22,6 +32,22 @@ def kill_below(pid: int) -> None:
             with suppress(psutil.Error):
                 process.kill()
         killed |= found
+
+
+def cpu_seconds_below(pid: int, but: int) -> float:
+    """Return the processor time of what is below a process, ended processes included.
+
+    Process `but` and its ended children are left out.
+    """
+    total = 0.0
+    with suppress(psutil.Error):
+        times = psutil.Process(pid).cpu_times()  # ended children and orphans that it adopted
+        total += getattr(times, "children_user", 0.0) + getattr(times, "children_system", 0.0)
+    for process in descendants(pid):
+        if process.pid != but:
+            with suppress(psutil.Error):
+                total += sum(process.cpu_times()[:4])  # user, system, and ended children's
+    return total
 
 
 def bytes_below(pid: int) -> int:

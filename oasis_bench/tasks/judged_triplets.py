@@ -135,7 +135,7 @@ class JudgedTripletsTask(Task):
     """
 
     name = "judged-triplets"
-    summary = "of two items, is the one that people judged more similar to the query preferred?"
+    summary = "of two items, the one that people find more similar to the query should score higher"
     citation = (
         "Wang et al. (2014), Learning Fine-grained Image Similarity with Deep Ranking, CVPR, "
         "section 6.3; votes: Lagunas et al. (2019), A Similarity Measure for Material Appearance, "

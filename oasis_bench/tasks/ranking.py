@@ -169,13 +169,15 @@ def rank_in_parts(scores: Scores, rank: Callable[[slice], Result]) -> list[Resul
     return side_by_side(rank, list(slices(len(scores), max(1, PART_SCORES // scores.shape[1]))))
 
 
-def block_size(n_gallery: int, dtype: npt.DTypeLike) -> int:
-    """Return how many queries to score at once.
+def block_size(n_gallery: int, dtype: npt.DTypeLike, n_bytes: int | None = None) -> int:
+    """Return how many queries to score at once, so that the scores take at most `n_bytes`.
+
+    By default these are `BLOCK_BYTES`.
 
     A number above the group size of the sparse kernel is rounded down to whole groups.
     """
     number_bytes = 4 if dtype == np.float32 else 8
-    n_queries = max(1, BLOCK_BYTES // (number_bytes * n_gallery))
+    n_queries = max(1, (n_bytes or BLOCK_BYTES) // (number_bytes * n_gallery))
     group = QUERY_GROUP_BYTES // number_bytes
     return n_queries - n_queries % group if n_queries > group else n_queries
 

@@ -106,7 +106,7 @@ class RatingsTask(Task):
     """
 
     name = "ratings"
-    summary = "what share of people finds the first candidates of a query relevant?"
+    summary = "the candidates that come first should be those that most people find relevant"
     citation = (
         "Chechik, Sharma, Shalit & Bengio (2010), Large Scale Online Learning of Image Similarity "
         "Through Ranking, JMLR 11, section 5.2.3"

@@ -35,7 +35,7 @@ class Retrieval(Task):
     """
 
     name = "retrieval"
-    summary = "each test item ranks the other test items: are those of its class first?"
+    summary = "each test item ranks the other test items; those of its class should come first"
     citation = (
         "Chechik, Sharma, Shalit & Bengio (2010), Large Scale Online Learning of Image Similarity "
         "Through Ranking, JMLR 11, section 5.1; MAP@R: Musgrave, Belongie & Lim (2020), A Metric "

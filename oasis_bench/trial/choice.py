@@ -13,12 +13,15 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import ParameterGrid
 
-from oasis_bench.experiment.splits import Fold
 from oasis_bench.plugins.learner import IncrementalLearner, MetricLearner
+from oasis_bench.trial.lesson import Lesson
+
+LEARNING, VALIDATION = "learning on inner folds", "validation"
+"""The phases of choosing."""
 
 FIRST_CHECKPOINT = 500
 PATIENCE = 4
-"""Learning has saturated after so many checkpoints without a better mAP: 4 times the steps."""
+"""Learning has saturated after so many checkpoints without a better value: 4 times the steps."""
 
 Timer = Callable[[str], AbstractContextManager[None]]
 
@@ -30,12 +33,12 @@ class Choice:
     Attributes
     ----------
     params : dict
-        The hyper-parameters with the highest mean mAP over the folds.
+        The hyper-parameters with the highest mean over the folds, by the measure that chooses.
     n_steps : int or None
-        The checkpoint with the highest mean mAP; None for a learner without steps, or where the
+        The checkpoint with the highest mean; None for a learner without steps, or where the
         grid names `n_steps`.
     points : list of dict
-        One for each fit and checkpoint: params, n_steps, fold, mean_average_precision.
+        One for each fit and checkpoint: params, n_steps, fold, value.
     """
 
     params: Mapping[str, Any]
@@ -52,10 +55,8 @@ def checkpoints(max_steps: int) -> list[int]:
 def choose(
     make: Callable[[Mapping[str, Any], int], MetricLearner],
     grid: Mapping[str, Sequence[Any]],
-    X: Any,
-    y: Any,
-    draw_folds: Callable[[], Sequence[Fold]],
-    score: Callable[[MetricLearner, Any, Any], float],
+    lessons: Sequence[Lesson],
+    score: Callable[[MetricLearner, Lesson], float],
     max_steps: int,
     timer: Timer,
     on_point: Callable[[Mapping[str, Any]], None],
@@ -71,12 +72,10 @@ def choose(
         ``make(params, fold)`` gives an unfitted learner.
     grid : mapping of str to sequence
         Hyper-parameters and the values to try, in every combination.
-    X, y : array or CSR of shape (n_rows, n_features), array of shape (n_rows,)
-        The training rows.
-    draw_folds : callable
-        Gives the folds; called only where there is a choice.
+    lessons : sequence of Lesson
+        Those of the inner folds.
     score : callable
-        ``score(learner, X, y)`` gives the mAP of validation rows.
+        ``score(learner, lesson)`` gives the measure that chooses, on the lesson's queries.
     max_steps : int
     timer : callable
         ``timer('learning on inner folds')`` and ``timer('validation')`` are entered around these.
@@ -86,31 +85,26 @@ def choose(
     candidates = [dict(params) for params in ParameterGrid(dict(grid))]
     choice = Choice(candidates[0])
     best = -np.inf
-    folds: Sequence[Fold] = ()
     for params in candidates:
         learner = make(params, 0)
         incremental = isinstance(learner, IncrementalLearner) and "n_steps" not in grid
         if not incremental and len(candidates) == 1:
             return choice
-        folds = folds or draw_folds()
-        learners = [learner, *(make(params, fold) for fold in range(1, len(folds)))]
+        learners = [learner, *(make(params, fold) for fold in range(1, len(lessons)))]
         best_here, since_best, done = -np.inf, 0, 0
         for n_steps in checkpoints(max_steps) if incremental else [None]:
             values = []
-            for number, (learner, fold) in enumerate(zip(learners, folds, strict=True)):
-                with timer("learning on inner folds"):
-                    if n_steps is None:
-                        learner.fit(X[fold.learn], y[fold.learn])
-                    else:
-                        learner.partial_fit(X[fold.learn], y[fold.learn], n_steps=n_steps - done)
-                with timer("validation"):
-                    values.append(score(learner, X[fold.validate], y[fold.validate]))
+            for number, (learner, lesson) in enumerate(zip(learners, lessons, strict=True)):
+                with timer(LEARNING):
+                    lesson.teach(learner, done, n_steps)
+                with timer(VALIDATION):
+                    values.append(score(learner, lesson))
                 choice.points.append(
                     {
                         "params": params,
                         "n_steps": n_steps,
                         "fold": number,
-                        "mean_average_precision": values[-1],
+                        "value": values[-1],
                     }
                 )
                 on_point(choice.points[-1])

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from oasis_bench.system import linux
 from oasis_bench.system.memory import PeakMemory
+from oasis_bench.system.processes import cpu_seconds_below
 
 
 class Stopwatch:
@@ -35,14 +36,14 @@ class Stopwatch:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a call took.
+    """What some code took.
 
     Attributes
     ----------
     seconds : float
         Wall clock.
     cpu_seconds : float
-        Processor time of this process, and of its children that ended within the call.
+        Processor time of this process and of those below it, living or ended.
     waiting_seconds : float or None
         How long threads were ready and had no core; None where this is not known.
     peak_bytes : int or None
@@ -56,16 +57,40 @@ class Cost:
     peak_bytes: int | None
 
 
-def measure(call: Callable[[], object]) -> Cost:
-    """Make a call and measure what it takes."""
-    memory = PeakMemory()
-    scheduled = linux.scheduled_seconds()
-    start, cpu_start = time.perf_counter(), _cpu_seconds()
-    call()
-    cpu_seconds, seconds = _cpu_seconds() - cpu_start, time.perf_counter() - start
-    waited = waiting_seconds(scheduled, linux.scheduled_seconds(), cpu_seconds)
-    peak_bytes = None if _has_had_children() else memory.above_start()
-    return Cost(seconds, cpu_seconds, waited, peak_bytes)
+class Meter:
+    """Measures stretches of code, as a context manager that may be entered several times.
+
+    Wall clock is that of the stretches.  Processor time and memory are those of this process from
+    the beginning to `cost`, so that work in the background is charged, too.
+
+    Parameters
+    ----------
+    server : int
+        All processes of the trial are below this one.  What they take is charged as well, also
+        where nobody waits for them.
+    """
+
+    def __init__(self, server: int) -> None:
+        self._server = server
+        self._seconds = self._start = 0.0
+        self._memory = PeakMemory()
+        self._cpu_of_others = cpu_seconds_below(server, but=os.getpid())
+        self._scheduled = linux.scheduled_seconds()
+        self._cpu_start = _cpu_seconds()
+
+    def __enter__(self) -> None:
+        self._start = time.perf_counter()
+
+    def __exit__(self, *exc: object) -> None:
+        self._seconds += time.perf_counter() - self._start
+
+    def cost(self) -> Cost:
+        """Return what has been taken so far."""
+        own = _cpu_seconds() - self._cpu_start
+        waited = waiting_seconds(self._scheduled, linux.scheduled_seconds(), own)
+        others = cpu_seconds_below(self._server, but=os.getpid()) - self._cpu_of_others
+        peak_bytes = None if _has_had_children() else self._memory.above_start()
+        return Cost(self._seconds, own + max(0.0, others), waited, peak_bytes)
 
 
 def waiting_seconds(

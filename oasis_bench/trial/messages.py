@@ -1,24 +1,35 @@
-"""The messages that the process of a trial sends to the harness, one line of JSON each.
+"""The messages that the process of a trial sends to the harness: a line of JSON, perhaps scores.
 
-That process runs a plugin's code, so each line is checked when it arrives.
+That process runs a plugin's code.  Each message is checked as data from a stranger; nothing that is
+read here can do more than end its trial.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import UnionType
 from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
 
+import numpy as np
+import numpy.typing as npt
+
+LONGEST_TEXT = 20_000
+"""Characters of a text that are kept; the middle of a longer one is left out."""
+
+MOST_SCORE_BYTES = 64 * 2**20
+"""Of one message."""
+
 
 class MessageError(ValueError):
-    """A line that is not a message of a trial."""
+    """What a trial's process sent is not a message, or not one that may come now."""
 
 
 @dataclass(frozen=True)
 class Started:
-    """The first message of each of the two processes.
+    """The first message of each process.
 
     Attributes
     ----------
@@ -37,16 +48,18 @@ class PhaseBegan:
 
 
 @dataclass(frozen=True)
-class TableRow:
-    """One more row of the table 'validation', 'traces' or 'symmetry'."""
+class Validated:
+    """The value of a setting on one inner fold, by the measure that chooses."""
 
-    table: str
-    row: dict[str, Any]
+    params: dict[str, Any]
+    n_steps: int | None
+    fold: int
+    value: float
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """The inner folds have chosen: a fresh process is to fit this.
+    """The inner folds have chosen.
 
     Attributes
     ----------
@@ -61,42 +74,99 @@ class Chosen:
     """
 
     params: dict[str, Any]
-    n_steps: int | None
-    last_checkpoint: int | None
-    fit_seconds: float
-    score_seconds: float
+    n_steps: int | None = None
+    last_checkpoint: int | None = None
+    fit_seconds: float = 0.0
+    score_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
-class Measured:
-    """The final fit is measured; only traces may follow.
+class Fitted:
+    """The final fit has ended; the fitted learner comes with this message, as a file.
 
     Attributes
     ----------
-    columns : dict
-        Columns of the table `trials`.
-    precision_at_k, retrievals : list of dict
-        The rows of these tables.
+    threads : int
+        The largest thread pool during the fit.
+    seconds, cpu_seconds, waiting_seconds, peak_bytes
+        See `oasis_bench.trial.clock.Cost`.
+    symmetry_index : float or None
+        Of W; None where there is none.
     """
 
-    columns: dict[str, Any]
-    precision_at_k: list[dict[str, Any]]
-    retrievals: list[dict[str, Any]]
+    threads: int
+    seconds: float
+    cpu_seconds: float
+    waiting_seconds: float | None
+    peak_bytes: int | None
+    symmetry_index: float | None
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The scores of the next `n_queries` items; their bytes follow the line.
+
+    Attributes
+    ----------
+    gallery : {'test', 'training'}
+        What the items were compared with.
+    n_queries : int
+    dtype : {'float32', 'float64'}
+    """
+
+    gallery: str
+    n_queries: int
+    dtype: str
+
+    def n_bytes(self, n_gallery: int) -> int:
+        """Return how many bytes follow.
+
+        Raises
+        ------
+        MessageError
+            Where they are too many, or the type is none of the two.
+        """
+        if self.dtype not in ("float32", "float64") or self.n_queries < 1:
+            raise MessageError(f"{self.n_queries} rows of scores of type {self.dtype!r}")
+        n_bytes = self.n_queries * n_gallery * np.dtype(self.dtype).itemsize
+        if self.n_queries > 1 and n_bytes > MOST_SCORE_BYTES:
+            raise MessageError(f"{n_bytes} bytes of scores in one message")
+        return n_bytes
+
+
+@dataclass(frozen=True)
+class Answered:
+    """All scores have been sent; what computing them took, and what reading the learner took."""
+
+    seconds: float
+    cpu_seconds: float
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """The replay has come to `n_steps`: the scores that follow are of that learner."""
+
+    n_steps: int
+    symmetry_index: float | None
 
 
 @dataclass(frozen=True)
 class Ended:
-    """The last message: the status of the trial, and why it is not 'ok'."""
+    """The last message: the status of the stage, and why it is not 'ok'."""
 
     status: str
     reason: str | None = None
     traceback: str | None = None
 
 
-Message: TypeAlias = Started | PhaseBegan | TableRow | Chosen | Measured | Ended
+Message: TypeAlias = (
+    Started | PhaseBegan | Validated | Chosen | Fitted | Scores | Answered | Replayed | Ended
+)
+ScoreArray = npt.NDArray[np.floating]
 Send: TypeAlias = Callable[[Message], None]
 
 KINDS: dict[str, type[Message]] = {kind.__name__: kind for kind in get_args(Message)}
+STATUSES = ("ok", "failed", "out of memory", "not applicable")
 
 
 def to_line(message: Message) -> bytes:
@@ -106,7 +176,7 @@ def to_line(message: Message) -> bytes:
 
 
 def from_line(line: bytes) -> Message:
-    """Read what `to_line` wrote.
+    """Read what `to_line` wrote; long texts are cut.
 
     Raises
     ------
@@ -114,18 +184,38 @@ def from_line(line: bytes) -> Message:
         Where the line is something else.
     """
     try:
-        fields = json.loads(line)
-        message = KINDS[fields.pop("kind")](**fields)
+        fields = json.loads(line, parse_constant=_refuse_constant)
+        kind = KINDS[fields.pop("kind")]
+        types = get_type_hints(kind)
+        message = kind(**{name: _checked(value, types[name]) for name, value in fields.items()})
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
         raise MessageError(f"not a message of a trial: {type(error).__name__}") from error
-    for name, kind in get_type_hints(type(message)).items():
-        if not _is_a(getattr(message, name), kind):
-            raise MessageError(f"{name} of {type(message).__name__} is not of type {kind}")
+    if isinstance(message, Ended) and message.status not in STATUSES:
+        raise MessageError(f"a trial cannot end as {message.status!r}")
     return message
 
 
-def _is_a(value: object, kind: Any) -> bool:
-    """Tell whether a value has the type of a field: plain, a union of such, a dict or rows."""
-    if kind == list[dict[str, Any]]:
-        return isinstance(value, list) and all(isinstance(row, dict) for row in value)
-    return isinstance(value, kind if isinstance(kind, UnionType) else get_origin(kind) or kind)
+def cut(text: str) -> str:
+    """Return a text of at most `LONGEST_TEXT` characters, without the middle of a longer one."""
+    if len(text) <= LONGEST_TEXT:
+        return text
+    half = LONGEST_TEXT // 2
+    return f"{text[:half]} [... {len(text) - 2 * half} characters ...] {text[-half:]}"
+
+
+def _checked(value: object, kind: Any) -> Any:
+    """Return the value of a field, which must be of its type, finite, and a count not negative."""
+    types = get_args(kind) if isinstance(kind, UnionType) else (get_origin(kind) or kind,)
+    if float in types and type(value) is int:
+        value = float(value)
+    if type(value) not in types:
+        raise TypeError(f"{value!r:.50} is not of type {kind}")
+    if isinstance(value, int) and not 0 <= value < 2**63:
+        raise ValueError("a number out of bounds")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError("a number that is not finite")
+    return cut(value) if isinstance(value, str) else value
+
+
+def _refuse_constant(name: str) -> object:
+    raise ValueError(f"{name} is not a number")

@@ -12,7 +12,9 @@ class TrialRecord:
     """One finished trial: the columns of `trials` and the rows of its further tables."""
 
     columns: Mapping[str, Any]
-    precision_at_k: Sequence[Mapping[str, Any]] = ()
+    answers: Sequence[Mapping[str, Any]] = ()
+    measures: Sequence[Mapping[str, Any]] = ()
+    confusion: Sequence[Mapping[str, Any]] = ()
     validation: Sequence[Mapping[str, Any]] = ()
     traces: Sequence[Mapping[str, Any]] = ()
     symmetry: Sequence[Mapping[str, Any]] = ()

@@ -1,278 +1,364 @@
-"""The two stages of a trial: choose on inner folds; then fit on the clock and score off it.
+"""The stages of a trial: choose on inner folds; fit and answer; answer alone; replay for traces.
 
-Each stage runs in a process of its own; the first is left out where there is no choice.
+Each runs in a process of its own, which has fitted and cached nothing before.  What is here runs
+beside the learner; what judges its answers runs in the harness (`oasis_bench.trial.judge`).
 """
 
 from __future__ import annotations
 
-import json
+import math
+import os
+import pickle
+import time
 import traceback
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, Protocol
 
 import numpy as np
-from scipy import sparse
 from sklearn.model_selection import ParameterGrid
 from threadpoolctl import threadpool_limits
 
 from oasis_bench.data.matrices import symmetry_index
-from oasis_bench.data.rows import LabelledRows
-from oasis_bench.data.scaling import learn_preparation
-from oasis_bench.experiment.identity import source_hash
 from oasis_bench.experiment.plan import TrialSpec
-from oasis_bench.experiment.splits import draw_partition, draw_share, inner_folds
-from oasis_bench.plugins.learner import BilinearLearner, IncrementalLearner, MetricLearner
+from oasis_bench.plugins.learner import (
+    BilinearLearner,
+    ExemplarLearner,
+    IncrementalLearner,
+    MetricLearner,
+)
 from oasis_bench.plugins.registry import load_registry
 from oasis_bench.system.plain_text import error_line
-from oasis_bench.system.provenance import processor_name
-from oasis_bench.system.threads import blas_threads
-from oasis_bench.tasks.ranking import rank_others, tie_order
-from oasis_bench.tasks.retrieval import evaluate_ranking
-from oasis_bench.tasks.shared_labels import SharedLabels
-from oasis_bench.trial.choice import checkpoints, choose
-from oasis_bench.trial.clock import Stopwatch, measure, time_limit
+from oasis_bench.system.sealed_arrays import map_bytes, seal
+from oasis_bench.system.threads import VARIABLES, blas_threads, slices
+from oasis_bench.tasks.ranking import Similarity, block_size, kernel_ready
+from oasis_bench.tasks.task import evaluate
+from oasis_bench.trial.choice import LEARNING, VALIDATION, checkpoints, choose
+from oasis_bench.trial.clock import Meter, Stopwatch, time_limit
+from oasis_bench.trial.items import NotApplicableError, map_items
+from oasis_bench.trial.lesson import Lesson, inner_lessons, whole_lesson
 from oasis_bench.trial.messages import (
+    MOST_SCORE_BYTES,
+    Answered,
     Chosen,
     Ended,
-    Measured,
+    Fitted,
+    Message,
     PhaseBegan,
-    Send,
-    TableRow,
+    Replayed,
+    ScoreArray,
+    Scores,
+    Validated,
+    cut,
 )
 
-WARM_UP_IMAGES = 8
-"""Of each of two classes."""
+StageName = Literal["choose", "fit", "answer alone", "replay"]
+
+WARM_UP, FIT, ANSWER = "the warm-up", "the final fit", "answering"
+REPLAY = "the replay for the traces"
 
 WARM_UP_SECONDS = 10.0
-"""After these the warm-up ends: on so few images some learners do not converge."""
+"""After these the warm-up ends: on so few items some learners do not converge."""
 
-EXAMPLE_RANKS = 5
+COPY_SECONDS, COPY_RATE = 0.02, 200e6
+"""To copy a fitted learner takes at most so long, and so many bytes a second.
 
-DENSE_BYTES = 2 * 2**30
-"""Sparse rows are made dense for a learner that takes no others, up to this size."""
-
-
-class NotApplicableError(Exception):
-    """A learner that cannot learn from a data set of this kind, for a reason known beforehand."""
+What takes longer is work that the learner has put off, and is added to the time of its fit."""
 
 
-def run_stage(spec: TrialSpec, rows: LabelledRows, chosen: Chosen | None, send: Send) -> None:
-    """Choose; or fit and measure, where `chosen` is given or there is no choice."""
+class Line(Protocol):
+    """The line between a trial's process and the harness, seen from the process."""
+
+    def send(self, message: Message, descriptor: int | None = None) -> None:
+        """Send a message, with a file where one is given."""
+
+    def send_scores(self, message: Scores, scores: ScoreArray) -> None:
+        """Send scores after their message."""
+
+    def receive_file(self) -> int:
+        """Wait for a file from the harness; return its descriptor."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage of a trial, as its process gets it.
+
+    Attributes
+    ----------
+    name : str
+    spec : TrialSpec
+        Without identity: what the learner must not know can be derived from that.
+    chosen : Chosen
+        What to fit; of no use to the stage 'choose'.
+    galleries : tuple of str
+        What the test items are compared with: 'test', 'training'.
+    server : int
+        The process number below which all processes of the trial are.
+    """
+
+    name: StageName
+    spec: TrialSpec
+    chosen: Chosen
+    galleries: tuple[str, ...]
+    server: int
+
+
+def run_stage(stage: Stage, line: Line) -> None:
+    """Do the work of a stage and tell the harness how it ended."""
+    works: dict[StageName, Callable[[Stage, Line], None]] = {
+        "choose": _choose,
+        "fit": _fit,
+        "answer alone": _answer_alone,
+        "replay": _replay,
+    }
     try:
-        trial = _Trial(spec, rows, send)
-        with threadpool_limits(spec.experiment.threads):
-            if chosen is None:
-                trial.refuse_what_it_cannot_learn_from()
-                chosen, searched = trial.choose()
-                if searched:  # the fit that is measured gets a process that has fitted nothing
-                    send(chosen)
-                    return
-            trial.warm_up(chosen)
-        with threadpool_limits(spec.experiment.threads):  # of libraries loaded by now, too
-            trial.fit_and_score(chosen, blas_threads())
-        send(Ended("ok"))
+        with _limited_to(stage.spec.experiment.threads):
+            works[stage.name](stage, line)
+        line.send(Ended("ok"))
     except NotApplicableError as error:
-        send(Ended("not applicable", str(error)))
+        line.send(Ended("not applicable", str(error)))
     except MemoryError as error:
-        send(Ended("out of memory", error_line(error), traceback.format_exc()))
+        line.send(Ended("out of memory", *_told(error)))
     except Exception as error:
-        send(Ended("failed", error_line(error), traceback.format_exc()))
+        line.send(Ended("failed", *_told(error)))
 
 
-class _Trial:
-    """The rows, the seeds and the steps of one trial."""
+@contextmanager
+def _limited_to(threads: int) -> Iterator[None]:
+    """Limit the thread pools of libraries; to one thread they are limited from the beginning.
 
-    def __init__(self, spec: TrialSpec, rows: LabelledRows, send: Send) -> None:
-        self.spec = spec
-        self.rows = rows
-        self._send = send
-        self.learner_class = load_registry(spec.plugin_files).algorithms[spec.algorithm]
-        if source_hash(self.learner_class) != spec.identity["source"]:
-            raise RuntimeError(
-                f"the source of {spec.learner} has changed since the run began: put it back and "
-                "run this trial again with --resume and --retry failed, or start a new run"
-            )
-        must_be_dense = sparse.issparse(rows.X) and not self.learner_class.takes_sparse
-        self._refuse_what_it_cannot_take(must_be_dense)
-        e, seed = spec.experiment, spec.seed_for("partition")
-        if isinstance(rows.y, sparse.csr_array):
-            self.partition = draw_share(rows.X.shape[0], spec.n_test, seed)
-        else:
-            self.partition = draw_partition(
-                rows.y, spec.classes, e.train_per_class, e.test_per_class, seed
-            )
-        prepare = learn_preparation(spec.normalize, rows.X[self.partition.train])
-        X_train, X_test = (prepare(rows.X[part]) for part in self.partition)
-        if must_be_dense:
-            X_train, X_test = X_train.toarray(), X_test.toarray()
-        self.train = X_train, rows.y[self.partition.train]
-        self.test = X_test, rows.y[self.partition.test]
+    To find the libraries takes some milliseconds.
+    """
+    if threads == 1 and all(os.environ.get(name) == "1" for name in VARIABLES):
+        yield
+        return
+    with threadpool_limits(threads):
+        yield
 
-    def _refuse_what_it_cannot_take(self, must_be_dense: bool) -> None:
-        name = self.learner_class.name
-        if self.rows.multi_label and not self.learner_class.takes_relevance:
-            raise NotApplicableError(f"{name} takes one label an image, not several")
-        n_bytes = self.spec.n_train * self.rows.X.shape[1] * self.rows.X.dtype.itemsize
-        if must_be_dense and n_bytes > DENSE_BYTES:
-            raise NotApplicableError(
-                f"{name} takes dense rows only, and these would be {n_bytes / 2**30:.1f} GiB"
-            )
 
-    def refuse_what_it_cannot_learn_from(self) -> None:
-        """Ask the learner itself, with all parameters that would be tried."""
-        for params in ParameterGrid(dict(self.spec.grid)):
-            if reason := self._make(params, "fit").refusal(*self.train):
-                raise NotApplicableError(reason)
+def _told(error: Exception) -> tuple[str, str]:
+    return cut(error_line(error)), cut("".join(traceback.format_exception(error)))
 
-    def choose(self) -> tuple[Chosen, bool]:
-        """Choose on the inner folds; return what to fit, and whether anything was tried."""
-        X, y = self.train
-        e = self.spec.experiment
-        stopwatch = Stopwatch(self._begin)
-        choice = choose(
-            lambda params, fold: self._make(params, f"fold {fold}"),
-            self.spec.grid,
-            X,
-            y,
-            lambda: inner_folds(y, e.inner_folds, self.spec.seed_for("folds")),
-            self._score,
-            e.max_steps,
-            stopwatch,
-            self._send_validation,
-        )
-        seen = [point["n_steps"] for point in choice.points if point["params"] == choice.params]
-        chosen = Chosen(
+
+def has_choice(spec: TrialSpec, learner: type[MetricLearner]) -> bool:
+    """Tell whether the inner folds have anything to choose."""
+    by_steps = issubclass(learner, IncrementalLearner) and "n_steps" not in spec.grid
+    return by_steps or len(ParameterGrid(dict(spec.grid))) > 1
+
+
+def _choose(stage: Stage, line: Line) -> None:
+    """Choose on the inner folds."""
+    spec, e = stage.spec, stage.spec.experiment
+    items = map_items(line.receive_file())
+    _refuse(spec, ParameterGrid(dict(spec.grid)), items)
+    stopwatch = Stopwatch(lambda phase: line.send(PhaseBegan(phase)))
+    choice = choose(
+        lambda params, fold: _make(spec, params, f"fold {fold}"),
+        spec.grid,
+        inner_lessons(spec, items),
+        _validation(spec),
+        e.max_steps,
+        stopwatch,
+        lambda point: line.send(Validated(**point)),
+    )
+    seen = [point["n_steps"] for point in choice.points if point["params"] == choice.params]
+    line.send(
+        Chosen(
             params=dict(choice.params),
             n_steps=choice.n_steps,
             last_checkpoint=None if choice.n_steps is None else max(seen),
-            fit_seconds=stopwatch.seconds["learning on inner folds"],
-            score_seconds=stopwatch.seconds["validation"],
+            fit_seconds=stopwatch.seconds[LEARNING],
+            score_seconds=stopwatch.seconds[VALIDATION],
         )
-        return chosen, bool(choice.points)
+    )
 
-    def warm_up(self, chosen: Chosen) -> None:
-        """Fit a few images, so that the clock sees no lazy import and no first call."""
-        self._begin("the warm-up")
-        X, y = self.train
-        if self.rows.multi_label:
-            few = np.arange(min(100, X.shape[0]))
-        else:
-            few = np.concatenate(
-                [np.flatnonzero(y == number)[:WARM_UP_IMAGES] for number in self.spec.classes[:2]]
-            )
-        n_steps = None if chosen.n_steps is None else 10
-        learner = self._make(chosen.params, "warm-up", n_steps)
-        # Some learners fail on so few images.  Any other error occurs again in the final fit.
-        with suppress(Exception), time_limit(WARM_UP_SECONDS):
-            learner.fit(X[few], y[few])
 
-    def fit_and_score(self, chosen: Chosen, threads: int) -> None:
-        """Fit on the clock, score and replay off the clock, with so many threads."""
-        learner = self._make(chosen.params, "fit", n_steps=chosen.n_steps)
-        self._begin("the final fit")
-        cost = measure(lambda: learner.fit(*self.train))
-        self._begin("evaluation")
-        found = evaluate_ranking(learner.similarity, *self.test, seed=self.spec.seed_for("ties"))
-        columns = {
-            "threads": threads,
-            "processor": processor_name(),
-            "n_features": self.train[0].shape[1],
-            "params": json.dumps(chosen.params),
-            "n_steps": chosen.params.get("n_steps", chosen.n_steps),
-            "fit_seconds": cost.seconds,
-            "fit_cpu_seconds": cost.cpu_seconds,
-            "fit_waiting_seconds": cost.waiting_seconds,
-            "fit_peak_bytes": cost.peak_bytes,
-            "selection_fit_seconds": chosen.fit_seconds,
-            "selection_score_seconds": chosen.score_seconds,
-            "mean_average_precision": found.mean_average_precision,
-            "chance_level": found.chance_of_precision,
-            "n_queries": found.n_queries,
-            "n_queries_left_out": found.n_queries_left_out,
-            "symmetry_index": _symmetry(learner) if self.spec.experiment.traces else None,
-        }
-        precision_at_k = [
-            {"k": k, "precision": float(value)}
-            for k, value in enumerate(found.precision_at_k, start=1)
-        ]
-        self._send(Measured(columns, precision_at_k, self._retrieve(learner)))
-        self._trace(chosen)
+def _validation(spec: TrialSpec) -> Callable[[MetricLearner, Lesson], float]:
+    """Return what judges a learner on the queries of an inner fold, by the measure that chooses."""
+    by, seed = spec.chooses_by, spec.seed_for("ties")
+    task = load_registry(spec.plugin_files).tasks[by.task]()
 
-    def _begin(self, phase: str) -> None:
-        self._send(PhaseBegan(phase))
+    def value(learner: MetricLearner, lesson: Lesson) -> float:
+        assert lesson.truth is not None
+        similarity: Similarity = learner.similarity
+        if task.gallery == "training" and isinstance(learner, ExemplarLearner):
+            similarity = partial(_similarity_to_training, learner)
+        only = (by.measure,)
+        asked = (similarity, lesson.queries, seed, lesson.X, only)
+        return evaluate(task, lesson.truth, *asked).value(by.measure, by.k)
 
-    def _send_validation(self, point: Mapping[str, Any]) -> None:
-        row = {**point, "params": json.dumps(point["params"])}
-        self._send(TableRow("validation", row))
+    return value
 
-    def _make(
-        self, params: Mapping[str, Any], purpose: str, n_steps: int | None = None
-    ) -> MetricLearner:
-        learner: MetricLearner = self.learner_class().set_params(**params)
-        if "random_state" in learner.get_params() and "random_state" not in params:
-            learner.set_params(random_state=self.spec.seed_for(purpose, of_learner=True))
-        if n_steps is not None:
-            learner.set_params(n_steps=n_steps)
-        return learner
 
-    def _score(self, learner: MetricLearner, X: Any, y: Any) -> float:
-        seed = self.spec.seed_for("ties")
-        return evaluate_ranking(learner.similarity, X, y, seed, k_max=1).mean_average_precision
+def _similarity_to_training(learner: ExemplarLearner, queries: Any, training: Any) -> ScoreArray:
+    """Return the scores of training items, which the learner has: they need not be given."""
+    return learner.similarity_to_training(queries)
 
-    def _retrieve(self, learner: MetricLearner) -> list[dict[str, Any]]:
-        """Return the first images that the example queries retrieve; learners share the queries."""
-        if not (self.spec.shows_examples and self.spec.experiment.examples):
-            return []
-        X, y = self.test
-        n_test = X.shape[0]
-        rng = np.random.default_rng(self.spec.seed_for("examples"))
-        queries = rng.permutation(n_test)[: self.spec.experiment.examples].astype(np.intp)
-        order = tie_order(self.spec.seed_for("ties"), n_test)
-        ranking = rank_others(learner.similarity(X[queries], X), queries, order)
-        is_relevant = SharedLabels(y).relevant_rows(queries).toarray() > 0
-        rows = self.partition.test
-        return [
-            {
-                "query": int(rows[query]),
-                "rank": rank,
-                "retrieved": int(rows[found]),
-                "relevant": int(is_relevant[place, found]),
-            }
-            for place, query in enumerate(queries)
-            for rank, found in enumerate(ranking[place, :EXAMPLE_RANKS], start=1)
-        ]
 
-    def _trace(self, chosen: Chosen) -> None:
-        """Send mAP on training and test rows and the symmetry of W, along the steps."""
-        for n_steps, learner in self._replay(chosen):
-            for split, part in (("train", self.train), ("test", self.test)):
-                value = self._score(learner, *part)
-                point = {"split": split, "n_steps": n_steps, "mean_average_precision": value}
-                self._send(TableRow("traces", point))
-            if (symmetry := _symmetry(learner)) is not None:
-                point = {"n_steps": n_steps, "symmetry_index": symmetry}
-                self._send(TableRow("symmetry", point))
+def _fit(stage: Stage, line: Line) -> None:
+    """Fit on the clock, send the fitted learner, then score the test items."""
+    spec, chosen = stage.spec, stage.chosen
+    _warm_up(stage, line)
+    line.send(PhaseBegan(FIT))
+    items = map_items(line.receive_file())  # not before: a warm-up must not prepare the fit
+    if not has_choice(spec, _learner_class(spec)):
+        _refuse(spec, [chosen.params], items)
+    lesson = whole_lesson(spec, items)
+    learner = _make(spec, chosen.params, "fit", chosen.n_steps)
+    with _limited_to(spec.experiment.threads):  # of libraries loaded by now, too
+        threads = blas_threads()
+        meter = Meter(stage.server)
+        with meter:
+            lesson.teach(learner)
+        cost = meter.cost()
+    symmetry = _symmetry(learner) if spec.experiment.traces else None
+    model, late = _copied(learner)
+    line.send(
+        Fitted(
+            threads,
+            cost.seconds + late,
+            cost.cpu_seconds + late,
+            cost.waiting_seconds,
+            cost.peak_bytes,
+            symmetry,
+        ),
+        model,
+    )
+    _answer_with(learner, stage, line)
 
-    def _replay(self, chosen: Chosen) -> Iterator[tuple[int, MetricLearner]]:
-        """Learn the same steps once more, and stop at each checkpoint.
 
-        The replay passes through the measured model, up to rounding, and goes on as far as the
-        validation did; nothing is chosen by it.
-        """
-        learner = self._make(chosen.params, "fit")
-        if not (self.spec.experiment.traces and isinstance(learner, IncrementalLearner)):
-            return
-        if chosen.last_checkpoint is None:  # the number of steps was given
-            return
-        done = 0
-        for n_steps in checkpoints(self.spec.experiment.max_steps):
-            if n_steps > chosen.last_checkpoint:
-                break
-            self._begin("the replay for the traces")
-            learner.partial_fit(*self.train, n_steps=n_steps - done)
-            done = n_steps
-            yield n_steps, learner
+def _answer_alone(stage: Stage, line: Line) -> None:
+    """Score some test items with a copy of the fitted learner, which has never seen the others."""
+    _warm_up(stage, line)
+    line.send(PhaseBegan(ANSWER))
+    _answer_with(pickle.loads(map_bytes(line.receive_file())), stage, line)
+
+
+def _answer_with(learner: MetricLearner, stage: Stage, line: Line) -> None:
+    """Score the items that the harness sends, on the clock."""
+    meter = Meter(stage.server)
+    if stage.name == "fit":
+        line.send(PhaseBegan(ANSWER))
+    files = (line.receive_file() for _ in range(1 + ("training" in stage.galleries)))
+    test, *gallery = (map_items(file)["X"] for file in files)
+    _send_answers(learner, stage.galleries, test, gallery[0] if gallery else None, line, meter)
+    cost = meter.cost()
+    line.send(Answered(cost.seconds, cost.cpu_seconds))
+
+
+def _replay(stage: Stage, line: Line) -> None:
+    """Learn the same steps once more, and send the scores at each checkpoint.
+
+    The replay passes through the measured model, up to rounding, and goes on as far as the
+    validation did; nothing is chosen by it.
+    """
+    spec, chosen = stage.spec, stage.chosen
+    training, test = (map_items(line.receive_file()) for _ in range(2))
+    X, lesson = training["X"], whole_lesson(spec, training)
+    learner = _make(spec, chosen.params, "fit")
+    assert chosen.last_checkpoint is not None
+    done = 0
+    for n_steps in checkpoints(spec.experiment.max_steps):
+        if n_steps > chosen.last_checkpoint:
+            break
+        line.send(PhaseBegan(REPLAY))
+        lesson.teach(learner, done, n_steps)
+        done = n_steps
+        line.send(Replayed(n_steps, _symmetry(learner)))
+        if "test" in stage.galleries:
+            _send_answers(learner, ("test",), X, X, line, Meter(stage.server))
+        _send_answers(learner, stage.galleries, test["X"], X, line, Meter(stage.server))
+
+
+def _send_answers(
+    learner: MetricLearner,
+    galleries: tuple[str, ...],
+    test: Any,
+    training: Any,
+    line: Line,
+    meter: Meter,
+) -> None:
+    """Send the scores of test items against each gallery, timed by `meter`."""
+    for gallery in galleries:
+        others = test if gallery == "test" else training
+        with meter:
+            score = _scorer(learner, gallery, test, others)
+        n_gallery = others.shape[0]
+        for part in slices(test.shape[0], block_size(n_gallery, np.float64, MOST_SCORE_BYTES)):
+            with meter:
+                scores = score(part)
+            n_queries = part.stop - part.start
+            if getattr(scores, "shape", None) != (n_queries, n_gallery):
+                raise ValueError(
+                    f"similarity returned shape {getattr(scores, 'shape', None)} for {n_queries} "
+                    f"queries and {n_gallery} gallery rows"
+                )
+            sent = kernel_ready(scores)
+            line.send_scores(Scores(gallery, n_queries, sent.dtype.name), sent)
+
+
+def _scorer(
+    learner: MetricLearner, gallery: str, test: Any, others: Any
+) -> Callable[[slice], ScoreArray]:
+    """Return what scores a block of test items; a gallery is embedded once, not once a block."""
+    if gallery == "training" and isinstance(learner, ExemplarLearner):
+        return lambda part: learner.similarity_to_training(test[part])
+    if not learner.has_embedding:
+        return lambda part: learner.similarity(test[part], others)
+    queries = learner.embed(test)
+    embedded = queries if gallery == "test" else learner.embed(others)
+    return lambda part: learner.score_embeddings(queries[part], embedded)
+
+
+def _warm_up(stage: Stage, line: Line) -> None:
+    """Fit and ask a few items, so that the clock sees no lazy import and no first call.
+
+    That learner is thrown away, and the process has no other items yet.
+    """
+    line.send(PhaseBegan(WARM_UP))
+    few = map_items(line.receive_file())
+    n_steps = None if stage.chosen.n_steps is None else 10
+    learner = _make(stage.spec, stage.chosen.params, "warm-up", n_steps)
+    # Some learners fail on so few items.  Any other error occurs again on the clock.
+    seconds = min(WARM_UP_SECONDS, (stage.spec.budget.seconds or math.inf) / 2)
+    with suppress(Exception), time_limit(seconds):
+        whole_lesson(stage.spec, few).teach(learner)
+        for gallery in stage.galleries:
+            _scorer(learner, gallery, few["X"], few["X"])(slice(0, 2))
+
+
+def _refuse(spec: TrialSpec, candidates: Any, items: Mapping[str, Any]) -> None:
+    """Ask the learner itself, with all parameters that would be tried."""
+    for params in candidates:
+        learner = _make(spec, params, "fit")
+        by_triplets = spec.split == "judged" and learner.takes_triplets  # labels do not matter
+        if not by_triplets and (reason := learner.refusal(items["X"], items["y"])):
+            raise NotApplicableError(reason)
+
+
+def _learner_class(spec: TrialSpec) -> type[MetricLearner]:
+    return load_registry(spec.plugin_files).algorithms[spec.algorithm]
+
+
+def _make(
+    spec: TrialSpec, params: Mapping[str, Any], purpose: str, n_steps: int | None = None
+) -> MetricLearner:
+    learner: MetricLearner = _learner_class(spec)().set_params(**params)
+    if "random_state" in learner.get_params() and "random_state" not in params:
+        learner.set_params(random_state=spec.seed_for(purpose, of_learner=True))
+    if n_steps is not None:
+        learner.set_params(n_steps=n_steps)
+    return learner
+
+
+def _copied(learner: MetricLearner) -> tuple[int, float]:
+    """Write a fitted learner into a sealed file; return this, and by how much it took too long."""
+    start = time.perf_counter()
+    model = seal(lambda file: pickle.dump(learner, file, protocol=5))
+    seconds = time.perf_counter() - start
+    return model, max(0.0, seconds - COPY_SECONDS - os.fstat(model).st_size / COPY_RATE)
 
 
 def _symmetry(learner: MetricLearner) -> float | None:

@@ -7,15 +7,13 @@ from typing import Any
 
 import pandas as pd
 
+from oasis_bench.analysis.headlines import headlines
 from oasis_bench.analysis.statistics import LEVEL, detectable_difference
 from oasis_bench.reports.formatting import p_text, plural
-from oasis_bench.reports.run.facts import sizes, subset_title
-from oasis_bench.reports.run.precision_tables import comparisons, file_name
+from oasis_bench.reports.run.facts import dagger_notes, marked, sizes, split_of, subset_title
+from oasis_bench.reports.run.measure_tables import comparisons, file_name
 from oasis_bench.reports.table import Table
 from oasis_bench.store.run_file import RunRecord
-
-SHOWN = "mAP"
-"""The measure of the tables; their CSV files have all."""
 
 VERDICTS = {
     "worse": "worse",
@@ -24,19 +22,23 @@ VERDICTS = {
 }
 
 
-def difference_tables(run: RunRecord) -> list[Table]:
-    """Make a table for each subset with a comparison: a row for each learner but the best."""
-    numbers = _numbers(run)
+def difference_tables(run: RunRecord, task: str) -> list[Table]:
+    """Make a table for each subset with a comparison: a row for each learner but the best.
+
+    It shows the first headline of the task; its CSV file has all.
+    """
+    numbers = _numbers(run, task)
     if numbers.empty:
         return []
+    shown = headlines(run, task)[0]
     return [
-        _table(run, str(subset), own)
+        _table(run, task, str(subset), shown, own)
         for subset, own in numbers.groupby("subset", sort=False)
-        if (own["measure"] == SHOWN).any()
+        if (own["measure"] == shown).any()
     ]
 
 
-def _numbers(run: RunRecord) -> pd.DataFrame:
+def _numbers(run: RunRecord, task: str) -> pd.DataFrame:
     """Compute the columns of the CSV files, a row for each subset, measure and comparison.
 
     Of the best less the learner: difference, low and high, the 95 % interval, and sd over the n
@@ -45,8 +47,8 @@ def _numbers(run: RunRecord) -> pd.DataFrame:
     detectable_corrected, the same at the first and strictest step of the correction.
     """
     rows: list[dict[str, Any]] = []
-    for subset, measure, _, comparison in comparisons(run):
-        images = sizes(run, subset)
+    for subset, measure, _, comparison in comparisons(run, task):
+        images = sizes(run, subset, split_of(run, task))
         for learner, found in comparison.differences.items():
             assert images is not None  # there are trials
             strictest = LEVEL / len(comparison.differences)
@@ -72,11 +74,11 @@ def _numbers(run: RunRecord) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _table(run: RunRecord, subset: str, numbers: pd.DataFrame) -> Table:
-    shown = numbers[numbers["measure"] == SHOWN]
+def _table(run: RunRecord, task: str, subset: str, name: str, numbers: pd.DataFrame) -> Table:
+    shown = numbers[numbers["measure"] == name]
     return Table(
-        name=f"differences_{file_name(subset)}",
-        title=f"{SHOWN} of {shown['best'].iloc[0]}, the best, less that of each learner, "
+        name=f"differences_{task}_{file_name(subset)}",
+        title=f"{name}: {marked(run, shown['best'].iloc[0])}, the best, less each other learner, "
         + subset_title(run, subset),
         header=(
             *("Learner", "Difference", "95 % interval", "p", "p, Holm"),
@@ -85,7 +87,7 @@ def _table(run: RunRecord, subset: str, numbers: pd.DataFrame) -> Table:
         align="lrrrrlr",
         rows=[
             [
-                row["learner"],
+                marked(run, row["learner"]),
                 f"{row['difference']:z.3f}",
                 f"{row['low']:z.3f} to {row['high']:z.3f}",
                 p_text(row["p_value"]),
@@ -96,7 +98,7 @@ def _table(run: RunRecord, subset: str, numbers: pd.DataFrame) -> Table:
             for row in shown.to_dict("records")
         ],
         numbers=numbers,
-        notes=list(_notes(shown)),
+        notes=[*_notes(shown), *dagger_notes(run, [*numbers["best"], *numbers["learner"]])],
     )
 
 

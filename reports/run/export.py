@@ -29,8 +29,9 @@ def export_run(folder: Path, kind: str, output: Path | None = None) -> list[Path
         The run's.
     kind : {'csv', 'parquet', 'latex'}
         CSV and Parquet: a file for each table of the store.  Tables with rows of each trial also
-        have the columns learner, subset and partition.  The values of the table `run` are JSON.
-        Pictures are JPEG, in CSV as base64.  LaTeX: a file for each table of the report.
+        have the columns learner, subset, partition and split.  The values of the table `run` are
+        JSON.  Pictures are JPEG, in CSV as base64.  LaTeX: a file for each table of the report;
+        those whose name ends in _every hold every measure.
     output : Path, optional
         The folder of the files; 'export' in the run's if not given.
 
@@ -64,8 +65,10 @@ def _tables(run: RunRecord) -> dict[str, pd.DataFrame]:
     info = [(key, json.dumps(value)) for key, value in run.info.to_json().items()]
     tables = {"run": pd.DataFrame(info, columns=["key", "value"])}
     tables |= {it.name: getattr(run, it.name) for it in fields(run) if it.name != "info"}
+    # Tables of trials also have columns of the table `trials`.
+    known = {name: {**types["trials"], **types[name]} for name in tables}
     return {
-        name: table.astype({str(column): types[str(column)] for column in table})
+        name: table.astype({str(column): known[name][str(column)] for column in table})
         for name, table in tables.items()
     }
 
@@ -94,8 +97,7 @@ def _parquet(run: RunRecord) -> dict[str, bytes]:
 
 
 def _latex(run: RunRecord) -> dict[str, bytes]:
-    tables = [table for group in report_tables(run).values() for table in group]
-    return {f"{table.name}.tex": to_latex(table).encode() for table in tables}
+    return {f"{it.name}.tex": to_latex(it).encode() for it in report_tables(run)}
 
 
 KINDS: dict[str, Callable[[RunRecord], dict[str, bytes]]] = {

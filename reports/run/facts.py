@@ -1,22 +1,97 @@
-"""Facts of a run that several parts of its report state: learners, subsets, sizes, gaps."""
+"""Facts of a run that several parts of its report state: learners, tasks, subsets, sizes, gaps."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pandas as pd
 
-from oasis_bench.analysis.statistics import summarise
+from oasis_bench.analysis.headlines import measure_name, named, task_measures
 from oasis_bench.reports.formatting import clip, plural
 from oasis_bench.store.run_file import RunRecord
 
+DAGGER = " †"
+TRANSDUCTIVE_NOTE = (
+    "† transductive: the learner may use the unlabelled test images, which the others never see."
+)
 TITLE_WIDTH, LABEL_WIDTH, REASON_WIDTH = 60, 24, 240
 
 
 def learners(run: RunRecord) -> list[str]:
     """Return the learners' labels in the order of the experiment."""
     return list(run.info.experiment.learners)
+
+
+def transductive_learners(run: RunRecord) -> set[str]:
+    """Return the learners that may use the unlabelled test images."""
+    return set(run.trials.loc[run.trials["transductive"] == 1, "learner"])
+
+
+def marked(run: RunRecord, learner: str) -> str:
+    """Return a learner's label, with a dagger where it is transductive."""
+    return learner + DAGGER * (learner in transductive_learners(run))
+
+
+def dagger_notes(run: RunRecord, shown: Iterable[str]) -> list[str]:
+    """Return what the dagger means, where a learner that is shown has one."""
+    return [TRANSDUCTIVE_NOTE] * bool(transductive_learners(run) & set(shown))
+
+
+def tasks(run: RunRecord) -> list[str]:
+    """Return the tasks in the order in which they were asked."""
+    return list(run.info.experiment.tasks)
+
+
+def task_title(task: str) -> str:
+    """Return a task's name as a heading has it."""
+    return task.replace("-", " ").capitalize()
+
+
+def split_of(run: RunRecord, task: str) -> str:
+    """Return how images are divided for a task."""
+    return run.info.sources.tasks[task].split
+
+
+def splits(run: RunRecord) -> list[str]:
+    """Return the splits of the tasks, each once."""
+    return list(dict.fromkeys(split_of(run, task) for task in tasks(run)))
+
+
+def of_splits(run: RunRecord, *texts: str) -> tuple[str, ...]:
+    """Return texts that tell splits apart: none where the run has only one split."""
+    return texts if len(splits(run)) > 1 else ()
+
+
+def chooser(run: RunRecord, split: str) -> tuple[str, str]:
+    """Return the task and the name of the measure by which inner folds chose on a split.
+
+    It is the measure that the experiment names, of the split's first task that has it; else the
+    first measure of the split's first task.
+    """
+    sources = run.info.sources.tasks
+    of_split = [task for task in tasks(run) if split_of(run, task) == split]
+    text = run.info.experiment.choose_by or ""
+    for task in of_split:
+        if text in sources[task].measures:  # MAP@R is a name
+            return task, _first_name(run, task, text)
+        measure, _, k = text.rpartition("@")
+        if measure in sources[task].measures:
+            return task, measure_name(measure, float(k))
+    return of_split[0], _first_name(run, of_split[0], sources[of_split[0]].measures[0])
+
+
+def _first_name(run: RunRecord, task: str, measure: str) -> str:
+    """Name a measure with the smallest k that it has in the run."""
+    known = named(run, task)
+    return next(iter(known.loc[known["measure"] == measure, "name"]), measure)
+
+
+def test_values(run: RunRecord, split: str) -> pd.Series[float]:
+    """Return by trial_id what test images gave by the measure that chose on a split."""
+    task, name = chooser(run, split)
+    values = task_measures(run, task)
+    return values[values["name"] == name].set_index("trial_id")["value"]
 
 
 def partitions_text(run: RunRecord) -> str:
@@ -52,9 +127,10 @@ def _is_number(run: RunRecord, subset: str) -> bool:
     return subset == str(subsets(run)[subset])
 
 
-def finished(run: RunRecord) -> pd.DataFrame:
-    """Return the trials that gave a result."""
-    return run.trials[run.trials["status"] == "ok"]
+def finished(run: RunRecord, split: str | None = None) -> pd.DataFrame:
+    """Return the trials that gave a result, of one split or of all."""
+    trials = run.trials[run.trials["status"] == "ok"]
+    return trials if split is None else trials[trials["split"] == split]
 
 
 def by_subset_and_learner(
@@ -67,44 +143,48 @@ def by_subset_and_learner(
             yield subset, learner, own
 
 
-def sizes(run: RunRecord, subset: str) -> tuple[int, int] | None:
+def by_cell(run: RunRecord, rows: pd.DataFrame) -> Iterator[tuple[str, str, str, pd.DataFrame]]:
+    """Yield each split, subset and learner with its rows, which may be none."""
+    for split in splits(run):
+        for subset, learner, own in by_subset_and_learner(run, rows[rows["split"] == split]):
+            yield split, subset, learner, own
+
+
+def sizes(run: RunRecord, subset: str, split: str) -> tuple[int, int] | None:
     """Return the training and test images of a partition; None before the first trial."""
-    trials = run.trials[run.trials["subset"] == subset]
+    trials = run.trials[(run.trials["subset"] == subset) & (run.trials["split"] == split)]
     if trials.empty:
         return None
     return int(trials["n_train"].iloc[0]), int(trials["n_test"].iloc[0])
 
 
-def mean_over_partitions(run: RunRecord, subset: str, column: str) -> float:
-    """Average a property of the partitions, each counted once; NaN without a result.
+def shortfall(
+    run: RunRecord, subset: str, learner: str, split: str, task: str | None = None
+) -> tuple[str, ...]:
+    """Say why a learner has results on fewer partitions than planned; nothing where it has all.
 
-    Examples are 'chance_level' and 'n_queries_left_out', the test images without a relevant other.
+    With a task, also where a trial gave a result but did not answer the task.
     """
-    trials = finished(run)
-    trials = trials[trials["subset"] == subset].drop_duplicates("partition")
-    return summarise(trials[column]).mean
-
-
-def chance_level(run: RunRecord, subset: str) -> float:
-    """Return the mean chance level over the partitions; NaN without a result."""
-    return mean_over_partitions(run, subset, "chance_level")
-
-
-def shortfall(run: RunRecord, subset: str, learner: str) -> tuple[str, ...]:
-    """Say why a learner has results on fewer partitions than planned; nothing where it has all."""
     planned = run.info.experiment.partitions
     trials = run.trials
-    trials = trials[(trials["subset"] == subset) & (trials["learner"] == learner)]
-    lost = trials[trials["status"] != "ok"]
+    trials = trials[
+        (trials["subset"] == subset) & (trials["learner"] == learner) & (trials["split"] == split)
+    ]
+    lost = trials.loc[trials["status"] != "ok", ["status", "reason"]]
+    answers = run.answers[(run.answers["task"] == task) & (run.answers["status"] != "ok")]
+    kept = trials.loc[trials["status"] == "ok", "trial_id"]
+    unanswered = answers.loc[answers["trial_id"].isin(kept), ["status", "reason"]]
+    lost = pd.concat([lost, unanswered])
     reasons = Counter(f"{row.status}: {row.reason}" for row in lost.itertuples())
     if len(trials) == planned and not reasons:
         return ()
+    name = marked(run, learner)
     if len(lost) == planned and len(reasons) == 1 and (lost["status"] == "not applicable").all():
-        return (f"{learner}: {clip(next(iter(reasons)), REASON_WIDTH)}.",)
+        return (f"{name}: {clip(next(iter(reasons)), REASON_WIDTH)}.",)
     parts = [f"{count} {clip(reason, REASON_WIDTH)}" for reason, count in reasons.items()]
     if not_run := planned - len(trials):
         parts.append(f"{not_run} not run")
     n_finished = len(trials) - len(lost)
     return (
-        f"{learner}: {n_finished} of {plural(planned, 'partition')} finished; {'; '.join(parts)}.",
+        f"{name}: {n_finished} of {plural(planned, 'partition')} finished; {'; '.join(parts)}.",
     )

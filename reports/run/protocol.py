@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from oasis_bench.reports.run.facts import finished
+from oasis_bench.reports.formatting import series
+from oasis_bench.reports.run.facts import chooser, finished, splits
 from oasis_bench.store.run_file import RunRecord
 
 
@@ -22,7 +23,7 @@ def protocol_text(run: RunRecord) -> str:
         if single:
             fixed.append(f"{label} {', '.join(single)}")
     parts = [
-        f"Chosen on {experiment.inner_folds} inner folds of the training images: "
+        f"Chosen on {experiment.inner_folds} inner folds of the training images, by {_by(run)}: "
         f"{', '.join(chosen)}."
         if chosen
         else "No hyper-parameter was searched."
@@ -31,6 +32,12 @@ def protocol_text(run: RunRecord) -> str:
         parts.append(f"Fixed: {'; '.join(fixed)}.")
     parts.append("All else is at the learners' defaults.")
     return " ".join([*parts, f"Limits of a fit: {'; '.join(_limits(run))}."])
+
+
+def _by(run: RunRecord) -> str:
+    """Say by what the inner folds chose."""
+    measures = [chooser(run, split) for split in splits(run)]
+    return series([f"{measure} of the task {task}" for task, measure in measures])
 
 
 def _limits(run: RunRecord) -> Iterator[str]:

@@ -3,33 +3,49 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from oasis_bench.analysis.headlines import named
 from oasis_bench.analysis.statistics import detectable_difference
+from oasis_bench.experiment.run_info import TaskSource
+from oasis_bench.reports.figure_style import Drawing
 from oasis_bench.reports.formatting import plural, series
 from oasis_bench.reports.report_files import render, write_files
+from oasis_bench.reports.run.confusion import confusion_tables
+from oasis_bench.reports.run.cost_figures import cost_figures
+from oasis_bench.reports.run.cost_tables import cost_tables, scaling_tables
 from oasis_bench.reports.run.difference_tables import difference_tables
 from oasis_bench.reports.run.facts import (
     class_noun,
+    dagger_notes,
     learners,
+    marked,
     sizes,
+    splits,
     subset_label,
     subset_title,
     subsets,
+    task_title,
+    tasks,
 )
-from oasis_bench.reports.run.figures import draw_all
-from oasis_bench.reports.run.precision_tables import precision_tables
+from oasis_bench.reports.run.measure_tables import measure_tables
 from oasis_bench.reports.run.protocol import protocol_text
 from oasis_bench.reports.run.retrieved_images import all_pictures, retrieved
-from oasis_bench.reports.run.time_tables import runtime_table, scaling_tables
+from oasis_bench.reports.run.step_figures import step_figures
+from oasis_bench.reports.run.task_figures import task_figures
 from oasis_bench.reports.run.trial_tables import (
     selection_table,
     symmetry_tables,
+    unanswered_table,
     unfinished_table,
 )
+from oasis_bench.reports.run.words import measure_words
 from oasis_bench.reports.table import Table
 from oasis_bench.store.run_file import RunRecord, read_run
+from oasis_bench.tasks.task import SPLITS
 
 PAGE = "report.html"
 OPEN_QUERIES = 2
@@ -58,19 +74,71 @@ def write_report(folder: Path) -> Path:
         Where the folder holds no run, or cannot be written.
     """
     run = read_run(folder)
-    tables = report_tables(run)
-    figures = draw_all(run)
-    page = render("report.html.j2", tables=tables, figures=figures, **_context(run))
-    every = [table for group in tables.values() for table in group]
-    return write_files(folder, PAGE, page, every, figures.values())
+    chapters = [_chapter(run, task) for task in tasks(run)]
+    tables = _tables(run)
+    figures = {"steps": step_figures(run), "costs": cost_figures(run)}
+    shows_symmetry = any(it.name.startswith("symmetry") and it.files for it in figures["steps"])
+    parts = {
+        "shows_symmetry": shows_symmetry,
+        "chapters": chapters,
+        "tables": tables,
+        "figures": figures,
+    }
+    page = render("report.html.j2", **parts, **_context(run))
+    drawings = [it for one in chapters for it in one.figures]
+    drawings += [it for group in figures.values() for it in group]
+    return write_files(folder, PAGE, page, _every_table(chapters, tables), drawings)
 
 
-def report_tables(run: RunRecord) -> dict[str, list[Table]]:
-    """Make the tables of the page, by its sections."""
+def report_tables(run: RunRecord) -> list[Table]:
+    """Make all tables of the report."""
+    return _every_table([_chapter(run, task) for task in tasks(run)], _tables(run))
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """What the page shows of one task."""
+
+    task: str
+    title: str
+    source: TaskSource
+    words: Mapping[str, str]
+    headlines: Sequence[Table]
+    every: Sequence[Table]
+    differences: Sequence[Table]
+    confusion: Sequence[Table]
+    unanswered: Table
+    figures: Sequence[Drawing]
+
+    @property
+    def tables(self) -> list[Table]:
+        """All of its tables."""
+        unanswered = [self.unanswered] if self.unanswered.rows else []
+        return [*self.headlines, *self.every, *self.differences, *self.confusion, *unanswered]
+
+
+def _chapter(run: RunRecord, task: str) -> Chapter:
+    source = run.info.sources.tasks[task]
+    words = {name: measure_words(task, name) for name in named(run, task)["measure"].unique()}
+    of_headlines, of_every = measure_tables(run, task)
+    return Chapter(
+        task=task,
+        title=task_title(task),
+        source=source,
+        words={name: text for name, text in words.items() if text},
+        headlines=of_headlines,
+        every=of_every,
+        differences=difference_tables(run, task),
+        confusion=confusion_tables(run, task),
+        unanswered=unanswered_table(run, task),
+        figures=task_figures(run, task),
+    )
+
+
+def _tables(run: RunRecord) -> dict[str, list[Table]]:
+    """Make the tables that are not of one task, by the sections of the page."""
     return {
-        "precision": precision_tables(run),
-        "differences": difference_tables(run),
-        "runtime": [runtime_table(run)],
+        "costs": cost_tables(run),
         "scaling": scaling_tables(run),
         "selection": [selection_table(run)],
         "symmetry": symmetry_tables(run),
@@ -78,22 +146,32 @@ def report_tables(run: RunRecord) -> dict[str, list[Table]]:
     }
 
 
+def _every_table(chapters: Sequence[Chapter], tables: Mapping[str, Sequence[Table]]) -> list[Table]:
+    of_tasks = [table for chapter in chapters for table in chapter.tables]
+    return [*of_tasks, *(table for group in tables.values() for table in group)]
+
+
 def _context(run: RunRecord) -> dict[str, Any]:
     """Return the values of the page that are not in its tables and figures."""
     e = run.info.experiment
     pictures = all_pictures(run)
-    images = next((found for subset in subsets(run) if (found := sizes(run, subset))), None)
+    images = {split: _sizes(run, split) for split in splits(run)}
     return {
         "e": e,
         "run": run,
-        "learners": learners(run),
+        "learners": [marked(run, name) for name in learners(run)],
+        "learner_sources": {
+            marked(run, name): about for name, about in run.info.sources.learners.items()
+        },
+        "notes": dagger_notes(run, learners(run)),
         "subsets": {
             subset: (subset_title(run, subset), run.info.classes[subset]) for subset in subsets(run)
         },
         "multi_label": run.info.multi_label,
         "scope": _scope(run),
         "images": images,
-        "power": _power(e.partitions, images),
+        "split_words": {split: SPLITS[split] for split in splits(run)},
+        "power": _power(e.partitions, images[splits(run)[0]]),
         "protocol": protocol_text(run),
         "features": f"{run.trials['n_features'].iloc[0]:,} " if len(run.trials) else "",
         "normalize": run.info.normalize,
@@ -101,10 +179,15 @@ def _context(run: RunRecord) -> dict[str, Any]:
         "retrieved": retrieved(run, pictures),
         "pictures": pictures.values(),
         "open_queries": OPEN_QUERIES,
-        "sources": run.info.sources,
+        "dataset_source": run.info.sources.dataset,
         "provenance": _provenance(run),
         "command": run.info.command,
     }
+
+
+def _sizes(run: RunRecord, split: str) -> tuple[int, int] | None:
+    """Return the training and test images of the smallest subset that has a trial."""
+    return next((found for it in subsets(run) if (found := sizes(run, it, split))), None)
 
 
 def _power(partitions: int, images: tuple[int, int] | None) -> dict[str, Any] | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from oasis_bench.reports.report_files import data_uri
-from oasis_bench.reports.run.facts import learners, subsets
+from oasis_bench.reports.run.facts import learners, splits, subsets
 from oasis_bench.store.run_file import RunRecord
 
 
@@ -96,8 +96,9 @@ def all_pictures(run: RunRecord) -> dict[int, Picture]:
 
 
 def _shown(run: RunRecord) -> pd.DataFrame:
-    """Return the retrievals of the first partition; other partitions have other test images."""
-    return run.retrievals[run.retrievals["partition"] == 0]
+    """Return the retrievals of the first partition of one split: others have other test images."""
+    rows = run.retrievals[run.retrievals["partition"] == 0]
+    return rows[rows["split"] == next((it for it in splits(run) if it in set(rows["split"])), None)]
 
 
 def _picture(row: int, caption: str, thumbnail: bytes | None) -> Picture:

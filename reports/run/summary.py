@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterator
 
+from oasis_bench.analysis.headlines import compared, named
 from oasis_bench.analysis.noise import noisy
-from oasis_bench.reports.formatting import aligned, clip, plural, seconds_text
+from oasis_bench.reports.formatting import aligned, clip, number_text, plural, seconds_text
+from oasis_bench.reports.run.cost_tables import cost_tables
 from oasis_bench.reports.run.facts import (
     by_subset_and_learner,
     class_noun,
+    dagger_notes,
     finished,
+    learners,
+    marked,
+    of_splits,
     partitions_text,
     shortfall,
+    split_of,
+    splits,
     subset_title,
+    tasks,
 )
-from oasis_bench.reports.run.precision_tables import (
-    BOLD,
-    PRECISION_AT,
-    mean_texts,
-    precision_numbers,
-)
-from oasis_bench.reports.run.time_tables import runtime_table
+from oasis_bench.reports.run.measure_tables import BOLD, mean_texts, measure_numbers
+from oasis_bench.reports.table import Table
 from oasis_bench.store.run_file import RunRecord
 from oasis_bench.system.plain_text import printable
 
@@ -28,42 +33,82 @@ SUMMARY_WIDTH, SUBSET_WIDTH = 110, 10
 
 
 def summary_text(run: RunRecord) -> str:
-    """Summarise a run as plain text of at most 110 columns, for a terminal."""
-    numbers, timings = precision_numbers(run), runtime_table(run).numbers
-    seconds = timings[timings["quantity"] == "fit_seconds"]
-    at_k = (f"P@{k}" for k in PRECISION_AT)
-    lines = [[class_noun(run), "learner", "mAP ", *(f"{text} " for text in at_k), "fit, s", ""]]
-    notes = [f"mean ± sd over {partitions_text(run)}; fit: median [min - max]"]
-    if numbers["verdict"].eq("best").any():
-        notes.append(
-            "* best, or not distinguishable from the best (corrected paired t-test, Holm, 0.05)"
-        )
+    """Summarise a run as plain text of at most 110 columns: each task, then the three costs."""
+    text: list[str] = []
+    notes = [f"mean ± sd over {partitions_text(run)}; costs: medians [min - max]"]
+    for task in tasks(run):
+        lines, best = _task_lines(run, task)
+        text += [f"{task}:", *_aligned_to_width(lines, (1,))]
+        if best and not notes[1:]:
+            notes.append(
+                "* best, or not distinguishable from the best (corrected paired t-test, Holm, 0.05)"
+            )
+    for split, table in zip(splits(run), cost_tables(run), strict=True):
+        title = ", ".join(["costs", *of_splits(run, split)])
+        text += [f"{title}:", *_aligned_to_width(_cost_lines(run, table), (1, 4))]
     if count := int(noisy(finished(run)).sum()):
         notes.append(
             f"fit times of {plural(count, 'trial')} are noisy: they waited for a core "
             "(marked in the report)"
         )
+    notes += dagger_notes(run, learners(run))
+    for whole in dict.fromkeys(_gaps(run)):
+        notes += textwrap.wrap(printable(whole), SUMMARY_WIDTH, subsequent_indent="  ")
+    return "\n".join([*text, *notes])
+
+
+def _task_lines(run: RunRecord, task: str) -> tuple[list[list[str]], bool]:
+    """Return the cells of a task's table, and whether one of them has a star."""
+    numbers, measures = measure_numbers(run, task), named(run, task)
+    measures = measures[measures["name"].isin(compared(run, task))]
+    numbers = numbers[numbers["name"].isin(measures["name"])]
+    lines = [[class_noun(run), "learner", *(f"{option} " for option in measures["option"])]]
     for subset, learner, own in by_subset_and_learner(run, numbers):
         texts = [
             text.replace(" ", "") + ("*" if verdict in BOLD else " ")
             for text, verdict in zip(mean_texts(own), own["verdict"], strict=True)
         ]
-        of_learner = seconds[(seconds["subset"] == subset) & (seconds["learner"] == learner)]
-        median, low, high = (
-            seconds_text(of_learner[end].iloc[0]) for end in ("median", "min", "max")
-        )
-        fit = [median, f"[{low} - {high}]"] if own["n"].any() else ["-", ""]
-        lines.append([printable(clip(subset, SUBSET_WIDTH)), printable(learner), *texts, *fit])
-        for reason in shortfall(run, subset, learner):
-            whole = printable(f"{subset_title(run, subset)}, {reason}")
-            notes += textwrap.wrap(whole, SUMMARY_WIDTH, subsequent_indent="  ")
-    return "\n".join([*_aligned_to_width(lines), *notes])
+        lines.append([*_labels(run, subset, learner), *texts])
+    return lines, "best" in set(numbers["verdict"])
 
 
-def _aligned_to_width(lines: list[list[str]]) -> list[str]:
+def _cost_lines(run: RunRecord, costs: Table) -> list[list[str]]:
+    """Return the cells of a table of costs, fewer than the report has."""
+    lines = [
+        [
+            *(class_noun(run), "learner", "choice, s", "fit, s", "", "answer, ms a query"),
+            "model, KiB",
+        ]
+    ]
+    for subset, learner, own in by_subset_and_learner(run, costs.numbers.set_index("quantity")):
+        median, fit = own["median"], own.loc[["fit_seconds"]].iloc[0]
+        cells = [
+            *(seconds_text(median["choice_seconds"]), seconds_text(fit["median"])),
+            f"[{seconds_text(fit['min'])} - {seconds_text(fit['max'])}]",
+            seconds_text(1000 * median["query_seconds"]),
+            number_text(median["model_bytes"] / 2**10, "{:,.1f}"),
+        ]
+        cells = cells if fit["n"] else ["-", "-", "", "-", "-"]
+        lines.append([*_labels(run, subset, learner), *cells])
+    return lines
+
+
+def _labels(run: RunRecord, subset: str, learner: str) -> tuple[str, str]:
+    return printable(clip(subset, SUBSET_WIDTH)), printable(marked(run, learner))
+
+
+def _gaps(run: RunRecord) -> Iterator[str]:
+    """Say where a learner has fewer results than planned."""
+    for task in tasks(run):
+        for subset, learner, _ in by_subset_and_learner(run, run.trials):
+            for reason in shortfall(run, subset, learner, split_of(run, task), task):
+                where = f"{task}, " if len(tasks(run)) > 1 else ""
+                yield f"{where}{subset_title(run, subset)}, {reason}"
+
+
+def _aligned_to_width(lines: list[list[str]], left: tuple[int, ...]) -> list[str]:
     """Align cells in columns; shorten the learners' labels where a line would be too long."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    last = len(widths) - 1
-    room = SUMMARY_WIDTH - (sum(widths) - widths[1] + 2 * last)
-    cut = [[line[0], clip(line[1], room), *line[2:]] for line in lines]
-    return aligned(cut, left=(1, last))
+    room = SUMMARY_WIDTH - (sum(widths) - widths[1] + 2 * (len(widths) - 1))
+    cut = [[line[0], clip(line[1], max(room, 8)), *line[2:]] for line in lines]
+    return aligned(cut, left=left)

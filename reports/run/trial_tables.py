@@ -10,12 +10,19 @@ import pandas as pd
 from oasis_bench.analysis.statistics import summarise
 from oasis_bench.reports.formatting import number_text, params_text, plural
 from oasis_bench.reports.run.facts import (
-    by_subset_and_learner,
+    by_cell,
+    chooser,
     class_noun,
+    dagger_notes,
     finished,
+    marked,
+    of_splits,
     partitions_text,
+    splits,
     subset_label,
     subsets,
+    task_title,
+    test_values,
 )
 from oasis_bench.reports.table import Cell, Table
 from oasis_bench.store.run_file import RunRecord
@@ -23,15 +30,10 @@ from oasis_bench.store.run_file import RunRecord
 
 def selection_table(run: RunRecord) -> Table:
     """Make the table of what the inner folds chose: a row for each subset and learner."""
-    keys = ["trial_id", "params", "n_steps"]
-    seen = run.validation.assign(n_steps=pd.to_numeric(run.validation["n_steps"]))
-    folds = seen.groupby(keys, dropna=False)["mean_average_precision"]
-    trials = finished(run).assign(n_steps=pd.to_numeric(finished(run)["n_steps"]))
-    trials = trials.rename(columns={"mean_average_precision": "test_mAP"}).sort_values("partition")
-    numbers = trials.merge(folds.mean().reset_index(name="validation_mAP"), on=keys, how="left")
+    numbers = _chosen(run)
     tried = run.validation.groupby("trial_id")["params"].nunique()
     rows = []
-    for subset, learner, own in by_subset_and_learner(run, numbers):
+    for split, subset, learner, own in by_cell(run, numbers):
         if own.empty:
             continue
         params = Counter(own["params"].map(params_text)).most_common()
@@ -40,27 +42,53 @@ def selection_table(run: RunRecord) -> Table:
         rows.append(
             [
                 subset_label(run, subset),
-                learner,
+                *of_splits(run, split),
+                marked(run, learner),
                 f"{tried.reindex(own['trial_id']).fillna(1).median():.0f}",
                 counted if len(params) > 1 else params[0][0],
                 Cell(steps, notes=tuple(_stopped_by_max_steps(run, own))),
-                number_text(own["validation_mAP"].mean(), "{:.3f}", missing="none"),
-                f"{own['test_mAP'].mean():.3f}",
+                number_text(own["validation"].mean(), "{:.3f}", missing="none"),
+                number_text(own["test"].mean(), "{:.3f}"),
             ]
         )
-    columns = ["subset", "n_classes", "learner", "partition", "params", "n_steps"]
+    columns = ["split", "subset", "n_classes", "learner", "partition", "params", "n_steps"]
     return Table(
         name="selection",
         title="What the inner folds chose",
         header=(
-            *(class_noun(run).capitalize(), "Learner", "Candidates"),
+            *(class_noun(run).capitalize(), *of_splits(run, "Split"), "Learner", "Candidates"),
             *("Chosen (in how many partitions)", "Steps, a partition each"),
-            *("mAP, validation", "mAP, test"),
+            *("Validation", "Test"),
         ),
-        align="rlrllrr",
+        align="r" + "l" * len(of_splits(run, "")) + "lrllrr",
         rows=rows,
-        numbers=numbers[[*columns, "validation_mAP", "test_mAP"]],
+        numbers=numbers[[*columns, "measure", "validation", "test"]],
+        notes=[*chosen_by(run), *dagger_notes(run, numbers["learner"])],
     )
+
+
+def chosen_by(run: RunRecord) -> Iterator[str]:
+    """Say by what measure the inner folds chose, on each split."""
+    for split in splits(run):
+        task, measure = chooser(run, split)
+        where = "".join(of_splits(run, f" on the split {split}"))
+        yield f"Validation and test{where}: {measure} of the task {task}."
+
+
+def _chosen(run: RunRecord) -> pd.DataFrame:
+    """Return the finished trials with what chose them: on validation folds, and on test images."""
+    keys = ["trial_id", "params", "n_steps"]
+    seen = run.validation.assign(n_steps=pd.to_numeric(run.validation["n_steps"]))
+    validation = seen.groupby(keys, dropna=False)["value"].mean().reset_index(name="validation")
+    trials = finished(run).sort_values("partition")
+    trials = trials.assign(n_steps=pd.to_numeric(trials["n_steps"]))
+    trials = trials.merge(validation, on=keys, how="left")
+    parts = []
+    for split in splits(run):
+        own = trials[trials["split"] == split]
+        test = own["trial_id"].map(test_values(run, split).to_dict()).astype(float)
+        parts.append(own.assign(measure=chooser(run, split)[1], test=test))
+    return pd.concat(parts)
 
 
 def _stopped_by_max_steps(run: RunRecord, trials: pd.DataFrame) -> Iterator[str]:
@@ -72,9 +100,11 @@ def _stopped_by_max_steps(run: RunRecord, trials: pd.DataFrame) -> Iterator[str]
         checkpoints["max"] == trials.set_index("trial_id")["n_steps"]
     )
     if at_end.any():
+        measure = trials["measure"].iloc[0]
         yield (
-            f"In {at_end.sum()} of {plural(len(trials), 'partition')} mAP still rose at the last "
-            f"checkpoint ({checkpoints['max'].max():,.0f} steps): a larger max_steps may do better."
+            f"In {at_end.sum()} of {plural(len(trials), 'partition')} {measure} still rose at "
+            f"the last checkpoint ({checkpoints['max'].max():,.0f} steps): a larger max_steps "
+            "may do better."
         )
 
 
@@ -83,13 +113,14 @@ def symmetry_tables(run: RunRecord) -> list[Table]:
     trials = finished(run)
     measured = trials[trials["symmetry_index"].notna()]
     rows, numbers = [], []
-    for subset, learner, own in by_subset_and_learner(run, measured):
+    for split, subset, learner, own in by_cell(run, measured):
         if own.empty:
             continue
         index = summarise(own["symmetry_index"])
         text = f"{index.mean:.3f} ± {number_text(index.sd, '{:.3f}')}"
-        rows.append([subset_label(run, subset), learner, text])
-        numbers.append((subset, subsets(run)[subset], learner, index.mean, index.sd, index.n))
+        rows.append([subset_label(run, subset), *of_splits(run, split), marked(run, learner), text])
+        cell = (split, subset, subsets(run)[subset], learner)
+        numbers.append((*cell, index.mean, index.sd, index.n))
     if not rows:
         return []
     return [
@@ -97,37 +128,57 @@ def symmetry_tables(run: RunRecord) -> list[Table]:
             name="symmetry",
             title="Symmetry index of W after the final fit: mean ± standard deviation over "
             + partitions_text(run),
-            header=(class_noun(run).capitalize(), "Learner", "Symmetry index"),
-            align="rlr",
+            header=(
+                *(class_noun(run).capitalize(), *of_splits(run, "Split")),
+                *("Learner", "Symmetry index"),
+            ),
+            align="r" + "l" * len(of_splits(run, "")) + "lr",
             rows=rows,
             numbers=pd.DataFrame(
-                numbers, columns=["subset", "n_classes", "learner", "mean", "sd", "n"]
+                numbers, columns=["split", "subset", "n_classes", "learner", "mean", "sd", "n"]
             ),
+            notes=dagger_notes(run, [learner for _, _, _, learner, *_ in numbers]),
         )
     ]
 
 
 def unfinished_table(run: RunRecord) -> Table:
     """Make the table of trials without a result and why: a row for each reason."""
-    keys = ["learner", "subset", "status", "reason"]
-    numbers = run.trials.loc[
-        run.trials["status"] != "ok", ["learner", "subset", "partition", "status", "reason"]
-    ]
+    rows = run.trials[run.trials["status"] != "ok"]
+    return _without(run, rows, "unfinished", "Trials without a result, and why")
+
+
+def unanswered_table(run: RunRecord, task: str) -> Table:
+    """Make the table of trials that gave a result but did not answer a task, and why."""
+    rows = run.answers[(run.answers["task"] == task) & (run.answers["status"] != "ok")]
+    rows = rows[rows["trial_id"].isin(finished(run)["trial_id"])]
+    title = f"{task_title(task)}: not answered, and why"
+    return _without(run, rows, f"unanswered_{task}", title)
+
+
+def _without(run: RunRecord, trials: pd.DataFrame, name: str, title: str) -> Table:
+    keys = ["learner", "subset", "split", "status", "reason"]
+    numbers = trials[["learner", "subset", "split", "partition", "status", "reason"]]
     groups = numbers.groupby(keys, sort=False, dropna=False)["partition"]
     return Table(
-        name="unfinished",
-        title="Trials without a result, and why",
-        header=("Learner", class_noun(run).capitalize(), "Partitions (from 0)", "Status", "Reason"),
-        align="lrlll",
+        name=name,
+        title=title,
+        header=(
+            *("Learner", class_noun(run).capitalize(), *of_splits(run, "Split")),
+            *("Partitions (from 0)", "Status", "Reason"),
+        ),
+        align="lr" + "l" * len(of_splits(run, "")) + "lll",
         rows=[
             [
-                str(learner),
+                marked(run, str(learner)),
                 subset_label(run, str(subset)),
+                *of_splits(run, str(split)),
                 ", ".join(str(partition) for partition in sorted(partitions)),
                 str(status),
                 str(reason),
             ]
-            for (learner, subset, status, reason), partitions in groups
+            for (learner, subset, split, status, reason), partitions in groups
         ],
         numbers=numbers,
+        notes=dagger_notes(run, numbers["learner"]),
     )

@@ -1,36 +1,36 @@
-"""The tables of a run's times: run time and memory, and how fit time grows with the images."""
+"""The tables of a run's costs: choice, fit, answer, memory, and how fit time grows."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import product
 
 import pandas as pd
 
+from oasis_bench.analysis.costs import COSTS, with_costs
 from oasis_bench.analysis.noise import noisy
 from oasis_bench.analysis.statistics import LEAST_POINTS, fit_power_law
 from oasis_bench.reports.formatting import number_text, params_text, plural, seconds_text
 from oasis_bench.reports.run.facts import (
     by_subset_and_learner,
     class_noun,
+    dagger_notes,
     finished,
     learners,
+    marked,
+    of_splits,
     shortfall,
+    splits,
     subset_label,
     subsets,
 )
 from oasis_bench.reports.table import Cell, Table
 from oasis_bench.store.run_file import RunRecord
 
-TIMINGS = [
-    "fit_seconds",
-    "fit_cpu_seconds",
-    "fit_waiting_seconds",
-    "fit_peak_bytes",
-    "n_steps",
-    "selection_fit_seconds",
-    "selection_score_seconds",
-]
+SECONDS = ["selection_fit_seconds", "selection_score_seconds", "answer_seconds"]
+"""What the CSV file has beside the costs that are made of these."""
+
 SHARED_NOTE = "Other trials ran on the same cores: not comparable with times taken alone."
 NOISY_NOTE = (
     "Noisy in {}: the fit waited for a core for more than 5 % of its time, as other programs ran."
@@ -61,52 +61,61 @@ METHOD_NOTE = (
 )
 
 
-def runtime_table(run: RunRecord) -> Table:
-    """Make the table of seconds, memory and choices: a row for each subset and learner."""
+def cost_tables(run: RunRecord) -> list[Table]:
+    """Make the table of the three costs and of memory for each split."""
+    return [_cost_table(run, split) for split in splits(run)]
+
+
+def _cost_table(run: RunRecord, split: str) -> Table:
     rows: list[list[str | Cell]] = []
     numbers = []
-    for subset, learner, own in by_subset_and_learner(run, finished(run)):
-        values = own[TIMINGS].apply(pd.to_numeric)
+    for subset, learner, own in by_subset_and_learner(run, finished(run, split)):
+        values = with_costs(own)[[*SECONDS, *COSTS, "n_steps"]].apply(pd.to_numeric)
         numbers.append(
             pd.DataFrame({"median": values.median(), "min": values.min(), "max": values.max()})
             .assign(n=values.count())
             .reset_index(names="quantity")
             .assign(subset=subset, n_classes=subsets(run)[subset], learner=learner)
         )
-        notes = shortfall(run, subset, learner)
+        notes = shortfall(run, subset, learner, split)
         if own["shared_cores"].any():
             notes += (SHARED_NOTE,)
         if count := int(noisy(own).sum()):
             notes += (NOISY_NOTE.format(f"{count} of {plural(len(own), 'partition')}"),)
-        seconds, *others = ["-"] * 7 if own.empty else _runtime_texts(own, values)
-        rows.append([subset_label(run, subset), learner, Cell(seconds, notes=notes), *others])
+        choice, fit, *others = ["-"] * 8 if own.empty else _texts(own, values)
+        first = (subset_label(run, subset), marked(run, learner), choice)
+        rows.append([*first, Cell(fit, notes=notes), *others])
     columns = ["subset", "n_classes", "learner", "quantity", "median", "min", "max", "n"]
+    several_processors = run.trials["processor"].nunique() > 1
+    of_split = "".join(of_splits(run, f", split {split}"))
     return Table(
-        name="runtime",
-        title="Run time of the final fit and of the choice before it: medians over partitions",
+        name="_".join(["costs", *of_splits(run, split)]),
+        title="The three costs, choice, fit and answer, and memory: medians over partitions"
+        + of_split,
         header=(
-            *(class_noun(run).capitalize(), "Learner", "Fit, s [min – max]", "CPU, s"),
-            *("Peak, MiB", "Hyper-parameters", "Steps"),
-            *("Choice: learning, s", "Choice: validation, s"),
+            *(class_noun(run).capitalize(), "Learner"),
+            *("Choice, s", "Fit, s [min – max]", "Fit, CPU s", "Answer, ms a query"),
+            *("Model, KiB", "Peak of fit, MiB", "Hyper-parameters", "Steps"),
         ),
-        align="rlrrrlrrr",
+        align="rlrrrrrrlr",
         rows=rows,
         numbers=pd.concat(numbers)[columns],
-        notes=[PROCESSORS_NOTE] if run.trials["processor"].nunique() > 1 else [],
+        notes=[PROCESSORS_NOTE] * several_processors + dagger_notes(run, learners(run)),
     )
 
 
-def _runtime_texts(trials: pd.DataFrame, values: pd.DataFrame) -> list[str]:
+def _texts(trials: pd.DataFrame, values: pd.DataFrame) -> list[str]:
     fit, median = values["fit_seconds"], values.median()
     (params, count), *others = Counter(trials["params"].map(params_text)).most_common()
     return [
+        seconds_text(median["choice_seconds"]),
         f"{seconds_text(fit.median())} [{seconds_text(fit.min())} – {seconds_text(fit.max())}]",
         seconds_text(median["fit_cpu_seconds"]),
+        seconds_text(1000 * median["query_seconds"]),
+        number_text(median["model_bytes"] / 2**10, "{:,.1f}"),
         number_text(median["fit_peak_bytes"] / 2**20, "{:,.1f}"),
         f"{params} ({count} of {len(trials)})" if others else params,
         number_text(median["n_steps"], "{:,.0f}", missing="none"),
-        seconds_text(median["selection_fit_seconds"]),
-        seconds_text(median["selection_score_seconds"]),
     ]
 
 
@@ -114,8 +123,9 @@ def scaling_tables(run: RunRecord) -> list[Table]:
     """Make the table of the exponents of fit time; none where no learner has three sizes."""
     rows: list[list[str | Cell]] = []
     numbers, every = [], finished(run)
-    for learner in learners(run):
-        trials, notes = _comparable_times(every[every["learner"] == learner])
+    for split, learner in product(splits(run), learners(run)):
+        own = every[(every["learner"] == learner) & (every["split"] == split)]
+        trials, notes = _comparable_times(own)
         seconds = trials["fit_seconds"].astype(float).clip(lower=1e-9)
         medians = seconds.groupby(trials["n_train"]).median()
         if len(medians) < LEAST_POINTS:
@@ -125,7 +135,8 @@ def scaling_tables(run: RunRecord) -> list[Table]:
             notes.append(WIDE_NOTE)
         rows.append(
             [
-                learner,
+                *of_splits(run, split),
+                marked(run, learner),
                 f"{growth.exponent:.2f}",
                 Cell(f"{growth.low:.2f} to {growth.high:.2f}", notes=tuple(notes)),
                 ", ".join(f"{size:,}" for size in medians.index),
@@ -133,6 +144,7 @@ def scaling_tables(run: RunRecord) -> list[Table]:
         )
         numbers.append(
             {
+                "split": split,
                 "learner": learner,
                 "exponent": growth.exponent,
                 "low": growth.low,
@@ -150,11 +162,14 @@ def scaling_tables(run: RunRecord) -> list[Table]:
             name="scaling",
             title="Growth of fit time: exponent of the number of training images, and so of "
             "classes",
-            header=("Learner", "Exponent", "95 % interval", "Training images"),
-            align="lrrl",
+            header=(
+                *of_splits(run, "Split"),
+                *("Learner", "Exponent", "95 % interval", "Training images"),
+            ),
+            align="l" * len(of_splits(run, "")) + "lrrl",
             rows=rows,
             numbers=pd.DataFrame(numbers),
-            notes=[METHOD_NOTE, *_one_exponent(run)],
+            notes=[METHOD_NOTE, *_one_exponent(run), *dagger_notes(run, learners(run))],
         )
     ]
 

@@ -1,0 +1,83 @@
+"""The measures of a run's tasks by name, and the few of each task that stand for it."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+
+from oasis_bench.store.run_file import RunRecord
+
+SHOWN_AT = {"precision": (1, 10, 50), "recall": (1, 8), "mean recognition": (1,)}
+"""The k of a measure that a table of headlines shows; all of them for other measures."""
+
+COMPARED_AT = {
+    "mAP": (0,),
+    "precision": (1, 10),
+    "accuracy": (1,),
+    "mean recognition": (1,),
+    "similarity precision": (0,),
+    "agreement": (0,),
+}
+"""What a comparison or a line on the terminal holds: measures and their k, 0 without one."""
+
+
+def measure_name(measure: str, k: float | None) -> str:
+    """Name a measure in words, such as 'precision at 10' or 'accuracy, k = 3'."""
+    if pd.isna(k):
+        return measure
+    if measure.endswith(" K"):
+        return f"{measure[:-1]}{k:.0f}"
+    return (
+        f"{measure} at {k:.0f}" if measure in ("precision", "recall") else f"{measure}, k = {k:.0f}"
+    )
+
+
+def option_name(measure: str, k: float | None) -> str:
+    """Name a measure as the options of the command line do: 'mAP', 'accuracy@3'."""
+    return measure if pd.isna(k) else f"{measure}@{k:.0f}"
+
+
+def task_measures(run: RunRecord, task: str) -> pd.DataFrame:
+    """Return the rows of `run.measures` of a task, with a column `name` from `measure_name`."""
+    return _rows(run, task).merge(named(run, task), on=["measure", "k"], how="left")
+
+
+def _rows(run: RunRecord, task: str) -> pd.DataFrame:
+    rows = run.measures[run.measures["task"] == task]
+    return rows.assign(k=pd.to_numeric(rows["k"]))  # without a k in any row they are objects
+
+
+def named(run: RunRecord, task: str) -> pd.DataFrame:
+    """Return the measures that a run has of a task, in order: measure, k, name and option.
+
+    They are those that the task has, without k, where the run has no value of any.
+    """
+    measures = list(run.info.sources.tasks[task].measures)
+    rows = _rows(run, task)[["measure", "k"]].drop_duplicates()
+    if rows.empty:
+        rows = pd.DataFrame({"measure": measures, "k": math.nan})
+    order = {name: place for place, name in enumerate(measures)}
+    rows = rows.assign(place=rows["measure"].map(order)).sort_values(["place", "measure", "k"])
+    pairs = list(zip(rows["measure"], rows["k"], strict=True))
+    return rows[["measure", "k"]].assign(
+        name=[measure_name(*pair) for pair in pairs], option=[option_name(*pair) for pair in pairs]
+    )
+
+
+def headlines(run: RunRecord, task: str) -> list[str]:
+    """Name the measures of learners that tables of a task show."""
+    known, of_data = named(run, task), run.info.sources.tasks[task].of_data
+    return [
+        name
+        for measure, k, name in zip(known["measure"], known["k"], known["name"], strict=True)
+        if measure not in of_data and (measure not in SHOWN_AT or k in SHOWN_AT[measure])
+    ]
+
+
+def compared(run: RunRecord, task: str) -> list[str]:
+    """Name the measures by which runs are compared on a task; the first where no other is."""
+    known = named(run, task)
+    k = known["k"].fillna(0)
+    chosen = [k in COMPARED_AT.get(name, ()) for name, k in zip(known["measure"], k, strict=True)]
+    return known.loc[chosen, "name"].tolist() or headlines(run, task)[:1]

@@ -1,0 +1,407 @@
+"""The course of one trial, stage by stage, as its processes tell of it; it ends in a record.
+
+Not for processes: `oasis_bench.execution.trial_process` starts the stages, passes on what they send
+and need, and holds them to the budget.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter, deque
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from sklearn.model_selection import ParameterGrid
+
+from oasis_bench.experiment.plan import TrialSpec
+from oasis_bench.plugins.learner import ExemplarLearner, IncrementalLearner, MetricLearner
+from oasis_bench.system.plain_text import error_line, printable
+from oasis_bench.system.provenance import processor_name
+from oasis_bench.tasks.task import Evaluation, Task
+from oasis_bench.trial.choice import LEARNING, VALIDATION, checkpoints
+from oasis_bench.trial.items import NotApplicableError, TrialItems
+from oasis_bench.trial.judge import Judge, ScoreReader, galleries_of
+from oasis_bench.trial.messages import (
+    Answered,
+    Chosen,
+    Ended,
+    Fitted,
+    Message,
+    MessageError,
+    PhaseBegan,
+    Replayed,
+    Scores,
+    Started,
+    Validated,
+    cut,
+)
+from oasis_bench.trial.record import TrialRecord
+from oasis_bench.trial.stages import (
+    ANSWER,
+    FIT,
+    REPLAY,
+    WARM_UP,
+    Stage,
+    StageName,
+    has_choice,
+)
+
+RESULTS: dict[StageName, tuple[type[Message], ...]] = {
+    "choose": (Chosen,),
+    "fit": (Fitted, Answered),
+    "answer alone": (Answered,),
+    "replay": (),
+}
+"""What each stage must send before it ends well, in this order and each once."""
+
+
+class Course:
+    """A trial under way.
+
+    Parameters
+    ----------
+    spec : TrialSpec
+    items : TrialItems
+    learner : type
+    tasks : sequence of Task
+        Those that the trial is asked.
+
+    Attributes
+    ----------
+    phase : str
+        What the trial does now.
+    first_bytes : int or None
+        Memory of the stage's processes before it began; None where it has not begun.
+    stage_has_ended : bool
+    record : TrialRecord or None
+        Set when the trial has ended.
+
+    Raises
+    ------
+    NotApplicableError
+        Where the learner can answer none of the tasks.
+    """
+
+    def __init__(
+        self,
+        spec: TrialSpec,
+        items: TrialItems,
+        learner: type[MetricLearner],
+        tasks: Sequence[Task],
+    ) -> None:
+        refused = {task.name: reason for task in tasks if (reason := _against(task, learner))}
+        answered = [task for task in tasks if task.name not in refused]
+        if not answered:
+            raise NotApplicableError(next(iter(refused.values())))
+        self.spec = spec
+        self.record: TrialRecord | None = None
+        self._items, self._learner = items, learner
+        self._refused = refused
+        self._galleries = galleries_of(answered)
+        self._chooser = next(t for t in tasks if t.name == spec.chooses_by.task)
+        examples = spec.experiment.examples if spec.shows_examples else 0
+        self._judge = Judge(answered, items, examples, spec.seed_for("examples"))
+        self._candidates = list(ParameterGrid(dict(spec.grid)))
+        self._chosen = Chosen(dict(self._candidates[0]))
+        self._columns: dict[str, Any] = {}
+        self._rows: dict[str, list[dict[str, Any]]] = {
+            "validation": [],
+            "traces": [],
+            "symmetry": [],
+        }
+        self._model: int | None = None
+        self._is_measured = False
+        self._stages: deque[StageName] = deque(["fit"])
+        if has_choice(spec, learner):
+            self._stages.appendleft("choose")
+        if not learner.transductive:
+            self._stages.append("answer alone")
+        self._begin_stage()
+
+    def _begin_stage(self) -> None:
+        self.phase = "the start"
+        self.first_bytes: int | None = None
+        self.stage_has_ended = False
+        self._phases: Counter[str] = Counter()
+        self._results: deque[type[Message]] = deque(RESULTS[self._stages[0]])
+        self._readers: deque[ScoreReader] = deque()
+        self._traced: tuple[Replayed, list[tuple[str, Evaluation]]] | None = None
+        self._alone: list[ScoreReader] = []
+        if self._stages[0] == "fit":
+            self._readers.extend(self._judge.readers)
+        elif self._stages[0] == "answer alone":
+            self._alone = self._judge.readers_alone()
+            self._readers.extend(self._alone)
+
+    def stage(self, server: int) -> Stage:
+        """Return the stage that is to run, below the process `server`."""
+        blind = replace(self.spec, identity={}, trial_id="")
+        name = self._stages[0]
+        galleries = (self._chooser.gallery,) if name == "replay" else self._galleries
+        return Stage(name, blind, self._chosen, galleries, server)
+
+    def files(self, message: Message) -> list[int]:
+        """Return the files that the stage waits for after a message."""
+        items, stage = self._items, self._stages[0]
+        match message:
+            case Started() if stage == "choose":
+                return [items.sealed_training]
+            case Started() if stage == "replay":
+                return [items.sealed_training, items.sealed_test]
+            case PhaseBegan(phase) if phase == WARM_UP:
+                return [items.sealed_few]
+            case PhaseBegan(phase) if phase == FIT:
+                return [items.sealed_training]
+            case PhaseBegan(phase) if phase == ANSWER:
+                gallery = [items.sealed_gallery] if "training" in self._galleries else []
+                if stage == "fit":
+                    return [items.sealed_test, *gallery]
+                assert self._model is not None
+                return [self._model, items.sealed_sample, *gallery]
+        return []
+
+    def n_bytes_after(self, message: Message) -> int:
+        """Return how many bytes of scores follow a message.
+
+        Raises
+        ------
+        MessageError
+            Where no such scores are to come now.
+        """
+        if not isinstance(message, Scores):
+            return 0
+        if not self._readers or self.phase not in (ANSWER, REPLAY):
+            raise MessageError("no scores are to come now")
+        return self._readers[0].n_bytes(message)
+
+    def add(self, message: Message, content: bytearray, file: int | None) -> None:
+        """Take a message into account, with the scores that followed it and the file with it.
+
+        Raises
+        ------
+        MessageError
+            Where it may not come now.
+        """
+        stage = self._stages[0]
+        match message:
+            case Started(n_bytes) if self.first_bytes is None:
+                self.first_bytes = n_bytes
+            case PhaseBegan(phase) if self._may_begin(phase):
+                self._phases[phase] += 1
+                self.phase = phase
+            case Validated(params, n_steps, fold, value) if (
+                stage == "choose" and len(self._rows["validation"]) < self._most_points()
+            ):
+                row = {"n_steps": n_steps, "fold": fold, "value": value}
+                self._rows["validation"].append({"params": json.dumps(params), **row})
+            case Scores():
+                self._judge_scores(message, content)
+            case Replayed() if stage == "replay" and not self._readers:
+                self._expect_traces(message)
+            case Ended("ok") if not self._results and not self._readers:
+                self._end_stage()
+            case Ended(status, reason, traceback) if status != "ok":
+                self.end(status, reason, traceback)
+            case _ if self._results and type(message) is self._results[0]:
+                self._results.popleft()
+                self._keep(message, file)
+            case _:
+                raise MessageError(f"{type(message).__name__} may not come in stage {stage!r}")
+
+    def end(self, status: str, reason: str | None = None, traceback: str | None = None) -> None:
+        """Make the record of a trial that has ended, or was ended.
+
+        Where the result is measured already, only the replay for the traces was cut short.
+        """
+        if status != "ok" and self._is_measured:
+            status, reason, traceback = "ok", f"traces end early: {status}: {reason}", None
+        judge = self._judge if self._is_measured else None
+        self.record = TrialRecord(
+            {
+                **columns_of(self.spec, self._items.n_features, status, reason, traceback),
+                "n_train": len(self._items.ties["training"]),
+                "n_test": len(self._items.test_rows),
+                "transductive": int(self._learner.transductive),
+                **(self._columns if judge else {}),
+            },
+            answers=[*judge.answers(), *self._not_answered()] if judge else (),
+            measures=judge.measures() if judge else (),
+            confusion=judge.confusion() if judge else (),
+            retrievals=judge.retrievals() if judge else (),
+            **self._rows,
+        )
+        self.close()
+
+    def close(self) -> None:
+        """Close the file of the fitted learner."""
+        if self._model is not None:
+            os.close(self._model)
+            self._model = None
+
+    def _end_stage(self) -> None:
+        """Go on to the next stage, or end the trial."""
+        stage = self._stages.popleft()
+        if stage == "answer alone":
+            try:
+                self._judge.refuse_other_scores(self._alone)
+            except ValueError as error:
+                self.end("failed", str(error))
+                return
+        if not self._stages and not self._is_measured:
+            self._is_measured = True
+            steps = issubclass(self._learner, IncrementalLearner)
+            # Where the number of steps was given, there is no checkpoint to stop at.
+            if steps and self.spec.experiment.traces and self._chosen.last_checkpoint is not None:
+                self._stages.append("replay")
+        if self._stages:
+            self._begin_stage()
+            self.stage_has_ended = True
+        else:
+            self.end("ok")
+
+    def _keep(self, message: Message, file: int | None) -> None:
+        match message:
+            case Chosen():
+                if message.params not in [json.loads(json.dumps(c)) for c in self._candidates]:
+                    raise MessageError("what was chosen is not among the candidates")
+                self._chosen = message
+            case Fitted():
+                if file is None:
+                    raise MessageError("the fitted learner did not come with the message")
+                self._model = file
+                self._columns |= self._columns_of_fit(message, os.fstat(file).st_size)
+            case Answered() if self._readers:
+                raise MessageError("scores are missing")
+            case Answered() if self._stages[0] == "fit":
+                self._columns |= {
+                    "answer_seconds": message.seconds,
+                    "answer_cpu_seconds": message.cpu_seconds,
+                    "n_answered": len(self._items.test_rows) * len(self._galleries),
+                }
+
+    def _columns_of_fit(self, message: Fitted, model_bytes: int) -> dict[str, Any]:
+        chosen = self._chosen
+        return {
+            "threads": message.threads,
+            "processor": processor_name(),
+            "params": json.dumps(chosen.params),
+            "n_steps": chosen.params.get("n_steps", chosen.n_steps),
+            "fit_seconds": message.seconds,
+            "fit_cpu_seconds": message.cpu_seconds,
+            "fit_waiting_seconds": message.waiting_seconds,
+            "fit_peak_bytes": message.peak_bytes,
+            "selection_fit_seconds": chosen.fit_seconds,
+            "selection_score_seconds": chosen.score_seconds,
+            "symmetry_index": message.symmetry_index,
+            "model_bytes": model_bytes,
+        }
+
+    def _judge_scores(self, message: Scores, content: bytearray) -> None:
+        try:
+            self._readers[0].add(message, content)
+        except ValueError as error:
+            self.end("failed", error_line(error))
+            return
+        if self._readers[0].is_complete:
+            self._readers.popleft()
+        if self._traced is not None and not self._readers:
+            self._trace(*self._traced)
+
+    def _expect_traces(self, message: Replayed) -> None:
+        """Expect the scores of a checkpoint: of training items, where they have some, and test."""
+        task, items, only = self._chooser, self._items, (self.spec.chooses_by.measure,)
+        ties = items.ties[task.gallery]
+        parts = [("test", task.evaluation(items.truth, len(ties), ties, only))]
+        if task.gallery == "test":
+            training, truth = items.ties["training"], items.training_truth
+            parts.insert(0, ("train", task.evaluation(truth, len(training), training, only)))
+        self._traced = message, parts
+        for part, evaluation in parts:
+            n_queries = len(items.test_rows if part == "test" else items.ties["training"])
+            n_gallery = len(items.ties[task.gallery]) if part == "test" else n_queries
+            self._readers.append(ScoreReader(task.gallery, n_queries, n_gallery, [evaluation]))
+
+    def _trace(self, message: Replayed, parts: Sequence[tuple[str, Evaluation]]) -> None:
+        n_steps, by = message.n_steps, self.spec.chooses_by
+        for part, evaluation in parts:
+            value = evaluation.value(by.measure, by.k)
+            self._rows["traces"].append({"part": part, "n_steps": n_steps, "value": value})
+        if message.symmetry_index is not None:
+            point = {"n_steps": n_steps, "symmetry_index": message.symmetry_index}
+            self._rows["symmetry"].append(point)
+        self._traced = None
+
+    def _not_answered(self) -> list[dict[str, Any]]:
+        return [
+            {"task": name, "status": "not applicable", "reason": reason}
+            | dict.fromkeys(("n_queries", "n_left_out"))
+            for name, reason in self._refused.items()
+        ]
+
+    def _most_points(self) -> int:
+        """Return how many settings the inner folds can try, over all folds."""
+        e = self.spec.experiment
+        return len(self._candidates) * len(checkpoints(e.max_steps)) * e.inner_folds
+
+    def _may_begin(self, phase: str) -> bool:
+        """Tell whether a phase may begin now: each time it has the whole budget."""
+        replays = len(checkpoints(self.spec.experiment.max_steps))
+        points = self._most_points()
+        most: dict[StageName, dict[str, int]] = {
+            "choose": {LEARNING: points, VALIDATION: points},
+            "fit": {WARM_UP: 1, FIT: 1, ANSWER: 1},
+            "answer alone": {WARM_UP: 1, ANSWER: 1},
+            "replay": {REPLAY: replays},
+        }
+        if phase == ANSWER and Fitted in self._results:
+            return False
+        return self._phases[phase] < most[self._stages[0]].get(phase, 0)
+
+
+def columns_of(
+    spec: TrialSpec,
+    n_features: int,
+    status: str,
+    reason: str | None = None,
+    traceback: str | None = None,
+) -> dict[str, Any]:
+    """Return what is known of every trial that has ended: columns of the table `trials`."""
+    settings = spec.experiment
+    return {
+        "learner": spec.learner,
+        "algorithm": spec.algorithm,
+        "dataset": settings.dataset,
+        "split": spec.split,
+        "subset": spec.subset,
+        "n_classes": len(spec.classes),
+        "partition": spec.partition,
+        "n_train": spec.n_train,
+        "n_test": spec.n_test,
+        "n_features": n_features,
+        "transductive": 0,
+        "threads": settings.threads,
+        "shared_cores": int(spec.shares_cores),
+        "finished": datetime.now(UTC).isoformat(timespec="milliseconds"),
+        "trial_id": spec.trial_id,
+        "status": status,
+        "reason": reason and printable(cut(reason), keep="\n\t"),
+        "traceback": traceback and printable(cut(traceback), keep="\n\t"),
+    }
+
+
+def lost_record(spec: TrialSpec, n_features: int, status: str, reason: str) -> TrialRecord:
+    """Make the record of a trial of which only the reason is known."""
+    return TrialRecord(columns_of(spec, n_features, status, reason))
+
+
+def _against(task: Task, learner: type[MetricLearner]) -> str | None:
+    """Say why a learner cannot answer a task, or None where it can."""
+    if task.gallery == "test" and issubclass(learner, ExemplarLearner):
+        return (
+            f"{learner.name} scores training items only, and {task.name} asks for scores among "
+            "test items"
+        )
+    return None

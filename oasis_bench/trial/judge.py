@@ -1,0 +1,218 @@
+"""Judges the answers of a learner as they come: in the harness, which alone has the labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from oasis_bench.tasks.ranking import Numbers, kernel_ready, rank_others
+from oasis_bench.tasks.shared_labels import SharedLabels
+from oasis_bench.tasks.task import Evaluation, Task
+from oasis_bench.trial.items import TrialItems
+from oasis_bench.trial.messages import MessageError, Scores
+
+EXAMPLE_RANKS = 5
+
+AGREEMENT = 1e-3
+"""The largest difference of two scores of one pair, as a share of the range of scores.
+
+Rounding of distances in float32 reaches some 3e-4.
+"""
+
+Rows = list[dict[str, Any]]
+
+
+class ScoreReader:
+    """Takes the scores of queries against one gallery, block after block.
+
+    Parameters
+    ----------
+    gallery : {'test', 'training'}
+    n_queries, n_gallery : int
+    evaluations : sequence of Evaluation
+        They get each block.
+    kept : array of int
+        The queries whose scores are kept, in `rows`.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n_kept, n_gallery)
+    """
+
+    def __init__(
+        self,
+        gallery: str,
+        n_queries: int,
+        n_gallery: int,
+        evaluations: Sequence[Evaluation],
+        kept: Numbers | Sequence[int] = (),
+    ) -> None:
+        self.gallery = gallery
+        self._n_queries, self._n_gallery = n_queries, n_gallery
+        self._evaluations = evaluations
+        self._kept = np.asarray(kept, dtype=np.intp)
+        self.rows = np.empty((len(self._kept), n_gallery))
+        self._done = 0
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all scores have come."""
+        return self._done == self._n_queries
+
+    def n_bytes(self, message: Scores) -> int:
+        """Return how many bytes follow a message.
+
+        Raises
+        ------
+        MessageError
+            Where these are not the scores that are to come next.
+        """
+        if message.gallery != self.gallery or message.n_queries > self._n_queries - self._done:
+            raise MessageError(f"{message.n_queries} rows of scores of {message.gallery!r}")
+        return message.n_bytes(self._n_gallery)
+
+    def add(self, message: Scores, content: bytes | bytearray) -> None:
+        """Judge a block.
+
+        Raises
+        ------
+        ValueError
+            Where a score is NaN.
+        """
+        scores = np.frombuffer(content, message.dtype).reshape(message.n_queries, self._n_gallery)
+        for evaluation in self._evaluations:
+            evaluation.add(self._done, scores)
+        block = range(self._done, self._done + message.n_queries)
+        held = np.isin(self._kept, block)
+        self.rows[held] = scores[self._kept[held] - self._done]
+        self._done += message.n_queries
+
+
+class Judge:
+    """Evaluates what a trial's learner answers to the tasks of one split.
+
+    Parameters
+    ----------
+    tasks : sequence of Task
+        Those that the learner can answer.
+    items : TrialItems
+    examples : int
+        Test items whose neighbours are kept for the report.
+    seed : int
+        Draws the examples.
+    """
+
+    def __init__(self, tasks: Sequence[Task], items: TrialItems, examples: int, seed: int) -> None:
+        self._items = items
+        self._evaluations = {
+            task.name: task.evaluation(items.truth, len(ties), ties)
+            for task in tasks
+            for ties in (items.ties[task.gallery],)
+        }
+        n_test = items.test.shape[0]
+        drawn = np.random.default_rng(seed).permutation(n_test)[:examples]
+        self._examples = np.argsort(items.original_order)[drawn]
+        self._readers: dict[str, ScoreReader] = {}
+        for gallery in galleries_of(tasks):
+            evaluations = [self._evaluations[t.name] for t in tasks if t.gallery == gallery]
+            kept = [*items.sample, *(self._examples if gallery == "test" else ())]
+            n_gallery = len(items.ties[gallery])
+            self._readers[gallery] = ScoreReader(gallery, n_test, n_gallery, evaluations, kept)
+        self._tasks = tasks
+
+    @property
+    def readers(self) -> list[ScoreReader]:
+        """What takes the scores, in the order in which they come."""
+        return list(self._readers.values())
+
+    def readers_alone(self) -> list[ScoreReader]:
+        """Return what takes the scores of the sample that is asked alone."""
+        n = len(self._items.sample)
+        n_training = len(self._items.ties["training"])
+        return [
+            ScoreReader(gallery, n, n if gallery == "test" else n_training, (), range(n))
+            for gallery in self._readers
+        ]
+
+    def refuse_other_scores(self, alone: Sequence[ScoreReader]) -> None:
+        """Compare the scores of the sample with those that it got among all test items.
+
+        Raises
+        ------
+        ValueError
+            Where they differ.
+        """
+        sample = self._items.sample
+        for reader in alone:
+            among_all = self._readers[reader.gallery].rows[: len(sample)]
+            if reader.gallery == "test":
+                among_all = among_all[:, sample]
+            spread = float(np.ptp(among_all)) or float(np.abs(among_all).max())
+            if not np.allclose(reader.rows, among_all, rtol=0, atol=AGREEMENT * spread):
+                raise ValueError(
+                    "two items get another score when other test items are asked with them: its "
+                    "similarity uses the unlabelled test items, which only a learner with "
+                    "transductive = True may do, or is random"
+                )
+
+    def answers(self) -> Rows:
+        """Return rows of the table `answers`."""
+        return [
+            {
+                "task": name,
+                "status": "ok",
+                "reason": None,
+                "n_queries": evaluation.n_queries,
+                "n_left_out": evaluation.n_left_out,
+            }
+            for name, evaluation in self._evaluations.items()
+        ]
+
+    def measures(self) -> Rows:
+        """Return rows of the table `measures`."""
+        return [
+            {"task": name, **measurement._asdict()}
+            for name, evaluation in self._evaluations.items()
+            for measurement in evaluation.measurements()
+            if not np.isnan(measurement.value)  # no query of this trial has such a value
+        ]
+
+    def confusion(self) -> Rows:
+        """Return rows of the table `confusion`."""
+        rows = []
+        for name, evaluation in self._evaluations.items():
+            counts = evaluation.confusion()
+            if counts is not None:
+                rows += [
+                    {"task": name, "label": i, "predicted": j, "n": int(counts[i, j])}
+                    for i, j in np.argwhere(counts).tolist()
+                ]
+        return rows
+
+    def retrievals(self) -> Rows:
+        """Return the first items that the example queries retrieve; learners share the queries."""
+        reader, queries = self._readers.get("test"), self._examples
+        if reader is None or not len(queries) or self._items.truth.y is None:
+            return []
+        scores = kernel_ready(reader.rows[len(self._items.sample) :])
+        ranking = rank_others(scores, queries, self._items.ties["test"])
+        is_relevant = SharedLabels(self._items.truth.y).relevant_rows(queries).toarray() > 0
+        rows = self._items.test_rows
+        return [
+            {
+                "query": int(rows[query]),
+                "rank": rank,
+                "retrieved": int(rows[found]),
+                "relevant": int(is_relevant[place, found]),
+            }
+            for place, query in enumerate(queries)
+            for rank, found in enumerate(ranking[place, :EXAMPLE_RANKS], start=1)
+        ]
+
+
+def galleries_of(tasks: Sequence[Task]) -> tuple[str, ...]:
+    """Return the galleries that tasks need, the test items first."""
+    needed = {task.gallery for task in tasks}
+    return tuple(gallery for gallery in ("test", "training") if gallery in needed)

@@ -1,0 +1,138 @@
+"""What a learner learns from: all training items of a trial, or those of one inner fold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from oasis_bench.data.judgements import JudgedTriplets, Ratings
+from oasis_bench.data.rows import Labels
+from oasis_bench.experiment.judged_splits import group_folds
+from oasis_bench.experiment.plan import TrialSpec
+from oasis_bench.experiment.splits import inner_folds, too_few_for_folds, unseen_class_folds
+from oasis_bench.plugins.learner import IncrementalLearner, MetricLearner
+from oasis_bench.tasks.task import Truth
+from oasis_bench.trial.items import NotApplicableError, truth_of
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """Items to learn from and, of an inner fold, items to validate on.
+
+    Attributes
+    ----------
+    X : array, CSR or Patches
+    y : Labels
+    triplets : ndarray of shape (n_triplets, 3) or None
+        What people judged: item numbers of query, positive, negative.
+    seed : int
+        Draws the order of these triplets.
+    queries : array, CSR or Patches, optional
+        The items to validate on.
+    truth : Truth, optional
+        What is known of them.
+    """
+
+    X: Any
+    y: Labels
+    triplets: npt.NDArray[np.int64] | None
+    seed: int
+    queries: Any = None
+    truth: Truth | None = None
+
+    def teach(self, learner: MetricLearner, start: int = 0, stop: int | None = None) -> None:
+        """Let a learner learn its steps from `start` to `stop`; all that it has, without `stop`.
+
+        A learner that takes triplets learns from those that people judged, where there are some,
+        in a random order with repetition; others learn from the labels.
+        """
+        if self.triplets is not None and learner.takes_triplets:
+            last = getattr(learner, "n_steps", len(self.triplets)) if stop is None else stop
+            rng = np.random.default_rng(self.seed)
+            order = rng.integers(len(self.triplets), size=last)[start:]
+            learner.partial_fit_triplets(self.X, self.triplets[order])
+        elif stop is None:
+            learner.fit(self.X, self.y)
+        else:
+            assert isinstance(learner, IncrementalLearner)
+            learner.partial_fit(self.X, self.y, n_steps=stop - start)
+
+
+def whole_lesson(spec: TrialSpec, items: Mapping[str, Any]) -> Lesson:
+    """Return the lesson of all training items, as `oasis_bench.trial.items` has sealed them."""
+    judged = _judged(items)
+    triplets = None if judged is None else preferences(judged)
+    return Lesson(items["X"], items["y"], triplets, spec.seed_for("judged triplets"))
+
+
+def inner_lessons(spec: TrialSpec, items: Mapping[str, Any]) -> list[Lesson]:
+    """Return the lessons of the inner folds, split as the trial itself is.
+
+    Raises
+    ------
+    NotApplicableError
+        Where there are too few classes to hold them apart.
+    """
+    X, y = items["X"], items["y"]
+    n_folds, seed = spec.experiment.inner_folds, spec.seed_for("folds")
+    if spec.split in ("judged", "rated"):
+        return _lessons_of_groups(spec, items, n_folds, seed)
+    if spec.split == "unseen-classes":
+        if reason := too_few_for_folds(len(np.unique(y))):
+            raise NotApplicableError(reason)
+        folds = unseen_class_folds(y, n_folds, seed)
+    else:
+        folds = inner_folds(y, n_folds, seed)
+    return [
+        Lesson(
+            X[fold.learn],
+            y[fold.learn],
+            None,
+            seed,
+            X[fold.validate],
+            Truth(y=y[fold.validate], training=y[fold.learn]),
+        )
+        for fold in folds
+    ]
+
+
+def preferences(judged: JudgedTriplets) -> npt.NDArray[np.int64]:
+    """Return triplets (query, positive, negative) by the majority; those of equal votes go."""
+    if judged.votes is None:
+        return judged.items
+    a, b = judged.votes.T
+    turned = np.where((b > a)[:, None], judged.items[:, [0, 2, 1]], judged.items)
+    return np.asarray(turned[a != b])
+
+
+def _judged(items: Mapping[str, Any]) -> JudgedTriplets | None:
+    if "judged_items" not in items:
+        return None
+    return JudgedTriplets(items["judged_items"], items.get("judged_votes"), items["judged_groups"])
+
+
+def _lessons_of_groups(
+    spec: TrialSpec, items: Mapping[str, Any], n_folds: int, seed: int
+) -> list[Lesson]:
+    X, y = items["X"], items["y"]
+    judgements = _judged(items) or Ratings(
+        *(items[f"rated_{key}"] for key in ("queries", "candidates", "marks"))
+    )
+    lessons = []
+    for part in group_folds(judgements, X.shape[0], n_folds, seed):
+        tested, training = part.tested, part.training
+        lessons.append(
+            Lesson(
+                X[part.train],
+                y[part.train],
+                preferences(training) if isinstance(training, JudgedTriplets) else None,
+                spec.seed_for("judged triplets"),
+                X[part.test],
+                truth_of(tested),
+            )
+        )
+    return lessons

@@ -1,0 +1,102 @@
+"""The figure of a run's costs: choosing, fitting and answering, side by side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.artist import Artist
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from oasis_bench.analysis.costs import with_costs
+from oasis_bench.analysis.noise import noisy
+from oasis_bench.reports.figure_style import (
+    STYLE,
+    Drawing,
+    categories,
+    draw_bars,
+    draw_legend,
+    finish,
+    learner_styles,
+)
+from oasis_bench.reports.formatting import plural
+from oasis_bench.reports.run.facts import (
+    dagger_notes,
+    finished,
+    learners,
+    of_splits,
+    partitions_text,
+    splits,
+    subsets,
+)
+from oasis_bench.reports.run.figure_parts import entries, side_by_side, subset_axis
+from oasis_bench.store.run_file import RunRecord
+
+SHOWN = {
+    "choice_seconds": "Choice (seconds)",
+    "fit_seconds": "Fit (seconds)",
+    "query_seconds": "Answer (seconds a query)",
+}
+NOISY: dict[str, Any] = {"color": "0.3", "marker": "o", "linestyle": "", "markerfacecolor": "white"}
+
+
+@mpl.rc_context(STYLE)
+def cost_figures(run: RunRecord) -> list[Drawing]:
+    """Draw the figure of each split."""
+    return [
+        finish(
+            "_".join(["costs", *of_splits(run, split)]),
+            "The three costs" + "".join(of_splits(run, f", {split}")),
+            draw_costs(run, split),
+            spread=f"median over {partitions_text(run)}, bars from the smallest to the largest",
+            caption=" ".join(
+                [
+                    "Logarithmic scales. A learner without a point for the choice had nothing to "
+                    "choose.",
+                    *_noisy_text(run, split),
+                    *dagger_notes(run, finished(run, split)["learner"]),
+                ]
+            ),
+            without="no trial has finished",
+        )
+        for split in splits(run)
+    ]
+
+
+def draw_costs(run: RunRecord, split: str) -> Figure | None:
+    """Draw what choosing, fitting and answering took against the number of classes."""
+    trials = with_costs(finished(run, split))
+    if trials.empty:
+        return None
+    figure, panels = categories(*subset_axis(run), list(SHOWN.values()))
+    styles, waited = learner_styles(learners(run)), noisy(trials)
+    for axes, cost in zip(panels, SHOWN, strict=True):
+        trials[cost] = trials[cost].where(trials[cost] > 0)
+        axes.set_yscale("log")
+        if trials[cost].notna().any():  # a single value has no range of its own
+            axes.set_ylim(trials[cost].min() / 2, trials[cost].max() * 2)
+        for learner, x in side_by_side(run).items():
+            own = trials[trials["learner"] == learner]
+            spread = own.groupby("subset")[cost].agg(["median", "min", "max"])
+            points = spread.reindex(list(subsets(run))).set_axis(["middle", "low", "high"], axis=1)
+            draw_bars(axes, x, points, styles[learner])
+            if cost == "fit_seconds":
+                marked = own.loc[waited[own.index], "subset"].unique()
+                hollow = {**styles[learner], "linestyle": "", "markerfacecolor": "white"}
+                middle = points["middle"].where(points.index.isin(marked))
+                axes.plot(x, middle, **hollow, zorder=5)
+    others: dict[str, Artist] = {"noisy": Line2D([], [], **NOISY)} if waited.any() else {}
+    draw_legend(figure, entries(run, styles, trials), others)
+    return figure
+
+
+def _noisy_text(run: RunRecord, split: str) -> list[str]:
+    """Say how many timings are noisy, where there are any."""
+    trials = finished(run, split)
+    if not (number := int(noisy(trials).sum())):
+        return []
+    return [
+        f"Hollow: noisy, as a fit waited for a core for more than 5 % of its time ({number} of "
+        f"{plural(len(trials), 'trial')}; the table says whose)."
+    ]

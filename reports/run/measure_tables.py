@@ -1,0 +1,234 @@
+"""The tables of a task's measures, one for each class subset: means, spreads and comparisons."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+import pandas as pd
+
+from oasis_bench.analysis.headlines import headlines, named, task_measures
+from oasis_bench.analysis.statistics import BestLearners, compare_to_best
+from oasis_bench.reports.formatting import number_text, plural
+from oasis_bench.reports.run.facts import (
+    dagger_notes,
+    learners,
+    marked,
+    partitions_text,
+    shortfall,
+    sizes,
+    split_of,
+    subset_title,
+    subsets,
+    task_title,
+)
+from oasis_bench.reports.table import Cell, Table
+from oasis_bench.store.run_file import RunRecord
+
+BOLD = ("best", "tied", "better")
+"""The verdicts that are shown in bold."""
+
+BOLD_NOTE = (
+    "Bold: best, or not distinguishable from the best by the corrected resampled paired t-test "
+    "(level 0.05 for all comparisons of a row together, by Holm)."
+)
+FILE_NAME_WIDTH = 60
+
+
+def measure_numbers(run: RunRecord, task: str) -> pd.DataFrame:
+    """Compute mean, spread, chance and comparison of each measure of a task.
+
+    Returns
+    -------
+    DataFrame
+        A row for each subset, measure and learner: subset, n_classes, learner, measure, k, name
+        (see `analysis.headlines`), mean, sd, n (partitions), chance (mean over the partitions,
+        each counted once), verdict (see `statistics.BestLearners`) and n_shared (partitions shared
+        with the best), which are '' and 0 but for headlines.
+    """
+    values, measures = task_measures(run, task), named(run, task)
+    keys = ["subset", "name"]
+    spread = values.groupby([*keys, "learner"])["value"].agg(["mean", "std", "count"])
+    chance = values.drop_duplicates([*keys, "partition"]).groupby(keys)["chance"].mean()
+    cells = pd.MultiIndex.from_product(
+        [subsets(run), measures["name"], learners(run)], names=[*keys, "learner"]
+    )
+    numbers = spread.reindex(cells).set_axis(["mean", "sd", "n"], axis="columns").reset_index()
+    numbers = numbers.merge(measures, on="name").join(chance, on=keys)
+    verdicts = pd.DataFrame(
+        [
+            (subset, name, learner, verdict, comparison.n_shared[learner])
+            for subset, name, _, comparison in comparisons(run, task)
+            for learner, verdict in comparison.verdicts.items()
+        ],
+        columns=[*keys, "learner", "verdict", "n_shared"],
+    )
+    numbers = numbers.merge(verdicts, on=[*keys, "learner"], how="left")
+    numbers = numbers.fillna({"n": 0, "verdict": "", "n_shared": 0})
+    numbers = numbers.astype({"n": int, "n_shared": int})
+    numbers["n_classes"] = numbers["subset"].map(subsets(run))
+    columns = ["subset", "n_classes", "learner", "measure", "k", "name", "mean", "sd", "n"]
+    return numbers[[*columns, "chance", "verdict", "n_shared"]]
+
+
+def comparisons(run: RunRecord, task: str) -> Iterator[tuple[str, str, pd.DataFrame, BestLearners]]:
+    """Compare the learners with the best, for each subset and headline of a task.
+
+    Yields
+    ------
+    subset, name : str
+    scores : DataFrame of shape (n_partitions, n_learners)
+    comparison : BestLearners
+    """
+    values = task_measures(run, task)
+    for subset in subsets(run):
+        images = sizes(run, subset, split_of(run, task))
+        of_subset = values[values["subset"] == subset]
+        for name in headlines(run, task):
+            chosen = of_subset[of_subset["name"] == name]
+            scores = chosen.pivot(index="partition", columns="learner", values="value")
+            scores = scores.reindex(columns=learners(run)).astype(float)
+            # Without a trial there are no sizes, and no scores that they would matter for.
+            yield subset, name, scores, compare_to_best(scores, *(images or (1, 1)))
+
+
+def mean_texts(numbers: pd.DataFrame) -> list[str]:
+    """Write mean ± standard deviation of each row of `measure_numbers`; '-' without a result."""
+    return [
+        f"{mean:.3f} ± {number_text(sd, '{:.3f}')}" if n else "-"
+        for mean, sd, n in zip(numbers["mean"], numbers["sd"], numbers["n"], strict=True)
+    ]
+
+
+def measure_tables(run: RunRecord, task: str) -> tuple[list[Table], list[Table]]:
+    """Make a table for each subset: measures down, learners across, mean ± standard deviation.
+
+    Returns
+    -------
+    headlines : list of Table
+        Of the headlines, and of the measures of the data that they are compared with.
+    every : list of Table
+        Of all measures; empty where the headlines are all.
+    """
+    numbers, first, measures = measure_numbers(run, task), headlines(run, task), named(run, task)
+    of_data = run.info.sources.tasks[task].of_data
+    brief = [
+        name
+        for measure, name in zip(measures["measure"], measures["name"], strict=True)
+        if name in first or measure in of_data
+    ]
+    shown = numbers[numbers["name"].isin(brief)]
+    return (
+        [
+            _table(run, task, str(subset), own)
+            for subset, own in shown.groupby("subset", sort=False)
+        ],
+        [
+            _table(run, task, str(subset), own, every=True)
+            for subset, own in numbers.groupby("subset", sort=False)
+            if len(brief) < len(measures)
+        ],
+    )
+
+
+def _table(
+    run: RunRecord, task: str, subset: str, numbers: pd.DataFrame, every: bool = False
+) -> Table:
+    rows: list[list[str | Cell]] = []
+    split, names = split_of(run, task), {name: marked(run, name) for name in learners(run)}
+    gaps = {name: shortfall(run, subset, name, split, task) for name in names}
+    images = sizes(run, subset, split)
+    ranks = images is not None and "mAP" in run.info.sources.tasks[task].measures
+    records = numbers.assign(text=mean_texts(numbers)).to_dict("records")
+    for name, of_measure in groupby(records, lambda value: value["name"]):
+        values = [{str(key): it for key, it in value.items()} for value in of_measure]
+        limits = _limits(values[0], images[1] - 1) if images and ranks else ()
+        row: list[str | Cell] = [Cell(str(name), notes=tuple(limits))]
+        for value in values:
+            notes = (*gaps[value["learner"]], *_caveats(values, value, names))
+            row.append(Cell(value["text"], value["verdict"] in BOLD, notes))
+        rows.append([*row, number_text(values[0]["chance"], "{:.3f}", missing="-")])
+    what = f"{task_title(task)}, {'every measure, ' * every}{subset_title(run, subset)}"
+    return Table(
+        name=f"{task}_{file_name(subset)}" + "_every" * every,
+        title=f"{what}: mean ± standard deviation over {partitions_text(run)}",
+        header=("", *names.values(), "Chance"),
+        align="l" + "r" * (len(names) + 1),
+        rows=rows,
+        numbers=numbers,
+        notes=[
+            *_comparison_note(numbers, headlines(run, task)[0]),
+            *_left_out(run, task, subset),
+            *dagger_notes(run, names),
+        ],
+    )
+
+
+def _limits(value: Mapping[str, Any], others: int) -> Iterator[str]:
+    """Say where precision at k of a ranking does not exist, or cannot reach 1.
+
+    The bound is that of the mean number of relevant images: with several labels an image the true
+    one may lie a little below it, as the mean of min(relevant, k) / k is at most the bound.
+    """
+    if value["measure"] != "precision":
+        return
+    k, relevant = value["k"], round(value["chance"] * others, 6)
+    if k > others:
+        yield f"Only {others} other test images."
+    elif relevant < k:
+        count = f"{relevant:.1f}".removesuffix(".0")
+        exactly = "" if relevant == round(relevant) else " on average"
+        yield f"At most {relevant / k:.2f}: {count} relevant images{exactly} for {k:.0f} places."
+
+
+def _caveats(
+    values: Sequence[Mapping[str, Any]], own: Mapping[str, Any], names: Mapping[str, str]
+) -> Iterator[str]:
+    """Say where a learner was not compared with the best, or is above it where both finished."""
+    first = next((names[it["learner"]] for it in values if it["verdict"] == "best"), None)
+    if first is None or not own["n"]:
+        return
+    name, shared = names[own["learner"]], plural(own["n_shared"], "partition")
+    if not own["verdict"]:
+        yield f"{name}: not compared, as it shares {shared} with {first}, the best; 2 are needed."
+    elif own["verdict"] == "better":
+        yield f"{name}: above {first}, the best, on the {shared} that both finished."
+
+
+def _comparison_note(numbers: pd.DataFrame, first: str) -> Iterator[str]:
+    """Say what bold means in one subset's numbers, or why nothing is bold."""
+    of_first = numbers[numbers["name"] == first]
+    if (of_first["verdict"] == "best").any():
+        compared = of_first.loc[of_first["verdict"] != "", "n_shared"]
+        pairwise = " Each is compared on the partitions that it and the best both finished."
+        yield BOLD_NOTE + (pairwise if compared.nunique() > 1 else "")
+    elif (of_first["n"] > 0).sum() < 2:
+        yield "Nothing is bold: fewer than two learners have a result to compare."
+    else:
+        yield (
+            "Nothing is bold: no learner shares two partitions with the best, and on fewer "
+            "nothing can be told apart."
+        )
+
+
+def _left_out(run: RunRecord, task: str, subset: str) -> Iterator[str]:
+    """Say how many test images are no queries, where there are any."""
+    answers = run.answers[(run.answers["task"] == task) & (run.answers["subset"] == subset)]
+    answers = answers[answers["status"] == "ok"].drop_duplicates("partition")
+    count = pd.to_numeric(answers["n_left_out"]).mean()
+    images = sizes(run, subset, split_of(run, task))
+    if images is not None and count > 0:
+        yield (
+            f"Of the {images[1]:,} test images of a partition, {count:,.1f} on average have no "
+            "relevant other and are no queries."
+        )
+
+
+def file_name(subset: str) -> str:
+    """Return a short name of plain characters for a subset's files; no two subsets share one."""
+    plain = re.sub(r"[^\w+-]", "_", subset, flags=re.ASCII)[:FILE_NAME_WIDTH]
+    digest = hashlib.sha256(subset.encode()).hexdigest()[:8]
+    return plain if plain == subset else f"{plain}-{digest}"

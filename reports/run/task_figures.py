@@ -1,0 +1,152 @@
+"""The figures of a task: precision at k, its first measure by classes, its confusion matrix.
+
+Each learner keeps its colour, marker and line style in all figures of a run.
+"""
+
+from __future__ import annotations
+
+import matplotlib as mpl
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from oasis_bench.analysis.headlines import headlines, task_measures
+from oasis_bench.analysis.statistics import summarise
+from oasis_bench.reports.figure_style import (
+    CHANCE,
+    STYLE,
+    Drawing,
+    categories,
+    draw_band,
+    draw_bars,
+    draw_legend,
+    draw_matrices,
+    finish,
+    learner_styles,
+)
+from oasis_bench.reports.run.confusion import best_learner, class_names, confusion_shares
+from oasis_bench.reports.run.facts import (
+    dagger_notes,
+    finished,
+    learners,
+    marked,
+    partitions_text,
+    split_of,
+    subset_title,
+    subsets,
+    task_title,
+)
+from oasis_bench.reports.run.figure_parts import band_of, entries, panels, side_by_side, subset_axis
+from oasis_bench.store.run_file import RunRecord
+
+
+@mpl.rc_context(STYLE)
+def task_figures(run: RunRecord, task: str) -> list[Drawing]:
+    """Draw the figures that a task has: nothing where it has no curve and no confusion matrix."""
+    standard_error = f"mean ± standard error over {partitions_text(run)}"
+    title, measures = task_title(task), run.info.sources.tasks[task].measures
+    daggers = dagger_notes(run, finished(run, split_of(run, task))["learner"])
+    caption = " ".join(["Dashed grey: chance.", *daggers])
+    drawings = []
+    if not run.info.multi_label:
+        first = headlines(run, task)[0]
+        drawings.append(
+            finish(
+                f"{task}_by_classes",
+                f"{title}: {first} against the number of classes",
+                draw_by_classes(run, task),
+                spread=standard_error,
+                caption=caption,
+                without="fewer than two class subsets have a result",
+            )
+        )
+    if "precision" in measures:
+        drawings.append(
+            finish(
+                f"{task}_precision_at_k",
+                f"{title}: precision at the top k",
+                draw_precision_at_k(run, task),
+                spread=standard_error,
+                caption=caption,
+                without="no trial has finished",
+            )
+        )
+    if (run.confusion["task"] == task).any():
+        drawings.append(
+            finish(
+                f"{task}_confusion",
+                f"{title}: confusion matrix",
+                draw_confusion(run, task),
+                spread=f"sum over {partitions_text(run)}",
+                caption=" ".join(
+                    [
+                        "Rows: true class; columns: predicted class; shares of the true class. Of "
+                        "each class subset the learner that is best; the CSV file of the table "
+                        "below has those of all learners.",
+                        *daggers,
+                    ]
+                ),
+                without="",
+            )
+        )
+    return drawings
+
+
+def draw_precision_at_k(run: RunRecord, task: str) -> Figure | None:
+    """Draw precision against k, a panel for each subset."""
+    values = task_measures(run, task)
+    curve = values[values["measure"] == "precision"]
+    if curve.empty:
+        return None
+    styles = learner_styles(learners(run))
+    figure, of_subset = panels(run, curve, "k (images retrieved)", "Precision at k")
+    for subset, axes in of_subset.items():
+        rows = curve[curve["subset"] == subset]
+        for learner, style in styles.items():
+            band = band_of(rows[rows["learner"] == learner], "k", "value")
+            draw_band(axes, band, style, markevery=[0, *range(9, len(band), 10)])
+        chance = rows.drop_duplicates(["partition", "k"]).groupby("k")["chance"].mean()
+        axes.plot(chance.index, chance, **CHANCE)
+        axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    draw_legend(figure, entries(run, styles, curve), {"chance": Line2D([], [], **CHANCE)})
+    return figure
+
+
+def draw_by_classes(run: RunRecord, task: str) -> Figure | None:
+    """Draw the first measure of a task against the number of classes."""
+    values, first = task_measures(run, task), headlines(run, task)[0]
+    values = values[values["name"] == first]
+    if values["subset"].nunique() < 2:
+        return None
+    figure, (axes,) = categories(*subset_axis(run), [first])
+    styles = learner_styles(learners(run))
+    for learner, x in side_by_side(run).items():
+        own = values[values["learner"] == learner]
+        summaries = [summarise(own.loc[own["subset"] == it, "value"]) for it in subsets(run)]
+        points = pd.DataFrame(
+            [(s.mean, s.mean - s.standard_error, s.mean + s.standard_error) for s in summaries],
+            columns=["middle", "low", "high"],
+        )
+        draw_bars(axes, x, points, styles[learner])
+    each_once = values.drop_duplicates(["subset", "partition"])
+    chances = each_once.groupby("subset")["chance"].mean().reindex(list(subsets(run)))
+    axes.plot(range(len(chances)), chances, **CHANCE)
+    draw_legend(figure, entries(run, styles, values), {"chance": Line2D([], [], **CHANCE)})
+    return figure
+
+
+def draw_confusion(run: RunRecord, task: str) -> Figure:
+    """Draw the confusion matrix of the best learner, a panel for each subset that has one."""
+    shares = confusion_shares(run, task)
+    matrices = {}
+    for subset in subsets(run):
+        learner = best_learner(run, task, subset)
+        own = shares[(shares["subset"] == subset) & (shares["learner"] == learner)]
+        if len(own):
+            names = class_names(run, subset, split_of(run, task))
+            matrix = own.pivot(index="label", columns="predicted", values="share")
+            matrix = matrix.reindex(index=list(names), columns=list(names)).fillna(0)
+            title = f"{subset_title(run, subset)}: {marked(run, str(learner))}"
+            matrices[title] = matrix.rename(index=names, columns=names)
+    return draw_matrices(matrices, "predicted class", "true class")

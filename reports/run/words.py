@@ -1,0 +1,38 @@
+"""What measures are, in words: for the reader of a report."""
+
+from __future__ import annotations
+
+MEASURES = {
+    "mAP": "Average precision is the mean, over the ranks of the relevant images, of the precision "
+    "at that rank; mAP is its mean over queries.",
+    "precision": "The share of relevant images among the first k. With R relevant images it cannot "
+    "exceed R/k at a larger k.",
+    "R-precision": "Precision at k = R, the number of relevant images of the query.",
+    "MAP@R": "1/R times the sum, over the first R ranks, of the precision at that rank where its "
+    "image is relevant (Musgrave, Belongie and Lim 2020).",
+    "recall": "The share of queries with a relevant image among the first k.",
+    "nDCG": "The sum of 1/log₂(1 + rank) over the relevant images, over the largest possible.",
+    "accuracy": "The share of test images whose class most of their k nearest training images "
+    "have.",
+    "accuracy by Frome's rule": "Accuracy where the class wins that is the first to be seen twice "
+    "among the ten nearest training images, else the class of the nearest.",
+    "mean recognition": "The mean over classes of the accuracy within the class.",
+    "mean recognition by Frome's rule": "The mean over classes of the accuracy within the class, "
+    "by that rule.",
+    "similarity precision": "The share of judged triplets whose positive is more similar to the "
+    "query than the negative; a tie counts a half.",
+    "score at top K": "Over the triplets whose positive or negative is among the first k of the "
+    "query's group: 1 where the positive comes first, else −1 (Wang et al. 2014, 6.3).",
+    "agreement": "The mean over triplets of the share of the votes that the answer got.",
+    "ceiling": "The largest agreement that any answers can have, as people differ.",
+    "human level": "How well one person's judgements agree with those of the others.",
+}
+OF_TASK = {
+    ("ratings", "precision"): "The mean share of raters that marked the first k candidates.",
+}
+"""Where a measure means something else in a task than in the others."""
+
+
+def measure_words(task: str, measure: str) -> str | None:
+    """Say what a measure of a task is; None for one of a plugin."""
+    return OF_TASK.get((task, measure), MEASURES.get(measure))

@@ -1,0 +1,103 @@
+"""Learners that cheat: they score chance, are found out, or are charged for what they do."""
+
+import sys
+
+import pytest
+
+from oasis_bench.experiment.settings import Experiment, LearnerSpec
+from oasis_bench.runner.run import run_experiment
+from oasis_bench.store.run_file import read_run
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux's /proc")
+
+BLIND = ("SearchesFrames", "SearchesMemory", "SearchesDescriptors", "PatchesModules", "ItemOrder")
+FOUND_OUT = ("HiddenItemOrder", "HidesSpreading")
+COSTLY = (
+    *("WorksInSimilarity", "WorksInChild", "WorksInThread", "WorksWhenCopied"),
+    "PreparesInWarmUp",
+)
+OTHERS = ("SpreadsLabels", "TicksOn", "OverwritesItems", "Euclidean")
+
+
+@pytest.fixture(scope="module")
+def cheats(tmp_path_factory, plugins):
+    """Run them all on five digits; the tables `trials` and `measures`, by learner."""
+    folder = tmp_path_factory.mktemp("cheats") / "run"
+    names = (*BLIND, *FOUND_OUT, *COSTLY, *OTHERS)
+    learners = {name: LearnerSpec(name) for name in names}
+    learners["TicksOn"] = LearnerSpec("TicksOn", budget="3s")
+    experiment = Experiment(
+        "Cheats",
+        "digits",
+        learners,
+        classes=(5,),
+        partitions=1,
+        train_per_class=12,
+        test_per_class=12,
+        examples=0,
+    )
+    run_experiment(experiment, folder, plugin_files=[plugins / "cheats.py"])
+    run = read_run(folder)
+    average = run.measures[run.measures["measure"] == "mAP"].set_index("learner")
+    return run.trials.set_index("learner"), average
+
+
+@pytest.mark.parametrize("learner", BLIND)
+def test_who_looks_for_labels_scores_chance(cheats, learner):
+    trials, average = cheats
+    assert trials.loc[learner, "status"] == "ok"
+    assert average.loc[learner, "value"] == pytest.approx(average.loc[learner, "chance"], abs=0.05)
+    assert average.loc["Euclidean", "value"] > average.loc[learner, "chance"] + 0.2
+
+
+@pytest.mark.parametrize("learner", FOUND_OUT)
+def test_scores_that_depend_on_the_other_test_items_are_found_out(cheats, learner):
+    trials, average = cheats
+    assert trials.loc[learner, "status"] == "failed"
+    assert "transductive" in trials.loc[learner, "reason"]
+    assert learner not in average.index
+
+
+def test_who_says_transductive_may_use_the_gallery_and_is_marked(cheats):
+    trials, average = cheats
+    assert average.loc["SpreadsLabels", "value"] > average.loc["Euclidean", "value"]
+    marked = trials[trials["transductive"] == 1].index
+    assert {"SpreadsLabels", "ItemOrder"} <= set(marked)
+    assert not {"Euclidean", *FOUND_OUT} & set(marked)
+
+
+def test_work_in_similarity_is_in_the_cost_of_answering(cheats):
+    trials, _ = cheats
+    assert trials.loc["WorksInSimilarity", "answer_cpu_seconds"] >= 0.3
+    assert trials.loc["WorksInSimilarity", "answer_seconds"] >= 0.3
+    assert trials.loc["Euclidean", "answer_seconds"] < 0.3
+
+
+@pytest.mark.parametrize("learner", ["WorksInChild", "WorksInThread"])
+def test_work_beside_the_fit_is_in_its_processor_time(cheats, learner):
+    trials, _ = cheats
+    assert trials.loc[learner, "fit_cpu_seconds"] > 0.1
+    assert trials.loc[learner, "answer_cpu_seconds"] > trials.loc["Euclidean", "answer_cpu_seconds"]
+    assert trials.loc["Euclidean", "fit_cpu_seconds"] < 0.1
+
+
+def test_work_that_is_put_off_until_the_learner_is_copied_is_charged(cheats):
+    trials, _ = cheats
+    assert trials.loc["WorksWhenCopied", "fit_seconds"] > 0.25
+
+
+def test_what_the_warm_up_has_kept_saves_nothing(cheats):
+    trials, _ = cheats
+    assert trials.loc["PreparesInWarmUp", "fit_cpu_seconds"] >= 0.3
+
+
+def test_messages_do_not_lengthen_the_budget(cheats):
+    trials, _ = cheats
+    assert trials.loc["TicksOn", "status"] == "crashed"
+    assert "may not come" in trials.loc["TicksOn", "reason"]
+
+
+def test_the_items_of_a_trial_cannot_be_changed(cheats):
+    trials, average = cheats
+    assert trials.loc["OverwritesItems", "status"] == "ok"
+    assert average.loc["OverwritesItems", "value"] == average.loc["Euclidean", "value"]

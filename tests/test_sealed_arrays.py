@@ -1,0 +1,58 @@
+"""Arrays handed from process to process: they arrive as they were, and nobody can change them."""
+
+import os
+import sys
+
+import numpy as np
+import pytest
+
+from oasis_bench.system.sealed_arrays import map_arrays, seal_arrays
+
+ARRAYS = {
+    "X": np.random.default_rng(0).normal(size=(7, 3)),
+    "pixels": np.arange(2 * 3 * 3 * 3, dtype=np.uint8).reshape(2, 3, 3, 3),
+    "none": np.empty((0, 4), np.float32),
+    "turned": np.arange(6.0).reshape(2, 3).T,
+    "flags": np.array([True, False]),
+}
+
+
+@pytest.fixture
+def sealed():
+    descriptor = seal_arrays(ARRAYS)
+    yield descriptor
+    os.close(descriptor)
+
+
+def test_arrays_arrive_as_they_were(sealed):
+    mapped = map_arrays(sealed)
+    assert list(mapped) == list(ARRAYS)
+    for name, array in ARRAYS.items():
+        np.testing.assert_array_equal(mapped[name], array)
+        assert mapped[name].dtype == array.dtype
+        assert mapped[name].ctypes.data % 64 == 0 or not array.size
+
+
+def test_nobody_can_change_them(sealed):
+    changes = [
+        lambda: os.write(sealed, b"x"),
+        lambda: os.ftruncate(sealed, 0),
+        lambda: map_arrays(sealed)["X"].__setitem__((0, 0), 1.0),
+    ]
+    if sys.platform.startswith("linux"):  # elsewhere its owner could open it anew by no name
+        changes.append(lambda: os.truncate(f"/proc/self/fd/{sealed}", 0))
+    for change in changes:
+        with pytest.raises((OSError, ValueError)):
+            change()
+    np.testing.assert_array_equal(map_arrays(sealed)["X"], ARRAYS["X"])
+
+
+def test_no_name_is_left_in_the_folder_of_temporary_files(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr("oasis_bench.system.linux.memory_file", lambda: None)  # another system
+    descriptor = seal_arrays(ARRAYS)
+    assert list(tmp_path.iterdir()) == []
+    np.testing.assert_array_equal(map_arrays(descriptor)["X"], ARRAYS["X"])
+    with pytest.raises(OSError, match="descriptor"):
+        os.write(descriptor, b"x")
+    os.close(descriptor)
