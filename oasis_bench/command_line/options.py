@@ -122,6 +122,11 @@ def _add_run(verbs: Any) -> None:
         help=f"with --resume: run trials of these statuses again ({', '.join(RETRIED)}; "
         "default: none)",
     )
+    for flag, what in (
+        ("save-models", "each fitted learner as RUN/models/LEARNER_SUBSET_PARTITION.npz"),
+        ("predictions", "all scores, in RUN/predictions, so that 'evaluate RUN' needs no new fit"),
+    ):
+        run.add_argument(f"--{flag}", action="store_true", help=f"keep {what} (default: no)")
     _add_plugin(run)
 
 

@@ -83,8 +83,10 @@ def _figures(record: TrialRecord) -> str:
         texts.setdefault(row["task"], f"{name} {row['value']:.3f}")
     for answer in record.answers:
         texts.setdefault(answer["task"], f"{answer['task']} {answer['status']}: {answer['reason']}")
-    choice = columns["selection_fit_seconds"] + columns["selection_score_seconds"]
-    costs = [f"choice {choice:.3g} s", f"fit {columns['fit_seconds']:.3g} s"]
+    costs = []
+    if (seconds := columns.get("fit_seconds")) is not None:  # not of a saved model
+        choice = columns["selection_fit_seconds"] + columns["selection_score_seconds"]
+        costs = [f"choice {choice:.3g} s", f"fit {seconds:.3g} s"]
     if (seconds := columns.get("answer_seconds")) is not None:
         costs.append(f"answer {1000 * seconds / columns['n_answered']:.3g} ms a query")
     return f": {', '.join([*texts.values(), *costs])}"

@@ -46,6 +46,7 @@ from oasis_bench.runner.run import resume_experiment, run_experiment
 from oasis_bench.store.run_file import read_run
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.provenance import available_cores
+from oasis_bench.trial.kept import MODELS, PREDICTIONS
 
 TRIAL_FAILED = 1
 GOT_WORSE = 1
@@ -64,11 +65,14 @@ def _run(options: argparse.Namespace) -> int:
         stem = Path(experiment.dataset).stem
         output = options.output or Path("runs") / f"{stem}-{datetime.now():%Y%m%d-%H%M%S}"
         start = partial(run_experiment, experiment, output, plugin_files=options.plugin)
+    wanted = {MODELS: options.save_models, PREDICTIONS: options.predictions}
+    keep = [kind for kind, is_wanted in wanted.items() if is_wanted]
     with closing(Display()) as display:
         try:
             failures = start(
                 jobs=options.jobs,
                 cluster=options.cluster,
+                keep=keep,
                 on_trial=display.trial,
                 on_download=display.download,
                 command=command,

@@ -7,11 +7,12 @@ Not for starting a cluster, nor for learning one model on many machines, which
 from __future__ import annotations
 
 import logging
+import shutil
 import tempfile
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from oasis_bench.system.errors import OutputError, UsageError
 from oasis_bench.system.plain_text import error_line
 from oasis_bench.system.provenance import provenance
 from oasis_bench.trial.course import lost_record
+from oasis_bench.trial.kept import UNFINISHED
 from oasis_bench.trial.record import TrialRecord
 
 try:
@@ -42,6 +44,33 @@ WORKER_SECONDS = 60
 
 MOST_SENDS = 3
 """How often a trial is sent: all workers dying under it once or twice may be chance."""
+
+
+PART_BYTES = 32 * 2**20
+"""Of a trial's files, fetched at a time."""
+
+
+class _WorkerLostError(Exception):
+    """A worker does not answer."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """A trial that has ended on a worker.
+
+    Attributes
+    ----------
+    record : TrialRecord
+        Its files are on the worker.
+    printed : bytes
+        What the learner printed.
+    worker : str
+        The address.
+    """
+
+    record: TrialRecord
+    printed: bytes = b""
+    worker: str = ""
 
 
 class Cluster:
@@ -145,14 +174,16 @@ class Cluster:
             future = next(ended)
             spec = under_way.pop(future)
             result = _result(future, spec, rows.X.shape[1])
+            if result is not None:
+                result = self._fetched(result, output_log.parent)
             if result is None and sends[spec.trial_id] < MOST_SENDS:
                 waiting.append(spec)
                 continue
             submit()  # the workers go on while the record is stored
             if result is None:
                 reason = f"its workers died {MOST_SENDS} times"
-                result = lost_record(spec, rows.X.shape[1], "crashed", reason), b""
-            record, printed = result
+                result = Result(lost_record(spec, rows.X.shape[1], "crashed", reason))
+            record, printed = result.record, result.printed
             try:
                 if printed:
                     with output_log.open("ab") as log:
@@ -160,6 +191,30 @@ class Cluster:
             except OSError as error:
                 raise OutputError.of(output_log, error.strerror) from error
             yield record
+
+    def _fetched(self, result: Result, folder: Path) -> Result | None:
+        """Bring the files of a trial here, in pieces; None where they were lost with the worker."""
+        files = {}
+        for kind, there in result.record.files.items():
+            here = files[kind] = folder / UNFINISHED / there.name
+            try:
+                here.parent.mkdir(exist_ok=True)
+                with here.open("wb") as copy:
+                    while part := self._ask(result.worker, _read_part, there, copy.tell()):
+                        copy.write(part)
+            except OSError as error:
+                raise OutputError.of(folder / kind, error.strerror) from error
+            except _WorkerLostError:
+                return None
+        return replace(result, record=replace(result.record, files=files))
+
+    def _ask(self, worker: str, function: Callable[..., bytes], *arguments: Any) -> bytes:
+        """Call a function on a worker at once, beside its trials."""
+        try:
+            answers = self._client.run(function, *arguments, workers=[worker])
+            return bytes(answers[worker])
+        except Exception as error:
+            raise _WorkerLostError(worker) from error
 
     def _send(self, rows: LabelledRows) -> Future:
         """Send the rows to all workers that are there."""
@@ -190,24 +245,24 @@ class Cluster:
         return dict(self._client.scheduler_info(n_workers=-1)["workers"])
 
 
-def _result(future: Future, spec: TrialSpec, n_features: int) -> tuple[TrialRecord, bytes] | None:
-    """Return a trial's record and what it printed; None where it was lost with its worker."""
+def _result(future: Future, spec: TrialSpec, n_features: int) -> Result | None:
+    """Return the result of a trial; None where it was lost with its worker."""
     try:
         return future.result()  # type: ignore[no-any-return]
     except UsageError:
         raise
     except KilledWorker as error:
         reason = f"its workers died: {error.last_worker} was the last"
-        return lost_record(spec, n_features, "crashed", reason), b""
+        return Result(lost_record(spec, n_features, "crashed", reason))
     except Exception as error:
         if future.status != "error":  # it is cancelled, or its result did not arrive
             return None
         reason = f"its worker failed: {error_line(error)}"
-        return lost_record(spec, n_features, "failed", reason), b""
+        return Result(lost_record(spec, n_features, "failed", reason))
 
 
-def _run_on_worker(spec: TrialSpec, rows: LabelledRows) -> tuple[TrialRecord, bytes]:
-    """Run one trial; return its record and what it printed."""
+def _run_on_worker(spec: TrialSpec, rows: LabelledRows) -> Result:
+    """Run one trial."""
     learner = load_registry(spec.plugin_files).algorithms[spec.algorithm]
     if source_hash(learner) != spec.identity["source"]:
         raise UsageError(
@@ -226,7 +281,22 @@ def _run_on_worker(spec: TrialSpec, rows: LabelledRows) -> tuple[TrialRecord, by
         printed = b""
         with suppress(FileNotFoundError):
             printed = log.read_bytes()
-    return record, printed
+        worker = get_worker()
+        files = {  # until they are fetched; Dask removes that folder with the worker
+            kind: Path(shutil.move(path, worker.local_directory))
+            for kind, path in record.files.items()
+        }
+    return Result(replace(record, files=files), printed, worker.address)
+
+
+def _read_part(path: Path, start: int) -> bytes:
+    """Read a part of a file, which is removed when its end has been read."""
+    with path.open("rb") as file:
+        file.seek(start)
+        part = file.read(PART_BYTES)
+    if not part:
+        path.unlink()
+    return part
 
 
 def _leave_if_unwanted() -> None:

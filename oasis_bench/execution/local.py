@@ -5,6 +5,7 @@ Where a trial hangs, crashes or takes all memory, its record says so, and the ot
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -18,9 +19,11 @@ from oasis_bench.execution.fork_server import borrow, give_back
 from oasis_bench.execution.trial_process import TrialProcess
 from oasis_bench.experiment.identity import refuse_changed_source
 from oasis_bench.experiment.plan import TrialSpec
+from oasis_bench.experiment.saved_model import refuse_changed_model
 from oasis_bench.plugins.learner import MetricLearner
 from oasis_bench.plugins.registry import load_registry
 from oasis_bench.system.plain_text import error_line
+from oasis_bench.system.sealed_arrays import seal
 from oasis_bench.trial.course import Course, lost_record
 from oasis_bench.trial.items import NotApplicableError, TrialItems, draw_items
 from oasis_bench.trial.record import TrialRecord
@@ -64,7 +67,7 @@ class ThisMachine:
     ) -> Iterator[Iterator[TrialRecord]]:
         """Run trials and yield their records as they end; see `Executor`."""
         running: list[TrialProcess] = []
-        with closing(_Courses(rows)) as courses:
+        with closing(_Courses(rows, output_log.parent)) as courses:
             try:
                 yield self._records(deque(specs), running, courses, output_log)
             finally:
@@ -100,9 +103,10 @@ class ThisMachine:
 class _Courses:
     """Begins trials; the items of a partition are drawn and sealed once for all learners."""
 
-    def __init__(self, rows: LabelledRows) -> None:
-        self._rows = rows
+    def __init__(self, rows: LabelledRows, folder: Path) -> None:
+        self._rows, self._folder = rows, folder
         self._drawn: dict[tuple[object, ...], TrialItems] = {}
+        self._models: dict[Path, int] = {}
 
     def begin(self, spec: TrialSpec) -> Course | TrialRecord:
         """Return the course of a trial, or the record of one that cannot be run."""
@@ -111,7 +115,8 @@ class _Courses:
             learner = registry.algorithms[spec.algorithm]
             refuse_changed_source(learner, spec.learner, spec.identity["source"])
             tasks = [registry.tasks[name]() for name in spec.tasks]
-            return Course(spec, self._items(spec, learner), learner, tasks)
+            model = None if spec.model is None else self._model(spec.model, spec.identity["model"])
+            return Course(spec, self._items(spec, learner), learner, tasks, self._folder, model)
         except NotApplicableError as error:
             return lost_record(spec, self._rows.X.shape[1], "not applicable", str(error))
         except Exception as error:
@@ -124,6 +129,14 @@ class _Courses:
             self._drawn[key] = draw_items(spec, self._rows, learner)
         return self._drawn[key]
 
+    def _model(self, path: Path, expected: str) -> int:
+        """Return a saved model as a sealed file."""
+        if path not in self._models:
+            content = path.read_bytes()
+            refuse_changed_model(path, content, expected)
+            self._models[path] = seal(lambda file: file.write(content))
+        return self._models[path]
+
     def close_all_but(self, partition: int) -> None:
         """Forget the items of other partitions."""
         for key in [key for key in self._drawn if key[2] != partition]:
@@ -132,6 +145,8 @@ class _Courses:
     def close(self) -> None:
         """Close the files of all items."""
         self.close_all_but(-1)
+        while self._models:
+            os.close(self._models.popitem()[1])
 
 
 def _kind_of_items(learner: type[MetricLearner]) -> tuple[object, ...]:

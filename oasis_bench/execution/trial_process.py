@@ -26,7 +26,7 @@ from oasis_bench.system.processes import bytes_below, exceeds
 from oasis_bench.tasks.retrieval import evaluate_ranking
 from oasis_bench.trial.course import Course
 from oasis_bench.trial.messages import (
-    Fitted,
+    WITH_FILE,
     Message,
     MessageError,
     PhaseBegan,
@@ -201,7 +201,7 @@ class TrialProcess:
 
     def _take(self, message: Message, content: bytearray, file: int | None) -> None:
         start = time.monotonic()
-        if file is not None and not isinstance(message, Fitted):  # no other sends one
+        if file is not None and not isinstance(message, WITH_FILE):
             os.close(file)
             file = None
         self._course.add(message, content, file)

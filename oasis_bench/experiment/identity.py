@@ -34,6 +34,7 @@ WORDS = {
     "libraries": "the version of numpy, scipy or scikit-learn",
     "kernel": "OASIS_BENCH_KERNEL",
     "grid": "the hyper-parameters to try",
+    "model": "the model file",
 }
 
 

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from oasis_bench import __version__
 from oasis_bench.data.rows import LabelledRows
+from oasis_bench.experiment import saved_model
 from oasis_bench.experiment.budget import Budget
 from oasis_bench.experiment.identity import (
     Identities,
@@ -95,6 +96,8 @@ class TrialSpec:
         Whether the trial records what some queries retrieve, so that the report can show pictures.
     shares_cores : bool
         Whether other trials run at the same time, so that its timing is marked.
+    saves_model, keeps_scores : bool
+        Whether the fitted learner, and all scores, are kept in files.
     """
 
     trial_id: str
@@ -115,6 +118,14 @@ class TrialSpec:
     plugin_files: tuple[Path, ...] = ()
     shows_examples: bool = False
     shares_cores: bool = False
+    saves_model: bool = False
+    keeps_scores: bool = False
+
+    @property
+    def model(self) -> Path | None:
+        """The saved model that takes the place of a fit."""
+        path = self.experiment.learners[self.learner].model
+        return None if path is None else Path(path)
 
     @property
     def budget(self) -> Budget:
@@ -143,6 +154,8 @@ def find_grids(experiment: Experiment, registry: Registry) -> dict[str, dict[str
 
 
 def _grid(label: str, spec: LearnerSpec, registry: Registry) -> dict[str, list[Any]]:
+    if spec.model is not None:
+        return saved_model.grid(spec.model, registry)
     learner = registry.algorithms[spec.algorithm]
     known = learner().get_params()
     grid = {
@@ -205,9 +218,14 @@ def plan(
         }
         for label, grid in grids.items()
     }
+    for label, spec in e.learners.items():
+        if spec.model is not None:
+            learner_identities[label]["model"] = saved_model.content_hash(spec.model)
     trials = []
     for spec in e.learners.values():
         refuse_unlike_inputs(registry.algorithms[spec.algorithm], dataset, rows)
+        if spec.model is not None:
+            saved_model.refuse_unlike_rows(spec.model, registry, rows)
     tasks = _tasks_by_split(e, rows, registry)
     for split, asked in tasks.items():
         names, chooses_by = tuple(task.name for task in asked), _chooses_by(e, asked)

@@ -49,12 +49,15 @@ class LearnerSpec:
         that is not here keeps the learner's own search space or default.
     budget, memory : str or None, default None
         Its own limits; None: those of the experiment.
+    model : str or None, default None
+        The path of a model file, which is judged in place of a fit.
     """
 
     algorithm: str
     params: Mapping[str, Any] = field(default_factory=dict)
     budget: str | None = None
     memory: str | None = None
+    model: str | None = None
 
 
 @dataclass(frozen=True)

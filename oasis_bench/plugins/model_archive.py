@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import zipfile
-from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +17,6 @@ from numpy.lib import format as npy
 from oasis_bench import __version__
 from oasis_bench.data.patches import Patches, PatchKind
 from oasis_bench.system.errors import UsageError
-from oasis_bench.system.files import whole_file
 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 
@@ -31,8 +28,8 @@ ARRAY_KINDS = "biufU"
 """numpy's kinds that a file may hold: truth values, integers, floating values and strings."""
 
 
-def write_archive(path: Path, header: dict[str, Any], arrays: Arrays) -> None:
-    """Write a header (for JSON) and arrays; the file has its name when it is complete.
+def write_archive(file: BinaryIO, header: dict[str, Any], arrays: Arrays) -> None:
+    """Write a header (for JSON) and arrays.
 
     Arrays are written in pieces, never copied whole, and entries have no date: equal models make
     equal files.
@@ -45,14 +42,14 @@ def write_archive(path: Path, header: dict[str, Any], arrays: Arrays) -> None:
     versions = {"oasis-bench": __version__, "numpy": np.__version__}
     header = {"format": FORMAT, "format_version": FORMAT_VERSION, "versions": versions, **header}
     text = json.dumps(header, indent=1, allow_nan=False).encode()
-    with whole_file(path) as file, zipfile.ZipFile(file, "w") as archive:
+    with zipfile.ZipFile(file, "w") as archive:
         archive.writestr(zipfile.ZipInfo(HEADER), text)
         for name, array in arrays.items():
             with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as stream:
                 npy.write_array(stream, array, version=(1, 0), allow_pickle=False)
 
 
-def read_archive(path: Path) -> tuple[dict[str, Any], Arrays]:
+def read_archive(file: BinaryIO) -> tuple[dict[str, Any], Arrays]:
     """Read the header and the arrays; sizes are checked before memory is taken for them.
 
     Raises
@@ -62,11 +59,11 @@ def read_archive(path: Path) -> tuple[dict[str, Any], Arrays]:
     Exception
         Of nearly any type, from the libraries that read damaged content.
     """
-    with path.open("rb") as file, zipfile.ZipFile(file) as archive:
+    with zipfile.ZipFile(file) as archive:
         entries = {entry.filename: entry for entry in archive.infolist()}
         if len(entries) < len(archive.infolist()):
             raise UsageError("it holds an entry twice")
-        claimed, size = sum(entry.file_size for entry in entries.values()), os.stat(path).st_size
+        claimed, size = sum(entry.file_size for entry in entries.values()), file.seek(0, 2)
         if claimed > size:
             raise UsageError(f"its entries claim {claimed} bytes, and the file has {size}")
         if HEADER not in entries:

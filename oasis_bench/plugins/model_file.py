@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Sequence
 from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +18,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from oasis_bench.plugins.learner import FittedArray, MetricLearner
 from oasis_bench.plugins.model_archive import Arrays, decode, encode, read_archive, write_archive
-from oasis_bench.plugins.registry import load_registry
+from oasis_bench.plugins.registry import Registry, load_registry
 from oasis_bench.system.errors import UsageError
+from oasis_bench.system.files import whole_file
 from oasis_bench.system.plain_text import printable
 
 MESSAGE_LENGTH = 500
@@ -48,6 +49,24 @@ def save_model(learner: MetricLearner, path: str | os.PathLike[str]) -> None:
         Where the learner has a value that is not finite or that such a file cannot hold, where its
         name belongs to another class, or where the file cannot be written.
     """
+    header, arrays = _contents(learner)
+    try:
+        with whole_file(Path(path)) as file:
+            write_archive(file, header, arrays)
+    except OSError as error:
+        raise UsageError(
+            f"cannot write {path}: {error.strerror or error}: give a file in a folder that is "
+            "there, with room on the disk"
+        ) from error
+
+
+def write_model(learner: MetricLearner, file: BinaryIO) -> None:
+    """Write a fitted learner into an open file, as `save_model` does."""
+    write_archive(file, *_contents(learner))
+
+
+def _contents(learner: MetricLearner) -> tuple[dict[str, Any], Arrays]:
+    """Return the header and the arrays of a fitted learner's file."""
     check_is_fitted(learner)
     arrays: Arrays = {}
     params, fitted = learner.get_params(deep=False), _fitted(learner)
@@ -61,13 +80,7 @@ def save_model(learner: MetricLearner, path: str | os.PathLike[str]) -> None:
         }
     except ValueError as error:
         raise UsageError(f"this {learner.name} cannot be saved: {_one_line(error)}") from error
-    try:
-        write_archive(Path(path), header, arrays)
-    except OSError as error:
-        raise UsageError(
-            f"cannot write {path}: {error.strerror or error}: give a file in a folder that is "
-            "there, with room on the disk"
-        ) from error
+    return header, arrays
 
 
 def load_model(
@@ -98,15 +111,17 @@ def load_model(
         or holds what its algorithm would not have written; where no learner has its name.
     """
     try:
-        header, arrays = read_archive(Path(path))
-        name = header["algorithm"]
-        params = {n: decode(item, f"params/{n}", arrays) for n, item in header["params"].items()}
-        fitted = {n: decode(item, n, arrays) for n, item in header["fitted"].items()}
-        if arrays:
-            raise UsageError(f"holds arrays that its header does not name: {', '.join(arrays)}")
-        learner = _unfitted(name, params, [Path(file) for file in plugin_files])
-        learner.__dict__.update(fitted)
-        _check_learner(learner)
+        registry = load_registry([Path(file) for file in plugin_files])
+    except UsageError as error:
+        raise UsageError(f"{path}: {_one_line(error)}") from error
+    return load_model_of(registry, path)
+
+
+def load_model_of(registry: Registry, path: str | os.PathLike[str]) -> MetricLearner:
+    """Read a learner of a registry, as `load_model` does."""
+    try:
+        with Path(path).open("rb") as file:
+            return read_model(file, registry)
     except UsageError as error:
         raise UsageError(f"{path}: {_one_line(error)}") from error
     except FileNotFoundError as error:
@@ -116,6 +131,27 @@ def load_model(
             f"{path}: cannot be read as a model file ({_one_line(error)}): give an undamaged file "
             "that `save_model` wrote and that fits into memory"
         ) from error
+
+
+def read_model(file: BinaryIO, registry: Registry) -> MetricLearner:
+    """Read a learner from an open file.
+
+    Raises
+    ------
+    UsageError
+        Where it holds what its algorithm would not have written, or no learner has its name.
+    Exception
+        Of nearly any type, from the libraries that read damaged content.
+    """
+    header, arrays = read_archive(file)
+    name = header["algorithm"]
+    params = {n: decode(item, f"params/{n}", arrays) for n, item in header["params"].items()}
+    fitted = {n: decode(item, n, arrays) for n, item in header["fitted"].items()}
+    if arrays:
+        raise UsageError(f"holds arrays that its header does not name: {', '.join(arrays)}")
+    learner = _unfitted(name, params, registry)
+    learner.__dict__.update(fitted)
+    _check_learner(learner)
     return learner
 
 
@@ -134,9 +170,9 @@ def _check_name(learner_class: type[MetricLearner]) -> None:
         )
 
 
-def _unfitted(name: str, params: dict[str, Any], plugin_files: Sequence[Path]) -> MetricLearner:
+def _unfitted(name: str, params: dict[str, Any], registry: Registry) -> MetricLearner:
     """Make an unfitted learner of the class that has the name in the registry."""
-    catalogue = load_registry(plugin_files).algorithms
+    catalogue = registry.algorithms
     if name not in catalogue:
         raise UsageError(
             f"its algorithm {name!r} is not installed: give the file that defines it "

@@ -29,11 +29,13 @@ from oasis_bench.experiment.subsets import refuse_unknown_subsets
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.plugins.open_dataset import open_dataset
 from oasis_bench.plugins.registry import Registry, load_registry
+from oasis_bench.runner.trial_files import file_names, keep_files, remove_unfinished
 from oasis_bench.store.run_file import RefusedRecordError, Store, refuse_used_folder
 from oasis_bench.system.errors import OutputError
 from oasis_bench.system.progress import Progress, no_progress
 from oasis_bench.system.provenance import load_average, provenance
 from oasis_bench.trial.course import lost_record
+from oasis_bench.trial.kept import MODELS, PREDICTIONS
 from oasis_bench.trial.record import TrialRecord
 
 OnTrial = Callable[[TrialRecord | None, int, int], None]
@@ -46,6 +48,7 @@ def run_experiment(
     jobs: int = 1,
     cluster: str | None = None,
     plugin_files: Sequence[Path] = (),
+    keep: Collection[str] = (),
     on_trial: OnTrial = lambda record, done, planned: None,
     on_download: Progress = no_progress,
     command: str | None = None,
@@ -62,6 +65,9 @@ def run_experiment(
     cluster : str, optional
         The address of a Dask scheduler whose workers run the trials.
     plugin_files : sequence of Path
+    keep : collection of str
+        What is kept of each trial in files: 'models', the fitted learners; 'predictions', their
+        scores.
     on_trial, on_download : callable
         Told of progress.
     command : str, optional
@@ -82,7 +88,9 @@ def run_experiment(
         find_grids(experiment, registry)  # before a download: these may raise
         find_tasks(experiment, registry)
         refuse_used_folder(output)
-        dataset, rows, specs = _prepare(experiment, registry, place, plugin_files, on_download)
+        dataset, rows, specs = prepare(
+            experiment, registry, plugin_files, on_download, place.shares_cores, keep
+        )
         subsets = {spec.subset: spec.classes for spec in specs}
         info = RunInfo(
             experiment=experiment,
@@ -105,7 +113,7 @@ def run_experiment(
         )
         with Store.create(output, info) as store:
             try:
-                return _run_trials(store, specs, rows, place, on_trial)
+                return _run_trials(store, specs, rows, place, on_trial, file_names(specs))
             except OutputError:  # its message says that the run can go on
                 raise
             except BaseException:
@@ -120,6 +128,7 @@ def resume_experiment(
     cluster: str | None = None,
     retry: Collection[str] = (),
     limits: Mapping[str, str] | None = None,
+    keep: Collection[str] = (),
     on_trial: OnTrial = lambda record, done, planned: None,
     on_download: Progress = no_progress,
     command: str | None = None,
@@ -153,7 +162,9 @@ def resume_experiment(
         experiment = info.experiment.limited(limits or {})
         plugin_files = [Path(path) for path in info.plugin_files]
         registry = load_registry(plugin_files)
-        _, rows, specs = _prepare(experiment, registry, place, plugin_files, on_download)
+        _, rows, specs = prepare(
+            experiment, registry, plugin_files, on_download, place.shares_cores, keep
+        )
         refuse_what_changed(info.identities, identities(specs), folder)
         statuses = store.statuses()
         done = {trial for trial, status in statuses.items() if status not in retry}
@@ -167,15 +178,16 @@ def resume_experiment(
             provenance={**provenance(), **place.provenance()},
         )
         store.write_info(resumed=[asdict(session) for session in (*info.resumed, now)])
-        return _run_trials(store, left, rows, place, on_trial)
+        return _run_trials(store, left, rows, place, on_trial, file_names(specs))
 
 
-def _prepare(
+def prepare(
     experiment: Experiment,
     registry: Registry,
-    place: Executor,
     plugin_files: Sequence[Path],
     on_download: Progress,
+    shares_cores: bool = False,
+    keep: Collection[str] = (),
 ) -> tuple[Dataset, LabelledRows, list[TrialSpec]]:
     """Load the rows and list the trials."""
     e = experiment
@@ -184,14 +196,24 @@ def _prepare(
     rows = dataset.load(on_download)
     plugins = tuple(path.resolve() for path in plugin_files)
     specs = plan(experiment, dataset, rows, registry, plugins)
-    shares_cores = place.shares_cores
-    return dataset, rows, [replace(spec, shares_cores=shares_cores) for spec in specs]
+    how: dict[str, Any] = {
+        "shares_cores": shares_cores,
+        "saves_model": MODELS in keep,
+        "keeps_scores": PREDICTIONS in keep,
+    }
+    return dataset, rows, [replace(spec, **how) for spec in specs]
 
 
 def _run_trials(
-    store: Store, specs: Sequence[TrialSpec], rows: LabelledRows, place: Executor, on_trial: OnTrial
+    store: Store,
+    specs: Sequence[TrialSpec],
+    rows: LabelledRows,
+    place: Executor,
+    on_trial: OnTrial,
+    names: Mapping[str, str],
 ) -> int:
     """Run trials into the store; count those that did not end well."""
+    remove_unfinished(store.folder)  # of a session that was killed
     unsuccessful = 0
     spec_of = {spec.trial_id: spec for spec in specs}
     tried = store.statuses().keys()
@@ -199,6 +221,7 @@ def _run_trials(
     with place.run(specs, rows, store.folder / "output.log") as records:
         for done, record in enumerate(records, start=1):
             spec = spec_of[record.columns["trial_id"]]
+            keep_files(record, store.folder, names[spec.trial_id])  # first: no row without them
             try:
                 store.add(record, replace=spec.trial_id in tried)
             except RefusedRecordError as error:
@@ -209,6 +232,7 @@ def _run_trials(
                 store.add_pictures(pictures)
             unsuccessful += record.columns["status"] not in ("ok", "not applicable")
             on_trial(record, done, len(specs))
+    remove_unfinished(store.folder)
     store.write_info(finished=_now(), load_at_end=load_average())
     return unsuccessful
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -154,7 +155,10 @@ class Store:
         self._close()
         with suppress(OSError):
             for path in self.folder.iterdir():
-                path.unlink(missing_ok=True)
+                if path.is_dir():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink(missing_ok=True)
             self.folder.rmdir()
 
     @contextmanager
@@ -198,6 +202,24 @@ class Store:
             for table in TRIAL_TABLES:
                 rows = [{"trial_id": trial_id, **row} for row in getattr(record, table)]
                 self._insert(table, rows)
+
+    def add_answers(
+        self,
+        trial_id: str,
+        tasks: Collection[str],
+        rows: Mapping[str, Sequence[Mapping[str, Any]]],
+    ) -> None:
+        """Write rows of 'answers', 'measures' and 'confusion' for tasks of a stored trial.
+
+        They replace those that are stored of the same tasks.
+        """
+        with self._transaction():
+            for table, new in rows.items():
+                self.connection.executemany(
+                    f"DELETE FROM {table} WHERE trial_id = ? AND task = ?",
+                    [(trial_id, task) for task in tasks],
+                )
+                self._insert(table, [{"trial_id": trial_id, **row} for row in new])
 
     def add_pictures(self, pictures: Sequence[Mapping[str, Any]]) -> None:
         """Write rows of the table `pictures`; a row that is stored already stays as it is."""

@@ -12,6 +12,7 @@ from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from sklearn.model_selection import ParameterGrid
@@ -24,15 +25,18 @@ from oasis_bench.tasks.task import Evaluation, Task
 from oasis_bench.trial.choice import LEARNING, VALIDATION, checkpoints
 from oasis_bench.trial.items import NotApplicableError, TrialItems
 from oasis_bench.trial.judge import Judge, ScoreReader, galleries_of
+from oasis_bench.trial.kept import KeptFiles
 from oasis_bench.trial.messages import (
     Answered,
     Chosen,
     Ended,
     Fitted,
+    Loaded,
     Message,
     MessageError,
     PhaseBegan,
     Replayed,
+    Saved,
     Scores,
     Started,
     Validated,
@@ -42,6 +46,7 @@ from oasis_bench.trial.record import TrialRecord
 from oasis_bench.trial.stages import (
     ANSWER,
     FIT,
+    LOAD,
     REPLAY,
     WARM_UP,
     Stage,
@@ -52,6 +57,7 @@ from oasis_bench.trial.stages import (
 RESULTS: dict[StageName, tuple[type[Message], ...]] = {
     "choose": (Chosen,),
     "fit": (Fitted, Answered),
+    "load": (Loaded, Answered),
     "answer alone": (Answered,),
     "replay": (),
 }
@@ -68,6 +74,10 @@ class Course:
     learner : type
     tasks : sequence of Task
         Those that the trial is asked.
+    folder : Path
+        Where the files are that it keeps.
+    model : int, optional
+        The file of a saved model, where that takes the place of a fit.
 
     Attributes
     ----------
@@ -91,6 +101,8 @@ class Course:
         items: TrialItems,
         learner: type[MetricLearner],
         tasks: Sequence[Task],
+        folder: Path,
+        model: int | None = None,
     ) -> None:
         refused = {task.name: reason for task in tasks if (reason := _against(task, learner))}
         answered = [task for task in tasks if task.name not in refused]
@@ -112,10 +124,13 @@ class Course:
             "traces": [],
             "symmetry": [],
         }
+        self._kept = KeptFiles(spec, items, folder)
+        self._saved_model = model
         self._model: int | None = None
+        self._notes: list[str] = []
         self._is_measured = False
-        self._stages: deque[StageName] = deque(["fit"])
-        if has_choice(spec, learner):
+        self._stages: deque[StageName] = deque(["fit" if model is None else "load"])
+        if model is None and has_choice(spec, learner):
             self._stages.appendleft("choose")
         if not learner.transductive:
             self._stages.append("answer alone")
@@ -127,10 +142,12 @@ class Course:
         self.stage_has_ended = False
         self._phases: Counter[str] = Counter()
         self._results: deque[type[Message]] = deque(RESULTS[self._stages[0]])
+        if self._stages[0] == "fit" and self.spec.saves_model:
+            self._results.insert(1, Saved)
         self._readers: deque[ScoreReader] = deque()
         self._traced: tuple[Replayed, list[tuple[str, Evaluation]]] | None = None
         self._alone: list[ScoreReader] = []
-        if self._stages[0] == "fit":
+        if self._stages[0] in ("fit", "load"):
             self._readers.extend(self._judge.readers)
         elif self._stages[0] == "answer alone":
             self._alone = self._judge.readers_alone()
@@ -155,9 +172,12 @@ class Course:
                 return [items.sealed_few]
             case PhaseBegan(phase) if phase == FIT:
                 return [items.sealed_training]
+            case PhaseBegan(phase) if phase == LOAD:
+                assert self._saved_model is not None
+                return [self._saved_model]
             case PhaseBegan(phase) if phase == ANSWER:
                 gallery = [items.sealed_gallery] if "training" in self._galleries else []
-                if stage == "fit":
+                if stage != "answer alone":
                     return [items.sealed_test, *gallery]
                 assert self._model is not None
                 return [self._model, items.sealed_sample, *gallery]
@@ -217,7 +237,10 @@ class Course:
         Where the result is measured already, only the replay for the traces was cut short.
         """
         if status != "ok" and self._is_measured:
-            status, reason, traceback = "ok", f"traces end early: {status}: {reason}", None
+            self._notes.append(f"traces end early: {status}: {reason}")
+            status, traceback = "ok", None
+        if status == "ok":
+            reason = "; ".join(self._notes) or None
         judge = self._judge if self._is_measured else None
         self.record = TrialRecord(
             {
@@ -231,12 +254,14 @@ class Course:
             measures=judge.measures() if judge else (),
             confusion=judge.confusion() if judge else (),
             retrievals=judge.retrievals() if judge else (),
+            files=self._kept.finish() if judge else {},
             **self._rows,
         )
         self.close()
 
     def close(self) -> None:
-        """Close the file of the fitted learner."""
+        """Close the file of the fitted learner, and remove what is not finished."""
+        self._kept.discard()
         if self._model is not None:
             os.close(self._model)
             self._model = None
@@ -272,31 +297,48 @@ class Course:
                 if file is None:
                     raise MessageError("the fitted learner did not come with the message")
                 self._model = file
-                self._columns |= self._columns_of_fit(message, os.fstat(file).st_size)
+                self._columns |= self._columns_of_fit(message)
+            case Saved(reason):
+                if file is not None:
+                    self._kept.add_model(file)
+                else:
+                    self._notes.append(f"its model is not saved: {reason}")
+            case Loaded():
+                if file is None:
+                    raise MessageError("the fitted learner did not come with the message")
+                self._model = file
+                self._columns |= self._columns_of_model(message)
             case Answered() if self._readers:
                 raise MessageError("scores are missing")
-            case Answered() if self._stages[0] == "fit":
+            case Answered() if self._stages[0] != "answer alone":
                 self._columns |= {
                     "answer_seconds": message.seconds,
                     "answer_cpu_seconds": message.cpu_seconds,
                     "n_answered": len(self._items.test_rows) * len(self._galleries),
                 }
 
-    def _columns_of_fit(self, message: Fitted, model_bytes: int) -> dict[str, Any]:
+    def _columns_of_model(self, message: Fitted | Loaded) -> dict[str, Any]:
         chosen = self._chosen
+        assert self._model is not None
         return {
             "threads": message.threads,
             "processor": processor_name(),
             "params": json.dumps(chosen.params),
             "n_steps": chosen.params.get("n_steps", chosen.n_steps),
+            "symmetry_index": message.symmetry_index,
+            "model_bytes": os.fstat(self._model).st_size,
+        }
+
+    def _columns_of_fit(self, message: Fitted) -> dict[str, Any]:
+        chosen = self._chosen
+        return {
+            **self._columns_of_model(message),
             "fit_seconds": message.seconds,
             "fit_cpu_seconds": message.cpu_seconds,
             "fit_waiting_seconds": message.waiting_seconds,
             "fit_peak_bytes": message.peak_bytes,
             "selection_fit_seconds": chosen.fit_seconds,
             "selection_score_seconds": chosen.score_seconds,
-            "symmetry_index": message.symmetry_index,
-            "model_bytes": model_bytes,
         }
 
     def _judge_scores(self, message: Scores, content: bytearray) -> None:
@@ -305,6 +347,8 @@ class Course:
         except ValueError as error:
             self.end("failed", error_line(error))
             return
+        if self._stages[0] in ("fit", "load"):
+            self._kept.add_scores(message, content)
         if self._readers[0].is_complete:
             self._readers.popleft()
         if self._traced is not None and not self._readers:
@@ -353,10 +397,11 @@ class Course:
         most: dict[StageName, dict[str, int]] = {
             "choose": {LEARNING: points, VALIDATION: points},
             "fit": {WARM_UP: 1, FIT: 1, ANSWER: 1},
+            "load": {WARM_UP: 1, LOAD: 1, ANSWER: 1},
             "answer alone": {WARM_UP: 1, ANSWER: 1},
             "replay": {REPLAY: replays},
         }
-        if phase == ANSWER and Fitted in self._results:
+        if phase == ANSWER and self._results and self._results[0] is not Answered:
             return False
         return self._phases[phase] < most[self._stages[0]].get(phase, 0)
 

@@ -64,6 +64,8 @@ class TrialItems:
         What people said of the training items, for the learner.
     test_rows : ndarray of shape (n_test,)
         The test items' row numbers in the data set.
+    train_rows : ndarray of shape (n_train,)
+        Those of the training items.
     original_order : ndarray of shape (n_test,)
         The place of each test item in the order in which the partition was drawn.
     truth : Truth
@@ -80,6 +82,7 @@ class TrialItems:
     judgements: Judgements | None
     test: Any
     test_rows: Indices
+    train_rows: Indices
     original_order: Indices
     truth: Truth
     ties: Mapping[str, Indices]
@@ -170,6 +173,7 @@ def draw_items(spec: TrialSpec, rows: LabelledRows, learner: type[MetricLearner]
         y=rows.y[partition.train],
         test=X_test,
         test_rows=test,
+        train_rows=partition.train,
         original_order=order,
         judgements=training,
         truth=_truth(rows.y[test], rows.y[partition.train], tested, order),

@@ -103,6 +103,24 @@ class Fitted:
 
 
 @dataclass(frozen=True)
+class Saved:
+    """The fitted learner as a model file comes with this message, or the reason why it cannot."""
+
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A saved model takes the place of a fit; the fitted learner comes with this message.
+
+    Attributes are those of `Fitted`.
+    """
+
+    threads: int
+    symmetry_index: float | None
+
+
+@dataclass(frozen=True)
 class Scores:
     """The scores of the next `n_queries` items; their bytes follow the line.
 
@@ -160,8 +178,21 @@ class Ended:
 
 
 Message: TypeAlias = (
-    Started | PhaseBegan | Validated | Chosen | Fitted | Scores | Answered | Replayed | Ended
+    Started
+    | PhaseBegan
+    | Validated
+    | Chosen
+    | Fitted
+    | Saved
+    | Loaded
+    | Scores
+    | Answered
+    | Replayed
+    | Ended
 )
+WITH_FILE = (Fitted, Saved, Loaded)
+"""The messages that a file comes with."""
+
 ScoreArray = npt.NDArray[np.floating]
 Send: TypeAlias = Callable[[Message], None]
 

@@ -1,4 +1,4 @@
-"""The stages of a trial: choose on inner folds; fit and answer; answer alone; replay for traces.
+"""The stages of a trial: choose; fit, or load a saved model, and answer; answer alone; replay.
 
 Each runs in a process of its own, which has fitted and cached nothing before.  What is here runs
 beside the learner; what judges its answers runs in the harness (`oasis_bench.trial.judge`).
@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from io import BytesIO
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -29,6 +30,7 @@ from oasis_bench.plugins.learner import (
     IncrementalLearner,
     MetricLearner,
 )
+from oasis_bench.plugins.model_file import read_model, write_model
 from oasis_bench.plugins.registry import load_registry
 from oasis_bench.system.plain_text import error_line
 from oasis_bench.system.sealed_arrays import map_bytes, seal
@@ -45,19 +47,21 @@ from oasis_bench.trial.messages import (
     Chosen,
     Ended,
     Fitted,
+    Loaded,
     Message,
     PhaseBegan,
     Replayed,
+    Saved,
     ScoreArray,
     Scores,
     Validated,
     cut,
 )
 
-StageName = Literal["choose", "fit", "answer alone", "replay"]
+StageName = Literal["choose", "fit", "load", "answer alone", "replay"]
 
 WARM_UP, FIT, ANSWER = "the warm-up", "the final fit", "answering"
-REPLAY = "the replay for the traces"
+LOAD, REPLAY = "reading the model", "the replay for the traces"
 
 WARM_UP_SECONDS = 10.0
 """After these the warm-up ends: on so few items some learners do not converge."""
@@ -110,6 +114,7 @@ def run_stage(stage: Stage, line: Line) -> None:
     works: dict[StageName, Callable[[Stage, Line], None]] = {
         "choose": _choose,
         "fit": _fit,
+        "load": _load,
         "answer alone": _answer_alone,
         "replay": _replay,
     }
@@ -226,6 +231,28 @@ def _fit(stage: Stage, line: Line) -> None:
         ),
         model,
     )
+    if spec.saves_model:
+        _send_model_file(learner, line)
+    _answer_with(learner, stage, line)
+
+
+def _send_model_file(learner: MetricLearner, line: Line) -> None:
+    try:
+        line.send(Saved(), seal(lambda file: write_model(learner, file)))
+    except Exception as error:
+        line.send(Saved(cut(error_line(error))))
+
+
+def _load(stage: Stage, line: Line) -> None:
+    """Read a saved model in place of a fit, then score the test items."""
+    spec = stage.spec
+    _warm_up(stage, line)
+    line.send(PhaseBegan(LOAD))
+    content = BytesIO(map_bytes(line.receive_file()))
+    learner = read_model(content, load_registry(spec.plugin_files))
+    symmetry = _symmetry(learner) if spec.experiment.traces else None
+    model, _ = _copied(learner)
+    line.send(Loaded(blas_threads(), symmetry), model)
     _answer_with(learner, stage, line)
 
 
@@ -239,7 +266,7 @@ def _answer_alone(stage: Stage, line: Line) -> None:
 def _answer_with(learner: MetricLearner, stage: Stage, line: Line) -> None:
     """Score the items that the harness sends, on the clock."""
     meter = Meter(stage.server)
-    if stage.name == "fit":
+    if stage.name != "answer alone":
         line.send(PhaseBegan(ANSWER))
     files = (line.receive_file() for _ in range(1 + ("training" in stage.galleries)))
     test, *gallery = (map_items(file)["X"] for file in files)

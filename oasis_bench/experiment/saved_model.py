@@ -1,0 +1,54 @@
+"""A saved model in place of a learner to fit: what is asked of its file before anything runs."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from oasis_bench.data.rows import LabelledRows
+from oasis_bench.plugins.learner import ExemplarLearner
+from oasis_bench.plugins.model_file import load_model_of
+from oasis_bench.plugins.registry import Registry
+from oasis_bench.system.errors import UsageError
+
+
+def grid(path: str, registry: Registry) -> dict[str, list[Any]]:
+    """Return the model's hyper-parameters, for the record: there is nothing to choose."""
+    params = load_model_of(registry, path).get_params(deep=False)
+    return {
+        name: [value]
+        for name, value in params.items()
+        if isinstance(value, str | int | float | None)
+    }
+
+
+def content_hash(path: str) -> str:
+    """Hash a model file (SHA-256)."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def refuse_changed_model(path: Path, content: bytes, expected: str) -> None:
+    """Raise UsageError where a model file is not what it was when the run began."""
+    if hashlib.sha256(content).hexdigest() != expected:
+        raise UsageError(
+            f"{path} has changed since the run began: put it back and run this trial again with "
+            "--resume and --retry failed, or start a new run"
+        )
+
+
+def refuse_unlike_rows(path: str, registry: Registry, rows: LabelledRows) -> None:
+    """Raise UsageError where a model cannot score the items of a data set."""
+    learner = load_model_of(registry, path)
+    if isinstance(learner, ExemplarLearner):
+        raise UsageError(
+            f"{path}: {learner.name} knows how similar an item is to its own training items alone: "
+            "it cannot be judged on other data"
+        )
+    n_features = learner.n_features_in_ if learner.takes == "rows" else rows.X.shape[1]
+    if n_features != rows.X.shape[1]:
+        raise UsageError(
+            f"{path}: this {learner.name} was fitted on {n_features} features and the data set has "
+            f"{rows.X.shape[1]}: choose data of the same features"
+        )

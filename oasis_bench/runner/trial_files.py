@@ -1,0 +1,65 @@
+"""The files that trials keep beside the store, and their names: models and scores."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from oasis_bench.experiment.identity import SEEN_CLASSES
+from oasis_bench.experiment.plan import TrialSpec
+from oasis_bench.system.errors import OutputError
+from oasis_bench.trial.kept import UNFINISHED
+from oasis_bench.trial.record import TrialRecord
+
+LONGEST_NAME = 100
+"""Characters; the names of many classes joined make a long one."""
+
+
+def file_names(specs: Sequence[TrialSpec]) -> dict[str, str]:
+    """Return the name of each trial's files, such as 'OASIS_10_0.npz', by its trial_id.
+
+    It is made of the learner, the class subset and the partition, and the split where that is not
+    of seen classes.  Characters that a file's name should not hold are '-'; of trials that would
+    have one name the later ones have a number, too.
+
+    Parameters
+    ----------
+    specs : sequence of TrialSpec
+        All trials of the experiment, in the order of its plan.
+    """
+    names: dict[str, str] = {}
+    times: Counter[str] = Counter()
+    for spec in specs:
+        split = () if spec.split == SEEN_CLASSES else (spec.split,)
+        parts = (spec.learner, spec.subset, str(spec.partition), *split)
+        name = "_".join(re.sub(r"[^a-zA-Z0-9.+=-]", "-", part)[:LONGEST_NAME] for part in parts)
+        times[name.casefold()] += 1
+        number = times[name.casefold()]
+        names[spec.trial_id] = f"{name}~{number}.npz" if number > 1 else f"{name}.npz"
+    return names
+
+
+def keep_files(record: TrialRecord, folder: Path, name: str) -> None:
+    """Give the files of a trial that has ended their names in the folder of the run.
+
+    Raises
+    ------
+    OutputError
+        Where that is not possible.
+    """
+    for kind, path in record.files.items():
+        target = folder / kind / name
+        try:
+            target.parent.mkdir(exist_ok=True)
+            os.replace(path, target)
+        except OSError as error:
+            raise OutputError.of(folder / kind, error.strerror) from error
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Remove what trials left that were cut short."""
+    shutil.rmtree(folder / UNFINISHED, ignore_errors=True)

@@ -1,0 +1,145 @@
+"""The scores of a trial in a file, written as they come and read back a block at a time.
+
+The file is an uncompressed .npz: ``numpy.load(path)["scores_test"]`` gives the scores of all test
+items (rows) against all test items, ``["test_rows"]`` the row numbers of these in the data set.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+from numpy.lib import format as npy
+
+from oasis_bench.system.errors import UsageError
+from oasis_bench.system.plain_text import error_line, printable
+from oasis_bench.system.threads import slices
+from oasis_bench.trial.items import TrialItems
+from oasis_bench.trial.messages import MOST_SCORE_BYTES, Scores
+
+GALLERIES = ("test", "training")
+
+
+class ScoresFile:
+    """Writes the scores of one trial.
+
+    Parameters
+    ----------
+    path : Path
+    items : TrialItems
+        Their row numbers and the order within ties are written beside the scores.
+    """
+
+    def __init__(self, path: Path, items: TrialItems) -> None:
+        self._items = items
+        self._file = zipfile.ZipFile(path, "w")
+        self._array: IO[bytes] | None = None
+        self._gallery = ""
+        self._dtype = np.dtype(np.float64)
+
+    def add(self, message: Scores, content: bytes | bytearray) -> None:
+        """Write the next block; the scores of one gallery come after those of the other."""
+        if message.gallery != self._gallery:
+            self._begin(message.gallery, np.dtype(message.dtype))
+        assert self._array is not None
+        if message.dtype != self._dtype:  # the first block decides
+            content = np.frombuffer(content, message.dtype).astype(self._dtype).tobytes()
+        self._array.write(content)
+
+    def finish(self) -> None:
+        """Write what the scores are of, and close the file."""
+        items = self._items
+        self._end_array()
+        rows = {"test_rows": items.test_rows, "training_rows": items.train_rows}
+        ties = {f"ties_{gallery}": items.ties[gallery] for gallery in GALLERIES}
+        for name, array in (rows | ties).items():
+            with self._file.open(zipfile.ZipInfo(f"{name}.npy"), "w") as stream:
+                npy.write_array(stream, array, version=(1, 0), allow_pickle=False)
+        self._file.close()
+
+    def abandon(self) -> None:
+        """Close the file as it is."""
+        self._end_array()
+        self._file.close()
+
+    def _begin(self, gallery: str, dtype: np.dtype[Any]) -> None:
+        self._end_array()
+        self._gallery, self._dtype = gallery, dtype
+        shape = len(self._items.test_rows), len(self._items.ties[gallery])
+        entry = zipfile.ZipInfo(f"scores_{gallery}.npy")
+        self._array = self._file.open(entry, "w", force_zip64=True)
+        header = {"descr": dtype.str, "fortran_order": False, "shape": shape}
+        npy.write_array_header_1_0(self._array, header)
+
+    def _end_array(self) -> None:
+        if self._array is not None:
+            self._array.close()
+            self._array = None
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """The kept scores of one trial.
+
+    Attributes
+    ----------
+    path : Path
+    galleries : tuple of str
+        Those whose scores were kept: 'test', 'training'.
+    arrays : dict of str to ndarray
+        `test_rows`, `training_rows`, `ties_test`, `ties_training`.
+    """
+
+    path: Path
+    galleries: tuple[str, ...]
+    arrays: Mapping[str, npt.NDArray[np.intp]]
+
+    @classmethod
+    def open(cls, path: Path) -> Predictions:
+        """Read all but the scores.
+
+        Raises
+        ------
+        UsageError
+            Where the file is damaged.
+        """
+        with _told(path), np.load(path, allow_pickle=False) as file:
+            scored = tuple(name for name in GALLERIES if f"scores_{name}" in file.files)
+            return cls(path, scored, {n: file[n] for n in file.files if n[:6] != "scores"})
+
+    def blocks(self, gallery: str) -> Iterator[tuple[Scores, bytes]]:
+        """Read the scores against a gallery in blocks, as they once came.
+
+        Raises
+        ------
+        UsageError
+            Where the file is damaged.
+        """
+        with (
+            _told(self.path),
+            zipfile.ZipFile(self.path) as archive,
+            archive.open(f"scores_{gallery}.npy") as stream,
+        ):
+            npy.read_magic(stream)
+            (n_queries, n_gallery), _, dtype = npy.read_array_header_1_0(stream)
+            row_bytes = n_gallery * dtype.itemsize
+            for part in slices(n_queries, max(1, MOST_SCORE_BYTES // row_bytes)):
+                n_rows = part.stop - part.start
+                yield Scores(gallery, n_rows, dtype.name), stream.read(n_rows * row_bytes)
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise UsageError(
+            f"{path}: cannot be read as kept scores ({printable(error_line(error))}): put it back, "
+            "or run the trials again into a new folder"
+        ) from error
