@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
@@ -19,6 +19,12 @@ DATA_OPTIONS = (
     ("block", "PIXELS", "side of the blocks of pictures (default: the data set's, mostly 64)"),
 )
 """Options of data sets that have a short form of --data-option."""
+
+JUDGED_SETTINGS = (
+    *("tasks", "classes", "partitions", "train_per_class", "test_per_class", "test_share", "seed"),
+    *("normalize", "threads", "examples", "budget", "memory"),
+)
+"""The settings of an experiment that also decide how a saved model is judged."""
 
 RETRIED = ("failed", "crashed", "timeout", "out-of-memory", "not-applicable")
 
@@ -42,6 +48,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"oasis-bench {__version__}")
     verbs = parser.add_subparsers(required=True, metavar="VERB")
     _add_run(verbs)
+    _add_evaluate(verbs)
     _add_list(verbs)
     _add_check(verbs)
     _add_data(verbs)
@@ -91,21 +98,14 @@ def _add_run(verbs: Any) -> None:
         metavar="NAME|PATH",
         help="a data set, your own file, or a folder of pictures (default: the experiment's)",
     )
-    _add_settings(run)
+    _add_settings(
+        run,
+        "Each is a key of an experiment file too: its name with _ in place of -, or the key in "
+        "brackets. A default holds where the file does not have the key.",
+        tuple(settings()),
+    )
     _add_data_options(run)
-    run.add_argument(
-        "--jobs",
-        type=_positive,
-        default=1,
-        metavar="N",
-        help="trials at a time (default 1: timings are clean; above 1 they are marked)",
-    )
-    run.add_argument(
-        "--cluster",
-        metavar="ADDRESS",
-        help="run the trials on the workers of a Dask cluster, by the address of its scheduler "
-        "(default: on this machine)",
-    )
+    _add_place(run)
     _add_path(run, "--output", "DIR", "a new folder (default: runs/DATASET-TIME)")
     run.add_argument(
         "--resume",
@@ -130,14 +130,54 @@ def _add_run(verbs: Any) -> None:
     _add_plugin(run)
 
 
-def _add_settings(run: argparse.ArgumentParser) -> None:
-    """Add an option for each setting of an experiment; `Experiment` checks the values."""
-    group = run.add_argument_group(
-        "settings of the experiment",
-        "Each is a key of an experiment file too: its name with _ in place of -, or the key in "
-        "brackets. A default holds where the file does not have the key.",
+def _add_evaluate(verbs: Any) -> None:
+    parser = _add_verb(
+        verbs,
+        "evaluate",
+        "judge a saved model on other data, or the kept scores of a run by other tasks",
+        "Judge without a new fit. A model (of 'run --save-models' or save_model) is judged on "
+        "--dataset: a run like any other, but that the model is read where others are fitted. Of a "
+        "run with --predictions, --tasks judge the scores that it kept; their measures join the "
+        "run's others.",
     )
-    for name, setting in settings().items():
+    _add_path(parser, "judged", "MODEL|RUN", "a model file, or the output folder of a run")
+    parser.add_argument("--dataset", metavar="NAME|PATH", help="the data to judge a model on")
+    _add_settings(
+        parser,
+        "--tasks is for a run as well, the others for a model. Rows are scaled as --normalize or "
+        "the data set says; what scaling learns, such as the weights of tfidf, it learns from the "
+        "training part of the data that the model is judged on. The default of --classes is all.",
+        JUDGED_SETTINGS,
+    )
+    _add_data_options(parser)
+    _add_place(parser)
+    what = "a new folder, for a model (default: runs/DATASET-TIME)"
+    _add_path(parser, "--output", "DIR", what)
+    _add_plugin(parser)
+
+
+def _add_place(parser: _Parser) -> None:
+    """Add where trials run."""
+    parser.add_argument(
+        "--jobs",
+        type=_positive,
+        default=1,
+        metavar="N",
+        help="trials at a time (default 1: timings are clean; above 1 they are marked)",
+    )
+    parser.add_argument(
+        "--cluster",
+        metavar="ADDRESS",
+        help="run the trials on the workers of a Dask cluster, by the address of its scheduler "
+        "(default: on this machine)",
+    )
+
+
+def _add_settings(parser: _Parser, description: str, names: Sequence[str]) -> None:
+    """Add an option for each of the settings of an experiment, which checks their values."""
+    group = parser.add_argument_group("settings of the experiment", description)
+    for name in names:
+        setting = settings()[name]
         key = f"key {name}; " if setting.flag else ""
         how: dict[str, Any] = {"type": setting.read, "metavar": setting.metavar}
         if not setting.metavar:

@@ -26,6 +26,7 @@ from oasis_bench.command_line.listing import (
     plugin_rows,
     task_lines,
 )
+from oasis_bench.command_line.options import JUDGED_SETTINGS
 from oasis_bench.command_line.progress import Display
 from oasis_bench.experiment.settings import (
     LIMITS,
@@ -41,6 +42,7 @@ from oasis_bench.plugins.open_dataset import (
     read_options,
 )
 from oasis_bench.plugins.registry import BrokenPluginError, load_registry, load_reports
+from oasis_bench.runner.evaluate import evaluate_run, model_experiment
 from oasis_bench.runner.merge import merge_runs
 from oasis_bench.runner.run import resume_experiment, run_experiment
 from oasis_bench.store.run_file import read_run
@@ -55,30 +57,63 @@ CHECK_FAILED = 1
 
 
 def _run(options: argparse.Namespace) -> int:
-    command = shlex.join(["python", "-m", "oasis_bench", *sys.argv[1:]])
     if options.resume is not None:
         output, start = options.resume, partial(_resume, options)
     elif options.retry:
         raise UsageError("--retry is for a run that goes on: name it with --resume")
     else:
         experiment = _experiment(options)
-        stem = Path(experiment.dataset).stem
-        output = options.output or Path("runs") / f"{stem}-{datetime.now():%Y%m%d-%H%M%S}"
+        output = options.output or _new_folder(experiment)
         start = partial(run_experiment, experiment, output, plugin_files=options.plugin)
     wanted = {MODELS: options.save_models, PREDICTIONS: options.predictions}
     keep = [kind for kind, is_wanted in wanted.items() if is_wanted]
+    return _carry_out(partial(start, keep=keep, command=_command()), output, options)
+
+
+def _evaluate(options: argparse.Namespace) -> int:
+    """Judge kept scores, of a run, or a model on other data."""
+    if options.judged.is_dir():
+        return _evaluate_run(options)
+    if options.dataset is None:
+        raise UsageError(f"which data is {options.judged} to be judged on? Name it with --dataset")
+    experiment = model_experiment(
+        options.judged,
+        options.dataset,
+        options.plugin,
+        dataset_options=_data_options(options, options.dataset),
+        **_given(options, JUDGED_SETTINGS),
+    )
+    start = partial(run_experiment, experiment, plugin_files=options.plugin)
+    output = options.output or _new_folder(experiment)
+    return _carry_out(partial(start, output, command=_command()), output, options)
+
+
+def _evaluate_run(options: argparse.Namespace) -> int:
+    others = {"dataset", "data_options", "output", "cluster", *JUDGED_SETTINGS} - {"tasks"}
+    for name in sorted(others):
+        if getattr(options, name) not in (None, []):
+            raise UsageError(f"{name} is for a model: the scores of a run are of its own data")
+    if options.tasks is None:
+        raise UsageError("which tasks are to judge the scores of this run? Name them with --tasks")
+    with closing(Display()) as display:
+        how = {"on_download": display.download, "on_trial": display.bar}
+        failures = evaluate_run(options.judged, options.tasks, options.plugin, **how)
+    _report_on(options.judged)
+    return TRIAL_FAILED if failures else 0
+
+
+def _carry_out(start: Callable[..., int], output: Path, options: argparse.Namespace) -> int:
+    """Run trials into a folder, show their progress and make their report."""
     with closing(Display()) as display:
         try:
             failures = start(
                 jobs=options.jobs,
                 cluster=options.cluster,
-                keep=keep,
                 on_trial=display.trial,
                 on_download=display.download,
-                command=command,
             )
         except KeyboardInterrupt:
-            if display.done or options.resume:
+            if display.done or (options.verb == "run" and options.resume):
                 raise KeyboardInterrupt(
                     f"interrupted after {display.done} of {display.planned} trials; they are kept: "
                     f"'python -m oasis_bench run --resume {output}' goes on, "
@@ -87,6 +122,16 @@ def _run(options: argparse.Namespace) -> int:
             raise  # nothing was kept
     _report_on(output)
     return TRIAL_FAILED if failures else 0
+
+
+def _command() -> str:
+    """Return the command line, for the report."""
+    return shlex.join(["python", "-m", "oasis_bench", *sys.argv[1:]])
+
+
+def _new_folder(experiment: Experiment) -> Path:
+    """Name a folder for a run that was given none."""
+    return Path("runs") / f"{Path(experiment.dataset).stem}-{datetime.now():%Y%m%d-%H%M%S}"
 
 
 def _resume(options: argparse.Namespace, **how: Any) -> int:
@@ -117,11 +162,15 @@ def _experiment(options: argparse.Namespace) -> Experiment:
     if name != experiment.dataset:  # what the file says of its own data set is not for this one
         changes = {"classes": ("all",), **changes, "title": Path(name).name, "dataset": name}
         data_options = {}
-    if options.data_options:
-        registry = load_registry(options.plugin)
-        data_options = {**data_options, **read_options(name, registry, dict(options.data_options))}
-    changes["dataset_options"] = data_options
+    changes["dataset_options"] = {**data_options, **_data_options(options, name)}
     return replace(experiment, **changes).limited(_given(options, LIMITS))
+
+
+def _data_options(options: argparse.Namespace, dataset: str) -> dict[str, Any]:
+    """Return the options of the data set that were given."""
+    if not options.data_options:
+        return {}
+    return read_options(dataset, load_registry(options.plugin), dict(options.data_options))
 
 
 def _given(options: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
@@ -263,6 +312,7 @@ def _print_facts(facts: dict[str, str]) -> None:
 
 VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
     "run": _run,
+    "evaluate": _evaluate,
     "report": lambda options: _report_on(options.run),
     "compare": _compare,
     "merge": _merge,

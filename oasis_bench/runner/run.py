@@ -251,18 +251,23 @@ def _sources(experiment: Experiment, dataset: Dataset, registry: Registry) -> So
             licence=dataset.licence,
         ),
         learners,
-        {
-            task.name: TaskSource(
-                summary=task.summary,
-                citation=task.citation,
-                split=task.split,
-                gallery=task.gallery,
-                measures=task.measures,
-                of_data=task.of_data,
-            )
-            for task in find_tasks(experiment, registry)
-        },
+        task_sources(experiment, registry),
     )
+
+
+def task_sources(experiment: Experiment, registry: Registry) -> dict[str, TaskSource]:
+    """Return what the tasks of an experiment say of themselves, by their names."""
+    return {
+        task.name: TaskSource(
+            summary=task.summary,
+            citation=task.citation,
+            split=task.split,
+            gallery=task.gallery,
+            measures=task.measures,
+            of_data=task.of_data,
+        )
+        for task in find_tasks(experiment, registry)
+    }
 
 
 def _pictures_of(record: TrialRecord, rows: LabelledRows) -> list[dict[str, Any]]:

@@ -104,7 +104,7 @@ class Course:
         folder: Path,
         model: int | None = None,
     ) -> None:
-        refused = {task.name: reason for task in tasks if (reason := _against(task, learner))}
+        refused = {task.name: reason for task in tasks if (reason := reason_against(task, learner))}
         answered = [task for task in tasks if task.name not in refused]
         if not answered:
             raise NotApplicableError(next(iter(refused.values())))
@@ -442,7 +442,7 @@ def lost_record(spec: TrialSpec, n_features: int, status: str, reason: str) -> T
     return TrialRecord(columns_of(spec, n_features, status, reason))
 
 
-def _against(task: Task, learner: type[MetricLearner]) -> str | None:
+def reason_against(task: Task, learner: type[MetricLearner]) -> str | None:
     """Say why a learner cannot answer a task, or None where it can."""
     if task.gallery == "test" and issubclass(learner, ExemplarLearner):
         return (

@@ -111,7 +111,8 @@ class Predictions:
         """
         with _told(path), np.load(path, allow_pickle=False) as file:
             scored = tuple(name for name in GALLERIES if f"scores_{name}" in file.files)
-            return cls(path, scored, {n: file[n] for n in file.files if n[:6] != "scores"})
+            kinds = [n for g in GALLERIES for n in (f"{g}_rows", f"ties_{g}")]
+            return cls(path, scored, {name: file[name] for name in kinds})
 
     def blocks(self, gallery: str) -> Iterator[tuple[Scores, bytes]]:
         """Read the scores against a gallery in blocks, as they once came.
@@ -131,7 +132,10 @@ class Predictions:
             row_bytes = n_gallery * dtype.itemsize
             for part in slices(n_queries, max(1, MOST_SCORE_BYTES // row_bytes)):
                 n_rows = part.stop - part.start
-                yield Scores(gallery, n_rows, dtype.name), stream.read(n_rows * row_bytes)
+                content = stream.read(n_rows * row_bytes)
+                if len(content) < n_rows * row_bytes:
+                    raise ValueError("it ends early")
+                yield Scores(gallery, n_rows, dtype.name), content
 
 
 @contextmanager

@@ -39,8 +39,8 @@ def dagger_notes(run: RunRecord, shown: Iterable[str]) -> list[str]:
 
 
 def tasks(run: RunRecord) -> list[str]:
-    """Return the tasks in the order in which they were asked."""
-    return list(run.info.experiment.tasks)
+    """Return the tasks in the order in which they were asked, also of kept scores."""
+    return list(run.info.sources.tasks)
 
 
 def task_title(task: str) -> str:

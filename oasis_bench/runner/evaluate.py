@@ -1,0 +1,213 @@
+"""Judges what was learned before: kept scores by other tasks, a saved model on other data.
+
+Nothing is fitted here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from oasis_bench.data.rows import LabelledRows
+from oasis_bench.experiment.plan import TrialSpec, find_tasks
+from oasis_bench.experiment.settings import Experiment, LearnerSpec
+from oasis_bench.plugins.model_file import load_model
+from oasis_bench.plugins.registry import Registry, load_registry
+from oasis_bench.runner.run import prepare, task_sources
+from oasis_bench.runner.trial_files import file_names
+from oasis_bench.store.run_file import Store, read_run
+from oasis_bench.system.errors import UsageError
+from oasis_bench.system.plain_text import error_line, printable
+from oasis_bench.system.progress import Progress, no_progress
+from oasis_bench.tasks.task import GALLERIES, Task
+from oasis_bench.trial.course import reason_against
+from oasis_bench.trial.items import TrialItems, draw_items
+from oasis_bench.trial.judge import Judge
+from oasis_bench.trial.kept import PREDICTIONS
+from oasis_bench.trial.predictions import Predictions
+
+Rows = Mapping[str, list[dict[str, Any]]]
+
+
+def model_experiment(
+    model: Path, dataset: str, plugin_files: Sequence[Path] = (), **settings: Any
+) -> Experiment:
+    """Return the experiment that judges a saved model on a data set.
+
+    Parameters
+    ----------
+    model : Path
+        A file that `save_model` or `run --save-models` wrote.
+    dataset : str
+        A name or a path.
+    plugin_files : sequence of Path
+        Where the learner may be defined.
+    settings
+        Fields of `Experiment`; those that are not given have its defaults, but `classes` is all.
+
+    Raises
+    ------
+    UsageError
+        Where the model cannot be read or a setting is wrong.
+    """
+    name = load_model(model, plugin_files).name
+    learner = LearnerSpec(name, model=str(model.resolve()))
+    title = f"{name} of {model.name} on {Path(dataset).name}"
+    # There are no inner folds; for fewer of them fewer training images are enough.
+    defaults: dict[str, Any] = {"classes": ("all",), "inner_folds": 2}
+    return Experiment(title, dataset, {name: learner}, **{**defaults, **settings})
+
+
+def evaluate_run(
+    folder: Path,
+    tasks: Sequence[str],
+    plugin_files: Sequence[Path] = (),
+    on_download: Progress = no_progress,
+    on_trial: Progress = no_progress,
+) -> int:
+    """Judge the kept scores of a run by tasks; their measures go into its store.
+
+    Parameters
+    ----------
+    folder : Path
+        The output of a run with --predictions.
+    tasks : sequence of str
+        What is stored of these already is replaced.
+    plugin_files : sequence of Path
+        Besides those of the run.
+    on_download, on_trial : callable
+        Told of progress.
+
+    Returns
+    -------
+    int
+        How often a task failed.
+
+    Raises
+    ------
+    UsageError
+        Where the run kept no scores, or none that the tasks ask for; where the data has changed;
+        nothing is written then.
+    """
+    with Store.open(folder) as store:
+        info = store.info()
+        paths = [*map(Path, info.plugin_files), *plugin_files]
+        registry = load_registry(list(dict.fromkeys(path.resolve() for path in paths)))
+        experiment = replace(info.experiment, tasks=tuple(tasks), choose_by=None)
+        asked = find_tasks(experiment, registry)
+        _refuse_other_splits(asked, {str(one["split"]) for one in info.identities.values()})
+        if not (folder / PREDICTIONS).is_dir():
+            raise UsageError(
+                f"{folder} has no kept scores: run it anew with --predictions, into another folder"
+            )
+        _, rows, specs = prepare(experiment, registry, plugin_files, on_download)
+        hashes = {str(one["data"]) for one in info.identities.values()}
+        if hashes != {specs[0].identity["data"]}:
+            raise UsageError(
+                f"the rows of {experiment.dataset} have changed since the run {folder}: its scores "
+                "are of other rows: put them back, or start a new run"
+            )
+        trials = _kept_trials(folder, specs)
+        for spec, _, scores in trials:
+            _refuse_other_galleries([t for t in asked if t.split == spec.split], scores)
+        failures = 0
+        for done, (spec, trial_id, scores) in enumerate(trials, start=1):
+            of_split = [task for task in asked if task.split == spec.split]
+            for name, answer in _judge(of_split, spec, rows, registry, scores):
+                store.add_answers(trial_id, [name], answer)
+                failures += answer["answers"][0]["status"] == "failed"
+            on_trial("trials judged", done, len(trials))
+        sources = replace(
+            info.sources, tasks={**info.sources.tasks, **task_sources(experiment, registry)}
+        )
+        store.write_info(sources=asdict(sources))
+        return failures
+
+
+def _kept_trials(
+    folder: Path, specs: Sequence[TrialSpec]
+) -> list[tuple[TrialSpec, str, Predictions]]:
+    """Return the trials whose scores were kept, with the trial_id that the store has."""
+    names = file_names(specs)
+    spec_of = {(spec.learner, spec.subset, spec.partition, spec.split): spec for spec in specs}
+    kept = []
+    trials = read_run(folder).trials
+    columns = ("learner", "subset", "partition", "split", "trial_id")
+    for *key, trial_id in zip(*(trials[name] for name in columns), strict=True):
+        spec = spec_of.get(tuple(key))
+        path = folder / PREDICTIONS / names[spec.trial_id] if spec is not None else None
+        if spec is not None and path is not None and path.is_file():
+            kept.append((spec, str(trial_id), Predictions.open(path)))
+    if not kept:
+        raise UsageError(f"{folder / PREDICTIONS} holds no scores of the trials of this run")
+    return kept
+
+
+def _judge(
+    tasks: Sequence[Task],
+    spec: TrialSpec,
+    rows: LabelledRows,
+    registry: Registry,
+    scores: Predictions,
+) -> Iterator[tuple[str, Rows]]:
+    """Yield, for each task, its name and its rows of the tables."""
+    learner = registry.algorithms[spec.algorithm]
+    items = draw_items(spec, rows, learner)
+    _refuse_other_items(items, scores)
+    for task in tasks:
+        if (reason := reason_against(task, learner)) is not None:
+            yield task.name, _without_measures(task, "not applicable", reason)
+            continue
+        try:
+            judge = Judge([task], items, 0, 0)
+            for reader in judge.readers:
+                for message, content in scores.blocks(reader.gallery):
+                    reader.add(message, content)
+            answer = {"answers": judge.answers(), "measures": judge.measures()}
+            yield task.name, {**answer, "confusion": judge.confusion()}
+        except UsageError:
+            raise
+        except Exception as error:  # of a task of the user's own
+            yield task.name, _without_measures(task, "failed", printable(error_line(error)))
+
+
+def _without_measures(task: Task, status: str, reason: str) -> Rows:
+    answer = {"task": task.name, "status": status, "reason": reason}
+    numbers = {"n_queries": None, "n_left_out": None}
+    return {"answers": [{**answer, **numbers}], "measures": [], "confusion": []}
+
+
+def _refuse_other_splits(tasks: Sequence[Task], splits: set[str]) -> None:
+    for task in tasks:
+        if task.split not in splits:
+            raise UsageError(
+                f"{task.name} divides the images into {task.split}, and the run into "
+                f"{' and '.join(sorted(splits))}: ask it in a new run"
+            )
+
+
+def _refuse_other_galleries(tasks: Sequence[Task], scores: Predictions) -> None:
+    for task in tasks:
+        if task.gallery not in scores.galleries:
+            kept = " and ".join(GALLERIES[gallery] for gallery in scores.galleries)
+            raise UsageError(
+                f"{task.name} compares with {GALLERIES[task.gallery]}, and {scores.path} holds "
+                f"scores against {kept}: ask it in a new run"
+            )
+
+
+def _refuse_other_items(items: TrialItems, scores: Predictions) -> None:
+    now = {
+        "test_rows": items.test_rows,
+        "training_rows": items.train_rows,
+        **{f"ties_{gallery}": ties for gallery, ties in items.ties.items()},
+    }
+    if not all(np.array_equal(scores.arrays[name], array) for name, array in now.items()):
+        raise UsageError(
+            f"{scores.path}: its scores are of other items than this oasis-bench draws: use the "
+            "version that ran it, or start a new run"
+        )
