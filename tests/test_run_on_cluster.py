@@ -3,7 +3,6 @@
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 
 import pandas as pd
@@ -158,10 +157,16 @@ def test_a_run_that_ends_leaves_no_trial_on_the_workers(how, cluster, tmp_path, 
     assert _ends(trial)
 
 
+def _move_folder(folder, dask_worker):
+    """Give a worker another folder for its files; return the one that it had."""
+    before, dask_worker.local_directory = dask_worker.local_directory, folder
+    return before
+
+
 def test_a_trial_that_a_worker_cannot_start_is_a_failure(cluster, tmp_path):
     missing = str(tmp_path / "missing")
     with Client(cluster.scheduler_address, set_as_default=False) as client:
-        client.run(setattr, tempfile, "tempdir", missing)
+        folders = client.run(_move_folder, missing)
         try:
             failures = run_experiment(
                 tiny({"Euclidean": LearnerSpec("Euclidean")}),
@@ -169,7 +174,8 @@ def test_a_trial_that_a_worker_cannot_start_is_a_failure(cluster, tmp_path):
                 cluster=cluster.scheduler_address,
             )
         finally:
-            client.run(setattr, tempfile, "tempdir", None)
+            for worker, folder in folders.items():
+                client.run(_move_folder, folder, workers=[worker])
     assert failures == 2
     trials = read_run(tmp_path / "run").trials
     assert trials["status"].tolist() == ["failed"] * 2

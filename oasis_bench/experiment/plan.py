@@ -230,6 +230,7 @@ def plan(
     for split, asked in tasks.items():
         names, chooses_by = tuple(task.name for task in asked), _chooses_by(e, asked)
         subsets = _subsets(split, e, dataset, rows)
+        shows_examples = rows.images is not None and split == next(iter(tasks))
         for (subset, classes), partition, (label, learner_identity) in product(
             subsets.items(), range(e.partitions), learner_identities.items()
         ):
@@ -264,7 +265,7 @@ def plan(
                     tasks=names,
                     chooses_by=chooses_by,
                     plugin_files=plugin_files,
-                    shows_examples=rows.images is not None and partition == 0,
+                    shows_examples=shows_examples and partition == 0,
                 )
             )
     return trials
@@ -280,10 +281,14 @@ def find_tasks(experiment: Experiment, registry: Registry) -> list[Task]:
     """
     tasks = [registry.tasks[name]() for name in experiment.tasks]
     if (text := experiment.choose_by) is not None:
-        having = [task for task in tasks if text.partition("@")[0] in task.measures]
-        for task in having or tasks[:1]:
+        for task in [task for task in tasks if _has_measure(task, text)] or tasks[:1]:
             parse_measure(text, task)  # raises where there is no such measure
     return tasks
+
+
+def _has_measure(task: Task, text: str) -> bool:
+    """Tell whether a task has the measure of a text such as 'mAP', 'MAP@R' or 'accuracy@3'."""
+    return text in task.measures or text.rpartition("@")[0] in task.measures
 
 
 def _tasks_by_split(e: Experiment, rows: LabelledRows, registry: Registry) -> dict[str, list[Task]]:
@@ -298,10 +303,10 @@ def _tasks_by_split(e: Experiment, rows: LabelledRows, registry: Registry) -> di
 
 def _chooses_by(e: Experiment, tasks: Sequence[Task]) -> ChooseBy:
     """Return the measure that the experiment names, or the first one of the first task."""
-    text = e.choose_by or ""
-    having = [task for task in tasks if text.partition("@")[0] in task.measures]
-    if having:
-        return ChooseBy(having[0].name, *parse_measure(text, having[0]))
+    if e.choose_by is not None:
+        for task in tasks:
+            if _has_measure(task, e.choose_by):
+                return ChooseBy(task.name, *parse_measure(e.choose_by, task))
     return ChooseBy(tasks[0].name, *parse_measure(tasks[0].measures[0], tasks[0]))
 
 
