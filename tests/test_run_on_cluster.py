@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pandas as pd
 import psutil
@@ -100,9 +101,10 @@ def tiny(learners, partitions=2):
 def test_a_cluster_gives_the_store_of_one_machine(cluster, tmp_path, plugins):
     learners = {name: LearnerSpec(name) for name in ("OASIS", "Euclidean", "Raises", "Prints")}
     path = plugins / "misbehaving.py"
+    experiment = replace(tiny(learners), tasks=("classification", "retrieval"))
     for name, where in (("here", None), ("there", cluster.scheduler_address)):
         folder = tmp_path / name
-        assert run_experiment(tiny(learners), folder, cluster=where, plugin_files=[path]) == 2
+        assert run_experiment(experiment, folder, cluster=where, plugin_files=[path]) == 2
     here, there = read_run(tmp_path / "here"), read_run(tmp_path / "there")
     measures = ["trial_id", "status", "reason", "params", "n_steps"]
     tables = [(run.trials[measures], run.measures, run.validation) for run in (here, there)]
