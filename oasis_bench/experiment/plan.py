@@ -220,7 +220,8 @@ def plan(
     }
     for label, spec in e.learners.items():
         if spec.model is not None:
-            learner_identities[label]["model"] = saved_model.content_hash(spec.model)
+            model = saved_model.content_hash(spec.model)
+            learner_identities[label] |= {"model": model, "grid": {}}  # parameters are in it
     trials = []
     for spec in e.learners.values():
         refuse_unlike_inputs(registry.algorithms[spec.algorithm], dataset, rows)

@@ -107,9 +107,10 @@ def _cost_table(run: RunRecord, split: str) -> Table:
 def _texts(trials: pd.DataFrame, values: pd.DataFrame) -> list[str]:
     fit, median = values["fit_seconds"], values.median()
     (params, count), *others = Counter(trials["params"].map(params_text)).most_common()
+    extent = f" [{seconds_text(fit.min())} – {seconds_text(fit.max())}]" if fit.any() else ""
     return [
         seconds_text(median["choice_seconds"]),
-        f"{seconds_text(fit.median())} [{seconds_text(fit.min())} – {seconds_text(fit.max())}]",
+        seconds_text(fit.median()) + extent,
         seconds_text(median["fit_cpu_seconds"]),
         seconds_text(1000 * median["query_seconds"]),
         number_text(median["model_bytes"] / 2**10, "{:,.1f}"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from oasis_bench.reports.formatting import series
@@ -31,6 +32,10 @@ def protocol_text(run: RunRecord) -> str:
     if fixed:
         parts.append(f"Fixed: {'; '.join(fixed)}.")
     parts.append("All else is at the learners' defaults.")
+    models = {label: spec.model for label, spec in experiment.learners.items() if spec.model}
+    if models:
+        names = [f"{label} was read from {Path(model).name}" for label, model in models.items()]
+        parts = [f"Nothing was fitted: {series(names)}."]
     return " ".join([*parts, f"Limits of a fit: {'; '.join(_limits(run))}."])
 
 

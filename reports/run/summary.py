@@ -84,11 +84,11 @@ def _cost_lines(run: RunRecord, costs: Table) -> list[list[str]]:
         median, fit = own["median"], own.loc[["fit_seconds"]].iloc[0]
         cells = [
             *(seconds_text(median["choice_seconds"]), seconds_text(fit["median"])),
-            f"[{seconds_text(fit['min'])} - {seconds_text(fit['max'])}]",
+            f"[{seconds_text(fit['min'])} - {seconds_text(fit['max'])}]" if fit["n"] else "",
             seconds_text(1000 * median["query_seconds"]),
             number_text(median["model_bytes"] / 2**10, "{:,.1f}"),
         ]
-        cells = cells if fit["n"] else ["-", "-", "", "-", "-"]
+        cells = cells if own["n"].any() else ["-", "-", "", "-", "-"]
         lines.append([*_labels(run, subset, learner), *cells])
     return lines
 
