@@ -11,24 +11,34 @@ from sklearn.preprocessing import normalize
 
 from oasis_bench.algorithms import LDA
 from oasis_bench.command_line.main import main
+from oasis_bench.experiment.settings import Experiment, LearnerSpec
 from oasis_bench.plugins.model_file import load_model, save_model
+from oasis_bench.runner.evaluate import evaluate_run, model_experiment
+from oasis_bench.runner.run import resume_experiment, run_experiment
 from oasis_bench.store.run_file import Store, read_run
+from oasis_bench.system.errors import UsageError
 
-SIZES = ["--classes", "4", "--partitions", "2", "--train", "12", "--test", "8"]
-STEPS = ["--max-steps", "1000", "--inner-folds", "2"]
-BOTH = ["--save-models", "--predictions"]
+SIZES = {"classes": (4,), "partitions": 2, "train_per_class": 12, "test_per_class": 8}
+WORDS = ["--classes", "4", "--partitions", "2", "--train", "12", "--test", "8"]
+BOTH = ("models", "predictions")
+TASKS = ("retrieval", "classification")
 
 
-def run(folder, *words):
-    return main(["run", *SIZES, *STEPS, "--output", str(folder), *map(str, words)])
+def run(folder, *learners, dataset="digits", tasks=("retrieval",), **how):
+    """Run an experiment without a report; return how many trials did not end well."""
+    steps = {"max_steps": 1000, "inner_folds": 2, "traces": False}
+    specs = {name: LearnerSpec(name) for name in learners}
+    experiment = Experiment("Small", str(dataset), specs, tasks=tasks, **SIZES, **steps)
+    return run_experiment(experiment, folder, **how)
 
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory):
     """A run that kept its models and its scores."""
     folder = tmp_path_factory.mktemp("kept") / "run"
-    tasks = "retrieval,classification"
-    assert run(folder, "--algorithms", "OASIS,LDA", "--tasks", tasks, *BOTH) == 0
+    words = ["--algorithms", "OASIS,LDA", "--tasks", ",".join(TASKS), "--output", str(folder)]
+    words += ["--max-steps", "1000", "--inner-folds", "2", "--no-traces"]
+    assert main(["run", *WORDS, *words, "--save-models", "--predictions"]) == 0
     return folder
 
 
@@ -75,7 +85,7 @@ class Holds(Euclidean):
 def test_a_learner_that_cannot_be_saved_keeps_its_result(tmp_path):
     plugin = tmp_path / "holds.py"
     plugin.write_text(UNSAVEABLE)
-    assert run(tmp_path / "run", "--algorithms", "Holds", "--plugin", plugin, *BOTH) == 0
+    assert run(tmp_path / "run", "Holds", plugin_files=[plugin], keep=BOTH) == 0
     trials = read_run(tmp_path / "run").trials
     assert trials["status"].tolist() == ["ok", "ok"]
     assert trials["reason"].str.contains("not saved: .*held_ is of type set").all()
@@ -89,26 +99,26 @@ def cluster():
 
 
 def test_a_cluster_brings_the_same_files(kept, cluster, tmp_path):
-    words = ["--cluster", cluster, "--tasks", "retrieval,classification", *BOTH]
-    assert run(tmp_path / "run", "--algorithms", "OASIS,LDA", *words) == 0
+    folder = tmp_path / "run"
+    assert run(folder, "OASIS", "LDA", cluster=cluster, tasks=TASKS, keep=BOTH) == 0
     for name in files(kept):
-        assert (tmp_path / "run" / name).read_bytes() == (kept / name).read_bytes(), name
+        assert (folder / name).read_bytes() == (kept / name).read_bytes(), name
 
 
 def test_a_run_that_goes_on_keeps_files_where_it_is_asked_again(tmp_path, plugins):
-    marker = tmp_path / "run"
-    words = ["--algorithms", "Euclidean,Raises", "--plugin", plugins / "misbehaving.py"]
-    assert run(marker, *words, "--save-models") == 1
-    assert files(marker) == ["models/Euclidean_4_0.npz", "models/Euclidean_4_1.npz"]
-    with Store.open(marker) as store:  # as if it had been cut short before this trial
-        trial = store.statuses()
-        forget(store, [key for key, status in trial.items() if status == "ok"][1])
-    (marker / "models" / "Euclidean_4_1.npz").unlink()
-    (marker / ".unfinished").mkdir()
-    (marker / ".unfinished" / "abc.models").touch()
-    assert main(["run", "--resume", str(marker), *BOTH]) == 0
-    assert files(marker)[1:] == ["models/Euclidean_4_1.npz", "predictions/Euclidean_4_1.npz"]
-    assert not (marker / ".unfinished").exists()
+    folder = tmp_path / "run"
+    plugin = plugins / "misbehaving.py"
+    assert run(folder, "Euclidean", "Raises", plugin_files=[plugin], keep=["models"]) == 2
+    assert files(folder) == ["models/Euclidean_4_0.npz", "models/Euclidean_4_1.npz"]
+    with Store.open(folder) as store:  # as if it had been killed during the later trial
+        last = [trial for trial, status in store.statuses().items() if status == "ok"][1]
+        forget(store, last)
+    (folder / "models" / "Euclidean_4_1.npz").unlink()
+    (folder / ".unfinished").mkdir()
+    (folder / ".unfinished" / f"{last}.models").touch()
+    assert resume_experiment(folder, keep=BOTH) == 0
+    assert files(folder)[1:] == ["models/Euclidean_4_1.npz", "predictions/Euclidean_4_1.npz"]
+    assert not (folder / ".unfinished").exists()
 
 
 def forget(store, trial_id):
@@ -133,27 +143,13 @@ def measured(folder, *tasks, partition=None):
     return sorted(rows)
 
 
-@pytest.mark.parametrize("where", ["here", "on a cluster"])
-def test_a_saved_model_is_judged_as_it_was_when_it_was_fitted(
-    kept, tmp_path, request, where, capsys
-):
-    model, tasks = kept / "models" / "OASIS_4_1.npz", ["retrieval", "classification"]
-    words = [
-        *SIZES,
-        "--dataset",
-        "digits",
-        "--tasks",
-        ",".join(tasks),
-        "--output",
-        tmp_path / "new",
-    ]
-    if where != "here":
-        words += ["--cluster", request.getfixturevalue("cluster")]
-    assert evaluate(model, *words) == 0
+def test_a_saved_model_is_judged_as_it_was_when_it_was_fitted(kept, tmp_path, capsys):
+    model, new = kept / "models" / "OASIS_4_1.npz", tmp_path / "new"
+    words = ["--dataset", "digits", "--tasks", ",".join(TASKS), "--output", new]
+    assert evaluate(model, *WORDS, *words) == 0
     assert "partition 1: mAP" in capsys.readouterr().err
-    again, before = (measured(f, *tasks, partition=1) for f in (tmp_path / "new", kept))
-    assert again == before
-    record = read_run(tmp_path / "new")
+    assert measured(new, *TASKS, partition=1) == measured(kept, *TASKS, partition=1)
+    record = read_run(new)
     assert record.trials["algorithm"].tolist() == ["OASIS", "OASIS"]
     fit = [name for name in record.trials if name.startswith(("fit_", "selection_"))]
     assert record.trials[fit].isna().all(axis=None)
@@ -161,59 +157,56 @@ def test_a_saved_model_is_judged_as_it_was_when_it_was_fitted(
     assert (record.trials[["answer_seconds", "n_answered", "model_bytes"]] > 0).all(axis=None)
     assert record.validation.empty
     assert record.traces.empty
-    page = (tmp_path / "new" / "report.html").read_text()
+    page = (new / "report.html").read_text()
     assert "Nothing was fitted: OASIS was read from OASIS_4_1.npz." in page
 
 
-def test_a_model_that_a_program_saved_is_judged_on_a_file_of_the_users(tmp_path, capsys):
+def test_a_cluster_judges_a_model_as_one_machine_does(kept, cluster, tmp_path):
+    model = kept / "models" / "OASIS_4_1.npz"
+    experiment = model_experiment(model, "digits", tasks=TASKS, **SIZES)
+    assert run_experiment(experiment, tmp_path / "new", cluster=cluster) == 0
+    assert measured(tmp_path / "new", *TASKS, partition=1) == measured(kept, *TASKS, partition=1)
+
+
+def test_a_model_that_a_program_saved_is_judged_on_a_file_of_the_users(tmp_path):
     X, y = load_digits(return_X_y=True)
-    save_model(LDA().fit(X[:600], y[:600]), tmp_path / "lda.npz")
+    model = LDA().fit(X[:600], y[:600])
+    save_model(model, tmp_path / "lda.npz")
     pd.DataFrame(X[600:]).assign(label=y[600:]).to_csv(tmp_path / "rest.csv", index=False)
-    words = ["--dataset", tmp_path / "rest.csv", "--normalize", "none", "--classes", "all"]
-    sizes = ["--partitions", "1", "--train", "4", "--test", "50", "--output", tmp_path / "run"]
-    assert evaluate(tmp_path / "lda.npz", *words, *sizes) == 0
-    assert "LDA" in capsys.readouterr().out
-    record = read_run(tmp_path / "run")
-    value = record.measures.set_index("measure")["value"]["mAP"]
-    # Its classes are apart by then: rows as they are, without a metric, reach 0.6.
-    assert 0.7 < value < 1
-    assert record.trials["n_test"].tolist() == [500]
+    sizes = {"partitions": 1, "train_per_class": 4, "test_per_class": 50, "normalize": "none"}
+    table = str(tmp_path / "rest.csv")
+    experiment = model_experiment(tmp_path / "lda.npz", table, tasks=TASKS, **sizes)
+    assert run_experiment(experiment, tmp_path / "run", keep=["predictions"]) == 0
+    with np.load(tmp_path / "run" / "predictions" / "LDA_all_0.npz") as scores:
+        test, training = 600 + scores["test_rows"], 600 + scores["training_rows"]
+        nearest = model.similarity(X[test], X[training]).argmax(axis=1)
+    accuracy = (y[training][nearest] == y[test]).mean()
+    stored = read_run(tmp_path / "run").measures.set_index(["measure", "k"])["value"]
+    assert stored["accuracy", 1] == pytest.approx(accuracy, abs=1e-12)
 
 
-def test_a_run_of_a_model_goes_on_with_the_same_model_only(kept, tmp_path, capsys):
-    model = tmp_path / "model.npz"
+def test_a_run_of_a_model_goes_on_with_the_same_model_only(kept, tmp_path):
+    model, folder = tmp_path / "model.npz", tmp_path / "run"
     shutil.copy(kept / "models" / "LDA_4_0.npz", model)
-    assert evaluate(model, *SIZES, "--dataset", "digits", "--output", tmp_path / "run") == 0
-    before = read_run(tmp_path / "run").trials
-    assert main(["run", "--resume", str(tmp_path / "run")]) == 0
-    pd.testing.assert_frame_equal(read_run(tmp_path / "run").trials, before)
+    assert run_experiment(model_experiment(model, "digits", **SIZES), folder) == 0
+    before = read_run(folder).trials
+    assert resume_experiment(folder) == 0
+    pd.testing.assert_frame_equal(read_run(folder).trials, before)
     shutil.copy(kept / "models" / "LDA_4_1.npz", model)
-    assert main(["run", "--resume", str(tmp_path / "run")]) == 2
-    assert "changed since it began: the model file of LDA" in capsys.readouterr().err
+    with pytest.raises(UsageError, match="changed since it began: the model file of LDA"):
+        resume_experiment(folder)
 
 
 def test_kept_scores_answer_a_new_task_as_the_trial_itself_would_have(kept, tmp_path, plugins):
-    tasks, plugin = ["reciprocal-rank", "retrieval"], plugins / "reciprocal_rank.py"
-    later = tmp_path / "later"
+    tasks, plugin = ("retrieval", "reciprocal-rank"), plugins / "reciprocal_rank.py"
+    later, asked = tmp_path / "later", tmp_path / "asked"
     shutil.copytree(kept, later)
-    before = measured(kept, "retrieval", "classification")
     assert evaluate(later, "--tasks", ",".join(tasks), "--plugin", plugin) == 0
-    words = [
-        "--algorithms",
-        "OASIS,LDA",
-        "--plugin",
-        plugin,
-        "--tasks",
-        "retrieval,reciprocal-rank",
-    ]
-    assert run(tmp_path / "asked", *words) == 0
-    asked = tmp_path / "asked"
+    assert run(asked, "OASIS", "LDA", tasks=tasks, plugin_files=[plugin]) == 0
     assert measured(later, *tasks) == measured(asked, *tasks)
-    assert measured(later, "retrieval", "classification") == before
-    for folder in (later, asked):
-        assert "the mean of 1 / rank" not in (page := (folder / "report.html").read_text())
-        assert "how early is the first item" in page
-    assert main(["run", "--resume", str(later)]) == 0  # its own tasks are what they were
+    assert measured(later, *TASKS) == measured(kept, *TASKS)
+    assert "how early is the first item" in (later / "report.html").read_text()
+    assert resume_experiment(later) == 0  # its own tasks are what they were
 
 
 def test_what_cannot_be_judged_is_told_in_one_line(kept, tmp_path, capsys):
@@ -245,28 +238,46 @@ def test_what_cannot_be_judged_is_told_in_one_line(kept, tmp_path, capsys):
     assert run_file.read_bytes() == before
 
 
-def test_scores_that_are_not_there_or_are_of_other_rows_are_refused(tmp_path, capsys):
+def test_scores_that_are_not_there_or_are_of_other_rows_are_refused(tmp_path):
     X, y = load_digits(return_X_y=True)
     table, folder = tmp_path / "digits.csv", tmp_path / "run"
     pd.DataFrame(X).assign(label=y).to_csv(table, index=False)
-    words = ["--algorithms", "Euclidean", "--dataset", table, "--tasks", "retrieval,unseen-classes"]
-    assert run(folder, *words, "--predictions") == 0
+    tasks = ("retrieval", "unseen-classes")
+    assert run(folder, "Euclidean", dataset=table, tasks=tasks, keep=["predictions"]) == 0
     names = [f"predictions/Euclidean_4_{n}.npz" for n in ("0", "0_unseen-classes")]
     assert files(folder)[:2] == names
-    before = measured(folder, "unseen-classes", "retrieval")
-    assert evaluate(folder, "--tasks", "unseen-classes,retrieval") == 0
-    assert measured(folder, "unseen-classes", "retrieval") == before
-    capsys.readouterr()
-    assert evaluate(folder, "--tasks", "classification") == 2
-    assert "holds scores against the other test items" in capsys.readouterr().err
+    before = measured(folder, *tasks)
+    assert evaluate_run(folder, tasks) == 0
+    assert measured(folder, *tasks) == before
+    with pytest.raises(UsageError, match="holds scores against the other test items: ask it in"):
+        evaluate_run(folder, ["classification"])
     kept = (folder / names[0]).read_bytes()
     (folder / names[0]).write_bytes(kept[:-900])
-    assert evaluate(folder, "--tasks", "retrieval") == 2
-    assert "cannot be read as kept scores" in capsys.readouterr().err
+    with pytest.raises(UsageError, match="cannot be read as kept scores"):
+        evaluate_run(folder, ["retrieval"])
     (folder / names[0]).write_bytes(kept)
     pd.DataFrame(X + 1).assign(label=y).to_csv(table, index=False)
-    assert evaluate(folder, "--tasks", "retrieval") == 2
-    assert "have changed since the run" in capsys.readouterr().err
+    with pytest.raises(UsageError, match="have changed since the run"):
+        evaluate_run(folder, ["retrieval"])
     shutil.rmtree(folder / "predictions")
-    assert evaluate(folder, "--tasks", "retrieval") == 2
-    assert "has no kept scores: run it anew with --predictions" in capsys.readouterr().err
+    with pytest.raises(UsageError, match="has no kept scores: run it anew with --predictions"):
+        evaluate_run(folder, ["retrieval"])
+
+
+def test_a_new_task_that_fails_is_a_row_with_the_reason(kept, tmp_path):
+    plugin, later = tmp_path / "stumbles.py", tmp_path / "later"
+    plugin.write_text("""
+from oasis_bench.tasks.retrieval import Retrieval
+
+class Stumbles(Retrieval):
+    name = "stumbles"
+
+    def evaluation(self, truth, n_gallery, ties, measures=None):
+        raise RuntimeError("stumbled")
+""")
+    shutil.copytree(kept, later)
+    assert evaluate_run(later, ["stumbles"], [plugin]) == 4
+    answers = read_run(later).answers.set_index("task").loc["stumbles"]
+    assert set(answers["status"]) == {"failed"}
+    assert set(answers["reason"]) == {"RuntimeError: stumbled"}
+    assert measured(later, *TASKS) == measured(kept, *TASKS)
