@@ -6,7 +6,8 @@ import sys
 import numpy as np
 import pytest
 
-from oasis_bench.system.sealed_arrays import map_arrays, seal_arrays
+from oasis_bench.system import linux
+from oasis_bench.system.sealed_arrays import is_sealed, map_arrays, seal_arrays
 
 ARRAYS = {
     "X": np.random.default_rng(0).normal(size=(7, 3)),
@@ -45,6 +46,19 @@ def test_nobody_can_change_them(sealed):
         with pytest.raises((OSError, ValueError)):
             change()
     np.testing.assert_array_equal(map_arrays(sealed)["X"], ARRAYS["X"])
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="seals are Linux's")
+def test_only_a_file_that_nobody_can_change_counts_as_sealed(sealed, tmp_path):
+    assert is_sealed(sealed)
+    hollow = linux.memory_file()
+    os.ftruncate(hollow, 2**40)  # a length without memory: to copy it would fill the disk
+    others = [hollow, os.open(tmp_path, os.O_RDONLY), *os.pipe(), linux.memory_file()]
+    os.write(others[-1], b"not sealed")
+    linux.seal_memory_file(hollow)
+    assert not any(map(is_sealed, others))
+    for descriptor in others:
+        os.close(descriptor)
 
 
 def test_no_name_is_left_in_the_folder_of_temporary_files(tmp_path, monkeypatch):

@@ -204,7 +204,12 @@ class TrialProcess:
         if file is not None and not isinstance(message, WITH_FILE):
             os.close(file)
             file = None
-        self._course.add(message, content, file)
+        try:
+            self._course.add(message, content, file)
+        except MessageError:
+            if file is not None:
+                os.close(file)
+            raise
         if self._course.record is not None:
             return
         for sent in self._course.files(message):

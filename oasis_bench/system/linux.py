@@ -177,8 +177,25 @@ def seal_memory_file(descriptor: int) -> None:
     """Forbid for ever, to every process, to change the file or its length."""
     import fcntl
 
-    seals = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
-    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seals)
+    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _seals())
+
+
+def is_sealed(descriptor: int) -> bool | None:
+    """Tell whether `seal_memory_file` was called for a file; None where there is no such thing."""
+    if not _IS_LINUX:
+        return None
+    import fcntl
+
+    try:
+        return fcntl.fcntl(descriptor, fcntl.F_GET_SEALS) & _seals() == _seals()
+    except OSError:  # it is no file in memory
+        return False
+
+
+def _seals() -> int:
+    import fcntl
+
+    return fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
 
 
 # --- the machine

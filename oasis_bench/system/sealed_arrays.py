@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import mmap
 import os
+import stat
 import tempfile
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -48,6 +49,20 @@ def seal(write: Callable[[Any], object]) -> int:
         raise UsageError(
             f"cannot keep the items of a trial in memory: {error.strerror or error}: free some"
         ) from error
+
+
+def is_sealed(descriptor: int) -> bool:
+    """Tell whether a file that came from elsewhere is one as `seal` makes them.
+
+    Nobody can change such a file, and it takes as much memory as it is long: what copies it does
+    not fill the disk with a length that was only claimed.  Not on Linux, this says only that it is
+    a regular file.
+    """
+    status = os.fstat(descriptor)
+    is_sealed = linux.is_sealed(descriptor)
+    if is_sealed is None:
+        return stat.S_ISREG(status.st_mode)
+    return is_sealed and 512 * status.st_blocks >= status.st_size
 
 
 def seal_arrays(arrays: Mapping[str, Array]) -> int:

@@ -21,6 +21,7 @@ from oasis_bench.experiment.plan import TrialSpec
 from oasis_bench.plugins.learner import ExemplarLearner, IncrementalLearner, MetricLearner
 from oasis_bench.system.plain_text import error_line, printable
 from oasis_bench.system.provenance import processor_name
+from oasis_bench.system.sealed_arrays import is_sealed
 from oasis_bench.tasks.task import Evaluation, Task
 from oasis_bench.trial.choice import LEARNING, VALIDATION, checkpoints
 from oasis_bench.trial.items import NotApplicableError, TrialItems
@@ -203,7 +204,7 @@ class Course:
         Raises
         ------
         MessageError
-            Where it may not come now.
+            Where it may not come now; the file is then left to the caller.
         """
         stage = self._stages[0]
         match message:
@@ -288,6 +289,9 @@ class Course:
             self.end("ok")
 
     def _keep(self, message: Message, file: int | None) -> None:
+        if file is not None and not is_sealed(file):
+            # It could still be changed when the test items are known.
+            raise MessageError("the file that came with the message is not sealed")
         match message:
             case Chosen():
                 if message.params not in [json.loads(json.dumps(c)) for c in self._candidates]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 from oasis_bench.experiment.plan import TrialSpec
 from oasis_bench.system.errors import OutputError
 from oasis_bench.trial.items import TrialItems
-from oasis_bench.trial.messages import MessageError, Scores
+from oasis_bench.trial.messages import Scores
 from oasis_bench.trial.predictions import ScoresFile
 
 MODELS, PREDICTIONS = "models", "predictions"
@@ -56,16 +55,8 @@ class KeptFiles:
             self._scores.add(message, content)
 
     def add_model(self, file: int) -> None:
-        """Copy the model file that a trial's process has sent; close it.
-
-        Raises
-        ------
-        MessageError
-            Where it is no file: reading anything else might wait without end.
-        """
+        """Copy the model file that a trial's process has sent; close it."""
         try:
-            if not stat.S_ISREG(os.fstat(file).st_mode):
-                raise MessageError("the model did not come as a file")
             with self._disk(MODELS), self._new(MODELS).open("wb") as copy:
                 # Not mapped: its owner could still cut it short.
                 while part := os.pread(file, COPY_BYTES, copy.tell()):
