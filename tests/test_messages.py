@@ -40,6 +40,7 @@ MALFORMED = {
     "a field too few": b'{"kind": "PhaseBegan"}',
     "a field too many": b'{"kind": "Ended", "status": "ok", "really": true}',
     "a negative count": b'{"kind": "Started", "n_bytes": -1}',
+    "a negative time": b'{"kind": "Answered", "seconds": -1.0, "cpu_seconds": 0.0}',
     "true for a number": b'{"kind": "Started", "n_bytes": true}',
     "infinite within a field": (
         b'{"kind": "Validated", "params": {}, "n_steps": null, "fold": 0, "value": 1e999}'

@@ -16,6 +16,10 @@ from oasis_bench.system.memory import PeakMemory
 from oasis_bench.system.processes import cpu_seconds_below
 
 
+UNCLOCKED_SECONDS, UNCLOCKED_RATE = 1.0, 100e6
+"""What an honest stage may take beside its own clock: so long, and so many bytes a second."""
+
+
 class Stopwatch:
     """Seconds spent on each phase; `on_begin` is called with the name of a phase that begins."""
 
@@ -91,6 +95,33 @@ class Meter:
         others = cpu_seconds_below(self._server, but=os.getpid()) - self._cpu_of_others
         peak_bytes = None if _has_had_children() else self._memory.above_start()
         return Cost(self._seconds, own + max(0.0, others), waited, peak_bytes)
+
+
+class Outside:
+    """The harness's own clock beside a stage: what a stage tells of its cost cannot be much less.
+
+    A learner may replace the clocks of its process, or work there before they start.
+
+    Parameters
+    ----------
+    server : int
+        All processes of the stage are below this one.
+    """
+
+    def __init__(self, server: int) -> None:
+        self._server = server
+        self._cpu_start = cpu_seconds_below(server, but=os.getpid())
+        self._start = time.monotonic()
+        self._excused = UNCLOCKED_SECONDS
+
+    def excuse(self, seconds: float = 0.0, n_bytes: int = 0) -> None:
+        """Leave out time that is the harness's, and that to write so many bytes."""
+        self._excused += seconds + n_bytes / UNCLOCKED_RATE
+
+    def at_least(self) -> tuple[float, float]:
+        """Return the least that the stage has taken since: wall clock and processor time."""
+        cpu = cpu_seconds_below(self._server, but=os.getpid()) - self._cpu_start
+        return time.monotonic() - self._start - self._excused, cpu - self._excused
 
 
 def waiting_seconds(

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,6 +25,7 @@ from oasis_bench.system.provenance import processor_name
 from oasis_bench.system.sealed_arrays import is_sealed
 from oasis_bench.tasks.task import Evaluation, Task
 from oasis_bench.trial.choice import LEARNING, VALIDATION, checkpoints
+from oasis_bench.trial.clock import Outside
 from oasis_bench.trial.items import NotApplicableError, TrialItems
 from oasis_bench.trial.judge import Judge, ScoreReader, galleries_of
 from oasis_bench.trial.kept import KeptFiles
@@ -118,6 +120,7 @@ class Course:
         examples = spec.experiment.examples if spec.shows_examples else 0
         self._judge = Judge(answered, items, examples, spec.seed_for("examples"))
         self._candidates = list(ParameterGrid(dict(spec.grid)))
+        self._as_sent = json.loads(json.dumps(self._candidates))
         self._chosen = Chosen(dict(self._candidates[0]))
         self._columns: dict[str, Any] = {}
         self._rows: dict[str, list[dict[str, Any]]] = {
@@ -145,6 +148,7 @@ class Course:
         self._results: deque[type[Message]] = deque(RESULTS[self._stages[0]])
         if self._stages[0] == "fit" and self.spec.saves_model:
             self._results.insert(1, Saved)
+        self._outside: Outside | None = None
         self._readers: deque[ScoreReader] = deque()
         self._traced: tuple[Replayed, list[tuple[str, Evaluation]]] | None = None
         self._alone: list[ScoreReader] = []
@@ -156,6 +160,7 @@ class Course:
 
     def stage(self, server: int) -> Stage:
         """Return the stage that is to run, below the process `server`."""
+        self._server = server
         blind = replace(self.spec, identity={}, trial_id="")
         name = self._stages[0]
         galleries = (self._chooser.gallery,) if name == "replay" else self._galleries
@@ -213,14 +218,16 @@ class Course:
             case PhaseBegan(phase) if self._may_begin(phase):
                 self._phases[phase] += 1
                 self.phase = phase
-            case Validated(params, n_steps, fold, value) if (
-                stage == "choose" and len(self._rows["validation"]) < self._most_points()
-            ):
-                row = {"n_steps": n_steps, "fold": fold, "value": value}
-                self._rows["validation"].append({"params": json.dumps(params), **row})
+                if phase in (FIT, ANSWER) or (phase == LEARNING and self._outside is None):
+                    self._outside = Outside(self._server)
+            case Validated() if stage == "choose" and self._is_point(message):
+                row = {**vars(message), "params": json.dumps(message.params)}
+                self._rows["validation"].append(row)
             case Scores():
                 self._judge_scores(message, content)
-            case Replayed() if stage == "replay" and not self._readers:
+            case Replayed(n_steps) if (
+                stage == "replay" and not self._readers and self._is_next_checkpoint(n_steps)
+            ):
                 self._expect_traces(message)
             case Ended("ok") if not self._results and not self._readers:
                 self._end_stage()
@@ -294,13 +301,19 @@ class Course:
             raise MessageError("the file that came with the message is not sealed")
         match message:
             case Chosen():
-                if message.params not in [json.loads(json.dumps(c)) for c in self._candidates]:
+                if not self._is_candidate(message.params):
                     raise MessageError("what was chosen is not among the candidates")
-                self._chosen = message
+                score_seconds = message.score_seconds
+                total, _ = self._at_least(message.fit_seconds + score_seconds)
+                self._chosen = replace(message, fit_seconds=total - score_seconds)
             case Fitted():
                 if file is None:
                     raise MessageError("the fitted learner did not come with the message")
                 self._model = file
+                seconds, cpu_seconds = self._at_least(
+                    message.seconds, message.cpu_seconds, os.fstat(file).st_size
+                )
+                message = replace(message, seconds=seconds, cpu_seconds=cpu_seconds)
                 self._columns |= self._columns_of_fit(message)
             case Saved(reason):
                 if file is not None:
@@ -315,11 +328,22 @@ class Course:
             case Answered() if self._readers:
                 raise MessageError("scores are missing")
             case Answered() if self._stages[0] != "answer alone":
+                seconds, cpu_seconds = self._at_least(message.seconds, message.cpu_seconds)
                 self._columns |= {
-                    "answer_seconds": message.seconds,
-                    "answer_cpu_seconds": message.cpu_seconds,
+                    "answer_seconds": seconds,
+                    "answer_cpu_seconds": cpu_seconds,
                     "n_answered": len(self._items.test_rows) * len(self._galleries),
                 }
+
+    def _at_least(
+        self, seconds: float, cpu_seconds: float = 0.0, n_bytes: int = 0
+    ) -> tuple[float, float]:
+        """Return what a stage says that it took, or what it took at least by the clock here."""
+        if self._outside is None:
+            return seconds, cpu_seconds
+        self._outside.excuse(n_bytes=n_bytes)
+        least, least_cpu = self._outside.at_least()
+        return max(seconds, least), max(cpu_seconds, least_cpu)
 
     def _columns_of_model(self, message: Fitted | Loaded) -> dict[str, Any]:
         chosen = self._chosen
@@ -346,6 +370,7 @@ class Course:
         }
 
     def _judge_scores(self, message: Scores, content: bytearray) -> None:
+        start = time.monotonic()
         try:
             self._readers[0].add(message, content)
         except ValueError as error:
@@ -353,6 +378,8 @@ class Course:
             return
         if self._stages[0] in ("fit", "load"):
             self._kept.add_scores(message, content)
+        if self._outside is not None:
+            self._outside.excuse(time.monotonic() - start, len(content))
         if self._readers[0].is_complete:
             self._readers.popleft()
         if self._traced is not None and not self._readers:
@@ -388,6 +415,23 @@ class Course:
             | dict.fromkeys(("n_queries", "n_left_out"))
             for name, reason in self._refused.items()
         ]
+
+    def _is_point(self, point: Validated) -> bool:
+        """Tell whether this is a setting that the inner folds try, and there are not too many."""
+        e = self.spec.experiment
+        return (
+            self._is_candidate(point.params)
+            and point.n_steps in (None, *checkpoints(e.max_steps))
+            and point.fold < e.inner_folds
+            and len(self._rows["validation"]) < self._most_points()
+        )
+
+    def _is_candidate(self, params: Mapping[str, Any]) -> bool:
+        return params in self._as_sent
+
+    def _is_next_checkpoint(self, n_steps: int) -> bool:
+        done = [row["n_steps"] for row in self._rows["traces"]]
+        return n_steps in checkpoints(self.spec.experiment.max_steps) and n_steps not in done
 
     def _most_points(self) -> int:
         """Return how many settings the inner folds can try, over all folds."""

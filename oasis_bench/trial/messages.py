@@ -221,6 +221,8 @@ def from_line(line: bytes) -> Message:
         message = kind(**{name: _checked(value, types[name]) for name, value in fields.items()})
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
         raise MessageError(f"not a message of a trial: {type(error).__name__}") from error
+    if any(name.endswith("seconds") and (value or 0.0) < 0 for name, value in vars(message).items()):
+        raise MessageError("a time below zero")
     if isinstance(message, Ended) and message.status not in STATUSES:
         raise MessageError(f"a trial cannot end as {message.status!r}")
     return message

@@ -11,7 +11,7 @@ import os
 import pickle
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -157,8 +157,10 @@ def _choose(stage: Stage, line: Line) -> None:
     """Choose on the inner folds."""
     spec, e = stage.spec, stage.spec.experiment
     items = map_items(line.receive_file())
-    _refuse(spec, ParameterGrid(dict(spec.grid)), items)
     stopwatch = Stopwatch(lambda phase: line.send(PhaseBegan(phase)))
+    start = time.perf_counter()
+    _refuse(spec, (_make(spec, params, "fit") for params in ParameterGrid(dict(spec.grid))), items)
+    stopwatch.seconds[LEARNING] += time.perf_counter() - start
     choice = choose(
         lambda params, fold: _make(spec, params, f"fold {fold}"),
         spec.grid,
@@ -206,16 +208,17 @@ def _fit(stage: Stage, line: Line) -> None:
     """Fit on the clock, send the fitted learner, then score the test items."""
     spec, chosen = stage.spec, stage.chosen
     _warm_up(stage, line)
-    line.send(PhaseBegan(FIT))
-    items = map_items(line.receive_file())  # not before: a warm-up must not prepare the fit
-    if not has_choice(spec, _learner_class(spec)):
-        _refuse(spec, [chosen.params], items)
-    lesson = whole_lesson(spec, items)
     learner = _make(spec, chosen.params, "fit", chosen.n_steps)
+    line.send(PhaseBegan(FIT))
+    # Not before, and from here on the clock runs: nothing must prepare the fit.
+    items = map_items(line.receive_file())
+    lesson = whole_lesson(spec, items)
     with _limited_to(spec.experiment.threads):  # of libraries loaded by now, too
         threads = blas_threads()
         meter = Meter(stage.server)
         with meter:
+            if not has_choice(spec, type(learner)):
+                _refuse(spec, [learner], items)
             lesson.teach(learner)
         cost = meter.cost()
     symmetry = _symmetry(learner) if spec.experiment.traces else None
@@ -356,10 +359,9 @@ def _warm_up(stage: Stage, line: Line) -> None:
             _scorer(learner, gallery, few["X"], few["X"])(slice(0, 2))
 
 
-def _refuse(spec: TrialSpec, candidates: Any, items: Mapping[str, Any]) -> None:
+def _refuse(spec: TrialSpec, learners: Iterable[MetricLearner], items: Mapping[str, Any]) -> None:
     """Ask the learner itself, with all parameters that would be tried."""
-    for params in candidates:
-        learner = _make(spec, params, "fit")
+    for learner in learners:
         by_triplets = spec.split == "judged" and learner.takes_triplets  # labels do not matter
         if not by_triplets and (reason := learner.refusal(items["X"], items["y"])):
             raise NotApplicableError(reason)
