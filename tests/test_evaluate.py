@@ -92,6 +92,31 @@ def test_a_learner_that_cannot_be_saved_keeps_its_result(tmp_path):
     assert files(tmp_path / "run") == ["predictions/Holds_4_0.npz", "predictions/Holds_4_1.npz"]
 
 
+SENDS_A_PIPE = """
+import os
+from oasis_bench.algorithms import Euclidean
+from oasis_bench.trial import stages
+
+class SendsAPipe(Euclidean):
+    name = "SendsAPipe"
+
+    def fit(self, X, y=None):
+        self.pipe_ = os.pipe()
+        stages._send_model_file = lambda learner, line: line.send(stages.Saved(), self.pipe_[0])
+        return super().fit(X, y)
+"""
+
+
+def test_a_model_that_comes_as_a_pipe_is_not_waited_for(tmp_path):
+    plugin = tmp_path / "pipe.py"
+    plugin.write_text(SENDS_A_PIPE)
+    assert run(tmp_path / "run", "SendsAPipe", plugin_files=[plugin], keep=["models"]) == 2
+    trials = read_run(tmp_path / "run").trials
+    assert trials["status"].tolist() == ["crashed", "crashed"]
+    assert trials["reason"].str.contains("is not sealed").all()
+    assert not files(tmp_path / "run")
+
+
 @pytest.fixture(scope="module")
 def cluster():
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster:

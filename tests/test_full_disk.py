@@ -9,6 +9,7 @@ import sys
 import time
 from contextlib import suppress
 
+import numpy as np
 import psutil
 import pytest
 
@@ -64,6 +65,20 @@ def test_a_run_that_fills_the_disk_goes_on_once_there_is_room(on_small_disk, tmp
     whole = read_run(tmp_path / "roomy").trials
     assert whole["status"].tolist() == ["ok"] * 40
     assert whole[:n_done].equals(full)
+
+
+def test_kept_scores_that_fill_the_disk_leave_no_half_of_a_file(on_small_disk, tmp_path):
+    script = f"{RUN} --partitions 40 --predictions --output disk/run; echo $?; cp -r disk/run roomy"
+    _, out, err = on_small_disk(300, script)
+    assert out == "2\n"
+    assert re.search(r"^oasis-bench: cannot write disk/run/\S+: .*--resume disk/run", err, re.M)
+    folder = tmp_path / "roomy"
+    done = set(read_run(folder).trials["partition"])
+    assert 1 <= len(done) < 40
+    assert not list((folder / ".unfinished").iterdir())
+    for partition in done:
+        with np.load(folder / "predictions" / f"Euclidean_2_{partition}.npz") as scores:
+            assert scores["scores_test"].shape == (50, 50)
 
 
 def test_a_run_that_cannot_begin_for_a_full_disk_leaves_nothing(on_small_disk):

@@ -146,8 +146,9 @@ def _add_evaluate(verbs: Any) -> None:
         parser,
         "--tasks is for a run as well, the others for a model. Rows are scaled as --normalize or "
         "the data set says; what scaling learns, such as the weights of tfidf, it learns from the "
-        "training part of the data that the model is judged on. The default of --classes is all.",
+        "training part of the data that the model is judged on.",
         JUDGED_SETTINGS,
+        of_a_file=False,
     )
     _add_data_options(parser)
     _add_place(parser)
@@ -173,12 +174,18 @@ def _add_place(parser: _Parser) -> None:
     )
 
 
-def _add_settings(parser: _Parser, description: str, names: Sequence[str]) -> None:
-    """Add an option for each of the settings of an experiment, which checks their values."""
+def _add_settings(
+    parser: _Parser, description: str, names: Sequence[str], *, of_a_file: bool = True
+) -> None:
+    """Add an option for each of the settings of an experiment, which checks their values.
+
+    Without a file of it their keys are not told, and all classes are the default.
+    """
     group = parser.add_argument_group("settings of the experiment", description)
     for name in names:
         setting = settings()[name]
-        key = f"key {name}; " if setting.flag else ""
+        key = f"key {name}; " if setting.flag and of_a_file else ""
+        default = setting.default_in_words if of_a_file or name != "classes" else "all"
         how: dict[str, Any] = {"type": setting.read, "metavar": setting.metavar}
         if not setting.metavar:
             how = {"action": argparse.BooleanOptionalAction}
@@ -186,7 +193,7 @@ def _add_settings(parser: _Parser, description: str, names: Sequence[str]) -> No
             setting.flag or f"--{name.replace('_', '-')}",
             dest=name,
             default=None,
-            help=f"{setting.help} ({key}default {setting.default_in_words})",
+            help=f"{setting.help} ({key}default {default})",
             **how,
         )
 

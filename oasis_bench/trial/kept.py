@@ -58,7 +58,6 @@ class KeptFiles:
         """Copy the model file that a trial's process has sent; close it."""
         try:
             with self._disk(MODELS), self._new(MODELS).open("wb") as copy:
-                # Not mapped: its owner could still cut it short.
                 while part := os.pread(file, COPY_BYTES, copy.tell()):
                     copy.write(part)
         finally:
