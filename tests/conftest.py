@@ -23,7 +23,9 @@ from oasis_bench.experiment.settings import Experiment, LearnerSpec
 SLOW_FILES = (
     "test_run_on_cluster.py",
     "test_isolation.py",
+    "test_evaluate.py",
     "test_full_disk.py",
+    "test_cheating.py",
     "test_contract.py",
     "test_run.py",
     "test_resume.py",
