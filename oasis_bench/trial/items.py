@@ -42,8 +42,8 @@ FEW_A_CLASS, FEW_OF_SEVERAL_LABELS = 8, 100
 DENSE_BYTES = 2 * 2**30
 """Sparse rows are made dense for a learner that takes no others, up to this size."""
 
-N_SAMPLE = 12
-"""Test items that are asked once more alone."""
+N_SAMPLE = 30
+"""Test items that are asked once more alone; half of them, where there are fewer than 60."""
 
 
 class NotApplicableError(Exception):
@@ -182,7 +182,7 @@ def draw_items(spec: TrialSpec, rows: LabelledRows, learner: type[MetricLearner]
             "training": tie_order(spec.seed_for("ties"), len(partition.train)),
         },
         n_features=n_features(X),
-        sample=np.sort(rng.choice(len(test), min(N_SAMPLE, len(test)), replace=False)),
+        sample=np.sort(rng.choice(len(test), min(N_SAMPLE, (len(test) + 1) // 2), replace=False)),
     )
 
 
