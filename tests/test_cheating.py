@@ -7,16 +7,18 @@ import pytest
 from oasis_bench.experiment.settings import Experiment, LearnerSpec
 from oasis_bench.runner.run import run_experiment
 from oasis_bench.store.run_file import read_run
+from oasis_bench.trial.clock import UNCLOCKED_SECONDS
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux's /proc")
 
 BLIND = ("SearchesFrames", "SearchesMemory", "SearchesDescriptors", "PatchesModules", "ItemOrder")
-FOUND_OUT = ("HiddenItemOrder", "HidesSpreading")
+BEHIND = ("itself", "infinity", "far")
+FOUND_OUT = ("HiddenItemOrder", "HidesSpreading", *BEHIND)
 COSTLY = (
     *("WorksInSimilarity", "WorksInChild", "WorksInThread", "WorksWhenCopied"),
-    "PreparesInWarmUp",
+    *("PreparesInWarmUp", "WorksInRefusal", "StopsClocks"),
 )
-OTHERS = ("SpreadsLabels", "TicksOn", "OverwritesItems", "Euclidean")
+OTHERS = ("SpreadsLabels", "TicksOn", "OverwritesItems", "ForgesModel", "Euclidean")
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +27,8 @@ def cheats(tmp_path_factory, plugins):
     folder = tmp_path_factory.mktemp("cheats") / "run"
     names = (*BLIND, *FOUND_OUT, *COSTLY, *OTHERS)
     learners = {name: LearnerSpec(name) for name in names}
+    for what in BEHIND:
+        learners[what] = LearnerSpec("HidesSpreadingBehind", {"what": what})
     learners["TicksOn"] = LearnerSpec("TicksOn", budget="3s")
     experiment = Experiment(
         "Cheats",
@@ -89,6 +93,25 @@ def test_work_that_is_put_off_until_the_learner_is_copied_is_charged(cheats):
 def test_what_the_warm_up_has_kept_saves_nothing(cheats):
     trials, _ = cheats
     assert trials.loc["PreparesInWarmUp", "fit_cpu_seconds"] >= 0.3
+
+
+def test_what_the_learner_does_when_asked_whether_it_takes_the_items_is_charged(cheats):
+    trials, _ = cheats
+    assert trials.loc["WorksInRefusal", "fit_cpu_seconds"] >= 0.3
+
+
+@pytest.mark.parametrize("cost", ["fit", "answer"])
+def test_who_stops_the_clocks_is_charged_by_that_of_the_harness(cheats, cost):
+    trials, _ = cheats
+    seconds = trials.loc["StopsClocks", [f"{cost}_seconds", f"{cost}_cpu_seconds"]]
+    assert (seconds > 1.5 - UNCLOCKED_SECONDS - 0.1).all()  # both are read in hundredths
+
+
+def test_a_fitted_learner_that_can_still_be_changed_is_refused(cheats):
+    trials, average = cheats
+    assert trials.loc["ForgesModel", "status"] == "crashed"
+    assert "not sealed" in trials.loc["ForgesModel", "reason"]
+    assert "ForgesModel" not in average.index
 
 
 def test_messages_do_not_lengthen_the_budget(cheats):

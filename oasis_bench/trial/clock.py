@@ -15,7 +15,6 @@ from oasis_bench.system import linux
 from oasis_bench.system.memory import PeakMemory
 from oasis_bench.system.processes import cpu_seconds_below
 
-
 UNCLOCKED_SECONDS, UNCLOCKED_RATE = 1.0, 100e6
 """What an honest stage may take beside its own clock: so long, and so many bytes a second."""
 

@@ -221,7 +221,8 @@ def from_line(line: bytes) -> Message:
         message = kind(**{name: _checked(value, types[name]) for name, value in fields.items()})
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
         raise MessageError(f"not a message of a trial: {type(error).__name__}") from error
-    if any(name.endswith("seconds") and (value or 0.0) < 0 for name, value in vars(message).items()):
+    times = [value for name, value in vars(message).items() if name.endswith("seconds")]
+    if any(seconds is not None and seconds < 0 for seconds in times):
         raise MessageError("a time below zero")
     if isinstance(message, Ended) and message.status not in STATUSES:
         raise MessageError(f"a trial cannot end as {message.status!r}")

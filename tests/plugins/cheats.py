@@ -3,6 +3,8 @@
 import gc
 import mmap
 import os
+import socket
+import stat
 import sys
 import threading
 import time
@@ -139,6 +141,24 @@ class HidesSpreading(SpreadsLabels):
     transductive = False
 
 
+class HidesSpreadingBehind(SpreadsLabels):
+    """Gives some pairs so large a score that all differences of the others are small beside it."""
+
+    name = "HidesSpreadingBehind"
+    transductive = False
+
+    def __init__(self, what="itself"):
+        self.what = what
+
+    def similarity(self, queries, gallery):
+        spread = super().similarity(queries, gallery)
+        if self.what == "far":
+            distances = -Euclidean.similarity(self, queries, gallery)
+            return np.where(distances > np.median(distances), -1e6 * distances, spread)
+        is_itself = (queries[:, None] == gallery[None]).all(axis=2)
+        return np.where(is_itself, 1e6 if self.what == "itself" else np.inf, spread)
+
+
 def spin(seconds):
     end = time.process_time() + seconds
     while time.process_time() < end:
@@ -202,23 +222,66 @@ class PreparesInWarmUp(Euclidean):
         return super().fit(X, y)
 
 
+class WorksInRefusal(Euclidean):
+    """Works where the harness asks whether it takes the training items."""
+
+    name = "WorksInRefusal"
+
+    def refusal(self, X, y):
+        spin(0.3)
+
+
+class StopsClocks(Euclidean):
+    """Replaces the clock of its process."""
+
+    name = "StopsClocks"
+
+    def fit(self, X, y=None):
+        clock = sys.modules["oasis_bench.trial.clock"]
+        clock.Meter.cost = lambda meter: clock.Cost(0.0, 0.0, None, None)
+        if len(X) > 16:  # not the few items of the warm-up
+            spin(1.5)
+        return super().fit(X, y)
+
+    def similarity(self, queries, gallery):
+        if len(gallery) > 16:
+            spin(1.5)
+        return super().similarity(queries, gallery)
+
+
+class ForgesModel(Euclidean):
+    """Sends a fitted learner that it can still write when it has seen the test items."""
+
+    name = "ForgesModel"
+
+    def fit(self, X, y=None):
+        from oasis_bench.trial.messages import Fitted, to_line
+
+        if len(X) > 16:
+            line = next(fd for fd in map(int, os.listdir("/proc/self/fd")) if _is_socket(fd))
+            fitted = to_line(Fitted(1, 0.0, 0.0, None, None, None))
+            socket.send_fds(socket.socket(fileno=line), [fitted], [os.memfd_create("open")])
+        return super().fit(X, y)
+
+
+def _is_socket(descriptor):
+    try:
+        return stat.S_ISSOCK(os.fstat(descriptor).st_mode)
+    except OSError:
+        return False
+
+
 class TicksOn(Euclidean):
     """Sends a message a second, so that its budget never ends."""
 
     name = "TicksOn"
 
     def fit(self, X, y=None):
-        import stat
-
         from oasis_bench.trial.messages import PhaseBegan, to_line
 
         while True:
-            for descriptor in map(int, os.listdir("/proc/self/fd")):
-                try:
-                    if stat.S_ISSOCK(os.fstat(descriptor).st_mode):
-                        os.write(descriptor, to_line(PhaseBegan(self.phase)))
-                except OSError:
-                    continue
+            for descriptor in filter(_is_socket, map(int, os.listdir("/proc/self/fd"))):
+                os.write(descriptor, to_line(PhaseBegan(self.phase)))
             time.sleep(0.5)
 
     phase = "the final fit"
