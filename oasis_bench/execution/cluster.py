@@ -24,9 +24,8 @@ from oasis_bench.plugins.registry import load_registry
 from oasis_bench.system.errors import OutputError, UsageError
 from oasis_bench.system.plain_text import error_line
 from oasis_bench.system.provenance import provenance
-from oasis_bench.trial.course import lost_record
 from oasis_bench.trial.kept import UNFINISHED
-from oasis_bench.trial.record import TrialRecord
+from oasis_bench.trial.record import TrialRecord, lost_record
 
 try:
     from distributed import Client, Future, KilledWorker, Reschedule, as_completed, get_worker

@@ -24,9 +24,9 @@ from oasis_bench.plugins.learner import MetricLearner
 from oasis_bench.plugins.registry import load_registry
 from oasis_bench.system.plain_text import error_line
 from oasis_bench.system.sealed_arrays import seal
-from oasis_bench.trial.course import Course, lost_record
+from oasis_bench.trial.course import Course
 from oasis_bench.trial.items import NotApplicableError, TrialItems, draw_items
-from oasis_bench.trial.record import TrialRecord
+from oasis_bench.trial.record import TrialRecord, lost_record
 
 
 @dataclass(frozen=True)

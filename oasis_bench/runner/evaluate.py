@@ -24,9 +24,8 @@ from oasis_bench.system.errors import UsageError
 from oasis_bench.system.plain_text import error_line, printable
 from oasis_bench.system.progress import Progress, no_progress
 from oasis_bench.tasks.task import GALLERIES, Task
-from oasis_bench.trial.course import reason_against
 from oasis_bench.trial.items import TrialItems, draw_items
-from oasis_bench.trial.judge import Judge
+from oasis_bench.trial.judge import Judge, reason_against
 from oasis_bench.trial.kept import PREDICTIONS
 from oasis_bench.trial.predictions import Predictions
 

@@ -34,9 +34,8 @@ from oasis_bench.store.run_file import RefusedRecordError, Store, refuse_used_fo
 from oasis_bench.system.errors import OutputError
 from oasis_bench.system.progress import Progress, no_progress
 from oasis_bench.system.provenance import load_average, provenance
-from oasis_bench.trial.course import lost_record
 from oasis_bench.trial.kept import MODELS, PREDICTIONS
-from oasis_bench.trial.record import TrialRecord
+from oasis_bench.trial.record import TrialRecord, lost_record
 
 OnTrial = Callable[[TrialRecord | None, int, int], None]
 """Called as ``on_trial(record, done, planned)`` after each trial; with None before the first."""

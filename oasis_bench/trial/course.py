@@ -10,24 +10,21 @@ import json
 import os
 import time
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sklearn.model_selection import ParameterGrid
-
-from oasis_bench.experiment.plan import TrialSpec
-from oasis_bench.plugins.learner import ExemplarLearner, IncrementalLearner, MetricLearner
-from oasis_bench.system.plain_text import error_line, printable
+from oasis_bench.experiment.plan import ChooseBy, TrialSpec
+from oasis_bench.plugins.learner import IncrementalLearner, MetricLearner
+from oasis_bench.system.plain_text import error_line
 from oasis_bench.system.provenance import processor_name
 from oasis_bench.system.sealed_arrays import is_sealed
-from oasis_bench.tasks.task import Evaluation, Task
-from oasis_bench.trial.choice import LEARNING, VALIDATION, checkpoints
+from oasis_bench.tasks.task import Task, parse_measure
+from oasis_bench.trial.choice import LEARNING
 from oasis_bench.trial.clock import Outside
 from oasis_bench.trial.items import NotApplicableError, TrialItems
-from oasis_bench.trial.judge import Judge, ScoreReader, galleries_of
+from oasis_bench.trial.judge import Judge, ScoreReader, galleries_of, reason_against
 from oasis_bench.trial.kept import KeptFiles
 from oasis_bench.trial.messages import (
     Answered,
@@ -43,9 +40,9 @@ from oasis_bench.trial.messages import (
     Scores,
     Started,
     Validated,
-    cut,
 )
-from oasis_bench.trial.record import TrialRecord
+from oasis_bench.trial.record import TrialRecord, columns_of
+from oasis_bench.trial.rules import Rules
 from oasis_bench.trial.stages import (
     ANSWER,
     FIT,
@@ -56,15 +53,7 @@ from oasis_bench.trial.stages import (
     StageName,
     has_choice,
 )
-
-RESULTS: dict[StageName, tuple[type[Message], ...]] = {
-    "choose": (Chosen,),
-    "fit": (Fitted, Answered),
-    "load": (Loaded, Answered),
-    "answer alone": (Answered,),
-    "replay": (),
-}
-"""What each stage must send before it ends well, in this order and each once."""
+from oasis_bench.trial.traces import Traces
 
 
 class Course:
@@ -111,23 +100,22 @@ class Course:
         answered = [task for task in tasks if task.name not in refused]
         if not answered:
             raise NotApplicableError(next(iter(refused.values())))
+        if spec.chooses_by.task in refused:  # then by the first measure that it can answer for
+            measure = parse_measure(answered[0].measures[0], answered[0])
+            spec = replace(spec, chooses_by=ChooseBy(answered[0].name, *measure))
         self.spec = spec
         self.record: TrialRecord | None = None
         self._items, self._learner = items, learner
         self._refused = refused
         self._galleries = galleries_of(answered)
-        self._chooser = next(t for t in tasks if t.name == spec.chooses_by.task)
         examples = spec.experiment.examples if spec.shows_examples else 0
         self._judge = Judge(answered, items, examples, spec.seed_for("examples"))
-        self._candidates = list(ParameterGrid(dict(spec.grid)))
-        self._as_sent = json.loads(json.dumps(self._candidates))
-        self._chosen = Chosen(dict(self._candidates[0]))
+        self._chooser = next(t for t in answered if t.name == spec.chooses_by.task)
+        self._traces = Traces(self._chooser, spec.chooses_by, items)
+        self._rules = Rules(spec)
+        self._chosen = Chosen(dict(self._rules.candidates[0]))
         self._columns: dict[str, Any] = {}
-        self._rows: dict[str, list[dict[str, Any]]] = {
-            "validation": [],
-            "traces": [],
-            "symmetry": [],
-        }
+        self._validation: list[dict[str, Any]] = []
         self._kept = KeptFiles(spec, items, folder)
         self._saved_model = model
         self._model: int | None = None
@@ -145,12 +133,9 @@ class Course:
         self.first_bytes: int | None = None
         self.stage_has_ended = False
         self._phases: Counter[str] = Counter()
-        self._results: deque[type[Message]] = deque(RESULTS[self._stages[0]])
-        if self._stages[0] == "fit" and self.spec.saves_model:
-            self._results.insert(1, Saved)
+        self._results: deque[type[Message]] = deque(self._rules.results(self._stages[0]))
         self._outside: Outside | None = None
         self._readers: deque[ScoreReader] = deque()
-        self._traced: tuple[Replayed, list[tuple[str, Evaluation]]] | None = None
         self._alone: list[ScoreReader] = []
         if self._stages[0] in ("fit", "load"):
             self._readers.extend(self._judge.readers)
@@ -215,20 +200,25 @@ class Course:
         match message:
             case Started(n_bytes) if self.first_bytes is None:
                 self.first_bytes = n_bytes
-            case PhaseBegan(phase) if self._may_begin(phase):
+            case PhaseBegan(phase) if self._may_begin(stage, phase):
                 self._phases[phase] += 1
                 self.phase = phase
                 if phase in (FIT, ANSWER) or (phase == LEARNING and self._outside is None):
                     self._outside = Outside(self._server)
-            case Validated() if stage == "choose" and self._is_point(message):
+            case Validated() if stage == "choose" and self._rules.is_point(
+                message, len(self._validation)
+            ):
                 row = {**vars(message), "params": json.dumps(message.params)}
-                self._rows["validation"].append(row)
+                self._validation.append(row)
             case Scores():
                 self._judge_scores(message, content)
             case Replayed(n_steps) if (
-                stage == "replay" and not self._readers and self._is_next_checkpoint(n_steps)
+                stage == "replay"
+                and not self._readers
+                and self._rules.is_checkpoint(n_steps)
+                and not self._traces.has(n_steps)
             ):
-                self._expect_traces(message)
+                self._readers.extend(self._traces.begin(message))
             case Ended("ok") if not self._results and not self._readers:
                 self._end_stage()
             case Ended(status, reason, traceback) if status != "ok":
@@ -263,7 +253,9 @@ class Course:
             confusion=judge.confusion() if judge else (),
             retrievals=judge.retrievals() if judge else (),
             files=self._kept.finish() if judge else {},
-            **self._rows,
+            validation=self._validation,
+            traces=self._traces.values,
+            symmetry=self._traces.symmetry,
         )
         self.close()
 
@@ -301,7 +293,7 @@ class Course:
             raise MessageError("the file that came with the message is not sealed")
         match message:
             case Chosen():
-                if not self._is_candidate(message.params):
+                if not self._rules.is_candidate(message.params):
                     raise MessageError("what was chosen is not among the candidates")
                 score_seconds = message.score_seconds
                 total, _ = self._at_least(message.fit_seconds + score_seconds)
@@ -382,32 +374,8 @@ class Course:
             self._outside.excuse(time.monotonic() - start, len(content))
         if self._readers[0].is_complete:
             self._readers.popleft()
-        if self._traced is not None and not self._readers:
-            self._trace(*self._traced)
-
-    def _expect_traces(self, message: Replayed) -> None:
-        """Expect the scores of a checkpoint: of training items, where they have some, and test."""
-        task, items, only = self._chooser, self._items, (self.spec.chooses_by.measure,)
-        ties = items.ties[task.gallery]
-        parts = [("test", task.evaluation(items.truth, len(ties), ties, only))]
-        if task.gallery == "test":
-            training, truth = items.ties["training"], items.training_truth
-            parts.insert(0, ("train", task.evaluation(truth, len(training), training, only)))
-        self._traced = message, parts
-        for part, evaluation in parts:
-            n_queries = len(items.test_rows if part == "test" else items.ties["training"])
-            n_gallery = len(items.ties[task.gallery]) if part == "test" else n_queries
-            self._readers.append(ScoreReader(task.gallery, n_queries, n_gallery, [evaluation]))
-
-    def _trace(self, message: Replayed, parts: Sequence[tuple[str, Evaluation]]) -> None:
-        n_steps, by = message.n_steps, self.spec.chooses_by
-        for part, evaluation in parts:
-            value = evaluation.value(by.measure, by.k)
-            self._rows["traces"].append({"part": part, "n_steps": n_steps, "value": value})
-        if message.symmetry_index is not None:
-            point = {"n_steps": n_steps, "symmetry_index": message.symmetry_index}
-            self._rows["symmetry"].append(point)
-        self._traced = None
+        if not self._readers:
+            self._traces.finish()
 
     def _not_answered(self) -> list[dict[str, Any]]:
         return [
@@ -416,85 +384,8 @@ class Course:
             for name, reason in self._refused.items()
         ]
 
-    def _is_point(self, point: Validated) -> bool:
-        """Tell whether this is a setting that the inner folds try, and there are not too many."""
-        e = self.spec.experiment
-        return (
-            self._is_candidate(point.params)
-            and point.n_steps in (None, *checkpoints(e.max_steps))
-            and point.fold < e.inner_folds
-            and len(self._rows["validation"]) < self._most_points()
-        )
-
-    def _is_candidate(self, params: Mapping[str, Any]) -> bool:
-        return params in self._as_sent
-
-    def _is_next_checkpoint(self, n_steps: int) -> bool:
-        done = [row["n_steps"] for row in self._rows["traces"]]
-        return n_steps in checkpoints(self.spec.experiment.max_steps) and n_steps not in done
-
-    def _most_points(self) -> int:
-        """Return how many settings the inner folds can try, over all folds."""
-        e = self.spec.experiment
-        return len(self._candidates) * len(checkpoints(e.max_steps)) * e.inner_folds
-
-    def _may_begin(self, phase: str) -> bool:
-        """Tell whether a phase may begin now: each time it has the whole budget."""
-        replays = len(checkpoints(self.spec.experiment.max_steps))
-        points = self._most_points()
-        most: dict[StageName, dict[str, int]] = {
-            "choose": {LEARNING: points, VALIDATION: points},
-            "fit": {WARM_UP: 1, FIT: 1, ANSWER: 1},
-            "load": {WARM_UP: 1, LOAD: 1, ANSWER: 1},
-            "answer alone": {WARM_UP: 1, ANSWER: 1},
-            "replay": {REPLAY: replays},
-        }
+    def _may_begin(self, stage: StageName, phase: str) -> bool:
+        """Tell whether a phase may begin now."""
         if phase == ANSWER and self._results and self._results[0] is not Answered:
             return False
-        return self._phases[phase] < most[self._stages[0]].get(phase, 0)
-
-
-def columns_of(
-    spec: TrialSpec,
-    n_features: int,
-    status: str,
-    reason: str | None = None,
-    traceback: str | None = None,
-) -> dict[str, Any]:
-    """Return what is known of every trial that has ended: columns of the table `trials`."""
-    settings = spec.experiment
-    return {
-        "learner": spec.learner,
-        "algorithm": spec.algorithm,
-        "dataset": settings.dataset,
-        "split": spec.split,
-        "subset": spec.subset,
-        "n_classes": len(spec.classes),
-        "partition": spec.partition,
-        "n_train": spec.n_train,
-        "n_test": spec.n_test,
-        "n_features": n_features,
-        "transductive": 0,
-        "threads": settings.threads,
-        "shared_cores": int(spec.shares_cores),
-        "finished": datetime.now(UTC).isoformat(timespec="milliseconds"),
-        "trial_id": spec.trial_id,
-        "status": status,
-        "reason": reason and printable(cut(reason), keep="\n\t"),
-        "traceback": traceback and printable(cut(traceback), keep="\n\t"),
-    }
-
-
-def lost_record(spec: TrialSpec, n_features: int, status: str, reason: str) -> TrialRecord:
-    """Make the record of a trial of which only the reason is known."""
-    return TrialRecord(columns_of(spec, n_features, status, reason))
-
-
-def reason_against(task: Task, learner: type[MetricLearner]) -> str | None:
-    """Say why a learner cannot answer a task, or None where it can."""
-    if task.gallery == "test" and issubclass(learner, ExemplarLearner):
-        return (
-            f"{learner.name} scores training items only, and {task.name} asks for scores among "
-            "test items"
-        )
-    return None
+        return self._phases[phase] < self._rules.most_phases(stage, phase)

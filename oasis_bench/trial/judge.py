@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import rankdata
 
+from oasis_bench.plugins.learner import ExemplarLearner, MetricLearner
 from oasis_bench.tasks.ranking import Numbers, kernel_ready, rank_others
 from oasis_bench.tasks.shared_labels import SharedLabels
 from oasis_bench.tasks.task import Evaluation, Task
@@ -242,3 +243,13 @@ def galleries_of(tasks: Sequence[Task]) -> tuple[str, ...]:
     """Return the galleries that tasks need, the test items first."""
     needed = {task.gallery for task in tasks}
     return tuple(gallery for gallery in ("test", "training") if gallery in needed)
+
+
+def reason_against(task: Task, learner: type[MetricLearner]) -> str | None:
+    """Say why a learner cannot answer a task, or None where it can."""
+    if task.gallery == "test" and issubclass(learner, ExemplarLearner):
+        return (
+            f"{learner.name} scores training items only, and {task.name} asks for scores among "
+            "test items"
+        )
+    return None

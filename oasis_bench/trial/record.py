@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from oasis_bench.experiment.plan import TrialSpec
+from oasis_bench.system.plain_text import printable
+from oasis_bench.trial.messages import cut
 
 
 @dataclass(frozen=True)
@@ -25,3 +30,39 @@ class TrialRecord:
     symmetry: Sequence[Mapping[str, Any]] = ()
     retrievals: Sequence[Mapping[str, Any]] = ()
     files: Mapping[str, Path] = field(default_factory=dict)
+
+
+def columns_of(
+    spec: TrialSpec,
+    n_features: int,
+    status: str,
+    reason: str | None = None,
+    traceback: str | None = None,
+) -> dict[str, Any]:
+    """Return what is known of every trial that has ended: columns of the table `trials`."""
+    settings = spec.experiment
+    return {
+        "learner": spec.learner,
+        "algorithm": spec.algorithm,
+        "dataset": settings.dataset,
+        "split": spec.split,
+        "subset": spec.subset,
+        "n_classes": len(spec.classes),
+        "partition": spec.partition,
+        "n_train": spec.n_train,
+        "n_test": spec.n_test,
+        "n_features": n_features,
+        "transductive": 0,
+        "threads": settings.threads,
+        "shared_cores": int(spec.shares_cores),
+        "finished": datetime.now(UTC).isoformat(timespec="milliseconds"),
+        "trial_id": spec.trial_id,
+        "status": status,
+        "reason": reason and printable(cut(reason), keep="\n\t"),
+        "traceback": traceback and printable(cut(traceback), keep="\n\t"),
+    }
+
+
+def lost_record(spec: TrialSpec, n_features: int, status: str, reason: str) -> TrialRecord:
+    """Make the record of a trial of which only the reason is known."""
+    return TrialRecord(columns_of(spec, n_features, status, reason))
