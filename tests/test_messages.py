@@ -1,5 +1,6 @@
 """Messages of a trial: read as they were sent, and refused where they are something else."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -98,6 +99,30 @@ def test_scores_of_another_type_or_of_too_many_bytes_are_refused():
 def test_a_malformed_line_is_refused(line):
     with pytest.raises(MessageError):
         from_line(line)
+
+
+def test_only_settings_that_the_inner_folds_try_are_taken(experiment, plugins, tmp_path):
+    point = {"kind": "Validated", "params": {"line": "1"}, "n_steps": None, "fold": 0, "value": 1.0}
+    strange = {"params": {"line": "2"}, "n_steps": 7, "fold": 5}
+    learners = {}
+    for name, value in strange.items():
+        line = json.dumps(point | {name: value})
+        learners[name] = LearnerSpec("SendsLine", {"line": [line, "1"]})  # two: so that it chooses
+    experiment = replace(experiment, learners=learners, classes=(2,), partitions=1)
+    run_experiment(experiment, tmp_path / "run", plugin_files=[plugins / "hostile.py"])
+    trials = read_run(tmp_path / "run").trials
+    assert set(trials["status"]) == {"crashed"}
+    assert trials["reason"].str.contains("Validated may not come").all()
+
+
+def test_a_checkpoint_is_replayed_once(experiment, plugins, tmp_path):
+    learners = {"ReplaysTwice": LearnerSpec("ReplaysTwice")}
+    experiment = replace(experiment, learners=learners, classes=(2,), partitions=1, traces=True)
+    run_experiment(experiment, tmp_path / "run", plugin_files=[plugins / "hostile.py"])
+    run = read_run(tmp_path / "run")
+    assert run.trials["status"].tolist() == ["ok"]
+    assert "Replayed may not come" in run.trials["reason"].item()
+    assert sorted(run.traces["part"]) == ["test", "train"]
 
 
 def test_malformed_lines_crash_their_trials_and_no_other(experiment, plugins, tmp_path):

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from oasis_bench.algorithms import Euclidean
+from oasis_bench.algorithms import OASIS, Euclidean
 
 
 class Sleeps(Euclidean):
@@ -188,6 +188,16 @@ class SendsLine(Euclidean):
             while content and _takes_messages(fd):
                 content = content[os.write(fd, content) :]
         return super().fit(X, y)
+
+
+class ReplaysTwice(OASIS):
+    """Tells of the same checkpoint twice."""
+
+    name = "ReplaysTwice"
+
+    def set_params(self, **params):
+        sys.modules["oasis_bench.trial.stages"].checkpoints = lambda last: [500, 500]
+        return super().set_params(**params)
 
 
 def _takes_messages(descriptor):
