@@ -176,6 +176,11 @@ class TripletLearner(IncrementalLearner):
         self.n_updates_ += self._step(X, triplets, getattr(self, self._learned))
         self.n_steps_ += len(triplets)
 
+    def _check(self, X: Any, y: Any) -> None:
+        """Raise a ValueError where these labels give no triplet."""
+        super()._check(X, y)
+        self._sampler(y, seed_state(0))
+
     def _finish(self) -> None:
         """Set the public attributes that derive from the learned matrix, where there are any."""
 

@@ -152,11 +152,13 @@ def test_a_file_of_patches_that_do_not_fit_each_other_is_refused(learner, plugin
     patches, y = digit_items("patches")
     path = tmp_path / "model.npz"
     save_model(learner("patch_sets", "SetDistance").fit(patches, y), path)
-    header, arrays = read_archive(path)
+    with path.open("rb") as file:
+        header, arrays = read_archive(file)
     offsets = arrays["exemplars_.block.1"]
     np.testing.assert_array_equal(offsets, patches.kinds["block"].offsets)
     offsets[1] += 10**6  # a picture's descriptors would be read outside their array
-    write_archive(path, header, arrays)
+    with path.open("wb") as file:
+        write_archive(file, header, arrays)
     with pytest.raises(UsageError, match=r"model\.npz: picture 1 has -\d+ patches of a kind"):
         load_model(path, [plugins / "patch_sets.py"])
 

@@ -11,14 +11,20 @@ class SetDistance(ExemplarLearner):
     summary = "sum over the patches of a training picture of the distance to the nearest patch"
     citation = "Frome, Singer, Sha & Malik, ICCV 2007, equation 1 with weights 1"
 
+    def __init__(self, power=1.0):
+        self.power = power
+
     def fit(self, X, y=None):
         self.exemplars_ = X
         return self
 
     def similarity_to_training(self, queries):
         queries = self._check_items(queries)
-        return -np.array([[distance(mine, item) for mine in self.exemplars_] for item in queries])
+        return -np.array(
+            [[distance(mine, item, self.power) for mine in self.exemplars_] for item in queries]
+        )
 
 
-def distance(exemplar, item):
-    return sum(cdist(exemplar[kind], item[kind]).min(axis=1).sum() for kind in exemplar)
+def distance(exemplar, item, power=1.0):
+    nearest = [cdist(exemplar[kind], item[kind]).min(axis=1) for kind in exemplar]
+    return sum((distances**power).sum() for distances in nearest)

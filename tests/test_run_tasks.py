@@ -1,0 +1,178 @@
+"""Runs that ask several tasks: splits, inputs and forms, from the experiment to the store."""
+
+import numpy as np
+import pytest
+from report_helpers import measured
+from sklearn.datasets import load_digits
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.preprocessing import normalize
+
+from oasis_bench.data.rows import LabelledRows
+from oasis_bench.datasets import Digits
+from oasis_bench.experiment.plan import plan
+from oasis_bench.experiment.settings import Experiment, LearnerSpec
+from oasis_bench.experiment.splits import draw_partition
+from oasis_bench.plugins.registry import load_registry
+from oasis_bench.runner.run import run_experiment
+from oasis_bench.store.run_file import read_run
+from oasis_bench.system.errors import UsageError
+from oasis_bench.trial.items import draw_items
+from oasis_bench.trial.lesson import inner_lessons
+
+ALL_CLASSES = ("retrieval", "classification", "unseen-classes")
+
+
+def small(dataset, learners, tasks, **changes):
+    sizes = {"classes": (8,), "partitions": 1, "inner_folds": 2, "max_steps": 1000}
+    per_class = {"train_per_class": 8, "test_per_class": 6}
+    learners = {name: LearnerSpec(name) for name in learners}
+    return Experiment("Tasks", dataset, learners, tasks=tasks, **{**sizes, **per_class, **changes})
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory):
+    """A run of OASIS and Euclidean on eight digits, with three tasks."""
+    folder = tmp_path_factory.mktemp("tasks") / "run"
+    assert run_experiment(small("digits", ("OASIS", "Euclidean"), ALL_CLASSES), folder) == 0
+    return read_run(folder)
+
+
+def test_tasks_of_one_split_share_a_fit_and_others_have_their_own(digits):
+    assert sorted(digits.trials["split"]) == ["seen-classes"] * 2 + ["unseen-classes"] * 2
+    tasks = digits.answers.groupby("trial_id")["task"].apply(set)
+    assert (
+        sorted(map(sorted, tasks))
+        == [["classification", "retrieval"]] * 2 + [["unseen-classes"]] * 2
+    )
+    sizes = digits.trials.drop_duplicates("split").set_index("split")[["n_train", "n_test"]]
+    assert sizes.loc["seen-classes"].tolist() == [64, 48]
+    assert sizes.loc["unseen-classes"].tolist() == [32, 24]
+
+
+def test_accuracy_is_that_of_scikit_learns_nearest_neighbours(digits):
+    X, y = load_digits(return_X_y=True)
+    rows = LabelledRows(X, y, tuple("0123456789"))
+    experiment = small("digits", ("Euclidean",), ("classification",))
+    (spec,) = plan(experiment, Digits(), rows, load_registry())
+    train, test = draw_partition(y, spec.classes, 8, 6, spec.seed_for("partition"))
+    neighbours = KNeighborsClassifier(1).fit(normalize(X[train]), y[train])
+    expected = neighbours.score(normalize(X[test]), y[test])
+    found = measured(digits, "accuracy", k=1, by="learner")
+    assert found["Euclidean"] == pytest.approx(expected)
+
+
+def test_classes_are_held_apart_in_the_split_and_in_its_inner_folds():
+    rows = LabelledRows(*load_digits(return_X_y=True), tuple("0123456789"))
+    experiment = small("digits", ("OASIS",), ("unseen-classes",))
+    (spec,) = plan(experiment, Digits(), rows, load_registry())
+    items = draw_items(spec, rows, load_registry().algorithms["OASIS"])
+    seen, unseen = set(items.y), set(items.truth.y)
+    assert (len(seen), len(unseen), seen & unseen) == (4, 4, set())
+    lessons = inner_lessons(spec, {"X": items.train, "y": items.y})
+    for lesson in lessons:
+        assert not set(lesson.y) & set(lesson.truth.y)
+        assert len(set(lesson.truth.y)) >= 2
+    items.close()
+
+
+@pytest.mark.parametrize(
+    ("choose_by", "chosen"),
+    [(None, ["mAP", "mAP"]), ("accuracy@3", ["accuracy", "mAP"]), ("MAP@R", ["MAP@R", "MAP@R"])],
+)
+def test_inner_folds_choose_by_the_measure_that_is_named_where_the_split_has_it(choose_by, chosen):
+    rows = LabelledRows(*load_digits(return_X_y=True), tuple("0123456789"))
+    experiment = small("digits", ("OASIS",), ALL_CLASSES, choose_by=choose_by)
+    specs = plan(experiment, Digits(), rows, load_registry())
+    assert [spec.chooses_by.measure for spec in specs] == chosen
+
+
+def test_pixels_and_patches_reach_their_learners_and_what_none_can_answer_is_a_row(
+    plugins, tmp_path
+):
+    files = ["all_inputs.py", "pixel_embedding.py", "patch_sets.py"]
+    learners = {name: LearnerSpec(name) for name in ("Euclidean", "Eigenpictures")}
+    learners["SetDistance"] = LearnerSpec("SetDistance", {"power": [1.0, 2.0]})
+    tasks = ("retrieval", "classification")
+    experiment = Experiment(
+        "Inputs", "all-inputs", learners, tasks=tasks, classes=(3,), partitions=1,
+        inner_folds=2, train_per_class=10, test_per_class=5,
+    )  # fmt: skip
+    paths = [plugins / name for name in files]
+    assert run_experiment(experiment, tmp_path / "run", plugin_files=paths) == 0
+    run = read_run(tmp_path / "run")
+    assert set(run.trials["status"]) == {"ok"}
+    answers = run.answers.set_index(["learner", "task"])
+    assert answers.loc[("SetDistance", "retrieval"), "status"] == "not applicable"
+    assert "scores training items only" in answers.loc[("SetDistance", "retrieval"), "reason"]
+    accuracy = measured(run, "accuracy", k=1, by="learner")
+    assert set(accuracy.index) == set(learners)
+    assert (accuracy > 0.6).all()
+    assert len(run.validation[run.validation["learner"] == "SetDistance"]) == 2 * 2
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory, plugins):
+    """A run on items that people judged and rated, by the first of six columns."""
+    folder = tmp_path_factory.mktemp("judged") / "run"
+    experiment = small(
+        "judged-items",
+        ("OASIS", "Euclidean", "LMNN"),
+        ("judged-triplets", "ratings"),
+        test_share=0.3,
+        partitions=2,
+    )
+    path = plugins / "judged_items.py"
+    assert run_experiment(experiment, folder, plugin_files=[path]) == 0
+    return read_run(folder)
+
+
+def test_learners_of_triplets_learn_from_what_people_judged(judged):
+    by_learner = measured(judged, "similarity precision", by="learner").groupby(level=0).mean()
+    assert by_learner["OASIS"] > by_learner["Euclidean"] + 0.2  # of seven triplets each
+
+
+def test_who_learns_from_labels_is_not_applicable_where_there_are_none(judged):
+    lmnn = judged.trials[judged.trials["learner"] == "LMNN"]
+    assert set(lmnn["status"]) == {"not applicable"}
+    assert lmnn["reason"].str.contains("at least 2 rows").all()
+
+
+def test_ratings_have_the_level_of_people_beside(judged):
+    rated = judged.measures[judged.measures["task"] == "ratings"]
+    human = rated[(rated["measure"] == "human level") & (rated["k"] == 1)]["value"]
+    assert human.tolist() == pytest.approx([human.iloc[0]] * len(human))
+    euclidean = rated[(rated["learner"] == "Euclidean") & (rated["measure"] == "precision")]
+    # All three raters mark the first candidate of each query, one of them the second, too.
+    assert set(np.round(euclidean[euclidean["k"] == 2]["value"], 12)) == {round(4 / 6, 12)}
+    assert set(np.round(euclidean[euclidean["k"] == 1]["chance"], 12)) == {round(4 / 6, 12)}
+
+
+@pytest.mark.parametrize(
+    ("dataset", "changes", "message"),
+    [
+        ("digits", {"tasks": ("retrieve",)}, "unknown task 'retrieve': did you mean 'retrieval'"),
+        ("digits", {"tasks": ("ratings",)}, "digits cannot be asked for ratings: it has no rat"),
+        ("digits", {"choose_by": "accuracy"}, "unknown measure of the task retrieval 'accuracy'"),
+        ("digits", {"choose_by": "precision@99"}, "k is 99: precision has k = 1 to 50"),
+        ("digits", {"tasks": ()}, r"tasks = \(\): a list of names is needed"),
+    ],
+)
+def test_a_wrong_task_or_measure_is_one_line_before_anything_runs(
+    dataset, changes, message, tmp_path
+):
+    with pytest.raises(UsageError, match=message):
+        run_experiment(
+            small(dataset, ("Euclidean",), changes.pop("tasks", ("retrieval",)), **changes),
+            tmp_path / "run",
+        )
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_learner_whose_input_the_data_set_does_not_give_is_refused(plugins, tmp_path):
+    path = plugins / "pixel_embedding.py"
+    with pytest.raises(UsageError, match="--data-option pixels=SIZE"):
+        run_experiment(
+            small("digits", ("Eigenpictures",), ("retrieval",)),
+            tmp_path / "run",
+            plugin_files=[path],
+        )
