@@ -156,9 +156,9 @@ def draw_items(spec: TrialSpec, rows: LabelledRows, learner: type[MetricLearner]
         )
     partition, training, tested = _divide(spec, rows)
     # The learner's process must not be able to find this order: it is made of what that process
-    # does not have, the content of the whole data set.
-    hidden = derive_seed(str(spec.identity["data"]), spec.subset, spec.partition, "order")
-    rng = np.random.default_rng(hidden)
+    # does not have, the content of the whole data set.  All seeds of 32 bits could be tried.
+    whole = (str(spec.identity["data"]), spec.subset, spec.partition, "order")
+    rng = np.random.default_rng([derive_seed(*whole, part) for part in range(4)])
     order = rng.permutation(len(partition.test))
     test = partition.test[order]
     X_train, X_test = X[partition.train], X[test]

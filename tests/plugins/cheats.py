@@ -173,7 +173,17 @@ class WorksInSimilarity(Euclidean):
         return super().similarity(queries, gallery)
 
 
-class WorksInChild(Euclidean):
+class AnswersSlowly(Euclidean):
+    """Waits, so that what works beside it shows in processor time, which has ticks of 10 ms."""
+
+    name = "AnswersSlowly"
+
+    def similarity(self, queries, gallery):
+        time.sleep(0.3)
+        return super().similarity(queries, gallery)
+
+
+class WorksInChild(AnswersSlowly):
     """Its child works on; nobody waits for it."""
 
     name = "WorksInChild"
@@ -198,7 +208,7 @@ class WorksWhenCopied(Euclidean):
         super().__setstate__(state)
 
 
-class WorksInThread(Euclidean):
+class WorksInThread(AnswersSlowly):
     """Its thread works on when the fit has ended."""
 
     name = "WorksInThread"
