@@ -124,7 +124,8 @@ class Course:
         self._stages: deque[StageName] = deque(["fit" if model is None else "load"])
         if model is None and has_choice(spec, learner):
             self._stages.appendleft("choose")
-        if not learner.transductive:
+        self._is_transductive = bool(learner.transductive)  # once: it cannot change later
+        if not self._is_transductive:
             self._stages.append("answer alone")
         self._begin_stage()
 
@@ -245,7 +246,7 @@ class Course:
                 **columns_of(self.spec, self._items.n_features, status, reason, traceback),
                 "n_train": len(self._items.ties["training"]),
                 "n_test": len(self._items.test_rows),
-                "transductive": int(self._learner.transductive),
+                "transductive": int(self._is_transductive),
                 **(self._columns if judge else {}),
             },
             answers=[*judge.answers(), *self._not_answered()] if judge else (),
