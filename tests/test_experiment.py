@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from oasis_bench.data.judgements import JudgedTriplets
 from oasis_bench.data.rows import LabelledRows
 from oasis_bench.datasets import Digits
 from oasis_bench.datasets.caltech_subsets import CALTECH256_FOLDERS
@@ -114,7 +115,7 @@ def test_what_is_left_out_is_as_in_the_papers(parse):
         (MINIMAL + "classes = [2.5]\n" + LEARNERS, "classes = 2.5: a whole number"),
         (MINIMAL + "classes = [2, 5, 2]\n" + LEARNERS, "classes"),
         (MINIMAL + 'tasks = "retrieval"\n' + LEARNERS, "tasks = 'retrieval': a list of names"),
-        (MINIMAL + "tasks = [2]\n" + LEARNERS, "tasks = (2,): a list of names is needed"),
+        (MINIMAL + "tasks = [2]\n" + LEARNERS, "tasks = [2]: a list of names is needed"),
         (MINIMAL + "choose_by = 3\n" + LEARNERS, "choose_by = 3: a text is needed"),
         (MINIMAL + 'traces = "no"\n' + LEARNERS, "traces = 'no': true or false is needed"),
         (MINIMAL + "label = 3\n" + LEARNERS, "unknown key 'label'"),
@@ -335,3 +336,32 @@ def test_sizes_a_class_have_no_meaning_with_several_labels(experiment):
     several = replace(experiment, classes=("all",), train_per_class=10, test_per_class=4)
     with pytest.raises(UsageError, match="--test-share in place of --train and --test"):
         choose_subsets(several, Digits(), rows)
+
+
+def rows_with_a_judged_triplet(votes):
+    """Nine items of three classes with one judged triplet."""
+    judged = JudgedTriplets(np.array([[0, 1, 2]]), votes, np.zeros(1, dtype=np.int64))
+    rows = LabelledRows(np.eye(9), np.repeat(np.arange(3), 3), ("a", "b", "c"))
+    return replace(rows, judged=judged)
+
+
+def test_the_measure_that_chooses_is_the_one_that_was_named(parse, numbered_rows):
+    sizes = {"train_per_class": 8, "test_per_class": 4, "inner_folds": 2, "classes": (2,)}
+    both = ("retrieval", "classification")
+    e = replace(parse(MINIMAL + LEARNERS), tasks=both, **sizes)
+    for text, chosen in (
+        ("MAP@R", ("retrieval", "MAP@R", None)),
+        ("precision@10", ("retrieval", "precision", 10)),
+        ("accuracy@3", ("classification", "accuracy", 3)),
+        (None, ("retrieval", "mAP", None)),
+    ):
+        trials = plan(replace(e, choose_by=text), Digits(), numbered_rows, load_registry())
+        assert {trial.chooses_by for trial in trials} == {chosen}
+
+
+def test_a_measure_of_votes_is_refused_where_there_are_none(parse):
+    e = replace(parse(MINIMAL + LEARNERS), tasks=("judged-triplets",), choose_by="agreement")
+    with pytest.raises(UsageError, match="nothing to compute agreement from: choose by similarity"):
+        plan(e, Digits(), rows_with_a_judged_triplet(None), load_registry())
+    trials = plan(e, Digits(), rows_with_a_judged_triplet(np.array([[3, 1]])), load_registry())
+    assert trials[0].chooses_by.measure == "agreement"

@@ -32,7 +32,7 @@ from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.plugins.inputs import refuse_unlike_inputs
 from oasis_bench.plugins.registry import Registry
 from oasis_bench.system.errors import UsageError, unknown_name
-from oasis_bench.tasks.task import Task, parse_measure
+from oasis_bench.tasks.task import Task, has_measure, parse_measure
 
 DECIDING_SETTINGS = (
     "inner_folds",
@@ -229,7 +229,7 @@ def plan(
             saved_model.refuse_unlike_rows(spec.model, registry, rows)
     tasks = _tasks_by_split(e, rows, registry)
     for split, asked in tasks.items():
-        names, chooses_by = tuple(task.name for task in asked), _chooses_by(e, asked)
+        names, chooses_by = tuple(task.name for task in asked), _chooses_by(e, asked, rows)
         subsets = _subsets(split, e, dataset, rows)
         shows_examples = rows.images is not None and split == next(iter(tasks))
         for (subset, classes), partition, (label, learner_identity) in product(
@@ -282,14 +282,9 @@ def find_tasks(experiment: Experiment, registry: Registry) -> list[Task]:
     """
     tasks = [registry.tasks[name]() for name in experiment.tasks]
     if (text := experiment.choose_by) is not None:
-        for task in [task for task in tasks if _has_measure(task, text)] or tasks[:1]:
+        for task in [task for task in tasks if has_measure(task, text)] or tasks[:1]:
             parse_measure(text, task)  # raises where there is no such measure
     return tasks
-
-
-def _has_measure(task: Task, text: str) -> bool:
-    """Tell whether a task has the measure of a text such as 'mAP', 'MAP@R' or 'accuracy@3'."""
-    return text in task.measures or text.rpartition("@")[0] in task.measures
 
 
 def _tasks_by_split(e: Experiment, rows: LabelledRows, registry: Registry) -> dict[str, list[Task]]:
@@ -302,13 +297,17 @@ def _tasks_by_split(e: Experiment, rows: LabelledRows, registry: Registry) -> di
     return by_split
 
 
-def _chooses_by(e: Experiment, tasks: Sequence[Task]) -> ChooseBy:
+def _chooses_by(e: Experiment, tasks: Sequence[Task], rows: LabelledRows) -> ChooseBy:
     """Return the measure that the experiment names, or the first one of the first task."""
-    if e.choose_by is not None:
-        for task in tasks:
-            if _has_measure(task, e.choose_by):
-                return ChooseBy(task.name, *parse_measure(e.choose_by, task))
-    return ChooseBy(tasks[0].name, *parse_measure(tasks[0].measures[0], tasks[0]))
+    having = [task for task in tasks if has_measure(task, e.choose_by or "")]
+    task, text = (having[0], e.choose_by) if having else (tasks[0], tasks[0].measures[0])
+    measure, k = parse_measure(text or "", task)
+    if measure not in (possible := task.measures_of(rows)):
+        raise UsageError(
+            f"{e.dataset} has nothing to compute {measure} from: choose by "
+            f"{' or '.join(name for name in possible if name not in task.of_data)}"
+        )
+    return ChooseBy(task.name, measure, k)
 
 
 def _subsets(

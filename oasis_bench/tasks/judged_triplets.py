@@ -40,12 +40,7 @@ class TripletAnswers(Evaluation):
     def __init__(
         self, judged: JudgedTriplets, ties: Numbers, measures: Collection[str] | None = None
     ) -> None:
-        of_votes = (AGREEMENT, CEILING, HUMAN)
-        possible = [
-            name
-            for name in JudgedTripletsTask.measures
-            if judged.votes is not None or name not in of_votes
-        ]
+        possible = _possible_measures(judged)
         super().__init__(len(ties), len(ties), tuple(possible if measures is None else measures))
         if missing := [name for name in self.kept if name not in possible]:
             raise ValueError(f"{missing[0]} is of votes, and these triplets have none")
@@ -119,6 +114,12 @@ class TripletAnswers(Evaluation):
         return known.get(measure, {})
 
 
+def _possible_measures(judged: JudgedTriplets) -> tuple[str, ...]:
+    """Leave out what is of votes where there are none."""
+    of_votes = () if judged.votes is not None else (AGREEMENT, CEILING, HUMAN)
+    return tuple(name for name in JudgedTripletsTask.measures if name not in of_votes)
+
+
 def _mean(values: npt.NDArray[np.float64]) -> float:
     return float(values.mean()) if len(values) else np.nan
 
@@ -150,6 +151,10 @@ class JudgedTripletsTask(Task):
     def refusal(self, rows: LabelledRows) -> str | None:
         """Refuse a data set without judged triplets."""
         return "it has no triplets judged by people" if rows.judged is None else None
+
+    def measures_of(self, rows: LabelledRows) -> tuple[str, ...]:
+        """Return all measures, or those that need no votes."""
+        return self.measures if rows.judged is None else _possible_measures(rows.judged)
 
     def evaluation(
         self,

@@ -90,6 +90,10 @@ class Task(ABC):
     def refusal(self, rows: LabelledRows) -> str | None:
         """Say what a data set lacks for this task, or return None."""
 
+    def measures_of(self, rows: LabelledRows) -> tuple[str, ...]:
+        """Return the measures that a data set has all the numbers for; by default all."""
+        return self.measures
+
     @abstractmethod
     def evaluation(
         self,
@@ -156,6 +160,16 @@ def evaluate(
     return evaluation
 
 
+def has_measure(task: Task, text: str) -> bool:
+    """Tell whether a task has the measure of a text such as 'mAP' or 'accuracy@3', with any k."""
+    return _split_name(text, task)[0] in task.measures
+
+
+def _split_name(text: str, task: Task | type[Task]) -> tuple[str, str, str]:
+    """Return measure, '@' and k of a text; MAP@R is a name."""
+    return text.rpartition("@") if "@" in text and text not in task.measures else (text, "", "")
+
+
 def parse_measure(text: str, task: Task | type[Task]) -> tuple[str, int | None]:
     """Read a measure of a task, such as 'mAP' or 'accuracy@3'.
 
@@ -170,9 +184,7 @@ def parse_measure(text: str, task: Task | type[Task]) -> tuple[str, int | None]:
     UsageError
         Where the task has no such measure to choose by; the line lists those that it has.
     """
-    measure, at, number = text, "", ""
-    if text not in task.measures and "@" in text:  # MAP@R is a name
-        measure, at, number = text.rpartition("@")
+    measure, at, number = _split_name(text, task)
     if measure not in task.measures or measure in task.of_data:
         known = measure_names(task, of_data=False)
         raise UsageError(unknown_name(f"measure of the task {task.name}", text, known))
