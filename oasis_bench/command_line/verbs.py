@@ -66,14 +66,21 @@ def _run(options: argparse.Namespace) -> int:
         output = options.output or _new_folder(experiment)
         start = partial(run_experiment, experiment, output, plugin_files=options.plugin)
     wanted = {MODELS: options.save_models, PREDICTIONS: options.predictions}
-    keep = [kind for kind, is_wanted in wanted.items() if is_wanted]
+    keep = [kind for kind, now in wanted.items() if now or _kept_before(options, kind)]
     return _carry_out(partial(start, keep=keep, command=_command()), output, options)
+
+
+def _kept_before(options: argparse.Namespace, kind: str) -> bool:
+    """Tell whether a run that goes on has kept models, or scores, so far."""
+    return options.resume is not None and (options.resume / kind).is_dir()
 
 
 def _evaluate(options: argparse.Namespace) -> int:
     """Judge kept scores, of a run, or a model on other data."""
     if options.judged.is_dir():
         return _evaluate_run(options)
+    if not options.judged.exists():
+        raise UsageError(f"{options.judged} does not exist: give a model file or a run's folder")
     if options.dataset is None:
         raise UsageError(f"which data is {options.judged} to be judged on? Name it with --dataset")
     experiment = model_experiment(
@@ -92,7 +99,9 @@ def _evaluate_run(options: argparse.Namespace) -> int:
     others = {"dataset", "data_options", "output", "cluster", *JUDGED_SETTINGS} - {"tasks"}
     for name in sorted(others):
         if getattr(options, name) not in (None, []):
-            raise UsageError(f"{name} is for a model: the scores of a run are of its own data")
+            raise UsageError(
+                f"{_option(name)} is for a model: the scores of a run are of its own data"
+            )
     if options.tasks is None:
         raise UsageError("which tasks are to judge the scores of this run? Name them with --tasks")
     with closing(Display()) as display:
@@ -134,15 +143,23 @@ def _new_folder(experiment: Experiment) -> Path:
     return Path("runs") / f"{Path(experiment.dataset).stem}-{datetime.now():%Y%m%d-%H%M%S}"
 
 
+def _option(name: str) -> str:
+    """Return how an option is written whose value has this name."""
+    if name == "data_options":
+        return "an option of the data set"
+    flag = settings()[name].flag if name in settings() else ""
+    return flag or f"--{name.replace('_', '-')}"
+
+
 def _resume(options: argparse.Namespace, **how: Any) -> int:
     kept = settings().keys() - set(LIMITS)
     for name in sorted(
         {*kept, "dataset", "data_options", "experiment", "algorithms", "output", "plugin"}
     ):
         if getattr(options, name) not in (None, []):
-            what = "an option of the data set" if name == "data_options" else name
             raise UsageError(
-                f"{what} cannot be given with --resume: a run that goes on keeps its settings"
+                f"{_option(name)} cannot be given with --resume: a run that goes on keeps its "
+                "settings"
             )
     limits = _given(options, LIMITS)
     return resume_experiment(options.resume, retry=options.retry, limits=limits, **how)
