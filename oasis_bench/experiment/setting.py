@@ -97,7 +97,8 @@ def names_of_text(text: str) -> tuple[str, ...]:
 def check_names(name: str, value: object) -> None:
     """Raise UsageError where a value is not a tuple of different names."""
     if not (isinstance(value, tuple) and value and all(isinstance(one, str) for one in value)):
-        raise UsageError(f"{name} = {value!r}: a list of names is needed")
+        shown = list(value) if isinstance(value, tuple) else value
+        raise UsageError(f"{name} = {shown!r}: a list of names is needed")
     if len(set(value)) < len(value):
         raise UsageError(f"{name} = {list(value)}: name each once")
 

@@ -138,7 +138,7 @@ class Experiment:
     max_steps: int = setting(400_000, "end of the search for the number of steps", int, least=1)
     traces: bool = setting(
         True,
-        "replay mAP and the symmetry of W along the steps after each fit",
+        "replay the measure that chooses, and the symmetry of W, along the steps after each fit",
         bool,
         words="yes",
         metavar="",

@@ -62,10 +62,13 @@ def choose_classes(
     eligible = np.flatnonzero(counts >= n_train + n_test)
     if n_chosen > len(eligible):
         most = np.sort(counts)[-n_chosen]
+        remedy = f"lower --classes, or --train and --test to {most} together"
+        if most < 4:  # each of the two is at least 2
+            remedy = "lower --classes, or ask another task"
         raise UsageError(
             f"{n_chosen} classes of {n_train} training and {n_test} test images were asked for, "
             f"but only {len(eligible)} of the {len(counts)} classes have {n_train + n_test}: "
-            f"lower --classes, or --train and --test to {most} together"
+            f"{remedy}"
         )
     order = np.random.default_rng(seed).permutation(len(counts))
     return np.sort(order[np.isin(order, eligible)][:n_chosen]).astype(np.intp)

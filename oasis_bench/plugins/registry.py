@@ -180,7 +180,7 @@ def _import_file(path: Path) -> ModuleType:
             return sys.modules[name]
         spec = importlib.util.spec_from_file_location(name, path)
         if not path.is_file() or spec is None or spec.loader is None:
-            raise UsageError(f"no plugin file {path}: --plugin takes a Python file")
+            raise UsageError(f"no plugin file {path}: give a Python file")
         module = importlib.util.module_from_spec(spec)
         sys.modules[name] = module
         try:

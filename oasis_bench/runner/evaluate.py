@@ -184,7 +184,7 @@ def _refuse_other_splits(tasks: Sequence[Task], splits: set[str]) -> None:
     for task in tasks:
         if task.split not in splits:
             raise UsageError(
-                f"{task.name} divides the images into {task.split}, and the run into "
+                f"{task.name} needs the split {task.split}, and the run has "
                 f"{' and '.join(sorted(splits))}: ask it in a new run"
             )
 

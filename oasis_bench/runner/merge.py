@@ -65,13 +65,17 @@ def merge_runs(folders: Sequence[Path], target: Path) -> int:
     return sum(map(len, chosen.values()))
 
 
+def _text(value: Any) -> str:
+    return " and ".join(value) if isinstance(value, tuple) else str(value)
+
+
 def _refuse_other_settings(runs: Mapping[str, RunRecord], first: str, name: str) -> None:
     """Raise a UsageError where two runs differ in a setting that all merged runs must share."""
     one, other = runs[first].info, runs[name].info
     settings, others = _common_settings(one), _common_settings(other)
     for key, value in settings.items():
         if value != (another := others[key]):
-            values = "" if key == "data" else f" ({value}, {another})"
+            values = "" if key == "data" else f" ({_text(value)}, {_text(another)})"
             hint = " ('ranks' compares over data sets)" if key in ("dataset", "data") else ""
             difference = f"they differ in {WORDS.get(key, key)}{values}{hint}"
             raise _refusal(first, name, difference)
