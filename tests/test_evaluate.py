@@ -249,7 +249,7 @@ def test_what_cannot_be_judged_is_told_in_one_line(kept, tmp_path, capsys):
         (model, [*new, *digits, "--tasks", "judged-triplets"], "cannot be asked for judged-trip"),
         (model, [*new, *digits, "--tasks", "reading"], "unknown task 'reading'"),
         (damaged, [*new, *digits], "damaged.npz: cannot be read as a model file"),
-        (tmp_path / "none.npz", [*new, *digits], "there is no such file"),
+        (tmp_path / "none.npz", [*new, *digits], "none.npz does not exist"),
         (kept, [], "Name them with --tasks"),
         (kept, ["--tasks", "retrieval", *digits], "dataset is for a model"),
         (kept, ["--tasks", "unseen-classes"], "the run into seen-classes: ask it in a new run"),
@@ -306,3 +306,14 @@ class Stumbles(Retrieval):
     assert set(answers["status"]) == {"failed"}
     assert set(answers["reason"]) == {"RuntimeError: stumbled"}
     assert measured(later, *TASKS) == measured(kept, *TASKS)
+
+
+def test_a_judged_model_has_the_cost_of_its_answers_and_none_of_a_fit(kept, tmp_path, capsys):
+    model = kept / "models" / "OASIS_4_0.npz"
+    words = ["evaluate", str(model), "--dataset", "digits", "--partitions", "1", "--classes", "4"]
+    assert main([*words, "--output", str(tmp_path / "judged")]) == 0
+    summary = capsys.readouterr().out
+    *_, costs = [line.split() for line in summary.splitlines() if line.split()[1:2] == ["OASIS"]]
+    size = read_run(tmp_path / "judged").trials["model_bytes"][0] / 2**10
+    assert float(costs[-2]) > 0
+    assert costs[-1] == f"{size:.1f}"

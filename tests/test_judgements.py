@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+from oasis_bench.command_line.listing import facts_of_rows
 from oasis_bench.data.judgements import JudgedTriplets, Ratings
 from oasis_bench.data.rows import LabelledRows
+from oasis_bench.datasets import Digits
 from oasis_bench.system.errors import UsageError
 
 ITEMS = np.array([[0, 1, 2], [0, 2, 3], [4, 3, 1]])
@@ -85,3 +87,17 @@ def test_rows_hold_judgements_of_their_own_items_only():
         LabelledRows(X[:4], y[:4], ("a", "b"), judged=triplets())
     with pytest.raises(UsageError, match="there are no ratings"):
         LabelledRows(X, y, ("a", "b"), ratings=Ratings(ITEMS[:0, 0], ITEMS[:0, 0], MARKS[:0]))
+
+
+def test_judgements_are_described_by_their_number():
+    y = np.repeat(np.arange(2), 2)
+    triplets = np.array([[0, 1, 2], [0, 1, 3]])
+    judged = JudgedTriplets(triplets, np.array([[3, 1], [2, 2]]), np.zeros(2, dtype=np.int64))
+    marks = np.ones((3, 3), dtype=bool)
+    ratings = Ratings(np.zeros(3, dtype=np.int64), np.arange(1, 4), marks)
+    rows = LabelledRows(np.eye(4), y, ("a", "b"), judged=judged, ratings=ratings)
+    facts = facts_of_rows(Digits(), rows)
+    assert facts["judged triplets"] == "2, with 8 votes"
+    assert facts["ratings"] == "3 candidates of queries by 3 raters"
+    without = LabelledRows(np.eye(4), y, ("a", "b"))
+    assert not {"judged triplets", "ratings"} & set(facts_of_rows(Digits(), without))

@@ -122,6 +122,14 @@ def facts_of_rows(dataset: Dataset, rows: LabelledRows) -> dict[str, str]:
     }
     if rows.multi_label:
         facts["labels a row"] = f"{counts.sum() / rows.X.shape[0]:.1f}"
+    if rows.judged is not None:
+        votes = rows.judged.votes
+        facts["judged triplets"] = f"{len(rows.judged.items):,}" + (
+            f", with {int(votes.sum()):,} votes" if votes is not None else ", without votes"
+        )
+    if rows.ratings is not None:
+        n_rated, n_raters = rows.ratings.marks.shape
+        facts["ratings"] = f"{n_rated:,} candidates of queries by {n_raters} raters"
     if dataset.class_subsets:
         facts["class subsets"] = ", ".join(
             f"{name} ({_here(names, rows)} of {len(names)} classes here)"

@@ -89,6 +89,7 @@ def _numbers(
             f"class {rows.class_names[numbers[counts.argmin()]]!r} of subset {subset!r} has "
             f"{counts.min()} images, but {e.train_per_class} to train and {e.test_per_class} to "
             f"test are {needed}: lower --train or --test"
+            + (", or ask another task" if counts.min() < 4 else "")
         )
     return tuple(numbers)
 
