@@ -159,7 +159,7 @@ def test_two_files_with_one_name_are_refused(plugins, tmp_path):
 
 
 def test_a_plugin_file_that_is_not_there_is_refused(tmp_path):
-    with pytest.raises(UsageError, match=r"no plugin file .*absent\.py: --plugin takes a Python f"):
+    with pytest.raises(UsageError, match=r"no plugin file .*absent\.py: give a Python f"):
         load_registry([tmp_path / "absent.py"])
 
 
