@@ -252,7 +252,7 @@ def test_what_cannot_be_judged_is_told_in_one_line(kept, tmp_path, capsys):
         (tmp_path / "none.npz", [*new, *digits], "none.npz does not exist"),
         (kept, [], "Name them with --tasks"),
         (kept, ["--tasks", "retrieval", *digits], "dataset is for a model"),
-        (kept, ["--tasks", "unseen-classes"], "the run into seen-classes: ask it in a new run"),
+        (kept, ["--tasks", "unseen-classes"], "and the run has seen-classes: ask it in a new run"),
         (tmp_path, ["--tasks", "retrieval"], "holds no run"),
     ):
         assert evaluate(judged, *words) == 2
