@@ -84,7 +84,7 @@ def test_inner_folds_hold_two_or_more_classes_apart(n_classes, n_folds, expected
 
 
 def test_three_training_classes_are_too_few_to_choose():
-    assert too_few_for_folds(3) == "3 training classes: 4 are needed to choose on inner folds"
+    assert too_few_for_folds(3).startswith("3 training classes: 4 are needed")
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -34,7 +34,7 @@ def check_file(path: Path) -> bool:
         learner = outcome.learner
         if not outcomes or outcomes[-1].learner is not learner:
             print(f"{learner.name} ({form_of(learner)}, takes {learner.takes}):")
-        aside = f" ({outcome.reason})" if outcome.status == "not for it" else ""
+        aside = f" ({outcome.reason})" if outcome.status == "skipped" else ""
         print(f"  {outcome.status:<10}  {outcome.check}{aside}", flush=True)
         if outcome.status == "failed":
             told = any(outcome.reason == earlier.reason for earlier in outcomes)

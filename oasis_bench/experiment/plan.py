@@ -236,6 +236,8 @@ def plan(
             subsets.items(), range(e.partitions), learner_identities.items()
         ):
             n_train, n_test = _sizes(split, e, rows, len(classes))
+            if split == "seen-classes" and not rows.multi_label:
+                _refuse_large_k(e, chooses_by, subset, len(classes))
             identity = {
                 **run_identity,
                 **learner_identity,
@@ -308,6 +310,16 @@ def _chooses_by(e: Experiment, tasks: Sequence[Task], rows: LabelledRows) -> Cho
             f"{' or '.join(name for name in possible if name not in task.of_data)}"
         )
     return ChooseBy(task.name, measure, k)
+
+
+def _refuse_large_k(e: Experiment, by: ChooseBy, subset: str, n_classes: int) -> None:
+    """Raise UsageError where an inner fold has too few items for the k by which it chooses."""
+    most = n_classes * (e.train_per_class // e.inner_folds) - 1
+    if by.measure == "precision" and by.k is not None and by.k > most:
+        raise UsageError(
+            f"--choose-by precision@{by.k}: an inner fold of the class subset {subset} has {most} "
+            f"other items to rank: precision@{most} at most, or more --train"
+        )
 
 
 def _subsets(

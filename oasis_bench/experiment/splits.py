@@ -159,7 +159,10 @@ def too_few_for_folds(n_train_classes: int) -> str | None:
     """Say why folds of so few training classes cannot hold classes apart, or return None."""
     if n_train_classes >= 4:
         return None
-    return f"{n_train_classes} training classes: 4 are needed to choose on inner folds"
+    return (
+        f"{n_train_classes} training classes: 4 are needed to choose on inner folds, so 8 in all "
+        "(7 where their number is odd)"
+    )
 
 
 def unseen_class_folds(y: npt.NDArray[np.int64], n_folds: int, seed: int) -> list[Fold]:

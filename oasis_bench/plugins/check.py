@@ -35,7 +35,7 @@ class Outcome:
         A class of the file.
     check : str
         What is checked, in words.
-    status : {'ok', 'failed', 'not for it'}
+    status : {'ok', 'failed', 'skipped'}
     reason : str
         Why it failed, in one line or more, and where; or why the check is not for this learner.
     """
@@ -95,7 +95,7 @@ class _Suite:
             item.user_properties += [("learner", item.callspec.id), ("check", name)]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        status = {"passed": "ok", "failed": "failed", "skipped": "not for it"}[report.outcome]
+        status = {"passed": "ok", "failed": "failed", "skipped": "skipped"}[report.outcome]
         if report.when != "call" and status == "ok":
             return
         told: Any = dict(report.user_properties)

@@ -111,9 +111,10 @@ class Evaluation(ABC):
         self.refuse_gaps()
         values = self.values(measure)
         if k not in values:
+            most = max((known for known in values if known is not None), default="none")
             raise ValueError(
-                f"{measure}@{k} cannot be computed here: the items are enough for k = "
-                f"{', '.join(map(str, values)) or 'none'}"
+                f"{measure}@{k} cannot be computed here: the items are enough for k of at most "
+                f"{most}: choose by another measure, or take more items"
             )
         return values[k]
 
