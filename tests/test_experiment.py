@@ -351,7 +351,7 @@ def test_the_measure_that_chooses_is_the_one_that_was_named(parse, numbered_rows
     e = replace(parse(MINIMAL + LEARNERS), tasks=both, **sizes)
     for text, chosen in (
         ("MAP@R", ("retrieval", "MAP@R", None)),
-        ("precision@10", ("retrieval", "precision", 10)),
+        ("precision@5", ("retrieval", "precision", 5)),
         ("accuracy@3", ("classification", "accuracy", 3)),
         (None, ("retrieval", "mAP", None)),
     ):

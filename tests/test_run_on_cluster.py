@@ -159,16 +159,16 @@ def test_a_run_that_ends_leaves_no_trial_on_the_workers(how, cluster, tmp_path, 
     assert _ends(trial)
 
 
-def _move_folder(folder, dask_worker):
-    """Give a worker another folder for its files; return the one that it had."""
-    before, dask_worker.local_directory = dask_worker.local_directory, folder
-    return before
-
-
 def test_a_trial_that_a_worker_cannot_start_is_a_failure(cluster, tmp_path):
     missing = str(tmp_path / "missing")
+
+    def move_folder(folder, dask_worker):
+        """Give a worker another folder for its files; return the one that it had."""
+        before, dask_worker.local_directory = dask_worker.local_directory, folder
+        return before
+
     with Client(cluster.scheduler_address, set_as_default=False) as client:
-        folders = client.run(_move_folder, missing)
+        folders = client.run(move_folder, missing)
         try:
             failures = run_experiment(
                 tiny({"Euclidean": LearnerSpec("Euclidean")}),
@@ -177,7 +177,7 @@ def test_a_trial_that_a_worker_cannot_start_is_a_failure(cluster, tmp_path):
             )
         finally:
             for worker, folder in folders.items():
-                client.run(_move_folder, folder, workers=[worker])
+                client.run(move_folder, folder, workers=[worker])
     assert failures == 2
     trials = read_run(tmp_path / "run").trials
     assert trials["status"].tolist() == ["failed"] * 2
