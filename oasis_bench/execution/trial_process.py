@@ -57,6 +57,7 @@ def warm_up() -> None:
         y = np.array([0, 0, 1, 1])
         rows = learn_preparation("l2", rows)(rows)
         evaluate_ranking(learner.fit(rows, y).similarity, rows, y, seed=0)
+    threads.blas_threads()
     # Then a fork's garbage collector does not write to pages that it shares with the server.
     gc.collect()
     gc.freeze()

@@ -5,11 +5,13 @@ Not for processes: `oasis_bench.execution` has those.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from typing import TypeVar
 
-from threadpoolctl import threadpool_info
+from threadpoolctl import ThreadpoolController
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -38,7 +40,14 @@ def side_by_side(
 
 def blas_threads() -> int:
     """Return how many threads the numerical libraries of this process may use."""
-    return max((int(pool["num_threads"]) for pool in threadpool_info()), default=1)
+    pools = _libraries(len(sys.modules)).info()
+    return max((int(pool["num_threads"]) for pool in pools), default=1)
+
+
+@lru_cache(maxsize=1)
+def _libraries(n_modules: int) -> ThreadpoolController:
+    """Find the libraries, which takes some milliseconds: again when a module was imported."""
+    return ThreadpoolController()
 
 
 def slices(n_rows: int, step: int) -> Iterator[slice]:

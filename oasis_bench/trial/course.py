@@ -204,7 +204,8 @@ class Course:
             case PhaseBegan(phase) if self._may_begin(stage, phase):
                 self._phases[phase] += 1
                 self.phase = phase
-                if phase in (FIT, ANSWER) or (phase == LEARNING and self._outside is None):
+                is_timed = phase == FIT or (phase == ANSWER and stage != "answer alone")
+                if is_timed or (phase == LEARNING and self._outside is None):
                     self._outside = Outside(self._server)
             case Validated() if stage == "choose" and self._rules.is_point(
                 message, len(self._validation)
@@ -320,7 +321,7 @@ class Course:
                 self._columns |= self._columns_of_model(message)
             case Answered() if self._readers:
                 raise MessageError("scores are missing")
-            case Answered() if self._stages[0] != "answer alone":
+            case Answered():
                 seconds, cpu_seconds = self._at_least(message.seconds, message.cpu_seconds)
                 self._columns |= {
                     "answer_seconds": seconds,

@@ -20,7 +20,7 @@ RESULTS: dict[StageName, tuple[type[Message], ...]] = {
     "choose": (Chosen,),
     "fit": (Fitted, Answered),
     "load": (Loaded, Answered),
-    "answer alone": (Answered,),
+    "answer alone": (),
     "replay": (),
 }
 """What each stage must send before it ends well, in this order and each once."""
@@ -50,7 +50,7 @@ class Rules:
             "choose": {LEARNING: points, VALIDATION: points},
             "fit": {WARM_UP: 1, FIT: 1, ANSWER: 1},
             "load": {WARM_UP: 1, LOAD: 1, ANSWER: 1},
-            "answer alone": {WARM_UP: 1, ANSWER: 1},
+            "answer alone": {ANSWER: 1},
             "replay": {REPLAY: len(self._checkpoints)},
         }
 

@@ -12,7 +12,7 @@ import pickle
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
@@ -260,22 +260,29 @@ def _load(stage: Stage, line: Line) -> None:
 
 
 def _answer_alone(stage: Stage, line: Line) -> None:
-    """Score some test items with a copy of the fitted learner, which has never seen the others."""
-    _warm_up(stage, line)
+    """Score some test items with a copy of the fitted learner, which has never seen the others.
+
+    What this takes is not kept.
+    """
+    load_registry(stage.spec.plugin_files)  # imports the module of the learner
     line.send(PhaseBegan(ANSWER))
-    _answer_with(pickle.loads(map_bytes(line.receive_file())), stage, line)
+    learner = pickle.loads(map_bytes(line.receive_file()))
+    _send_answers(learner, stage.galleries, *_receive_items(stage, line), line, nullcontext())
 
 
 def _answer_with(learner: MetricLearner, stage: Stage, line: Line) -> None:
     """Score the items that the harness sends, on the clock."""
     meter = Meter(stage.server)
-    if stage.name != "answer alone":
-        line.send(PhaseBegan(ANSWER))
-    files = (line.receive_file() for _ in range(1 + ("training" in stage.galleries)))
-    test, *gallery = (map_items(file)["X"] for file in files)
-    _send_answers(learner, stage.galleries, test, gallery[0] if gallery else None, line, meter)
+    line.send(PhaseBegan(ANSWER))
+    _send_answers(learner, stage.galleries, *_receive_items(stage, line), line, meter)
     cost = meter.cost()
     line.send(Answered(cost.seconds, cost.cpu_seconds))
+
+
+def _receive_items(stage: Stage, line: Line) -> tuple[Any, Any]:
+    """Wait for the test items and, where they are compared with these, the training items."""
+    test = map_items(line.receive_file())["X"]
+    return test, map_items(line.receive_file())["X"] if "training" in stage.galleries else None
 
 
 def _replay(stage: Stage, line: Line) -> None:
@@ -298,8 +305,8 @@ def _replay(stage: Stage, line: Line) -> None:
         done = n_steps
         line.send(Replayed(n_steps, _symmetry(learner)))
         if "test" in stage.galleries:
-            _send_answers(learner, ("test",), X, X, line, Meter(stage.server))
-        _send_answers(learner, stage.galleries, test["X"], X, line, Meter(stage.server))
+            _send_answers(learner, ("test",), X, X, line, nullcontext())
+        _send_answers(learner, stage.galleries, test["X"], X, line, nullcontext())
 
 
 def _send_answers(
@@ -308,9 +315,9 @@ def _send_answers(
     test: Any,
     training: Any,
     line: Line,
-    meter: Meter,
+    meter: AbstractContextManager[None],
 ) -> None:
-    """Send the scores of test items against each gallery, timed by `meter`."""
+    """Send the scores of test items against each gallery; `meter` is entered around the work."""
     for gallery in galleries:
         others = test if gallery == "test" else training
         with meter:
