@@ -273,7 +273,7 @@ def test_a_ranking_holds_a_block_of_scores_and_not_those_of_all_pairs(monkeypatc
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert block_bytes < peak < 3 * block_bytes < 4 * n * n / 10
+    assert block_bytes / 2 < peak < 3 * block_bytes < 4 * n * n / 10
 
 
 def test_items_are_worked_on_side_by_side_and_returned_in_order(monkeypatch):
