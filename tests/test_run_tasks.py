@@ -72,7 +72,6 @@ def test_classes_are_held_apart_in_the_split_and_in_its_inner_folds():
     for lesson in lessons:
         assert not set(lesson.y) & set(lesson.truth.y)
         assert len(set(lesson.truth.y)) >= 2
-    items.close()
 
 
 @pytest.mark.parametrize(

@@ -16,12 +16,15 @@ N_TRAIN = 20
 
 def run(folder, plugins, params, jobs=1):
     """Run three partitions; return what was done when, in order of its begin, and the run."""
+    folder.mkdir(exist_ok=True)
     log = folder / "log"
     experiment = Experiment(
         "Clocked",
         "digits",
         {
-            name: LearnerSpec(name, {"log": str(log), **of_learner})
+            name: LearnerSpec(
+                name, {"log": str(log), **of_learner} if of_learner is not None else {}
+            )
             for name, of_learner in params.items()
         },
         classes=(2,),
@@ -59,3 +62,13 @@ def test_two_at_a_time_two_fits_go_on_at_once_and_never_three(tmp_path, plugins)
     timed = done[done.what == f"met-{N_TRAIN}"]
     at_once = [((timed.begin <= begin) & (begin < timed.end)).sum() for begin in timed.begin]
     assert max(at_once) == 2
+
+
+def test_a_slow_trial_keeps_its_items_while_the_next_partition_begins(tmp_path, plugins):
+    params = {"Clocked": {"seconds": 0.5}, "Euclidean": None}
+    _, alone = run(tmp_path / "alone", plugins, params)
+    _, together = run(tmp_path / "together", plugins, params, jobs=2)
+    keys = ["learner", "partition", "measure", "k"]
+    columns = [*keys, "value", "chance"]
+    one, two = (record.measures[columns].sort_values(keys) for record in (alone, together))
+    pd.testing.assert_frame_equal(one.reset_index(drop=True), two.reset_index(drop=True))

@@ -14,6 +14,8 @@ from multiprocessing import connection
 from pathlib import Path
 from typing import Any, Self
 
+from scipy import sparse
+
 from oasis_bench.data.rows import LabelledRows
 from oasis_bench.execution.fork_server import borrow, give_back
 from oasis_bench.execution.trial_process import TrialProcess
@@ -105,6 +107,7 @@ class _Courses:
 
     def __init__(self, rows: LabelledRows, folder: Path) -> None:
         self._rows, self._folder = rows, folder
+        self._cell: tuple[str, str, int] | None = None
         self._drawn: dict[tuple[object, ...], TrialItems] = {}
         self._models: dict[Path, int] = {}
 
@@ -123,11 +126,13 @@ class _Courses:
             return lost_record(spec, self._rows.X.shape[1], "failed", error_line(error))
 
     def _items(self, spec: TrialSpec, learner: type[MetricLearner]) -> TrialItems:
-        key = (spec.split, spec.subset, spec.partition, _kind_of_items(learner))
-        if key not in self._drawn:
-            self.close_all_but(spec.partition)
-            self._drawn[key] = draw_items(spec, self._rows, learner)
-        return self._drawn[key]
+        cell = (spec.split, spec.subset, spec.partition)
+        if cell != self._cell:  # trials that still run keep their items
+            self._cell, self._drawn = cell, {}
+        kind = _kind_of_items(learner, self._rows)
+        if kind not in self._drawn:
+            self._drawn[kind] = draw_items(spec, self._rows, learner)
+        return self._drawn[kind]
 
     def _model(self, path: Path, expected: str) -> int:
         """Return a saved model as a sealed file."""
@@ -137,18 +142,13 @@ class _Courses:
             self._models[path] = seal(lambda file: file.write(content))
         return self._models[path]
 
-    def close_all_but(self, partition: int) -> None:
-        """Forget the items of other partitions."""
-        for key in [key for key in self._drawn if key[2] != partition]:
-            self._drawn.pop(key).close()
-
     def close(self) -> None:
-        """Close the files of all items."""
-        self.close_all_but(-1)
+        """Close the files of saved models."""
         while self._models:
             os.close(self._models.popitem()[1])
 
 
-def _kind_of_items(learner: type[MetricLearner]) -> tuple[object, ...]:
-    """Return what decides how items are handed to a learner."""
-    return (learner.takes, learner.takes_sparse, learner.takes_relevance, learner.takes_triplets)
+def _kind_of_items(learner: type[MetricLearner], rows: LabelledRows) -> tuple[object, ...]:
+    """Return what decides how items are handed to a learner, and whether they are."""
+    must_be_dense = sparse.issparse(rows.X) and not learner.takes_sparse
+    return learner.takes, must_be_dense, learner.takes_relevance

@@ -7,6 +7,7 @@ without labels, in a random order.  What the harness alone has is the `Truth`.
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -90,6 +91,10 @@ class TrialItems:
     sample: Indices
     _descriptors: list[int] = field(default_factory=list, repr=False)
 
+    def __post_init__(self) -> None:
+        # The files are closed when no trial has the items any more; processes keep theirs.
+        weakref.finalize(self, _close_all, self._descriptors)
+
     @property
     def training_truth(self) -> Truth:
         """What is known of the training items, in their order."""
@@ -127,14 +132,14 @@ class TrialItems:
         """A file of the test items that are asked once more alone."""
         return self._seal(X=self.test[self.sample])
 
-    def close(self) -> None:
-        """Close the files; processes that have them keep them."""
-        while self._descriptors:
-            os.close(self._descriptors.pop())
-
     def _seal(self, **parts: Any) -> int:
         self._descriptors.append(seal_items(**parts))
         return self._descriptors[-1]
+
+
+def _close_all(descriptors: list[int]) -> None:
+    while descriptors:
+        os.close(descriptors.pop())
 
 
 def draw_items(spec: TrialSpec, rows: LabelledRows, learner: type[MetricLearner]) -> TrialItems:
