@@ -58,7 +58,7 @@ class TwentyNewsgroups(Dataset):
         "$OASIS_BENCH_DATA/20newsgroups/20newsgroups.mat: it has no download with a published "
         "checksum"
     )
-    normalize = "tfidf"
+    scaling = "tfidf"
 
     def location(self) -> str | None:
         """Return the path of the file, or None where the user must get it first."""

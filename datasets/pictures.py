@@ -70,7 +70,7 @@ class ImageDataset(Dataset):
         pixels.
     """
 
-    normalize = "tfidf"
+    scaling = "tfidf"
     gives = ("rows", "pixels")
     features: ClassVar[VistermFeatures] = VistermFeatures()
     codebook_source: ClassVar[str]

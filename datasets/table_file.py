@@ -48,6 +48,7 @@ class TableFile(Dataset):
     citation = "none"
     licence = "not known: the file is yours"
     home = "the file that you name: .npz, .csv, .parquet or .svmlight"
+    scaling = "standard+l2"
 
     def __init__(self, path: Path, label: str | None = None) -> None:
         self.path = path
@@ -56,6 +57,10 @@ class TableFile(Dataset):
     def location(self) -> str | None:
         """Return the path of the file."""
         return str(self.path)
+
+    def default_scaling(self, rows: LabelledRows) -> str:
+        """Return 'standard+l2', or 'l2' for sparse rows, which a mean would fill."""
+        return "l2" if sparse.issparse(rows.X) else self.scaling
 
     def load(self, progress: Progress = no_progress) -> LabelledRows:
         """Read and check the file.

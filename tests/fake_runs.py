@@ -72,6 +72,7 @@ def fake_trial(
         return TrialRecord({**usual, **columns})
     params_json = json.dumps(params or {})
     measured = {
+        "scaling": "l2",
         "params": params_json,
         "n_steps": n_steps,
         "fit_seconds": 1.0,
@@ -116,6 +117,7 @@ def fake_trial(
         ],
         validation=[
             {
+                "scaling": "l2",
                 "params": params_json,
                 "n_steps": steps,
                 "fold": fold,
@@ -210,7 +212,8 @@ def fake_info(title="run", rows=(), experiment=None, identity=None, **info):
         "plugin_files": [],
         "classes": {subset: [f"class {i}" for i in range(n)] for subset, n in sizes.items()},
         "multi_label": False,
-        "normalize": "l2",
+        "scaling": ["l2"],
+        "warnings": [],
         "left_out": [],
         "notes": {},
         "sources": {
@@ -273,7 +276,8 @@ def _experiment(title, rows, given):
         "test_per_class": 25,
         "seed": 0,
         "threads": 1,
-        "normalize": None,
+        "scaling": None,
+        "search": "20",
         "traces": True,
         "examples": 8,
         "budget": "1h",
@@ -291,7 +295,7 @@ def _identity(row):
         "seed": 0,
         "classes": list(range(row["n_classes"])),
         "sizes": [row["n_train"], row["n_test"]],
-        "normalize": "l2",
+        "scaling": "l2",
         "source": "9f86d0",
         "version": "0.1.0",
         "max_steps": 1000,

@@ -282,7 +282,7 @@ def test_a_noisy_trial_is_left_out_of_seconds_alone(compare):
             {"identity": {"sizes": [200, 250]}},
             "the numbers of training and test images ([400, 250], [200, 250])",
         ),
-        ({"identity": {"normalize": "none"}}, "the normalization (l2, none)"),
+        ({"identity": {"scaling": "none"}}, "the scaling of rows (l2, none)"),
         ({"identity": {"algorithm": "LMNN"}}, "algorithm (OASIS, LMNN)"),
     ],
 )

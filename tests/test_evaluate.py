@@ -198,7 +198,7 @@ def test_a_model_that_a_program_saved_is_judged_on_a_file_of_the_users(tmp_path)
     model = LDA().fit(X[:600], y[:600])
     save_model(model, tmp_path / "lda.npz")
     pd.DataFrame(X[600:]).assign(label=y[600:]).to_csv(tmp_path / "rest.csv", index=False)
-    sizes = {"partitions": 1, "train_per_class": 4, "test_per_class": 50, "normalize": "none"}
+    sizes = {"partitions": 1, "train_per_class": 4, "test_per_class": 50, "scaling": ("none",)}
     table = str(tmp_path / "rest.csv")
     experiment = model_experiment(tmp_path / "lda.npz", table, tasks=TASKS, **sizes)
     assert run_experiment(experiment, tmp_path / "run", keep=["predictions"]) == 0

@@ -77,7 +77,7 @@ def test_what_is_written_as_toml_is_read_back(parse):
         train_per_class=8,
         test_per_class=3,
         seed=11,
-        normalize="none",
+        scaling=("none",),
         max_steps=900,
         traces=False,
         threads=2,
@@ -125,8 +125,8 @@ def test_what_is_left_out_is_as_in_the_papers(parse):
         ('title = "T"\n[dataset]\nvisterms = 9\n' + LEARNERS, "the table [dataset] needs a name"),
         (MINIMAL + "budget = 5\n" + LEARNERS, "budget = 5: a number above 0 with a unit"),
         (MINIMAL + LEARNERS + 'memory = "4"\n', "memory = '4': a number above 0 with a unit"),
-        (MINIMAL + 'normalize = "L2"\n' + LEARNERS, "'L2': did you mean 'l2'"),
-        (MINIMAL + "normalize = 2\n" + LEARNERS, "normalize = 2: a text is needed"),
+        (MINIMAL + 'scaling = "L2"\n' + LEARNERS, "'L2': did you mean 'l2'"),
+        (MINIMAL + "scaling = 2\n" + LEARNERS, "scaling = 2: a list of names is needed"),
         (MINIMAL + "train_per_class = 4\n" + LEARNERS, "inner_folds = 5 but train_per_class = 4"),
         (MINIMAL + "classes = [2\n", "is not TOML"),
     ],
@@ -186,10 +186,11 @@ def test_a_value_is_fixed_a_list_is_searched_and_the_rest_is_the_learners_own(
         "searched": LearnerSpec("LMNN", {"pull_weight": [0.3, 0.6], "n_neighbors": 2}),
     }
     trials = plan(replace(experiment, learners=learners), Digits(), numbered_rows, load_registry())
-    grids = {trial.learner: trial.grid for trial in trials}
-    assert grids["own"] == {"pull_weight": [0.125, 0.25, 0.5]}  # JMLR 2010, section 5.3.1
-    assert grids["fixed"] == {"pull_weight": [0.3]}
-    assert grids["searched"] == {"pull_weight": [0.3, 0.6], "n_neighbors": [2]}
+    tried = {trial.learner: [one.params for one in trial.candidates] for trial in trials}
+    # JMLR 2010, section 5.3.1
+    assert tried["own"] == [{"pull_weight": weight} for weight in (0.125, 0.25, 0.5)]
+    assert tried["fixed"] == [{"pull_weight": 0.3}]
+    assert tried["searched"] == [{"pull_weight": w, "n_neighbors": 2} for w in (0.3, 0.6)]
 
 
 @pytest.mark.parametrize(
@@ -262,7 +263,7 @@ def test_identities_do_not_depend_on_titles_other_learners_other_subsets_or_trac
         {"inner_folds": 3},
         {"train_per_class": 5},
         {"test_per_class": 5},
-        {"normalize": "none"},
+        {"scaling": ("none",)},
         {"max_steps": 999},
         {"threads": 2},
         {"learners": {"OASIS": LearnerSpec("OASIS", {"aggressiveness": 0.2})}},

@@ -361,7 +361,7 @@ class TestRows:
         assert rows.y.dtype == np.int64
         assert rows.images is not None
         assert [path.parent.name for path in rows.images] == ["056.dog"] * 3 + ["250.zebra"] * 3
-        assert Caltech256.normalize == "tfidf"
+        assert Caltech256.scaling == "tfidf"
 
     def test_the_codebooks_are_learned_from_the_other_set_alone(
         self, caltech256: Path, caltech101: Path

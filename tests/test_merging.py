@@ -52,7 +52,9 @@ def test_a_merged_run_holds_every_row_of_the_runs_as_it_was(write_run, merge, tm
                 {**read_run(b).trials.iloc[0].dropna().to_dict(), "trial_id": "t", "learner": "A"}
                 | {"partition": 2},
                 confusion=[{"task": "classification", "label": 0, "predicted": 1, "n": 3}],
-                validation=[{"params": "{}", "n_steps": 5, "fold": 0, "value": 0.1 + 0.2}],
+                validation=[
+                    {"scaling": "l2", "params": "{}", "n_steps": 5, "fold": 0, "value": 0.1 + 0.2}
+                ],
                 traces=[{"part": "test", "n_steps": 5, "value": 0.1}],
                 symmetry=[{"n_steps": 5, "symmetry_index": 0.9}],
                 retrievals=[{"query": 1, "rank": 1, "retrieved": 2, "relevant": 0}],
@@ -182,7 +184,7 @@ def test_a_trial_with_two_results_is_refused(write_run, merge, measure):
         ({"experiment": {"inner_folds": 2}}, r"in inner_folds \(5, 2\)"),
         ({"experiment": {"threads": 2}}, r"in threads \(1, 2\)"),
         ({"experiment": {"budget": "10m"}}, r"in budget \(1h, 10m\)"),
-        ({"normalize": "none"}, r"in normalize \(l2, none\)"),
+        ({"scaling": ("none",)}, r"in scaling \(l2, none\)"),
         ({"classes": {"10": ["other"] * 10}}, "'10' names other classes"),
         (
             {"experiment": {"learners": {"A": asdict(LearnerSpec("OASIS", {"n_steps": 1}))}}},

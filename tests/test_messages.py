@@ -44,7 +44,8 @@ MALFORMED = {
     "a negative time": b'{"kind": "Answered", "seconds": -1.0, "cpu_seconds": 0.0}',
     "true for a number": b'{"kind": "Started", "n_bytes": true}',
     "infinite within a field": (
-        b'{"kind": "Validated", "params": {}, "n_steps": null, "fold": 0, "value": 1e999}'
+        b'{"kind": "Validated", "scaling": "l2", "params": {}, "n_steps": null, "fold": 0, '
+        b'"value": 1e999}'
     ),
     "a status that a trial cannot have": b'{"kind": "Ended", "status": "splendid"}',
     "an old table": b'{"measured": {"columns": {}}}',
@@ -57,13 +58,17 @@ MALFORMED = {
     [
         Started(10),
         PhaseBegan("the final fit"),
-        Validated({"eta": 0.1}, n_steps=None, fold=2, value=0.25),
+        Validated("l2", {"eta": 0.1}, n_steps=None, fold=2, value=0.25),
         Fitted(1, 0.5, 0.4, None, 2**20, None),
         Scores("test", 5, "float32"),
         Answered(0.5, 0.25),
         Replayed(500, 0.9),
         Chosen(
-            {"a": [1, "x"]}, n_steps=None, last_checkpoint=7, fit_seconds=0.5, score_seconds=0.0
+            *("l2", {"a": [1, "x"]}),
+            n_steps=None,
+            last_checkpoint=7,
+            fit_seconds=0.5,
+            score_seconds=0.0,
         ),
         Ended("failed", "an 'error'\nwith \u65e5\u672c", "trace"),
         Ended("not applicable", "too many rows"),
@@ -77,8 +82,8 @@ def test_a_message_is_read_as_it_was_sent(message):
 
 
 def test_scalars_of_numpy_are_sent_as_numbers():
-    message = Validated({"k": np.int64(3)}, None, 0, np.float32(0.5))
-    assert from_line(to_line(message)) == Validated({"k": 3}, None, 0, 0.5)
+    message = Validated("l2", {"k": np.int64(3)}, None, 0, np.float32(0.5))
+    assert from_line(to_line(message)) == Validated("l2", {"k": 3}, None, 0, 0.5)
 
 
 def test_a_long_text_is_cut_in_its_middle():
@@ -102,7 +107,8 @@ def test_a_malformed_line_is_refused(line):
 
 
 def test_only_settings_that_the_inner_folds_try_are_taken(experiment, plugins, tmp_path):
-    point = {"kind": "Validated", "params": {"line": "1"}, "n_steps": None, "fold": 0, "value": 1.0}
+    point = {"kind": "Validated", "scaling": "l2", "params": {"line": "1"}, "n_steps": None}
+    point |= {"fold": 0, "value": 1.0}
     strange = {"params": {"line": "2"}, "n_steps": 7, "fold": 5}
     learners = {}
     for name, value in strange.items():

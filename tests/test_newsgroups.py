@@ -60,7 +60,7 @@ def test_the_rows_are_canonical_sparse_counts(rows: LabelledRows) -> None:
     assert rows.X.data.min() == 1
     assert round(rows.X.nnz / 18221) == 49
     assert len(rows.class_names) == 20
-    assert TwentyNewsgroups.normalize == "tfidf"
+    assert TwentyNewsgroups.scaling == "tfidf"
 
 
 @needs_data

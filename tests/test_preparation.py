@@ -1,11 +1,13 @@
 """Rows as learners see them: against scikit-learn's tf-idf and cases worked by hand."""
 
+import re
+
 import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.feature_extraction.text import TfidfTransformer
 
-from oasis_bench.data.scaling import learn_preparation
+from oasis_bench.data.scaling import SCALINGS, learn_scaling, unlike_scales
 from oasis_bench.system.errors import UsageError
 
 COUNTS = np.array([[2.0, 0, 1, 0], [1, 3, 0, 0], [4, 0, 0, 0]])
@@ -14,7 +16,7 @@ COUNTS = np.array([[2.0, 0, 1, 0], [1, 3, 0, 0], [4, 0, 0, 0]])
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 def test_tfidf_worked_by_hand(form):
     # shares 1, 1/3, 1/3, 0: weights 0, log 3, log 3 and, for what training lacks, none
-    prepare = learn_preparation("tfidf", form(COUNTS))
+    prepare = learn_scaling("tfidf", form(COUNTS))
     found = prepare(form(np.array([[5.0, 1, 2, 7]])))
     found = found.toarray() if sparse.issparse(found) else found
     np.testing.assert_allclose(found, [[1 / np.sqrt(5), 2 / np.sqrt(5)]])
@@ -26,7 +28,7 @@ def test_tfidf_is_scikit_learns_less_its_added_one():
     reference = TfidfTransformer(smooth_idf=False).fit(train)
     weighted = test @ np.diag(reference.idf_ - 1)
     expected = weighted / np.linalg.norm(weighted, axis=1, keepdims=True)
-    found = learn_preparation("tfidf", train)(test)
+    found = learn_scaling("tfidf", train)(test)
     assert 20 < found.shape[1] <= 30
     # the columns that are left out weigh nothing: products of rows, and so all scores, are equal
     np.testing.assert_allclose((found @ found.T).toarray(), expected @ expected.T, rtol=1e-12)
@@ -35,17 +37,61 @@ def test_tfidf_is_scikit_learns_less_its_added_one():
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 def test_l2_gives_unit_length_and_leaves_empty_rows(form):
     X = form(np.array([[3.0, 4.0], [0.0, 0.0]]))
-    found = learn_preparation("l2", X)(X)
+    found = learn_scaling("l2", X)(X)
     found = found.toarray() if sparse.issparse(found) else found
     np.testing.assert_allclose(found, [[0.6, 0.8], [0, 0]])
 
 
 def test_none_gives_the_rows_themselves():
-    assert learn_preparation("none", COUNTS)(COUNTS) is COUNTS
+    assert learn_scaling("none", COUNTS)(COUNTS) is COUNTS
 
 
 def test_tfidf_of_what_is_no_count_or_tells_nothing_apart_is_refused():
     with pytest.raises(UsageError, match="negative"):
-        learn_preparation("tfidf", -COUNTS)
+        learn_scaling("tfidf", -COUNTS)
     with pytest.raises(UsageError, match="leaves no feature"):
-        learn_preparation("tfidf", np.ones((3, 2)))
+        learn_scaling("tfidf", np.ones((3, 2)))
+
+
+def dense(kind, X, rows):
+    return learn_scaling(kind, X)(rows)
+
+
+def test_scalings_of_columns_are_those_of_the_definitions():
+    rng = np.random.default_rng(0)
+    X, rows = (rng.normal([1, 5, -2], [1, 50, 1e3], (30, 3)) for _ in "12")
+    z = (rows - X.mean(axis=0)) / X.std(axis=0)
+    unit = (rows - X.min(axis=0)) / (X.max(axis=0) - X.min(axis=0))
+    centered = rows - X.mean(axis=0)
+    np.testing.assert_allclose(dense("standard", X, rows), z)
+    np.testing.assert_allclose(
+        dense("standard+l2", X, rows), z / np.linalg.norm(z, axis=1)[:, None]
+    )
+    np.testing.assert_allclose(dense("minmax", X, rows), unit)
+    np.testing.assert_allclose(
+        dense("center+l2", X, rows), centered / np.linalg.norm(centered, axis=1)[:, None]
+    )
+
+
+@pytest.mark.parametrize("kind", SCALINGS)
+def test_a_column_that_does_not_vary_gives_finite_rows_and_float32_stays(kind):
+    X = COUNTS.astype(np.float32)
+    X[:, 3] = 2
+    found = learn_scaling(kind, X)(X)
+    assert found.dtype == np.float32
+    assert np.isfinite(found).all()
+
+
+@pytest.mark.parametrize("kind", ["center+l2", "standard", "standard+l2", "minmax"])
+def test_what_would_fill_sparse_rows_is_refused(kind):
+    with pytest.raises(
+        UsageError, match=rf"scaling {re.escape(kind)} turns the zeros .* none or l2 or tfidf"
+    ):
+        learn_scaling(kind, sparse.csr_array(COUNTS))
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_columns_of_unlike_ranges_are_found(form):
+    X = np.array([[0.0, 5, 7], [1, 5, 1007], [0.5, 5, 0]])
+    assert unlike_scales(form(X)) == (1, 1007)  # the column that does not vary does not count
+    assert unlike_scales(form(X / [1, 1, 1.01])) is None

@@ -282,7 +282,7 @@ def several_labels(folder, words=374):
     trials = [fake_trial("A", partition=p, chance=0.06, n_left_out=2, **sizes) for p in range(5)]
     trials += [fake_trial("LMNN", partition=p, **sizes, **lost) for p in range(5)]
     classes = {"all": [f"word{number}" for number in range(words)]}
-    info = {"classes": classes, "multi_label": True, "normalize": "tfidf"}
+    info = {"classes": classes, "multi_label": True, "scaling": ("tfidf",)}
     return make_run(folder, trials, ["A", "LMNN"], info=info)
 
 
@@ -291,7 +291,7 @@ def test_several_labels_are_called_words_with_their_own_sizes(tmp_path):
     page = " ".join(write_report(tmp_path / "run").read_text().split())
     assert "with 374 words. Each of 5 outer partitions draws 4,500 training and 499 test" in page
     assert "an image is relevant to another where they share a word" in page
-    assert "64 features are counts, weighted by their inverse document frequency" in page
+    assert "Rows of 64 features are scaled by tfidf: weighted by the idf of training rows" in page
     assert "images a class" not in page
     assert "of its class" not in page
     assert "classes" not in page

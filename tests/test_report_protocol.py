@@ -13,7 +13,8 @@ from oasis_bench.trial.record import TrialRecord
 
 def test_what_was_searched_and_what_was_fixed_is_told_from_the_data(tmp_path):
     points = [
-        {"params": json.dumps({"k": k}), "n_steps": None, "fold": 0, "value": 0.1} for k in (1, 3)
+        {"scaling": "l2", "params": json.dumps({"k": k}), "n_steps": None, "fold": 0, "value": 0.1}
+        for k in (1, 3)
     ]
     own_space = TrialRecord(fake_trial("own space", params={"k": 3}).columns, validation=points)
     run = make_run(
@@ -36,6 +37,7 @@ def test_what_was_searched_and_what_was_fixed_is_told_from_the_data(tmp_path):
     assert protocol_text(run) == (
         "Chosen on 5 inner folds of the training images, by mAP of the task retrieval: "
         "early stopping (steps), own space (k), lost (eta). "
+        "Each learner had the same budget of search: 20 candidates. "
         "Fixed: early stopping C = 0.1; fixed pull = 0.5, n_steps = 7; lost mu = 4. "
         "All else is at the learners' defaults. "
         "Limits of a fit: time 1h, memory off; lost time 10m."

@@ -30,7 +30,7 @@ from oasis_bench.plugins.registry import load_registry
 from oasis_bench.runner.run import run_experiment
 from oasis_bench.store.run_file import read_run
 from oasis_bench.system.errors import UsageError
-from oasis_bench.trial.items import map_items, seal_items
+from oasis_bench.trial.sealed_items import map_items, seal_items
 
 TINY = """\
 title = "Tiny"

@@ -45,7 +45,8 @@ def info(experiment):
         started="2026-11-21T07:00:00+00:00",
         classes={"2": ["a", "b"]},
         multi_label=False,
-        normalize="l2",
+        scaling=["l2"],
+        warnings=["columns of unlike scales"],
         left_out=["one picture"],
         notes={},
     )

@@ -65,10 +65,12 @@ def test_classes_are_held_apart_in_the_split_and_in_its_inner_folds():
     rows = LabelledRows(*load_digits(return_X_y=True), tuple("0123456789"))
     experiment = small("digits", ("OASIS",), ("unseen-classes",))
     (spec,) = plan(experiment, Digits(), rows, load_registry())
-    items = draw_items(spec, rows, load_registry().algorithms["OASIS"])
+    learner = load_registry().algorithms["OASIS"]
+    items = draw_items(spec, rows, learner)
     seen, unseen = set(items.y), set(items.truth.y)
     assert (len(seen), len(unseen), seen & unseen) == (4, 4, set())
-    lessons = inner_lessons(spec, {"X": items.train, "y": items.y})
+    training = {"X": rows.X[items.train_rows], "y": items.y}
+    lessons = inner_lessons(spec, training, learner, "l2")
     for lesson in lessons:
         assert not set(lesson.y) & set(lesson.truth.y)
         assert len(set(lesson.truth.y)) >= 2

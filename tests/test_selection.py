@@ -1,20 +1,30 @@
 """Selection on learners whose validation score is known by construction."""
 
 import json
+import time
+from collections import Counter
 from contextlib import contextmanager
+from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.preprocessing import StandardScaler
 
+from oasis_bench.algorithms import Euclidean
+from oasis_bench.data.rows import LabelledRows
 from oasis_bench.datasets import Digits
+from oasis_bench.datasets.table_file import TableFile
+from oasis_bench.experiment.budget import SearchBudget
 from oasis_bench.experiment.plan import plan
+from oasis_bench.experiment.search import Candidate, candidates
 from oasis_bench.experiment.settings import Experiment, LearnerSpec
 from oasis_bench.experiment.splits import inner_folds
 from oasis_bench.plugins.learner import BilinearLearner, IncrementalLearner
 from oasis_bench.plugins.registry import load_registry
 from oasis_bench.tasks.task import Truth
 from oasis_bench.trial.choice import FIRST_CHECKPOINT, PATIENCE, checkpoints, choose
-from oasis_bench.trial.lesson import Lesson
+from oasis_bench.trial.lesson import Lesson, inner_lessons
 
 X, Y = np.arange(24.0)[:, None], np.arange(24) % 2
 FOLDS = inner_folds(Y, 3, seed=0)
@@ -68,8 +78,8 @@ def choose_by(score, cls=Known, levels=(0,), max_steps=4000, timer=None):
 
     choice = choose(
         make,
-        {"level": levels},
-        LESSONS,
+        [Candidate("none", {"level": level}) for level in levels],
+        lambda scaling: LESSONS,
         lambda learner, lesson: score(learner),
         max_steps,
         timer or Clock(),
@@ -92,25 +102,83 @@ def test_a_tie_goes_to_the_earlier_candidate():
     assert choice.params == {"level": 3}
 
 
-def test_candidates_are_all_combinations_of_the_grid():
-    tried = []
+GRID = {"a": (1, 2), "b": (5, 6)}
 
-    class Two(Known):
-        def __init__(self, a, b):
-            super().__init__()
-            tried.append((a, b))
 
-    choice = choose(
-        lambda params, fold: Two(**params),
-        {"a": (1, 2), "b": (5, 6)},
-        LESSONS,
-        lambda learner, lesson: 0.0,
-        1000,
-        Clock(),
-        lambda point: None,
+def tried(budget, scalings=("l2", "none"), defaults=None, seed=0):
+    found = candidates(GRID, scalings, defaults or {"a": 2, "b": 5, "c": 0}, budget, seed, "Two")
+    return [(one.scaling, one.params["a"], one.params["b"]) for one in found]
+
+
+def test_candidates_are_all_combinations_of_scalings_and_grid():
+    everything = list(product(("l2", "none"), (1, 2), (5, 6)))
+    assert tried(SearchBudget()) == tried(SearchBudget(candidates=8)) == everything
+
+
+def test_where_the_budget_is_smaller_the_defaults_come_first_and_others_are_drawn_once_each():
+    drawn = [tried(SearchBudget(candidates=3), seed=seed) for seed in range(200)]
+    assert all(one[0] == ("l2", 2, 5) for one in drawn)
+    assert all(len(set(one)) == 3 for one in drawn)
+    counts = Counter(candidate for one in drawn for candidate in one[1:])
+    assert len(counts) == 7
+    assert min(counts.values()) > 200 * 2 / 7 / 2  # each of the others is as likely
+    by_time = tried(SearchBudget(seconds=1.0))
+    assert by_time[:3] == tried(SearchBudget(candidates=3))
+    assert len(set(by_time)) == 8
+
+
+def test_when_the_time_is_up_only_what_all_folds_have_judged_counts(monkeypatch):
+    now = iter(range(100))
+    monkeypatch.setattr(time, "monotonic", lambda: next(now))
+
+    def choice_in(seconds):
+        return choose(
+            lambda params, fold: Known(**params, fold=fold),
+            [Candidate("none", {"level": level}) for level in (1, 2, 3)],
+            lambda scaling: LESSONS,
+            lambda learner, lesson: float(learner.level),
+            1000,
+            Clock(),
+            lambda point: None,
+            seconds,
+        )
+
+    # Each fit asks the clock once, and it goes on by a second each time.
+    assert choice_in(2).params == {"level": 1}  # not even the first is whole: it is the default
+    assert choice_in(7).params == {"level": 2}  # two are whole, of the third one fold is judged
+    assert choice_in(9).params == {"level": 3}
+
+
+def test_no_step_at_all_is_a_candidate_but_not_one_of_those_that_tell_of_saturation():
+    choice, _ = choose_by(lambda learner: -learner.steps, KnownSteps)
+    assert choice.n_steps == 0
+    # Without a rise from 500 steps on, PATIENCE further checkpoints are seen, as ever.
+    assert choice.last_checkpoint == checkpoints(4000)[PATIENCE]
+
+
+def test_each_scaling_is_learned_from_the_rows_that_a_fold_learns_from():
+    rng = np.random.default_rng(0)
+    rows = LabelledRows(rng.normal(5, [1, 100], (40, 2)), np.arange(40) % 2, ("a", "b"))
+    experiment = Experiment(
+        title="Scaled",
+        dataset="file",
+        learners={"Euclidean": LearnerSpec("Euclidean")},
+        classes=(2,),
+        partitions=1,
+        inner_folds=2,
+        train_per_class=10,
+        test_per_class=5,
+        scaling=("l2", "standard"),
     )
-    assert set(tried) == {(1, 5), (1, 6), (2, 5), (2, 6)}
-    assert len(choice.points) == 4 * 3
+    (spec,) = plan(experiment, TableFile(Path("my.csv")), rows, load_registry())
+    assert spec.candidates == (Candidate("l2", {}), Candidate("standard", {}))
+    lessons = inner_lessons(spec, {"X": rows.X, "y": rows.y}, Euclidean, "standard")
+    raw = inner_lessons(spec, {"X": rows.X, "y": rows.y}, Euclidean, "none")
+    assert len(lessons) == 2
+    for lesson, own in zip(lessons, raw, strict=True):
+        scale = StandardScaler().fit(own.X)
+        np.testing.assert_allclose(lesson.X, scale.transform(own.X))
+        np.testing.assert_allclose(lesson.queries, scale.transform(own.queries))
 
 
 def test_the_step_with_the_best_mean_is_chosen():
@@ -139,7 +207,9 @@ def test_a_tie_goes_to_fewer_steps():
 
 def test_learning_stops_when_patience_has_run_out():
     steps = checkpoints(400_000)
-    choice, made = choose_by(lambda learner: -learner.steps, KnownSteps, max_steps=400_000)
+    choice, made = choose_by(
+        lambda learner: -abs(learner.steps - steps[0]), KnownSteps, max_steps=400_000
+    )
     assert choice.n_steps == steps[0]
     assert {learner.steps for learner in made} == {steps[PATIENCE]}
 
@@ -175,8 +245,8 @@ def test_steps_go_on_from_where_they_were_on_the_learning_rows_of_one_fold():
     assert len(made) == 3
     for learner, fold in zip(made, FOLDS, strict=True):
         assert learner.steps == 2000
-        assert learner.rows == [X[fold.learn, 0].tolist()] * len(checkpoints(2000))
-    assert [p["n_steps"] for p in choice.points if p["fold"] == 0] == checkpoints(2000)
+        assert learner.rows == [X[fold.learn, 0].tolist()] * (1 + len(checkpoints(2000)))
+    assert [p["n_steps"] for p in choice.points if p["fold"] == 0] == [0, *checkpoints(2000)]
 
 
 def test_each_candidate_is_judged_on_each_fold():
@@ -188,8 +258,8 @@ def test_each_candidate_is_judged_on_each_fold():
 
     choose(
         lambda params, fold: Known(),
-        {"level": (1, 2)},
-        LESSONS,
+        [Candidate("none", {"level": level}) for level in (1, 2)],
+        lambda scaling: LESSONS,
         score,
         1000,
         Clock(),
@@ -235,7 +305,7 @@ def test_test_images_are_shown_to_nothing_before_the_last_evaluation(
         inner_folds=3,
         train_per_class=6,
         test_per_class=5,
-        normalize="none",
+        scaling=("none",),
         max_steps=1000,
         traces=False,
     )

@@ -53,7 +53,7 @@ def record(trial_id="a", **changes):
         answers=[ANSWER],
         measures=[MAP, PRECISION],
         confusion=[{"task": "classification", "label": 3, "predicted": 4, "n": 5}],
-        validation=[{"params": "{}", "n_steps": None, "fold": 0, "value": 0.7}],
+        validation=[{"scaling": "l2", "params": "{}", "n_steps": None, "fold": 0, "value": 0.7}],
         traces=[{"part": "test", "n_steps": 500, "value": 0.6}],
         symmetry=[{"n_steps": 500, "symmetry_index": 0.9375}],
     )

@@ -221,7 +221,7 @@ class WebScale(Dataset):
     )
     licence = "none is needed: no picture is behind the numbers"
     home = "it is generated when it is asked for"
-    normalize = "none"
+    scaling = "none"
     notes: ClassVar[Mapping[str, str]] = {
         "all": "the images are drawn from a model of web images: they are no photographs"
     }

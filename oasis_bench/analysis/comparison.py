@@ -25,13 +25,13 @@ from oasis_bench.analysis.noise import noisy
 from oasis_bench.experiment.identity import SEEN_CLASSES, WORDS, cell_name
 from oasis_bench.store.run_file import RunRecord
 
-MUST_AGREE = ("algorithm", "data", "seed", "classes", "sizes", "normalize")
+MUST_AGREE = ("algorithm", "data", "seed", "classes", "sizes", "scaling")
 """What must be equal in both runs, so that an algorithm gets the same images in a partition."""
 
 NAMES = {
     **WORDS,
     "sizes": "the numbers of training and test images",
-    "normalize": "the normalization",
+    "scaling": "the scaling of rows",
 }
 WITHOUT_VALUES = ("classes", "source", "code")
 """Lists too long to show, and hashes."""

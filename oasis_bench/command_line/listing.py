@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from oasis_bench.data.rows import LabelledRows
-from oasis_bench.data.scaling import NORMALISATIONS
+from oasis_bench.data.scaling import SCALINGS, unlike_scales
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.plugins.learner import (
     BilinearLearner,
@@ -102,7 +102,6 @@ def facts_of(dataset: Dataset) -> dict[str, str]:
         "licence": dataset.licence,
         "citation": dataset.citation,
         "inputs": ", ".join(dataset.gives),
-        "rows are used": NORMALISATIONS[dataset.normalize],
     }
     return facts | {f"note on {subset}": note for subset, note in dataset.notes.items()}
 
@@ -120,6 +119,10 @@ def facts_of_rows(dataset: Dataset, rows: LabelledRows) -> dict[str, str]:
         f"{'sparse' if sparse.issparse(rows.X) else 'dense'})",
         "non-zeros a row": f"{_non_zeros(rows) / rows.X.shape[0]:.1f}",
     }
+    scaling = dataset.default_scaling(rows)
+    facts["scaling"] = f"{scaling}: {SCALINGS[scaling]}"
+    if (ranges := unlike_scales(rows.X)) is not None:
+        facts["columns"] = "of ranges from {:.3g} to {:.3g}".format(*ranges)
     if rows.multi_label:
         facts["labels a row"] = f"{counts.sum() / rows.X.shape[0]:.1f}"
     if rows.judged is not None:

@@ -22,7 +22,7 @@ DATA_OPTIONS = (
 
 JUDGED_SETTINGS = (
     *("tasks", "classes", "partitions", "train_per_class", "test_per_class", "test_share", "seed"),
-    *("normalize", "threads", "examples", "budget", "memory"),
+    *("scaling", "threads", "examples", "budget", "memory"),
 )
 """The settings of an experiment that also decide how a saved model is judged."""
 
@@ -144,7 +144,7 @@ def _add_evaluate(verbs: Any) -> None:
     parser.add_argument("--dataset", metavar="NAME|PATH", help="the data to judge a model on")
     _add_settings(
         parser,
-        "--tasks is for a run as well, the others for a model. Rows are scaled as --normalize or "
+        "--tasks is for a run as well, the others for a model. Rows are scaled as --scaling or "
         "the data set says; what scaling learns, such as the weights of tfidf, it learns from the "
         "training part of the data that the model is judged on.",
         JUDGED_SETTINGS,

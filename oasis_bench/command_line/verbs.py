@@ -64,7 +64,8 @@ def _run(options: argparse.Namespace) -> int:
     else:
         experiment = _experiment(options)
         output = options.output or _new_folder(experiment)
-        start = partial(run_experiment, experiment, output, plugin_files=options.plugin)
+        how = {"plugin_files": options.plugin, "on_note": _note}
+        start = partial(run_experiment, experiment, output, **how)
     wanted = {MODELS: options.save_models, PREDICTIONS: options.predictions}
     keep = [kind for kind, now in wanted.items() if now or _kept_before(options, kind)]
     return _carry_out(partial(start, keep=keep, command=_command()), output, options)
@@ -90,7 +91,7 @@ def _evaluate(options: argparse.Namespace) -> int:
         dataset_options=_data_options(options, options.dataset),
         **_given(options, JUDGED_SETTINGS),
     )
-    start = partial(run_experiment, experiment, plugin_files=options.plugin)
+    start = partial(run_experiment, experiment, plugin_files=options.plugin, on_note=_note)
     output = options.output or _new_folder(experiment)
     return _carry_out(partial(start, output, command=_command()), output, options)
 
@@ -131,6 +132,10 @@ def _carry_out(start: Callable[..., int], output: Path, options: argparse.Namesp
             raise  # nothing was kept
     _report_on(output)
     return TRIAL_FAILED if failures else 0
+
+
+def _note(line: str) -> None:
+    print(line, file=sys.stderr)
 
 
 def _command() -> str:

@@ -2,49 +2,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.preprocessing import normalize
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, Normalizer, StandardScaler, normalize
+from sklearn.utils.sparsefuncs import min_max_axis
 
+from oasis_bench.data.rows import Rows
 from oasis_bench.system.errors import UsageError
 
-NORMALISATIONS = {
-    "l2": "divided by their length",
+SCALINGS = {
     "none": "as they are",
+    "l2": "divided by their length",
+    "center+l2": "less the mean of the training rows, then divided by their length",
+    "standard": "each column less its mean, divided by its deviation over the training rows",
+    "standard+l2": "standardised column by column, then divided by their length",
+    "minmax": "each column scaled to 0 to 1 over the training rows",
     "tfidf": "weighted by the idf of training rows, then divided by their length",
 }
 """What is done to rows, in words."""
 
+KEEPS_ZEROS = ("none", "l2", "tfidf")
+"""What keeps a zero a zero, so that sparse rows stay sparse."""
+
+SCALES_COLUMNS = ("standard", "standard+l2", "minmax")
+"""What makes columns of unlike scales alike."""
+
+UNLIKE = 1000.0
+"""Columns whose ranges differ by more are worth a warning."""
+
 Preparation = Callable[[Any], Any]
 
 
-def learn_preparation(kind: str, X: Any) -> Preparation:
-    """Make the function that prepares training and test rows alike.
+def learn_scaling(kind: str, X: Rows) -> Preparation:
+    """Make the function that scales training and test rows alike.
 
     Parameters
     ----------
-    kind : {'l2', 'none', 'tfidf'}
-        'l2' divides each row by its Euclidean length (a row of zeros stays); 'none' leaves rows as
-        they are; 'tfidf' first multiplies counts f_i by d_i = -log(r_i), r_i the share of training
-        rows with feature i (JMLR 2010, section 3).  Features in no training row, or in each
-        one, have no weight and are left out.
+    kind : str
+        A key of `SCALINGS`.  A row of zeros keeps its length; a column that does not vary becomes
+        0.  'tfidf' first multiplies counts f_i by d_i = -log(r_i), r_i the share of training rows
+        with feature i (JMLR 2010, section 3).  Features in no training row, or in each one, have
+        no weight and are left out.
     X : array or CSR of shape (n_rows, n_features)
         The training rows.
 
     Raises
     ------
     UsageError
-        For 'tfidf', where rows have negative values or no feature tells them apart.
+        Where the kind does not suit the rows (see `refuse_scaling`), or 'tfidf' leaves no feature.
     """
+    refuse_scaling([kind], X)
     if kind == "none":
         return lambda rows: rows
     if kind == "l2":
         return lambda rows: normalize(rows)  # typed, unlike scikit-learn
-    if (X.data if isinstance(X, sparse.csr_array) else X).min(initial=0) < 0:
-        raise UsageError("tfidf weights counts, but some values are negative: use l2 or none")
+    if kind == "tfidf":
+        return _learn_tfidf(X)
+    steps = {
+        "center+l2": (StandardScaler(with_std=False), Normalizer()),
+        "standard": (StandardScaler(),),
+        "standard+l2": (StandardScaler(), Normalizer()),
+        "minmax": (MinMaxScaler(),),
+    }[kind]
+    pipeline = make_pipeline(*steps).fit(X)
+    return lambda rows: pipeline.transform(rows)
+
+
+def _learn_tfidf(X: Rows) -> Preparation:
     share = np.asarray((X > 0).sum(axis=0)).ravel() / X.shape[0]
     weighty = np.flatnonzero((share > 0) & (share < 1))
     if not weighty.size:
@@ -54,3 +82,30 @@ def learn_preparation(kind: str, X: Any) -> Preparation:
         weights = sparse.diags_array(idf, format="csr")
         return lambda rows: normalize(sparse.csr_array(rows[:, weighty] @ weights))
     return lambda rows: normalize(rows[:, weighty] * idf)
+
+
+def refuse_scaling(kinds: Iterable[str], X: Rows) -> None:
+    """Raise UsageError where rows cannot be scaled so."""
+    for kind in kinds:
+        if sparse.issparse(X) and kind not in KEEPS_ZEROS:
+            raise UsageError(
+                f"scaling {kind} turns the zeros of sparse rows into other numbers: use "
+                f"{' or '.join(KEEPS_ZEROS)}"
+            )
+        if kind == "tfidf" and (X.data if sparse.issparse(X) else X).min(initial=0) < 0:
+            raise UsageError("tfidf weights counts, but some values are negative: use l2 or none")
+
+
+def unlike_scales(X: Rows) -> tuple[float, float] | None:
+    """Return the least and the largest range of a column, where they differ by more than `UNLIKE`.
+
+    A range is the largest value less the least one; columns that do not vary do not count.
+    """
+    if sparse.issparse(X):
+        least, most = min_max_axis(X, axis=0)
+    else:
+        least, most = X.min(axis=0), X.max(axis=0)
+    ranges = (most - least)[most > least]
+    if not ranges.size or ranges.max() <= UNLIKE * ranges.min():
+        return None
+    return float(ranges.min()), float(ranges.max())

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import cache, partial
 from multiprocessing import connection
 from pathlib import Path
 from typing import Any, Self
@@ -29,6 +30,7 @@ from oasis_bench.system.sealed_arrays import seal
 from oasis_bench.trial.course import Course
 from oasis_bench.trial.items import NotApplicableError, TrialItems, draw_items
 from oasis_bench.trial.record import TrialRecord, lost_record
+from oasis_bench.trial.sealed_items import Sealed, SealedItems
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,7 @@ class _Courses:
     def __init__(self, rows: LabelledRows, folder: Path) -> None:
         self._rows, self._folder = rows, folder
         self._cell: tuple[str, str, int] | None = None
-        self._drawn: dict[tuple[object, ...], TrialItems] = {}
+        self._drawn: dict[tuple[object, ...], tuple[TrialItems, Sealed]] = {}
         self._models: dict[Path, int] = {}
 
     def begin(self, spec: TrialSpec) -> Course | TrialRecord:
@@ -119,19 +121,21 @@ class _Courses:
             refuse_changed_source(learner, spec.learner, spec.identity["source"])
             tasks = [registry.tasks[name]() for name in spec.tasks]
             model = None if spec.model is None else self._model(spec.model, spec.identity["model"])
-            return Course(spec, self._items(spec, learner), learner, tasks, self._folder, model)
+            items, sealed = self._items(spec, learner)
+            return Course(spec, items, sealed, learner, tasks, self._folder, model)
         except NotApplicableError as error:
             return lost_record(spec, self._rows.X.shape[1], "not applicable", str(error))
         except Exception as error:
             return lost_record(spec, self._rows.X.shape[1], "failed", error_line(error))
 
-    def _items(self, spec: TrialSpec, learner: type[MetricLearner]) -> TrialItems:
+    def _items(self, spec: TrialSpec, learner: type[MetricLearner]) -> tuple[TrialItems, Sealed]:
         cell = (spec.split, spec.subset, spec.partition)
         if cell != self._cell:  # trials that still run keep their items
             self._cell, self._drawn = cell, {}
         kind = _kind_of_items(learner, self._rows)
         if kind not in self._drawn:
-            self._drawn[kind] = draw_items(spec, self._rows, learner)
+            items = draw_items(spec, self._rows, learner)
+            self._drawn[kind] = items, cache(partial(SealedItems, items, learner))
         return self._drawn[kind]
 
     def _model(self, path: Path, expected: str) -> int:

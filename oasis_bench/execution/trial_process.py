@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from oasis_bench.data.scaling import learn_preparation
+from oasis_bench.data.scaling import learn_scaling
 from oasis_bench.execution.fork_server import borrow, give_back
 from oasis_bench.plugins.registry import load_registry
 from oasis_bench.system import linux, threads
@@ -55,7 +55,7 @@ def warm_up() -> None:
     with threadpool_limits(1):
         rows = np.eye(4)
         y = np.array([0, 0, 1, 1])
-        rows = learn_preparation("l2", rows)(rows)
+        rows = learn_scaling("l2", rows)(rows)
         evaluate_ranking(learner.fit(rows, y).similarity, rows, y, seed=0)
     threads.blas_threads()
     # Then a fork's garbage collector does not write to pages that it shares with the server.

@@ -1,4 +1,4 @@
-"""How much time and memory one call of a learner may take, and how users write it: 10m, 4GiB."""
+"""What a learner and its search may take, and how users write it: 10m, 4GiB, 20 candidates."""
 
 from __future__ import annotations
 
@@ -34,6 +34,21 @@ class Budget:
     n_bytes: int | None = None
 
 
+@dataclass(frozen=True)
+class SearchBudget:
+    """What the search of each learner may cost; None is no limit.
+
+    Attributes
+    ----------
+    candidates : int or None
+    seconds : float or None
+        Wall clock of learning and validating on the inner folds, of each trial.
+    """
+
+    candidates: int | None = None
+    seconds: float | None = None
+
+
 def seconds_of(name: str, text: object) -> float | None:
     """Read a limit of time, such as '10m'; None is no limit.
 
@@ -49,6 +64,25 @@ def bytes_of(name: str, text: object) -> int | None:
     """Read a limit of memory, such as '4GiB', as `seconds_of` does one of time."""
     n_bytes = _parse(name, text, BYTES, "500MiB or 4GiB")
     return None if n_bytes is None else int(n_bytes)
+
+
+def search_of(name: str, text: object) -> SearchBudget:
+    """Read a budget of search, such as '20' (candidates), '60s', '5m' or 'off'.
+
+    Raises
+    ------
+    UsageError
+        Where it is none of these, or below one candidate.
+    """
+    if isinstance(text, str) and text.isdecimal() and int(text) > 0:
+        return SearchBudget(candidates=int(text))
+    try:
+        return SearchBudget(seconds=seconds_of(name, text))
+    except UsageError:
+        raise UsageError(
+            f"{name} = {text!r}: a number of candidates above 0, such as 20, a time, such as 60s "
+            f"or 5m, or {OFF} is needed"
+        ) from None
 
 
 def _parse(name: str, text: object, units: Mapping[str, int], examples: str) -> float | None:

@@ -17,14 +17,16 @@ from typing import Any, NamedTuple
 
 from oasis_bench import __version__
 from oasis_bench.data.rows import LabelledRows
+from oasis_bench.data.scaling import refuse_scaling
 from oasis_bench.experiment import saved_model
-from oasis_bench.experiment.budget import Budget
+from oasis_bench.experiment.budget import Budget, search_of
 from oasis_bench.experiment.identity import (
     Identities,
     cell_name,
     package_hash,
     source_hash,
 )
+from oasis_bench.experiment.search import Candidate, candidates
 from oasis_bench.experiment.seeds import derive_seed
 from oasis_bench.experiment.settings import Experiment, LearnerSpec
 from oasis_bench.experiment.subsets import choose_subsets
@@ -42,6 +44,7 @@ DECIDING_SETTINGS = (
     "max_steps",
     "test_share",
     "threads",
+    "search",
 )
 """The settings that decide a trial's result; titles, other learners and other subsets do not."""
 
@@ -69,8 +72,9 @@ class TrialSpec:
         other imports of a plugin are not part of the hash; the provenance names them.
     learner, algorithm : str
         The label and the registered name.
-    grid : dict of str to list
-        Hyper-parameters and the values to try; of length one where there is no choice.
+    candidates : tuple of Candidate
+        Scalings and hyper-parameters in the order in which they are tried; one where there is no
+        choice.
     subset : str
         The name of the class subset.
     classes : tuple of int
@@ -80,8 +84,6 @@ class TrialSpec:
     partition : int
         From 0.
     experiment : Experiment
-    normalize : str
-        What is done to rows.
     identity : dict
         What `trial_id` is the hash of, as JSON holds it.
     split : str
@@ -103,14 +105,13 @@ class TrialSpec:
     trial_id: str
     learner: str
     algorithm: str
-    grid: Mapping[str, Sequence[Any]]
+    candidates: tuple[Candidate, ...]
     subset: str
     classes: tuple[int, ...]
     n_train: int
     n_test: int
     partition: int
     experiment: Experiment
-    normalize: str
     identity: Mapping[str, Any]
     split: str
     tasks: tuple[str, ...]
@@ -202,26 +203,21 @@ def plan(
     grids = find_grids(e, registry)
     run_identity = {
         **{name: getattr(e, name) for name in DECIDING_SETTINGS},
-        "normalize": e.normalize or dataset.normalize,
         "data": rows.content_hash(),
         "version": __version__,
         "code": package_hash(),
         "libraries": {name: version(name) for name in LIBRARIES},
         "kernel": os.environ.get("OASIS_BENCH_KERNEL"),
     }
+    scalings = {label: _scalings(label, e, dataset, rows, registry) for label in grids}
     learner_identities = {
-        label: {
-            "learner": label,
-            "algorithm": e.learners[label].algorithm,
-            "grid": grid,
-            "source": source_hash(registry.algorithms[e.learners[label].algorithm]),
-        }
+        label: _learner_identity(label, e, grid, scalings[label], registry)
         for label, grid in grids.items()
     }
-    for label, spec in e.learners.items():
-        if spec.model is not None:
-            model = saved_model.content_hash(spec.model)
-            learner_identities[label] |= {"model": model, "grid": {}}  # parameters are in it
+    tried = {
+        label: _candidates(e, e.learners[label].algorithm, grid, scalings[label], registry)
+        for label, grid in grids.items()
+    }
     trials = []
     for spec in e.learners.values():
         refuse_unlike_inputs(registry.algorithms[spec.algorithm], dataset, rows)
@@ -255,14 +251,13 @@ def plan(
                     trial_id=hashlib.sha256(text.encode()).hexdigest()[:24],
                     learner=label,
                     algorithm=e.learners[label].algorithm,
-                    grid=grids[label],
+                    candidates=tried[label],
                     subset=subset,
                     classes=classes,
                     n_train=n_train,
                     n_test=n_test,
                     partition=partition,
                     experiment=e,
-                    normalize=run_identity["normalize"],
                     identity=json.loads(text),
                     split=split,
                     tasks=names,
@@ -272,6 +267,53 @@ def plan(
                 )
             )
     return trials
+
+
+def _scalings(
+    label: str, e: Experiment, dataset: Dataset, rows: LabelledRows, registry: Registry
+) -> tuple[str, ...]:
+    """Return the scalings of a learner's items; those that are no rows are not scaled."""
+    spec = e.learners[label]
+    if registry.algorithms[spec.algorithm].takes != "rows":
+        return ("none",)
+    scalings = e.scaling or (dataset.default_scaling(rows),)
+    refuse_scaling(scalings, rows.X)
+    if spec.model is not None and len(scalings) > 1:
+        raise UsageError(f"--scaling {','.join(scalings)}: a saved model takes one: name it")
+    return scalings
+
+
+def _learner_identity(
+    label: str,
+    e: Experiment,
+    grid: Mapping[str, Any],
+    scalings: tuple[str, ...],
+    registry: Registry,
+) -> dict[str, Any]:
+    """Return what decides the results of one learner, besides data and protocol."""
+    spec = e.learners[label]
+    identity = {
+        "learner": label,
+        "algorithm": spec.algorithm,
+        "grid": grid,
+        "scaling": ", ".join(scalings),
+        "source": source_hash(registry.algorithms[spec.algorithm]),
+    }
+    if spec.model is None:
+        return identity
+    return identity | {"model": saved_model.content_hash(spec.model), "grid": {}}  # it holds them
+
+
+def _candidates(
+    e: Experiment,
+    algorithm: str,
+    grid: Mapping[str, Sequence[Any]],
+    scalings: tuple[str, ...],
+    registry: Registry,
+) -> tuple[Candidate, ...]:
+    """Return what the inner folds try of a learner, in this order."""
+    defaults = registry.algorithms[algorithm]().get_params()
+    return candidates(grid, scalings, defaults, search_of("search", e.search), e.seed, algorithm)
 
 
 def find_tasks(experiment: Experiment, registry: Registry) -> list[Task]:

@@ -119,8 +119,10 @@ class RunInfo(Session):
         The class names of each subset.
     multi_label : bool
         Whether an item has several labels.
-    normalize : str
-        How rows were scaled.
+    scaling : sequence of str
+        How rows were scaled; of several the inner folds chose.
+    warnings : sequence of str
+        What may make the results misleading, a line each.
     left_out : sequence of str
         What of the data set was not used, a line each.
     notes : dict of str to str
@@ -143,7 +145,8 @@ class RunInfo(Session):
     planned_trials: int
     classes: Mapping[str, Sequence[str]]
     multi_label: bool
-    normalize: str
+    scaling: Sequence[str]
+    warnings: Sequence[str]
     left_out: Sequence[str]
     notes: Mapping[str, str]
     resumed: Sequence[Resumption] = ()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from oasis_bench.system.errors import UsageError, unknown_name
 from oasis_bench.system.values import check_value, value_of_text
@@ -73,14 +73,16 @@ def check_share(name: str, value: object) -> None:
         raise UsageError(f"{name} = {value}: a number between 0 and 1 is needed")
 
 
-def check_normalization(name: str, value: object) -> None:
+def check_scalings(name: str, value: object) -> None:
     """Raise UsageError where there is no such way to scale rows; None is the data set's."""
-    from oasis_bench.data.scaling import NORMALISATIONS  # here: it imports SciPy, which is slow
+    if value is None:
+        return
+    from oasis_bench.data.scaling import SCALINGS  # here: it imports SciPy, which is slow
 
-    if value is not None:
-        check_value(name, value, str)
-        if value not in NORMALISATIONS:
-            raise UsageError(unknown_name("normalization", str(value), NORMALISATIONS))
+    check_names(name, value)
+    for kind in cast(tuple[str, ...], value):
+        if kind not in SCALINGS:
+            raise UsageError(unknown_name(name, kind, SCALINGS))
 
 
 def check_optional_text(name: str, value: object) -> None:

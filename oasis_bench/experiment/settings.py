@@ -12,12 +12,12 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Self
 
-from oasis_bench.experiment.budget import OFF, Budget, bytes_of, seconds_of
+from oasis_bench.experiment.budget import OFF, Budget, bytes_of, search_of, seconds_of
 from oasis_bench.experiment.setting import (
     Setting,
     check_names,
-    check_normalization,
     check_optional_text,
+    check_scalings,
     check_share,
     check_subsets,
     names_of_text,
@@ -127,13 +127,23 @@ class Experiment:
         metavar="P",
     )
     seed: int = setting(0, "decides all that is random", int, least=0)
-    normalize: str | None = setting(
+    scaling: tuple[str, ...] | None = setting(
         None,
-        "l2: divide each row by its length; none: leave it; tfidf: weight counts by idf first",
-        str,
+        "how rows are scaled, by what training rows tell: none, l2 (each to unit length), "
+        "center+l2, standard, standard+l2, minmax, tfidf; of several the inner folds choose",
+        tuple,
         words="as the data set says",
-        check=check_normalization,
-        metavar="KIND",
+        read=names_of_text,
+        check=check_scalings,
+        metavar="A,B",
+    )
+    search: str = setting(
+        "20",
+        "the most that the search of each learner may try: candidates, such as 20, or a time, such "
+        "as 60s, or off; where there are more, they are drawn at random, the defaults first",
+        str,
+        check=search_of,
+        metavar="N,TIME",
     )
     max_steps: int = setting(400_000, "end of the search for the number of steps", int, least=1)
     traces: bool = setting(
@@ -282,10 +292,15 @@ def built_in_experiments() -> list[str]:
 
 
 def _with_tuples(values: dict[str, Any]) -> dict[str, Any]:
-    """Make tuples of the lists of class subsets and of tasks, which TOML and JSON have."""
+    """Make tuples of the lists of subsets, tasks and scalings, which TOML and JSON have.
+
+    One scaling may stand in a file without brackets.
+    """
+    if isinstance(values.get("scaling"), str):
+        values = {**values, "scaling": [values["scaling"]]}
     return {
         key: tuple(tuple(item) if isinstance(item, list) else item for item in value)
-        if key in ("classes", "tasks") and isinstance(value, list | tuple)
+        if key in ("classes", "tasks", "scaling") and isinstance(value, list | tuple)
         else value
         for key, value in values.items()
     }

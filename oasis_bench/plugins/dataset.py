@@ -21,9 +21,9 @@ class Dataset(ABC):
         One line for `list`.
     citation, licence, home : str
         Shown where the data set is described; `home` is how to get it, in one line.
-    normalize : {'l2', 'none', 'tfidf'}
-        What the harness does to each row, where an experiment does not say: divide it by its
-        length; nothing; or weight counts by the idf of the training rows, then divide.
+    scaling : str, default 'l2'
+        How the harness scales rows, where an experiment does not say: a key of
+        `oasis_bench.data.scaling.SCALINGS`.
     class_subsets : mapping of str to tuple of str
         Named subsets of classes, as the papers give them.
     gives : tuple of {'rows', 'pixels', 'patches'}, default ('rows',)
@@ -38,7 +38,7 @@ class Dataset(ABC):
     citation: ClassVar[str]
     licence: ClassVar[str] = "not stated"
     home: ClassVar[str] = "not stated"
-    normalize: ClassVar[str] = "l2"
+    scaling: ClassVar[str] = "l2"
     class_subsets: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     gives: ClassVar[tuple[str, ...]] = ("rows",)
     notes: ClassVar[Mapping[str, str]] = {}
@@ -46,6 +46,10 @@ class Dataset(ABC):
     def location(self) -> str | None:
         """Say where the data lies on this machine, or None where it is not there yet."""
         return None
+
+    def default_scaling(self, rows: LabelledRows) -> str:
+        """Return how these rows are scaled, where an experiment does not say."""
+        return self.scaling
 
     @abstractmethod
     def load(self, progress: Progress = no_progress) -> LabelledRows:

@@ -90,7 +90,7 @@ def _common_settings(info: RunInfo) -> dict[str, Any]:
     experiment = info.experiment.to_dict()
     common = {key: value for key, value in experiment.items() if key not in MAY_DIFFER}
     data = sorted({identity["data"] for identity in info.identities.values()})
-    return {**common, "normalize": info.normalize, "data": data}
+    return {**common, "scaling": ", ".join(info.scaling), "data": data}
 
 
 def _first_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:

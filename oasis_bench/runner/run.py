@@ -13,6 +13,7 @@ from typing import Any
 
 from oasis_bench.data.pictures import caption, thumbnail
 from oasis_bench.data.rows import LabelledRows
+from oasis_bench.data.scaling import SCALES_COLUMNS, unlike_scales
 from oasis_bench.execution import Executor, executor
 from oasis_bench.experiment.identity import refuse_what_changed
 from oasis_bench.experiment.plan import TrialSpec, find_grids, find_tasks, identities, plan
@@ -50,6 +51,7 @@ def run_experiment(
     keep: Collection[str] = (),
     on_trial: OnTrial = lambda record, done, planned: None,
     on_download: Progress = no_progress,
+    on_note: Callable[[str], None] = lambda line: None,
     command: str | None = None,
 ) -> int:
     """Run all trials of an experiment into a new folder.
@@ -69,6 +71,8 @@ def run_experiment(
         scores.
     on_trial, on_download : callable
         Told of progress.
+    on_note : callable
+        Told, before the first trial, how rows are scaled and what may mislead, a line each.
     command : str, optional
         The command line that repeats the run, for the report.
 
@@ -91,6 +95,12 @@ def run_experiment(
             experiment, registry, plugin_files, on_download, place.shares_cores, keep
         )
         subsets = {spec.subset: spec.classes for spec in specs}
+        scalings = experiment.scaling or (dataset.default_scaling(rows),)
+        warnings = _warnings(scalings, rows)
+        if experiment.scaling is None:
+            on_note(f"rows are scaled by {scalings[0]}, as the data set says: see --scaling")
+        for warning in warnings:
+            on_note(f"warning: {warning}")
         info = RunInfo(
             experiment=experiment,
             identities=identities(specs),
@@ -106,7 +116,8 @@ def run_experiment(
                 for subset, numbers in subsets.items()
             },
             multi_label=rows.multi_label,
-            normalize=experiment.normalize or dataset.normalize,
+            scaling=scalings,
+            warnings=warnings,
             left_out=rows.left_out,
             notes={name: dataset.notes[name] for name in subsets if name in dataset.notes},
         )
@@ -252,6 +263,19 @@ def _sources(experiment: Experiment, dataset: Dataset, registry: Registry) -> So
         learners,
         task_sources(experiment, registry),
     )
+
+
+def _warnings(scalings: Sequence[str], rows: LabelledRows) -> list[str]:
+    """Return what may make the results misleading, a line each."""
+    ranges = unlike_scales(rows.X)
+    if ranges is None or set(scalings) & set(SCALES_COLUMNS):
+        return []
+    return [
+        "columns have ranges from {:.3g} to {:.3g}: the widest decide what is similar; ".format(
+            *ranges
+        )
+        + "--scaling standard+l2 makes them alike"
+    ]
 
 
 def task_sources(experiment: Experiment, registry: Registry) -> dict[str, TaskSource]:

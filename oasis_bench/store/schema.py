@@ -1,6 +1,6 @@
 """The tables of a run's SQLite file; `oasis_bench.store.run_file` writes and reads them."""
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 """Raised by one with every change of the tables, or of what the table `run` holds."""
 
 TRIAL_TABLES = (
@@ -30,6 +30,7 @@ CREATE TABLE trials (
     ),
     reason TEXT,                      -- one line, where status is not ok
     traceback TEXT,
+    scaling TEXT,                     -- of the rows of the final fit, chosen or given
     params TEXT,                      -- JSON: the hyper-parameters of the final fit
     n_steps INTEGER,                  -- chosen or given; NULL where there are no steps
     n_train INTEGER NOT NULL,
@@ -79,6 +80,7 @@ CREATE TABLE confusion (
 ) STRICT;
 CREATE TABLE validation (             -- the measure that chooses, on the inner folds
     trial_id TEXT NOT NULL REFERENCES trials,
+    scaling TEXT NOT NULL,
     params TEXT NOT NULL,             -- JSON
     n_steps INTEGER,
     fold INTEGER NOT NULL,

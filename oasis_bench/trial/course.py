@@ -43,6 +43,7 @@ from oasis_bench.trial.messages import (
 )
 from oasis_bench.trial.record import TrialRecord, columns_of
 from oasis_bench.trial.rules import Rules
+from oasis_bench.trial.sealed_items import Sealed
 from oasis_bench.trial.stages import (
     ANSWER,
     FIT,
@@ -63,6 +64,8 @@ class Course:
     ----------
     spec : TrialSpec
     items : TrialItems
+    sealed : callable
+        ``sealed(scaling)`` gives these as `SealedItems`.
     learner : type
     tasks : sequence of Task
         Those that the trial is asked.
@@ -91,6 +94,7 @@ class Course:
         self,
         spec: TrialSpec,
         items: TrialItems,
+        sealed: Sealed,
         learner: type[MetricLearner],
         tasks: Sequence[Task],
         folder: Path,
@@ -106,6 +110,7 @@ class Course:
         self.spec = spec
         self.record: TrialRecord | None = None
         self._items, self._learner = items, learner
+        self._sealed = sealed
         self._refused = refused
         self._galleries = galleries_of(answered)
         examples = spec.experiment.examples if spec.shows_examples else 0
@@ -113,7 +118,11 @@ class Course:
         self._chooser = next(t for t in answered if t.name == spec.chooses_by.task)
         self._traces = Traces(self._chooser, spec.chooses_by, items)
         self._rules = Rules(spec)
-        self._chosen = Chosen(dict(self._rules.candidates[0]))
+        scaling, params = spec.candidates[0]
+        self._chosen = Chosen(scaling, dict(params))
+        chooses = model is None and has_choice(spec, learner)
+        if not chooses:
+            sealed(scaling)  # raises where the items cannot be scaled so
         self._columns: dict[str, Any] = {}
         self._validation: list[dict[str, Any]] = []
         self._kept = KeptFiles(spec, items, folder)
@@ -122,7 +131,7 @@ class Course:
         self._notes: list[str] = []
         self._is_measured = False
         self._stages: deque[StageName] = deque(["fit" if model is None else "load"])
-        if model is None and has_choice(spec, learner):
+        if chooses:
             self._stages.appendleft("choose")
         self._is_transductive = bool(learner.transductive)  # once: it cannot change later
         if not self._is_transductive:
@@ -154,25 +163,26 @@ class Course:
 
     def files(self, message: Message) -> list[int]:
         """Return the files that the stage waits for after a message."""
-        items, stage = self._items, self._stages[0]
+        stage = self._stages[0]
+        if stage == "choose":
+            return [self._sealed(None).training] if isinstance(message, Started) else []
+        items = self._sealed(self._chosen.scaling)
         match message:
-            case Started() if stage == "choose":
-                return [items.sealed_training]
             case Started() if stage == "replay":
-                return [items.sealed_training, items.sealed_test]
+                return [items.training, items.test]
             case PhaseBegan(phase) if phase == WARM_UP:
-                return [items.sealed_few]
+                return [items.few]
             case PhaseBegan(phase) if phase == FIT:
-                return [items.sealed_training]
+                return [items.training]
             case PhaseBegan(phase) if phase == LOAD:
                 assert self._saved_model is not None
                 return [self._saved_model]
             case PhaseBegan(phase) if phase == ANSWER:
-                gallery = [items.sealed_gallery] if "training" in self._galleries else []
+                gallery = [items.gallery] if "training" in self._galleries else []
                 if stage != "answer alone":
-                    return [items.sealed_test, *gallery]
+                    return [items.test, *gallery]
                 assert self._model is not None
-                return [self._model, items.sealed_sample, *gallery]
+                return [self._model, items.sample, *gallery]
         return []
 
     def n_bytes_after(self, message: Message) -> int:
@@ -295,11 +305,12 @@ class Course:
             raise MessageError("the file that came with the message is not sealed")
         match message:
             case Chosen():
-                if not self._rules.is_candidate(message.params):
+                if not self._rules.is_candidate(message.scaling, message.params):
                     raise MessageError("what was chosen is not among the candidates")
                 score_seconds = message.score_seconds
                 total, _ = self._at_least(message.fit_seconds + score_seconds)
                 self._chosen = replace(message, fit_seconds=total - score_seconds)
+                self._scale()
             case Fitted():
                 if file is None:
                     raise MessageError("the fitted learner did not come with the message")
@@ -329,6 +340,13 @@ class Course:
                     "n_answered": len(self._items.test_rows) * len(self._galleries),
                 }
 
+    def _scale(self) -> None:
+        """Scale the items as was chosen, or end the trial."""
+        try:
+            self._sealed(self._chosen.scaling)
+        except Exception as error:
+            self.end("failed", error_line(error))
+
     def _at_least(
         self, seconds: float, cpu_seconds: float = 0.0, n_bytes: int = 0
     ) -> tuple[float, float]:
@@ -345,6 +363,7 @@ class Course:
         return {
             "threads": message.threads,
             "processor": processor_name(),
+            "scaling": chosen.scaling,
             "params": json.dumps(chosen.params),
             "n_steps": chosen.params.get("n_steps", chosen.n_steps),
             "symmetry_index": message.symmetry_index,

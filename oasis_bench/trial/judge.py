@@ -121,7 +121,7 @@ class Judge:
             for task in tasks
             for ties in (items.ties[task.gallery],)
         }
-        n_test = items.test.shape[0]
+        n_test = len(items.test_rows)
         drawn = np.random.default_rng(seed).permutation(n_test)[:examples]
         self._examples = np.argsort(items.original_order)[drawn]
         self._readers: dict[str, ScoreReader] = {}

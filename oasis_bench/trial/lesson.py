@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from oasis_bench.experiment.splits import inner_folds, too_few_for_folds, unseen
 from oasis_bench.plugins.learner import IncrementalLearner, MetricLearner
 from oasis_bench.tasks.task import Truth
 from oasis_bench.trial.items import NotApplicableError, truth_of
+from oasis_bench.trial.sealed_items import learn_preparation
 
 
 @dataclass(frozen=True)
@@ -69,8 +70,12 @@ def whole_lesson(spec: TrialSpec, items: Mapping[str, Any]) -> Lesson:
     return Lesson(items["X"], items["y"], triplets, spec.seed_for("judged triplets"))
 
 
-def inner_lessons(spec: TrialSpec, items: Mapping[str, Any]) -> list[Lesson]:
+def inner_lessons(
+    spec: TrialSpec, items: Mapping[str, Any], learner: type[MetricLearner], scaling: str
+) -> list[Lesson]:
     """Return the lessons of the inner folds, split as the trial itself is.
+
+    Each fold is scaled by what its own rows to learn from tell.
 
     Raises
     ------
@@ -80,7 +85,8 @@ def inner_lessons(spec: TrialSpec, items: Mapping[str, Any]) -> list[Lesson]:
     X, y = items["X"], items["y"]
     n_folds, seed = spec.experiment.inner_folds, spec.seed_for("folds")
     if spec.split in ("judged", "rated"):
-        return _lessons_of_groups(spec, items, n_folds, seed)
+        lessons = _lessons_of_groups(spec, items, n_folds, seed)
+        return [_scaled(lesson, learner, scaling) for lesson in lessons]
     if spec.split == "unseen-classes":
         if reason := too_few_for_folds(len(np.unique(y))):
             raise NotApplicableError(reason)
@@ -88,16 +94,25 @@ def inner_lessons(spec: TrialSpec, items: Mapping[str, Any]) -> list[Lesson]:
     else:
         folds = inner_folds(y, n_folds, seed)
     return [
-        Lesson(
-            X[fold.learn],
-            y[fold.learn],
-            None,
-            seed,
-            X[fold.validate],
-            Truth(y=y[fold.validate], training=y[fold.learn]),
+        _scaled(
+            Lesson(
+                X[fold.learn],
+                y[fold.learn],
+                None,
+                seed,
+                X[fold.validate],
+                Truth(y=y[fold.validate], training=y[fold.learn]),
+            ),
+            learner,
+            scaling,
         )
         for fold in folds
     ]
+
+
+def _scaled(lesson: Lesson, learner: type[MetricLearner], scaling: str) -> Lesson:
+    prepare = learn_preparation(learner, scaling, lesson.X)
+    return replace(lesson, X=prepare(lesson.X), queries=prepare(lesson.queries))
 
 
 def preferences(judged: JudgedTriplets) -> npt.NDArray[np.int64]:

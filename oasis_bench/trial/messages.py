@@ -51,6 +51,7 @@ class PhaseBegan:
 class Validated:
     """The value of a setting on one inner fold, by the measure that chooses."""
 
+    scaling: str
     params: dict[str, Any]
     n_steps: int | None
     fold: int
@@ -63,6 +64,8 @@ class Chosen:
 
     Attributes
     ----------
+    scaling : str
+        How rows are scaled.
     params : dict
         Hyper-parameters.
     n_steps : int or None
@@ -73,6 +76,7 @@ class Chosen:
         What the choice took on all inner folds.
     """
 
+    scaling: str
     params: dict[str, Any]
     n_steps: int | None = None
     last_checkpoint: int | None = None

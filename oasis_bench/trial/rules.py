@@ -9,8 +9,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from sklearn.model_selection import ParameterGrid
-
 from oasis_bench.experiment.plan import TrialSpec
 from oasis_bench.trial.choice import LEARNING, VALIDATION, checkpoints
 from oasis_bench.trial.messages import Answered, Chosen, Fitted, Loaded, Message, Saved, Validated
@@ -33,18 +31,13 @@ class Rules:
     ----------
     spec : TrialSpec
 
-    Attributes
-    ----------
-    candidates : list of dict
-        The settings that are tried, the first one without a choice.
     """
 
     def __init__(self, spec: TrialSpec) -> None:
         self._spec = spec
-        self.candidates: list[dict[str, Any]] = list(ParameterGrid(dict(spec.grid)))
-        self._as_sent = json.loads(json.dumps(self.candidates))
+        self._as_sent = json.loads(json.dumps(spec.candidates))
         self._checkpoints = checkpoints(spec.experiment.max_steps)
-        points = len(self.candidates) * len(self._checkpoints) * spec.experiment.inner_folds
+        points = len(spec.candidates) * (1 + len(self._checkpoints)) * spec.experiment.inner_folds
         self._most_points = points
         self._most_phases: dict[StageName, dict[str, int]] = {
             "choose": {LEARNING: points, VALIDATION: points},
@@ -65,15 +58,15 @@ class Rules:
         """Return how often a phase may begin: each time it has the whole budget."""
         return self._most_phases[stage].get(phase, 0)
 
-    def is_candidate(self, params: Mapping[str, Any]) -> bool:
-        """Tell whether hyper-parameters, as they were sent, are among those that are tried."""
-        return params in self._as_sent
+    def is_candidate(self, scaling: str, params: Mapping[str, Any]) -> bool:
+        """Tell whether a candidate, as it was sent, is among those that are tried."""
+        return [scaling, params] in self._as_sent
 
     def is_point(self, point: Validated, n_before: int) -> bool:
         """Tell whether this is a setting that the inner folds try, after `n_before` others."""
         return (
-            self.is_candidate(point.params)
-            and point.n_steps in (None, *self._checkpoints)
+            self.is_candidate(point.scaling, point.params)
+            and point.n_steps in (None, 0, *self._checkpoints)
             and point.fold < self._spec.experiment.inner_folds
             and n_before < self._most_points
         )

@@ -16,13 +16,15 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, Literal, Protocol
 
 import numpy as np
-from sklearn.model_selection import ParameterGrid
 from threadpoolctl import threadpool_limits
 
 from oasis_bench.data.matrices import symmetry_index
+from oasis_bench.experiment.budget import search_of
 from oasis_bench.experiment.plan import TrialSpec
 from oasis_bench.plugins.learner import (
     BilinearLearner,
@@ -39,7 +41,7 @@ from oasis_bench.tasks.ranking import Similarity, block_size, kernel_ready
 from oasis_bench.tasks.task import evaluate
 from oasis_bench.trial.choice import LEARNING, VALIDATION, checkpoints, choose
 from oasis_bench.trial.clock import Meter, Stopwatch, time_limit
-from oasis_bench.trial.items import NotApplicableError, map_items
+from oasis_bench.trial.items import NotApplicableError
 from oasis_bench.trial.lesson import Lesson, inner_lessons, whole_lesson
 from oasis_bench.trial.messages import (
     MOST_SCORE_BYTES,
@@ -57,6 +59,7 @@ from oasis_bench.trial.messages import (
     Validated,
     cut,
 )
+from oasis_bench.trial.sealed_items import learn_preparation, map_items
 
 StageName = Literal["choose", "fit", "load", "answer alone", "replay"]
 
@@ -149,8 +152,10 @@ def _told(error: Exception) -> tuple[str, str]:
 
 def has_choice(spec: TrialSpec, learner: type[MetricLearner]) -> bool:
     """Tell whether the inner folds have anything to choose."""
-    by_steps = issubclass(learner, IncrementalLearner) and "n_steps" not in spec.grid
-    return by_steps or len(ParameterGrid(dict(spec.grid))) > 1
+    by_steps = (
+        issubclass(learner, IncrementalLearner) and "n_steps" not in spec.candidates[0].params
+    )
+    return by_steps or len(spec.candidates) > 1
 
 
 def _choose(stage: Stage, line: Line) -> None:
@@ -159,23 +164,27 @@ def _choose(stage: Stage, line: Line) -> None:
     items = map_items(line.receive_file())
     stopwatch = Stopwatch(lambda phase: line.send(PhaseBegan(phase)))
     start = time.perf_counter()
-    _refuse(spec, (_make(spec, params, "fit") for params in ParameterGrid(dict(spec.grid))), items)
+    learner, by_scaling = _learner_class(spec), attrgetter("scaling")
+    for scaling, of_scaling in groupby(sorted(spec.candidates, key=by_scaling), by_scaling):
+        X = learn_preparation(learner, scaling, items["X"])(items["X"])
+        _refuse(spec, (_make(spec, one.params, "fit") for one in of_scaling), {**items, "X": X})
     stopwatch.seconds[LEARNING] += time.perf_counter() - start
     choice = choose(
         lambda params, fold: _make(spec, params, f"fold {fold}"),
-        spec.grid,
-        inner_lessons(spec, items),
+        spec.candidates,
+        lambda scaling: inner_lessons(spec, items, learner, scaling),
         _validation(spec),
         e.max_steps,
         stopwatch,
         lambda point: line.send(Validated(**point)),
+        search_of("search", e.search).seconds,
     )
-    seen = [point["n_steps"] for point in choice.points if point["params"] == choice.params]
     line.send(
         Chosen(
+            scaling=choice.scaling,
             params=dict(choice.params),
             n_steps=choice.n_steps,
-            last_checkpoint=None if choice.n_steps is None else max(seen),
+            last_checkpoint=choice.last_checkpoint,
             fit_seconds=stopwatch.seconds[LEARNING],
             score_seconds=stopwatch.seconds[VALIDATION],
         )

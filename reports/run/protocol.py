@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from oasis_bench.reports.formatting import series
+from oasis_bench.data.scaling import SCALINGS
+from oasis_bench.experiment.budget import search_of
+from oasis_bench.reports.formatting import plural, series
 from oasis_bench.reports.run.facts import chooser, finished, splits
 from oasis_bench.store.run_file import RunRecord
 
@@ -29,6 +31,8 @@ def protocol_text(run: RunRecord) -> str:
         if chosen
         else "No hyper-parameter was searched."
     ]
+    if chosen:
+        parts.append(f"Each learner had the same budget of search: {_budget(experiment.search)}.")
     if fixed:
         parts.append(f"Fixed: {'; '.join(fixed)}.")
     parts.append("All else is at the learners' defaults.")
@@ -37,6 +41,26 @@ def protocol_text(run: RunRecord) -> str:
         names = [f"{label} was read from {Path(model).name}" for label, model in models.items()]
         parts = [f"Nothing was fitted: {series(names)}."]
     return " ".join([*parts, f"Limits of a fit: {'; '.join(_limits(run))}."])
+
+
+def scaling_text(run: RunRecord) -> str:
+    """Say how rows were scaled."""
+    scalings = run.info.scaling
+    rows = f"Rows of {run.trials['n_features'].iloc[0]:,} features" if len(run.trials) else "Rows"
+    if len(scalings) == 1:
+        what = f"{rows} are scaled by {scalings[0]}: {SCALINGS[scalings[0]]}"
+    else:
+        what = f"{rows} are scaled as the inner folds chose among {', '.join(scalings)}"
+    given = "" if run.info.experiment.scaling else " (as the data set says)"
+    return f"{what}{given}. What scaling learns comes from the training images alone."
+
+
+def _budget(search: str) -> str:
+    """Write a budget of search."""
+    budget = search_of("search", search)
+    if budget.candidates is not None:
+        return plural(budget.candidates, "candidate")
+    return "no limit" if budget.seconds is None else f"{search} a trial"
 
 
 def _by(run: RunRecord) -> str:

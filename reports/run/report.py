@@ -32,7 +32,7 @@ from oasis_bench.reports.run.facts import (
     tasks,
 )
 from oasis_bench.reports.run.measure_tables import measure_tables
-from oasis_bench.reports.run.protocol import protocol_text
+from oasis_bench.reports.run.protocol import protocol_text, scaling_text
 from oasis_bench.reports.run.retrieved_images import all_pictures, retrieved
 from oasis_bench.reports.run.step_figures import step_figures
 from oasis_bench.reports.run.task_figures import task_figures
@@ -173,8 +173,7 @@ def _context(run: RunRecord) -> dict[str, Any]:
         "split_words": {split: SPLITS[split] for split in splits(run)},
         "power": _power(e.partitions, images[splits(run)[0]]),
         "protocol": protocol_text(run),
-        "features": f"{run.trials['n_features'].iloc[0]:,} " if len(run.trials) else "",
-        "normalize": run.info.normalize,
+        "scaling": scaling_text(run),
         "lost": run.trials[run.trials["status"] != "ok"].to_dict("records"),
         "retrieved": retrieved(run, pictures),
         "pictures": pictures.values(),

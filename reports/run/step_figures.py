@@ -57,8 +57,8 @@ def step_figures(run: RunRecord) -> list[Drawing]:
                 caption=f"{measure} of the task {task}. Drawn as far as every partition was "
                 "followed. Solid: test images; dashed: training images; dotted: validation images "
                 "of the inner folds, for the chosen hyper-parameters (mean alone); triangle: "
-                "median of the chosen numbers of steps. Learners without steps are level lines at "
-                "their value on test images." + daggers,
+                "median of the chosen numbers of steps, 0 at the left end. Learners without steps "
+                "are level lines at their value on test images." + daggers,
                 without="no incremental learner has a trace",
             ),
             finish(
@@ -96,7 +96,7 @@ def draw_along_steps(run: RunRecord, split: str) -> Figure | None:
                 draw_band(axes, band, drawn, shade=part != "validation")
             chosen = pd.to_numeric(own["n_steps"]).dropna()
             if len(chosen):
-                _mark_chosen(axes, chosen.median(), next(heights), style)
+                _mark_chosen(axes, max(chosen.median(), 1), next(heights), style)
             elif own["value"].notna().any():
                 _draw_level(axes, own["value"].mean(), style)
     others: dict[str, Artist] = {
@@ -129,7 +129,9 @@ def _draw_level(axes: Axes, level: float, style: LearnerStyle) -> None:
 
 def _chosen_validation(run: RunRecord, trials: pd.DataFrame) -> pd.DataFrame:
     """Return the mean over folds of the validation of the chosen hyper-parameters."""
-    rows = run.validation.merge(trials[["trial_id", "params"]], on=["trial_id", "params"])
+    chosen = ["trial_id", "scaling", "params"]
+    rows = run.validation.merge(trials[chosen], on=chosen)
+    rows = rows[pd.to_numeric(rows["n_steps"]) > 0]  # 0 has no place on the axis
     keys = ["learner", "subset", "partition", "n_steps"]
     return rows.groupby(keys)["value"].mean().reset_index().assign(part="validation")
 

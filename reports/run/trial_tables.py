@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pandas as pd
 
 from oasis_bench.analysis.statistics import summarise
-from oasis_bench.reports.formatting import number_text, params_text, plural
+from oasis_bench.reports.formatting import number_text, params_text
 from oasis_bench.reports.run.facts import (
     by_cell,
     chooser,
@@ -24,6 +24,7 @@ from oasis_bench.reports.run.facts import (
     task_title,
     test_values,
 )
+from oasis_bench.reports.run.search_notes import search_notes
 from oasis_bench.reports.table import Cell, Table
 from oasis_bench.store.run_file import RunRecord
 
@@ -31,12 +32,16 @@ from oasis_bench.store.run_file import RunRecord
 def selection_table(run: RunRecord) -> Table:
     """Make the table of what the inner folds chose: a row for each subset and learner."""
     numbers = _chosen(run)
-    tried = run.validation.groupby("trial_id")["params"].nunique()
+    candidates = run.validation[["trial_id", "scaling", "params"]].drop_duplicates()
+    tried = candidates["trial_id"].value_counts()
     rows = []
     for split, subset, learner, own in by_cell(run, numbers):
         if own.empty:
             continue
-        params = Counter(own["params"].map(params_text)).most_common()
+        chosen = own["params"].map(params_text)
+        if len(run.info.scaling) > 1:
+            chosen = own["scaling"] + ", " + chosen.replace("none", "no hyper-parameter")
+        params = Counter(chosen).most_common()
         counted = "; ".join(f"{text} ({count})" for text, count in params)
         steps = ", ".join(f"{n:,.0f}" for n in own["n_steps"].dropna()) or "none"
         rows.append(
@@ -46,12 +51,12 @@ def selection_table(run: RunRecord) -> Table:
                 marked(run, learner),
                 f"{tried.reindex(own['trial_id']).fillna(1).median():.0f}",
                 counted if len(params) > 1 else params[0][0],
-                Cell(steps, notes=tuple(_stopped_by_max_steps(run, own))),
+                Cell(steps, notes=tuple(search_notes(run, own))),
                 number_text(own["validation"].mean(), "{:.3f}", missing="none"),
                 number_text(own["test"].mean(), "{:.3f}"),
             ]
         )
-    columns = ["split", "subset", "n_classes", "learner", "partition", "params", "n_steps"]
+    columns = ["split", "subset", "n_classes", "learner", "partition", "scaling", "params"]
     return Table(
         name="selection",
         title="What the inner folds chose",
@@ -62,7 +67,7 @@ def selection_table(run: RunRecord) -> Table:
         ),
         align="r" + "l" * len(of_splits(run, "")) + "lrllrr",
         rows=rows,
-        numbers=numbers[[*columns, "measure", "validation", "test"]],
+        numbers=numbers[[*columns, "n_steps", "measure", "validation", "test"]],
         notes=[*chosen_by(run), *dagger_notes(run, numbers["learner"])],
     )
 
@@ -77,7 +82,7 @@ def chosen_by(run: RunRecord) -> Iterator[str]:
 
 def _chosen(run: RunRecord) -> pd.DataFrame:
     """Return the finished trials with what chose them: on validation folds, and on test images."""
-    keys = ["trial_id", "params", "n_steps"]
+    keys = ["trial_id", "scaling", "params", "n_steps"]
     seen = run.validation.assign(n_steps=pd.to_numeric(run.validation["n_steps"]))
     validation = seen.groupby(keys, dropna=False)["value"].mean().reset_index(name="validation")
     trials = finished(run).sort_values("partition")
@@ -89,23 +94,6 @@ def _chosen(run: RunRecord) -> pd.DataFrame:
         test = own["trial_id"].map(test_values(run, split).to_dict()).astype(float)
         parts.append(own.assign(measure=chooser(run, split)[1], test=test))
     return pd.concat(parts)
-
-
-def _stopped_by_max_steps(run: RunRecord, trials: pd.DataFrame) -> Iterator[str]:
-    """Say where early stopping chose its last checkpoint, so that more steps might be better."""
-    seen = run.validation.merge(trials[["trial_id", "params"]], on=["trial_id", "params"])
-    checkpoints = pd.to_numeric(seen["n_steps"]).groupby(seen["trial_id"]).agg(["max", "nunique"])
-    checkpoints = checkpoints.reindex(trials["trial_id"])
-    at_end = checkpoints["nunique"].gt(1) & (
-        checkpoints["max"] == trials.set_index("trial_id")["n_steps"]
-    )
-    if at_end.any():
-        measure = trials["measure"].iloc[0]
-        yield (
-            f"In {at_end.sum()} of {plural(len(trials), 'partition')} {measure} still rose at "
-            f"the last checkpoint ({checkpoints['max'].max():,.0f} steps): a larger max_steps "
-            "may do better."
-        )
 
 
 def symmetry_tables(run: RunRecord) -> list[Table]:
