@@ -21,6 +21,7 @@ from oasis_bench.data.scaling import refuse_scaling
 from oasis_bench.experiment import saved_model
 from oasis_bench.experiment.budget import Budget, search_of
 from oasis_bench.experiment.identity import (
+    SEEN_CLASSES,
     Identities,
     cell_name,
     package_hash,
@@ -232,7 +233,7 @@ def plan(
             subsets.items(), range(e.partitions), learner_identities.items()
         ):
             n_train, n_test = _sizes(split, e, rows, len(classes))
-            if split == "seen-classes" and not rows.multi_label:
+            if split == SEEN_CLASSES and not rows.multi_label:
                 _refuse_large_k(e, chooses_by, subset, len(classes))
             identity = {
                 **run_identity,

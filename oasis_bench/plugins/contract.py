@@ -290,6 +290,16 @@ class LearnerContract:
         halves.partial_fit(X, y, n_steps=320).partial_fit(X, y, n_steps=680)
         np.testing.assert_allclose(answers(halves, X, X), whole, rtol=0, atol=1e-10)
 
+    def test_before_its_first_step_it_answers(self, unfitted: MetricLearner, items: Items) -> None:
+        # Early stopping also tries 0 steps.
+        only(isinstance(unfitted, IncrementalLearner), "it does not learn step by step")
+        X, y = items
+        unlearned: Any = clone(unfitted)
+        unlearned.partial_fit(X, y, n_steps=0)
+        assert np.isfinite(answers(unlearned, X, X)).all()
+        at_once = clone(unfitted).set_params(n_steps=0).fit(X, y)
+        np.testing.assert_array_equal(answers(unlearned, X, X), answers(at_once, X, X))
+
     def _saved_and_loaded(self, learner: MetricLearner, folder: Path) -> MetricLearner:
         save_model(learner, folder / "model.npz")
         files = self.plugin_files or plugin_files_of(type(learner))

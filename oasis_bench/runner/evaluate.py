@@ -25,9 +25,9 @@ from oasis_bench.system.plain_text import error_line, printable
 from oasis_bench.system.progress import Progress, no_progress
 from oasis_bench.tasks.task import GALLERIES, Task
 from oasis_bench.trial.items import TrialItems, draw_items
-from oasis_bench.trial.judge import Judge, reason_against
+from oasis_bench.trial.judge import Judge, answer, reason_against
 from oasis_bench.trial.kept import PREDICTIONS
-from oasis_bench.trial.predictions import Predictions
+from oasis_bench.trial.predictions import Predictions, what_was_scored
 
 Rows = Mapping[str, list[dict[str, Any]]]
 
@@ -116,9 +116,9 @@ def evaluate_run(
         failures = 0
         for done, (spec, trial_id, scores) in enumerate(trials, start=1):
             of_split = [task for task in asked if task.split == spec.split]
-            for name, answer in _judge(of_split, spec, rows, registry, scores):
-                store.add_answers(trial_id, [name], answer)
-                failures += answer["answers"][0]["status"] == "failed"
+            for name, found in _judge(of_split, spec, rows, registry, scores):
+                store.add_answers(trial_id, [name], found)
+                failures += found["answers"][0]["status"] == "failed"
             on_trial("trials judged", done, len(trials))
         sources = replace(
             info.sources, tasks={**info.sources.tasks, **task_sources(experiment, registry)}
@@ -166,8 +166,8 @@ def _judge(
             for reader in judge.readers:
                 for message, content in scores.blocks(reader.gallery):
                     reader.add(message, content)
-            answer = {"answers": judge.answers(), "measures": judge.measures()}
-            yield task.name, {**answer, "confusion": judge.confusion()}
+            found = {"answers": judge.answers(), "measures": judge.measures()}
+            yield task.name, {**found, "confusion": judge.confusion()}
         except UsageError:
             raise
         except Exception as error:  # of a task of the user's own
@@ -175,9 +175,7 @@ def _judge(
 
 
 def _without_measures(task: Task, status: str, reason: str) -> Rows:
-    answer = {"task": task.name, "status": status, "reason": reason}
-    numbers = {"n_queries": None, "n_left_out": None}
-    return {"answers": [{**answer, **numbers}], "measures": [], "confusion": []}
+    return {"answers": [answer(task.name, status, reason)], "measures": [], "confusion": []}
 
 
 def _refuse_other_splits(tasks: Sequence[Task], splits: set[str]) -> None:
@@ -200,12 +198,8 @@ def _refuse_other_galleries(tasks: Sequence[Task], scores: Predictions) -> None:
 
 
 def _refuse_other_items(items: TrialItems, scores: Predictions) -> None:
-    now = {
-        "test_rows": items.test_rows,
-        "training_rows": items.train_rows,
-        **{f"ties_{gallery}": ties for gallery, ties in items.ties.items()},
-    }
-    if not all(np.array_equal(scores.arrays[name], array) for name, array in now.items()):
+    now = what_was_scored(items).items()
+    if not all(np.array_equal(scores.arrays[name], array) for name, array in now):
         raise UsageError(
             f"{scores.path}: its scores are of other items than this oasis-bench draws: use the "
             "version that ran it, or start a new run"

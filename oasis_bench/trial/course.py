@@ -24,7 +24,7 @@ from oasis_bench.tasks.task import Task, parse_measure
 from oasis_bench.trial.choice import LEARNING
 from oasis_bench.trial.clock import Outside
 from oasis_bench.trial.items import NotApplicableError, TrialItems
-from oasis_bench.trial.judge import Judge, ScoreReader, galleries_of, reason_against
+from oasis_bench.trial.judge import Judge, ScoreReader, answer, galleries_of, reason_against
 from oasis_bench.trial.kept import KeptFiles
 from oasis_bench.trial.messages import (
     Answered,
@@ -399,11 +399,7 @@ class Course:
             self._traces.finish()
 
     def _not_answered(self) -> list[dict[str, Any]]:
-        return [
-            {"task": name, "status": "not applicable", "reason": reason}
-            | dict.fromkeys(("n_queries", "n_left_out"))
-            for name, reason in self._refused.items()
-        ]
+        return [answer(name, "not applicable", why) for name, why in self._refused.items()]
 
     def _may_begin(self, stage: StageName, phase: str) -> bool:
         """Tell whether a phase may begin now."""

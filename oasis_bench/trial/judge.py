@@ -172,13 +172,7 @@ class Judge:
     def answers(self) -> Rows:
         """Return rows of the table `answers`."""
         return [
-            {
-                "task": name,
-                "status": "ok",
-                "reason": None,
-                "n_queries": evaluation.n_queries,
-                "n_left_out": evaluation.n_left_out,
-            }
+            answer(name, "ok", None, evaluation.n_queries, evaluation.n_left_out)
             for name, evaluation in self._evaluations.items()
         ]
 
@@ -237,6 +231,18 @@ def _agree(scores: Scores2D, others: Scores2D) -> bool:
         is_close = np.allclose(scores, others, rtol=0, atol=min(AGREEMENT * spread, HIGHEST))
     moved = np.abs(rankdata(scores, axis=1) - rankdata(others, axis=1))
     return is_close and float(moved.mean()) <= MOVED * scores.shape[1] / 3
+
+
+def answer(
+    task: str,
+    status: str,
+    reason: str | None,
+    n_queries: int | None = None,
+    n_left_out: int | None = None,
+) -> dict[str, Any]:
+    """Return a row of the table `answers`; without numbers where the task has no result."""
+    numbers = {"n_queries": n_queries, "n_left_out": n_left_out}
+    return {"task": task, "status": status, "reason": reason, **numbers}
 
 
 def galleries_of(tasks: Sequence[Task]) -> tuple[str, ...]:

@@ -54,11 +54,8 @@ class ScoresFile:
 
     def finish(self) -> None:
         """Write what the scores are of, and close the file."""
-        items = self._items
         self._end_array()
-        rows = {"test_rows": items.test_rows, "training_rows": items.train_rows}
-        ties = {f"ties_{gallery}": items.ties[gallery] for gallery in GALLERIES}
-        for name, array in (rows | ties).items():
+        for name, array in what_was_scored(self._items).items():
             with self._file.open(zipfile.ZipInfo(f"{name}.npy"), "w") as stream:
                 npy.write_array(stream, array, version=(1, 0), allow_pickle=False)
         self._file.close()
@@ -81,6 +78,12 @@ class ScoresFile:
         if self._array is not None:
             self._array.close()
             self._array = None
+
+
+def what_was_scored(items: TrialItems) -> dict[str, npt.NDArray[np.intp]]:
+    """Return the row numbers of the items, and the order within ties, by their names in a file."""
+    rows = {"test_rows": items.test_rows, "training_rows": items.train_rows}
+    return rows | {f"ties_{gallery}": items.ties[gallery] for gallery in GALLERIES}
 
 
 @dataclass(frozen=True)
