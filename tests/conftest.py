@@ -35,6 +35,7 @@ SLOW_FILES = (
     "test_image_datasets.py",
     "test_visterms.py",
     "test_report_page.py",
+    "test_trec.py",
 )
 """They begin first, so that no core waits for one of them at the end."""
 

@@ -45,6 +45,7 @@ from oasis_bench.plugins.registry import BrokenPluginError, load_registry, load_
 from oasis_bench.runner.evaluate import evaluate_run, model_experiment
 from oasis_bench.runner.merge import merge_runs
 from oasis_bench.runner.run import resume_experiment, run_experiment
+from oasis_bench.runner.trec import export_trec
 from oasis_bench.store.run_file import read_run
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.provenance import available_cores
@@ -236,7 +237,13 @@ def _merge(options: argparse.Namespace) -> int:
 
 
 def _export(options: argparse.Namespace) -> int:
-    for path in load_reports().export_run(options.run, options.format, options.output):
+    if options.format == "trec":
+        output = options.output or options.run / "export"
+        with closing(Display()) as display:
+            paths = export_trec(options.run, output, display.download, display.bar)
+    else:
+        paths = load_reports().export_run(options.run, options.format, options.output)
+    for path in paths:
         print(path)
     return 0
 

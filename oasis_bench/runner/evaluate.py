@@ -17,16 +17,15 @@ from oasis_bench.experiment.plan import TrialSpec, find_tasks
 from oasis_bench.experiment.settings import Experiment, LearnerSpec
 from oasis_bench.plugins.model_file import load_model
 from oasis_bench.plugins.registry import Registry, load_registry
-from oasis_bench.runner.run import prepare, task_sources
-from oasis_bench.runner.trial_files import file_names
-from oasis_bench.store.run_file import Store, read_run
+from oasis_bench.runner.kept_scores import find_kept_scores
+from oasis_bench.runner.run import task_sources
+from oasis_bench.store.run_file import Store
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.plain_text import error_line, printable
 from oasis_bench.system.progress import Progress, no_progress
 from oasis_bench.tasks.task import GALLERIES, Task
 from oasis_bench.trial.items import TrialItems, draw_items
 from oasis_bench.trial.judge import Judge, answer, reason_against
-from oasis_bench.trial.kept import PREDICTIONS
 from oasis_bench.trial.predictions import Predictions, what_was_scored
 
 Rows = Mapping[str, list[dict[str, Any]]]
@@ -99,18 +98,9 @@ def evaluate_run(
         experiment = replace(info.experiment, tasks=tuple(tasks), choose_by=None)
         asked = find_tasks(experiment, registry)
         _refuse_other_splits(asked, {str(one["split"]) for one in info.identities.values()})
-        if not (folder / PREDICTIONS).is_dir():
-            raise UsageError(
-                f"{folder} has no kept scores: run it anew with --predictions, into another folder"
-            )
-        _, rows, specs = prepare(experiment, registry, plugin_files, on_download)
-        hashes = {str(one["data"]) for one in info.identities.values()}
-        if hashes != {specs[0].identity["data"]}:
-            raise UsageError(
-                f"the rows of {experiment.dataset} have changed since the run {folder}: its scores "
-                "are of other rows: put them back, or start a new run"
-            )
-        trials = _kept_trials(folder, specs)
+        rows, trials = find_kept_scores(
+            folder, info, experiment, registry, plugin_files, on_download
+        )
         for spec, _, scores in trials:
             _refuse_other_galleries([t for t in asked if t.split == spec.split], scores)
         failures = 0
@@ -125,25 +115,6 @@ def evaluate_run(
         )
         store.write_info(sources=asdict(sources))
         return failures
-
-
-def _kept_trials(
-    folder: Path, specs: Sequence[TrialSpec]
-) -> list[tuple[TrialSpec, str, Predictions]]:
-    """Return the trials whose scores were kept, with the trial_id that the store has."""
-    names = file_names(specs)
-    spec_of = {(spec.learner, spec.subset, spec.partition, spec.split): spec for spec in specs}
-    kept = []
-    trials = read_run(folder).trials
-    columns = ("learner", "subset", "partition", "split", "trial_id")
-    for *key, trial_id in zip(*(trials[name] for name in columns), strict=True):
-        spec = spec_of.get(tuple(key))
-        path = folder / PREDICTIONS / names[spec.trial_id] if spec is not None else None
-        if spec is not None and path is not None and path.is_file():
-            kept.append((spec, str(trial_id), Predictions.open(path)))
-    if not kept:
-        raise UsageError(f"{folder / PREDICTIONS} holds no scores of the trials of this run")
-    return kept
 
 
 def _judge(

@@ -43,6 +43,25 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
 
 @contextmanager
+def exporting_to(folder: Path) -> Iterator[None]:
+    """Make a folder for files of an export, if it is missing, and word what is in their way.
+
+    Raises
+    ------
+    UsageError
+        In place of an OSError.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield
+    except OSError as error:
+        raise UsageError(
+            f"cannot export to {folder}: {error.strerror}; choose another --output, or free or "
+            "change what is in the way"
+        ) from error
+
+
+@contextmanager
 def whole_folder(path: Path) -> Iterator[Path]:
     """Make a new folder, which gets its name when the block ends without an exception.
 

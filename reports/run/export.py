@@ -15,7 +15,7 @@ from oasis_bench.reports.run.report import report_tables
 from oasis_bench.reports.table import to_latex
 from oasis_bench.store.run_file import RunRecord, column_types, read_run
 from oasis_bench.system.errors import UsageError
-from oasis_bench.system.files import write_whole
+from oasis_bench.system.files import exporting_to, write_whole
 
 FOLDER = "export"
 
@@ -47,15 +47,9 @@ def export_run(folder: Path, kind: str, output: Path | None = None) -> list[Path
     """
     output = folder / FOLDER if output is None else output
     files = {output / name: content for name, content in KINDS[kind](read_run(folder)).items()}
-    try:
-        output.mkdir(parents=True, exist_ok=True)
+    with exporting_to(output):
         for path, content in files.items():
             write_whole(path, content)
-    except OSError as error:
-        raise UsageError(
-            f"cannot export to {output}: {error.strerror}; choose another --output, or free or "
-            "change what is in the way"
-        ) from error
     return list(files)
 
 

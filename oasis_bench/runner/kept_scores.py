@@ -1,0 +1,88 @@
+"""The scores that the trials of a run kept, found again beside the data that they are of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from oasis_bench.data.rows import LabelledRows
+from oasis_bench.experiment.plan import TrialSpec
+from oasis_bench.experiment.run_info import RunInfo
+from oasis_bench.experiment.settings import Experiment
+from oasis_bench.plugins.registry import Registry
+from oasis_bench.runner.run import prepare
+from oasis_bench.runner.trial_files import file_names
+from oasis_bench.store.run_file import read_run
+from oasis_bench.system.errors import UsageError
+from oasis_bench.system.progress import Progress
+from oasis_bench.trial.kept import PREDICTIONS
+from oasis_bench.trial.predictions import Predictions
+
+
+def find_kept_scores(
+    folder: Path,
+    info: RunInfo,
+    experiment: Experiment,
+    registry: Registry,
+    plugin_files: Sequence[Path],
+    on_download: Progress,
+) -> tuple[LabelledRows, list[tuple[TrialSpec, str, Predictions]]]:
+    """Load the rows of a run and find the trials whose scores were kept.
+
+    Parameters
+    ----------
+    folder : Path
+        The output of a run.
+    info : RunInfo
+        What the run tells of itself.
+    experiment : Experiment
+        That of the run, with the tasks whose splits are looked for.
+    registry : Registry
+    plugin_files : sequence of Path
+    on_download : callable
+        Told of progress.
+
+    Returns
+    -------
+    rows : LabelledRows
+    trials : list of tuple
+        The trial as it is planned now, the trial_id that the store has, and the kept scores.
+
+    Raises
+    ------
+    UsageError
+        Where the run kept no scores, or the data has changed.
+    """
+    if not (folder / PREDICTIONS).is_dir():
+        again = f": {info.command} --predictions --output {folder}-scores" if info.command else ""
+        raise UsageError(
+            f"{folder} has no kept scores: run it anew with --predictions, into another "
+            f"folder{again}"
+        )
+    _, rows, specs = prepare(experiment, registry, plugin_files, on_download)
+    hashes = {str(one["data"]) for one in info.identities.values()}
+    if hashes != {specs[0].identity["data"]}:
+        raise UsageError(
+            f"the rows of {experiment.dataset} have changed since the run {folder}: its scores "
+            "are of other rows: put them back, or start a new run"
+        )
+    return rows, _kept_trials(folder, specs)
+
+
+def _kept_trials(
+    folder: Path, specs: Sequence[TrialSpec]
+) -> list[tuple[TrialSpec, str, Predictions]]:
+    """Return the trials whose scores were kept, with the trial_id that the store has."""
+    names = file_names(specs)
+    spec_of = {(spec.learner, spec.subset, spec.partition, spec.split): spec for spec in specs}
+    kept = []
+    trials = read_run(folder).trials
+    columns = ("learner", "subset", "partition", "split", "trial_id")
+    for *key, trial_id in zip(*(trials[name] for name in columns), strict=True):
+        spec = spec_of.get(tuple(key))
+        path = folder / PREDICTIONS / names[spec.trial_id] if spec is not None else None
+        if spec is not None and path is not None and path.is_file():
+            kept.append((spec, str(trial_id), Predictions.open(path)))
+    if not kept:
+        raise UsageError(f"{folder / PREDICTIONS} holds no scores of the trials of this run")
+    return kept

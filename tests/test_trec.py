@@ -1,0 +1,176 @@
+"""Run and qrels files in TREC's format: trec_eval measures in them what the store has."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import pytrec_eval
+
+from oasis_bench.command_line.main import main
+from oasis_bench.runner.trec import export_trec
+from oasis_bench.store.run_file import read_run
+
+COARSE = Path(__file__).parent / "plugins" / "coarse.py"
+SIZES = ["--classes", "6", "--partitions", "2", "--train", "12", "--test", "20"]
+OTHERS_OF_CLASS = 19
+
+TREC_NAMES = {"mAP": "map", "R-precision": "Rprec", "nDCG": "ndcg"}
+TREC_NAMES_AT_K = {"precision": "P", "recall": "success"}
+
+
+def run(folder, *words):
+    words = ["--algorithms", "Coarse,Euclidean", "--inner-folds", "2", "--no-traces", *words]
+    assert main(["run", *words, "--plugin", str(COARSE), "--output", str(folder)]) == 0
+
+
+def export(folder, *words):
+    return main(["export", str(folder), "--format", "trec", *map(str, words)])
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory):
+    """A run of two tasks of retrieval that kept its scores."""
+    folder = tmp_path_factory.mktemp("trec") / "digits"
+    tasks = ["--tasks", "retrieval,unseen-classes,classification"]
+    run(folder, *SIZES, *tasks, "--predictions")
+    return folder
+
+
+def trec_name(measure, k):
+    return TREC_NAMES.get(measure) or f"{TREC_NAMES_AT_K[measure]}_{k:.0f}"
+
+
+def judged_by_trec_eval(folder, stem, names):
+    """Return the mean over queries of each measure, and how many queries there are."""
+    with (folder / f"{stem}.run").open() as lines:
+        ranking = pytrec_eval.parse_run(lines)
+    with (folder / f"{stem}.qrels").open() as lines:
+        relevant = pytrec_eval.parse_qrel(lines)
+    of_queries = pytrec_eval.RelevanceEvaluator(relevant, set(names)).evaluate(ranking)
+    assert set(ranking) == set(relevant) == set(of_queries)
+    means = {name: np.mean([query[name] for query in of_queries.values()]) for name in names}
+    return means, len(of_queries)
+
+
+def compare(folder, stems, task):
+    """Compare the store's measures of a task with those of trec_eval in exported files."""
+    record = read_run(folder)
+    keys = ["learner", "partition"]
+    answers = record.answers[record.answers["task"] == task].set_index(keys)
+    measures = record.measures[record.measures["task"] == task]
+    measures = measures[measures["measure"] != "MAP@R"]  # trec_eval has none
+    assert len(stems) == len(answers) == 4
+    for key, own in measures.groupby(keys):
+        names = [trec_name(*pair) for pair in zip(own["measure"], own["k"], strict=True)]
+        means, n_queries = judged_by_trec_eval(folder / "export", stems[key], names)
+        assert n_queries == answers.loc[key, "n_queries"]
+        assert [means[name] for name in names] == pytest.approx(own["value"].tolist(), abs=1e-12)
+
+
+@pytest.mark.parametrize("task", ["retrieval", "unseen-classes"])
+def test_trec_eval_measures_what_the_store_has_also_among_ties(digits, task):
+    with np.load(digits / "predictions" / "Coarse_6_0.npz") as scores:
+        assert all(len(np.unique(row)) <= 11 for row in scores["scores_test"])
+    assert export(digits) == 0
+    end = "" if task == "retrieval" else f"_{task}"
+    learners = [(learner, partition) for learner in ("Coarse", "Euclidean") for partition in (0, 1)]
+    compare(digits, {key: "{}_6_{}".format(*key) + end for key in learners}, task)
+
+
+def test_map_at_r_is_the_average_precision_of_trec_eval_cut_after_the_relevant_items(digits):
+    assert export(digits) == 0
+    measures = read_run(digits).measures
+    measures = measures.set_index(["learner", "partition", "task", "measure"])["value"]
+    name = f"map_cut_{OTHERS_OF_CLASS}"  # every query has as many relevant items
+    for learner in ("Coarse", "Euclidean"):
+        means, _ = judged_by_trec_eval(digits / "export", f"{learner}_6_1", [name])
+        stored = measures[learner, 1, "retrieval", "MAP@R"]
+        assert means[name] == pytest.approx(stored, abs=1e-12)
+
+
+def test_items_are_relevant_that_share_a_word_and_queries_without_any_are_left_out(tmp_path):
+    folder = tmp_path / "words"
+    run(folder, "--dataset", "words", "--test-share", "0.5", "--partitions", "2", "--predictions")
+    answers = read_run(folder).answers
+    assert (answers["n_left_out"] > 0).all()
+    assert export(folder) == 0
+    learners = [(learner, partition) for learner in ("Coarse", "Euclidean") for partition in (0, 1)]
+    compare(folder, {key: "{}_all_{}".format(*key) for key in learners}, "retrieval")
+
+
+def test_lines_have_trecs_columns_and_a_query_is_not_in_its_own_ranking(digits, tmp_path, capsys):
+    assert export(digits, "--output", tmp_path / "new" / "trec") == 0
+    told = capsys.readouterr().out.split()
+    files = sorted((tmp_path / "new" / "trec").iterdir())
+    assert sorted(told) == [str(path) for path in files]
+    assert len(files) == 16  # two learners, partitions and splits
+    with np.load(digits / "predictions" / "Coarse_6_0.npz") as scores:
+        rows = {f"row-{row}" for row in scores["test_rows"]}
+    of_query = {}
+    for line in (tmp_path / "new" / "trec" / "Coarse_6_0.run").read_text().splitlines():
+        query, q0, item, rank, score, tag = line.split(" ")
+        assert (q0, tag) == ("Q0", "Coarse_6_0")
+        of_query.setdefault(query, []).append((item, int(rank), int(score)))
+    assert set(of_query) == rows
+    for query, lines in of_query.items():
+        items, ranks, values = zip(*lines, strict=True)
+        assert sorted(items) == sorted(rows - {query})
+        assert ranks == tuple(range(1, len(rows)))
+        assert values == ranks[::-1]
+    qrels = (tmp_path / "new" / "trec" / "Coarse_6_0.qrels").read_text().splitlines()
+    assert len(qrels) == len(rows) * OTHERS_OF_CLASS
+    assert {tuple(line.split(" ")[1::2]) for line in qrels} == {("0", "1")}
+
+
+def test_a_finished_trial_without_kept_scores_is_told_and_the_others_are_written(digits, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(digits, folder)
+    (folder / "predictions" / "Euclidean_6_1.npz").unlink()
+    done = []
+    with pytest.warns(UserWarning, match="^1 of 8 finished trials kept no scores among test"):
+        paths = export_trec(folder, tmp_path / "trec", on_query=lambda *how: done.append(how))
+    assert len(paths) == 14
+    assert done[-1] == ("queries written", 4 * 60 + 3 * 120, 4 * 60 + 3 * 120)
+
+
+def test_what_cannot_be_exported_is_told_in_one_line(digits, tmp_path, capsys):
+    plain, other = tmp_path / "plain", tmp_path / "other"
+    run(plain, *SIZES)
+    run(other, *SIZES, "--tasks", "classification", "--predictions")
+    in_the_way = tmp_path / "file"
+    in_the_way.write_text("mine")
+    capsys.readouterr()
+    for words, line in (
+        (
+            [plain],
+            "run it anew with --predictions, into another folder: python -m",
+        ),
+        (
+            [other],
+            "this run asked classification: run it anew with --tasks retrieval",
+        ),
+        ([digits, "--output", in_the_way], "cannot export to"),
+        ([tmp_path], "holds no run"),
+    ):
+        assert export(*words) == 2
+        told = capsys.readouterr().err
+        assert told.count("\n") == 1
+        assert line in told
+    assert in_the_way.read_text() == "mine"
+    assert not (plain / "export").exists()
+
+
+def test_files_of_an_earlier_export_stay_whole_where_a_later_one_fails(digits, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(digits, folder)
+    assert export(folder) == 0
+    before = {path.name: path.read_bytes() for path in (folder / "export").iterdir()}
+    path = folder / "predictions" / "Coarse_6_0.npz"
+    content = bytearray(path.read_bytes())
+    with np.load(path) as scores:
+        place = content.find(scores["scores_test"].tobytes()[-400:])
+    content[place : place + 400] = b"\xff" * 400  # NaN, and the check sum of the archive is wrong
+    path.write_bytes(content)
+    assert export(folder) == 2
+    assert {path.name: path.read_bytes() for path in (folder / "export").iterdir()} == before
