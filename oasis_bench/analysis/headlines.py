@@ -75,6 +75,17 @@ def headlines(run: RunRecord, task: str) -> list[str]:
     ]
 
 
+def brief(run: RunRecord, task: str) -> list[str]:
+    """Name the headlines of a task, and the measures of the data that they are compared with."""
+    known, first = named(run, task), headlines(run, task)
+    of_data = run.info.sources.tasks[task].of_data
+    return [
+        name
+        for measure, name in zip(known["measure"], known["name"], strict=True)
+        if name in first or measure in of_data
+    ]
+
+
 def compared(run: RunRecord, task: str) -> list[str]:
     """Name the measures by which runs are compared on a task; the first where no other is."""
     known = named(run, task)

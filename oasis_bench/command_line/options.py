@@ -333,10 +333,11 @@ def _add_export(verbs: Any) -> None:
     parser.add_argument(
         "--format",
         required=True,
-        choices=("csv", "parquet", "latex", "trec"),
-        help="csv and parquet: every table of the store; latex: the tables of the report; trec: of "
-        "a run with --predictions, a run file and a qrels file for each trial of retrieval or "
-        "unseen-classes, so that trec_eval and its like can check the measures",
+        choices=("csv", "parquet", "latex", "summary", "trec"),
+        help="csv and parquet: every table of the store; latex: the tables of the report; summary: "
+        "one CSV of means, spreads, costs and their origin, named after RUN; trec: of a run with "
+        "--predictions, a run file and a qrels file for each trial of retrieval or unseen-classes, "
+        "so that trec_eval and its like can check the measures",
     )
     _add_path(parser, "--output", "DIR", "where to write them (default: RUN/export)")
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pandas as pd
 
 from oasis_bench.reports.run.report import report_tables
+from oasis_bench.reports.run.result_rows import result_rows
 from oasis_bench.reports.table import to_latex
 from oasis_bench.store.run_file import RunRecord, column_types, read_run
 from oasis_bench.system.errors import UsageError
@@ -27,11 +28,12 @@ def export_run(folder: Path, kind: str, output: Path | None = None) -> list[Path
     ----------
     folder : Path
         The run's.
-    kind : {'csv', 'parquet', 'latex'}
+    kind : {'csv', 'parquet', 'latex', 'summary'}
         CSV and Parquet: a file for each table of the store.  Tables with rows of each trial also
         have the columns learner, subset, partition and split.  The values of the table `run` are
         JSON.  Pictures are JPEG, in CSV as base64.  LaTeX: a file for each table of the report;
-        those whose name ends in _every hold every measure.
+        those whose name ends in _every hold every measure.  Summary: one CSV file, named
+        after the run's folder, of `run.result_rows`, whose numbers have six digits.
     output : Path, optional
         The folder of the files; 'export' in the run's if not given.
 
@@ -46,7 +48,12 @@ def export_run(folder: Path, kind: str, output: Path | None = None) -> list[Path
         Where there is no run, pyarrow is missing, or the folder cannot be written.
     """
     output = folder / FOLDER if output is None else output
-    files = {output / name: content for name, content in KINDS[kind](read_run(folder)).items()}
+    run = read_run(folder)
+    if kind == "summary":
+        table = result_rows(run).to_csv(index=False, float_format="%.6g")
+        files = {output / f"{folder.resolve().name}.csv": table.encode()}
+    else:
+        files = {output / name: content for name, content in KINDS[kind](run).items()}
     with exporting_to(output):
         for path, content in files.items():
             write_whole(path, content)

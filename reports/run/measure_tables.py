@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from oasis_bench.analysis.headlines import headlines, named, task_measures
+from oasis_bench.analysis.headlines import brief, headlines, named, task_measures
 from oasis_bench.analysis.statistics import BestLearners, compare_to_best
 from oasis_bench.reports.formatting import number_text, plural
 from oasis_bench.reports.run.facts import (
@@ -113,14 +113,8 @@ def measure_tables(run: RunRecord, task: str) -> tuple[list[Table], list[Table]]
     every : list of Table
         Of all measures; empty where the headlines are all.
     """
-    numbers, first, measures = measure_numbers(run, task), headlines(run, task), named(run, task)
-    of_data = run.info.sources.tasks[task].of_data
-    brief = [
-        name
-        for measure, name in zip(measures["measure"], measures["name"], strict=True)
-        if name in first or measure in of_data
-    ]
-    shown = numbers[numbers["name"].isin(brief)]
+    numbers, first = measure_numbers(run, task), brief(run, task)
+    shown = numbers[numbers["name"].isin(first)]
     return (
         [
             _table(run, task, str(subset), own)
@@ -129,7 +123,7 @@ def measure_tables(run: RunRecord, task: str) -> tuple[list[Table], list[Table]]
         [
             _table(run, task, str(subset), own, every=True)
             for subset, own in numbers.groupby("subset", sort=False)
-            if len(brief) < len(measures)
+            if len(first) < len(named(run, task))
         ],
     )
 

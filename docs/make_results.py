@@ -1,0 +1,148 @@
+"""Writes the tables of docs/results.md from the CSV files in docs/results; the prose stays.
+
+    python docs/make_results.py            # write the page
+    python docs/make_results.py --check    # status 1 where the page is not what the files give
+
+A table stands between two comments of the page.  The first says which files, each with a subset
+after a colon or all of its subsets, and which columns:
+
+    <!-- results: competitors, mnist:10; retrieval mAP; classification accuracy@1; fit CPU -->
+    <!-- end of results -->
+
+A column is a task and one of its measures, or a key of `FACTS`, which are those of the first
+measure's fit.  Learners are in the order of the first measure.  Bold: best, or not told apart from
+the best (corrected paired t-test, Holm), and measured on all partitions.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+import pandas as pd
+
+DOCS = Path(__file__).parent
+MARKED = re.compile(r"(<!-- results: (.*?) -->\n).*?(<!-- end of results -->)", re.DOTALL)
+
+FACTS = {
+    "fit": ("fit, s", "fit_seconds", 1),
+    "fit CPU": ("fit, CPU s", "fit_cpu_seconds", 1),
+    "choice": ("choice, s", "choice_seconds", 1),
+    "answer": ("answer, ms a query", "query_seconds", 1e-3),
+    "peak": ("peak, MiB", "fit_peak_bytes", 2**20),
+    "model": ("model, KiB", "model_bytes", 2**10),
+    "steps": ("steps", "n_steps", 1),
+    "candidates": ("candidates", "candidates", 1),
+    "chosen": ("chosen", "params", 1),
+    "scaling": ("scaling", "scaling", 1),
+    "partitions": ("partitions", "partitions", 1),
+}
+
+
+def fact_cell(row, fact):
+    """Write a cost, with its range where that is known, or another fact of a row."""
+    _, column, unit = FACTS[fact]
+    value = row[column]
+    if isinstance(value, str) or pd.isna(value):
+        return value if isinstance(value, str) else "-"
+    if fact == "partitions" and value < row["planned"]:
+        return f"{value} of {row['planned']}"
+    ends = [row[f"{column}{end}"] for end in ("_min", "_max") if f"{column}{end}" in row]
+    middle, *limits = (
+        f"{number:,.0f}" if number >= 10 or number == int(number) else f"{number:.2g}"
+        for number in (value / unit, *(end / unit for end in ends))
+    )
+    return f"{middle} ({' - '.join(limits)})" if limits else middle
+
+
+def measure_cell(row):
+    """Write mean ± standard deviation of a row."""
+    if not row["partitions"]:
+        return "-"
+    text = f"{row['mean']:.3f}" + ("" if pd.isna(row["sd"]) else f" ± {row['sd']:.3f}")
+    is_best = row["verdict"] in ("best", "tied", "better") and row["partitions"] == row["planned"]
+    return f"**{text}**" if is_best else text
+
+
+def read_rows(folder, name, columns):
+    """Return the rows of one file and its subset whose measures are columns of a table."""
+    file, _, subset = name.partition(":")
+    path = folder / f"{file}.csv"
+    if not path.exists():
+        raise SystemExit(f"{path} is missing: make it with 'export RUN --format summary'")
+    types = {"subset": str, "n_train": "Int64", "n_test": "Int64", "threads": "Int64"}
+    rows = pd.read_csv(path, dtype=types, keep_default_na=False, na_values=[""])
+    k = rows["k"].map(lambda k: "" if pd.isna(k) else f"@{k:.0f}")
+    rows = rows.assign(file=file, column=rows["task"] + " " + rows["measure"] + k)
+    for wanted, known in (
+        ([subset or rows["subset"][0]], rows["subset"]),
+        (columns, rows["column"]),
+    ):
+        for name in wanted:
+            if name not in FACTS and name not in set(known):
+                raise SystemExit(f"{path} has no {name!r}: there are {', '.join(known.unique())}")
+    return rows[rows["column"].isin(columns) & ((rows["subset"] == subset) | (not subset))]
+
+
+def table_lines(rows, columns):
+    """Yield the cells of the lines of one data set and subset, the best first and chance last."""
+    measures = [name for name in columns if name not in FACTS]
+    cells = {name: rows[rows["column"] == name].set_index("learner") for name in measures}
+    first = cells[measures[0]]
+    for learner in first["mean"].sort_values(ascending=False, kind="stable").index:
+        if not any(own.loc[learner, "partitions"] for own in cells.values()):
+            note = str(first.loc[learner, "note"]).replace("|", r"\|")
+            yield [learner, note, *[""] * (len(columns) - 1)]
+            continue
+        texts = {name: measure_cell(own.loc[learner]) for name, own in cells.items()}
+        texts |= {name: fact_cell(first.loc[learner], name) for name in columns if name in FACTS}
+        yield [learner, *(texts[name] for name in columns)]
+    chances = {name: own["chance"].mean() for name, own in cells.items()}
+    texts = [f"{chances[name]:.3f}" if chances.get(name, 0) > 0 else "" for name in columns]
+    if any(texts):
+        yield ["chance", *texts]
+
+
+def origin(rows):
+    """Say in one line where the rows of a file come from."""
+    of = {name: " and ".join(map(str, rows[name].dropna().unique())) for name in rows}
+    draws = rows[["n_train", "n_test"]].drop_duplicates().to_numpy().tolist()
+    sizes = ", ".join(f"{train} training and {test} test items" for train, test in draws)
+    shared = " Times are of shared cores." if rows["shared_cores"].max() else ""
+    return (
+        f"{of['file']}: `{of['command']}`, {of['started'][:10]}, commit {of['commit']}, "
+        f"{of['processor']}; threads of a fit: {of['threads']}; {of['planned']} partitions of "
+        f"{sizes}; scaling: {of['scaling']}.{shared}"
+    )
+
+
+def make_table(spec, folder):
+    """Write the table that a comment asks for, in Markdown."""
+    files, *columns = [part.strip() for part in spec.split(";")]
+    of_files = [read_rows(folder, name.strip(), columns) for name in files.split(",")]
+    keys = ["dataset", "subset_title"]
+    groups = [group for rows in of_files for group in rows.groupby(keys, sort=False)]
+    names = {row["column"]: (row["task"], row["name"]) for _, row in of_files[0].iterrows()}
+    one_task = len({task for task, _ in names.values()}) == 1
+    heads = [
+        FACTS[name][0] if name in FACTS else ", ".join(names[name][one_task:]) for name in columns
+    ]
+    lines = [[*["data"] * (len(groups) > 1), "learner", *heads]]
+    for key, rows in groups:
+        label = [", ".join(key)] if len(groups) > 1 else []
+        lines += [[*label, *line] for line in table_lines(rows, columns)]
+    texts = [f"| {' | '.join(line)} |\n" for line in lines]
+    texts.insert(1, "|---" * len(lines[0]) + "|\n")
+    return "".join(texts) + "".join(f"\n{origin(rows)}\n" for rows in of_files)
+
+
+def make_page(text, folder):
+    """Return the page with each of its tables made anew."""
+    return MARKED.sub(lambda found: found[1] + make_table(found[2], folder) + found[3], text)
+
+
+if __name__ == "__main__":
+    page = DOCS / "results.md"
+    made = make_page(page.read_text(), DOCS / "results")
+    if "--check" in sys.argv:
+        sys.exit(made != page.read_text())
+    page.write_text(made)

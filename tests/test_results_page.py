@@ -1,0 +1,180 @@
+"""Published results are data: a CSV file of a run, and the tables of a page that are made of it."""
+
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from fake_runs import fake_trial, fake_trials
+
+from oasis_bench.command_line.main import main
+
+DOCS = Path(__file__).parent.parent / "docs"
+
+spec = importlib.util.spec_from_file_location("make_results", DOCS / "make_results.py")
+make_results = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(make_results)
+
+TASKS = ("retrieval", "classification")
+MAP_OF_A, FIT_SECONDS_OF_A = (0.5, 0.6, 0.7), (2.0, 4.0, 16.0)
+
+
+@pytest.fixture
+def results(write_run, tmp_path):
+    """A folder with the file of a run: A is always there, B once not, C never."""
+    of_a = [
+        fake_trial("A", 4, p, mAP, n_steps=2000, tasks=TASKS, params={"C": p}, fit_seconds=seconds)
+        for p, (mAP, seconds) in enumerate(zip(MAP_OF_A, FIT_SECONDS_OF_A, strict=True))
+    ]
+    lost = {"n_classes": 4, "status": "timeout", "reason": "longer than 600 s"}
+    trials = [
+        *of_a,
+        *fake_trials("B", (0.6, 0.7), n_classes=4, tasks=TASKS),
+        fake_trial("B", partition=2, **lost),
+        *(fake_trial("C", partition=partition, **lost) for partition in range(3)),
+        *fake_trials("A", (0.25, 0.3), n_classes=10, tasks=TASKS),
+    ]
+    settings = {"partitions": 3, "tasks": list(TASKS)}
+    provenance = {"processor": "a processor", "commit": "abc", "versions": {"oasis-bench": "1.2"}}
+    run = write_run("made-up", trials, experiment=settings, provenance=provenance)
+    output = tmp_path / "results"
+    words = ["export", str(run), "--format", "summary", "--output", str(output)]
+    assert main(words) == 0
+    return output
+
+
+def page_of(spec, results):
+    comment = f"<!-- results: {spec} -->\n"
+    page = make_results.make_page(
+        f"Before.\n\n{comment}old\n<!-- end of results -->\nAfter.", results
+    )
+    before, table = page.split(comment)
+    assert before == "Before.\n\n"
+    table, after = table.split("<!-- end of results -->")
+    assert after == "\nAfter."
+    lines, _, origin = table.partition("\n\n")
+    return [line[2:-2].split(" | ") for line in lines.split("\n")], origin
+
+
+def test_the_summary_of_a_run_has_a_row_for_each_learner_subset_task_measure_and_k(results):
+    (path,) = results.iterdir()
+    assert path.name == "made-up.csv"
+    rows = pd.read_csv(path)
+    keys = ["learner", "subset", "task", "measure", "k"]
+    assert not rows.duplicated(keys).any()
+    kept = rows.groupby("task")[["measure", "k"]].apply(
+        lambda own: set(own["measure"] + own["k"].fillna(0).map("@{:.0f}".format))
+    )
+    assert kept["retrieval"] == {"mAP@0", "precision@1", "precision@10", "precision@50"}
+    assert kept["classification"] == {
+        *(f"accuracy@{k}" for k in (1, 3, 5, 7)),
+        "mean recognition@1",
+    }
+    row = rows[(rows["learner"] == "A") & (rows["subset"] == 4) & (rows["measure"] == "mAP")].iloc[
+        0
+    ]
+    # Mean and deviation by hand; of 99 others 24 are relevant, chance as `fake_runs` has it.
+    assert (row["mean"], row["sd"]) == pytest.approx((0.6, 0.1))
+    assert (row["partitions"], row["planned"], row["verdict"]) == (3, 3, "best")
+    harmonic = sum(1 / rank for rank in range(1, 100))
+    assert row["chance"] == pytest.approx((23 / 98 * (99 - harmonic) + harmonic) / 99, rel=1e-5)
+    fit = row[["fit_seconds", "fit_seconds_min", "fit_seconds_max"]]
+    assert fit.tolist() == [4, 2, 16]
+    assert (row["choice_seconds"], row["query_seconds"]) == (7, 0.5 / 100)
+    assert row["fit_peak_bytes"] == pytest.approx(50 * 2**20, rel=1e-5)
+    assert (row["n_train"], row["n_test"], row["n_features"]) == (160, 100, 64)
+    assert (row["candidates"], row["params"], row["n_steps"]) == (
+        1,
+        "C=0 (1); C=1 (1); C=2 (1)",
+        2000,
+    )
+    assert (row["processor"], row["commit"], row["version"]) == ("a processor", "abc", 1.2)
+    assert row["command"] == "python -m oasis_bench run --output made-up"
+    lost = rows[(rows["learner"] == "C") & (rows["subset"] == 4)]
+    assert (lost["partitions"] == 0).all()
+    assert lost["mean"].isna().all()
+    assert set(lost["note"]) == {"0 of 3 partitions finished; 3 timeout: longer than 600 s."}
+
+
+def test_a_table_of_the_page_holds_what_the_file_holds(results):
+    spec = "made-up:4; retrieval mAP; classification accuracy@1; fit; peak; steps; partitions"
+    lines, origin = page_of(spec, results)
+    assert lines == [
+        [
+            "learner",
+            "retrieval, mAP",
+            "classification, accuracy, k = 1",
+            "fit, s",
+            "peak, MiB",
+            "steps",
+            "partitions",
+        ],
+        ["--|---|---|---|---|---|--"],
+        # B is above A and not on all partitions: no bold.
+        ["B", "0.650 ± 0.071", "0.850 ± 0.071", "1 (1 - 1)", "50", "-", "2 of 3"],
+        ["A", "**0.600 ± 0.100**", "**0.800 ± 0.100**", "4 (2 - 16)", "50", "2,000", "3"],
+        ["C", "0 of 3 partitions finished; 3 timeout: longer than 600 s.", "", "", "", "", ""],
+        ["chance", "0.275", "0.250", "", "", "", ""],
+    ]
+    assert origin == (
+        "made-up: `python -m oasis_bench run --output made-up`, 2026-11-21, commit abc, "
+        "a processor; threads of a fit: 1; 3 partitions of 160 training and 100 test items; "
+        "scaling: l2.\n"
+    )
+
+
+def test_without_a_subset_a_table_has_them_all(results):
+    lines, _ = page_of("made-up; retrieval precision@10", results)
+    assert lines[0] == ["data", "learner", "precision at 10"]
+    assert [line[:2] for line in lines[2:]] == [
+        *(["made up, 4 classes", name] for name in ("B", "A", "C", "chance")),
+        *(["made up, 10 classes", name] for name in ("A", "B", "C", "chance")),
+    ]
+    of_a = np.array([0.25, 0.3]) + 0.1 - 0.009
+    assert lines[6][2] == f"{of_a.mean():.3f} ± {of_a.std(ddof=1):.3f}"
+
+
+@pytest.mark.parametrize(
+    ("spec", "line"),
+    [
+        ("other; retrieval mAP", r"other.csv is missing: make it with 'export RUN"),
+        ("made-up:5; retrieval mAP", r"made-up.csv has no '5': there are 4, 10"),
+        ("made-up; retrieval recall@1", r"has no 'retrieval recall@1': there are retrieval mAP"),
+    ],
+)
+def test_what_a_file_does_not_have_is_told(results, spec, line):
+    with pytest.raises(SystemExit, match=line):
+        page_of(spec, results)
+
+
+def test_the_page_is_what_the_files_give():
+    words = [sys.executable, DOCS / "make_results.py", "--check"]
+    assert subprocess.run(words, check=False).returncode == 0
+
+
+def test_every_file_of_results_is_shown_on_the_page():
+    specs = re.findall(r"<!-- results: (.*?);", (DOCS / "results.md").read_text())
+    shown = {name.partition(":")[0].strip() for spec in specs for name in spec.split(",")}
+    assert shown == {path.stem for path in (DOCS / "results").glob("*.csv")}
+
+
+def test_a_number_that_was_edited_by_hand_is_found(results, tmp_path):
+    for name in ("make_results.py", "results.md"):
+        (tmp_path / name).write_text((DOCS / name).read_text())
+    page = tmp_path / "results.md"
+    page.write_text("<!-- results: made-up:4; retrieval mAP -->\n<!-- end of results -->\n")
+
+    def status(*words):
+        return subprocess.run(
+            [sys.executable, tmp_path / "make_results.py", *words], check=False
+        ).returncode
+
+    assert status("--check") == 1
+    assert status() == 0
+    assert status("--check") == 0
+    page.write_text(page.read_text().replace("0.600", "0.601"))
+    assert status("--check") == 1
