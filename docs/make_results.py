@@ -111,7 +111,7 @@ def origin(rows):
     return (
         f"{of['file']}: `{of['command']}`, {of['started'][:10]}, commit {of['commit']}, "
         f"{of['processor']}; threads of a fit: {of['threads']}; {of['planned']} partitions of "
-        f"{sizes}; scaling: {of['scaling']}.{shared}"
+        f"{sizes}; scaling: {of['scalings']}; budget of search: {of['search']}.{shared}"
     )
 
 

@@ -27,8 +27,10 @@ MAP_OF_A, FIT_SECONDS_OF_A = (0.5, 0.6, 0.7), (2.0, 4.0, 16.0)
 def results(write_run, tmp_path):
     """A folder with the file of a run: A is always there, B once not, C never."""
     of_a = [
-        fake_trial("A", 4, p, mAP, n_steps=2000, tasks=TASKS, params={"C": p}, fit_seconds=seconds)
-        for p, (mAP, seconds) in enumerate(zip(MAP_OF_A, FIT_SECONDS_OF_A, strict=True))
+        fake_trial("A", 4, p, mAP, 2000, {"C": p}, TASKS, fit_seconds=seconds, scaling=scaling)
+        for p, (mAP, seconds, scaling) in enumerate(
+            zip(MAP_OF_A, FIT_SECONDS_OF_A, ("standard", "l2", "l2"), strict=True)
+        )
     ]
     lost = {"n_classes": 4, "status": "timeout", "reason": "longer than 600 s"}
     trials = [
@@ -92,6 +94,7 @@ def test_the_summary_of_a_run_has_a_row_for_each_learner_subset_task_measure_and
         "C=0 (1); C=1 (1); C=2 (1)",
         2000,
     )
+    assert (row["scalings"], row["search"], row["scaling"]) == ("l2", 20, "l2 (2); standard (1)")
     assert (row["processor"], row["commit"], row["version"]) == ("a processor", "abc", 1.2)
     assert row["command"] == "python -m oasis_bench run --output made-up"
     lost = rows[(rows["learner"] == "C") & (rows["subset"] == 4)]
@@ -123,7 +126,7 @@ def test_a_table_of_the_page_holds_what_the_file_holds(results):
     assert origin == (
         "made-up: `python -m oasis_bench run --output made-up`, 2026-11-21, commit abc, "
         "a processor; threads of a fit: 1; 3 partitions of 160 training and 100 test items; "
-        "scaling: l2.\n"
+        "scaling: l2; budget of search: 20.\n"
     )
 
 

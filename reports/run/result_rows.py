@@ -34,7 +34,8 @@ RANGES = ("fit_seconds", "fit_cpu_seconds")
 COLUMNS = (
     *("dataset", "subset", "subset_title", "n_classes", "split", "n_train", "n_test", "n_features"),
     *("task", "measure", "k", "name", "learner", "mean", "sd", "partitions", "planned", "chance"),
-    *("verdict", "note", "scaling", "candidates", "params", "n_steps", "choice_seconds"),
+    *("verdict", "note", "scalings", "search", "candidates", "scaling", "params", "n_steps"),
+    "choice_seconds",
     *(f"{name}{end}" for name in RANGES for end in ("", "_min", "_max")),
     *("query_seconds", "fit_peak_bytes", "model_bytes", "threads", "shared_cores", "processor"),
     *("started", "version", "commit", "command"),
@@ -50,9 +51,10 @@ def result_rows(run: RunRecord) -> pd.DataFrame:
         Its columns are `COLUMNS`: mean, sd and chance are over the `partitions` that have a result,
         of the `planned` ones; `note` says why where they are fewer; `verdict` is that of the
         comparison with the best (see `analysis.statistics.BestLearners`).  Costs are medians over
-        partitions, with _min and _max their range; `candidates` is the median number that the inner
-        folds compared, and `params` what they chose, with the number of partitions where that
-        differs.  `commit` names all commits that the run was made with.
+        partitions, with _min and _max their range.  The inner folds might choose among `scalings`
+        with the budget `search`, and compared `candidates` (median); `scaling` and `params` are
+        what they chose, with the number of partitions where that differs.  `commit` names all
+        commits that the run was made with.
     """
     parts = []
     for task in tasks(run):
@@ -98,7 +100,8 @@ def _of_run(run: RunRecord) -> dict[str, Any]:
     return {
         "dataset": Path(info.experiment.dataset).stem,
         "planned": info.experiment.partitions,
-        "scaling": info.normalize,
+        "scalings": ", ".join(info.scaling),
+        "search": info.experiment.search,
         "started": info.started,
         "version": info.provenance.get("versions", {}).get("oasis-bench"),
         "commit": "; ".join(dict.fromkeys(str(commit) for commit in commits if commit)),
@@ -110,16 +113,23 @@ def _of_cell(run: RunRecord, trials: pd.DataFrame) -> dict[str, Any]:
     """Return the costs of a learner on a subset and a split, and what was chosen."""
     done = trials[trials["trial_id"].isin(finished(run)["trial_id"])]
     values = with_costs(done)[[*MEDIANS, *RANGES]].apply(pd.to_numeric)
-    tried = run.validation.groupby("trial_id")["params"].nunique()
-    chosen = Counter(done["params"].map(params_text)).most_common()
+    tried = run.validation[["trial_id", "scaling", "params"]].drop_duplicates()["trial_id"]
+    tried = tried.value_counts().reindex(done["trial_id"]).fillna(1)  # of nothing to choose: one
     return {
         "n_features": trials["n_features"].max(),
         **{name: values[name].median() for name in (*MEDIANS, *RANGES)},
         **{f"{name}_min": values[name].min() for name in RANGES},
         **{f"{name}_max": values[name].max() for name in RANGES},
-        "candidates": tried.reindex(done["trial_id"]).fillna(1).median(),  # of nothing to choose: 1
-        "params": "; ".join(f"{text} ({n})" if chosen[1:] else text for text, n in chosen),
+        "candidates": tried.median(),
+        "scaling": _counted(done["scaling"].dropna()),
+        "params": _counted(done["params"].map(params_text)),
         "threads": done["threads"].max(),
         "shared_cores": int(done["shared_cores"].any()),
         "processor": "; ".join(done["processor"].dropna().unique()),
     }
+
+
+def _counted(chosen: pd.Series[str]) -> str:
+    """Write what was chosen on the partitions, with their numbers where they differ."""
+    texts = Counter(chosen).most_common()
+    return "; ".join(f"{text} ({n})" if texts[1:] else text for text, n in texts)
