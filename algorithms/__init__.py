@@ -1,5 +1,6 @@
-"""The metric learners: this page is their index."""
+"""The metric learners and the baselines: this page is their index."""
 
+from oasis_bench.algorithms.classifier_posterior import ClassifierPosterior
 from oasis_bench.algorithms.covariance import Covariance
 from oasis_bench.algorithms.euclidean import Euclidean
 from oasis_bench.algorithms.lda import LDA
@@ -20,6 +21,7 @@ from oasis_bench.algorithms.metric_learn import (
 )
 from oasis_bench.algorithms.mmc import MMC
 from oasis_bench.algorithms.nca import NCA
+from oasis_bench.algorithms.nearest_neighbour_memory import NearestNeighbourMemory
 from oasis_bench.algorithms.oasis import (
     OASIS,
     AveragedOASIS,
@@ -32,6 +34,7 @@ from oasis_bench.algorithms.oasis import (
     PsdOASIS,
 )
 from oasis_bench.algorithms.rca import RCA
+from oasis_bench.algorithms.standardized_euclidean import StandardizedEuclidean
 
 __all__ = [
     "ITML",
@@ -45,6 +48,7 @@ __all__ = [
     "OASIS",
     "RCA",
     "AveragedOASIS",
+    "ClassifierPosterior",
     "CosineOASIS",
     "Covariance",
     "DissimOASIS",
@@ -61,7 +65,9 @@ __all__ = [
     "MetricLearnRCA",
     "MetricLearnSCML",
     "MiniBatchOASIS",
+    "NearestNeighbourMemory",
     "OnlineProjOASIS",
     "ProjOASIS",
     "PsdOASIS",
+    "StandardizedEuclidean",
 ]

@@ -301,7 +301,7 @@ def test_a_learner_that_learned_nothing_is_not_saved(unfitted, tmp_path):
     [
         (object(), "params/value is of type object"),
         (LogisticRegression(), "LogisticRegression"),
-        (sparse.csr_array((2, 2)), "csr_array"),
+        (sparse.csc_array((2, 2)), "csc_array"),
         (np.array([1, None]), "ndarray"),
         (np.ma.array([1.0]), "MaskedArray"),
         (np.array(["2010-07-01"], "datetime64"), "ndarray"),

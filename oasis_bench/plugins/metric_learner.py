@@ -32,12 +32,15 @@ class FittedArray(NamedTuple):
     nonzero : bool, default False
         Whether each vector along the last axis must have a value other than 0, as the state of a
         random generator must.
+    may_be_sparse : bool, default False
+        Whether it may be a csr_array as well.
     """
 
     shape: tuple[int | str, ...]
     dtype: type = np.floating
     required: bool = True
     nonzero: bool = False
+    may_be_sparse: bool = False
 
 
 class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, TypeAlias
 import numpy as np
 import numpy.typing as npt
 from numpy.lib import format as npy
+from scipy import sparse
 
 from oasis_bench import __version__
 from oasis_bench.data.patches import Patches, PatchKind
@@ -101,8 +102,8 @@ def _read_array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> npt.NDArray
 def encode(value: Any, place: str, arrays: Arrays) -> Any:
     """Describe a value for the header; put its arrays into `arrays`, each under its `place`.
 
-    Values are numbers, strings, dense arrays of them, Patches, RandomState, and lists, tuples and
-    dicts (identifiers as keys) of such values.
+    Values are numbers, strings, dense arrays of them, CSR, Patches, RandomState, and lists, tuples
+    and dicts (identifiers as keys) of such values.
 
     Raises
     ------
@@ -124,6 +125,9 @@ def encode(value: Any, place: str, arrays: Arrays) -> Any:
             for name, kind in value.kinds.items()
         }
         return {"Patches": encode(parts, place, arrays)}
+    if type(value) is sparse.csr_array:
+        csr = [value.data, value.indices, value.indptr, list(value.shape)]
+        return {"csr_array": encode(csr, place, arrays)}
     if type(value) is np.random.RandomState:
         return {"RandomState": _generator_state(value, place)}
     if type(value) is np.ndarray and value.dtype == object and _are_strings(value.tolist()):
@@ -135,7 +139,7 @@ def encode(value: Any, place: str, arrays: Arrays) -> Any:
             return {"array" if type(value) is np.ndarray else "scalar": _form(array)}
     raise UsageError(
         f"{place} is of type {type(value).__name__}: a file holds numbers, strings, dense arrays "
-        "of them, Patches, lists, tuples, dicts with names and RandomState"
+        "of them, csr_array, Patches, lists, tuples, dicts with names and RandomState"
     )
 
 
@@ -156,6 +160,11 @@ def decode(item: Any, place: str, arrays: Arrays) -> Any:
         case "Patches":
             parts = decode(content, place, arrays)
             return Patches({name: PatchKind(*parts[name]) for name in parts})
+        case "csr_array":
+            *csr, shape = decode(content, place, arrays)
+            matrix = sparse.csr_array(tuple(csr), shape=tuple(shape))
+            matrix.check_format(full_check=True)  # what uses it trusts its indices
+            return matrix
         case "RandomState":
             return _generator(content)
         case "strings" if _are_strings(content):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-import numpy.typing as npt
+from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from oasis_bench.plugins.learner import FittedArray, MetricLearner
@@ -205,15 +205,15 @@ def _check_learner(learner: MetricLearner) -> None:
         lengths["n_features"] = int(n_features)
     for name, needed in learner._fitted_state().items():
         if name in vars(learner):
-            _check_array(name, np.asarray(getattr(learner, name)), needed, lengths)
+            _check_array(name, getattr(learner, name), needed, lengths)
         elif needed.required and not hasattr(type(learner), name):
             raise UsageError(f"{name} is missing")
 
 
-def _check_array(
-    name: str, value: npt.NDArray[Any], needed: FittedArray, lengths: dict[str, int]
-) -> None:
+def _check_array(name: str, value: Any, needed: FittedArray, lengths: dict[str, int]) -> None:
     """Check a fitted attribute; add each named length that is not yet in `lengths` to it."""
+    is_sparse = needed.may_be_sparse and isinstance(value, sparse.csr_array)
+    value = value if is_sparse else np.asarray(value)
     if not np.issubdtype(value.dtype, needed.dtype):
         raise UsageError(f"{name} has type {value.dtype}: {needed.dtype.__name__} is needed")
     if value.ndim == len(needed.shape):
@@ -225,7 +225,8 @@ def _check_array(
         raise UsageError(
             f"{name} has shape {value.shape}: ({', '.join(map(str, shape))}) is needed"
         )
-    if value.dtype.kind == "f" and value.size and not np.isfinite([value.min(), value.max()]).all():
+    held = value.data if is_sparse else value
+    if held.dtype.kind == "f" and held.size and not np.isfinite([held.min(), held.max()]).all():
         raise UsageError(f"{name} holds values that are not finite")
     if needed.nonzero and not value.any(axis=-1).all():
         raise UsageError(f"{name} is all zeros: no random generator has such a state")

@@ -1,0 +1,64 @@
+"""Class labels, one or several a row, as one sparse matrix; not for sampling from them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length, validate_data
+
+from oasis_bench.data.relevance import joint_distribution
+from oasis_bench.plugins.learner import MetricLearner
+
+
+def rows_and_shares(
+    learner: MetricLearner, X: Any, y: Any, dtype: npt.DTypeLike | list[npt.DTypeLike]
+) -> tuple[Any, sparse.csr_array]:
+    """Validate the rows and labels that a learner is fitted on.
+
+    Parameters
+    ----------
+    learner : MetricLearner
+        Notes the number of features, as `validate_data` does.
+    X : array or CSR of shape (n_rows, n_features)
+    y : array of shape (n_rows,), or sparse matrix of shape (n_rows, n_labels)
+        Class labels; or how relevant each row is to each of several labels.
+    dtype : type or list of types
+        Of the rows: the first, where theirs is not among them.
+
+    Returns
+    -------
+    X : ndarray or CSR
+    shares : csr_array of shape (n_rows, n_classes)
+        The share of each class in a row's labels: rows sum to 1, or to 0 without a label.  There
+        is a column for each class that a row has, and none for others.
+
+    Raises
+    ------
+    ValueError
+        Where rows or labels are not of this kind.
+    """
+    if sparse.issparse(y):
+        check_consistent_length(X, y)
+        X = validate_data(learner, X, accept_sparse="csr", dtype=dtype)
+        return X, label_shares(y)
+    X, y = validate_data(learner, X, y, accept_sparse="csr", dtype=dtype)
+    return X, label_shares(y)
+
+
+def label_shares(y: Any) -> sparse.csr_array:
+    """Return the share of each class that `y` has in each row's labels: see `rows_and_shares`."""
+    if sparse.issparse(y):
+        relevance = joint_distribution(y)
+        totals = relevance.sum(axis=1)
+        rows = np.repeat(np.arange(len(totals)), np.diff(relevance.indptr))
+        shares, names = relevance.data / totals[rows], relevance.indices
+        indptr: npt.NDArray[Any] = relevance.indptr
+    else:
+        check_classification_targets(y)
+        shares, names, indptr = np.ones(len(y)), y, np.arange(len(y) + 1)
+    classes, numbers = np.unique(names, return_inverse=True)
+    return sparse.csr_array((shares, numbers, indptr), shape=(len(indptr) - 1, len(classes)))

@@ -1,0 +1,148 @@
+"""The baseline of a classifier: two items are similar where it thinks that they share a class."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy import sparse
+from scipy.special import softmax
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.extmath import safe_sparse_dot
+
+from oasis_bench.algorithms._label_shares import label_shares, rows_and_shares
+from oasis_bench.data.rows import FloatArray
+from oasis_bench.plugins.learner import FittedArray, MetricLearner
+from oasis_bench.system.memory import require_memory
+
+
+class ClassifierPosterior(MetricLearner):
+    r"""The probability that two items have one class, by a logistic regression.
+
+    .. math::
+
+        S(x, y) = p(x)^\top p(y), \qquad
+        p_c(x) = \frac{e^{w_c^\top x + b_c}}{\sum_{c'} e^{w_{c'}^\top x + b_{c'}}} ,
+
+    the multinomial logistic regression of scikit-learn, which minimises
+
+    .. math:: \tfrac{1}{2} \sum_c |w_c|^2 - C \sum_i \sum_c q_{ic} \log p_c(x_i) ,
+
+    q_ic the share of class c in the labels of row i: 1 where it is the only one.
+
+    It is no metric, and it shows what a metric must beat: among classes that it has seen a
+    classifier knows all that retrieval asks for.  What a metric has learned beyond the classes
+    themselves shows on classes that neither has seen.
+
+    Time n d c an iteration, c the classes; memory 25 d c + 4 n c numbers, and with several labels
+    a copy of a row for each of its labels.
+
+    Parameters
+    ----------
+    C : float, default 1.0
+        Weight of the loss against the penalty: scikit-learn's, as is its default.
+    max_iter : int, default 1000
+        Iterations of L-BFGS at most.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_classes, n_features)
+        w.  Of two classes one is minus the other.
+    intercept_ : ndarray of shape (n_classes,)
+        b.
+    n_features_in_ : int
+    """
+
+    name: ClassVar = "ClassifierPosterior"
+    summary: ClassVar = "same class by logistic regression: what a metric must beat on seen classes"
+    citation: ClassVar = "Cox, J. R. Stat. Soc. B 20 (1958); scikit-learn's LogisticRegression"
+    cost: ClassVar = "time n d c an iteration, memory d c + n c"
+    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {
+        "C": (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
+    }
+    takes_sparse: ClassVar = True
+    takes_relevance: ClassVar = True
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+    }
+    coef_: FloatArray
+    intercept_: FloatArray
+
+    def __init__(self, C: float = 1.0, max_iter: int = 1000) -> None:
+        self.C = C
+        self.max_iter = max_iter
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the classifier.
+
+        Parameters
+        ----------
+        X : array or CSR of shape (n_rows, n_features)
+        y : array of shape (n_rows,), or sparse matrix of shape (n_rows, n_labels)
+            Class labels; or how relevant each row is to each of several labels.  Labels that no
+            row has do not matter.
+
+        Warns
+        -----
+        ConvergenceWarning
+            Where L-BFGS stopped at `max_iter`.
+
+        Raises
+        ------
+        ValueError
+            Where a parameter is out of bounds, and where fewer than two classes have rows.
+        MemoryError
+            Where the weights and probabilities take more than the memory that is free.
+        """
+        self._validate_params()
+        X, shares = rows_and_shares(self, X, y, [np.float64, np.float32])
+        self._check_shares(shares, X.shape[1])
+        rows = np.repeat(np.arange(shares.shape[0]), np.diff(shares.indptr))
+        one_each = np.array_equal(rows, np.arange(shares.shape[0]))
+        solver = LogisticRegression(C=self.C, max_iter=self.max_iter)
+        solver.fit(X if one_each else X[rows], shares.indices, sample_weight=shares.data)
+        coef, intercept = solver.coef_, solver.intercept_
+        if len(coef) == 1:  # of two classes: the log-odds of the second
+            coef = np.concatenate([-coef, coef]) / 2
+            intercept = np.concatenate([-intercept, intercept]) / 2
+        self.coef_, self.intercept_ = coef, intercept
+        return self
+
+    def embed(self, X: Any) -> FloatArray:
+        """Return p(x) for each row of `X`, shape (n_rows, n_classes)."""
+        X = self._check_rows(X)
+        scores = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
+        return np.asarray(softmax(scores, axis=1))
+
+    def score_embeddings(self, queries: Any, gallery: Any) -> FloatArray:
+        """Return p(x)'p(y) of every query and gallery item, shape (n_queries, n_gallery)."""
+        return np.asarray(queries @ gallery.T)
+
+    def _check(self, X: Any, y: Any) -> None:
+        super()._check(X, y)
+        self._check_shares(label_shares(y), X.shape[1])
+
+    def _check_shares(self, shares: sparse.csr_array, n_features: int) -> None:
+        n_rows, n_classes = shares.shape
+        if n_classes < 2:
+            raise ValueError(
+                f"{self.name} needs at least 2 classes, but y has 1 class: it has nothing to tell "
+                "apart"
+            )
+        require_memory(
+            8 * n_classes * (25 * n_features + 4 * shares.nnz),
+            f"{self.name} on {n_rows} rows of {n_features} features in {n_classes} classes",
+            "use fewer rows, features or classes",
+        )
+
+    def _fitted_state(self) -> dict[str, FittedArray]:
+        return {
+            **super()._fitted_state(),
+            "coef_": FittedArray(("n_classes", "n_features")),
+            "intercept_": FittedArray(("n_classes",)),
+        }
