@@ -5,7 +5,7 @@ import pytest
 from fake_runs import fake_trial, fake_trials, make_run
 from report_helpers import marks, texts
 
-from oasis_bench.reports import write_report
+from oasis_bench.reports import summary_text, write_report
 from oasis_bench.reports.run.difference_tables import difference_tables
 from oasis_bench.reports.run.measure_tables import measure_tables
 from oasis_bench.reports.run.trial_tables import (
@@ -138,12 +138,57 @@ def test_who_could_not_be_compared_with_the_best_is_told_and_not_bold(tmp_path):
     assert told in dict(table.marked_notes).values()
 
 
-def test_who_is_above_the_best_where_both_finished_is_bold_with_a_word_on_it(tmp_path):
+def test_who_is_above_the_best_where_both_finished_has_a_word_on_it_and_is_not_bold(tmp_path):
     trials = [*fake_trials("A", [0.1, 0.2, 0.3, 0.4, 0.5]), *fake_trials("B", [0.2, 0.3, 0.4, 0.5])]
     (table,), _ = measure_tables(make_run(tmp_path / "run", trials, ["A", "B"]), "retrieval")
-    assert [cell.bold for cell in table.cells[0][1:3]] == [True, True]
+    assert [cell.bold for cell in table.cells[0][1:3]] == [True, False]
     told = "B: above A, the best, on the 4 partitions that both finished."
     assert told in dict(table.marked_notes).values()
+
+
+def test_bold_marks_only_what_was_measured_on_all_partitions(tmp_path):
+    """B is as good as A, but for a time-out on one partition."""
+    late = {"status": "timeout", "reason": "longer than 1h"}
+    trials = [
+        *fake_trials("A", [0.50, 0.52, 0.54, 0.56, 0.58]),
+        *fake_trials("B", [0.51, 0.51, 0.55, 0.55]),
+        fake_trial("B", partition=4, **late),
+    ]
+    run = make_run(tmp_path / "run", trials, ["A", "B"])
+    (table,), _ = measure_tables(run, "retrieval")
+    assert [cell.bold for cell in table.cells[0][1:3]] == [True, False]
+    numbers = table.numbers[table.numbers["name"] == "mAP"].set_index("learner")
+    assert numbers["verdict"].to_dict() == {"A": "best", "B": "tied", "chance": ""}
+    assert numbers["bold"].to_dict() == {"A": True, "B": False, "chance": False}
+    told = [text for _, text in table.marked_notes]
+    assert "B: 4 of 5 partitions finished; 1 timeout: longer than 1h." in told
+    assert "Never bold: a learner that was not measured on all partitions." in told[-1]
+    stars = [line for line in summary_text(run).splitlines() if "*" in line]
+    assert [line.split()[1] for line in stars[:-1]] == ["A"]
+
+
+def test_nothing_is_bold_where_nobody_was_measured_on_all_partitions(tmp_path):
+    trials = [
+        *(fake_trial("A", partition=p, mAP=0.5 + 0.01 * p) for p in range(4)),
+        *(fake_trial("B", partition=p, mAP=0.3 + 0.01 * p) for p in range(1, 5)),
+    ]
+    (table,), _ = measure_tables(make_run(tmp_path / "run", trials, ["A", "B"]), "retrieval")
+    assert not any(cell.bold for row in table.cells for cell in row)
+    assert table.marked_notes[-1][1] == (
+        "Nothing is bold: no learner that could be compared was measured on all 5 partitions."
+    )
+
+
+def test_the_files_have_a_row_of_chance_that_is_not_compared(tmp_path):
+    run = make_run(tmp_path / "run", fake_trials("A", [0.5] * 5), ["A"])
+    (table,), _ = measure_tables(run, "retrieval")
+    rows = table.numbers[table.numbers["learner"] == "chance"].set_index("name")
+    assert rows["mean"].round(3).to_dict() == {
+        "mAP": 0.115,  # as in the first test of this file
+        **{f"precision at {k}": round(24 / 249, 3) for k in (1, 10, 50)},
+    }
+    assert rows["sd"].isna().all()
+    assert set(rows["n"]) == {5}
 
 
 def test_a_learner_that_cannot_take_the_data_is_a_dash_but_is_not_called_failed(tmp_path):

@@ -46,7 +46,9 @@ def two_splits(tmp_path):
 def test_each_task_is_a_chapter_in_the_order_of_the_run(two_splits, tmp_path):
     page = write_report(tmp_path / "run").read_text()
     chapters = re.findall(r'<h2 id="([\w-]+)"', page)
-    assert chapters[:4] == ["classification", "unseen-classes", "retrieval", "steps"]
+    assert chapters[:5] == [
+        *("seen-and-unseen", "classification", "unseen-classes", "retrieval", "steps"),
+    ]
     assert "Asked of each: classification, unseen-classes and retrieval." in page
     files = {path.stem for path in (tmp_path / "run" / "tables").iterdir()}
     assert {"classification_10", "unseen-classes_10", "retrieval_10"} < files

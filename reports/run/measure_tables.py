@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
@@ -28,8 +29,11 @@ from oasis_bench.reports.run.facts import (
 from oasis_bench.reports.table import Cell, Table
 from oasis_bench.store.run_file import RunRecord
 
-BOLD = ("best", "tied", "better")
-"""The verdicts that are shown in bold."""
+BOLD = ("best", "tied")
+"""The verdicts that are shown in bold, of learners that were measured on all partitions."""
+
+CHANCE = "chance"
+"""What stands for a learner in rows of chance."""
 
 BOLD_NOTE = (
     "Bold: best, or not distinguishable from the best by the corrected resampled paired t-test "
@@ -46,18 +50,20 @@ def measure_numbers(run: RunRecord, task: str) -> pd.DataFrame:
     DataFrame
         A row for each subset, measure and learner: subset, n_classes, learner, measure, k, name
         (see `analysis.headlines`), mean, sd, n (partitions), chance (mean over the partitions,
-        each counted once), verdict (see `statistics.BestLearners`) and n_shared (partitions shared
-        with the best), which are '' and 0 but for headlines.
+        each counted once), n_measured (partitions with a value of any learner), verdict (see
+        `statistics.BestLearners`) and n_shared (partitions shared with the best), which are ''
+        and 0 but for headlines, and bold.
     """
     values, measures = task_measures(run, task), named(run, task)
     keys = ["subset", "name"]
     spread = values.groupby([*keys, "learner"])["value"].agg(["mean", "std", "count"])
-    chance = values.drop_duplicates([*keys, "partition"]).groupby(keys)["chance"].mean()
+    partitions = values.drop_duplicates([*keys, "partition"]).groupby(keys)["chance"]
+    each_once = partitions.agg(["mean", "size"]).set_axis(["chance", "n_measured"], axis="columns")
     cells = pd.MultiIndex.from_product(
         [subsets(run), measures["name"], learners(run)], names=[*keys, "learner"]
     )
     numbers = spread.reindex(cells).set_axis(["mean", "sd", "n"], axis="columns").reset_index()
-    numbers = numbers.merge(measures, on="name").join(chance, on=keys)
+    numbers = numbers.merge(measures, on="name").join(each_once, on=keys)
     verdicts = pd.DataFrame(
         [
             (subset, name, learner, verdict, comparison.n_shared[learner])
@@ -67,11 +73,24 @@ def measure_numbers(run: RunRecord, task: str) -> pd.DataFrame:
         columns=[*keys, "learner", "verdict", "n_shared"],
     )
     numbers = numbers.merge(verdicts, on=[*keys, "learner"], how="left")
-    numbers = numbers.fillna({"n": 0, "verdict": "", "n_shared": 0})
-    numbers = numbers.astype({"n": int, "n_shared": int})
+    numbers = numbers.fillna({"n": 0, "n_measured": 0, "verdict": "", "n_shared": 0})
+    numbers = numbers.astype({"n": int, "n_measured": int, "n_shared": int})
+    on_all = numbers["n"] == numbers["n_measured"]
+    numbers["bold"] = numbers["verdict"].isin(BOLD) & on_all
     numbers["n_classes"] = numbers["subset"].map(subsets(run))
     columns = ["subset", "n_classes", "learner", "measure", "k", "name", "mean", "sd", "n"]
-    return numbers[[*columns, "chance", "verdict", "n_shared"]]
+    return numbers[[*columns, "n_measured", "chance", "verdict", "n_shared", "bold"]]
+
+
+def with_chance(numbers: pd.DataFrame) -> pd.DataFrame:
+    """Add a row for each subset and measure of `measure_numbers` with a chance: its learner is it.
+
+    Its mean is the chance, over all partitions; it has no spread and is not compared.
+    """
+    rows = numbers.drop_duplicates(["subset", "name"]).dropna(subset="chance")
+    rows = rows.assign(learner=CHANCE, mean=rows["chance"], sd=math.nan, n=rows["n_measured"])
+    rows = rows.assign(verdict="", n_shared=0, bold=False)
+    return pd.concat([numbers, rows], ignore_index=True) if len(rows) else numbers
 
 
 def comparisons(run: RunRecord, task: str) -> Iterator[tuple[str, str, pd.DataFrame, BestLearners]]:
@@ -143,7 +162,7 @@ def _table(
         row: list[str | Cell] = [Cell(str(name), notes=tuple(limits))]
         for value in values:
             notes = (*gaps[value["learner"]], *_caveats(values, value, names))
-            row.append(Cell(value["text"], value["verdict"] in BOLD, notes))
+            row.append(Cell(value["text"], value["bold"], notes))
         rows.append([*row, number_text(values[0]["chance"], "{:.3f}", missing="-")])
     what = f"{task_title(task)}, {'every measure, ' * every}{subset_title(run, subset)}"
     return Table(
@@ -152,9 +171,9 @@ def _table(
         header=("", *names.values(), "Chance"),
         align="l" + "r" * (len(names) + 1),
         rows=rows,
-        numbers=numbers,
+        numbers=with_chance(numbers),
         notes=[
-            *_comparison_note(numbers, headlines(run, task)[0]),
+            *bold_note(numbers[numbers["name"] == headlines(run, task)[0]]),
             *_left_out(run, task, subset),
             *dagger_notes(run, names),
         ],
@@ -192,14 +211,23 @@ def _caveats(
         yield f"{name}: above {first}, the best, on the {shared} that both finished."
 
 
-def _comparison_note(numbers: pd.DataFrame, first: str) -> Iterator[str]:
-    """Say what bold means in one subset's numbers, or why nothing is bold."""
-    of_first = numbers[numbers["name"] == first]
-    if (of_first["verdict"] == "best").any():
-        compared = of_first.loc[of_first["verdict"] != "", "n_shared"]
-        pairwise = " Each is compared on the partitions that it and the best both finished."
-        yield BOLD_NOTE + (pairwise if compared.nunique() > 1 else "")
-    elif (of_first["n"] > 0).sum() < 2:
+def bold_note(numbers: pd.DataFrame) -> Iterator[str]:
+    """Say what bold means in the rows of one measure, or why nothing is bold."""
+    measured = numbers[numbers["n"] > 0]
+    if numbers["bold"].any():
+        compared = numbers.loc[numbers["verdict"] != "", "n_shared"]
+        note = BOLD_NOTE
+        if (measured["n"] < measured["n_measured"]).any():
+            note += " Never bold: a learner that was not measured on all partitions."
+        if compared.nunique() > 1:
+            note += " Each is compared on the partitions that it and the best both finished."
+        yield note
+    elif (numbers["verdict"] == "best").any():
+        yield (
+            "Nothing is bold: no learner that could be compared was measured on all "
+            f"{plural(int(numbers['n_measured'].max()), 'partition')}."
+        )
+    elif len(measured) < 2:
         yield "Nothing is bold: fewer than two learners have a result to compare."
     else:
         yield (

@@ -14,6 +14,7 @@ from oasis_bench.experiment.run_info import TaskSource
 from oasis_bench.reports.figure_style import Drawing
 from oasis_bench.reports.formatting import plural, series
 from oasis_bench.reports.report_files import render, write_files
+from oasis_bench.reports.run.baselines import seen_and_unseen_tables, what_is_missing
 from oasis_bench.reports.run.confusion import confusion_tables
 from oasis_bench.reports.run.cost_figures import cost_figures
 from oasis_bench.reports.run.cost_tables import cost_tables, scaling_tables
@@ -138,6 +139,7 @@ def _chapter(run: RunRecord, task: str) -> Chapter:
 def _tables(run: RunRecord) -> dict[str, list[Table]]:
     """Make the tables that are not of one task, by the sections of the page."""
     return {
+        "seen_and_unseen": seen_and_unseen_tables(run),
         "costs": cost_tables(run),
         "scaling": scaling_tables(run),
         "selection": [selection_table(run)],
@@ -171,6 +173,7 @@ def _context(run: RunRecord) -> dict[str, Any]:
         "scope": _scope(run),
         "images": images,
         "split_words": {split: SPLITS[split] for split in splits(run)},
+        "missing": what_is_missing(run),
         "power": _power(e.partitions, images[splits(run)[0]]),
         "protocol": protocol_text(run),
         "scaling": scaling_text(run),

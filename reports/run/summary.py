@@ -24,12 +24,13 @@ from oasis_bench.reports.run.facts import (
     subset_title,
     tasks,
 )
-from oasis_bench.reports.run.measure_tables import BOLD, mean_texts, measure_numbers
+from oasis_bench.reports.run.measure_tables import CHANCE, mean_texts, measure_numbers
 from oasis_bench.reports.table import Table
 from oasis_bench.store.run_file import RunRecord
 from oasis_bench.system.plain_text import printable
 
 SUMMARY_WIDTH, SUBSET_WIDTH = 110, 10
+BESIDE_SPREAD = " " * len("±0.000*")
 
 
 def summary_text(run: RunRecord) -> str:
@@ -65,11 +66,14 @@ def _task_lines(run: RunRecord, task: str) -> tuple[list[list[str]], bool]:
     lines = [[class_noun(run), "learner", *(f"{option} " for option in measures["option"])]]
     for subset, learner, own in by_subset_and_learner(run, numbers):
         texts = [
-            text.replace(" ", "") + ("*" if verdict in BOLD else " ")
-            for text, verdict in zip(mean_texts(own), own["verdict"], strict=True)
+            text.replace(" ", "") + ("*" if bold else " ")
+            for text, bold in zip(mean_texts(own), own["bold"], strict=True)
         ]
         lines.append([*_labels(run, subset, learner), *texts])
-    return lines, "best" in set(numbers["verdict"])
+        if learner == learners(run)[-1]:
+            chances = [number_text(value, "{:.3f}", missing="-") for value in own["chance"]]
+            lines.append([lines[-1][0], CHANCE, *(text + BESIDE_SPREAD for text in chances)])
+    return lines, bool(numbers["bold"].any())
 
 
 def _cost_lines(run: RunRecord, costs: Table) -> list[list[str]]:

@@ -1,0 +1,98 @@
+"""Retrieval among seen beside unseen classes, and what a run of seen classes alone is told."""
+
+import pytest
+from fake_runs import fake_trial, fake_trials, make_run, write_run
+from report_helpers import marks, texts
+
+from oasis_bench.reports import write_report
+from oasis_bench.reports.run.baselines import seen_and_unseen_tables, what_is_missing
+from oasis_bench.reports.run.difference_tables import difference_tables
+from oasis_bench.store.run_file import read_run
+
+BOTH = ["retrieval", "unseen-classes"]
+
+
+@pytest.fixture
+def both(tmp_path):
+    """The posterior is best among seen classes, OASIS among unseen ones; one trial is lost."""
+    scores = {"OASIS": (0.7, 0.6), "posterior": (0.9, 0.4)}
+    trials = [
+        fake_trial(
+            learner,
+            partition=p,
+            mAP=mAP + 0.01 * p,
+            tasks=(task,),
+            chance=24 / 249 if task == "retrieval" else 0.2,
+        )
+        for learner, pair in scores.items()
+        for task, mAP in zip(BOTH, pair, strict=True)
+        for p in range(3)
+        if (learner, task, p) != ("OASIS", "unseen-classes", 2)
+    ]
+    late = {"status": "timeout", "reason": "longer than 1h", "split": "unseen-classes"}
+    trials.append(fake_trial("OASIS", partition=2, tasks=("unseen-classes",), **late))
+    return make_run(tmp_path / "run", trials, list(scores), partitions=3, tasks=BOTH)
+
+
+def test_seen_stand_beside_unseen_classes_each_with_its_chance(both, tmp_path):
+    (table,) = seen_and_unseen_tables(both)
+    assert table.header == ("Classes", "Learner", "Seen classes", "Unseen classes")
+    assert texts(table) == [
+        ["10", "OASIS", "0.710 ± 0.010", "0.605 ± 0.007"],
+        ["10", "posterior", "0.910 ± 0.010*", "0.410 ± 0.010*"],
+        # ((R - 1) / (n - 1) (n - H_n) + H_n) / n with n = 249 and R = 24 and 49.8.
+        ["10", "chance", "0.115", "0.216"],
+    ]
+    assert marks(table, 3) == ["a", "", ""]
+    assert table.marked_notes[0][1].startswith("OASIS: 2 of 3 partitions finished; 1 timeout")
+    assert len(table.numbers) == 6
+    page = write_report(tmp_path / "run").read_text()
+    assert page.index('id="seen-and-unseen"') < page.index('id="retrieval"')
+    assert "Missing here" not in page
+    assert (tmp_path / "run" / "tables" / "seen_and_unseen.tex").is_file()
+    for task in BOTH:
+        named = [set(found.numbers["learner"]) for found in difference_tables(both, task)]
+        assert "chance" not in set().union(*named)
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (
+            "python -m oasis_bench run --dataset 'my data' --tasks retrieval --output=runs/x",
+            "python -m oasis_bench run --dataset 'my data' "
+            "--algorithms A,ClassifierPosterior --tasks retrieval,unseen-classes",
+        ),
+        (
+            "python -m oasis_bench run --algorithms A --output runs/x --seed 1",
+            "python -m oasis_bench run --seed 1 "
+            "--algorithms A,ClassifierPosterior --tasks retrieval,unseen-classes",
+        ),
+        (None, "--algorithms A,ClassifierPosterior --tasks retrieval,unseen-classes"),
+    ],
+)
+def test_a_run_of_seen_classes_without_a_classifier_is_told_what_is_missing(
+    tmp_path, command, told
+):
+    run = make_run(tmp_path / "run", fake_trials("A", [0.5] * 5), ["A"], info={"command": command})
+    assert seen_and_unseen_tables(run) == []
+    sentence, found = what_is_missing(run)
+    assert sentence.startswith("Missing here: a classifier’s posterior")
+    assert found == told
+    assert "Missing here: a classifier’s posterior" in write_report(tmp_path / "run").read_text()
+
+
+def test_with_several_labels_the_classifier_alone_is_missing(tmp_path):
+    run = make_run(tmp_path / "run", fake_trials("A", [0.5] * 5), ["A"], info={"multi_label": True})
+    sentence, found = what_is_missing(run)
+    assert "unseen" not in sentence
+    assert found.endswith("--algorithms A,ClassifierPosterior")
+
+
+def test_with_a_classifier_or_a_model_from_a_file_nothing_is_missing(tmp_path):
+    trials = fake_trials("A", [0.5] * 5)
+    model = make_run(tmp_path / "model", trials, {"A": {"model": "models/A.npz"}})
+    assert what_is_missing(model) is None
+    learners = {"mine": {"algorithm": "ClassifierPosterior"}}
+    write_run(tmp_path / "with", [fake_trial("mine")], {"learners": learners})
+    assert what_is_missing(read_run(tmp_path / "with")) is None
