@@ -41,18 +41,27 @@ class TableFile(Dataset):
     label : str, optional
         The column of the labels (CSV, Parquet) or their array (npz).  Default: the column
         'label', else the one of 'class', 'target' and 'y' that is there; the array `y`.
+    fold_column : str, optional
+        A column (CSV, Parquet) or array (npz) that says which fold each row tests in: strings or
+        whole numbers, in the order in which classes would be.  Default: there is none, and
+        partitions are drawn at random.
     """
 
     name = "file"
-    summary = "rows and labels of a file of yours: --dataset PATH [--label COLUMN]"
+    summary = (
+        "rows and labels of a file of yours: --dataset PATH [--label COLUMN] [--fold-column COLUMN]"
+    )
     citation = "none"
     licence = "not known: the file is yours"
     home = "the file that you name: .npz, .csv, .parquet or .svmlight"
     scaling = "standard+l2"
 
-    def __init__(self, path: Path, label: str | None = None) -> None:
+    def __init__(
+        self, path: Path, label: str | None = None, fold_column: str | None = None
+    ) -> None:
         self.path = path
         self.label = label
+        self.fold_column = fold_column
 
     def location(self) -> str | None:
         """Return the path of the file."""
@@ -72,10 +81,13 @@ class TableFile(Dataset):
             label, of two classes or more.  Its rows and columns count from 1, without the header.
         """
         try:
-            table = read_table(self.path, self.label)
+            table = read_table(self.path, self.label, self.fold_column)
             X = _as_features(table.X, table.columns)
-            y, class_names = _as_classes(table.labels)
-            return LabelledRows(X, y, class_names)
+            y, class_names = _numbered(table.labels, "labels", "--label")
+            folds = None
+            if table.folds is not None:
+                folds, _ = _numbered(table.folds, "folds", "--fold-column")
+            return LabelledRows(X, y, class_names, folds=folds)
         except UsageError as error:
             raise UsageError(f"{self.path}: {error}") from error
         except OSError as error:
@@ -112,29 +124,31 @@ def _as_features(X: Any, columns: Sequence[str] | None) -> Rows:
     return X  # type: ignore[no-any-return]
 
 
-def _as_classes(labels: LabelValues) -> tuple[npt.NDArray[np.int64], tuple[str, ...]]:
-    """Return the number of each row's class, and the names of the classes."""
-    if isinstance(labels, list):
-        _refuse_missing(np.array([not label for label in labels], dtype=bool))
-        names = sorted(set(labels))
+def _numbered(
+    values: LabelValues, what: str, option: str
+) -> tuple[npt.NDArray[np.int64], tuple[str, ...]]:
+    """Return the number of each row's class, or fold, and the names of these in their order."""
+    if isinstance(values, list):
+        _refuse_missing(np.array([not value for value in values], dtype=bool), what)
+        names = sorted(set(values))
         if all(NUMBER.fullmatch(name) for name in names):
             names.sort(key=float)
         number = {name: i for i, name in enumerate(names)}
-        return np.array([number[label] for label in labels], dtype=np.int64), tuple(names)
-    _refuse_missing(np.isnan(labels))
-    fractions = labels[np.isinf(labels) | (np.trunc(labels) != labels)]
+        return np.array([number[value] for value in values], dtype=np.int64), tuple(names)
+    _refuse_missing(np.isnan(values), what)
+    fractions = values[np.isinf(values) | (np.trunc(values) != values)]
     if fractions.size:
         raise UsageError(
-            f"the labels are not classes: {fractions[0]} is not a whole number "
-            f"({fractions.size} such labels): choose another column with --label, or bin them"
+            f"the {what} are no names: {fractions[0]} is not a whole number "
+            f"({fractions.size} such {what}): choose another column with {option}, or bin them"
         )
-    values, y = np.unique(labels, return_inverse=True)
-    return y.astype(np.int64), tuple(str(int(value)) for value in values)
+    numbers, places = np.unique(values, return_inverse=True)
+    return places.astype(np.int64), tuple(str(int(number)) for number in numbers)
 
 
-def _refuse_missing(missing: npt.NDArray[np.bool_]) -> None:
+def _refuse_missing(missing: npt.NDArray[np.bool_], what: str) -> None:
     if missing.any():
         raise UsageError(
-            f"{np.count_nonzero(missing)} labels are missing, the first in row "
+            f"{np.count_nonzero(missing)} {what} are missing, the first in row "
             f"{int(missing.argmax()) + 1}: fill them in or leave those rows out"
         )

@@ -87,7 +87,7 @@ def test_what_is_written_as_toml_is_read_back(parse):
 
 def test_what_is_left_out_is_as_in_the_papers(parse):
     found = parse(MINIMAL + LEARNERS)
-    protocol = (found.partitions, found.inner_folds, found.train_per_class, found.test_per_class)
+    protocol = (found.n_partitions, found.inner_folds, found.train_per_class, found.test_per_class)
     assert protocol == (5, 5, 40, 25)  # JMLR 2010, section 5.3.2
     assert found.learners == {"Euclidean": LearnerSpec("Euclidean")}
 
@@ -173,7 +173,7 @@ def test_built_in_experiments_parse_and_plan(name):
     if name == "corel5k":
         y = sparse.csr_array(np.eye(len(names), dtype=np.float32)[y])
     trials = plan(found, dataset, LabelledRows(np.zeros((n_rows, 2)), y, names), load_registry())
-    assert len(trials) == len(found.classes) * found.partitions * len(found.learners)
+    assert len(trials) == len(found.classes) * found.n_partitions * len(found.learners)
     assert len({trial.trial_id for trial in trials}) == len(trials)
 
 

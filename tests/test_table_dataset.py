@@ -292,7 +292,7 @@ NPZ: dict[str, tuple[dict[str, Any], str]] = {
     "missing label": ({"X": X, "y": np.where(Y == 2, np.nan, Y)}, "1 labels .* in row 4"),
     "empty label": ({"X": X, "y": np.array(["a", "", "b", "", "a", "a"])}, "2 labels .* row 2"),
     "endless label": ({"X": X, "y": np.where(Y == 2, np.inf, Y)}, "the labels .*inf is not"),
-    "measurement": ({"X": X, "y": X[:, 0]}, "the labels are not classes"),
+    "measurement": ({"X": X, "y": X[:, 0]}, "the labels are no names"),
     "bytes": ({"X": X, "y": np.array([b"\xff"] * 6)}, "array 'y' cannot be read"),
 }
 

@@ -52,12 +52,13 @@ class Table:
     X: Any
     labels: LabelValues
     columns: Sequence[str] | None = None
+    folds: LabelValues | None = None
 
 
-def read_table(path: Path, label: str | None) -> Table:
+def read_table(path: Path, label: str | None, fold: str | None = None) -> Table:
     """Read a file in the format that its ending says: one of `READERS`, in capitals or not.
 
-    `label` names the column or the array of the labels.
+    `label` names the column or the array of the labels, `fold` that of the folds, if there is one.
 
     Raises
     ------
@@ -73,23 +74,28 @@ def read_table(path: Path, label: str | None) -> Table:
         raise UsageError("is empty")
     for ending, reader in READERS.items():
         if path.name.lower().endswith(ending):
-            return reader(path, label)
+            return reader(path, label, fold)
     raise UsageError(f"unknown kind of file: the ending is one of {', '.join(READERS)}")
 
 
-def _read_csv(path: Path, label: str | None) -> Table:
+def _read_csv(path: Path, label: str | None, fold: str | None) -> Table:
     header = csv_cells(path, header=None, nrows=1, dtype=str, na_filter=False)
     names = [str(name).strip() for name in header.loc[0]]
     at = _label_column(names, label)
+    fold_at = _fold_column(names, fold, at)
     if "" in names[:at] + names[at + 1 :]:
         raise UsageError(
             "a column has no name (pandas' index?): name it, or write the file without it"
         )
     # Names may be equal: numbers stand for them.
-    cells = csv_cells(path, header=0, names=range(len(names)), dtype={at: str}, low_memory=False)
-    cells[at] = cells[at].str.strip()
-    table = _table_of(cells, names, at)
-    return replace(table, labels=_csv_labels(table.labels))
+    texts = [at] if fold_at is None else [at, fold_at]
+    dtype = dict.fromkeys(texts, str)
+    cells = csv_cells(path, header=0, names=range(len(names)), dtype=dtype, low_memory=False)
+    for column in texts:
+        cells[column] = cells[column].str.strip()
+    table = _table_of(cells, names, at, fold_at)
+    folds = None if table.folds is None else _csv_labels(table.folds)
+    return replace(table, labels=_csv_labels(table.labels), folds=folds)
 
 
 def csv_cells(path: Path, **options: Any) -> pd.DataFrame:
@@ -129,7 +135,7 @@ def _csv_labels(labels: LabelValues) -> LabelValues:
     return labels
 
 
-def _read_parquet(path: Path, label: str | None) -> Table:
+def _read_parquet(path: Path, label: str | None, fold: str | None) -> Table:
     import pandas as pd
 
     try:
@@ -140,23 +146,26 @@ def _read_parquet(path: Path, label: str | None) -> Table:
             'pyarrow, which reads Parquet, is missing: pip install "oasis-bench[parquet]"'
         ) from error
     names = [str(name) for name in cells.columns]
-    return _table_of(cells, names, _label_column(names, label))
+    at = _label_column(names, label)
+    return _table_of(cells, names, at, _fold_column(names, fold, at))
 
 
-def _table_of(cells: pd.DataFrame, names: Sequence[str], at: int) -> Table:
-    """Divide a data frame, whose index counts from 0, into features and labels."""
+def _table_of(
+    cells: pd.DataFrame, names: Sequence[str], at: int, fold_at: int | None = None
+) -> Table:
+    """Divide a data frame, whose index counts from 0, into features, labels and folds."""
     columns = [cells.iloc[:, i] for i in range(len(names))]
-    labels = _values(columns[at])
-    if labels is None:
-        raise UsageError(f"labels of type {columns[at].dtype}: strings or whole numbers only")
-    if len(cells) == 0 or len(names) == 1:
+    labels = _names_of(columns[at], "labels")
+    folds = None if fold_at is None else _names_of(columns[fold_at], "folds")
+    n_features = len(names) - 1 - (fold_at is not None)
+    if len(cells) == 0 or n_features == 0:
         raise UsageError(
-            f"holds {len(cells)} rows and {len(names) - 1} columns beside the label: "
-            "at least one of each is needed"
+            f"holds {len(cells)} rows and {n_features} columns beside the label"
+            f"{' and the fold' * (fold_at is not None)}: at least one of each is needed"
         )
     features, feature_names = [], []
     for i, name in enumerate(names):
-        if i != at:
+        if i not in (at, fold_at):
             values = _values(columns[i])
             if not isinstance(values, np.ndarray):
                 raise _not_numeric(name, columns[i])
@@ -164,7 +173,15 @@ def _table_of(cells: pd.DataFrame, names: Sequence[str], at: int) -> Table:
             feature_names.append(name)
     single = all(values.dtype == np.float32 for values in features)
     X = np.column_stack(features).astype(np.float32 if single else np.float64, copy=False)
-    return Table(X, labels, feature_names)
+    return Table(X, labels, feature_names, folds)
+
+
+def _names_of(column: pd.Series[Any], what: str) -> LabelValues:
+    """Return a column of strings or whole numbers that says which row is of which class or fold."""
+    values = _values(column)
+    if values is None:
+        raise UsageError(f"{what} of type {column.dtype}: strings or whole numbers only")
+    return values
 
 
 def _values(column: pd.Series[Any]) -> LabelValues | None:
@@ -212,7 +229,22 @@ def _label_column(columns: Sequence[str], label: str | None) -> int:
     )
 
 
-def _read_npz(path: Path, label: str | None) -> Table:
+def _fold_column(columns: Sequence[str], fold: str | None, label_at: int) -> int | None:
+    """Return the place of the column of folds; None where none is named."""
+    if fold is None:
+        return None
+    found = [i for i, name in enumerate(columns) if name == fold]
+    if found == [label_at]:
+        raise UsageError(f"column {shown(fold)} is the label: name another one with --fold-column")
+    if len(found) == 1:
+        return found[0]
+    raise UsageError(
+        f"{'several columns' if found else 'no column'} {shown(fold)} to take the folds from: "
+        f"the columns are {_listed(columns)}: name one with --fold-column"
+    )
+
+
+def _read_npz(path: Path, label: str | None, fold: str | None) -> Table:
     if not zipfile.is_zipfile(path):
         raise UsageError("is not an npz file, or a truncated one: make it with numpy.savez")
     with _broken("npz"):
@@ -231,16 +263,26 @@ def _read_npz(path: Path, label: str | None) -> Table:
                     matrix.check_format(full_check=True)  # wrong indices would crash what follows
                 X: Any = sparse.csr_array(matrix)
         else:
-            x, y = _array_names(file, label)
+            x, y = _array_names(file, label, fold)
             X = _load_array(file, x)
-        return Table(X, _array_labels(_load_array(file, y), y))
+        folds = None
+        if fold is not None:
+            if fold not in file.files or fold == y:
+                raise UsageError(
+                    f"no array {shown(fold)} to take the folds from: the arrays are "
+                    f"{_listed(file.files)}: name one beside the labels with --fold-column"
+                )
+            folds = _array_labels(_load_array(file, fold), fold)
+        return Table(X, _array_labels(_load_array(file, y), y), folds=folds)
 
 
-def _array_names(file: Mapping[str, Any], label: str | None) -> tuple[str, str]:
-    """Choose the arrays of features and of labels."""
+def _array_names(
+    file: Mapping[str, Any], label: str | None, fold: str | None = None
+) -> tuple[str, str]:
+    """Choose the arrays of features and of labels; that of folds is neither."""
     if "X" in file and (label or "y") in file:
         return "X", label or "y"
-    shapes = {name: np.shape(_load_array(file, name)) for name in file}
+    shapes = {name: np.shape(_load_array(file, name)) for name in file if name != fold}
     tables = [name for name, shape in shapes.items() if len(shape) == 2]
     lists = [name for name, shape in shapes.items() if len(shape) == 1 and label in (None, name)]
     if len(tables) == len(lists) == 1:
@@ -270,15 +312,17 @@ def _array_labels(labels: npt.NDArray[Any], name: str) -> LabelValues:
     )
 
 
-def _read_svmlight(path: Path, label: str | None) -> Table:
+def _read_svmlight(path: Path, label: str | None, fold: str | None) -> Table:
     if label is not None:
         raise UsageError("the label is the first of each line: leave --label out")
+    if fold is not None:
+        raise UsageError("svmlight has no column of folds: use CSV, Parquet or npz")
     with _broken("svmlight"):
         X, y = load_svmlight_file(str(path), dtype=np.float64)
     return Table(sparse.csr_array(X), y)
 
 
-READERS: Mapping[str, Callable[[Path, str | None], Table]] = {
+READERS: Mapping[str, Callable[[Path, str | None, str | None], Table]] = {
     ".npz": _read_npz,
     ".csv": _read_csv,
     ".parquet": _read_parquet,

@@ -175,7 +175,7 @@ def _line(
         values = np.log(np.maximum(values, COSTS[measure]))
         n_train, n_test = 1, 0  # no overlap: the ordinary paired t-interval
     else:
-        n_train, n_test = pairs[["n_train_old", "n_test_old"]].iloc[0].astype(int)
+        n_train, n_test = pairs[["n_train_old", "n_test_old"]].mean().round().astype(int)
     differences = values[:, 1] - values[:, 0]
     differences[abs(differences) <= ROUNDING] = 0
     interval = paired_interval(differences, n_train, n_test)

@@ -15,6 +15,12 @@ from oasis_bench.system.errors import UsageError, unknown_name
 
 DATA_OPTIONS = (
     ("label", "COLUMN", "the label column of your own file (default: label, class, target or y)"),
+    (
+        "fold-column",
+        "COLUMN",
+        "the column of your own file that says in which fold each row tests: these are the "
+        "partitions then (default: none, partitions are drawn)",
+    ),
     ("visterms", "N", "visual words of a data set of pictures (default: its own, 1000)"),
     ("block", "PIXELS", "side of the blocks of pictures (default: the data set's, mostly 64)"),
 )
@@ -206,7 +212,7 @@ def _add_data_options(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(data_options=[])
     append: dict[str, Any] = {"dest": "data_options", "action": "append"}
     for name, metavar, what in DATA_OPTIONS:
-        pair = partial(lambda name, text: (name, text), name)
+        pair = partial(lambda name, text: (name, text), name.replace("-", "_"))
         group.add_argument(f"--{name}", type=pair, metavar=metavar, help=what, **append)
     group.add_argument(
         "--data-option",

@@ -53,6 +53,9 @@ class LabelledRows:
         The picture of each row in red, green and blue.
     patches : Patches, optional
         The local descriptors of the picture of each row.
+    folds : ndarray of shape (n_rows,), int64, optional
+        The fold of each row, from 0 without a gap, of two folds or more: the partitions that the
+        data set is published with.  Each fold tests once, and the other rows train.
 
     Raises
     ------
@@ -69,6 +72,7 @@ class LabelledRows:
     ratings: Ratings | None = None
     pixels: Pixels | None = None
     patches: Patches | None = None
+    folds: npt.NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         n_classes = len(self.class_names)
@@ -109,6 +113,8 @@ class LabelledRows:
         for judgements in (self.judged, self.ratings):
             if judgements is not None:
                 check_item_numbers(judgements, self.X.shape[0])
+        if self.folds is not None:
+            _check_folds(self.folds, self.X.shape[0])
         for kind in ("pixels", "patches"):
             if (items := getattr(self, kind)) is not None:
                 check_items(kind, items)
@@ -140,6 +146,11 @@ class LabelledRows:
             raise UsageError(f"the data set gives {' and '.join(given)}, not {kind}")
         return given[kind]
 
+    @property
+    def n_folds(self) -> int:
+        """The number of folds; 0 where the data set has none."""
+        return 0 if self.folds is None else int(self.folds.max()) + 1
+
     def class_counts(self) -> npt.NDArray[np.int64]:
         """Count the rows of each class or query, in the order of `class_names`."""
         if isinstance(self.y, sparse.csr_array):
@@ -152,11 +163,25 @@ class LabelledRows:
         arrays = [*_parts(self.X), *_parts(self.y)]
         for part in (self.judged, self.ratings, self.patches):
             arrays += [] if part is None else part.arrays()
-        arrays += [] if self.pixels is None else [self.pixels]
+        arrays += [part for part in (self.pixels, self.folds) if part is not None]
         for array in arrays:
             digest.update(f"{array.dtype.str}{array.shape}".encode())
             digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
+
+
+def _check_folds(folds: npt.NDArray[np.int64], n_rows: int) -> None:
+    if folds.shape != (n_rows,) or folds.dtype != np.int64:
+        raise UsageError(
+            f"folds of shape {folds.shape} and type {folds.dtype}: int64 of shape ({n_rows},), "
+            "one for each row, is needed"
+        )
+    numbers = np.unique(folds)
+    if len(numbers) < 2 or not np.array_equal(numbers, np.arange(len(numbers))):
+        raise UsageError(
+            f"folds {numbers[:8].tolist()}: numbers from 0 without a gap, of at least 2 folds, "
+            "are needed"
+        )
 
 
 def check_items(kind: str, items: Any) -> None:

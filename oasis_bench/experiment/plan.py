@@ -9,11 +9,15 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
 
 from oasis_bench import __version__
 from oasis_bench.data.rows import LabelledRows
@@ -29,7 +33,8 @@ from oasis_bench.experiment.identity import (
 )
 from oasis_bench.experiment.search import Candidate, candidates
 from oasis_bench.experiment.seeds import derive_seed
-from oasis_bench.experiment.settings import Experiment, LearnerSpec
+from oasis_bench.experiment.settings import DEFAULT_PARTITIONS, Experiment, LearnerSpec
+from oasis_bench.experiment.splits import take_fold
 from oasis_bench.experiment.subsets import choose_subsets
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.plugins.inputs import refuse_unlike_inputs
@@ -200,7 +205,7 @@ def plan(
     UsageError
         For an unknown learner, hyper-parameter or class, or too few classes or images.
     """
-    e = experiment
+    e = settle(experiment, rows)
     grids = find_grids(e, registry)
     run_identity = {
         **{name: getattr(e, name) for name in DECIDING_SETTINGS},
@@ -230,11 +235,11 @@ def plan(
         subsets = _subsets(split, e, dataset, rows)
         shows_examples = rows.images is not None and split == next(iter(tasks))
         for (subset, classes), partition, (label, learner_identity) in product(
-            subsets.items(), range(e.partitions), learner_identities.items()
+            subsets.items(), range(e.n_partitions), learner_identities.items()
         ):
-            n_train, n_test = _sizes(split, e, rows, len(classes))
+            n_train, n_test = _sizes(split, e, rows, classes, partition)
             if split == SEEN_CLASSES and not rows.multi_label:
-                _refuse_large_k(e, chooses_by, subset, len(classes))
+                _refuse_large_k(e, chooses_by, subset, n_train)
             identity = {
                 **run_identity,
                 **learner_identity,
@@ -317,6 +322,23 @@ def _candidates(
     return candidates(grid, scalings, defaults, search_of("search", e.search), e.seed, algorithm)
 
 
+def settle(experiment: Experiment, rows: LabelledRows) -> Experiment:
+    """Return an experiment with the number of its partitions: where rows have folds, all of them.
+
+    Raises
+    ------
+    UsageError
+        Where more partitions are asked for than there are folds.
+    """
+    n_folds = rows.n_folds
+    if n_folds and (experiment.partitions or 0) > n_folds:
+        raise UsageError(
+            f"--partitions {experiment.partitions}: {experiment.dataset} has {n_folds} folds, and "
+            f"these are its partitions: {n_folds} at most, or leave it out for all"
+        )
+    return replace(experiment, partitions=experiment.partitions or n_folds or DEFAULT_PARTITIONS)
+
+
 def find_tasks(experiment: Experiment, registry: Registry) -> list[Task]:
     """Return the tasks that an experiment asks.
 
@@ -338,6 +360,11 @@ def _tasks_by_split(e: Experiment, rows: LabelledRows, registry: Registry) -> di
     for task in find_tasks(e, registry):
         if reason := task.refusal(rows):
             raise UsageError(f"{e.dataset} cannot be asked for {task.name}: {reason}")
+        if rows.n_folds and task.split != SEEN_CLASSES:
+            raise UsageError(
+                f"{e.dataset} has folds of its own, and {task.name} divides items otherwise: "
+                "leave out the task, or the folds"
+            )
         by_split.setdefault(task.split, []).append(task)
     return by_split
 
@@ -355,9 +382,9 @@ def _chooses_by(e: Experiment, tasks: Sequence[Task], rows: LabelledRows) -> Cho
     return ChooseBy(task.name, measure, k)
 
 
-def _refuse_large_k(e: Experiment, by: ChooseBy, subset: str, n_classes: int) -> None:
+def _refuse_large_k(e: Experiment, by: ChooseBy, subset: str, n_train: int) -> None:
     """Raise UsageError where an inner fold has too few items for the k by which it chooses."""
-    most = n_classes * (e.train_per_class // e.inner_folds) - 1
+    most = n_train // e.inner_folds - 1
     if by.measure == "precision" and by.k is not None and by.k > most:
         raise UsageError(
             f"--choose-by precision@{by.k}: an inner fold of the class subset {subset} has {most} "
@@ -374,9 +401,13 @@ def _subsets(
     return choose_subsets(e, dataset, rows)
 
 
-def _sizes(split: str, e: Experiment, rows: LabelledRows, n_classes: int) -> tuple[int, int]:
+def _sizes(
+    split: str, e: Experiment, rows: LabelledRows, classes: Sequence[int], partition: int
+) -> tuple[int, int]:
     """Count the training and test items of a partition; of judgements the most there can be."""
-    n_rows = rows.y.shape[0]
+    n_rows, n_classes = rows.y.shape[0], len(classes)
+    if rows.folds is not None:
+        return _sizes_of_fold(rows, rows.folds, classes, partition)
     if split in ("judged", "rated"):
         return n_rows, n_rows
     if rows.multi_label:
@@ -385,3 +416,23 @@ def _sizes(split: str, e: Experiment, rows: LabelledRows, n_classes: int) -> tup
     n_test_classes = n_classes // 2 if split == "unseen-classes" else n_classes
     n_train_classes = n_classes - n_test_classes if split == "unseen-classes" else n_classes
     return n_train_classes * e.train_per_class, n_test_classes * e.test_per_class
+
+
+def _sizes_of_fold(
+    rows: LabelledRows, folds: npt.NDArray[np.int64], classes: Sequence[int], number: int
+) -> tuple[int, int]:
+    """Count the rows of a partition that is a fold; raise UsageError where they are of no use."""
+    part = take_fold(folds, number, rows.y, classes)
+    if not len(part.test):
+        raise UsageError(
+            f"fold {number + 1} has no row of the {len(classes)} classes that were asked for: ask "
+            "for others with --classes"
+        )
+    if not isinstance(rows.y, sparse.csr_array):
+        _, counts = np.unique(rows.y[part.train], return_counts=True)
+        if len(counts) < 2 or counts.max() < 2:
+            raise UsageError(
+                f"outside of fold {number + 1} there are {len(part.train)} rows of {len(counts)} "
+                "classes: at least 2 classes are needed, one of them with 2 rows"
+            )
+    return len(part.train), len(part.test)

@@ -119,6 +119,8 @@ class RunInfo(Session):
         The class names of each subset.
     multi_label : bool
         Whether an item has several labels.
+    n_folds : int
+        Folds that the data set is published with, which are the partitions; 0: there are none.
     scaling : sequence of str
         How rows were scaled; of several the inner folds chose.
     warnings : sequence of str
@@ -149,6 +151,7 @@ class RunInfo(Session):
     warnings: Sequence[str]
     left_out: Sequence[str]
     notes: Mapping[str, str]
+    n_folds: int = 0
     resumed: Sequence[Resumption] = ()
     finished: str | None = None
     load_at_end: float | None = None

@@ -85,6 +85,12 @@ def check_scalings(name: str, value: object) -> None:
             raise UsageError(unknown_name(name, kind, SCALINGS))
 
 
+def check_optional_count(name: str, value: object) -> None:
+    """Raise UsageError where a value is neither a whole number of at least 1 nor None."""
+    if value is not None:
+        check_value(name, value, int, least=1)
+
+
 def check_optional_text(name: str, value: object) -> None:
     """Raise UsageError where a value is neither a text nor None."""
     if value is not None:

@@ -16,6 +16,7 @@ from oasis_bench.experiment.budget import OFF, Budget, bytes_of, search_of, seco
 from oasis_bench.experiment.setting import (
     Setting,
     check_names,
+    check_optional_count,
     check_optional_text,
     check_scalings,
     check_share,
@@ -31,6 +32,9 @@ BUILT_IN = Path(__file__).parent / "built_in"
 
 LIMITS = ("budget", "memory")
 """The settings that a run which goes on may change."""
+
+DEFAULT_PARTITIONS = 5
+"""Of data sets without folds (JMLR 2010, 5.3.2)."""
 
 NOT_HYPER_PARAMETERS = ("algorithm", *LIMITS)
 """Keys of a learner's table in a file that are not its hyper-parameters."""
@@ -115,7 +119,14 @@ class Experiment:
         check=check_optional_text,
         metavar="MEASURE",
     )
-    partitions: int = setting(5, "random train/test draws of each subset", int, least=1)
+    partitions: int | None = setting(
+        None,
+        "random train/test draws of each subset, or, where the data set has folds, the first so "
+        "many of these",
+        int,
+        words=f"{DEFAULT_PARTITIONS}, or all folds of the data set",
+        check=check_optional_count,
+    )
     inner_folds: int = setting(5, "folds that choose the hyper-parameters", int, least=2)
     train_per_class: int = setting(40, "training images a class", int, least=2, flag="--train")
     test_per_class: int = setting(25, "test images a class", int, least=2, flag="--test")
@@ -187,6 +198,11 @@ class Experiment:
             raise UsageError("no learners: name at least one")
         for label in self.learners:
             self.budget_of(label)
+
+    @property
+    def n_partitions(self) -> int:
+        """How many partitions there are; of a data set with folds once `plan.settle` has asked."""
+        return DEFAULT_PARTITIONS if self.partitions is None else self.partitions
 
     def limited(self, limits: Mapping[str, str]) -> Self:
         """Return it with other limits, 'budget' or 'memory', for all learners."""

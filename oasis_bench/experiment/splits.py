@@ -6,6 +6,7 @@ JMLR 2010, section 5.3.2.  Splits of what people judged are in
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -104,15 +105,43 @@ def draw_share(n_rows: int, n_test: int, seed: int) -> Partition:
     return Partition(order[n_test:], order[:n_test])
 
 
+def take_fold(
+    folds: npt.NDArray[np.int64], number: int, y: Labels, classes: Sequence[int]
+) -> Partition:
+    """Return the rows of a fold to test and all others to train: those of some classes.
+
+    Parameters
+    ----------
+    folds : ndarray of shape (n_rows,)
+        The fold of each row.
+    number : int
+        The fold that tests.
+    y : Labels
+        Class numbers (n_rows,); with relevance, CSR, all rows are taken.
+    classes : sequence of int
+    """
+    wanted = True if isinstance(y, sparse.csr_array) else np.isin(y, classes)
+    tests = folds == number
+    return Partition(np.flatnonzero(wanted & ~tests), np.flatnonzero(wanted & tests))
+
+
 def inner_folds(y: Labels, n_folds: int, seed: int) -> list[Fold]:
     """Split the training images into folds; each fold validates once.
 
-    With class labels `y` (n_train,), each class is split evenly and has `n_folds` images or more;
-    with relevance `y`, CSR (n_train, n_queries), all images are split at random.
+    With class labels `y` (n_train,), each class is split evenly: one of fewer than `n_folds` images
+    is missing in some folds, and where all classes are that small there are fewer folds, as many
+    as the largest has images.  With relevance `y`, CSR (n_train, n_queries), all images are split
+    at random.
     """
-    kind = KFold if isinstance(y, sparse.csr_array) else StratifiedKFold
-    folds = kind(n_folds, shuffle=True, random_state=seed)
-    return [Fold(learn, validate) for learn, validate in folds.split(np.empty((y.shape[0], 0)), y)]
+    if isinstance(y, sparse.csr_array):
+        folds = KFold(n_folds, shuffle=True, random_state=seed)
+    else:
+        n_folds = min(n_folds, int(np.unique(y, return_counts=True)[1].max()))
+        folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        parts = list(folds.split(np.empty((y.shape[0], 0)), y))
+    return [Fold(learn, validate) for learn, validate in parts]
 
 
 def draw_unseen_classes(

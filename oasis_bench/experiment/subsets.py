@@ -38,11 +38,12 @@ def choose_subsets(
                 f"{e.dataset} has several labels an image and so no class subsets: --classes all"
             )
         return {"all": tuple(range(len(rows.class_names)))}
+    n_train, n_test = _needed_per_class(e, rows)
     subsets = {}
     for item in e.classes:
         if isinstance(item, int):
             counts, seed = rows.class_counts(), derive_seed(e.seed, "classes")
-            numbers = choose_classes(counts, item, e.train_per_class, e.test_per_class, seed)
+            numbers = choose_classes(counts, item, n_train, n_test, seed)
             subsets[str(item)] = tuple(numbers.tolist())
         elif item == "all":
             subsets[item] = _numbers(item, rows.class_names, e, rows)
@@ -51,6 +52,19 @@ def choose_subsets(
         else:
             subsets[item] = _numbers(item, dataset.class_subsets[item], e, rows)
     return subsets
+
+
+def _needed_per_class(e: Experiment, rows: LabelledRows) -> tuple[int, int]:
+    """Return how many training and test images a class must have; folds take what there is."""
+    sizes = e.train_per_class, e.test_per_class
+    if not rows.n_folds:
+        return sizes
+    if sizes != DEFAULTS_PER_CLASS:
+        raise UsageError(
+            f"{e.dataset} has folds, each of which tests while all other rows train: leave out "
+            "--train and --test"
+        )
+    return 1, 1
 
 
 def _list_name(names: Sequence[str], taken: Collection[str]) -> str:
@@ -83,11 +97,12 @@ def _numbers(
         )
     numbers = sorted(number for number in found.values() if number is not None)
     counts = rows.class_counts()[numbers]
-    needed = e.train_per_class + e.test_per_class
+    n_train, n_test = _needed_per_class(e, rows)
+    needed = n_train + n_test
     if counts.min() < needed:
         raise UsageError(
             f"class {rows.class_names[numbers[counts.argmin()]]!r} of subset {subset!r} has "
-            f"{counts.min()} images, but {e.train_per_class} to train and {e.test_per_class} to "
+            f"{counts.min()} images, but {n_train} to train and {n_test} to "
             f"test are {needed}: lower --train or --test"
             + (", or ask another task" if counts.min() < 4 else "")
         )

@@ -195,7 +195,7 @@ def _as_merged(name: str, info: RunInfo) -> RunInfo:
     return replace(
         info,
         merged={name: MergedRun(started=info.started, commit=commit, resumed=info.resumed)},
-        planned_partitions=dict.fromkeys(info.identities, info.experiment.partitions),
+        planned_partitions=dict.fromkeys(info.identities, info.experiment.n_partitions),
         provenance={
             f"{name}, {what} {session.started}": {
                 **session.provenance,
@@ -213,7 +213,7 @@ def _merged_experiment(experiments: Sequence[Experiment]) -> Experiment:
         title=" + ".join(_distinct(experiment.title for experiment in experiments)),
         learners=_united(experiment.learners for experiment in experiments),
         classes=tuple(_distinct(subset for it in experiments for subset in it.classes)),
-        partitions=max(experiment.partitions for experiment in experiments),
+        partitions=max(experiment.n_partitions for experiment in experiments),
         traces=any(experiment.traces for experiment in experiments),
         examples=max(experiment.examples for experiment in experiments),
     )

@@ -102,7 +102,7 @@ def run_experiment(
         for warning in warnings:
             on_note(f"warning: {warning}")
         info = RunInfo(
-            experiment=experiment,
+            experiment=specs[0].experiment,
             identities=identities(specs),
             plugin_files=[str(path) for path in specs[0].plugin_files],
             sources=_sources(experiment, dataset, registry),
@@ -116,6 +116,7 @@ def run_experiment(
                 for subset, numbers in subsets.items()
             },
             multi_label=rows.multi_label,
+            n_folds=rows.n_folds,
             scaling=scalings,
             warnings=warnings,
             left_out=rows.left_out,

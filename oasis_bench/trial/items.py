@@ -26,6 +26,7 @@ from oasis_bench.experiment.splits import (
     draw_partition,
     draw_share,
     draw_unseen_classes,
+    take_fold,
 )
 from oasis_bench.plugins.learner import MetricLearner
 from oasis_bench.tasks.ranking import tie_order
@@ -140,6 +141,8 @@ def _divide(
     if judgements is not None:
         drawn = draw_groups(judgements, rows.y.shape[0], e.test_share, seed)
         return Partition(drawn.train, drawn.test), drawn.training, drawn.tested
+    if rows.folds is not None:
+        return take_fold(rows.folds, spec.partition, rows.y, spec.classes), None, None
     if isinstance(rows.y, sparse.csr_array):
         return draw_share(rows.y.shape[0], spec.n_test, seed), None, None
     if spec.split == "unseen-classes" and (reason := too_few_classes(len(spec.classes))):

@@ -24,6 +24,7 @@ from oasis_bench.reports.run.facts import (
     splits,
     subset_label,
     subsets,
+    training_sizes,
 )
 from oasis_bench.reports.table import Cell, Table
 from oasis_bench.store.run_file import RunRecord
@@ -128,7 +129,7 @@ def scaling_tables(run: RunRecord) -> list[Table]:
         own = every[(every["learner"] == learner) & (every["split"] == split)]
         trials, notes = _comparable_times(own)
         seconds = trials["fit_seconds"].astype(float).clip(lower=1e-9)
-        medians = seconds.groupby(trials["n_train"]).median()
+        medians = seconds.groupby(training_sizes(trials)).median()
         if len(medians) < LEAST_POINTS:
             continue
         growth = fit_power_law(medians.index.to_numpy(), medians.to_numpy())
@@ -180,7 +181,7 @@ def _comparable_times(trials: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     notes, is_noisy = [], noisy(trials)
     if is_noisy.any():
         count = f"{is_noisy.sum()} of {plural(len(trials), 'trial')}"
-        if trials.loc[~is_noisy, "n_train"].nunique() >= LEAST_POINTS:
+        if training_sizes(trials[~is_noisy]).nunique() >= LEAST_POINTS:
             trials = trials[~is_noisy]
             notes.append(LEFT_OUT_NOTE.format(count))
         else:
@@ -192,7 +193,7 @@ def _comparable_times(trials: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
 
 def _one_exponent(run: RunRecord) -> Iterator[str]:
     """Say that images and classes grow together within a run."""
-    a_class = (run.trials["n_train"] / run.trials["n_classes"]).unique()
+    a_class = (training_sizes(run.trials) / run.trials["n_classes"]).unique()
     if len(a_class) == 1:
         yield (
             f"Each class has {a_class[0]:g} training images, so images and classes grow together "

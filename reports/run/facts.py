@@ -96,7 +96,7 @@ def test_values(run: RunRecord, split: str) -> pd.Series[float]:
 
 def partitions_text(run: RunRecord) -> str:
     """Return the number of outer partitions, with its noun."""
-    return plural(run.info.experiment.partitions, "partition")
+    return plural(run.info.experiment.n_partitions, "partition")
 
 
 def subsets(run: RunRecord) -> dict[str, int]:
@@ -151,11 +151,22 @@ def by_cell(run: RunRecord, rows: pd.DataFrame) -> Iterator[tuple[str, str, str,
 
 
 def sizes(run: RunRecord, subset: str, split: str) -> tuple[int, int] | None:
-    """Return the training and test images of a partition; None before the first trial."""
+    """Return the training and test images of a partition; None before the first trial.
+
+    Folds of a data set need not be of one size: then the means, rounded.
+    """
     trials = run.trials[(run.trials["subset"] == subset) & (run.trials["split"] == split)]
     if trials.empty:
         return None
-    return int(trials["n_train"].iloc[0]), int(trials["n_test"].iloc[0])
+    of_partitions = trials.drop_duplicates("partition")[["n_train", "n_test"]]
+    n_train, n_test = of_partitions.mean().round().astype(int)
+    return int(n_train), int(n_test)
+
+
+def training_sizes(trials: pd.DataFrame) -> pd.Series[int]:
+    """Return for each trial the training images of its subset's partitions: the mean, rounded."""
+    means = trials.groupby(["split", "subset"])["n_train"].transform("mean")
+    return means.round().astype(int)
 
 
 def shortfall(
@@ -165,7 +176,7 @@ def shortfall(
 
     With a task, also where a trial gave a result but did not answer the task.
     """
-    planned = run.info.experiment.partitions
+    planned = run.info.experiment.n_partitions
     trials = run.trials
     trials = trials[
         (trials["subset"] == subset) & (trials["learner"] == learner) & (trials["split"] == split)

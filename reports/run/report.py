@@ -174,7 +174,7 @@ def _context(run: RunRecord) -> dict[str, Any]:
         "images": images,
         "split_words": {split: SPLITS[split] for split in splits(run)},
         "missing": what_is_missing(run),
-        "power": _power(e.partitions, images[splits(run)[0]]),
+        "power": _power(e.n_partitions, images[splits(run)[0]]),
         "protocol": protocol_text(run),
         "scaling": scaling_text(run),
         "lost": run.trials[run.trials["status"] != "ok"].to_dict("records"),

@@ -1,0 +1,200 @@
+"""Folds that come with a data set: each tests once, and they are the partitions of a run."""
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from oasis_bench.command_line.main import main
+from oasis_bench.data.rows import LabelledRows
+from oasis_bench.datasets import Digits, TableFile
+from oasis_bench.experiment.plan import plan
+from oasis_bench.experiment.settings import Experiment, LearnerSpec
+from oasis_bench.experiment.splits import inner_folds, take_fold
+from oasis_bench.plugins.registry import load_registry
+from oasis_bench.store.run_file import read_run
+from oasis_bench.system.errors import UsageError
+
+FOLDS = np.array([0, 1, 2, 0, 1, 2, 0, 0, 1])
+LABELS = np.array([0, 0, 0, 1, 1, 1, 2, 2, 2])
+
+
+def folded(folds=FOLDS, y=LABELS, n_classes=3):
+    X = np.random.default_rng(0).normal(size=(len(folds), 2))
+    return LabelledRows(X, y, tuple("abcdef"[:n_classes]), folds=np.asarray(folds, dtype=np.int64))
+
+
+def planned(rows, **settings):
+    learners = {"Euclidean": LearnerSpec("Euclidean")}
+    how = {"classes": ("all",), "tasks": ("classification",), **settings}
+    return plan(Experiment("Folds", "digits", learners, **how), Digits(), rows, load_registry())
+
+
+def test_a_fold_tests_and_all_other_rows_of_the_classes_train():
+    train, test = take_fold(FOLDS, 0, LABELS, [0, 2])
+    assert test.tolist() == [0, 6, 7]
+    assert train.tolist() == [1, 2, 8]
+
+
+def test_rows_of_several_labels_are_divided_by_folds_as_well():
+    relevance = sparse.csr_array(np.eye(9)[:, :4])
+    train, test = take_fold(FOLDS, 2, relevance, range(4))
+    assert test.tolist() == [2, 5]
+    assert sorted([*train, *test]) == list(range(9))
+
+
+def test_all_folds_are_the_partitions_and_sizes_are_those_of_each():
+    specs = planned(folded())
+    assert [(spec.partition, spec.n_train, spec.n_test) for spec in specs] == [
+        *((0, 5, 4), (1, 6, 3), (2, 7, 2))
+    ]
+    assert {spec.experiment.partitions for spec in specs} == {3}
+
+
+def test_a_number_of_partitions_takes_the_first_folds():
+    assert [spec.partition for spec in planned(folded(), partitions=2)] == [0, 1]
+
+
+def test_without_folds_there_are_five_partitions():
+    rows = LabelledRows(np.eye(20), np.arange(20) % 2, ("a", "b"))
+    specs = planned(rows, train_per_class=4, test_per_class=2, inner_folds=2)
+    assert [spec.partition for spec in specs] == [0, 1, 2, 3, 4]
+
+
+def test_other_folds_are_other_data():
+    assert folded().content_hash() != folded(FOLDS[::-1]).content_hash()
+
+
+@pytest.mark.parametrize(
+    ("folds", "message"),
+    [
+        (np.zeros(9, dtype=np.int64), "folds [0]: numbers from 0 without a gap, of at least 2"),
+        (FOLDS + 1, "folds [1, 2, 3]: numbers from 0"),
+        (FOLDS[:5], "folds of shape (5,) and type int64: int64 of shape (9,)"),
+        (FOLDS / 1, "type float64: int64 of shape (9,)"),
+    ],
+)
+def test_folds_that_are_none_are_refused(folds, message):
+    with pytest.raises(UsageError, match=re.escape(message)):
+        LabelledRows(np.eye(9), LABELS, tuple("abc"), folds=folds)
+
+
+@pytest.mark.parametrize(
+    ("rows", "settings", "message"),
+    [
+        (folded(), {"partitions": 4}, "--partitions 4: digits has 3 folds"),
+        (folded(), {"test_per_class": 2}, "leave out --train and --test"),
+        (
+            folded([0, 1] * 8, np.arange(16) // 4, 4),
+            {"tasks": ("unseen-classes",)},
+            "unseen-classes divides items otherwise",
+        ),
+        # Each fold a class, as a file that is sorted by class might have them.
+        (folded(LABELS % 2, LABELS % 2, 2), {}, "outside of fold 1 there are 3 rows of 1 classes"),
+        (
+            folded([0, 1, 0, 1, 0, 1, 2, 2, 2]),
+            {"classes": (("a", "b"),)},
+            "fold 3 has no row of the 2 classes",
+        ),
+    ],
+)
+def test_what_folds_cannot_do_is_told_before_a_run(rows, settings, message):
+    with pytest.raises(UsageError, match=message):
+        planned(rows, **settings)
+
+
+def test_inner_folds_of_small_classes_hold_every_row_once_without_a_warning():
+    y = np.repeat([0, 1, 2], [9, 3, 1])
+    with warnings.catch_warnings(action="error"):
+        folds = inner_folds(y, 5, seed=0)
+    assert len(folds) == 5
+    assert sorted(np.concatenate([fold.validate for fold in folds])) == list(range(13))
+
+
+def test_inner_folds_are_fewer_where_all_classes_are_small():
+    folds = inner_folds(np.repeat([0, 1], [3, 2]), 5, seed=0)
+    assert len(folds) == 3
+    assert sorted(np.concatenate([fold.validate for fold in folds])) == list(range(5))
+
+
+TABLE = "a,b,class,part\n1,0,x,ten\n2,0,y,nine\n3,1,x,nine\n4,2,y,ten\n5,2,x,nine\n6,3,y,nine\n"
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(TABLE)
+    return path
+
+
+def test_a_column_of_folds_is_no_feature_and_its_names_are_sorted(table):
+    rows = TableFile(table, fold_column="part").load()
+    assert rows.X.shape == (6, 2)
+    assert rows.folds.tolist() == [1, 0, 0, 1, 0, 0]  # nine, ten
+
+
+@pytest.mark.parametrize("numbers", [["2", "10", "9"], ["2.0", "10.0", "9.0"]])
+def test_folds_that_are_numbers_are_sorted_as_numbers(tmp_path, numbers):
+    (tmp_path / "t.csv").write_text(
+        "a,y,f\n" + "".join(f"{i},{i % 2},{number}\n" for i, number in enumerate(numbers))
+    )
+    assert TableFile(tmp_path / "t.csv", fold_column="f").load().folds.tolist() == [0, 2, 1]
+
+
+def test_other_formats_hold_folds_too(tmp_path, table):
+    import pandas as pd
+
+    pd.read_csv(table).to_parquet(tmp_path / "t.parquet")
+    cells = pd.read_csv(table)
+    np.savez(
+        tmp_path / "t.npz",
+        features=cells[["a", "b"]].to_numpy(),
+        names=cells["class"].to_numpy(dtype=str),
+        part=cells["part"].to_numpy(dtype=str),
+    )
+    for name in ("t.parquet", "t.npz"):
+        rows = TableFile(tmp_path / name, fold_column="part").load()
+        assert rows.folds.tolist() == [1, 0, 0, 1, 0, 0]
+        assert rows.X.shape == (6, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "message"),
+    [
+        ("t.csv", "fold", "no column 'fold' to take the folds from: the columns are 'a', 'b', "),
+        ("t.csv", "class", "column 'class' is the label"),
+        ("half.csv", "part", "folds are missing, the first in row 2"),
+        ("fraction.csv", "part", "the folds are no names: 0.5 is not a whole number"),
+        ("t.npz", "fold", "no array 'fold' to take the folds from: the arrays are 'X', 'y'"),
+        ("t.svm", "fold", "svmlight has no column of folds"),
+    ],
+)
+def test_folds_that_a_file_does_not_hold_are_told_in_one_line(tmp_path, name, column, message):
+    (tmp_path / "t.csv").write_text(TABLE)
+    (tmp_path / "half.csv").write_text("a,class,part\n1,x,1\n2,y,\n3,x,2\n")
+    (tmp_path / "fraction.csv").write_text("a,class,part\n1,x,0.5\n2,y,1\n3,x,2\n")
+    np.savez(tmp_path / "t.npz", X=np.eye(4), y=np.arange(4) % 2)
+    (tmp_path / "t.svm").write_text("1 1:0.5\n2 1:1\n")
+    with pytest.raises(UsageError, match=re.escape(message)) as caught:
+        TableFile(tmp_path / name, fold_column=column).load()
+    assert "\n" not in str(caught.value)
+
+
+def test_a_run_on_a_file_tests_on_its_folds(tmp_path, capsys):
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(60, 3)), np.arange(60) % 3
+    lines = [f"{a},{b},{c},{k},f{n % 4}" for n, ((a, b, c), k) in enumerate(zip(X, y, strict=True))]
+    (tmp_path / "t.csv").write_text("\n".join(["a,b,c,class,fold", *lines]))
+    how = ["--algorithms", "LMNN,Euclidean", "--tasks", "classification,retrieval", "--no-traces"]
+    data = ["--dataset", str(tmp_path / "t.csv"), "--fold-column", "fold"]
+    assert main(["run", *data, *how, "--output", str(tmp_path / "run")]) == 0
+    run = read_run(tmp_path / "run")
+    assert set(run.trials["status"]) == {"ok"}
+    assert run.trials["n_test"].tolist() == [15] * 8
+    assert run.trials["n_features"].tolist() == [3] * 8
+    assert run.info.experiment.partitions == run.info.n_folds == 4
+    page = " ".join((tmp_path / "run" / "report.html").read_text().split())
+    assert "4 outer partitions of the 4 folds that come with the data set" in page
+    assert "15 on average, and all others of these classes train, 45." in page
