@@ -7,6 +7,7 @@ from oasis_bench.datasets.caltech import Caltech101, Caltech256
 from oasis_bench.datasets.corel5k import Corel5k
 from oasis_bench.datasets.digits import Digits
 from oasis_bench.datasets.image_folder import ImageFolder
+from oasis_bench.datasets.keel import Keel
 from oasis_bench.datasets.material_appearance import MaterialAppearance
 from oasis_bench.datasets.mnist import MNIST
 from oasis_bench.datasets.newsgroups import TwentyNewsgroups
@@ -22,6 +23,7 @@ __all__ = [
     "Corel5k",
     "Digits",
     "ImageFolder",
+    "Keel",
     "MaterialAppearance",
     "SimilarityTriplets",
     "TableFile",

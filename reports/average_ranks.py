@@ -22,7 +22,12 @@ from oasis_bench.reports.figure_style import STYLE, Drawing
 from oasis_bench.reports.figure_style import render as render_figure
 from oasis_bench.reports.formatting import p_text, plural, series
 from oasis_bench.reports.report_files import render, write_files
-from oasis_bench.reports.run.facts import DAGGER, TRANSDUCTIVE_NOTE, transductive_learners
+from oasis_bench.reports.run.facts import (
+    DAGGER,
+    TRANSDUCTIVE_NOTE,
+    dataset_name,
+    transductive_learners,
+)
 from oasis_bench.reports.run.summary import SUMMARY_WIDTH
 from oasis_bench.reports.table import Cell, Table
 from oasis_bench.store.run_file import read_run
@@ -158,7 +163,7 @@ def _table(
                 {
                     "learner": name,
                     "average_rank": average,
-                    "dataset": one.run.info.experiment.dataset,
+                    "dataset": dataset_name(one.run),
                     "subset": one.subset,
                     "partitions": one.n_partitions,
                     "task": one.task,

@@ -14,6 +14,7 @@ import pandas as pd
 from oasis_bench.analysis.headlines import named, task_measures
 from oasis_bench.reports.formatting import clip, plural, series
 from oasis_bench.reports.run.facts import (
+    dataset_name,
     learners,
     shortfall,
     split_of,
@@ -82,12 +83,12 @@ def scores_of_runs(
         raise UsageError(
             f"{plural(len(runs), 'run')}: average ranks need at least 2, each of its data set"
         )
-    seen: dict[str, Path] = {}
+    seen: dict[tuple[str, str], Path] = {}
     for folder, run in runs.items():
-        dataset = run.info.experiment.dataset
+        dataset = (run.info.experiment.dataset, dataset_name(run))
         if dataset in seen:
             raise UsageError(
-                f"{seen[dataset]} and {folder} are both of {dataset}: one run counts for a data "
+                f"{seen[dataset]} and {folder} are both of {dataset[1]}: one run counts for a data "
                 "set, so name one of them"
             )
         seen[dataset] = folder
@@ -120,7 +121,7 @@ def _scores(folder: Path, run: RunRecord, task: str, measure: str | None) -> Dat
     results = values.merge(complete, on=["subset", "partition"])
     scores = results.groupby("learner")["value"].agg(["mean", "count"])
     means = scores.loc[scores["count"] == len(complete), "mean"]
-    name = clip(Path(run.info.experiment.dataset).name, NAME_WIDTH)
+    name = clip(dataset_name(run), NAME_WIDTH)
     return DatasetScores(name, run, found[-1], len(complete), task, name_of_measure, means)
 
 

@@ -217,7 +217,8 @@ def fake_info(title="run", rows=(), experiment=None, identity=None, **info):
         "left_out": [],
         "notes": {},
         "sources": {
-            "dataset": dict.fromkeys(("name", "summary", "citation", "licence"), "made up"),
+            "dataset": dict.fromkeys(("summary", "citation", "licence"), "made up")
+            | {"name": settings["dataset"]},
             "learners": {
                 label: {"summary": name, "citation": "none"} for label, name in algorithms.items()
             },

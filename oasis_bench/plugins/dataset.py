@@ -43,6 +43,11 @@ class Dataset(ABC):
     gives: ClassVar[tuple[str, ...]] = ("rows",)
     notes: ClassVar[Mapping[str, str]] = {}
 
+    @property
+    def title(self) -> str:
+        """What reports call it: its name, unless an option says which of several sets it is."""
+        return self.name
+
     def location(self) -> str | None:
         """Say where the data lies on this machine, or None where it is not there yet."""
         return None

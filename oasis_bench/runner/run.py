@@ -256,7 +256,7 @@ def _sources(experiment: Experiment, dataset: Dataset, registry: Registry) -> So
         learners[label] = Source(summary=learner.summary, citation=learner.citation)
     return Sources(
         DatasetSource(
-            name=dataset.name,
+            name=dataset.title,
             summary=dataset.summary,
             citation=dataset.citation,
             licence=dataset.licence,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import pandas as pd
 
 from oasis_bench.analysis.headlines import measure_name, named, task_measures
+from oasis_bench.plugins.open_dataset import PATH_DATASETS
 from oasis_bench.reports.formatting import clip, plural
 from oasis_bench.store.run_file import RunRecord
 
@@ -21,6 +23,12 @@ TITLE_WIDTH, LABEL_WIDTH, REASON_WIDTH = 60, 24, 240
 def learners(run: RunRecord) -> list[str]:
     """Return the learners' labels in the order of the experiment."""
     return list(run.info.experiment.learners)
+
+
+def dataset_name(run: RunRecord) -> str:
+    """Return what the data set is called; a file or a folder of the user's by its own name."""
+    source = run.info.sources.dataset.name
+    return Path(run.info.experiment.dataset).name if source in PATH_DATASETS else source
 
 
 def transductive_learners(run: RunRecord) -> set[str]:
