@@ -5,6 +5,7 @@ from oasis_bench.reports.comparison import comparison_text
 from oasis_bench.reports.run.export import export_run
 from oasis_bench.reports.run.report import write_report
 from oasis_bench.reports.run.summary import summary_text
+from oasis_bench.reports.side_by_side import write_side_by_side
 from oasis_bench.reports.web_scale.report import write_web_scale_report
 
 __all__ = [
@@ -13,5 +14,6 @@ __all__ = [
     "summary_text",
     "write_ranks",
     "write_report",
+    "write_side_by_side",
     "write_web_scale_report",
 ]

@@ -36,6 +36,7 @@ SLOW_FILES = (
     "test_visterms.py",
     "test_report_page.py",
     "test_trec.py",
+    "test_keel.py",
 )
 """They begin first, so that no core waits for one of them at the end."""
 

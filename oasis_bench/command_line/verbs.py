@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
@@ -45,6 +45,7 @@ from oasis_bench.plugins.registry import BrokenPluginError, load_registry, load_
 from oasis_bench.runner.evaluate import evaluate_run, model_experiment
 from oasis_bench.runner.merge import merge_runs
 from oasis_bench.runner.run import resume_experiment, run_experiment
+from oasis_bench.runner.several import begun, finished, one_for_each_value
 from oasis_bench.runner.trec import export_trec
 from oasis_bench.store.run_file import read_run
 from oasis_bench.system.errors import UsageError
@@ -65,11 +66,55 @@ def _run(options: argparse.Namespace) -> int:
     else:
         experiment = _experiment(options)
         output = options.output or _new_folder(experiment)
-        how = {"plugin_files": options.plugin, "on_note": _note}
-        start = partial(run_experiment, experiment, output, **how)
+        if several := one_for_each_value(experiment):
+            return _run_each(several, output, options)
+        start = _start(experiment, output, options)
+    return _carry_out(partial(start, keep=_kept(options), command=_command()), output, options)
+
+
+def _start(experiment: Experiment, output: Path, options: argparse.Namespace) -> partial[int]:
+    """Return what runs an experiment into a new folder."""
+    how = {"plugin_files": options.plugin, "on_note": _note}
+    return partial(run_experiment, experiment, output, **how)
+
+
+def _run_each(
+    experiments: Mapping[str, Experiment], folder: Path, options: argparse.Namespace
+) -> int:
+    """Run each of several experiments into a folder of its own, then show them side by side."""
+    registry = load_registry(options.plugin)
+    for one in experiments.values():  # before the first begins: this may raise
+        open_dataset(one.dataset, registry, one.dataset_options)
+    failed = 0
+    for name, experiment in experiments.items():
+        print(f"{name}:", flush=True)
+        output = folder / name
+        if not begun(output, experiment):
+            start = _start(experiment, output, options)
+        elif not finished(output):
+            start = partial(resume_experiment, output)
+        else:
+            print(f"{output} is finished")
+            continue
+        start = partial(start, keep=_kept(options), command=_command())
+        try:
+            failed = max(failed, _carry_out(start, output, options))
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(
+                f"interrupted: the same command with --output {folder} goes on"
+            ) from None
+    page, summary = load_reports().write_side_by_side(
+        {name: folder / name for name in experiments}, folder
+    )
+    print(summary)
+    print(f"report: {page}")
+    return failed
+
+
+def _kept(options: argparse.Namespace) -> list[str]:
+    """Return what is kept of each trial in files."""
     wanted = {MODELS: options.save_models, PREDICTIONS: options.predictions}
-    keep = [kind for kind, now in wanted.items() if now or _kept_before(options, kind)]
-    return _carry_out(partial(start, keep=keep, command=_command()), output, options)
+    return [kind for kind, now in wanted.items() if now or _kept_before(options, kind)]
 
 
 def _kept_before(options: argparse.Namespace, kind: str) -> bool:

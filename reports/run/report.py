@@ -22,6 +22,7 @@ from oasis_bench.reports.run.difference_tables import difference_tables
 from oasis_bench.reports.run.facts import (
     class_noun,
     dagger_notes,
+    dataset_name,
     learners,
     marked,
     sizes,
@@ -44,6 +45,7 @@ from oasis_bench.reports.run.trial_tables import (
     unfinished_table,
 )
 from oasis_bench.reports.run.words import measure_words
+from oasis_bench.reports.side_by_side import published_beside
 from oasis_bench.reports.table import Table
 from oasis_bench.store.run_file import RunRecord, read_run
 from oasis_bench.tasks.task import SPLITS
@@ -140,6 +142,7 @@ def _tables(run: RunRecord) -> dict[str, list[Table]]:
     """Make the tables that are not of one task, by the sections of the page."""
     return {
         "seen_and_unseen": seen_and_unseen_tables(run),
+        "published": published_beside(run),
         "costs": cost_tables(run),
         "scaling": scaling_tables(run),
         "selection": [selection_table(run)],
@@ -181,6 +184,7 @@ def _context(run: RunRecord) -> dict[str, Any]:
         "retrieved": retrieved(run, pictures),
         "pictures": pictures.values(),
         "open_queries": OPEN_QUERIES,
+        "dataset_name": dataset_name(run),
         "dataset_source": run.info.sources.dataset,
         "provenance": _provenance(run),
         "command": run.info.command,
