@@ -15,7 +15,9 @@ from oasis_bench.datasets.caltech_subsets import CALTECH256_FOLDERS
 from oasis_bench.experiment.plan import plan
 from oasis_bench.experiment.settings import Experiment, LearnerSpec, built_in_experiments
 from oasis_bench.experiment.subsets import choose_subsets, refuse_unknown_subsets
+from oasis_bench.plugins.open_dataset import open_dataset
 from oasis_bench.plugins.registry import load_registry
+from oasis_bench.runner.several import one_for_each_value
 from oasis_bench.system.errors import UsageError
 
 MINIMAL = 'title = "T"\ndataset = "digits"\n'
@@ -165,7 +167,8 @@ def test_a_missing_file_is_refused_with_its_name(tmp_path):
 @pytest.mark.parametrize("name", built_in_experiments())
 def test_built_in_experiments_parse_and_plan(name):
     found = Experiment.from_toml(name)
-    dataset = load_registry().datasets[found.dataset]()
+    found = next(iter(one_for_each_value(found).values()), found)
+    dataset = open_dataset(found.dataset, load_registry(), found.dataset_options)
     refuse_unknown_subsets(found, dataset)
     names = tuple(CALTECH256_FOLDERS) if found.dataset == "caltech256" else tuple("abcdefghij" * 20)
     n_rows = len(names) * (found.train_per_class + found.test_per_class)
