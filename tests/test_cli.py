@@ -135,9 +135,23 @@ def test_a_file_of_the_users_own_is_run(command, tmp_path):
     (tmp_path / "mine.csv").write_text("\n".join(["length,width,kind", *lines]))
     options = ["--dataset", tmp_path / "mine.csv", "--label", "kind", "--output", tmp_path / "run"]
     status, out, errors = command("run", *SMALL.split(), *options)
-    assert (status, len(errors)) == (0, 1)
-    assert "[1/1] Euclidean, classes 2, partition 0: mAP" in errors[0]
+    scaling, trial = errors
+    assert (status, scaling.split(",")[0]) == (0, "rows are scaled by standard+l2")
+    assert "[1/1] Euclidean, classes 2, partition 0: mAP" in trial
     assert "Euclidean" in out
+
+
+def test_columns_of_unlike_scales_are_told_where_nothing_makes_them_alike(command, tmp_path):
+    lines = [f"{x},{1000 * x},{'odd' if x % 2 else 'even'}" for x in range(24)]
+    (tmp_path / "mine.csv").write_text("\n".join(["length,width,kind", *lines, "0,30000,odd"]))
+    options = ["--dataset", tmp_path / "mine.csv", "--label", "kind"]
+    warning = "warning: columns have ranges from 23 to 3e+04: the widest decide"
+    for scaling, expected in (("l2", True), ("minmax", False)):
+        where = ["--scaling", scaling, "--output", tmp_path / scaling]
+        status, _, errors = command("run", *SMALL.split(), *options, *where)
+        assert status == 0
+        assert any(line.startswith(warning) for line in errors) == expected
+        assert (warning[9:40] in (tmp_path / scaling / "report.html").read_text()) == expected
 
 
 def test_list_shows_all_that_can_be_named(command, plugins):

@@ -9,7 +9,7 @@ import argparse
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -181,7 +181,8 @@ def _carry_out(start: Callable[..., int], output: Path, options: argparse.Namesp
 
 
 def _note(line: str) -> None:
-    print(line, file=sys.stderr)
+    with suppress(OSError):  # the report has it, too
+        print(line, file=sys.stderr, flush=True)
 
 
 def _command() -> str:

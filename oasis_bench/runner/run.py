@@ -97,10 +97,6 @@ def run_experiment(
         subsets = {spec.subset: spec.classes for spec in specs}
         scalings = experiment.scaling or (dataset.default_scaling(rows),)
         warnings = _warnings(scalings, rows)
-        if experiment.scaling is None:
-            on_note(f"rows are scaled by {scalings[0]}, as the data set says: see --scaling")
-        for warning in warnings:
-            on_note(f"warning: {warning}")
         info = RunInfo(
             experiment=specs[0].experiment,
             identities=identities(specs),
@@ -123,6 +119,10 @@ def run_experiment(
             notes={name: dataset.notes[name] for name in subsets if name in dataset.notes},
         )
         with Store.create(output, info) as store:
+            if experiment.scaling is None:
+                on_note(f"rows are scaled by {scalings[0]}, as the data set says: see --scaling")
+            for warning in warnings:
+                on_note(f"warning: {warning}")
             try:
                 return _run_trials(store, specs, rows, place, on_trial, file_names(specs))
             except OutputError:  # its message says that the run can go on
