@@ -213,7 +213,7 @@ def fake_info(title="run", rows=(), experiment=None, identity=None, **info):
         "classes": {subset: [f"class {i}" for i in range(n)] for subset, n in sizes.items()},
         "multi_label": False,
         "scaling": ["l2"],
-        "warnings": [],
+        "remarks": [],
         "left_out": [],
         "notes": {},
         "sources": {

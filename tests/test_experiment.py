@@ -89,7 +89,7 @@ def test_what_is_written_as_toml_is_read_back(parse):
 
 def test_what_is_left_out_is_as_in_the_papers(parse):
     found = parse(MINIMAL + LEARNERS)
-    protocol = (found.n_partitions, found.inner_folds, found.train_per_class, found.test_per_class)
+    protocol = (found.n_partitions, found.inner_folds, *found.per_class)
     assert protocol == (5, 5, 40, 25)  # JMLR 2010, section 5.3.2
     assert found.learners == {"Euclidean": LearnerSpec("Euclidean")}
 
@@ -171,7 +171,7 @@ def test_built_in_experiments_parse_and_plan(name):
     dataset = open_dataset(found.dataset, load_registry(), found.dataset_options)
     refuse_unknown_subsets(found, dataset)
     names = tuple(CALTECH256_FOLDERS) if found.dataset == "caltech256" else tuple("abcdefghij" * 20)
-    n_rows = len(names) * (found.train_per_class + found.test_per_class)
+    n_rows = len(names) * sum(found.per_class)
     y = np.arange(n_rows) % len(names)
     if name == "corel5k":
         y = sparse.csr_array(np.eye(len(names), dtype=np.float32)[y])

@@ -46,7 +46,7 @@ def info(experiment):
         classes={"2": ["a", "b"]},
         multi_label=False,
         scaling=["l2"],
-        warnings=["columns of unlike scales"],
+        remarks=["columns of unlike scales"],
         left_out=["one picture"],
         notes={},
     )

@@ -9,15 +9,11 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import numpy as np
-import numpy.typing as npt
-from scipy import sparse
 
 from oasis_bench import __version__
 from oasis_bench.data.rows import LabelledRows
@@ -33,8 +29,8 @@ from oasis_bench.experiment.identity import (
 )
 from oasis_bench.experiment.search import Candidate, candidates
 from oasis_bench.experiment.seeds import derive_seed
-from oasis_bench.experiment.settings import DEFAULT_PARTITIONS, Experiment, LearnerSpec
-from oasis_bench.experiment.splits import take_fold
+from oasis_bench.experiment.settings import Experiment, LearnerSpec
+from oasis_bench.experiment.sizes import settle, sizes_of_fold
 from oasis_bench.experiment.subsets import choose_subsets
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.plugins.inputs import refuse_unlike_inputs
@@ -205,7 +201,7 @@ def plan(
     UsageError
         For an unknown learner, hyper-parameter or class, or too few classes or images.
     """
-    e = settle(experiment, rows)
+    e = settle(experiment, dataset, rows)
     grids = find_grids(e, registry)
     run_identity = {
         **{name: getattr(e, name) for name in DECIDING_SETTINGS},
@@ -322,23 +318,6 @@ def _candidates(
     return candidates(grid, scalings, defaults, search_of("search", e.search), e.seed, algorithm)
 
 
-def settle(experiment: Experiment, rows: LabelledRows) -> Experiment:
-    """Return an experiment with the number of its partitions: where rows have folds, all of them.
-
-    Raises
-    ------
-    UsageError
-        Where more partitions are asked for than there are folds.
-    """
-    n_folds = rows.n_folds
-    if n_folds and (experiment.partitions or 0) > n_folds:
-        raise UsageError(
-            f"--partitions {experiment.partitions}: {experiment.dataset} has {n_folds} folds, and "
-            f"these are its partitions: {n_folds} at most, or leave it out for all"
-        )
-    return replace(experiment, partitions=experiment.partitions or n_folds or DEFAULT_PARTITIONS)
-
-
 def find_tasks(experiment: Experiment, registry: Registry) -> list[Task]:
     """Return the tasks that an experiment asks.
 
@@ -407,7 +386,7 @@ def _sizes(
     """Count the training and test items of a partition; of judgements the most there can be."""
     n_rows, n_classes = rows.y.shape[0], len(classes)
     if rows.folds is not None:
-        return _sizes_of_fold(rows, rows.folds, classes, partition)
+        return sizes_of_fold(rows, rows.folds, classes, partition)
     if split in ("judged", "rated"):
         return n_rows, n_rows
     if rows.multi_label:
@@ -415,24 +394,5 @@ def _sizes(
         return n_rows - n_test, n_test
     n_test_classes = n_classes // 2 if split == "unseen-classes" else n_classes
     n_train_classes = n_classes - n_test_classes if split == "unseen-classes" else n_classes
-    return n_train_classes * e.train_per_class, n_test_classes * e.test_per_class
-
-
-def _sizes_of_fold(
-    rows: LabelledRows, folds: npt.NDArray[np.int64], classes: Sequence[int], number: int
-) -> tuple[int, int]:
-    """Count the rows of a partition that is a fold; raise UsageError where they are of no use."""
-    part = take_fold(folds, number, rows.y, classes)
-    if not len(part.test):
-        raise UsageError(
-            f"fold {number + 1} has no row of the {len(classes)} classes that were asked for: ask "
-            "for others with --classes"
-        )
-    if not isinstance(rows.y, sparse.csr_array):
-        _, counts = np.unique(rows.y[part.train], return_counts=True)
-        if len(counts) < 2 or counts.max() < 2:
-            raise UsageError(
-                f"outside of fold {number + 1} there are {len(part.train)} rows of {len(counts)} "
-                "classes: at least 2 classes are needed, one of them with 2 rows"
-            )
-    return len(part.train), len(part.test)
+    n_train, n_test = e.per_class
+    return n_train_classes * n_train, n_test_classes * n_test

@@ -123,8 +123,8 @@ class RunInfo(Session):
         Folds that the data set is published with, which are the partitions; 0: there are none.
     scaling : sequence of str
         How rows were scaled; of several the inner folds chose.
-    warnings : sequence of str
-        What may make the results misleading, a line each.
+    remarks : sequence of str
+        What of the data decided how the run was made, and what may mislead, a line each.
     left_out : sequence of str
         What of the data set was not used, a line each.
     notes : dict of str to str
@@ -148,7 +148,7 @@ class RunInfo(Session):
     classes: Mapping[str, Sequence[str]]
     multi_label: bool
     scaling: Sequence[str]
-    warnings: Sequence[str]
+    remarks: Sequence[str]
     left_out: Sequence[str]
     notes: Mapping[str, str]
     n_folds: int = 0

@@ -85,10 +85,10 @@ def check_scalings(name: str, value: object) -> None:
             raise UsageError(unknown_name(name, kind, SCALINGS))
 
 
-def check_optional_count(name: str, value: object) -> None:
-    """Raise UsageError where a value is neither a whole number of at least 1 nor None."""
+def check_optional_count(name: str, value: object, least: int = 1) -> None:
+    """Raise UsageError where a value is neither a whole number of at least `least` nor None."""
     if value is not None:
-        check_value(name, value, int, least=1)
+        check_value(name, value, int, least=least)
 
 
 def check_optional_text(name: str, value: object) -> None:

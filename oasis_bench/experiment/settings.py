@@ -9,6 +9,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -33,8 +34,8 @@ BUILT_IN = Path(__file__).parent / "built_in"
 LIMITS = ("budget", "memory")
 """The settings that a run which goes on may change."""
 
-DEFAULT_PARTITIONS = 5
-"""Of data sets without folds (JMLR 2010, 5.3.2)."""
+DEFAULT_PARTITIONS, DEFAULT_TRAIN, DEFAULT_TEST = 5, 40, 25
+"""Partitions of data sets without folds, training and test images a class (JMLR 2010, 5.3.2)."""
 
 NOT_HYPER_PARAMETERS = ("algorithm", *LIMITS)
 """Keys of a learner's table in a file that are not its hyper-parameters."""
@@ -128,8 +129,22 @@ class Experiment:
         check=check_optional_count,
     )
     inner_folds: int = setting(5, "folds that choose the hyper-parameters", int, least=2)
-    train_per_class: int = setting(40, "training images a class", int, least=2, flag="--train")
-    test_per_class: int = setting(25, "test images a class", int, least=2, flag="--test")
+    train_per_class: int | None = setting(
+        None,
+        "training images a class",
+        int,
+        words=f"{DEFAULT_TRAIN}, or what the smallest class allows",
+        check=partial(check_optional_count, least=2),
+        flag="--train",
+    )
+    test_per_class: int | None = setting(
+        None,
+        "test images a class",
+        int,
+        words=f"{DEFAULT_TEST}, or what the smallest class allows",
+        check=partial(check_optional_count, least=2),
+        flag="--test",
+    )
     test_share: float = setting(
         0.1,
         "share of the images that test, where images have several labels, or of judged groups",
@@ -189,9 +204,9 @@ class Experiment:
             check_value(name, getattr(self, name), str)
         for name, known in settings().items():
             known.check(name, getattr(self, name))
-        if 2 * self.inner_folds > self.train_per_class:
+        if 2 * self.inner_folds > self.per_class[0]:
             raise UsageError(
-                f"inner_folds = {self.inner_folds} but train_per_class = {self.train_per_class}: "
+                f"inner_folds = {self.inner_folds} but train_per_class = {self.per_class[0]}: "
                 "each fold needs 2 images of each class to validate on"
             )
         if not self.learners:
@@ -200,8 +215,13 @@ class Experiment:
             self.budget_of(label)
 
     @property
+    def per_class(self) -> tuple[int, int]:
+        """Training and test items a class; what `sizes.settle` has found once it was asked."""
+        return self.train_per_class or DEFAULT_TRAIN, self.test_per_class or DEFAULT_TEST
+
+    @property
     def n_partitions(self) -> int:
-        """How many partitions there are; of a data set with folds once `plan.settle` has asked."""
+        """How many partitions there are; of a data set with folds once `sizes.settle` was asked."""
         return DEFAULT_PARTITIONS if self.partitions is None else self.partitions
 
     def limited(self, limits: Mapping[str, str]) -> Self:

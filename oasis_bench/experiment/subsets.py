@@ -11,8 +11,6 @@ from oasis_bench.experiment.splits import choose_classes
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.system.errors import UsageError, unknown_name
 
-DEFAULTS_PER_CLASS = (Experiment.train_per_class, Experiment.test_per_class)
-
 LONGEST_NAME = 30
 
 
@@ -28,7 +26,7 @@ def choose_subsets(
     """
     e = experiment
     if rows.multi_label:
-        if (e.train_per_class, e.test_per_class) != DEFAULTS_PER_CLASS:
+        if e.train_per_class or e.test_per_class:
             raise UsageError(
                 f"{e.dataset} has several labels an image, so there are no images a class to "
                 "count: use --test-share in place of --train and --test"
@@ -56,10 +54,9 @@ def choose_subsets(
 
 def _needed_per_class(e: Experiment, rows: LabelledRows) -> tuple[int, int]:
     """Return how many training and test images a class must have; folds take what there is."""
-    sizes = e.train_per_class, e.test_per_class
     if not rows.n_folds:
-        return sizes
-    if sizes != DEFAULTS_PER_CLASS:
+        return e.per_class
+    if e.train_per_class or e.test_per_class:
         raise UsageError(
             f"{e.dataset} has folds, each of which tests while all other rows train: leave out "
             "--train and --test"

@@ -5,7 +5,7 @@ Not for printing: `oasis_bench.command_line` does that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,6 +26,7 @@ from oasis_bench.experiment.run_info import (
     TaskSource,
 )
 from oasis_bench.experiment.settings import Experiment
+from oasis_bench.experiment.sizes import size_remark
 from oasis_bench.experiment.subsets import refuse_unknown_subsets
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.plugins.open_dataset import open_dataset
@@ -96,7 +97,7 @@ def run_experiment(
         )
         subsets = {spec.subset: spec.classes for spec in specs}
         scalings = experiment.scaling or (dataset.default_scaling(rows),)
-        warnings = _warnings(scalings, rows)
+        remarks = list(_remarks(experiment, specs[0].experiment, scalings, rows))
         info = RunInfo(
             experiment=specs[0].experiment,
             identities=identities(specs),
@@ -114,15 +115,15 @@ def run_experiment(
             multi_label=rows.multi_label,
             n_folds=rows.n_folds,
             scaling=scalings,
-            warnings=warnings,
+            remarks=remarks,
             left_out=rows.left_out,
             notes={name: dataset.notes[name] for name in subsets if name in dataset.notes},
         )
         with Store.create(output, info) as store:
             if experiment.scaling is None:
                 on_note(f"rows are scaled by {scalings[0]}, as the data set says: see --scaling")
-            for warning in warnings:
-                on_note(f"warning: {warning}")
+            for remark in remarks:
+                on_note(remark)
             try:
                 return _run_trials(store, specs, rows, place, on_trial, file_names(specs))
             except OutputError:  # its message says that the run can go on
@@ -266,17 +267,19 @@ def _sources(experiment: Experiment, dataset: Dataset, registry: Registry) -> So
     )
 
 
-def _warnings(scalings: Sequence[str], rows: LabelledRows) -> list[str]:
-    """Return what may make the results misleading, a line each."""
+def _remarks(
+    asked: Experiment, settled: Experiment, scalings: Sequence[str], rows: LabelledRows
+) -> Iterator[str]:
+    """Yield what of the data decided how the run is made, and what may mislead, a line each."""
+    if (remark := size_remark(asked, settled)) is not None:
+        yield remark
     ranges = unlike_scales(rows.X)
-    if ranges is None or set(scalings) & set(SCALES_COLUMNS):
-        return []
-    return [
-        "columns have ranges from {:.3g} to {:.3g}: the widest decide what is similar; ".format(
-            *ranges
+    if ranges is not None and not set(scalings) & set(SCALES_COLUMNS):
+        least, most = ranges
+        yield (
+            f"warning: columns have ranges from {least:.3g} to {most:.3g}: the widest decide what "
+            "is similar; --scaling standard+l2 makes them alike"
         )
-        + "--scaling standard+l2 makes them alike"
-    ]
 
 
 def task_sources(experiment: Experiment, registry: Registry) -> dict[str, TaskSource]:

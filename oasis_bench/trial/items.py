@@ -148,7 +148,7 @@ def _divide(
     if spec.split == "unseen-classes" and (reason := too_few_classes(len(spec.classes))):
         raise NotApplicableError(reason)
     draw = draw_unseen_classes if spec.split == "unseen-classes" else draw_partition
-    sizes = e.train_per_class, e.test_per_class
+    sizes = e.per_class
     return draw(rows.y, spec.classes, *sizes, seed), None, None
 
 
