@@ -15,7 +15,8 @@ import numpy.typing as npt
 from scipy import sparse
 
 from oasis_bench.data.rows import LabelledRows, Rows
-from oasis_bench.datasets.files.tables import NUMBER, LabelValues, read_table
+from oasis_bench.datasets.files.columns import column_lines
+from oasis_bench.datasets.files.tables import NUMBER, Columns, LabelValues, read_table
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.progress import Progress, no_progress
@@ -45,11 +46,14 @@ class TableFile(Dataset):
         A column (CSV, Parquet) or array (npz) that says which fold each row tests in: strings or
         whole numbers, in the order in which classes would be.  Default: there is none, and
         partitions are drawn at random.
+    drop : str, optional
+        Columns (CSV, Parquet) to leave out, their names joined by commas.
     """
 
     name = "file"
     summary = (
-        "rows and labels of a file of yours: --dataset PATH [--label COLUMN] [--fold-column COLUMN]"
+        "rows and labels of a file of yours: --dataset PATH [--label COLUMN] [--drop A,B] "
+        "[--fold-column COLUMN]"
     )
     citation = "none"
     licence = "not known: the file is yours"
@@ -57,11 +61,29 @@ class TableFile(Dataset):
     scaling = "standard+l2"
 
     def __init__(
-        self, path: Path, label: str | None = None, fold_column: str | None = None
+        self,
+        path: Path,
+        label: str | None = None,
+        fold_column: str | None = None,
+        drop: str | None = None,
     ) -> None:
         self.path = path
         self.label = label
         self.fold_column = fold_column
+        self.drop = drop
+
+    def _asked(self) -> Columns:
+        names = [name.strip() for name in (self.drop or "").split(",") if name.strip()]
+        return Columns(self.label, self.fold_column, tuple(names))
+
+    def description(self) -> list[str]:
+        """Return what each column of a CSV or Parquet file holds, a line each."""
+        try:
+            return column_lines(self.path, self._asked())
+        except UsageError as error:
+            raise UsageError(f"{self.path}: {error}") from error
+        except OSError as error:
+            raise UsageError(f"{self.path}: {error.strerror}: give a file to read") from error
 
     def location(self) -> str | None:
         """Return the path of the file."""
@@ -81,7 +103,7 @@ class TableFile(Dataset):
             label, of two classes or more.  Its rows and columns count from 1, without the header.
         """
         try:
-            table = read_table(self.path, self.label, self.fold_column)
+            table = read_table(self.path, self._asked())
             X = _as_features(table.X, table.columns)
             y, class_names = _numbered(table.labels, "labels", "--label")
             folds = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import re
 import sys
 from collections.abc import Callable
 from decimal import Decimal
@@ -412,3 +413,44 @@ def test_what_is_no_file_to_read_is_told(tmp_path: Path) -> None:
         load(tmp_path / "folder.csv")
     with pytest.raises(UsageError, match=r"one of \.npz, \.csv, \.parquet, .*\.svmlight\.gz"):
         load(tmp_path / "t.txt")
+
+
+PEOPLE = "id,name,height,b,kind\n1,Ann,1.5,,u\n2,Bob,2.5,3,v\n3,Cy,3.5,3,u\n"
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_columns_that_are_dropped_are_no_features(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"t.{ending}"
+    path.write_text(PEOPLE)
+    if ending == "parquet":
+        pd.read_csv(io.StringIO(PEOPLE)).to_parquet(path)
+    rows = TableFile(path, label="kind", drop="id, name,b").load()
+    np.testing.assert_array_equal(rows.X, [[1.5], [2.5], [3.5]])
+    assert rows.class_names == ("u", "v")
+
+
+@pytest.mark.parametrize(
+    ("drop", "message"),
+    [
+        ("weight", "no column 'weight' to leave out: the columns are 'id', 'name'"),
+        ("kind", "--drop names the column of the labels"),
+        ("id,height,b,name", "holds 3 rows and 0 columns beside the label"),
+        ("id", "column 'name' is not numeric: 'Ann' in row 1: leave it out with --drop"),
+    ],
+)
+def test_what_cannot_be_dropped_is_told(tmp_path: Path, drop: str, message: str) -> None:
+    (tmp_path / "t.csv").write_text(PEOPLE)
+    with pytest.raises(UsageError, match=re.escape(message)):
+        TableFile(tmp_path / "t.csv", label="kind", drop=drop).load()
+
+
+def test_a_table_is_described_before_it_can_be_used(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(PEOPLE)
+    assert TableFile(tmp_path / "t.csv", label="kind", drop="id").description() == [
+        "columns: 5",
+        "  'id'      left out",
+        "  'name'    text, 3 different, such as 'Ann': --drop it, or make numbers of it",
+        "  'height'  number, 1.5 to 3.5",
+        "  'b'       number, always 3: tells nothing, 1 missing",
+        "  'kind'    labels, 2 different",
+    ]

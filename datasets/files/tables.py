@@ -55,10 +55,25 @@ class Table:
     folds: LabelValues | None = None
 
 
-def read_table(path: Path, label: str | None, fold: str | None = None) -> Table:
-    """Read a file in the format that its ending says: one of `READERS`, in capitals or not.
+@dataclass(frozen=True)
+class Columns:
+    """What the user says of the columns of a file, or of its arrays.
 
-    `label` names the column or the array of the labels, `fold` that of the folds, if there is one.
+    Attributes
+    ----------
+    label, fold : str or None
+        That of the labels, and that of the folds, if there is one.
+    drop : tuple of str
+        Those to leave out.
+    """
+
+    label: str | None = None
+    fold: str | None = None
+    drop: tuple[str, ...] = ()
+
+
+def read_table(path: Path, asked: Columns) -> Table:
+    """Read a file in the format that its ending says: one of `READERS`, in capitals or not.
 
     Raises
     ------
@@ -74,16 +89,20 @@ def read_table(path: Path, label: str | None, fold: str | None = None) -> Table:
         raise UsageError("is empty")
     for ending, reader in READERS.items():
         if path.name.lower().endswith(ending):
-            return reader(path, label, fold)
+            return reader(path, asked)
     raise UsageError(f"unknown kind of file: the ending is one of {', '.join(READERS)}")
 
 
-def _read_csv(path: Path, label: str | None, fold: str | None) -> Table:
+def csv_names(path: Path) -> list[str]:
+    """Return the names of the columns of a CSV file."""
     header = csv_cells(path, header=None, nrows=1, dtype=str, na_filter=False)
-    names = [str(name).strip() for name in header.loc[0]]
-    at = _label_column(names, label)
-    fold_at = _fold_column(names, fold, at)
-    if "" in names[:at] + names[at + 1 :]:
+    return [str(name).strip() for name in header.loc[0]]
+
+
+def _read_csv(path: Path, asked: Columns) -> Table:
+    names = csv_names(path)
+    at, fold_at, dropped = _places(names, asked)
+    if any(not name and i not in (at, *dropped) for i, name in enumerate(names)):
         raise UsageError(
             "a column has no name (pandas' index?): name it, or write the file without it"
         )
@@ -93,7 +112,7 @@ def _read_csv(path: Path, label: str | None, fold: str | None) -> Table:
     cells = csv_cells(path, header=0, names=range(len(names)), dtype=dtype, low_memory=False)
     for column in texts:
         cells[column] = cells[column].str.strip()
-    table = _table_of(cells, names, at, fold_at)
+    table = _table_of(cells, names, at, fold_at, dropped)
     folds = None if table.folds is None else _csv_labels(table.folds)
     return replace(table, labels=_csv_labels(table.labels), folds=folds)
 
@@ -135,29 +154,37 @@ def _csv_labels(labels: LabelValues) -> LabelValues:
     return labels
 
 
-def _read_parquet(path: Path, label: str | None, fold: str | None) -> Table:
+def _read_parquet(path: Path, asked: Columns) -> Table:
+    cells = parquet_cells(path)
+    names = [str(name) for name in cells.columns]
+    return _table_of(cells, names, *_places(names, asked))
+
+
+def parquet_cells(path: Path) -> pd.DataFrame:
+    """Read a Parquet file by pyarrow; its index is left out."""
     import pandas as pd
 
     try:
         with _broken("Parquet"):
-            cells = pd.read_parquet(path, engine="pyarrow").reset_index(drop=True)
+            return pd.read_parquet(path, engine="pyarrow").reset_index(drop=True)
     except ImportError as error:
         raise UsageError(
             'pyarrow, which reads Parquet, is missing: pip install "oasis-bench[parquet]"'
         ) from error
-    names = [str(name) for name in cells.columns]
-    at = _label_column(names, label)
-    return _table_of(cells, names, at, _fold_column(names, fold, at))
 
 
 def _table_of(
-    cells: pd.DataFrame, names: Sequence[str], at: int, fold_at: int | None = None
+    cells: pd.DataFrame,
+    names: Sequence[str],
+    at: int,
+    fold_at: int | None,
+    dropped: Sequence[int],
 ) -> Table:
     """Divide a data frame, whose index counts from 0, into features, labels and folds."""
     columns = [cells.iloc[:, i] for i in range(len(names))]
     labels = _names_of(columns[at], "labels")
     folds = None if fold_at is None else _names_of(columns[fold_at], "folds")
-    n_features = len(names) - 1 - (fold_at is not None)
+    n_features = len(names) - 1 - (fold_at is not None) - len(dropped)
     if len(cells) == 0 or n_features == 0:
         raise UsageError(
             f"holds {len(cells)} rows and {n_features} columns beside the label"
@@ -165,7 +192,7 @@ def _table_of(
         )
     features, feature_names = [], []
     for i, name in enumerate(names):
-        if i not in (at, fold_at):
+        if i not in (at, fold_at, *dropped):
             values = _values(columns[i])
             if not isinstance(values, np.ndarray):
                 raise _not_numeric(name, columns[i])
@@ -211,8 +238,22 @@ def _not_numeric(name: str, column: pd.Series[Any]) -> UsageError:
         row = 0
     return UsageError(
         f"column {shown(name)} is not numeric: {shown(column[row])} in row {row + 1}: leave it "
-        "out, write it as numbers, or name it with --label if it is the label"
+        "out with --drop, write it as numbers, or name it with --label if it is the label"
     )
+
+
+def _places(columns: Sequence[str], asked: Columns) -> tuple[int, int | None, list[int]]:
+    """Return the places of the labels, of the folds, and of what is left out."""
+    if unknown := [name for name in asked.drop if name not in columns]:
+        raise UsageError(
+            f"no column {shown(unknown[0])} to leave out: the columns are {_listed(columns)}"
+        )
+    at = _label_column(columns, asked.label)
+    fold_at = _fold_column(columns, asked.fold, at)
+    dropped = [i for i, name in enumerate(columns) if name in asked.drop]
+    if {at, fold_at} & set(dropped):
+        raise UsageError("--drop names the column of the labels or of the folds: leave it there")
+    return at, fold_at, dropped
 
 
 def _label_column(columns: Sequence[str], label: str | None) -> int:
@@ -244,7 +285,9 @@ def _fold_column(columns: Sequence[str], fold: str | None, label_at: int) -> int
     )
 
 
-def _read_npz(path: Path, label: str | None, fold: str | None) -> Table:
+def _read_npz(path: Path, asked: Columns) -> Table:
+    label, fold = asked.label, asked.fold
+    _refuse_drop(asked)
     if not zipfile.is_zipfile(path):
         raise UsageError("is not an npz file, or a truncated one: make it with numpy.savez")
     with _broken("npz"):
@@ -312,17 +355,23 @@ def _array_labels(labels: npt.NDArray[Any], name: str) -> LabelValues:
     )
 
 
-def _read_svmlight(path: Path, label: str | None, fold: str | None) -> Table:
-    if label is not None:
+def _read_svmlight(path: Path, asked: Columns) -> Table:
+    _refuse_drop(asked)
+    if asked.label is not None:
         raise UsageError("the label is the first of each line: leave --label out")
-    if fold is not None:
+    if asked.fold is not None:
         raise UsageError("svmlight has no column of folds: use CSV, Parquet or npz")
     with _broken("svmlight"):
         X, y = load_svmlight_file(str(path), dtype=np.float64)
     return Table(sparse.csr_array(X), y)
 
 
-READERS: Mapping[str, Callable[[Path, str | None, str | None], Table]] = {
+def _refuse_drop(asked: Columns) -> None:
+    if asked.drop:
+        raise UsageError("has no names of columns to leave out: --drop is for CSV and Parquet")
+
+
+READERS: Mapping[str, Callable[[Path, Columns], Table]] = {
     ".npz": _read_npz,
     ".csv": _read_csv,
     ".parquet": _read_parquet,

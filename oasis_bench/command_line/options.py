@@ -21,6 +21,7 @@ DATA_OPTIONS = (
         "the column of your own file that says in which fold each row tests: these are the "
         "partitions then (default: none, partitions are drawn)",
     ),
+    ("drop", "A,B", "columns of your own file to leave out (default: none)"),
     ("visterms", "N", "visual words of a data set of pictures (default: its own, 1000)"),
     ("block", "PIXELS", "side of the blocks of pictures (default: the data set's, mostly 64)"),
 )

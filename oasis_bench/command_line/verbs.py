@@ -343,6 +343,8 @@ def _data_load(options: argparse.Namespace) -> int:
         if dataset.location() is None:
             print(f"its rows: not here yet: 'data prepare {options.dataset}' gets them")
             return 0
+        for line in dataset.description():
+            print(line)
     with closing(Display()) as display:
         rows = dataset.load(display.download)
     _print_facts(facts_of_rows(dataset, rows))

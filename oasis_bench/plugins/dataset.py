@@ -52,6 +52,10 @@ class Dataset(ABC):
         """Say where the data lies on this machine, or None where it is not there yet."""
         return None
 
+    def description(self) -> list[str]:
+        """Return more lines for 'data describe', before the rows are checked."""
+        return []
+
     def default_scaling(self, rows: LabelledRows) -> str:
         """Return how these rows are scaled, where an experiment does not say."""
         return self.scaling

@@ -1,0 +1,50 @@
+"""Training and test sizes that fit the smallest class; the figures are worked by hand."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from oasis_bench.data.rows import LabelledRows
+from oasis_bench.datasets.table_file import TableFile
+from oasis_bench.experiment.settings import Experiment, LearnerSpec
+from oasis_bench.experiment.sizes import settle, size_remark
+
+DATASET = TableFile(Path("my.csv"))
+
+
+def rows_of(*counts):
+    y = np.repeat(np.arange(len(counts)), counts)
+    names = tuple(f"class {number}" for number in range(len(counts)))
+    return LabelledRows(np.arange(2.0 * len(y)).reshape(-1, 2), y, names)
+
+
+def experiment(**settings):
+    learners = {"Euclidean": LearnerSpec("Euclidean")}
+    return Experiment("Sizes", "my.csv", learners, **{"classes": ("all",), **settings})
+
+
+@pytest.mark.parametrize(
+    ("counts", "settings", "expected"),
+    [
+        ((65, 100), {}, (40, 25, 5)),  # as in the papers: nothing is fitted
+        ((13, 100), {}, (8, 5, 4)),  # 40 : 25 of 13; folds of two of each class
+        ((6, 100), {}, (4, 2, 2)),
+        ((50, 100), {"train_per_class": 30}, (30, 20, 5)),  # what is given stays
+        ((50, 100), {"test_per_class": 10}, (40, 10, 5)),
+        ((45, 100), {"test_per_class": 10}, (35, 10, 5)),
+        ((10, 70, 80), {"classes": (2,)}, (40, 25, 5)),  # two classes are large enough
+        ((10, 26, 80), {"classes": (2,)}, (16, 10, 5)),
+        ((10, 26, 80), {"classes": (("class 1", "class 2"),)}, (16, 10, 5)),
+        ((3, 100), {}, (40, 25, 5)),  # too small to fit anything: refused later
+    ],
+)
+def test_sizes_fit_the_smallest_class_that_is_asked_for(counts, settings, expected):
+    asked = experiment(**settings)
+    settled = settle(asked, DATASET, rows_of(*counts))
+    assert (*settled.per_class, settled.inner_folds) == expected
+    told = size_remark(asked, settled)
+    assert (told is None) == (expected[:2] == asked.per_class)
+    if told is not None:
+        assert f"{expected[0]} of each class train and {expected[1]} test" in told
+    assert settle(settled, DATASET, rows_of(*counts)) == settled  # as a resumed run does
