@@ -37,7 +37,7 @@ CHANCE = "chance"
 
 BOLD_NOTE = (
     "Bold: best, or not distinguishable from the best by the corrected resampled paired t-test "
-    "(level 0.05 for all comparisons of a row together, by Holm)."
+    "(level 0.05 for all comparisons of a measure together, by Holm)."
 )
 FILE_NAME_WIDTH = 60
 
@@ -123,14 +123,15 @@ def mean_texts(numbers: pd.DataFrame) -> list[str]:
 
 
 def measure_tables(run: RunRecord, task: str) -> tuple[list[Table], list[Table]]:
-    """Make a table for each subset: measures down, learners across, mean ± standard deviation.
+    """Make tables for each subset: mean ± standard deviation, and chance.
 
     Returns
     -------
     headlines : list of Table
-        Of the headlines, and of the measures of the data that they are compared with.
+        Learners down; the headlines across, and the measures of the data that they are compared
+        with.
     every : list of Table
-        Of all measures; empty where the headlines are all.
+        All measures down, learners across; empty where the headlines are all.
     """
     numbers, first = measure_numbers(run, task), brief(run, task)
     shown = numbers[numbers["name"].isin(first)]
@@ -150,29 +151,35 @@ def measure_tables(run: RunRecord, task: str) -> tuple[list[Table], list[Table]]
 def _table(
     run: RunRecord, task: str, subset: str, numbers: pd.DataFrame, every: bool = False
 ) -> Table:
-    rows: list[list[str | Cell]] = []
     split, names = split_of(run, task), {name: marked(run, name) for name in learners(run)}
-    gaps = {name: shortfall(run, subset, name, split, task) for name in names}
     images = sizes(run, subset, split)
     ranks = images is not None and "mAP" in run.info.sources.tasks[task].measures
     records = numbers.assign(text=mean_texts(numbers)).to_dict("records")
+    columns: list[list[Cell]] = []  # of a measure: its name, each learner's, chance
     for name, of_measure in groupby(records, lambda value: value["name"]):
         values = [{str(key): it for key, it in value.items()} for value in of_measure]
         limits = _limits(values[0], images[1] - 1) if images and ranks else ()
-        row: list[str | Cell] = [Cell(str(name), notes=tuple(limits))]
-        for value in values:
-            notes = (*gaps[value["learner"]], *_caveats(values, value, names))
-            row.append(Cell(value["text"], value["bold"], notes))
-        rows.append([*row, number_text(values[0]["chance"], "{:.3f}", missing="-")])
+        cells = [
+            Cell(value["text"], value["bold"], tuple(_caveats(values, value, names)))
+            for value in values
+        ]
+        chance = number_text(values[0]["chance"], "{:.3f}", missing="-")
+        columns.append([Cell(str(name)), *cells, Cell(chance, notes=tuple(limits))])
+    gaps = {name: shortfall(run, subset, name, split, task) for name in names}
+    first = [Cell("Measure" if every else "Learner")]
+    first += [Cell(text, notes=gaps[name]) for name, text in names.items()] + [Cell(CHANCE)]
+    # Learners stand below each other; so do measures where there are many of them.
+    header, *rows = [first, *columns] if every else zip(first, *columns, strict=True)
     what = f"{task_title(task)}, {'every measure, ' * every}{subset_title(run, subset)}"
     return Table(
         name=f"{task}_{file_name(subset)}" + "_every" * every,
         title=f"{what}: mean ± standard deviation over {partitions_text(run)}",
-        header=("", *names.values(), "Chance"),
-        align="l" + "r" * (len(names) + 1),
+        header=tuple(cell.text for cell in header),
+        align="l" + "r" * (len(header) - 1),
         rows=rows,
         numbers=with_chance(numbers),
         notes=[
+            *(note for cell in header for note in cell.notes),
             *bold_note(numbers[numbers["name"] == headlines(run, task)[0]]),
             *_left_out(run, task, subset),
             *dagger_notes(run, names),
