@@ -37,6 +37,7 @@ SLOW_FILES = (
     "test_report_page.py",
     "test_trec.py",
     "test_keel.py",
+    "test_trying.py",
 )
 """They begin first, so that no core waits for one of them at the end."""
 

@@ -176,6 +176,12 @@ def test_list_shows_the_columns_of_each_algorithm(command):
     status, out, errors = command("list", "algorithms")
     assert (status, errors) == (0, [])
     title, heading, *lines = out.splitlines()
+    groups = [line.strip() for line in lines if line.endswith("rows:")]
+    lines = [line for line in lines if not line.endswith("rows:")]
+    assert groups[:2] == [
+        "bilinear, for any number of rows:",
+        "Mahalanobis, for any number of rows:",
+    ]
     starts = [heading.index(column) for column in ("name", "form", "takes", "cost of a fit")]
     ends = [*starts[1:], None]
     found = {}

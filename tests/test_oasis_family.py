@@ -483,3 +483,12 @@ def test_progress_rises_to_the_number_of_steps_and_changes_nothing(rows, learner
     assert done == sorted(done)
     assert told[-1] == (100_000, 100_000)
     np.testing.assert_array_equal(learner.bilinear_matrix_, quiet.bilinear_matrix_)
+
+
+def test_cosines_are_zero_where_no_direction_of_w_is_positive():
+    X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    learner = CosineOASIS(n_steps=0, random_state=0).fit(X, [0, 0, 1])
+    learner.raw_matrix_ = -np.eye(2)
+    learner._finish()
+    np.testing.assert_array_equal(learner.similarity(X, X), np.zeros((3, 3)))
+    assert learner.transform(X).shape == (3, 0)

@@ -56,7 +56,10 @@ class CosineOASIS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TripletLear
 
     def transform(self, X: Any) -> FloatArray:
         """Return Lx / |Lx| for each row, (n_rows, n_components); where Lx is 0, zeros."""
-        return np.asarray(normalize(self._check_rows(X) @ self.components_.T, copy=False))
+        projected = self._check_rows(X) @ self.components_.T
+        if not projected.shape[1]:  # no direction is left of W: scikit-learn refuses such rows
+            return np.asarray(projected)
+        return np.asarray(normalize(projected, copy=False))
 
     def embed(self, X: Any) -> FloatArray:
         """Return `transform`."""

@@ -22,6 +22,16 @@ from oasis_bench.plugins.learner import (
 from oasis_bench.plugins.registry import BrokenPluginError, Catalogue
 from oasis_bench.tasks.task import GALLERIES, SPLITS, Task, measure_names
 
+FORMS: dict[str, Any] = {
+    "bilinear": BilinearLearner,
+    "Mahalanobis": MahalanobisLearner,
+    "embedding": EmbeddingLearner,
+    "exemplar": ExemplarLearner,
+}
+"""The first that fits names a learner's form."""
+
+SIZES = ("for any number of rows", "for thousands of rows")
+
 
 def plugin_rows(catalogue: Catalogue[Any]) -> list[tuple[str, ...]]:
     """Return name and summary of each plugin, or what is broken about it."""
@@ -35,23 +45,45 @@ def plugin_rows(catalogue: Catalogue[Any]) -> list[tuple[str, ...]]:
 
 
 def learner_lines(catalogue: Catalogue[MetricLearner]) -> list[str]:
-    """Return three lines a learner: its columns, what it is, and the paper."""
-    rows: list[tuple[str, ...]] = [
-        ("name", "form", "takes", "cost of a fit (n rows, d features, c classes)")
-    ]
-    notes: list[list[str]] = [[]]
+    """Return a heading for each form and size, and three lines a learner.
+
+    They are its columns, what it is, and the paper.
+    """
+    groups: dict[str, list[tuple[tuple[str, ...], list[str]]]] = {
+        f"{form}, {size}": [] for form in (*FORMS, "other") for size in SIZES
+    }
+    broken = []
     for name in catalogue:
         try:
             learner = catalogue[name]
         except BrokenPluginError as error:
-            rows.append((name, f"BROKEN: {error}"))
-            notes.append([])
-        else:
-            density = "sparse" if learner.takes_sparse else "dense"
-            kind = density if learner.takes == "rows" else learner.takes
-            rows.append((name, form_of(learner), kind, learner.cost))
-            notes.append([f"    {learner.summary}", f"    paper: {learner.citation}"])
-    return [line for row, more in zip(aligned(rows), notes, strict=True) for line in (row, *more)]
+            broken.append(f"{name}  BROKEN: {error}")
+            continue
+        form = form_of(learner)
+        notes = [f"    {learner.summary}", f"    paper: {learner.citation}"]
+        row = (name, form, input_of(learner), learner.cost)
+        groups[f"{form}, {size_of(learner)}"].append((row, notes))
+    header = ("name", "form", "takes", "cost of a fit (n rows, d features, c classes)")
+    of_all = [row for learners in groups.values() for row, _ in learners]
+    rows = iter(aligned([header, *of_all]))
+    lines = [next(rows)]
+    for group, learners in groups.items():
+        if learners:
+            lines.append(f"{group}:")
+        for _, notes in learners:
+            lines += [next(rows), *notes]
+    return [*lines, *broken]
+
+
+def input_of(learner: type[MetricLearner]) -> str:
+    """Name what a learner takes: dense or sparse rows, pixels or patches."""
+    density = "sparse" if learner.takes_sparse else "dense"
+    return density if learner.takes == "rows" else learner.takes
+
+
+def size_of(learner: type[MetricLearner]) -> str:
+    """Say how many rows a learner is for, by what its cost grows with."""
+    return SIZES["n^2" in learner.cost]
 
 
 def task_lines(catalogue: Catalogue[Task]) -> list[str]:
@@ -73,13 +105,7 @@ def task_lines(catalogue: Catalogue[Task]) -> list[str]:
 
 def form_of(learner: type[MetricLearner]) -> str:
     """Name the form of a learner."""
-    forms: dict[str, Any] = {
-        "bilinear": BilinearLearner,
-        "Mahalanobis": MahalanobisLearner,
-        "embedding": EmbeddingLearner,
-        "exemplar": ExemplarLearner,
-    }
-    return next((name for name, form in forms.items() if issubclass(learner, form)), "other")
+    return next((name for name, form in FORMS.items() if issubclass(learner, form)), "other")
 
 
 def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:

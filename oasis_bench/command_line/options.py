@@ -234,6 +234,14 @@ def _add_list(verbs: Any) -> None:
     what = ("algorithms", "datasets", "tasks", "experiments")
     parser = _add_verb(verbs, "list", "list algorithms, data sets, tasks and experiments")
     parser.add_argument("what", nargs="?", choices=what, help="only these (default: all)")
+    parser.add_argument(
+        "--for",
+        dest="dataset",
+        metavar="NAME|PATH",
+        help="try every algorithm on one small partition of this data set: which apply, what they "
+        "cost there, and which to begin with (with 'list algorithms'; a minute or two)",
+    )
+    _add_data_options(parser)
     _add_plugin(parser)
 
 

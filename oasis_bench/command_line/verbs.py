@@ -28,6 +28,7 @@ from oasis_bench.command_line.listing import (
 )
 from oasis_bench.command_line.options import JUDGED_SETTINGS
 from oasis_bench.command_line.progress import Display
+from oasis_bench.command_line.trying import tried_lines
 from oasis_bench.experiment.settings import (
     LIMITS,
     Experiment,
@@ -296,6 +297,14 @@ def _export(options: argparse.Namespace) -> int:
 
 def _list(options: argparse.Namespace) -> int:
     registry = load_registry(options.plugin)
+    if options.dataset is not None:
+        if options.what != "algorithms":
+            raise UsageError("--for is for algorithms: 'list algorithms --for PATH'")
+        data_options = _data_options(options, options.dataset)
+        with closing(Display()) as display:
+            tried = tried_lines(options.dataset, data_options, registry, options.plugin, display)
+        print("\n".join(tried))
+        return 0
     tables: dict[str, Callable[[], list[str]]] = {
         "algorithms": lambda: learner_lines(registry.algorithms),
         "datasets": lambda: aligned(plugin_rows(registry.datasets)),

@@ -1,0 +1,31 @@
+"""`list algorithms --for`: every learner on one partition of a small table."""
+
+import pytest
+
+from oasis_bench.command_line.main import main
+from oasis_bench.plugins.registry import load_registry
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "mine.csv"
+    lines = [f"{x % 7},{(3 * x) % 5},{'odd' if x % 2 else 'even'}" for x in range(24)]
+    path.write_text("\n".join(["a,b,kind", *lines]))
+    return str(path)
+
+
+def test_each_learner_is_tried_and_what_cannot_learn_says_why(table, plugins, capsys):
+    how = ["--label", "kind", "--plugin", str(plugins / "refusing.py")]
+    assert main(["list", "algorithms", "--for", table, *how]) == 0
+    answered, _, others = capsys.readouterr().out.partition("without an answer:")
+    names = {line.split()[0] for line in answered.splitlines() if line}
+    ours = {name for name in load_registry().algorithms if "metric-learn" not in name}
+    assert ours <= names
+    assert "Refuses" not in names
+    assert "not applicable: 8 axes, but 7 rows" in others
+    assert "One partition of 14 training items" in others
+
+
+def test_it_is_for_algorithms_alone(table, capsys):
+    assert main(["list", "tasks", "--for", table]) == 2
+    assert capsys.readouterr().err.startswith("oasis-bench: --for is for algorithms")
