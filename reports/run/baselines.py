@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-
 import pandas as pd
 
 from oasis_bench.reports.formatting import number_text
@@ -25,6 +23,7 @@ from oasis_bench.reports.run.measure_tables import (
     measure_numbers,
     with_chance,
 )
+from oasis_bench.reports.run.verdict import again
 from oasis_bench.reports.table import Cell, Table
 from oasis_bench.store.run_file import RunRecord
 
@@ -94,18 +93,4 @@ def what_is_missing(run: RunRecord) -> tuple[str, str] | None:
     if not run.info.multi_label:
         what += ", and retrieval among unseen classes, where what was learned must carry over"
         options["--tasks"] = ",".join([*tasks(run), UNSEEN])
-    return f"Missing here: {what}.", _command(run, options)
-
-
-def _command(run: RunRecord, options: dict[str, str]) -> str:
-    """Write the command of a run with other options, and without its folder."""
-    words = shlex.split(run.info.command or "")
-    kept, replaced = [], [*options, "--output"]
-    if words[3:4] == ["run"] and not run.info.merged:
-        left = iter(words)
-        for word in left:
-            if word in replaced:
-                next(left, None)
-            elif word.partition("=")[0] not in replaced:
-                kept.append(word)
-    return shlex.join([*kept, *(text for option in options.items() for text in option)])
+    return f"Missing here: {what}.", again(run, options)

@@ -44,6 +44,7 @@ from oasis_bench.reports.run.trial_tables import (
     unanswered_table,
     unfinished_table,
 )
+from oasis_bench.reports.run.verdict import answers, next_steps
 from oasis_bench.reports.run.words import measure_words
 from oasis_bench.reports.side_by_side import published_beside
 from oasis_bench.reports.table import Table
@@ -177,6 +178,8 @@ def _context(run: RunRecord) -> dict[str, Any]:
         "images": images,
         "split_words": {split: SPLITS[split] for split in splits(run)},
         "missing": what_is_missing(run),
+        "answers": answers(run),
+        "next_steps": next_steps(run),
         "power": _power(e.n_partitions, images[splits(run)[0]]),
         "protocol": protocol_text(run),
         "scaling": scaling_text(run),

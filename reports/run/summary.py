@@ -7,7 +7,14 @@ from collections.abc import Iterator
 
 from oasis_bench.analysis.headlines import compared, named
 from oasis_bench.analysis.noise import noisy
-from oasis_bench.reports.formatting import aligned, clip, number_text, plural, seconds_text
+from oasis_bench.reports.formatting import (
+    aligned,
+    clip,
+    number_text,
+    plural,
+    seconds_text,
+    series,
+)
 from oasis_bench.reports.run.cost_tables import cost_tables
 from oasis_bench.reports.run.facts import (
     by_subset_and_learner,
@@ -25,6 +32,7 @@ from oasis_bench.reports.run.facts import (
     tasks,
 )
 from oasis_bench.reports.run.measure_tables import CHANCE, mean_texts, measure_numbers
+from oasis_bench.reports.run.verdict import answers, next_steps
 from oasis_bench.reports.table import Table
 from oasis_bench.store.run_file import RunRecord
 from oasis_bench.system.plain_text import printable
@@ -34,8 +42,8 @@ BESIDE_SPREAD = " " * len("±0.000*")
 
 
 def summary_text(run: RunRecord) -> str:
-    """Summarise a run as plain text of at most 110 columns: each task, then the three costs."""
-    text: list[str] = []
+    """Summarise a run as plain text of at most 110 columns: the answer, each task, the costs."""
+    text = [part for line in answers(run) for part in (*_wrapped(line), "")]
     notes = [f"mean ± sd over {partitions_text(run)}; costs: medians [min - max]"]
     for task in tasks(run):
         lines, best = _task_lines(run, task)
@@ -54,8 +62,14 @@ def summary_text(run: RunRecord) -> str:
         )
     notes += dagger_notes(run, learners(run))
     for whole in dict.fromkeys(_gaps(run)):
-        notes += textwrap.wrap(printable(whole), SUMMARY_WIDTH, subsequent_indent="  ")
+        notes += _wrapped(whole)
+    for step in next_steps(run)[:1]:
+        notes += [f"{step.why}:", f"  {printable(step.command)}"]
     return "\n".join([*text, *notes])
+
+
+def _wrapped(line: str) -> list[str]:
+    return textwrap.wrap(printable(line), SUMMARY_WIDTH, subsequent_indent="  ")
 
 
 def _task_lines(run: RunRecord, task: str) -> tuple[list[list[str]], bool]:
@@ -102,12 +116,17 @@ def _labels(run: RunRecord, subset: str, learner: str) -> tuple[str, str]:
 
 
 def _gaps(run: RunRecord) -> Iterator[str]:
-    """Say where a learner has fewer results than planned."""
+    """Say where learners have fewer results than planned, once for all with the same reason."""
+    same: dict[tuple[str, str], list[str]] = {}
     for task in tasks(run):
         for subset, learner, _ in by_subset_and_learner(run, run.trials):
-            for reason in shortfall(run, subset, learner, split_of(run, task), task):
+            for told in shortfall(run, subset, learner, split_of(run, task), task):
                 where = f"{task}, " if len(tasks(run)) > 1 else ""
-                yield f"{where}{subset_title(run, subset)}, {reason}"
+                name, reason = marked(run, learner), told.removeprefix(f"{marked(run, learner)}: ")
+                same.setdefault((f"{where}{subset_title(run, subset)}", reason), []).append(name)
+    for (where, reason), names in same.items():
+        who = "all learners" if len(names) == len(learners(run)) > 2 else series(names)
+        yield f"{where}, {who}: {reason}"
 
 
 def _aligned_to_width(lines: list[list[str]], left: tuple[int, ...]) -> list[str]:

@@ -1,0 +1,194 @@
+"""The answer of a run in sentences made from its tests, and what to do next."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from oasis_bench.analysis.costs import with_costs
+from oasis_bench.analysis.headlines import compared
+from oasis_bench.analysis.statistics import BestLearners, PairedInterval
+from oasis_bench.reports.formatting import plural, seconds_text, series
+from oasis_bench.reports.run.facts import (
+    finished,
+    learners,
+    marked,
+    splits,
+    subset_title,
+    subsets,
+    task_title,
+    tasks,
+)
+from oasis_bench.reports.run.measure_tables import comparisons
+from oasis_bench.store.run_file import RunRecord
+
+MOST_NAMED = 3
+"""Learners whose difference from the best is told."""
+
+MANY_PARTITIONS = 20
+
+PARTS = ("choosing", "fitting", "answering")
+
+
+class NextStep(NamedTuple):
+    """What may be worth trying, and the command."""
+
+    why: str
+    command: str
+
+
+def answers(run: RunRecord) -> list[str]:
+    """Say who leads on each task and by how much, what could not be told apart, and the costs."""
+    lines = [line for task in tasks(run) if (line := _of_task(run, task))]
+    if lines and (costs := _costs(run)):
+        lines.append(costs)
+    return lines
+
+
+def _of_task(run: RunRecord, task: str) -> str:
+    """Say what the tests of a task tell on the largest class subset that has results."""
+    found: dict[str, dict[str, tuple[pd.DataFrame, BestLearners]]] = {}
+    for subset, name, scores, comparison in comparisons(run, task):
+        if scores.notna().any(axis=None):
+            found.setdefault(subset, {})[name] = scores, comparison
+    if not found:
+        return ""
+    subset = list(found)[-1]
+    first, *others = [name for name in compared(run, task) if name in found[subset]]
+    scores, comparison = found[subset][first]
+    where = f"{task_title(task)}, {subset_title(run, subset)}"
+    best = comparison.best
+    if best is None:
+        highest = str(scores.mean().idxmax())
+        mean = scores[highest].mean()
+        why = _why_not_compared(scores)
+        return f"{where}: {marked(run, highest)} has the highest {first}, {mean:.3f}; {why}."
+    parts = [f"{where}: {marked(run, best)} leads in {first} ({scores[best].mean():.3f})"]
+    parts[0] += f"{_above(run, comparison)}."
+    if tied := [marked(run, name) for name, v in comparison.verdicts.items() if v == "tied"]:
+        parts.append(f"Not told apart from it: {series(tied)}.")
+    for name in others:
+        parts += _disagreement(run, name, best, *found[subset][name])
+    elsewhere = {
+        subset_title(run, other): marked(run, leader)
+        for other in list(found)[:-1]
+        if first in found[other] and (leader := found[other][first][1].best) not in (None, best)
+    }
+    parts += [f"On {other} {leader} is first." for other, leader in elsewhere.items()]
+    return " ".join(parts)
+
+
+def _why_not_compared(scores: pd.DataFrame) -> str:
+    if scores.shape[1] < 2 or scores.count().gt(0).sum() < 2:
+        return "there is no other learner to compare it with"
+    return "one partition tells no learners apart"
+
+
+def _above(run: RunRecord, comparison: BestLearners) -> str:
+    """Name the learners that the best is above, the nearest first."""
+    worse = {
+        name: difference
+        for name, difference in comparison.differences.items()
+        if comparison.verdicts[name] == "worse"
+    }
+    if not worse:
+        return ", and no difference was found" if comparison.differences else ""
+    nearest = sorted(worse, key=lambda name: worse[name].mean)
+    named = [f"{marked(run, name)} by {_interval(worse[name])}" for name in nearest[:MOST_NAMED]]
+    if more := len(nearest) - MOST_NAMED:
+        named += [plural(more, "other") + " by more"] if more > 0 else []
+    return f", above {series(named)}"
+
+
+def _interval(difference: PairedInterval) -> str:
+    return f"{difference.mean:.3f} (95 % interval {difference.low:.3f} to {difference.high:.3f})"
+
+
+def _disagreement(
+    run: RunRecord, name: str, best: str, scores: pd.DataFrame, comparison: BestLearners
+) -> Iterator[str]:
+    """Say where another measure has another leader."""
+    leader = comparison.best
+    if leader is None or leader == best:
+        return
+    first = f"In {name} {marked(run, leader)} is first ({scores[leader].mean():.3f})"
+    if comparison.verdicts.get(best) == "worse":
+        yield f"{first}, above {marked(run, best)} by {_interval(comparison.differences[best])}."
+    else:
+        yield f"{first}, and {marked(run, best)} is not told apart from it."
+
+
+def _costs(run: RunRecord) -> str:
+    """Say what one trial of each learner took in all, on the largest subset of the first split."""
+    trials = with_costs(finished(run, splits(run)[0]))
+    largest = [subset for subset in subsets(run) if (trials["subset"] == subset).any()]
+    if not largest or trials["choice_seconds"].isna().all():
+        return ""
+    own = trials[trials["subset"] == largest[-1]]
+    parts = own.assign(
+        choosing=own["choice_seconds"], fitting=own["fit_seconds"], answering=own["answer_seconds"]
+    )
+    medians: Any = parts.groupby("learner")[list(PARTS)].median()
+    totals = medians.sum(axis=1)
+    shown = [name for name in learners(run) if name in totals.index]
+    texts = []
+    for name in sorted(shown, key=lambda name: float(totals[name])):
+        each = ", ".join(f"{what} {seconds_text(medians.at[name, what])}" for what in PARTS)
+        texts.append(f"{marked(run, name)} {seconds_text(float(totals[name]))} s ({each})")
+    return f"Cost of one partition, {subset_title(run, largest[-1])}: {series(texts)}."
+
+
+def next_steps(run: RunRecord) -> list[NextStep]:
+    """Return what may be worth trying next, the most useful first."""
+    return [] if run.info.merged else list(_next_steps(run))
+
+
+def _next_steps(run: RunRecord) -> Iterator[NextStep]:
+    n_partitions = run.info.experiment.n_partitions
+    tied = any(
+        verdict == "tied"
+        for task in tasks(run)
+        for _, name, _, comparison in comparisons(run, task)
+        if name in compared(run, task)[:1]
+        for verdict in comparison.verdicts.values()
+    )
+    if n_partitions < MANY_PARTITIONS and not run.info.n_folds and (tied or n_partitions < 2):
+        yield NextStep(
+            "More partitions may tell apart what could not be told apart",
+            again(run, {"--partitions": str(MANY_PARTITIONS)}),
+        )
+    trials = finished(run)
+    steps = pd.to_numeric(trials["n_steps"]).dropna()
+    searched = run.validation["n_steps"].notna().any()
+    cap = run.info.experiment.max_steps
+    if searched and len(steps) and (steps == cap).mean() >= 0.5:
+        yield NextStep(
+            f"Most searches of the number of steps ended at their last one, {cap:,}: more may do "
+            "better",
+            again(run, {"--max-steps": str(4 * cap)}),
+        )
+    if any(remark.startswith("warning: columns") for remark in run.info.remarks):
+        yield NextStep(
+            "Columns of unlike scales: let the inner folds choose how rows are scaled",
+            again(run, {"--scaling": "l2,standard+l2,minmax"}),
+        )
+
+
+def again(run: RunRecord, options: dict[str, str]) -> str:
+    """Write the command of a run with other options, and without its folder.
+
+    Only the options where the command is not known.
+    """
+    words = shlex.split(run.info.command or "")
+    kept, replaced = [], [*options, "--output"]
+    if words[3:4] == ["run"] and not run.info.merged:
+        left = iter(words)
+        for word in left:
+            if word in replaced:
+                next(left, None)
+            elif word.partition("=")[0] not in replaced:
+                kept.append(word)
+    return shlex.join([*kept, *(text for option in options.items() for text in option)])

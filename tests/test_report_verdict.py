@@ -1,0 +1,82 @@
+"""The sentences that open a report and the terminal's summary, on made-up runs."""
+
+import pytest
+from fake_runs import fake_trial, make_run
+
+from oasis_bench.analysis.statistics import paired_interval
+from oasis_bench.reports import write_report
+from oasis_bench.reports.run.summary import summary_text
+from oasis_bench.reports.run.verdict import answers, next_steps
+
+# mAP of each partition: B is always .2 lower than A, C follows A up and down around it.
+SCORES = {
+    "A": [0.70, 0.72, 0.71, 0.69, 0.70],
+    "B": [0.50, 0.53, 0.51, 0.49, 0.50],
+    "C": [0.71, 0.70, 0.69, 0.71, 0.69],
+}
+
+
+@pytest.fixture
+def run(tmp_path):
+    trials = [
+        fake_trial(name, partition=p, mAP=value)
+        for name, values in SCORES.items()
+        for p, value in enumerate(values)
+    ]
+    command = "python -m oasis_bench run --partitions 5 --seed 1 --output run"
+    return make_run(tmp_path / "run", trials, list(SCORES), info={"command": command})
+
+
+def test_the_answer_names_the_leader_the_distance_and_what_is_not_told_apart(run):
+    first, costs = answers(run)
+    differences = [a - b for a, b in zip(SCORES["A"], SCORES["B"], strict=True)]
+    found = paired_interval(differences, 400, 250)
+    assert first == (
+        "Retrieval, 10 classes: A leads in mAP (0.704), above B by 0.198 (95 % interval "
+        f"{found.low:.3f} to {found.high:.3f}). Not told apart from it: C."
+    )
+    # 5 + 2 s of choosing, 1 s of fitting, 0.5 s of answering: what a fake trial has.
+    assert costs.startswith("Cost of one partition, 10 classes: A 8.50 s (choosing 7.00, fitting ")
+
+
+def test_what_to_do_next_is_a_command_without_the_folder(run):
+    (step,) = next_steps(run)
+    assert step.why.startswith("More partitions may tell apart")
+    assert step.command == "python -m oasis_bench run --seed 1 --partitions 20"
+
+
+def test_terminal_and_report_open_with_the_answer(run, tmp_path):
+    text = " ".join(summary_text(run).split())
+    assert text.startswith(answers(run)[0])
+    assert text.endswith(next_steps(run)[0].command)
+    page = " ".join(write_report(tmp_path / "run").read_text().split())
+    assert page.index(answers(run)[0]) < page.index('<h2 id="retrieval">')
+
+
+def test_another_leader_of_another_measure_is_told(tmp_path):
+    trials = []
+    for p in range(5):
+        trials += [
+            fake_trial("A", partition=p, mAP=0.7 + 0.001 * p),
+            fake_trial("B", partition=p, mAP=0.5 + 0.001 * p),
+        ]
+    for trial in trials:
+        for row in trial.measures:
+            if trial.columns["learner"] == "B" and (row["measure"], row["k"]) == ("precision", 1):
+                row["value"] += 0.3
+    (first, _) = answers(make_run(tmp_path / "run", trials, ["A", "B"]))
+    assert "A leads in mAP (0.702), above B by 0.200" in first
+    assert "In precision at 1 B is first (0.902), above A by 0.100 (95 % interval 0.100" in first
+
+
+def test_one_partition_tells_nothing_apart(tmp_path):
+    trials = [fake_trial(name, partition=0, mAP=values[0]) for name, values in SCORES.items()]
+    (first, _) = answers(make_run(tmp_path / "run", trials, list(SCORES), partitions=1))
+    highest = "Retrieval, 10 classes: C has the highest mAP, 0.710"
+    assert first == f"{highest}; one partition tells no learners apart."
+
+
+def test_a_search_that_ended_at_its_cap_asks_for_more_steps(tmp_path):
+    trials = [fake_trial(name, partition=p, n_steps=1000) for name in "AB" for p in range(5)]
+    run = make_run(tmp_path / "run", trials, ["A", "B"], max_steps=1000)
+    assert any(step.command.endswith("--max-steps 4000") for step in next_steps(run))
