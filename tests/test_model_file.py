@@ -13,6 +13,8 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from oasis_bench.algorithms import LMNN, OASIS, AveragedOASIS, Euclidean, PsdOASIS
 from oasis_bench.plugins.learner import IncrementalLearner
@@ -300,7 +302,7 @@ def test_a_learner_that_learned_nothing_is_not_saved(unfitted, tmp_path):
     ("value", "named"),
     [
         (object(), "params/value is of type object"),
-        (LogisticRegression(), "LogisticRegression"),
+        (LogisticRegression(), "params/value is a LogisticRegression .*skops"),
         (sparse.csc_array((2, 2)), "csc_array"),
         (np.array([1, None]), "ndarray"),
         (np.ma.array([1.0]), "MaskedArray"),
@@ -315,6 +317,15 @@ def test_what_a_file_cannot_hold_is_named(holder, rows, tmp_path, value, named):
     with pytest.raises(UsageError, match=f"^this Holder cannot be saved: .*{named}"):
         save_model(holder(value).fit(*rows), tmp_path / "model.npz")
     assert not (tmp_path / "model.npz").exists()
+
+
+@pytest.mark.parametrize("whole", [make_pipeline(StandardScaler(), OASIS(n_steps=5)), "OASIS"])
+def test_what_is_no_learner_is_refused_with_the_way_out(whole, rows, tmp_path):
+    if not isinstance(whole, str):
+        whole.fit(*rows)
+    with pytest.raises(UsageError, match=rf"^a {type(whole).__name__} .*pipeline\[-1\].*skops"):
+        save_model(whole, tmp_path / "model.npz")
+    assert not list(tmp_path.iterdir())
 
 
 def test_what_could_not_be_loaded_is_not_saved(learner, tmp_path):

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib import format as npy
 from scipy import sparse
+from sklearn.base import BaseEstimator
 
 from oasis_bench import __version__
 from oasis_bench.data.patches import Patches, PatchKind
@@ -137,6 +138,11 @@ def encode(value: Any, place: str, arrays: Arrays) -> Any:
         if array.dtype.kind in ARRAY_KINDS and array.dtype.isnative:
             arrays[place] = array
             return {"array" if type(value) is np.ndarray else "scalar": _form(array)}
+    if isinstance(value, BaseEstimator):
+        raise UsageError(
+            f"{place} is a {type(value).__name__} of scikit-learn, and a file holds no code: keep "
+            "the whole with `skops.io.dump`, whose `load` asks which types you trust"
+        )
     raise UsageError(
         f"{place} is of type {type(value).__name__}: a file holds numbers, strings, dense arrays "
         "of them, csr_array, Patches, lists, tuples, dicts with names and RandomState"

@@ -46,8 +46,9 @@ def save_model(learner: MetricLearner, path: str | os.PathLike[str]) -> None:
     NotFittedError
         Where nothing has been learned yet.
     UsageError
-        Where the learner has a value that is not finite or that such a file cannot hold, where its
-        name belongs to another class, or where the file cannot be written.
+        Where the learner has a value that is not finite or that such a file cannot hold, such as
+        an estimator of scikit-learn, where its name belongs to another class, where it is no
+        learner but a pipeline, or where the file cannot be written.
     """
     header, arrays = _contents(learner)
     try:
@@ -67,6 +68,11 @@ def write_model(learner: MetricLearner, file: BinaryIO) -> None:
 
 def _contents(learner: MetricLearner) -> tuple[dict[str, Any], Arrays]:
     """Return the header and the arrays of a fitted learner's file."""
+    if not isinstance(learner, MetricLearner):
+        raise UsageError(
+            f"a {type(learner).__name__} is no learner of oasis-bench: give the learner alone, of "
+            "a pipeline its last step (pipeline[-1]), or keep the whole with `skops.io.dump`"
+        )
     check_is_fitted(learner)
     arrays: Arrays = {}
     params, fitted = learner.get_params(deep=False), _fitted(learner)
