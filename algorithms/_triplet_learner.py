@@ -48,6 +48,7 @@ class TripletLearner(IncrementalLearner):
 
     takes_sparse: ClassVar = True
     takes_relevance: ClassVar = True
+    with_transform: ClassVar = "PsdOASIS, CosineOASIS or LogDetOASIS, its positive variants"
     takes_triplets: ClassVar = True
 
     _learned: ClassVar[str] = "bilinear_matrix_"

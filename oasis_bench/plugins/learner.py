@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -126,6 +127,15 @@ class MahalanobisLearner(ClassNamePrefixFeaturesOutMixin, EmbeddingLearner):  # 
         check_is_fitted(self)
         return self.components_.T @ self.components_
 
+    def get_metric(self) -> LearnedDistance:
+        """Return the distance as a function of two rows: metric-learn's name and meaning.
+
+        It goes where scikit-learn takes a metric, ``KNeighborsClassifier(metric=...)``, and does
+        not change with a later fit.  `transform` first is faster: it maps each row once.
+        """
+        check_is_fitted(self)
+        return LearnedDistance(self.components_.copy())
+
     def _fitted_state(self) -> dict[str, FittedArray]:
         return {
             **super()._fitted_state(),
@@ -151,6 +161,38 @@ class MahalanobisLearner(ClassNamePrefixFeaturesOutMixin, EmbeddingLearner):  # 
         """Return |Lx - Ly|, unsquared, for each pair of `pairs` (n_pairs, 2, n_features)."""
         left, right = self._check_pairs(pairs)
         return np.asarray(np.linalg.norm(self._project(left - right), axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedDistance:
+    """The distance of two rows by L.
+
+    Attributes
+    ----------
+    components : ndarray of shape (n_components, n_features)
+        L.
+    """
+
+    components: FloatArray = field(repr=False)
+
+    def __call__(self, u: Any, v: Any, squared: bool = False) -> float:
+        """Return |Lu - Lv|, or its square, of two rows (n_features,).
+
+        Raises
+        ------
+        ValueError
+            Where one of them is no row of n_features numbers.
+        """
+        rows = [np.asarray(row, dtype=float) for row in (u, v)]
+        n_features = self.components.shape[1]
+        for row in rows:
+            if row.shape != (n_features,):
+                raise ValueError(
+                    f"a row of shape {row.shape}: ({n_features},) is needed: pair_distance takes "
+                    "many pairs"
+                )
+        mapped = self.components @ (rows[0] - rows[1])
+        return float(mapped @ mapped if squared else np.linalg.norm(mapped))
 
 
 class ExemplarLearner(MetricLearner):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
@@ -13,8 +14,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from oasis_bench.data.rows import FloatArray, check_items
+from oasis_bench.data.rows import FloatArray, Labels, check_items
+from oasis_bench.tasks.ranking import Similarity
 from oasis_bench.tasks.retrieval import evaluate_ranking
+
+TIES_SEED = 0
+"""Draws the order within ties of `score` and of scorers."""
 
 
 class FittedArray(NamedTuple):
@@ -77,6 +82,8 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
     transductive : bool
         Whether its answer on a pair may depend on the other items that it is asked about, which
         have no labels.
+    with_transform : str
+        What to take in its place where `transform` is needed, if it has none.
     """
 
     name: ClassVar[str]
@@ -90,6 +97,7 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
     takes_triplets: ClassVar[bool] = False
     needs_labels: ClassVar[bool] = True
     transductive: ClassVar[bool] = False
+    with_transform: ClassVar[str] = "a learner of a distance, such as LMNN"
 
     @abstractmethod
     def fit(self, X: Any, y: Any) -> Self:
@@ -158,17 +166,29 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
         ValueError
             Where no item has another of its class.
         """
-        items, similarity = X, self.similarity
-        if self.has_embedding:
-            items, similarity = self.embed(X), self.score_embeddings
-
-        def score_rows(queries: Any, _: Any) -> FloatArray:
-            return similarity(_safe_indexing(items, queries), items)
-
-        several = sparse.issparse(y)
-        labels: Any = sparse.csr_array(y) if several else np.asarray(y)
+        similarity = similarity_by_number(self, X)
+        labels = as_labels(y)
         numbers = np.arange(labels.shape[0])
-        return evaluate_ranking(score_rows, numbers, labels, seed=0).mean_average_precision
+        measured = evaluate_ranking(similarity, numbers, labels, seed=TIES_SEED)
+        return measured.mean_average_precision
+
+    @property
+    def transform(self) -> Any:
+        """There is none, unless a form defines it: say which learners have it.
+
+        Raises
+        ------
+        AttributeError
+            Always; TypeError where a Pipeline looks for it, which would not pass the text on.
+        """
+        reason = (
+            f"{type(self).__name__} has no embedding, and so no transform: take "
+            f"{self.with_transform}; or call its similarity"
+        )
+        asking = sys._getframe(1)
+        if asking.f_code.co_name == "_validate_steps":
+            raise TypeError(f"a Pipeline cannot hold it before its last step: {reason}")
+        raise AttributeError(reason)
 
     def refusal(self, X: Any, y: Any) -> str | None:
         """Say why such items and labels cannot be learned from, or None where they can.
@@ -240,6 +260,20 @@ class IncrementalLearner(MetricLearner):
     @abstractmethod
     def partial_fit(self, X: Any, y: Any, n_steps: int | None = None) -> Self:
         """Learn `n_steps` more steps (default: the parameter `n_steps`) from where it is."""
+
+
+def similarity_by_number(learner: MetricLearner, X: Any) -> Similarity:
+    """Return the similarity of the items of `X`, asked by their numbers: each is embedded once."""
+    items, similarity = X, learner.similarity
+    if learner.has_embedding:
+        items, similarity = learner.embed(X), learner.score_embeddings
+    return lambda queries, _: similarity(_safe_indexing(items, queries), items)
+
+
+def as_labels(y: Any) -> Labels:
+    """Return class labels as an array, or relevance as CSR."""
+    several = sparse.issparse(y)  # apart: the type checker would take y for less than it is
+    return sparse.csr_array(y) if several else np.asarray(y)
 
 
 def sides(pairs: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
