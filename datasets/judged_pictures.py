@@ -21,6 +21,7 @@ from oasis_bench.datasets.files.folders import dataset_folder
 from oasis_bench.datasets.files.tables import csv_cells
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.system.errors import UsageError
+from oasis_bench.system.files import open_regular
 from oasis_bench.system.progress import Progress, no_progress
 
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
@@ -98,7 +99,8 @@ class JudgedPictures(Dataset):
         if not path.is_file():
             raise UsageError(f"there is no {path}: {self.home}")
         try:
-            cells = csv_cells(path, header=0, dtype=str, na_filter=False)
+            with open_regular(path) as file:
+                cells = csv_cells(file, header=0, dtype=str, na_filter=False)
         except UsageError as error:
             raise UsageError(f"{path}: {error}") from error
         if tuple(cells.columns) != self.columns:

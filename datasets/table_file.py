@@ -16,6 +16,7 @@ from scipy import sparse
 
 from oasis_bench.data.rows import LabelledRows, Rows
 from oasis_bench.datasets.files.columns import column_lines
+from oasis_bench.datasets.files.errors import reason_of
 from oasis_bench.datasets.files.tables import NUMBER, Columns, LabelValues, read_table
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.system.errors import UsageError
@@ -83,7 +84,7 @@ class TableFile(Dataset):
         except UsageError as error:
             raise UsageError(f"{self.path}: {error}") from error
         except OSError as error:
-            raise UsageError(f"{self.path}: {error.strerror}: give a file to read") from error
+            raise UsageError(f"{self.path}: {reason_of(error)}: give a file to read") from error
 
     def location(self) -> str | None:
         """Return the path of the file."""
@@ -113,7 +114,7 @@ class TableFile(Dataset):
         except UsageError as error:
             raise UsageError(f"{self.path}: {error}") from error
         except OSError as error:
-            raise UsageError(f"{self.path}: {error.strerror}: give a file to read") from error
+            raise UsageError(f"{self.path}: {reason_of(error)}: give a file to read") from error
 
 
 def _as_features(X: Any, columns: Sequence[str] | None) -> Rows:

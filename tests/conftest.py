@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from local_server import serve
 
+from oasis_bench.command_line.main import main
 from oasis_bench.data.rows import LabelledRows
 from oasis_bench.execution.local import ThisMachine
 from oasis_bench.experiment.settings import Experiment, LearnerSpec
@@ -64,6 +65,21 @@ def interruptible():
 def plugins():
     """Return the folder of the throw-away plugins."""
     return Path(__file__).parent / "plugins"
+
+
+@pytest.fixture
+def command(capsys):
+    """Call the command line; return its exit status, output and error lines."""
+
+    def call(*words):
+        try:
+            status = main([str(word) for word in words])
+        except SystemExit as stop:  # argparse's way out
+            status = stop.code
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err.splitlines()
+
+    return call
 
 
 @pytest.fixture

@@ -15,21 +15,6 @@ SMALL = (
 )
 
 
-@pytest.fixture
-def command(capsys):
-    """Call the command line; return its exit status, output and error lines."""
-
-    def call(*words):
-        try:
-            status = main([str(word) for word in words])
-        except SystemExit as stop:  # argparse's way out
-            status = stop.code
-        captured = capsys.readouterr()
-        return status, captured.out, captured.err.splitlines()
-
-    return call
-
-
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     """Return the folder of a small run made by the command line."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from oasis_bench.datasets.files.errors import reason_of
+from oasis_bench.system.files import open_regular
 
 if TYPE_CHECKING:  # Pillow is imported where it is used: a trial does without
     from PIL.Image import Image as Picture
@@ -40,7 +41,7 @@ def read_image(path: Path, enough: int | None = None) -> Picture:
     from PIL import Image, ImageOps, UnidentifiedImageError
 
     try:
-        with Image.open(path, formats=FORMATS) as image:
+        with open_regular(path) as file, Image.open(file, formats=FORMATS) as image:
             n_pixels, limit = image.width * image.height, Image.MAX_IMAGE_PIXELS
             if limit is not None and n_pixels > limit:
                 raise UnusableImageError(f"{n_pixels} pixels, more than {limit}: shrink it")

@@ -17,6 +17,7 @@ import numpy as np
 from oasis_bench.datasets.features.decoding import TooSmallError, UnusableImageError
 from oasis_bench.datasets.files.arrays import Arrays
 from oasis_bench.datasets.files.errors import reason_of
+from oasis_bench.system.files import open_regular
 from oasis_bench.system.progress import Progress
 from oasis_bench.system.provenance import available_cores
 
@@ -93,7 +94,7 @@ def faults_of_arrays(arrays: Arrays) -> dict[str, Fault]:
 
 def _content_hash(path: Path) -> str:
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise UnusableImageError(reason_of(error)) from error

@@ -13,6 +13,7 @@ from oasis_bench.datasets.files.tables import (
     csv_cells,
     csv_names,
     parquet_cells,
+    refuse_empty,
 )
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def column_lines(path: Path, asked: Columns) -> list[str]:
     OSError
         Where it cannot be read.
     """
+    refuse_empty(path)
     if path.suffix.lower() == ".csv":
         names = csv_names(path)
         cells = csv_cells(path, header=0, names=range(len(names)), low_memory=False)

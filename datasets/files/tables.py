@@ -23,6 +23,7 @@ from sklearn.datasets import load_svmlight_file
 
 from oasis_bench.datasets.files.errors import reason_of
 from oasis_bench.system.errors import UsageError
+from oasis_bench.system.files import open_regular
 
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
     import pandas as pd
@@ -83,14 +84,18 @@ def read_table(path: Path, asked: Columns) -> Table:
     OSError
         Where the file cannot be read.
     """
-    if path.is_dir():
-        raise UsageError("is a folder: give a file")
-    if not path.stat().st_size:
-        raise UsageError("is empty")
+    refuse_empty(path)
     for ending, reader in READERS.items():
         if path.name.lower().endswith(ending):
             return reader(path, asked)
     raise UsageError(f"unknown kind of file: the ending is one of {', '.join(READERS)}")
+
+
+def refuse_empty(path: Path) -> None:
+    """Raise UsageError where a file is empty, and OSError where it is no file to read."""
+    with open_regular(path) as file:
+        if not file.read(1):
+            raise UsageError("is empty")
 
 
 def csv_names(path: Path) -> list[str]:

@@ -10,9 +10,11 @@ import gc
 import os
 import signal
 import sys
+import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import NoReturn, TextIO
 
 from oasis_bench.command_line.options import make_parser
@@ -35,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), _end)
     try:
-        options = make_parser().parse_args(arguments)
+        options = make_parser().parse_args(arguments)  # --help ends here, by SystemExit
         if options.verb == "run" and options.cluster is None:
             from oasis_bench.execution.fork_server import borrow, give_back
 
@@ -46,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         gc.enable()
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
-            status: int = VERBS[options.verb](options)
+            status = _carry_out(partial(VERBS[options.verb], options))
         sys.stdout.flush()
     except UsageError as error:
         print(f"oasis-bench: {error}", file=sys.stderr)
@@ -68,6 +70,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
+def _carry_out(verb: Callable[[], int]) -> int:
+    """Call a verb; a plugin that calls `sys.exit` must not look like a run that went well."""
+    try:
+        return verb()
+    except _Ended:
+        raise
+    except SystemExit as stop:
+        *_, where = traceback.extract_tb(stop.__traceback__)
+        raise UsageError(
+            f"{where.filename}, line {where.lineno}, ended the program (SystemExit: {stop.code}): "
+            "let it raise another error, or leave that plugin out"
+        ) from stop
+
+
 def _print_no_more() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -83,5 +99,9 @@ def _show_warning(
     print(f"oasis-bench: {message}", file=sys.stderr)
 
 
+class _Ended(SystemExit):
+    """The end by a signal."""
+
+
 def _end(number: int, frame: object) -> NoReturn:
-    raise SystemExit(128 + number)
+    raise _Ended(128 + number)

@@ -10,6 +10,7 @@ from PIL import Image, ImageOps
 from scipy import sparse
 
 from oasis_bench.data.rows import LabelledRows
+from oasis_bench.system.files import open_regular
 
 SIZE = (96, 96)
 
@@ -17,7 +18,7 @@ SIZE = (96, 96)
 def thumbnail(path: Path) -> bytes | None:
     """Return a picture as a JPEG of at most 96 x 96 pixels, or None where it cannot be read."""
     try:
-        with Image.open(path) as image:
+        with open_regular(path) as file, Image.open(file) as image:
             image.draft("RGB", (2 * SIZE[0], 2 * SIZE[1]))
             upright = ImageOps.exif_transpose(image)
             if upright.mode.startswith("I"):  # 16 bits

@@ -11,6 +11,7 @@ from oasis_bench.plugins.learner import ExemplarLearner
 from oasis_bench.plugins.model_file import load_model_of
 from oasis_bench.plugins.registry import Registry
 from oasis_bench.system.errors import UsageError
+from oasis_bench.system.files import open_regular
 
 
 def grid(path: str, registry: Registry) -> dict[str, list[Any]]:
@@ -25,7 +26,7 @@ def grid(path: str, registry: Registry) -> dict[str, list[Any]]:
 
 def content_hash(path: str) -> str:
     """Hash a model file (SHA-256)."""
-    with Path(path).open("rb") as file:
+    with open_regular(Path(path)) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

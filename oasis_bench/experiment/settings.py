@@ -27,6 +27,7 @@ from oasis_bench.experiment.setting import (
     subsets_of_text,
 )
 from oasis_bench.system.errors import UsageError, unknown_name
+from oasis_bench.system.files import open_regular
 from oasis_bench.system.values import check_value
 
 BUILT_IN = Path(__file__).parent / "built_in"
@@ -262,7 +263,8 @@ class Experiment:
             if source in built_in:
                 text = built_in[source].read_text("utf-8")
             elif path.is_file() or path.suffix == ".toml":
-                text = path.read_text("utf-8")
+                with open_regular(path) as file:
+                    text = file.read().decode("utf-8")
             else:
                 raise UsageError(unknown_name("experiment", source, built_in))
             values = tomllib.loads(text)

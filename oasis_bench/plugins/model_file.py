@@ -20,7 +20,7 @@ from oasis_bench.plugins.learner import FittedArray, MetricLearner
 from oasis_bench.plugins.model_archive import Arrays, decode, encode, read_archive, write_archive
 from oasis_bench.plugins.registry import Registry, load_registry
 from oasis_bench.system.errors import UsageError
-from oasis_bench.system.files import whole_file
+from oasis_bench.system.files import open_regular, whole_file
 from oasis_bench.system.plain_text import printable
 
 MESSAGE_LENGTH = 500
@@ -126,7 +126,7 @@ def load_model(
 def load_model_of(registry: Registry, path: str | os.PathLike[str]) -> MetricLearner:
     """Read a learner of a registry, as `load_model` does."""
     try:
-        with Path(path).open("rb") as file:
+        with open_regular(Path(path)) as file:
             return read_model(file, registry)
     except UsageError as error:
         raise UsageError(f"{path}: {_one_line(error)}") from error

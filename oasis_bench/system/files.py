@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 from oasis_bench.system.errors import UsageError
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a regular file for reading in binary: a FIFO or a device could be read without an end.
+
+    Raises
+    ------
+    OSError
+        Where the file cannot be opened, or is not regular.
+    """
+    mode = path.stat().st_mode
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, "is a folder", str(path))
+    if not stat.S_ISREG(mode):
+        kind = "a FIFO" if stat.S_ISFIFO(mode) else "a device or a socket"
+        raise OSError(errno.EINVAL, f"it is {kind}, not a regular file", str(path))
+    return path.open("rb")
 
 
 def write_whole(path: Path, content: bytes) -> None:

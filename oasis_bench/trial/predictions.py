@@ -18,6 +18,7 @@ import numpy.typing as npt
 from numpy.lib import format as npy
 
 from oasis_bench.system.errors import UsageError
+from oasis_bench.system.files import open_regular
 from oasis_bench.system.plain_text import error_line, printable
 from oasis_bench.system.threads import slices
 from oasis_bench.trial.items import TrialItems
@@ -112,7 +113,11 @@ class Predictions:
         UsageError
             Where the file is damaged.
         """
-        with _told(path), np.load(path, allow_pickle=False) as file:
+        with (
+            _told(path),
+            open_regular(path) as stream,
+            np.load(stream, allow_pickle=False) as file,
+        ):
             scored = tuple(name for name in GALLERIES if f"scores_{name}" in file.files)
             kinds = [n for g in GALLERIES for n in (f"{g}_rows", f"ties_{g}")]
             return cls(path, scored, {name: file[name] for name in kinds})

@@ -1,0 +1,132 @@
+"""What should make a run fall over, at the command line: one line, the right status, no hang."""
+
+import os
+
+import pytest
+
+from oasis_bench.data.pictures import thumbnail
+from oasis_bench.datasets.features.decoding import UnusableImageError, read_image
+from oasis_bench.datasets.features.picture_files import Workers, hashed_pictures
+from oasis_bench.store.run_file import read_run
+from oasis_bench.system.progress import no_progress
+
+SMALL = "--classes 2 --partitions 1 --inner-folds 2 --train 6 --test 4".split()  # noqa: SIM905
+EUCLIDEAN = [*SMALL, "--algorithms", "Euclidean"]
+
+
+@pytest.fixture
+def refused(command, tmp_path):
+    """Call a command that must end with status 2, one line, and no output folder; return the line.
+
+    `--output` is added to a run.
+    """
+
+    def call(*words):
+        output = tmp_path / "refused"
+        more = ["--output", output] if words[0] == "run" and "--resume" not in words else []
+        status, out, errors = command(*words, *more)
+        assert (status, len(errors), out) == (2, 1, ""), (status, out, errors)
+        assert not output.exists()
+        return errors[0]
+
+    return call
+
+
+# Plugins that end the program.
+
+
+EXITS = """import sys
+from {0} import {1}
+class Quits({1}):
+    name = 'Quits'
+    def {2}: sys.exit(0)
+"""
+
+
+@pytest.fixture
+def quits(tmp_path):
+    """Return what writes a plugin 'Quits' that calls `sys.exit(0)` in a method."""
+
+    def write(module, base, method):
+        path = tmp_path / "quits.py"
+        path.write_text(EXITS.format(f"oasis_bench.{module}", base, method))
+        return path
+
+    return write
+
+
+def test_a_plugin_that_exits_when_imported_is_broken(refused, tmp_path):
+    (tmp_path / "quits.py").write_text("import sys\nsys.exit(0)\n")
+    line = refused("run", *EUCLIDEAN, "--plugin", tmp_path / "quits.py")
+    assert "quits.py cannot be imported: SystemExit: 0" in line
+
+
+@pytest.mark.parametrize(
+    ("made", "words", "part"),
+    [
+        (
+            ("algorithms", "Euclidean", "__init__(self)"),
+            ["--algorithms", "Quits"],
+            "cannot be made",
+        ),
+        (("datasets", "Digits", "__init__(self)"), ["--dataset", "Quits"], "quits.py, line 5,"),
+        (("datasets", "Digits", "load(self, _)"), ["--dataset", "Quits"], "quits.py, line 5,"),
+        (
+            ("tasks.retrieval", "Retrieval", "__init__(self)"),
+            ["--tasks", "Quits"],
+            "quits.py, line 5,",
+        ),
+    ],
+)
+def test_a_plugin_that_exits_when_it_is_used_is_told_with_its_place(
+    refused, quits, made, words, part
+):
+    options = ["--algorithms", "Euclidean", *words]
+    line = refused("run", *SMALL, *options, "--plugin", quits(*made))
+    assert part in line
+    assert "SystemExit" in line
+
+
+def test_a_learner_that_exits_in_fit_is_a_trial_that_did_not_end_well(command, quits, tmp_path):
+    plugin = quits("algorithms", "Euclidean", "fit(self, X, y=None)")
+    words = ["--algorithms", "Quits", "--plugin", plugin, "--output", tmp_path / "run"]
+    assert command("run", *SMALL, *words)[0] == 1
+    [status] = read_run(tmp_path / "run").trials["status"]
+    assert status == "crashed"
+
+
+# Files that are not regular.
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.npz", "t.parquet", "t.svmlight", "t.svm.gz"])
+@pytest.mark.parametrize("kind", ["FIFO", "device"])
+def test_a_table_that_is_a_fifo_or_a_device_is_refused(refused, tmp_path, name, kind):
+    irregular(tmp_path / name, kind)
+    line = refused("run", *EUCLIDEAN, "--dataset", tmp_path / name)
+    assert f"it is a {kind}" in line
+    assert name in line
+
+
+@pytest.mark.parametrize("kind", ["FIFO", "device"])
+def test_an_experiment_or_a_model_that_is_a_fifo_or_a_device_is_refused(refused, tmp_path, kind):
+    irregular(tmp_path / "e.toml", kind)
+    irregular(tmp_path / "m.npz", kind)
+    assert f"it is a {kind}" in refused("run", "--experiment", tmp_path / "e.toml")
+    line = refused("evaluate", tmp_path / "m.npz", "--dataset", "digits")
+    assert f"it is a {kind}" in line
+
+
+def test_a_picture_that_is_a_fifo_is_unusable(tmp_path):
+    os.mkfifo(tmp_path / "pipe.png")
+    [hashed] = hashed_pictures([tmp_path / "pipe.png"], Workers(no_progress))
+    assert "it is a FIFO" in hashed.content
+    with pytest.raises(UnusableImageError, match="it is a FIFO"):
+        read_image(tmp_path / "pipe.png")
+    assert thumbnail(tmp_path / "pipe.png") is None
+
+
+def irregular(path, kind):
+    if kind == "FIFO":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("/dev/zero")
