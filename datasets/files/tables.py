@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from reprlib import repr as shown
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -122,7 +122,7 @@ def _read_csv(path: Path, asked: Columns) -> Table:
     return replace(table, labels=_csv_labels(table.labels), folds=folds)
 
 
-def csv_cells(path: Path, **options: Any) -> pd.DataFrame:
+def csv_cells(path: Path | BinaryIO, **options: Any) -> pd.DataFrame:
     """Read cells with `pandas.read_csv`; cells that `MISSING` lists are NaN."""
     import pandas as pd
 

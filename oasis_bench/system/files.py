@@ -9,13 +9,14 @@ import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 
 from oasis_bench.system.errors import UsageError
 
 
-def open_regular(path: Path) -> BinaryIO:
+def open_regular(path: Path) -> BufferedReader:
     """Open a regular file for reading in binary: a FIFO or a device could be read without an end.
 
     Raises
