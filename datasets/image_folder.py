@@ -13,10 +13,14 @@ from pathlib import Path
 from oasis_bench.datasets.features.codebooks import VistermFeatures
 from oasis_bench.datasets.files.errors import reason_of
 from oasis_bench.datasets.pictures import ImageDataset, Label, warn
+from oasis_bench.plugins.registry import load_registry
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.progress import Progress, no_progress
 
 ENDINGS = frozenset({".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff"})
+
+SHARE_SET_APART = 5
+"""One picture in so many of each class teaches the codebooks."""
 
 NEEDED = (
     f"give a folder that holds, for each of 2 classes or more, a folder of pictures "
@@ -75,6 +79,34 @@ class ImageFolder(ImageDataset):
         features = super().visterm_features()
         side = 5 * features.block
         return features if side >= 320 else replace(features, codebook_size=(side, side))
+
+    def set_apart(
+        self, contents: Sequence[str], labels: Sequence[Label], tell: Callable[[str], None]
+    ) -> set[int]:
+        """Choose a fifth of each class, where the data set that usually teaches is not here.
+
+        It goes by the pictures' contents, whatever their names and order are.
+        """
+        source = load_registry().datasets[self.codebook_source]
+        if source().location() is not None:
+            return set()
+        chosen: set[int] = set()
+        for label in sorted(set(labels)):
+            own = [i for i in range(len(labels)) if labels[i] == label]
+            own.sort(key=lambda i: contents[i])
+            chosen.update(own[: len(own) // SHARE_SET_APART])
+        if not chosen:
+            raise UsageError(
+                f"{self.path} has fewer than {SHARE_SET_APART} pictures of each class: too few to "
+                f"learn the features from, and {source.name} is not on this machine: "
+                f"'data prepare {source.name}' gets it"
+            )
+        tell(
+            f"set apart: {len(chosen)} of {len(labels)} pictures, from which the codebooks are "
+            f"learned, as {source.name} is not on this machine ('data prepare {source.name}' gets "
+            "it)"
+        )
+        return chosen
 
     def find_images(
         self, progress: Progress = no_progress, tell: Callable[[str], None] = warn

@@ -140,7 +140,14 @@ class ImageDataset(Dataset):
         workers = Workers(progress)
         found = self.find_images(progress, tell)
         pictures = hashed_pictures([path for path, _ in found], workers)
-        codebook_pictures = self._codebook_images(pictures, workers, tell)
+        labels = [label for _, label in found]
+        if apart := self.set_apart([picture.content for picture in pictures], labels, tell):
+            teachers = [pictures[i] for i in sorted(apart)]
+            found = [one for i, one in enumerate(found) if i not in apart]
+            pictures = [one for i, one in enumerate(pictures) if i not in apart]
+        else:
+            teachers = self._other_pictures(workers, tell)
+        codebook_pictures = self._without_copies(teachers, pictures, workers)
         result = visterm_counts(pictures, codebook_pictures, self.visterm_features(), workers)
         for line in (
             *_fault_lines(result.left_out, "left out"),
@@ -171,13 +178,24 @@ class ImageDataset(Dataset):
             *(result.counts[rows], y, names, images), left_out=tuple(lines), pixels=pixels
         )
 
-    def _codebook_images(
-        self, evaluated: Sequence[Picture], workers: Workers, tell: Callable[[str], None]
-    ) -> list[Picture]:
-        """Find the pictures to learn the codebooks from, without copies of the evaluated ones.
+    def set_apart(
+        self, contents: Sequence[str], labels: Sequence[Label], tell: Callable[[str], None]
+    ) -> set[int]:
+        """Choose pictures of its own that teach the codebooks and are no rows: here none.
 
-        Caltech256's classes that end in -101 hold pictures of Caltech101.
+        Parameters
+        ----------
+        contents : sequence of str
+            A hash of each picture.
+        labels : sequence
+            The class of each picture.
+        tell : callable
+            Called with a line on what is set apart.
         """
+        return set()
+
+    def _other_pictures(self, workers: Workers, tell: Callable[[str], None]) -> list[Picture]:
+        """Find the pictures of the data set that the codebooks are learned from."""
         source = load_registry().datasets[self.codebook_source]()
         if not isinstance(source, ImageDataset):
             raise UsageError(f"data set {source.name!r} holds no images to learn codebooks from")
@@ -187,15 +205,23 @@ class ImageDataset(Dataset):
             raise UsageError(
                 f"the codebooks of {self.name} are learned from {source.name}: {error}"
             ) from error
-        codebook_pictures = hashed_pictures([path for path, _ in found], workers)
-        copies = near_duplicates(codebook_pictures, evaluated, workers)
-        apart = [picture for picture in codebook_pictures if picture.content not in copies]
-        if not apart:
+        return hashed_pictures([path for path, _ in found], workers)
+
+    def _without_copies(
+        self, teachers: list[Picture], evaluated: Sequence[Picture], workers: Workers
+    ) -> list[Picture]:
+        """Return the pictures that teach the codebooks, without copies of the evaluated ones.
+
+        Caltech256's classes that end in -101 hold pictures of Caltech101.
+        """
+        copies = near_duplicates(teachers, evaluated, workers)
+        others = [picture for picture in teachers if picture.content not in copies]
+        if not others:
             raise UsageError(
-                f"the codebooks of {self.name} are learned from {source.name}, but all its "
-                "pictures are among those to be evaluated: run the data set by its name"
+                f"the codebooks of {self.name} are learned from pictures that are all among those "
+                f"to be evaluated: where these are {self.codebook_source}, run it by its name"
             )
-        return apart
+        return others
 
 
 def require_images(

@@ -588,6 +588,39 @@ class TestImageFolder:
                 ("dogs/c.gif", "dogs"),
             ]
 
+    def test_without_the_usual_teacher_a_fifth_of_each_class_is_set_apart(
+        self, data: Path, tmp_path: Path
+    ) -> None:
+        mine = tmp_path / "mine"
+        for i in range(11):
+            picture(mine / "cats" / f"{i}.png", i)
+            picture(mine / "dogs" / f"{i}.png", 20 + i)
+        with pytest.warns(UserWarning, match="set apart: 4 of 22 pictures"):
+            rows = ImageFolder(mine, visterms=20, block=32).load()
+        assert rows.class_counts().tolist() == [9, 9]
+        assert rows.X.shape == (18, 20)
+        assert rows.X.sum(axis=1).min() > 0
+        (told,) = rows.left_out
+        assert "caltech101 is not on this machine ('data prepare caltech101' gets it)" in told
+        # Which ones goes by their contents: other names and another order change nothing.
+        again = tmp_path / "again"
+        for label in ("cats", "dogs"):
+            (again / label).mkdir(parents=True)
+            for i in range(11):
+                shutil.copy(mine / label / f"{i}.png", again / label / f"{20 - i}.png")
+        with pytest.warns(UserWarning, match="set apart"):
+            renamed = ImageFolder(again, visterms=20, block=32).load()
+        np.testing.assert_array_equal(
+            np.sort(rows.X.toarray(), axis=0), np.sort(renamed.X.toarray(), axis=0)
+        )
+
+    def test_too_few_pictures_to_set_some_apart_are_told(self, data: Path, tmp_path: Path) -> None:
+        for i in range(4):
+            picture(tmp_path / "mine" / "cats" / f"{i}.png", i)
+            picture(tmp_path / "mine" / "dogs" / f"{i}.png", 20 + i)
+        with pytest.raises(UsageError, match="has fewer than 5 pictures of each class"):
+            ImageFolder(tmp_path / "mine").load()
+
     def test_links_out_of_the_folder_are_left_out_and_told(self, home: Path) -> None:
         outside = picture(home.parent / "outside" / "x.png")
         (home / "cats" / "link.png").symlink_to(outside)

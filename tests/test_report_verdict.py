@@ -80,3 +80,9 @@ def test_a_search_that_ended_at_its_cap_asks_for_more_steps(tmp_path):
     trials = [fake_trial(name, partition=p, n_steps=1000) for name in "AB" for p in range(5)]
     run = make_run(tmp_path / "run", trials, ["A", "B"], max_steps=1000)
     assert any(step.command.endswith("--max-steps 4000") for step in next_steps(run))
+
+
+def test_a_leader_that_is_told_apart_from_no_other_is_said_to_be_none(tmp_path):
+    trials = [fake_trial(name, partition=p, mAP=SCORES[name][p]) for name in "AC" for p in range(5)]
+    (first, _) = answers(make_run(tmp_path / "run", trials, ["A", "C"]))
+    assert first == ("Retrieval, 10 classes: A leads in mAP (0.704), but is not told apart from C.")

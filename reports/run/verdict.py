@@ -66,10 +66,13 @@ def _of_task(run: RunRecord, task: str) -> str:
         mean = scores[highest].mean()
         why = _why_not_compared(scores)
         return f"{where}: {marked(run, highest)} has the highest {first}, {mean:.3f}; {why}."
-    parts = [f"{where}: {marked(run, best)} leads in {first} ({scores[best].mean():.3f})"]
-    parts[0] += f"{_above(run, comparison)}."
-    if tied := [marked(run, name) for name, v in comparison.verdicts.items() if v == "tied"]:
-        parts.append(f"Not told apart from it: {series(tied)}.")
+    tied = [marked(run, name) for name, v in comparison.verdicts.items() if v == "tied"]
+    leads = f"{marked(run, best)} leads in {first} ({scores[best].mean():.3f})"
+    if above := _above(run, comparison):
+        parts = [f"{where}: {leads}, above {above}."]
+        parts += [f"Not told apart from it: {series(tied)}."] if tied else []
+    else:
+        parts = [f"{where}: {leads}, but is not told apart from {series(tied)}."]
     for name in others:
         parts += _disagreement(run, name, best, *found[subset][name])
     elsewhere = {
@@ -88,19 +91,17 @@ def _why_not_compared(scores: pd.DataFrame) -> str:
 
 
 def _above(run: RunRecord, comparison: BestLearners) -> str:
-    """Name the learners that the best is above, the nearest first."""
+    """Name the learners that the best is above and by how much, the nearest first."""
     worse = {
         name: difference
         for name, difference in comparison.differences.items()
         if comparison.verdicts[name] == "worse"
     }
-    if not worse:
-        return ", and no difference was found" if comparison.differences else ""
     nearest = sorted(worse, key=lambda name: worse[name].mean)
     named = [f"{marked(run, name)} by {_interval(worse[name])}" for name in nearest[:MOST_NAMED]]
     if more := len(nearest) - MOST_NAMED:
         named += [plural(more, "other") + " by more"] if more > 0 else []
-    return f", above {series(named)}"
+    return series(named)
 
 
 def _interval(difference: PairedInterval) -> str:
