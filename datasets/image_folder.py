@@ -21,6 +21,8 @@ ENDINGS = frozenset({".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".tif", "
 
 SHARE_SET_APART = 5
 """One picture in so many of each class teaches the codebooks."""
+MOST_OTHER_FILES = 100_000
+"""Files and folders below a folder of pictures that are no pictures, at most."""
 
 NEEDED = (
     f"give a folder that holds, for each of 2 classes or more, a folder of pictures "
@@ -119,9 +121,20 @@ class ImageFolder(ImageDataset):
             raise UsageError(f"{self.path}: {reason_of(error)}: {NEEDED}") from error
         found: list[tuple[Path, Label]] = []
         left_out: list[tuple[Path, str]] = []
+        n_others = 0
+
+        def count_others(n: int) -> None:
+            nonlocal n_others
+            n_others += n
+            if n_others > MOST_OTHER_FILES:
+                raise UsageError(
+                    f"{self.path} holds more than {MOST_OTHER_FILES} files and folders that are no "
+                    f"pictures: {NEEDED}"
+                )
+
         for entry in entries:
             if entry.is_dir():
-                pictures = list(_pictures(entry, root, left_out))
+                pictures = list(_pictures(entry, root, left_out, count_others))
                 found += [(path, _text(entry.name)) for path in pictures]
             elif entry.suffix.lower() in ENDINGS:
                 left_out.append((entry, "it lies in no folder of a class"))
@@ -134,8 +147,16 @@ class ImageFolder(ImageDataset):
         return found
 
 
-def _pictures(folder: Path, root: Path, left_out: list[tuple[Path, str]]) -> Iterator[Path]:
-    """Return the pictures of a class in the order of their names; append what is `left_out`."""
+def _pictures(
+    folder: Path,
+    root: Path,
+    left_out: list[tuple[Path, str]],
+    count_others: Callable[[int], None],
+) -> Iterator[Path]:
+    """Return the pictures of a class in the order of their names; append what is `left_out`.
+
+    `count_others` is told of the files and folders that are none.
+    """
     if folder.is_symlink():
         left_out.append((folder, "it is a link to a folder"))
         return
@@ -145,6 +166,8 @@ def _pictures(folder: Path, root: Path, left_out: list[tuple[Path, str]]) -> Ite
 
     empty = True
     for parent, folders, files in os.walk(folder, onerror=unreadable):
+        n_pictures = sum(Path(name).suffix.lower() in ENDINGS for name in files)
+        count_others(len(folders) + len(files) - n_pictures)
         folders[:] = sorted(name for name in folders if name[0] != ".")
         linked = [path for name in folders if (path := Path(parent, name)).is_symlink()]
         left_out += [(path, "it is a link to a folder") for path in linked]

@@ -9,8 +9,8 @@ import pytest
 from oasis_bench.experiment.settings import LearnerSpec
 from oasis_bench.runner.run import run_experiment
 from oasis_bench.store.run_file import read_run
+from oasis_bench.system.plain_text import LONGEST_TEXT
 from oasis_bench.trial.messages import (
-    LONGEST_TEXT,
     Answered,
     Chosen,
     Ended,

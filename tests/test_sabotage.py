@@ -130,3 +130,69 @@ def irregular(path, kind):
         os.mkfifo(path)
     else:
         path.symlink_to("/dev/zero")
+
+
+# Values that are far too large.
+
+DIGITS = "9" * 5000
+LONG_NAME = "a" * 300
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (["--partitions", "1000000000"], ["1000000000 trials", "100000 at most", "--partitions"]),
+        (["--partitions", "9" * 30], ["partitions = 99", "at most"]),
+        (["--partitions", DIGITS], ["partitions = '99", "characters", "a whole number"]),
+        (["--memory", "99999999999GiB"], ["memory = '99999999999GiB'", "1000TiB at most"]),
+        (["--memory", f"{DIGITS}GiB"], ["memory = '999", "1000TiB at most"]),
+        (["--budget", "99999999999d"], ["budget = '99999999999d'", "3650d at most"]),
+        (["--search", DIGITS], ["search = '99", "a number of candidates"]),
+        (["--threads", str(10**23)], ["threads = 1000", "at most 1024"]),
+        (["--threads", "100000"], ["threads = 100000", "at most 1024"]),
+        (["--jobs", str(10**23)], ["--jobs", "from 1 to 1024"]),
+        (["--jobs", DIGITS], ["--jobs", "from 1 to 1024"]),
+        (["--seed", str(2**63)], [f"seed = {2**63}", f"at most {2**63 - 1}"]),
+        (["--classes", DIGITS], ["unknown class subset '99", "characters"]),
+        (["--max-steps", str(10**23)], ["max_steps = 1000", "at most"]),
+        (["--dataset", LONG_NAME], ["unknown data set 'aaa", "characters"]),
+        (["--dataset", f"{LONG_NAME}.csv"], ["File name too long"]),
+        (["--dataset", "web-scale", "--visterms", str(10**23)], ["visterms = 1000", "at most"]),
+        (["--experiment", LONG_NAME], ["File name too long"]),
+        (["--plugin", LONG_NAME], ["File name too long"]),
+        (["--resume", LONG_NAME], ["File name too long"]),
+    ],
+)
+def test_a_value_beyond_its_bound_is_told_in_a_short_line(refused, words, parts):
+    usual = [] if words[0] == "--resume" else EUCLIDEAN
+    line = refused("run", *usual, *words)
+    assert all(part in line for part in parts), line
+    assert len(line) < 800
+
+
+def test_a_folder_of_too_many_files_is_refused_before_all_are_seen(refused, tmp_path, monkeypatch):
+    monkeypatch.setattr("oasis_bench.datasets.image_folder.MOST_OTHER_FILES", 50)
+    picture = tmp_path / "home" / "a" / "1.png"
+    picture.parent.mkdir(parents=True)
+    picture.touch()
+    for number in range(60):
+        (tmp_path / "home" / "a" / f"{number}.txt").touch()
+    line = refused("run", *EUCLIDEAN, "--dataset", tmp_path / "home")
+    assert "more than 50 files and folders that are no pictures" in line
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        (f"seed = {DIGITS}", "is not TOML"),
+        (f"seed = 0x{'f' * 5000}", "too long to be shown"),
+        (f"classes = {'[' * 5000}{']' * 5000}", "is not TOML"),
+        ("threads = 1e400", "threads = inf"),
+    ],
+)
+def test_an_experiment_file_of_absurd_values_is_told_in_a_short_line(refused, tmp_path, text, part):
+    path = tmp_path / "e.toml"
+    path.write_text(f'title = "T"\ndataset = "digits"\n{text}\n[learners.Euclidean]\n')
+    line = refused("run", "--experiment", path)
+    assert part in line
+    assert len(line) < 800

@@ -19,9 +19,16 @@ from typing import NoReturn, TextIO
 
 from oasis_bench.command_line.options import make_parser
 from oasis_bench.system.errors import UsageError
+from oasis_bench.system.plain_text import cut, shown
 
 USAGE = 2
 INTERRUPTED = 130
+
+LONGEST_LINE = 2000
+"""Characters of the line that tells what is wrong."""
+
+OF_A_PATH = (errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP, errno.ENOTDIR)
+"""Errors of the system that another path does not have."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -51,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             status = _carry_out(partial(VERBS[options.verb], options))
         sys.stdout.flush()
     except UsageError as error:
-        print(f"oasis-bench: {error}", file=sys.stderr)
+        print(f"oasis-bench: {cut(str(error), LONGEST_LINE)}", file=sys.stderr)
         return USAGE
     except KeyboardInterrupt as interrupt:
         print(f"oasis-bench: {str(interrupt) or 'interrupted'}", file=sys.stderr)
@@ -60,12 +67,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _print_no_more()
         return 0
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            raise
-        _print_no_more()
         what, reason = error.filename or "the output", error.strerror
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            _print_no_more()
+            line = f"cannot write {what}: {reason}: free some"
+        elif error.filename is not None and error.errno in OF_A_PATH:
+            line = f"{shown(what)}: {reason}: give another path, or correct what is in its way"
+        else:
+            raise
         with suppress(OSError):
-            print(f"oasis-bench: cannot write {what}: {reason}: free some", file=sys.stderr)
+            print(f"oasis-bench: {line}", file=sys.stderr)
         return USAGE
     return status
 

@@ -12,6 +12,8 @@ from typing import Any, NoReturn
 from oasis_bench import __version__
 from oasis_bench.experiment.settings import settings
 from oasis_bench.system.errors import UsageError, unknown_name
+from oasis_bench.system.plain_text import shown
+from oasis_bench.system.values import value_of_text
 
 DATA_OPTIONS = (
     ("label", "COLUMN", "the label column of your own file (default: label, class, target or y)"),
@@ -168,7 +170,7 @@ def _add_place(parser: _Parser) -> None:
     """Add where trials run."""
     parser.add_argument(
         "--jobs",
-        type=_positive,
+        type=partial(_positive, most=1024),
         default=1,
         metavar="N",
         help="trials at a time (default 1: timings are clean; above 1 they are marked)",
@@ -377,10 +379,12 @@ def _add_ranks(verbs: Any) -> None:
 # Types of options: each reads a text or raises argparse.ArgumentTypeError.
 
 
-def _positive(text: str) -> int:
-    if not (text.isdecimal() and int(text)):
-        raise argparse.ArgumentTypeError(f"{text!r}: a whole number of at least 1 is needed")
-    return int(text)
+def _positive(text: str, most: int = 10**9) -> int:
+    value = value_of_text(text, int) if text.isdecimal() else 0
+    if not (isinstance(value, int) and 1 <= value <= most):
+        needed = "of at least 1" if value == 0 else f"from 1 to {most}"
+        raise argparse.ArgumentTypeError(f"{shown(text)}: a whole number {needed} is needed")
+    return value
 
 
 def _batch(text: str) -> int | None:
@@ -393,16 +397,18 @@ def _tolerance(text: str) -> float:
     except ValueError:
         share = math.nan
     if not 0 <= share < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r}: a share of at least 0 is needed, such as 0.1")
+        raise argparse.ArgumentTypeError(
+            f"{shown(text)}: a share of at least 0 is needed, such as 0.1"
+        )
     return share
 
 
 def _names(text: str) -> list[str]:
     names = [name.strip() for name in text.split(",") if name.strip()]
     if len(set(names)) < len(names):
-        raise argparse.ArgumentTypeError(f"{text!r}: each name once")
+        raise argparse.ArgumentTypeError(f"{shown(text)}: each name once")
     if not names:
-        raise argparse.ArgumentTypeError(f"{text!r}: names separated by commas are needed")
+        raise argparse.ArgumentTypeError(f"{shown(text)}: names separated by commas are needed")
     return names
 
 
@@ -421,5 +427,5 @@ def _statuses(text: str) -> list[str]:
 def _name_and_value(text: str) -> tuple[str, str]:
     name, sign, value = text.partition("=")
     if not (name and sign):
-        raise argparse.ArgumentTypeError(f"{text!r}: NAME=VALUE is needed")
+        raise argparse.ArgumentTypeError(f"{shown(text)}: NAME=VALUE is needed")
     return name, value

@@ -7,8 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from oasis_bench.system.errors import UsageError
+from oasis_bench.system.plain_text import shown
 
 OFF = "off"
+
+CANDIDATE_DIGITS = 9
+"""Of a number of candidates, at most."""
 
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 BYTES = {
@@ -57,12 +61,12 @@ def seconds_of(name: str, text: object) -> float | None:
     UsageError
         Where it is neither a positive number with a unit nor 'off'.
     """
-    return _parse(name, text, SECONDS, "90s, 10m or 2h")
+    return _parse(name, text, SECONDS, "90s, 10m or 2h", "3650d")
 
 
 def bytes_of(name: str, text: object) -> int | None:
     """Read a limit of memory, such as '4GiB', as `seconds_of` does one of time."""
-    n_bytes = _parse(name, text, BYTES, "500MiB or 4GiB")
+    n_bytes = _parse(name, text, BYTES, "500MiB or 4GiB", "1000TiB")
     return None if n_bytes is None else int(n_bytes)
 
 
@@ -74,24 +78,34 @@ def search_of(name: str, text: object) -> SearchBudget:
     UsageError
         Where it is none of these, or below one candidate.
     """
-    if isinstance(text, str) and text.isdecimal() and int(text) > 0:
+    if isinstance(text, str) and text.isdecimal() and len(text) <= CANDIDATE_DIGITS and int(text):
         return SearchBudget(candidates=int(text))
     try:
         return SearchBudget(seconds=seconds_of(name, text))
     except UsageError:
         raise UsageError(
-            f"{name} = {text!r}: a number of candidates above 0, such as 20, a time, such as 60s "
-            f"or 5m, or {OFF} is needed"
+            f"{name} = {shown(text)}: a number of candidates above 0, such as 20, a time, such as "
+            f"60s or 5m, or {OFF} is needed"
         ) from None
 
 
-def _parse(name: str, text: object, units: Mapping[str, int], examples: str) -> float | None:
+def _parse(
+    name: str, text: object, units: Mapping[str, int], examples: str, most: str
+) -> float | None:
     if text == OFF:
         return None
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)", text) if isinstance(text, str) else None
-    if found is None or found[2] not in units or float(found[1]) == 0:
+    value = _amount(text, units) if isinstance(text, str) else 0
+    if value == 0:
         raise UsageError(
-            f"{name} = {text!r}: a number above 0 with a unit ({', '.join(units)}) is needed, "
+            f"{name} = {shown(text)}: a number above 0 with a unit ({', '.join(units)}) is needed, "
             f"such as {examples}, or {OFF}"
         )
-    return float(found[1]) * units[found[2]]
+    if value > _amount(most, units):
+        raise UsageError(f"{name} = {shown(text)}: {most} at most is needed, or {OFF}")
+    return value
+
+
+def _amount(text: str, units: Mapping[str, int]) -> float:
+    """Return a number with a unit as a number; 0 where the text is none."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)", text)
+    return float(found[1]) * units[found[2]] if found and found[2] in units else 0.0

@@ -11,7 +11,8 @@ from functools import partial
 from typing import Any, cast
 
 from oasis_bench.system.errors import UsageError, unknown_name
-from oasis_bench.system.values import check_value, value_of_text
+from oasis_bench.system.plain_text import shown
+from oasis_bench.system.values import MOST, check_value, value_of_text
 
 
 @dataclass(frozen=True)
@@ -44,13 +45,14 @@ def setting(
     kind: type,
     *,
     least: int | None = None,
+    most: int = MOST,
     words: str = "",
     read: Callable[[str], Any] | None = None,
     check: Callable[[str, Any], object] | None = None,
     metavar: str = "N",
     flag: str = "",
 ) -> Any:
-    """Make a field of a dataclass that is a setting of type `kind`, of at least `least`.
+    """Make a field of a dataclass that is a setting of type `kind`, from `least` to `most`.
 
     `words` say what the default is, where its value does not.  `read` and `check` replace those
     of the type and the bound.
@@ -59,7 +61,7 @@ def setting(
         help,
         words or str(default),
         read or partial(value_of_text, kind=kind),
-        check or partial(check_value, kind=kind, least=least),
+        check or partial(check_value, kind=kind, least=least, most=most),
         metavar,
         flag,
     )
@@ -70,7 +72,7 @@ def check_share(name: str, value: object) -> None:
     """Raise UsageError where a value is not a number between 0 and 1."""
     check_value(name, value, float)
     if not (isinstance(value, float) and 0 < value < 1):
-        raise UsageError(f"{name} = {value}: a number between 0 and 1 is needed")
+        raise UsageError(f"{name} = {shown(value)}: a number between 0 and 1 is needed")
 
 
 def check_scalings(name: str, value: object) -> None:
@@ -105,16 +107,20 @@ def names_of_text(text: str) -> tuple[str, ...]:
 def check_names(name: str, value: object) -> None:
     """Raise UsageError where a value is not a tuple of different names."""
     if not (isinstance(value, tuple) and value and all(isinstance(one, str) for one in value)):
-        shown = list(value) if isinstance(value, tuple) else value
-        raise UsageError(f"{name} = {shown!r}: a list of names is needed")
+        given = list(value) if isinstance(value, tuple) else value
+        raise UsageError(f"{name} = {shown(given)}: a list of names is needed")
     if len(set(value)) < len(value):
-        raise UsageError(f"{name} = {list(value)}: name each once")
+        raise UsageError(f"{name} = {shown(list(value))}: name each once")
 
 
 def subsets_of_text(text: str) -> tuple[int | str | tuple[str, ...], ...]:
     """Read class subsets as they are written on the command line, such as '2,B10,bear+dog'."""
     return tuple(
-        int(part) if part.isdecimal() else tuple(part.split("+")) if "+" in part else part
+        value_of_text(part, int)
+        if part.isdecimal()
+        else tuple(part.split("+"))
+        if "+" in part
+        else part
         for part in names_of_text(text)
     )
 
@@ -122,12 +128,14 @@ def subsets_of_text(text: str) -> tuple[int | str | tuple[str, ...], ...]:
 def check_subsets(name: str, subsets: object) -> None:
     """Raise UsageError where a value is not a tuple of different class subsets."""
     if not isinstance(subsets, tuple) or not subsets:
-        raise UsageError(f"{name} = {subsets!r}: a list of class subsets is needed")
+        raise UsageError(f"{name} = {shown(subsets)}: a list of class subsets is needed")
     for subset in subsets:
         if isinstance(subset, tuple):
             if not all(isinstance(item, str) for item in subset) or len(set(subset)) < 2:
-                raise UsageError(f"{name} = {list(subset)}: at least 2 names of classes are needed")
+                raise UsageError(
+                    f"{name} = {shown(list(subset))}: at least 2 names of classes are needed"
+                )
         elif not isinstance(subset, str):
             check_value(name, subset, int, least=2)
     if len(set(subsets)) < len(subsets):
-        raise UsageError(f"{name} = {list(subsets)}: name each class subset once")
+        raise UsageError(f"{name} = {shown(list(subsets))}: name each class subset once")

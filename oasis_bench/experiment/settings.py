@@ -28,6 +28,7 @@ from oasis_bench.experiment.setting import (
 )
 from oasis_bench.system.errors import UsageError, unknown_name
 from oasis_bench.system.files import open_regular
+from oasis_bench.system.plain_text import error_line
 from oasis_bench.system.values import check_value
 
 BUILT_IN = Path(__file__).parent / "built_in"
@@ -37,6 +38,9 @@ LIMITS = ("budget", "memory")
 
 DEFAULT_PARTITIONS, DEFAULT_TRAIN, DEFAULT_TEST = 5, 40, 25
 """Partitions of data sets without folds, training and test images a class (JMLR 2010, 5.3.2)."""
+
+MOST_TRIALS = 100_000
+"""Of a run; more would take gigabytes before the first one begins."""
 
 NOT_HYPER_PARAMETERS = ("algorithm", *LIMITS)
 """Keys of a learner's table in a file that are not its hyper-parameters."""
@@ -153,7 +157,7 @@ class Experiment:
         check=check_share,
         metavar="P",
     )
-    seed: int = setting(0, "decides all that is random", int, least=0)
+    seed: int = setting(0, "decides all that is random", int, least=0, most=2**63 - 1)
     scaling: tuple[str, ...] | None = setting(
         None,
         "how rows are scaled, by what training rows tell: none, l2 (each to unit length), "
@@ -180,9 +184,13 @@ class Experiment:
         words="yes",
         metavar="",
     )
-    threads: int = setting(1, "threads of a fit", int, least=1)
+    threads: int = setting(1, "threads of a fit", int, least=1, most=1024)
     examples: int = setting(
-        8, "test pictures of the first partition whose neighbours the report shows", int, least=0
+        8,
+        "test pictures of the first partition whose neighbours the report shows",
+        int,
+        least=0,
+        most=10_000,
     )
     budget: str = setting(
         "1h",
@@ -214,6 +222,13 @@ class Experiment:
             raise UsageError("no learners: name at least one")
         for label in self.learners:
             self.budget_of(label)
+        n_trials = len(self.learners) * len(self.classes) * self.n_partitions
+        if n_trials > MOST_TRIALS:
+            raise UsageError(
+                f"{len(self.learners)} learners, {len(self.classes)} class subsets and "
+                f"{self.n_partitions} partitions are {n_trials} trials: a run has {MOST_TRIALS} at "
+                "most: ask for fewer --partitions"
+            )
 
     @property
     def per_class(self) -> tuple[int, int]:
@@ -270,8 +285,10 @@ class Experiment:
             values = tomllib.loads(text)
         except OSError as error:
             raise UsageError(f"cannot read experiment {source}: {error.strerror}") from error
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise UsageError(f"experiment {source} is not TOML: {error}") from error
+        except (ValueError, RecursionError) as error:
+            if isinstance(error, UsageError):
+                raise
+            raise UsageError(f"experiment {source} is not TOML: {error_line(error)}") from error
         return cls._from_file(values, source)
 
     @classmethod

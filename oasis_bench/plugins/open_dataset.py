@@ -6,6 +6,7 @@ The options of a data set are the keyword parameters of its `__init__`: names, t
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import UnionType
@@ -14,6 +15,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.plugins.registry import BrokenPluginError, Registry
 from oasis_bench.system.errors import UsageError, unknown_name
+from oasis_bench.system.plain_text import shown
 from oasis_bench.system.values import NEEDED, check_value, value_of_text
 
 FILE, FOLDER = "file", "images"
@@ -71,14 +73,18 @@ def read_options(name: str, registry: Registry, texts: Mapping[str, str]) -> dic
 def _find(name: str, registry: Registry) -> tuple[type[Dataset], dict[str, Path]]:
     """Find the class of a data set, and the path that it is made of, if any."""
     if name in PATH_DATASETS:
-        raise UsageError(f"data set {name} is yours: give the path itself in place of {name!r}")
+        raise UsageError(
+            f"data set {name} is yours: give the path itself in place of {shown(name)}"
+        )
     names = [known for known in registry.datasets if known not in PATH_DATASETS]
     path = Path(name)
+    if "\0" in name:
+        raise UsageError(f"data set {shown(name)}: no path holds a NUL character")
     if name in names:
         return registry.datasets[name], {}
-    if path.is_dir():
+    if os.path.isdir(path):  # unlike Path.is_dir, also where the name is too long
         return registry.datasets[FOLDER], {"path": path}
-    if path.suffix or "/" in name or path.exists():
+    if path.suffix or "/" in name or os.path.exists(path):
         return registry.datasets[FILE], {"path": path}
     problem = unknown_name("data set", name, names)
     raise UsageError(f"{problem}, or give the path of a file or a folder of pictures")

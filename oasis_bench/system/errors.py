@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Self
 
+from oasis_bench.system.plain_text import SHOWN, shown
+
 
 class UsageError(ValueError):
     """Bad input from the user, told in one line that names the value, the bound and the remedy.
@@ -29,6 +31,10 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
     """Word the error for a name that is not among `known`, with the nearest that is."""
     known = list(known)
     folded = {other.casefold(): other for other in known}
-    near = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)
+    near = (
+        []
+        if len(name) > SHOWN
+        else difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)
+    )
     hint = f"did you mean {folded[near[0]]!r}? " if near else ""
-    return f"unknown {kind} {name!r}: {hint}there are {', '.join(known) or 'none'}"
+    return f"unknown {kind} {shown(name)}: {hint}there are {', '.join(known) or 'none'}"

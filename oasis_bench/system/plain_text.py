@@ -1,9 +1,31 @@
 """Text from files, plugins and errors, made fit for one line of a terminal or a table."""
 
+LONGEST_TEXT = 20_000
+"""Characters of a text that are kept."""
+
+SHOWN = 80
+"""Characters of a user's value that a message repeats."""
+
 
 def printable(text: str, keep: str = "") -> str:
     """Return `text` with control characters replaced, but for those to `keep`."""
     return "".join(char if char.isprintable() or char in keep else "\ufffd" for char in text)
+
+
+def cut(text: str, longest: int = LONGEST_TEXT) -> str:
+    """Return a text of at most `longest` characters, without the middle of a longer one."""
+    if len(text) <= longest:
+        return text
+    half = longest // 2
+    return f"{text[:half]} [... {len(text) - 2 * half} characters ...] {text[-half:]}"
+
+
+def shown(value: object) -> str:
+    """Return a value as messages show it: as Python writes it, without the middle of a long one."""
+    try:
+        return printable(cut(repr(value), SHOWN))
+    except ValueError:  # Python writes no number of more than 4300 digits
+        return f"a number of type {type(value).__name__}, too long to be shown"
 
 
 def error_line(error: BaseException) -> str:

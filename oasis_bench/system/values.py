@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from oasis_bench.system.errors import UsageError
+from oasis_bench.system.plain_text import shown
 
 NEEDED: dict[type, str] = {
     int: "a whole number",
@@ -29,8 +30,14 @@ def value_of_text(text: str, kind: type) -> Any:
         return text
 
 
-def check_value(name: str, value: object, kind: type, least: int | None = None) -> None:
-    """Check the type of a value, and that it is at least `least`.
+MOST = 10**12
+"""No whole number that a user gives is larger, where no lower bound is said."""
+
+
+def check_value(
+    name: str, value: object, kind: type, least: int | None = None, most: int = MOST
+) -> None:
+    """Check the type of a value; that it is at least `least`, and a whole number at most `most`.
 
     Raises
     ------
@@ -41,4 +48,6 @@ def check_value(name: str, value: object, kind: type, least: int | None = None) 
     right = isinstance(value, kinds) and isinstance(value, bool) == (kind is bool)
     if not right or (least is not None and value < least):  # type: ignore[operator]
         bound = "" if least is None else f" of at least {least}"
-        raise UsageError(f"{name} = {value!r}: {NEEDED[kind]}{bound} is needed")
+        raise UsageError(f"{name} = {shown(value)}: {NEEDED[kind]}{bound} is needed")
+    if isinstance(value, int) and value > most:
+        raise UsageError(f"{name} = {shown(value)}: {NEEDED[kind]} of at most {most} is needed")

@@ -16,8 +16,7 @@ from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
 import numpy as np
 import numpy.typing as npt
 
-LONGEST_TEXT = 20_000
-"""Characters of a text that are kept; the middle of a longer one is left out."""
+from oasis_bench.system.plain_text import cut
 
 MOST_SCORE_BYTES = 64 * 2**20
 """Of one message."""
@@ -231,14 +230,6 @@ def from_line(line: bytes) -> Message:
     if isinstance(message, Ended) and message.status not in STATUSES:
         raise MessageError(f"a trial cannot end as {message.status!r}")
     return message
-
-
-def cut(text: str) -> str:
-    """Return a text of at most `LONGEST_TEXT` characters, without the middle of a longer one."""
-    if len(text) <= LONGEST_TEXT:
-        return text
-    half = LONGEST_TEXT // 2
-    return f"{text[:half]} [... {len(text) - 2 * half} characters ...] {text[-half:]}"
 
 
 def _checked(value: object, kind: Any) -> Any:

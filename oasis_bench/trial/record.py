@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from oasis_bench.experiment.plan import TrialSpec
-from oasis_bench.system.plain_text import printable
-from oasis_bench.trial.messages import cut
+from oasis_bench.system.plain_text import cut, printable
 
 
 @dataclass(frozen=True)

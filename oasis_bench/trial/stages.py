@@ -34,7 +34,7 @@ from oasis_bench.plugins.learner import (
 )
 from oasis_bench.plugins.model_file import read_model, write_model
 from oasis_bench.plugins.registry import load_registry
-from oasis_bench.system.plain_text import error_line
+from oasis_bench.system.plain_text import cut, error_line
 from oasis_bench.system.sealed_arrays import map_bytes, seal
 from oasis_bench.system.threads import VARIABLES, blas_threads, slices
 from oasis_bench.tasks.ranking import Similarity, block_size, kernel_ready
@@ -57,7 +57,6 @@ from oasis_bench.trial.messages import (
     ScoreArray,
     Scores,
     Validated,
-    cut,
 )
 from oasis_bench.trial.sealed_items import learn_preparation, map_items
 
