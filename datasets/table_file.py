@@ -113,6 +113,8 @@ class TableFile(Dataset):
             return LabelledRows(X, y, class_names, folds=folds)
         except UsageError as error:
             raise UsageError(f"{self.path}: {error}") from error
+        except MemoryError as error:
+            raise UsageError(f"{self.path}: does not fit into memory: {error}") from error
         except OSError as error:
             raise UsageError(f"{self.path}: {reason_of(error)}: give a file to read") from error
 

@@ -1,7 +1,10 @@
 """What should make a run fall over, at the command line: one line, the right status, no hang."""
 
+import io
 import os
+import zipfile
 
+import numpy as np
 import pytest
 
 from oasis_bench.data.pictures import thumbnail
@@ -196,3 +199,53 @@ def test_an_experiment_file_of_absurd_values_is_told_in_a_short_line(refused, tm
     line = refused("run", "--experiment", path)
     assert part in line
     assert len(line) < 800
+
+
+# Tables that claim what they do not hold.
+
+
+def npy_header(shape, descr="<f8"):
+    content = io.BytesIO()
+    fields = {"descr": descr, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(content, fields)
+    return content.getvalue()
+
+
+def test_an_npz_that_claims_512_gigabytes_is_refused_by_its_header(refused, tmp_path):
+    with zipfile.ZipFile(tmp_path / "t.npz", "w") as file:
+        file.writestr("X.npy", npy_header((10**9, 64)))
+        file.writestr("y.npy", npy_header((10,), "<i8") + bytes(80))
+    line = refused("run", *EUCLIDEAN, "--dataset", tmp_path / "t.npz")
+    assert "array 'X' cannot be read" in line
+    assert "claims 512000000000 bytes, and 0 follow" in line
+
+
+def test_a_sparse_npz_that_claims_512_gigabytes_is_refused_by_its_header(refused, tmp_path):
+    arrays = {"format": np.bytes_("csr"), "shape": np.array([2, 2]), "y": np.arange(2)}
+    np.savez(tmp_path / "t.npz", **arrays)
+    with zipfile.ZipFile(tmp_path / "t.npz", "a") as file:
+        for name in ("data", "indices", "indptr"):
+            file.writestr(f"{name}.npy", npy_header((64 * 10**9,)))
+    line = refused("run", *EUCLIDEAN, "--dataset", tmp_path / "t.npz")
+    assert "the sparse matrix cannot be read" in line
+    assert "claims 512000000000 bytes" in line
+
+
+def test_an_npz_of_more_than_the_free_memory_is_refused(refused, tmp_path, monkeypatch):
+    rows = 10**6  # 80 MB of zeros, in a file of 80 kB
+    np.savez_compressed(tmp_path / "t.npz", X=np.zeros((rows, 10)), y=np.arange(rows) % 2)
+    monkeypatch.setattr("oasis_bench.system.memory.available_bytes", lambda: 10**6)
+    line = refused("run", *EUCLIDEAN, "--dataset", tmp_path / "t.npz")
+    assert "does not fit into memory" in line
+    assert "needs 76 MiB" in line
+
+
+@pytest.mark.parametrize("metadata", [b"{", b"[]", b'{"columns": 3, "index_columns": []}', b"\xff"])
+def test_parquet_with_broken_metadata_of_pandas_is_refused(refused, tmp_path, metadata):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = pytest.importorskip("pyarrow").table({"a": [1.0, 2.0], "label": ["x", "y"]})
+    table = table.replace_schema_metadata({b"pandas": metadata})
+    parquet.write_table(table, tmp_path / "t.parquet")
+    assert "Parquet cannot be read" in refused(
+        "run", *EUCLIDEAN, "--dataset", tmp_path / "t.parquet"
+    )
