@@ -46,8 +46,8 @@ def two_splits(tmp_path):
 def test_each_task_is_a_chapter_in_the_order_of_the_run(two_splits, tmp_path):
     page = write_report(tmp_path / "run").read_text()
     chapters = re.findall(r'<h2 id="([\w-]+)"', page)
-    assert chapters[:6] == [
-        "answer",
+    assert chapters[:7] == [
+        *("answer", "protocol"),
         *("seen-and-unseen", "classification", "unseen-classes", "retrieval", "steps"),
     ]
     assert "Asked of each: classification, unseen-classes and retrieval." in page

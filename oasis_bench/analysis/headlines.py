@@ -8,8 +8,10 @@ import pandas as pd
 
 from oasis_bench.store.run_file import RunRecord
 
-SHOWN_AT = {"precision": (1, 10, 50), "recall": (1, 8), "mean recognition": (1,)}
-"""The k of a measure that a table of headlines shows; all of them for other measures."""
+SHOWN_AT = {"precision": (1, 10, 50), "recall": (8,), "mean recognition": (1,)}
+"""The k of a measure that a table of headlines shows; all of them for other measures.
+
+Recall at 1 is precision at 1."""
 
 COMPARED_AT = {
     "mAP": (0,),
