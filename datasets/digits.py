@@ -31,6 +31,7 @@ class Digits(Dataset):
     )
     home = "it comes with scikit-learn"
     licence = "CC BY 4.0"
+    items = "images"
     gives = ("rows", "pixels")
 
     def __init__(self, pixels: int | None = None) -> None:

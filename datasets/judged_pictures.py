@@ -58,6 +58,7 @@ class JudgedPictures(Dataset):
         pixels.
     """
 
+    items = "images"
     gives = ("rows", "pixels")
     folder: ClassVar[str]
     table: ClassVar[str]

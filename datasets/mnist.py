@@ -56,6 +56,7 @@ class MNIST(Dataset):
     )
     home = "$OASIS_BENCH_DATA/mnist, else downloaded (11 MB)"
     licence = "CC BY-SA 3.0 (Y. LeCun and C. Cortes; as the documentation of Keras states it)"
+    items = "images"
 
     def location(self) -> str | None:
         """Return the folder of the four files, or None where one must be downloaded first."""

@@ -59,6 +59,7 @@ class TwentyNewsgroups(Dataset):
         "checksum"
     )
     scaling = "tfidf"
+    items = "documents"
 
     def location(self) -> str | None:
         """Return the path of the file, or None where the user must get it first."""

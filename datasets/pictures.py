@@ -71,6 +71,7 @@ class ImageDataset(Dataset):
     """
 
     scaling = "tfidf"
+    items = "images"
     gives = ("rows", "pixels")
     features: ClassVar[VistermFeatures] = VistermFeatures()
     codebook_source: ClassVar[str]

@@ -24,9 +24,9 @@ from oasis_bench.reports.formatting import p_text, plural, series
 from oasis_bench.reports.report_files import render, write_files
 from oasis_bench.reports.run.facts import (
     DAGGER,
-    TRANSDUCTIVE_NOTE,
     dataset_name,
     transductive_learners,
+    transductive_note,
 )
 from oasis_bench.reports.run.summary import SUMMARY_WIDTH
 from oasis_bench.reports.table import Cell, Table
@@ -83,7 +83,7 @@ def write_ranks(
         + ".",
     ]
     if transductive & set(ranks.names):
-        notes.append(TRANSDUCTIVE_NOTE)
+        notes.append(transductive_note())
         new_names = {name: name + DAGGER * (name in transductive) for name in ranks.names}
         scores, ranks = (
             scores.rename(columns=new_names),

@@ -70,7 +70,7 @@ def scores_of_runs(
     `task` and `measure`, such as 'accuracy@3', are those of the scores: the first task of the first
     run and the first measure of the task where they are None.
 
-    The class subsets of a data set share images and are no data sets of their own, so each run
+    The class subsets of a data set share items and are no data sets of their own, so each run
     counts once: by its subset with the most classes of those tried with every learner.
 
     Raises

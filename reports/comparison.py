@@ -10,7 +10,7 @@ from oasis_bench.analysis.comparison import RunComparison
 from oasis_bench.analysis.comparison_lines import COSTS, RESULTS, Line
 from oasis_bench.experiment.run_info import MergedRun
 from oasis_bench.reports.formatting import aligned, clip, p_text, plural, seconds_text
-from oasis_bench.reports.run.facts import DAGGER, TRANSDUCTIVE_NOTE, transductive_learners
+from oasis_bench.reports.run.facts import DAGGER, transductive_learners, transductive_note
 from oasis_bench.store.run_file import RunRecord
 from oasis_bench.system.plain_text import printable
 
@@ -29,7 +29,7 @@ NAMES = {
 }
 LEGEND = (
     "n partitions. Measures of tasks: means, NEW - OLD, interval corrected for partitions that "
-    "share images (Nadeau & Bengio 2003).",
+    "share items (Nadeau & Bengio 2003).",
     "Costs (choice on inner folds, fit, answer to a query, peak memory, model): geometric means, "
     "NEW / OLD, paired t-interval of the logarithm; less than 1 ms (of a query 10 µs) or 1 MiB (of "
     "a model 1 KiB) counts as that. Seconds leave out fits that waited for a core.",
@@ -57,7 +57,7 @@ def comparison_text(comparison: RunComparison, runs: Mapping[str, RunRecord]) ->
         rows = [HEADER, *(_cells(line, transductive) for line in comparison.lines)]
         text += ["", *aligned(rows, left=(1, 2, 3, len(HEADER) - 1)), ""]
         if any(line.learner in transductive for line in comparison.lines):
-            notes.append(TRANSDUCTIVE_NOTE)
+            notes.append(transductive_note())
         notes += [line.format(tolerance=100 * comparison.tolerance) for line in LEGEND]
     for note in notes:
         text += textwrap.wrap(printable(note), WIDTH, subsequent_indent="  ")

@@ -212,6 +212,7 @@ def fake_info(title="run", rows=(), experiment=None, identity=None, **info):
         "plugin_files": [],
         "classes": {subset: [f"class {i}" for i in range(n)] for subset, n in sizes.items()},
         "multi_label": False,
+        "items": "images",
         "scaling": ["l2"],
         "remarks": [],
         "left_out": [],

@@ -280,7 +280,7 @@ def test_a_noisy_trial_is_left_out_of_seconds_alone(compare):
         ({"identity": {"classes": [0, 2]}}, "classes"),
         (
             {"identity": {"sizes": [200, 250]}},
-            "the numbers of training and test images ([400, 250], [200, 250])",
+            "the numbers of training and test items ([400, 250], [200, 250])",
         ),
         ({"identity": {"scaling": "none"}}, "the scaling of rows (l2, none)"),
         ({"identity": {"algorithm": "LMNN"}}, "algorithm (OASIS, LMNN)"),

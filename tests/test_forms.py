@@ -231,6 +231,15 @@ def test_a_data_set_of_all_inputs_suits_learners_of_each(learner, plugins):
         assert mean_average_precision(found, rows.y) > 0.5
 
 
+def test_a_data_set_says_in_one_text_what_it_calls_its_items(tmp_path):
+    path = tmp_path / "other.py"
+    lines = ["name = 'Other'", "items = ('images',)"]
+    text = "from oasis_bench.datasets import Digits\nclass Other(Digits):\n    "
+    path.write_text(text + "\n    ".join(lines) + "\n")
+    with pytest.raises(BrokenPluginError, match="no class attribute 'items' of type str"):
+        load_registry([path])
+
+
 @pytest.mark.parametrize(
     ("base", "line"),
     [

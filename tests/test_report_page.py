@@ -281,7 +281,7 @@ def test_the_summary_fits_and_marks_the_best_and_tells_what_failed(tmp_path):
 
 
 def several_labels(folder, words=374):
-    lost = {"status": "not applicable", "reason": "LMNN takes one label an image, not several"}
+    lost = {"status": "not applicable", "reason": "LMNN takes one label an item, not several"}
     sizes = {"subset": "all", "n_classes": words, "n_train": 4500, "n_test": 499}
     trials = [fake_trial("A", partition=p, chance=0.06, n_left_out=2, **sizes) for p in range(5)]
     trials += [fake_trial("LMNN", partition=p, **sizes, **lost) for p in range(5)]
@@ -294,7 +294,7 @@ def test_several_labels_are_called_words_with_their_own_sizes(tmp_path):
     run = several_labels(tmp_path / "run")
     page = " ".join(write_report(tmp_path / "run").read_text().split())
     assert "with 374 words. Each of 5 outer partitions draws 4,500 training and 499 test" in page
-    assert "an image is relevant to another where they share a word" in page
+    assert "images are relevant to each other where they share a word" in page
     assert "Rows of 64 features are scaled by tfidf: weighted by the idf of training rows" in page
     assert "images a class" not in page
     assert "of its class" not in page

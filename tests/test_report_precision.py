@@ -190,7 +190,7 @@ def test_the_files_have_a_row_of_chance_that_is_not_compared(tmp_path):
 
 
 def test_a_learner_that_cannot_take_the_data_is_a_dash_but_is_not_called_failed(tmp_path):
-    lost = {"status": "not applicable", "reason": "LMNN takes one label an image, not several"}
+    lost = {"status": "not applicable", "reason": "LMNN takes one label an item, not several"}
     trials = [
         *fake_trials("A", [0.5] * 5),
         *(fake_trial("LMNN", partition=p, **lost) for p in range(5)),
@@ -200,7 +200,7 @@ def test_a_learner_that_cannot_take_the_data_is_a_dash_but_is_not_called_failed(
     assert set(texts(table)[1][1:]) == {"-"}
     assert table.marked_notes[0] == (
         "a",
-        "LMNN: not applicable: LMNN takes one label an image, not several.",
+        "LMNN: not applicable: LMNN takes one label an item, not several.",
     )
     page = write_report(tmp_path / "run").read_text()
     assert "Trials without a result" in page

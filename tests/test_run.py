@@ -524,7 +524,7 @@ def test_a_learner_without_several_labels_is_not_applicable_and_that_is_no_failu
     lmnn, euclidean = lmnn.columns, of_euclidean.columns
     assert (lmnn["status"], lmnn["reason"]) == (
         "not applicable",
-        "LMNN takes one label an image, not several",
+        "LMNN takes one label an item, not several",
     )
     assert euclidean["status"] == "ok"
     assert (euclidean["n_train"], euclidean["n_test"]) == (54, 6)

@@ -45,6 +45,7 @@ def info(experiment):
         started="2026-11-21T07:00:00+00:00",
         classes={"2": ["a", "b"]},
         multi_label=False,
+        items="images",
         scaling=["l2"],
         remarks=["columns of unlike scales"],
         left_out=["one picture"],

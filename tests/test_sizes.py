@@ -43,7 +43,7 @@ def test_sizes_fit_the_smallest_class_that_is_asked_for(counts, settings, expect
     asked = experiment(**settings)
     settled = settle(asked, DATASET, rows_of(*counts))
     assert (*settled.per_class, settled.inner_folds) == expected
-    told = size_remark(asked, settled)
+    told = size_remark(asked, settled, "rows")
     assert (told is None) == (expected[:2] == asked.per_class)
     if told is not None:
         assert f"{expected[0]} of each class train and {expected[1]} test" in told

@@ -222,6 +222,7 @@ class WebScale(Dataset):
     licence = "none is needed: no picture is behind the numbers"
     home = "it is generated when it is asked for"
     scaling = "none"
+    items = "images"
     notes: ClassVar[Mapping[str, str]] = {
         "all": "the images are drawn from a model of web images: they are no photographs"
     }

@@ -26,11 +26,11 @@ from oasis_bench.experiment.identity import SEEN_CLASSES, WORDS, cell_name
 from oasis_bench.store.run_file import RunRecord
 
 MUST_AGREE = ("algorithm", "data", "seed", "classes", "sizes", "scaling")
-"""What must be equal in both runs, so that an algorithm gets the same images in a partition."""
+"""What must be equal in both runs, so that an algorithm gets the same items in a partition."""
 
 NAMES = {
     **WORDS,
-    "sizes": "the numbers of training and test images",
+    "sizes": "the numbers of training and test items",
     "scaling": "the scaling of rows",
 }
 WITHOUT_VALUES = ("classes", "source", "code")
@@ -65,12 +65,12 @@ class RunComparison:
 
 
 def compare_runs(old: RunRecord, new: RunRecord, tolerance: float = 0.1) -> RunComparison:
-    """Compare the trials that two runs have in common: a learner's label, on the same images.
+    """Compare the trials that two runs have in common: a learner's label, on the same items.
 
     Measures of tasks: the corrected paired interval of Nadeau & Bengio (2003) of NEW - OLD, as the
-    partitions draw from the same images.
+    partitions draw from the same items.
 
-    Costs (seconds, bytes): the ordinary paired t-interval of log(NEW / OLD), as the images that a
+    Costs (seconds, bytes): the ordinary paired t-interval of log(NEW / OLD), as the items that a
     partition draws hardly change the cost of a fit.  It covers what varies from fit to fit, not
     what differs between two sessions on one machine, such as its temperature: 'worse' and 'better'
     must also be beyond `tolerance`, and by more than COSTS says.  Seconds leave out noisy trials

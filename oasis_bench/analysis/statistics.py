@@ -1,6 +1,6 @@
 """Means, spreads, paired comparisons over outer partitions, growth; not for ranking measures.
 
-Outer partitions draw from the same images, so their results are correlated and the usual t-interval
+Outer partitions draw from the same items, so their results are correlated and the usual t-interval
 is too narrow: the corrected resampled one of Nadeau & Bengio, "Inference for the generalization
 error", Machine Learning 52 (2003), is used.  Over data sets, `analysis.average_ranks` compares.
 """
@@ -141,7 +141,7 @@ def detectable_difference(
     n : float
         Partitions, J; at least 2.  Infinity gives the limit for many partitions.
     n_train, n_test : int
-        Images that each partition learns from and tests on.
+        Items that each partition learns from and tests on.
     power : float, default 0.8
     level : float, default 0.05
         Two-sided, of this comparison; being told apart in the wrong direction does not count.
@@ -163,7 +163,7 @@ def paired_interval(differences: npt.ArrayLike, n_train: int, n_test: int) -> Pa
     differences : array of shape (n,)
         One for each partition, at least 1; a single one has no spread, so all but its mean is NaN.
     n_train, n_test : int
-        Images that each partition learns from and tests on.
+        Items that each partition learns from and tests on.
     """
     summary = summarise(differences)
     mean, sd, n = summary.mean, summary.sd, summary.n
@@ -217,7 +217,7 @@ def compare_to_best(
     scores : DataFrame of shape (n_partitions, n_learners)
         Larger is better; NaN where a trial gave no result.
     n_train, n_test : int
-        Images that each partition learns from and tests on.
+        Items that each partition learns from and tests on.
     level : float, default 0.05
         Of the whole family.
     """

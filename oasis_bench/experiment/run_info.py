@@ -33,7 +33,7 @@ class TaskSource(Source):
     Attributes
     ----------
     split, gallery : str
-        How images are divided for it, and what queries are compared with (see `tasks.task.Task`).
+        How items are divided for it, and what queries are compared with (see `tasks.task.Task`).
     measures : sequence of str
         Their names; the first is that by which inner folds choose by default.
     of_data : sequence of str
@@ -119,6 +119,8 @@ class RunInfo(Session):
         The class names of each subset.
     multi_label : bool
         Whether an item has several labels.
+    items : str
+        What the data set calls its items, in the plural, such as 'images'.
     n_folds : int
         Folds that the data set is published with, which are the partitions; 0: there are none.
     scaling : sequence of str
@@ -147,6 +149,7 @@ class RunInfo(Session):
     planned_trials: int
     classes: Mapping[str, Sequence[str]]
     multi_label: bool
+    items: str
     scaling: Sequence[str]
     remarks: Sequence[str]
     left_out: Sequence[str]

@@ -53,7 +53,7 @@ def settle(experiment: Experiment, dataset: Dataset, rows: LabelledRows) -> Expe
     )
 
 
-def size_remark(asked: Experiment, settled: Experiment) -> str | None:
+def size_remark(asked: Experiment, settled: Experiment, items: str) -> str | None:
     """Say which sizes were fitted to the data set, or None where they are as usual or as given."""
     was, now = asked.per_class, settled.per_class
     if was == now or settled.train_per_class is None:
@@ -62,7 +62,7 @@ def size_remark(asked: Experiment, settled: Experiment) -> str | None:
     if settled.inner_folds != asked.inner_folds:
         folds = f", with {settled.inner_folds} inner folds in place of {asked.inner_folds}"
     return (
-        f"the smallest class is too small for {was[0]} rows to train and {was[1]} to test: "
+        f"the smallest class is too small for {was[0]} {items} to train and {was[1]} to test: "
         f"{now[0]} of each class train and {now[1]} test{folds} (--train, --test)"
     )
 

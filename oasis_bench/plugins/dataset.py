@@ -24,6 +24,8 @@ class Dataset(ABC):
     scaling : str, default 'l2'
         How the harness scales rows, where an experiment does not say: a key of
         `oasis_bench.data.scaling.SCALINGS`.
+    items : str, default 'rows'
+        What reports call its items: a plural noun, such as 'images' or 'documents'.
     class_subsets : mapping of str to tuple of str
         Named subsets of classes, as the papers give them.
     gives : tuple of {'rows', 'pixels', 'patches'}, default ('rows',)
@@ -39,6 +41,7 @@ class Dataset(ABC):
     licence: ClassVar[str] = "not stated"
     home: ClassVar[str] = "not stated"
     scaling: ClassVar[str] = "l2"
+    items: ClassVar[str] = "rows"
     class_subsets: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     gives: ClassVar[tuple[str, ...]] = ("rows",)
     notes: ClassVar[Mapping[str, str]] = {}

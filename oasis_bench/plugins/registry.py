@@ -208,7 +208,8 @@ def _checked(plugin: object, base: type[T], where: str) -> type[T]:
     """Return the plugin, or raise BrokenPluginError where it is not what its group asks for."""
     if not (isinstance(plugin, type) and issubclass(plugin, base)):
         raise BrokenPluginError(f"{where} is not a class derived from {base.__name__}")
-    for attribute in ("name", "summary", "citation"):
+    of_data = ("items",) if issubclass(plugin, Dataset) else ()
+    for attribute in ("name", "summary", "citation", *of_data):
         if not isinstance(getattr(plugin, attribute, None), str):
             raise BrokenPluginError(f"{where} has no class attribute {attribute!r} of type str")
     if issubclass(plugin, Task):

@@ -55,7 +55,7 @@ def model_experiment(
     name = load_model(model, plugin_files).name
     learner = LearnerSpec(name, model=str(model.resolve()))
     title = f"{name} of {model.name} on {Path(dataset).name}"
-    # There are no inner folds; for fewer of them fewer training images are enough.
+    # There are no inner folds; for fewer of them fewer training items are enough.
     defaults: dict[str, Any] = {"classes": ("all",), "inner_folds": 2}
     return Experiment(title, dataset, {name: learner}, **{**defaults, **settings})
 

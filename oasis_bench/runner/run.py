@@ -97,7 +97,7 @@ def run_experiment(
         )
         subsets = {spec.subset: spec.classes for spec in specs}
         scalings = experiment.scaling or (dataset.default_scaling(rows),)
-        remarks = list(_remarks(experiment, specs[0].experiment, scalings, rows))
+        remarks = list(_remarks(experiment, specs[0].experiment, dataset.items, scalings, rows))
         info = RunInfo(
             experiment=specs[0].experiment,
             identities=identities(specs),
@@ -113,6 +113,7 @@ def run_experiment(
                 for subset, numbers in subsets.items()
             },
             multi_label=rows.multi_label,
+            items=dataset.items,
             n_folds=rows.n_folds,
             scaling=scalings,
             remarks=remarks,
@@ -268,10 +269,14 @@ def _sources(experiment: Experiment, dataset: Dataset, registry: Registry) -> So
 
 
 def _remarks(
-    asked: Experiment, settled: Experiment, scalings: Sequence[str], rows: LabelledRows
+    asked: Experiment,
+    settled: Experiment,
+    items: str,
+    scalings: Sequence[str],
+    rows: LabelledRows,
 ) -> Iterator[str]:
     """Yield what of the data decided how the run is made, and what may mislead, a line each."""
-    if (remark := size_remark(asked, settled)) is not None:
+    if (remark := size_remark(asked, settled, items)) is not None:
         yield remark
     ranges = unlike_scales(rows.X)
     if ranges is not None and not set(scalings) & set(SCALES_COLUMNS):

@@ -103,7 +103,7 @@ def draw_items(spec: TrialSpec, rows: LabelledRows, learner: type[MetricLearner]
     X = rows.items(learner.takes)
     must_be_dense = sparse.issparse(X) and not learner.takes_sparse
     if rows.multi_label and not learner.takes_relevance:
-        raise NotApplicableError(f"{learner.name} takes one label an image, not several")
+        raise NotApplicableError(f"{learner.name} takes one label an item, not several")
     n_bytes = spec.n_train * X.shape[1] * X.dtype.itemsize if must_be_dense else 0
     if n_bytes > DENSE_BYTES:
         raise NotApplicableError(

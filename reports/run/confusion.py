@@ -45,7 +45,7 @@ def confusion_shares(run: RunRecord, task: str) -> pd.DataFrame:
     -------
     DataFrame
         A row for each subset, learner, label and predicted class that occur together: n test
-        images, and share, n over those of the label.
+        items, and share, n over those of the label.
     """
     counts = run.confusion[run.confusion["task"] == task]
     keys = ["subset", "learner", "label"]
@@ -79,7 +79,7 @@ def confusion_tables(run: RunRecord, task: str) -> list[Table]:
             + partitions_text(run),
             header=(
                 *(class_noun(run).capitalize(), "Learner", "True class", "Taken for"),
-                *("Images", "Share of the true class"),
+                *(run.info.items.capitalize(), "Share of the true class"),
             ),
             align="rlllrr",
             rows=rows,

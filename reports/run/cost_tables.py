@@ -55,8 +55,9 @@ WIDE_NOTE = (
     "narrow it."
 )
 METHOD_NOTE = (
-    "Least squares of log(fit seconds) on log(training images), through the median over partitions "
-    "of each size: partitions of one size share its classes, so they are no points of their own. "
+    "Least squares of log(fit seconds) on log(training {items}), through the median over "
+    "partitions of each size: partitions of one size share its classes, so they are no points of "
+    "their own. "
     "The interval is Student's t with two degrees of freedom less than there are sizes. The time "
     "is that of the fit as it was chosen: how the number of steps grows is in it."
 )
@@ -159,19 +160,24 @@ def scaling_tables(run: RunRecord) -> list[Table]:
         )
     if not rows:
         return []
+    items = run.info.items
     return [
         Table(
             name="scaling",
-            title="Growth of fit time: exponent of the number of training images, and so of "
+            title=f"Growth of fit time: exponent of the number of training {items}, and so of "
             "classes",
             header=(
                 *of_splits(run, "Split"),
-                *("Learner", "Exponent", "95 % interval", "Training images"),
+                *("Learner", "Exponent", "95 % interval", f"Training {items}"),
             ),
             align="l" * len(of_splits(run, "")) + "lrrl",
             rows=rows,
             numbers=pd.DataFrame(numbers),
-            notes=[METHOD_NOTE, *_one_exponent(run), *dagger_notes(run, learners(run))],
+            notes=[
+                METHOD_NOTE.format(items=items),
+                *_one_exponent(run),
+                *dagger_notes(run, learners(run)),
+            ],
         )
     ]
 
@@ -192,10 +198,11 @@ def _comparable_times(trials: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
 
 
 def _one_exponent(run: RunRecord) -> Iterator[str]:
-    """Say that images and classes grow together within a run."""
+    """Say that items and classes grow together within a run."""
+    items = run.info.items
     a_class = (training_sizes(run.trials) / run.trials["n_classes"]).unique()
     if len(a_class) == 1:
         yield (
-            f"Each class has {a_class[0]:g} training images, so images and classes grow together "
-            "and have one exponent: this run cannot tell them apart."
+            f"Each class has {a_class[0]:g} training {items}, so {items} and classes grow "
+            "together and have one exponent: this run cannot tell them apart."
         )

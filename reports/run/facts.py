@@ -14,9 +14,6 @@ from oasis_bench.reports.formatting import clip, plural
 from oasis_bench.store.run_file import RunRecord
 
 DAGGER = " †"
-TRANSDUCTIVE_NOTE = (
-    "† transductive: the learner may use the unlabelled test images, which the others never see."
-)
 TITLE_WIDTH, LABEL_WIDTH, REASON_WIDTH = 60, 24, 240
 
 
@@ -32,8 +29,16 @@ def dataset_name(run: RunRecord) -> str:
 
 
 def transductive_learners(run: RunRecord) -> set[str]:
-    """Return the learners that may use the unlabelled test images."""
+    """Return the learners that may use the unlabelled test items."""
     return set(run.trials.loc[run.trials["transductive"] == 1, "learner"])
+
+
+def transductive_note(items: str = "items") -> str:
+    """Say what the dagger means, of a data set that calls its items so."""
+    return (
+        f"† transductive: the learner may use the unlabelled test {items}, which the others "
+        "never see."
+    )
 
 
 def marked(run: RunRecord, learner: str) -> str:
@@ -43,7 +48,7 @@ def marked(run: RunRecord, learner: str) -> str:
 
 def dagger_notes(run: RunRecord, shown: Iterable[str]) -> list[str]:
     """Return what the dagger means, where a learner that is shown has one."""
-    return [TRANSDUCTIVE_NOTE] * bool(transductive_learners(run) & set(shown))
+    return [transductive_note(run.info.items)] * bool(transductive_learners(run) & set(shown))
 
 
 def tasks(run: RunRecord) -> list[str]:
@@ -57,7 +62,7 @@ def task_title(task: str) -> str:
 
 
 def split_of(run: RunRecord, task: str) -> str:
-    """Return how images are divided for a task."""
+    """Return how items are divided for a task."""
     return run.info.sources.tasks[task].split
 
 
@@ -96,7 +101,7 @@ def _first_name(run: RunRecord, task: str, measure: str) -> str:
 
 
 def test_values(run: RunRecord, split: str) -> pd.Series[float]:
-    """Return by trial_id what test images gave by the measure that chose on a split."""
+    """Return by trial_id what test items gave by the measure that chose on a split."""
     task, name = chooser(run, split)
     values = task_measures(run, task)
     return values[values["name"] == name].set_index("trial_id")["value"]
@@ -159,7 +164,7 @@ def by_cell(run: RunRecord, rows: pd.DataFrame) -> Iterator[tuple[str, str, str,
 
 
 def sizes(run: RunRecord, subset: str, split: str) -> tuple[int, int] | None:
-    """Return the training and test images of a partition; None before the first trial.
+    """Return the training and test items of a partition; None before the first trial.
 
     Folds of a data set need not be of one size: then the means, rounded.
     """
@@ -172,7 +177,7 @@ def sizes(run: RunRecord, subset: str, split: str) -> tuple[int, int] | None:
 
 
 def training_sizes(trials: pd.DataFrame) -> pd.Series[int]:
-    """Return for each trial the training images of its subset's partitions: the mean, rounded."""
+    """Return for each trial the training items of its subset's partitions: the mean, rounded."""
     means = trials.groupby(["split", "subset"])["n_train"].transform("mean")
     return means.round().astype(int)
 

@@ -158,7 +158,7 @@ def _table(
     columns: list[list[Cell]] = []  # of a measure: its name, each learner's, chance
     for name, of_measure in groupby(records, lambda value: value["name"]):
         values = [{str(key): it for key, it in value.items()} for value in of_measure]
-        limits = _limits(values[0], images[1] - 1) if images and ranks else ()
+        limits = _limits(values[0], images[1] - 1, run.info.items) if images and ranks else ()
         cells = [
             Cell(value["text"], value["bold"], tuple(_caveats(values, value, names)))
             for value in values
@@ -187,21 +187,21 @@ def _table(
     )
 
 
-def _limits(value: Mapping[str, Any], others: int) -> Iterator[str]:
+def _limits(value: Mapping[str, Any], others: int, items: str) -> Iterator[str]:
     """Say where precision at k of a ranking does not exist, or cannot reach 1.
 
-    The bound is that of the mean number of relevant images: with several labels an image the true
+    The bound is that of the mean number of relevant items: with several labels an item the true
     one may lie a little below it, as the mean of min(relevant, k) / k is at most the bound.
     """
     if value["measure"] != "precision":
         return
     k, relevant = value["k"], round(value["chance"] * others, 6)
     if k > others:
-        yield f"Only {others} other test images."
+        yield f"Only {others} other test {items}."
     elif relevant < k:
         count = f"{relevant:.1f}".removesuffix(".0")
         exactly = "" if relevant == round(relevant) else " on average"
-        yield f"At most {relevant / k:.2f}: {count} relevant images{exactly} for {k:.0f} places."
+        yield f"At most {relevant / k:.2f}: {count} relevant {items}{exactly} for {k:.0f} places."
 
 
 def _caveats(
@@ -244,15 +244,15 @@ def bold_note(numbers: pd.DataFrame) -> Iterator[str]:
 
 
 def _left_out(run: RunRecord, task: str, subset: str) -> Iterator[str]:
-    """Say how many test images are no queries, where there are any."""
+    """Say how many test items are no queries, where there are any."""
     answers = run.answers[(run.answers["task"] == task) & (run.answers["subset"] == subset)]
     answers = answers[answers["status"] == "ok"].drop_duplicates("partition")
     count = pd.to_numeric(answers["n_left_out"]).mean()
     images = sizes(run, subset, split_of(run, task))
     if images is not None and count > 0:
         yield (
-            f"Of the {images[1]:,} test images of a partition, {count:,.1f} on average have no "
-            "relevant other and are no queries."
+            f"Of the {images[1]:,} test {run.info.items} of a partition, {count:,.1f} on average "
+            "have no relevant other and are no queries."
         )
 
 

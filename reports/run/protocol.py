@@ -26,8 +26,8 @@ def protocol_text(run: RunRecord) -> str:
         if single:
             fixed.append(f"{label} {', '.join(single)}")
     parts = [
-        f"Chosen on {experiment.inner_folds} inner folds of the training images, by {_by(run)}: "
-        f"{', '.join(chosen)}."
+        f"Chosen on {experiment.inner_folds} inner folds of the training {run.info.items}, by "
+        f"{_by(run)}: {', '.join(chosen)}."
         if chosen
         else "No hyper-parameter was searched."
     ]
@@ -52,7 +52,7 @@ def scaling_text(run: RunRecord) -> str:
     else:
         what = f"{rows} are scaled as the inner folds chose among {', '.join(scalings)}"
     given = "" if run.info.experiment.scaling else " (as the data set says)"
-    return f"{what}{given}. What scaling learns comes from the training images alone."
+    return f"{what}{given}. What scaling learns comes from the training {run.info.items} alone."
 
 
 def _budget(search: str) -> str:

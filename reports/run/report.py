@@ -123,7 +123,7 @@ class Chapter:
 
 def _chapter(run: RunRecord, task: str) -> Chapter:
     source = run.info.sources.tasks[task]
-    words = {name: measure_words(task, name) for name in named(run, task)["measure"].unique()}
+    words = {name: measure_words(run, task, name) for name in named(run, task)["measure"].unique()}
     of_headlines, of_every = measure_tables(run, task)
     return Chapter(
         task=task,
@@ -174,6 +174,7 @@ def _context(run: RunRecord) -> dict[str, Any]:
             subset: (subset_title(run, subset), run.info.classes[subset]) for subset in subsets(run)
         },
         "multi_label": run.info.multi_label,
+        "items": run.info.items,
         "scope": _scope(run),
         "images": images,
         "split_words": {split: SPLITS[split] for split in splits(run)},
@@ -195,14 +196,14 @@ def _context(run: RunRecord) -> dict[str, Any]:
 
 
 def _sizes(run: RunRecord, split: str) -> tuple[int, int] | None:
-    """Return the training and test images of the smallest subset that has a trial."""
+    """Return the training and test items of the smallest subset that has a trial."""
     return next((found for it in subsets(run) if (found := sizes(run, it, split))), None)
 
 
 def _power(partitions: int, images: tuple[int, int] | None) -> dict[str, Any] | None:
     """Return what differences can be seen, in standard deviations of the paired differences.
 
-    It is the same for all subsets: training and test images both grow with the number of classes.
+    It is the same for all subsets: training and test items both grow with the number of classes.
     """
     if images is None or partitions < 2:
         return None

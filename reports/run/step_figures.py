@@ -43,7 +43,7 @@ STEPS_LABEL = "learning steps (triplets)"
 def step_figures(run: RunRecord) -> list[Drawing]:
     """Draw the figures of each split."""
     standard_error = f"mean ± standard error over {partitions_text(run)}"
-    drawings = []
+    items, drawings = run.info.items, []
     for split in splits(run):
         task, measure = chooser(run, split)
         daggers = " ".join(["", *dagger_notes(run, finished(run, split)["learner"])])
@@ -55,10 +55,10 @@ def step_figures(run: RunRecord) -> list[Drawing]:
                 draw_along_steps(run, split),
                 spread=standard_error,
                 caption=f"{measure} of the task {task}. Drawn as far as every partition was "
-                "followed. Solid: test images; dashed: training images; dotted: validation images "
-                "of the inner folds, for the chosen hyper-parameters (mean alone); triangle: "
-                "median of the chosen numbers of steps, 0 at the left end. Learners without steps "
-                "are level lines at their value on test images." + daggers,
+                f"followed. Solid: test {items}; dashed: training {items}; dotted: validation "
+                f"{items} of the inner folds, for the chosen hyper-parameters (mean alone); "
+                "triangle: median of the chosen numbers of steps, 0 at the left end. Learners "
+                f"without steps are level lines at their value on test {items}." + daggers,
                 without="no incremental learner has a trace",
             ),
             finish(
@@ -75,7 +75,7 @@ def step_figures(run: RunRecord) -> list[Drawing]:
 
 
 def draw_along_steps(run: RunRecord, split: str) -> Figure | None:
-    """Draw the measure that chose against the number of steps, on three parts of the images."""
+    """Draw the measure that chose against the number of steps, on three parts of the items."""
     traces = run.traces[run.traces["split"] == split]
     if traces.empty:
         return None

@@ -100,7 +100,7 @@ def draw_precision_at_k(run: RunRecord, task: str) -> Figure | None:
     if curve.empty:
         return None
     styles = learner_styles(learners(run))
-    figure, of_subset = panels(run, curve, "k (images retrieved)", "Precision at k")
+    figure, of_subset = panels(run, curve, f"k ({run.info.items} retrieved)", "Precision at k")
     for subset, axes in of_subset.items():
         rows = curve[curve["subset"] == subset]
         for learner, style in styles.items():

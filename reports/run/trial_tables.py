@@ -81,7 +81,7 @@ def chosen_by(run: RunRecord) -> Iterator[str]:
 
 
 def _chosen(run: RunRecord) -> pd.DataFrame:
-    """Return the finished trials with what chose them: on validation folds, and on test images."""
+    """Return the finished trials with what chose them: on validation folds, and on test items."""
     keys = ["trial_id", "scaling", "params", "n_steps"]
     seen = run.validation.assign(n_steps=pd.to_numeric(run.validation["n_steps"]))
     validation = seen.groupby(keys, dropna=False)["value"].mean().reset_index(name="validation")

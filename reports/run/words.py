@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from oasis_bench.store.run_file import RunRecord
+
 MEASURES = {
-    "mAP": "Average precision is the mean, over the ranks of the relevant images, of the precision "
-    "at that rank; mAP is its mean over queries.",
-    "precision": "The share of relevant images among the first k. With R relevant images it cannot "
-    "exceed R/k at a larger k.",
-    "R-precision": "Precision at k = R, the number of relevant images of the query.",
-    "MAP@R": "1/R times the sum, over the first R ranks, of the precision at that rank where its "
-    "image is relevant (Musgrave, Belongie and Lim 2020).",
-    "recall": "The share of queries with a relevant image among the first k.",
-    "nDCG": "The sum of 1/log₂(1 + rank) over the relevant images, over the largest possible.",
-    "accuracy": "The share of test images whose class most of their k nearest training images "
+    "mAP": "Average precision is the mean, over the ranks of the relevant {items}, of the "
+    "precision at that rank; mAP is its mean over queries.",
+    "precision": "The share of relevant {items} among the first k. With R relevant {items} it "
+    "cannot exceed R/k at a larger k.",
+    "R-precision": "Precision at k = R, the number of relevant {items} of the query.",
+    "MAP@R": "1/R times the sum, over the relevant {items} among the first R ranks, of "
+    "the precision at that rank (Musgrave, Belongie and Lim 2020).",
+    "recall": "The share of queries with one or more relevant {items} among the first k.",
+    "nDCG": "The sum of 1/log₂(1 + rank) over the relevant {items}, over the largest possible.",
+    "accuracy": "The share of test {items} whose class most of their k nearest training {items} "
     "have.",
     "accuracy by Frome's rule": "Accuracy where the class wins that is the first to be seen twice "
-    "among the ten nearest training images, else the class of the nearest.",
+    "among the ten nearest training {items}, else the class of the nearest.",
     "mean recognition": "The mean over classes of the accuracy within the class.",
     "mean recognition by Frome's rule": "The mean over classes of the accuracy within the class, "
     "by that rule.",
@@ -33,6 +35,7 @@ OF_TASK = {
 """Where a measure means something else in a task than in the others."""
 
 
-def measure_words(task: str, measure: str) -> str | None:
+def measure_words(run: RunRecord, task: str, measure: str) -> str | None:
     """Say what a measure of a task is; None for one of a plugin."""
-    return OF_TASK.get((task, measure), MEASURES.get(measure))
+    words = OF_TASK.get((task, measure), MEASURES.get(measure))
+    return None if words is None else words.format(items=run.info.items)
