@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, Normalizer, StandardScaler, normalize
+from sklearn.preprocessing import MinMaxScaler, Normalizer, StandardScaler
 from sklearn.utils.sparsefuncs import min_max_axis
 
 from oasis_bench.data.rows import Rows
@@ -56,32 +57,55 @@ def learn_scaling(kind: str, X: Rows) -> Preparation:
         Where the kind does not suit the rows (see `refuse_scaling`), or 'tfidf' leaves no feature.
     """
     refuse_scaling([kind], X)
-    if kind == "none":
+    steps = scaling_steps(kind)
+    if not steps:
         return lambda rows: rows
-    if kind == "l2":
-        return lambda rows: normalize(rows)  # typed, unlike scikit-learn
-    if kind == "tfidf":
-        return _learn_tfidf(X)
-    steps = {
-        "center+l2": (StandardScaler(with_std=False), Normalizer()),
-        "standard": (StandardScaler(),),
-        "standard+l2": (StandardScaler(), Normalizer()),
-        "minmax": (MinMaxScaler(),),
-    }[kind]
     pipeline = make_pipeline(*steps).fit(X)
     return lambda rows: pipeline.transform(rows)
 
 
-def _learn_tfidf(X: Rows) -> Preparation:
-    share = np.asarray((X > 0).sum(axis=0)).ravel() / X.shape[0]
-    weighty = np.flatnonzero((share > 0) & (share < 1))
-    if not weighty.size:
-        raise UsageError("tfidf leaves no feature: each is in all rows or in none; use l2")
-    idf = -np.log(share[weighty]).astype(X.dtype)
-    if sparse.issparse(X):
-        weights = sparse.diags_array(idf, format="csr")
-        return lambda rows: normalize(sparse.csr_array(rows[:, weighty] @ weights))
-    return lambda rows: normalize(rows[:, weighty] * idf)
+def scaling_steps(kind: str) -> tuple[Any, ...]:
+    """Return the unfitted transformers that scale rows so, in their order: a key of `SCALINGS`."""
+    return {
+        "none": (),
+        "l2": (Normalizer(),),
+        "center+l2": (StandardScaler(with_std=False), Normalizer()),
+        "standard": (StandardScaler(),),
+        "standard+l2": (StandardScaler(), Normalizer()),
+        "minmax": (MinMaxScaler(),),
+        "tfidf": (InverseDocumentFrequency(), Normalizer()),
+    }[kind]
+
+
+class InverseDocumentFrequency(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Weights counts by d_i = -log(r_i), r_i the share of training rows with feature i.
+
+    Features in no training row, or in each one, have no weight and are left out (JMLR 2010,
+    section 3).
+
+    Attributes
+    ----------
+    features_ : ndarray of int
+        The numbers of those that are kept.
+    idf_ : ndarray
+        Their weights.
+    """
+
+    def fit(self, X: Rows, y: object = None) -> Self:
+        """Count the rows with each feature; raise UsageError where no feature has a weight."""
+        share = np.asarray((X > 0).sum(axis=0)).ravel() / X.shape[0]
+        self.features_ = np.flatnonzero((share > 0) & (share < 1))
+        if not self.features_.size:
+            raise UsageError("tfidf leaves no feature: each is in all rows or in none; use l2")
+        self.idf_ = -np.log(share[self.features_]).astype(X.dtype)
+        return self
+
+    def transform(self, X: Rows) -> Any:
+        """Return the weighted features of the rows."""
+        kept = X[:, self.features_]
+        if sparse.issparse(X):
+            return sparse.csr_array(kept @ sparse.diags_array(self.idf_, format="csr"))
+        return kept * self.idf_
 
 
 def refuse_scaling(kinds: Iterable[str], X: Rows) -> None:
