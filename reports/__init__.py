@@ -3,6 +3,7 @@
 from oasis_bench.reports.average_ranks import write_ranks
 from oasis_bench.reports.comparison import comparison_text
 from oasis_bench.reports.run.export import export_run
+from oasis_bench.reports.run.notebook_page import summary_html
 from oasis_bench.reports.run.report import write_report
 from oasis_bench.reports.run.summary import summary_text
 from oasis_bench.reports.side_by_side import write_side_by_side
@@ -11,6 +12,7 @@ from oasis_bench.reports.web_scale.report import write_web_scale_report
 __all__ = [
     "comparison_text",
     "export_run",
+    "summary_html",
     "summary_text",
     "write_ranks",
     "write_report",

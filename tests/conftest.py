@@ -28,6 +28,7 @@ SLOW_FILES = (
     "test_full_disk.py",
     "test_cheating.py",
     "test_contract.py",
+    "test_notebook.py",
     "test_run.py",
     "test_resume.py",
     "test_metric_learn_adapters.py",

@@ -11,7 +11,6 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing, suppress
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -45,7 +44,7 @@ from oasis_bench.plugins.open_dataset import (
 from oasis_bench.plugins.registry import BrokenPluginError, load_registry, load_reports
 from oasis_bench.runner.evaluate import evaluate_run, model_experiment
 from oasis_bench.runner.merge import merge_runs
-from oasis_bench.runner.run import resume_experiment, run_experiment
+from oasis_bench.runner.run import new_folder, resume_experiment, run_experiment
 from oasis_bench.runner.several import begun, finished, one_for_each_value
 from oasis_bench.runner.trec import export_trec
 from oasis_bench.store.run_file import read_run
@@ -66,7 +65,7 @@ def _run(options: argparse.Namespace) -> int:
         raise UsageError("--retry is for a run that goes on: name it with --resume")
     else:
         experiment = _experiment(options)
-        output = options.output or _new_folder(experiment)
+        output = options.output or new_folder(experiment.dataset)
         if several := one_for_each_value(experiment):
             return _run_each(several, output, options)
         start = _start(experiment, output, options)
@@ -139,7 +138,7 @@ def _evaluate(options: argparse.Namespace) -> int:
         **_given(options, JUDGED_SETTINGS),
     )
     start = partial(run_experiment, experiment, plugin_files=options.plugin, on_note=_note)
-    output = options.output or _new_folder(experiment)
+    output = options.output or new_folder(experiment.dataset)
     return _carry_out(partial(start, output, command=_command()), output, options)
 
 
@@ -189,11 +188,6 @@ def _note(line: str) -> None:
 def _command() -> str:
     """Return the command line, for the report."""
     return shlex.join(["python", "-m", "oasis_bench", *sys.argv[1:]])
-
-
-def _new_folder(experiment: Experiment) -> Path:
-    """Name a folder for a run that was given none."""
-    return Path("runs") / f"{Path(experiment.dataset).stem}-{datetime.now():%Y%m%d-%H%M%S}"
 
 
 def _option(name: str) -> str:

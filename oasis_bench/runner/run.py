@@ -135,6 +135,11 @@ def run_experiment(
                 raise
 
 
+def new_folder(dataset: str) -> Path:
+    """Name a folder for a run on a data set, by its name or path, that was given none."""
+    return Path("runs") / f"{Path(dataset).stem}-{datetime.now():%Y%m%d-%H%M%S}"
+
+
 def resume_experiment(
     folder: Path,
     jobs: int = 1,

@@ -1,0 +1,220 @@
+"""`oasis_bench.run`: an experiment from Python, with the settings of the command `run`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tqdm.auto import tqdm
+
+from oasis_bench.experiment.identity import cell_name
+from oasis_bench.experiment.settings import LIMITS, Experiment, settings
+from oasis_bench.notebook.given import keep_rows, learners_of, rows_as_file
+from oasis_bench.notebook.result import RunResult
+from oasis_bench.plugins.registry import load_reports
+from oasis_bench.runner.run import new_folder, run_experiment
+from oasis_bench.runner.several import one_for_each_value
+from oasis_bench.store.run_file import FILE_NAME, refuse_used_folder
+from oasis_bench.system.errors import UsageError, unknown_name
+from oasis_bench.trial.kept import MODELS, PREDICTIONS
+from oasis_bench.trial.record import TrialRecord
+
+
+def run(
+    dataset: Any = None,
+    learners: Any = None,
+    *,
+    experiment: str | Path = "default",
+    label: str | None = None,
+    dataset_options: Mapping[str, Any] | None = None,
+    output: str | Path | None = None,
+    title: str | None = None,
+    plugin_files: Sequence[str | Path] = (),
+    jobs: int = 1,
+    cluster: str | None = None,
+    save_models: bool = False,
+    predictions: bool = False,
+    **others: Any,
+) -> RunResult:
+    """Run an experiment and return its result; the command `run` does the same.
+
+    Parameters
+    ----------
+    dataset : str, Path, DataFrame or tuple of (X, y), optional
+        A name of `data list`, a path (a file, a folder of pictures), a table with a column of
+        labels, or rows and labels.  Default: the experiment's.  Rows in memory are kept in a file
+        beside the run's folder, with its name.
+    learners : optional
+        Names, classes or instances: one, a list, or a dict of label to one.  A name or a class has
+        its search space tried on the inner folds.  An instance is taken as it is, with all its
+        parameters, the number of steps too.  Default: those of the experiment.
+    experiment : str or Path, default 'default'
+        A built-in experiment or a TOML file, over which all else is put.
+    label : str, optional
+        The column of the labels.  Default: label, class, target or y.
+    dataset_options : mapping, optional
+        Other options of the data set, such as ``{"visterms": 100}``.
+    output : str or Path, optional
+        A new folder.  Default: ``runs/DATASET-TIME``.
+    title : str, optional
+        Of the report.
+    plugin_files : sequence of str or Path, default ()
+        Python files that define learners, data sets or tasks.
+    jobs : int, default 1
+        Trials at a time; above 1 their timings are marked.
+    cluster : str, optional
+        The address of the scheduler of a Dask cluster that runs the trials.
+    save_models, predictions : bool, default False
+        Whether each fitted learner, and all scores, are kept in the run's folder.
+    **others
+        The settings of an experiment by their keys, as ``run --help`` lists them:
+        ``classes=[2, 5]``, ``partitions=10``, ``tasks="classification"``, ``search="60s"`` ...
+
+    Returns
+    -------
+    RunResult
+
+    Raises
+    ------
+    UsageError
+        For a mistake that can be seen before the first trial; nothing is run then.
+    KeyboardInterrupt
+        After an interrupt: what is finished is kept, and the message says how to go on.
+
+    Examples
+    --------
+    >>> import oasis_bench
+    >>> few = {"classes": 2, "partitions": 2, "inner_folds": 2, "max_steps": 1000}
+    >>> result = oasis_bench.run("digits", ["Euclidean", "OASIS"], **few)
+    >>> sorted(result.trials["learner"].unique())
+    ['Euclidean', 'OASIS']
+    >>> best = result.best()
+    >>> result.report().name
+    'report.html'
+    """
+    plan = Experiment.from_toml(str(experiment))
+    files = [Path(path) for path in plugin_files]
+    if learners is not None:
+        specs, files = learners_of(learners, plan.learners, files)
+        plan = replace(plan, learners=specs)
+    folder = None if output is None else Path(output)
+    rows = None
+    if dataset is not None and not isinstance(dataset, str | Path):
+        if label is not None and not hasattr(dataset, "columns"):
+            raise UsageError(f"label = {label!r} of (X, y): y has the labels: leave label out")
+        ending, rows = rows_as_file(dataset)
+        folder = new_folder("rows") if folder is None else folder
+        refuse_used_folder(folder)
+        dataset = folder.absolute().with_name(folder.name + ending)
+    changes = _settings(others)
+    limits = {name: changes.pop(name) for name in LIMITS if name in changes}
+    if dataset is not None and str(dataset) != plan.dataset:
+        name = Path(dataset).name
+        changes = {"classes": ("all",), "title": name, "dataset_options": {}, **changes}
+        changes["dataset"] = str(dataset)
+    options = {**changes.get("dataset_options", plan.dataset_options), **(dataset_options or {})}
+    changes["dataset_options"] = options if label is None else {**options, "label": label}
+    if title is not None:
+        changes["title"] = title
+    plan = replace(plan, **changes).limited(limits)
+    if several := one_for_each_value(plan):
+        raise UsageError(
+            f"this experiment is on {len(several)} data sets: name one with dataset_options, or "
+            "call `python -m oasis_bench run`"
+        )
+    folder = new_folder(plan.dataset) if folder is None else folder
+    if rows is not None:
+        keep_rows(rows, Path(plan.dataset))
+    kept = [kind for kind, on in ((MODELS, save_models), (PREDICTIONS, predictions)) if on]
+    bars = _Bars()
+    try:
+        run_experiment(
+            *(plan, folder, jobs, cluster, files, kept),
+            on_trial=bars.trial,
+            on_download=bars.download,
+            on_note=bars.line,
+        )
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(
+            f"interrupted after {bars.done} trials; they are kept: 'python -m oasis_bench run "
+            f"--resume {folder}' goes on, RunResult({str(folder)!r}) of oasis_bench.notebook shows "
+            "them"
+            if bars.done
+            else "interrupted before a trial had ended: nothing is kept"
+        ) from None
+    finally:
+        bars.close()
+        if rows is not None and not (folder / FILE_NAME).exists():
+            Path(plan.dataset).unlink(missing_ok=True)
+    load_reports().write_report(folder)
+    bars.line(f"kept in {folder}")
+    return RunResult(folder)
+
+
+def _settings(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings as an experiment holds them.
+
+    Of those that are lists in an experiment file one value may stand alone, or text as on the
+    command line.
+    """
+    known, values = settings(), dict(given)
+    for name, value in given.items():
+        if name not in known:
+            raise UsageError(unknown_name("setting", name, known))
+        if name == "search" and type(value) is int:
+            values[name] = str(value)
+        if name in ("classes", "tasks", "scaling") and value is not None:
+            if isinstance(value, str):
+                values[name] = known[name].read(value)
+            else:
+                each = value if isinstance(value, Sequence) else [value]
+                values[name] = tuple(tuple(o) if isinstance(o, list) else o for o in each)
+    return values
+
+
+class _Bars:
+    """Progress as tqdm shows it, in a notebook or on a terminal."""
+
+    def __init__(self) -> None:
+        self.done = 0
+        self._bar: Any = None
+        self._what: str | None = None
+
+    def trial(self, record: TrialRecord | None, done: int, planned: int) -> None:
+        """Show that a trial has ended, or that the first begins."""
+        if record is None:
+            self._open("trials", planned)
+            return
+        self.done = done
+        columns = record.columns
+        name = cell_name(columns["learner"], columns["subset"], columns["split"])
+        if columns["status"] != "ok":
+            self.line(
+                f"{name}, partition {columns['partition']}: {columns['status']}, "
+                f"{columns['reason']}"
+            )
+        self._bar.set_postfix_str(name, refresh=False)
+        self._bar.update()
+
+    def download(self, what: str, done: int, total: int | None) -> None:
+        """Show how far a download or a preparation is."""
+        if what != self._what:
+            self._open(what, total)
+        self._bar.update(done - self._bar.n)
+
+    def line(self, text: str) -> None:
+        """Show a line."""
+        tqdm.write(text, file=sys.stderr)
+
+    def _open(self, what: str, total: int | None) -> None:
+        self.close()
+        self._what, self._bar = what, tqdm(desc=what, total=total)
+
+    def close(self) -> None:
+        """Leave the last bar as it is."""
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None

@@ -1,0 +1,280 @@
+"""`oasis_bench.run` from Python: the same numbers as the command, what it takes, what it shows."""
+
+import doctest
+import importlib.util
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from fake_runs import fake_trials, make_run
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer, StandardScaler
+
+import oasis_bench
+from oasis_bench import scorers
+from oasis_bench.algorithms import LMNN, OASIS, RCA, Euclidean
+from oasis_bench.command_line.main import main
+from oasis_bench.notebook import RunResult
+from oasis_bench.notebook.best import find_best
+from oasis_bench.notebook.given import learners_of, rows_as_file
+from oasis_bench.reports import summary_html
+from oasis_bench.runner.run import resume_experiment
+from oasis_bench.system.errors import UsageError
+
+X, Y = load_iris(return_X_y=True)
+KINDS = np.array(["setosa", "versicolor", "virginica"])[Y]
+SIZES = {"partitions": 2, "train_per_class": 20, "test_per_class": 10, "inner_folds": 2}
+SMALL = {**SIZES, "max_steps": 500, "traces": False}
+
+PLUGIN = """
+from oasis_bench.algorithms import Euclidean
+
+class Mine(Euclidean):
+    name, summary = "Mine", "as Euclidean"
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("runs")
+
+
+@pytest.fixture(scope="module")
+def result(folder):
+    learners = ["Euclidean", OASIS(n_steps=300, random_state=0)]
+    return oasis_bench.run((X, Y), learners, output=folder / "iris", **SMALL)
+
+
+def values(result):
+    keys = ["learner", "subset", "partition", "task", "measure", "k"]
+    return result.measures.set_index(keys)["value"].sort_index()
+
+
+def test_python_and_the_command_give_the_same_numbers(result, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    pd.DataFrame(X).assign(label=Y).to_csv("iris.csv", index=False)
+    arguments = "--partitions 2 --train 20 --test 10 --inner-folds 2 --max-steps 500 --no-traces"
+    command = f"run --dataset iris.csv --algorithms Euclidean --output by-command {arguments}"
+    assert main(command.split()) == 0
+    ours = values(result)
+    theirs = values(RunResult("by-command"))
+    pd.testing.assert_series_equal(ours[ours.index.isin(["Euclidean"], level=0)], theirs)
+
+
+def test_a_table_with_names_of_classes_gives_the_same_numbers(result, folder):
+    table = pd.DataFrame(X, columns=list("abcd")).assign(kind=KINDS)
+    other = oasis_bench.run(
+        table, Euclidean, label="kind", output=folder / "table", title="Flowers", **SMALL
+    )
+    assert values(other).tolist() == pytest.approx(values(result)["Euclidean"].tolist())
+    assert "<h1>Flowers</h1>" in other.report().read_text()
+
+
+def test_what_a_run_keeps_is_there_and_can_go_on(result, folder):
+    assert (folder / "iris.npz").is_file()
+    assert resume_experiment(folder / "iris") == 0
+    assert len(RunResult(folder / "iris").trials) == len(result.trials) == 4
+    assert result.report() == folder / "iris" / "report.html"
+    assert str(result) in repr(result)
+    assert "mAP" in str(result)
+    table = result.trials
+    table["status"] = "changed"
+    assert result.trials["status"].eq("ok").all()
+
+
+def test_an_instance_is_taken_as_it_is_and_a_class_is_searched(result):
+    params = result.trials.set_index("learner")["params"]
+    assert '"n_steps": 300' in params["OASIS"].iloc[0]
+    given = [OASIS, OASIS(n_steps=5), OASIS(n_steps=7, aggressiveness=0.2)]
+    specs, files = learners_of(given, {}, [])
+    assert files == []
+    assert list(specs) == ["OASIS", "OASIS(n_steps=5)", "OASIS(aggressiveness=0.2 n_steps=7)"]
+    assert specs["OASIS"].params == {}
+    assert specs["OASIS(n_steps=5)"].params["n_steps"] == 5
+    assert "random_state" not in specs["OASIS(n_steps=5)"].params
+    assert list(learners_of({"a": "LMNN", "b": LMNN}, {}, [])[0]) == ["a", "b"]
+
+
+def test_the_best_learner_is_fitted_on_all_rows(result):
+    best = result.best()
+    by_hand = make_pipeline(StandardScaler(), Normalizer(), clone(best[-1])).fit(X, Y)
+    expected = scorers.similarity_of(by_hand, X[:5], X)
+    assert scorers.similarity_of(best, X[:5], X) == pytest.approx(expected)
+    means = result.measures.query("measure == 'mAP'").groupby("learner")["value"].mean()
+    assert best[-1].name == means.idxmax()
+    assert best.score(X, Y) == pytest.approx(by_hand.score(X, Y))
+
+
+def test_the_best_is_found_on_the_largest_subset_among_the_most_partitions(tmp_path):
+    def trials(learner, scores, n_classes, chosen):
+        made = fake_trials(learner, scores, n_classes=n_classes)
+        for trial, (scaling, n_steps) in zip(made, chosen, strict=True):
+            trial.columns.update(scaling=scaling, n_steps=n_steps, params='{"aggressiveness": 0.1}')
+        return made
+
+    chosen = [("l2", 10), ("none", 90), ("l2", 30)]
+    rows = [
+        *trials("small", [0.9] * 3, 2, chosen),
+        *trials("OASIS", [0.7, 0.5, 0.6], 5, chosen),
+        *trials("worse", [0.5, 0.5, 0.5], 5, chosen),
+        *trials("partly", [0.99], 5, chosen[:1]),
+    ]
+    run = make_run(tmp_path, rows, ["small", "OASIS", "worse", "partly"], 3, classes=(2, 5))
+    assert find_best(run) == ("OASIS", "l2", {"aggressiveness": 0.1}, 20)
+
+
+def test_sparse_rows_and_a_learner_of_dense_ones(folder):
+    rows = sparse.csr_array(np.where(X > 1, X, 0))
+    sizes = {**SMALL, "scaling": "tfidf"}
+    result = oasis_bench.run((rows, KINDS), RCA, output=folder / "sparse", **sizes)
+    best = result.best()
+    assert scorers.similarity_of(best, rows[:3], rows).shape == (3, 150)
+    assert [name for name, _ in best.steps][:2] == ["inversedocumentfrequency", "normalizer"]
+
+
+def test_rows_that_have_changed_are_not_fitted(folder):
+    path = folder / "changing.csv"
+    pd.DataFrame(X).assign(y=Y).to_csv(path, index=False)
+    result = oasis_bench.run(path, Euclidean, output=folder / "changing", **SMALL)
+    pd.DataFrame(X + 1).assign(y=Y).to_csv(path, index=False)
+    with pytest.raises(UsageError, match=r"changing.csv have changed since the run"):
+        result.best()
+
+
+def test_a_class_of_a_module_comes_from_its_file(folder, tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(PLUGIN)
+    spec = importlib.util.spec_from_file_location("mine", path)
+    module = sys.modules["mine"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    try:
+        for plugin_files in ([], [path]):
+            specs, files = learners_of(module.Mine, {}, plugin_files)
+            assert (specs["Mine"].algorithm, files) == ("Mine", [path])
+        result = oasis_bench.run((X, Y), module.Mine, output=folder / "mine", **SMALL)
+    finally:
+        del sys.modules["mine"]
+    assert result.trials["status"].eq("ok").all()
+    assert result.best()[-1].name == "Mine"
+
+
+def test_the_summary_of_a_notebook_needs_no_other_file_and_is_escaped(tmp_path):
+    evil = "<script>alert(1)</script>"
+    trials = fake_trials(evil, [0.5, 0.6]) + fake_trials("b", [0.4, 0.3])
+    run = make_run(tmp_path, trials, [evil, "b"], 2, title=evil)
+    html = summary_html(run)
+    assert evil not in html
+    assert "&lt;script&gt;" in html
+    assert "data:image/svg+xml;base64," in html
+    assert not re.search(r'(src|href)=(?!"data:)', html)
+    assert "<script" not in html
+
+
+def test_a_notebook_shows_the_summary_with_figures(result):
+    html = result._repr_html_()
+    assert html.count("<figure") >= 2
+    assert "mAP" in html
+
+
+class InThisFile(Euclidean):
+    name = "InThisFile"
+
+
+InThisFile.__module__ = "__main__"
+
+
+class TakenName(Euclidean):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"learners": InThisFile}, r"%%writefile mine.py.*plugin_files=\['mine.py'\]"),
+        ({"learners": TakenName}, "name 'Euclidean' of TakenName belongs to another learner"),
+        ({"learners": [OASIS, OASIS]}, "two learners are called 'OASIS"),
+        ({"learners": [1]}, "int is no learner"),
+        ({"learners": "OASI"}, "did you mean 'OASIS'"),
+        ({"learners": {"a": OASIS(n_steps=[1, 2])}}, r"learner 'a': n_steps = \[1, 2\]: a run"),
+        ({"learners": {"a": OASIS(n_steps=np.int64(3))}, "partition": 2}, "mean 'partitions'"),
+        ({"dataset": 3}, "the data set is of type int: give"),
+        ({"dataset": (X, Y[:3])}, r"y of shape \(3,\) for 150 rows"),
+        ({"dataset": (X, [None] * 150)}, "150 labels are missing"),
+        ({"dataset": (X.astype(object), Y)}, "Python objects"),
+        ({"dataset": pd.DataFrame(X)}, "no column to take the label from"),
+        ({"dataset": (X, Y), "label": "kind"}, "label = 'kind' of .X, y.: y has the labels"),
+        ({"dataset": "digit"}, "did you mean 'digits'"),
+        ({"classes": 1.5}, "classes = 1.5"),
+        ({"tasks": "retrieva"}, "did you mean 'retrieval'"),
+        ({"experiment": "keel"}, "10 data sets: name one with dataset_options"),
+        ({"jobs": 0}, "jobs = 0: at least 1"),
+    ],
+)
+def test_what_cannot_run_is_one_clear_line_and_leaves_nothing(
+    given, message, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match=message) as error:
+        oasis_bench.run(**given)
+    assert "\n" not in str(error.value)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_a_used_folder_is_refused_before_rows_are_written(result, folder):
+    before = (folder / "iris.npz").read_bytes()
+    with pytest.raises(UsageError, match="holds another run"):
+        oasis_bench.run((X + 1, Y), output=folder / "iris")
+    assert (folder / "iris.npz").read_bytes() == before
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64, bool])
+def test_rows_are_kept_to_the_bit(kind, tmp_path):
+    rows = (X - 3).astype(kind)
+    ending, content = rows_as_file((rows.tolist() if kind is np.int64 else rows, KINDS.tolist()))
+    path = tmp_path / f"rows{ending}"
+    path.write_bytes(content)
+    with np.load(path) as file:
+        assert np.array_equal(file["X"], rows)
+        assert file["y"].tolist() == KINDS.tolist()
+
+
+def test_an_interrupt_keeps_what_is_finished_and_says_how_to_go_on(folder, monkeypatch):
+    from oasis_bench.notebook.run import _Bars
+
+    def interrupted(self, record, done, planned):
+        told(self, record, done, planned)
+        if done == 1:
+            raise KeyboardInterrupt
+
+    told = _Bars.trial
+    monkeypatch.setattr(_Bars, "trial", interrupted)
+    with pytest.raises(KeyboardInterrupt, match=r"after 1 trials.*--resume .*cut'"):
+        oasis_bench.run((X, Y), Euclidean, output=folder / "cut", **SMALL)
+    assert len(RunResult(folder / "cut").trials) == 1
+    assert resume_experiment(folder / "cut") == 0
+    assert len(RunResult(folder / "cut").trials) == 2
+
+
+def test_the_package_itself_stays_light():
+    code = (
+        "import sys, oasis_bench; assert not {'numpy', 'sklearn', 'pandas'} & set(sys.modules); "
+        "assert oasis_bench.run.__module__ == 'oasis_bench.notebook.run'"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    with pytest.raises(AttributeError, match="no attribute 'runs'"):
+        _ = oasis_bench.runs
+
+
+def test_the_example_of_the_documentation_runs(tmp_path, monkeypatch):
+    from oasis_bench.notebook import run as function
+
+    monkeypatch.chdir(tmp_path)
+    module = sys.modules[function.__module__]
+    (example,) = doctest.DocTestFinder().find(function, "run", module=module)
+    assert doctest.DocTestRunner().run(example).failed == 0
