@@ -1,5 +1,7 @@
 """The web-scale experiment: what it keeps, goes on from and refuses."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,9 @@ from oasis_bench.datasets.web_scale.dataset import WebScaleParameters, prepare_w
 from oasis_bench.plugins.model_file import load_model
 from oasis_bench.system.errors import UsageError
 from oasis_bench.tasks.retrieval import evaluate_ranking
+from oasis_bench.web_scale.forecast import chance_level
 from oasis_bench.web_scale.training import Training, read_records, train, trainings
+from oasis_bench.web_scale.training import test_queries as queries_of_tests
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* give no query:UserWarning")
 
@@ -53,6 +57,40 @@ def test_the_first_checkpoint_is_the_cosine_and_all_queries_are_ranked_where_few
     assert first.n_steps == first.n_updates == 0
     assert first.mean_average_precision == pytest.approx(cosine.mean_average_precision, abs=1e-6)
     assert first.precision_at["10"] == pytest.approx(cosine.precision_at_k[9], abs=1e-6)
+
+
+def test_what_is_written_and_the_chance_level_are_said_before_the_first_training(
+    tmp_path, monkeypatch, capfd
+):
+    monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    small = "--images 600 --test-images 200 --visterms 400 --steps-per-image 2 --queries 50"
+    command = ["web-scale", *small.split(), "--batch", "64,exact", "--output", "out"]
+    assert main(command) == 0
+    out, errors = capfd.readouterr()
+    images, models, _ = out.splitlines()
+    folder = tmp_path / "cache" / "web-scale" / "600-200-400-0"
+    held = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    said, place = re.fullmatch(r"images: up to (.*) MB are written to (.*)", images).groups()
+    assert place == str(folder)
+    assert held / 1e6 <= float(said) < 2 * held / 1e6
+    models_held = sum(path.stat().st_size for path in (tmp_path / "out").glob("*.npz"))
+    said = re.fullmatch(r"models: (.*) MB, the last of 2 trainings, .* to out", models).group(1)
+    assert float(said) == pytest.approx(models_held / 1e6, abs=0.06)
+
+    assert main(command) == 0
+    assert capfd.readouterr().out.startswith(f"images: those in {folder} are used\n")
+
+    data = prepare_web_scale(folder, WebScaleParameters(600, 200, 400))
+    found = evaluate_ranking(
+        lambda q, g: np.zeros((q.shape[0], g.shape[0])),
+        *(data.test.X, data.test.R, 0),
+        queries=queries_of_tests(200, 50),
+    )
+    assert chance_level(data, 50) == pytest.approx(found.chance_level)
+    lines = errors.splitlines()
+    chance = lines.index(f"chance: mAP {found.chance_level:.4f}")
+    assert chance < next(i for i, line in enumerate(lines) if line.startswith("images-600"))
 
 
 def test_checkpoints_are_whole_batches_but_for_the_last():
@@ -141,10 +179,10 @@ def test_the_command_line_trains_reports_and_goes_on(tmp_path, monkeypatch, caps
     words += ["--threads", "1", "--output", str(tmp_path / "out")]
     assert main(words) == 0
     first = capsys.readouterr()
-    assert "mAP" in first.err
+    assert "steps" in first.err
     assert (tmp_path / "out" / "web-scale.html").exists()
     assert main(words) == 0
-    assert "mAP" not in capsys.readouterr().err  # nothing was left to do
+    assert "steps" not in capsys.readouterr().err  # nothing was left to do
 
 
 @pytest.mark.parametrize(

@@ -238,8 +238,14 @@ class WebScale(Dataset):
     ) -> WebScaleData:
         """Map images in the cache folder; draw them first where they are not there yet."""
         p = WebScaleParameters(n_images, n_test_images, n_visterms)
-        name = f"{p.n_train}-{p.n_test}-{p.n_visterms}-{p.seed}"
-        return prepare_web_scale(cache_home() / "web-scale" / name, p, progress)
+        return prepare_web_scale(_cache_folder(p), p, progress)
+
+    @staticmethod
+    def to_write(n_images: int, n_test_images: int, n_visterms: int) -> tuple[Path, float]:
+        """Return where `kept` keeps the images, and the bytes that are not there yet, at most."""
+        p = WebScaleParameters(n_images, n_test_images, n_visterms)
+        folder = _cache_folder(p)
+        return folder, 0.0 if folder.exists() else most_bytes(p)
 
     def location(self) -> str | None:
         """Say where the data lies on this machine."""
@@ -301,13 +307,23 @@ def _make(folder: Path, parameters: WebScaleParameters, progress: Progress) -> N
         ) from error
 
 
-def _require_space(place: Path, parameters: WebScaleParameters) -> None:
-    """Raise a UsageError where the disk has less space than the data take at most."""
+def _cache_folder(p: WebScaleParameters) -> Path:
+    return cache_home() / "web-scale" / f"{p.n_train}-{p.n_test}-{p.n_visterms}-{p.seed}"
+
+
+def most_bytes(parameters: WebScaleParameters) -> float:
+    """Return the disk that the images take at most."""
     needed = 0.0
     for n_images in (parameters.n_train, parameters.n_test):
         index_bytes = np.dtype(index_type(n_images)).itemsize
         entries = VISTERMS_AN_IMAGE + QUERIES_AN_IMAGE
         needed += n_images * (entries * (4 + index_bytes) + 2 * index_bytes)
+    return needed
+
+
+def _require_space(place: Path, parameters: WebScaleParameters) -> None:
+    """Raise a UsageError where the disk has less space than the data take at most."""
+    needed = most_bytes(parameters)
     if (free := shutil.disk_usage(place).free) < needed:
         raise UsageError(
             f"web-scale data of {parameters.n_train + parameters.n_test} images take up to "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -35,17 +36,49 @@ JUDGED_SETTINGS = (
 )
 """The settings of an experiment that also decide how a saved model is judged."""
 
+FILE_KEYS = (
+    "title: of the report (needed). "
+    "dataset: a name or a path, or a table [dataset] with its name and options (needed; a list as "
+    "the value of one option makes a run for each). "
+    "learners: a table [learners.LABEL] for each (at least one). In it, algorithm: a name of 'list "
+    "algorithms' (default LABEL); budget and memory: its own limits (default those of the run); "
+    "and its hyper-parameters: a value is fixed, a list is searched on the inner folds (default "
+    "its search space, and what the algorithm says of the others)."
+)
+"""What an experiment file says and no option does."""
+
 RETRIED = ("failed", "crashed", "timeout", "out-of-memory", "not-applicable")
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that takes options in full only and raises UsageError for a wrong one."""
+    """A parser that takes options in full only and raises UsageError for a wrong one.
+
+    The error names the nearest option, verb or choice, and the help of the verb that was given.
+    """
 
     def __init__(self, **how: Any) -> None:
         super().__init__(**how, allow_abbrev=False)
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}: see '{self.prog} --help'")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """Parse, and refuse what is unknown here, where the options of the verb are known."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            options = [text for text in unknown if text.startswith("-")]
+            if not options:
+                self.error(f"argument {unknown[0]!r} is one too many")
+            name = options[0].partition("=")[0]
+            near = difflib.get_close_matches(name, self._option_string_actions, n=1)
+            hint = f": did you mean {near[0]}?" if near else ""
+            raise UsageError(f"unknown option {name!r}{hint or ':'} see '{self.prog} --help'")
+        return found, unknown
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            name = (action.option_strings or [str(action.metavar or "argument").lower()])[-1]
+            self.error(unknown_name(name, str(value), action.choices))
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -93,7 +126,8 @@ def _add_run(verbs: Any) -> None:
     run.add_argument(
         "--experiment",
         metavar="NAME|FILE",
-        help="a built-in experiment or a TOML file (default: default, scanned digits)",
+        help="a built-in experiment of 'list experiments', or a TOML file (default: default, "
+        "scanned digits)",
     )
     run.add_argument(
         "--algorithms",
@@ -121,7 +155,7 @@ def _add_run(verbs: Any) -> None:
         type=Path,
         metavar="RUN",
         help="go on with a run that was cut short, by its output folder: with its settings, and "
-        "without the trials that it has",
+        "without the trials that it has (default: a new run)",
     )
     run.add_argument(
         "--retry",
@@ -137,6 +171,7 @@ def _add_run(verbs: Any) -> None:
     ):
         run.add_argument(f"--{flag}", action="store_true", help=f"keep {what} (default: no)")
     _add_plugin(run)
+    run.add_argument_group("keys of an experiment file alone", FILE_KEYS)
 
 
 def _add_evaluate(verbs: Any) -> None:
@@ -222,13 +257,15 @@ def _add_data_options(parser: argparse.ArgumentParser) -> None:
         type=_name_and_value,
         metavar="NAME=VALUE",
         help="any option of the data set; --data-option visterms=100 is --visterms 100 (may be "
-        "repeated)",
+        "repeated; default: none)",
         **append,
     )
 
 
 def _add_plugin(parser: _Parser) -> None:
-    what = "a Python file that defines learners, data sets or tasks (may be repeated)"
+    what = (
+        "a Python file that defines learners, data sets or tasks (may be repeated; default: none)"
+    )
     _add_path(parser, "--plugin", "FILE", what, action="append", default=[])
 
 
@@ -283,7 +320,8 @@ def _add_web_scale(verbs: Any) -> None:
         "The web-scale experiment of the papers (JMLR 2010, section 5.2) on generated images: "
         "train OASIS, rank all test images, write a report. The same command goes on where it was "
         "stopped. All of it takes 4 GB of disk, 4 GB of memory and, on two cores, under an hour: "
-        "try --images 10000 first.",
+        "try --images 10000 first. What is written, where, and the chance level are said before "
+        "the first training.",
     )
     for flag, default, what in (
         ("test-images", 402_164, "test images, which are ranked"),

@@ -355,6 +355,7 @@ def _data_load(options: argparse.Namespace) -> int:
 
 
 def _web_scale(options: argparse.Namespace) -> int:
+    from oasis_bench.web_scale.forecast import chance_level, disk_lines
     from oasis_bench.web_scale.training import Checkpoint, Training, open_data, train, trainings
 
     n_threads = options.threads or available_cores()
@@ -366,10 +367,12 @@ def _web_scale(options: argparse.Namespace) -> int:
             f"mAP {point.mean_average_precision:.4f} ± {point.standard_error:.4f}"
         )
 
+    size = max(options.images), options.test_images, options.visterms
+    for line in disk_lines(*size, planned, options.output):
+        print(line, flush=True)
     with closing(Display()) as display:
-        data = open_data(
-            max(options.images), options.test_images, options.visterms, display.download
-        )
+        data = open_data(*size, display.download)
+        display.line(f"chance: mAP {chance_level(data, options.queries):.4f}")
         try:
             for training in planned:
                 train(

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from oasis_bench.experiment.seeds import derive_seed
@@ -260,14 +261,12 @@ def _learn_and_measure(
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     peak, load = memory.peak(), load_average()
     start = time.perf_counter()
-    n_test = data.test.X.shape[0]
-    sample = np.random.default_rng(derive_seed(0, "web-scale queries", n_test))
     measured = evaluate_ranking(
         learner.similarity,
         data.test.X,
         data.test.R,
         seed=0,
-        queries=sample.choice(n_test, min(n_queries, n_test), replace=False),
+        queries=test_queries(data.test.X.shape[0], n_queries),
         progress=progress,
     )
     return Checkpoint(
@@ -287,6 +286,12 @@ def _learn_and_measure(
         peak_bytes=peak,
         load=load,
     )
+
+
+def test_queries(n_test: int, n_queries: int) -> npt.NDArray[np.int64]:
+    """Draw the test images that are queries, the same for all trainings."""
+    sample = np.random.default_rng(derive_seed(0, "web-scale queries", n_test))
+    return sample.choice(n_test, min(n_queries, n_test), replace=False)
 
 
 def _save(record: TrainingRecord, learner: Any, folder: Path) -> None:

@@ -1,0 +1,61 @@
+"""What the command line says of itself: all options and keys with defaults, and near misses."""
+
+import argparse
+import re
+from dataclasses import fields
+
+import pytest
+
+from oasis_bench.command_line.main import main
+from oasis_bench.command_line.options import make_parser
+from oasis_bench.experiment.settings import NOT_HYPER_PARAMETERS, Experiment
+
+
+def parsers(parser):
+    """Return a parser and those of its verbs."""
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for verb in action.choices.values():
+                yield from parsers(verb)
+
+
+@pytest.mark.parametrize("parser", list(parsers(make_parser())), ids=lambda parser: parser.prog)
+def test_each_option_says_its_default(parser):
+    for action in parser._actions:
+        if action.option_strings and not action.required:
+            said = "default" in (action.help or "")
+            assert said or action.dest in ("help", "version", "dataset", "task"), action
+
+
+def test_the_help_of_run_names_every_key_of_an_experiment_file(capsys):
+    with pytest.raises(SystemExit):
+        main(["run", "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    for key in {item.name for item in fields(Experiment)} - {"dataset_options"}:
+        option, flag = f"--{key.replace('_', '-')}", f"key {key};"
+        assert re.search(rf"[ (]({option}[ ,]|{flag}|{key}: )", text), key
+    assert all(key in text for key in NOT_HYPER_PARAMETERS)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("run --clases 3", "unknown option '--clases': did you mean --classes? see '{} run"),
+        ("run --clases=3", "unknown option '--clases': did you mean --classes? see '{} run"),
+        ("run --seed 1 --zzzz", "unknown option '--zzzz': see '{} run"),
+        ("run extra", "argument 'extra' is one too many: see '{} run"),
+        ("run --seed", "argument --seed: expected one argument: see '{} run"),
+        ("rnu", "unknown verb 'rnu': did you mean 'run'?"),
+        ("data descibe x", "unknown action 'descibe': did you mean 'describe'?"),
+        ("data list --plugn x", "unknown option '--plugn': did you mean --plugin? see '{} data"),
+        ("list algorithm", "unknown argument 'algorithm': did you mean 'algorithms'?"),
+        ("export x --format csvv", "unknown --format 'csvv': did you mean 'csv'?"),
+        ("compare a", "the following arguments are required: NEW: see '{} compare --help'"),
+    ],
+)
+def test_a_near_miss_names_what_was_meant_and_the_help_of_its_verb(words, message, capsys):
+    assert main(words.split()) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("oasis-bench: " + message.format("python -m oasis_bench"))
+    assert line.endswith(" --help'")
