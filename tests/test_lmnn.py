@@ -10,6 +10,7 @@ from sklearn.preprocessing import scale
 from threadpoolctl import threadpool_limits
 
 from oasis_bench.algorithms import LMNN, FastLMNN
+from oasis_bench.algorithms.lmnn import _descent
 from oasis_bench.algorithms.lmnn._descent import Descent
 from oasis_bench.algorithms.lmnn._objective import Objective, best_scale, target_neighbours
 from oasis_bench.system import memory
@@ -228,3 +229,48 @@ def test_the_end_of_its_iterations_is_told():
 def test_rows_that_are_all_the_same_are_refused():
     with pytest.raises(ValueError, match="all rows are the same"):
         LMNN(n_neighbors=1).fit(np.ones((4, 3)), [0, 0, 1, 1])
+
+
+def two_loops(steps, changes, gradient):
+    """Write out L-BFGS's direction from its last steps (Nocedal & Wright, algorithm 7.4)."""
+    q, weights = gradient.copy(), []
+    for s, y in zip(steps[::-1], changes[::-1], strict=True):
+        weights.append(np.vdot(s, q) / np.vdot(s, y))
+        q = q - weights[-1] * y
+    q = q * np.vdot(steps[-1], changes[-1]) / np.vdot(changes[-1], changes[-1])
+    for s, y, weight in zip(steps, changes, weights[::-1], strict=True):
+        q = q + (weight - np.vdot(y, q) / np.vdot(s, y)) * s
+    return -q
+
+
+def random_rotation(n_after, n_before):
+    return np.linalg.qr(np.random.default_rng(5).normal(size=(9, 9)))[0][:n_after, :n_before]
+
+
+@pytest.mark.parametrize(
+    ("n_steps", "U"),
+    [
+        (1, np.eye(5)),
+        (70, np.eye(5)),  # more than are remembered
+        (25, random_rotation(4, 5)),
+        (70, random_rotation(2, 5)),
+        (25, np.eye(6, 5)),
+        (70, np.eye(9, 5)),  # the larger ones leave room for fewer
+    ],
+)
+def test_the_direction_is_that_of_the_two_loops_over_the_last_steps(n_steps, U, monkeypatch):
+    monkeypatch.setattr(_descent, "MEMORY_NUMBERS", 20 * 81)
+    rng = np.random.default_rng(2)
+    curvature = np.diag(np.linspace(1, 3, 45))
+    history = _descent._History(9)
+    steps = [rng.normal(size=(5, 9)) for _ in range(n_steps)]
+    changes = [(curvature @ step.ravel()).reshape(5, 9) for step in steps]
+    for step, change in zip(steps, changes, strict=True):
+        history.add(step, change)
+    history.rotate(U)
+    kept = min(20 * 81 // (9 * len(U)), 20 * 81 // 45, n_steps)
+    gradient, A = rng.normal(size=(2, len(U), 9))
+    expected = two_loops(
+        [U @ step for step in steps[-kept:]], [U @ change for change in changes[-kept:]], gradient
+    )
+    np.testing.assert_allclose(history.direction(gradient, A), expected, rtol=1e-9, atol=1e-12)

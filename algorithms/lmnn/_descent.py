@@ -9,8 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh
+from scipy.linalg.lapack import dtrtrs
 
 from oasis_bench.algorithms.lmnn._objective import Doubles, Objective, Value
+from oasis_bench.system.threads import slices
 
 MEMORY, LEAST_MEMORY, MEMORY_NUMBERS = 60, 10, 2**24
 """Steps that L-BFGS remembers, fewer where they would hold more than so many numbers."""
@@ -19,6 +21,10 @@ MEMORY, LEAST_MEMORY, MEMORY_NUMBERS = 60, 10, 2**24
 def remembered(size: int) -> int:
     """Return how many steps of `size` numbers L-BFGS remembers."""
     return max(LEAST_MEMORY, min(MEMORY, MEMORY_NUMBERS // size))
+
+
+SLOTS = 8
+"""Steps that are rotated at once."""
 
 
 FIRST_BLOCKS = (1, 1, 3, 5)
@@ -54,40 +60,90 @@ class Solution(NamedTuple):
 
 
 class _History:
-    """The last steps and what they changed in the gradient: L-BFGS's view of the curvature."""
+    """The last steps and what they changed in the gradient: L-BFGS's view of the curvature.
 
-    def __init__(self) -> None:
-        self.steps: list[Doubles] = []
-        self.changes: list[Doubles] = []
+    The two loops over the steps are two triangular systems: with s_i the steps, y_i the changes,
+    oldest first, and R_ij = s_i'y_j for i <= j, else 0 (Byrd, Nocedal & Schnabel 1994).
+
+    Parameters
+    ----------
+    d : int
+        Columns of A, which has at most `d` rows.
+    """
+
+    def __init__(self, d: int) -> None:
+        self._d = d
+        self._steps, self._changes = np.empty((2, remembered(d * d) * d * d))  # by slots
+        self._products = np.empty((MEMORY, MEMORY))  # s'y, by slots
+        self._slots: list[int] = []  # of the oldest step first
+        self._n_rows = 0
+
+    def forget(self) -> None:
+        """Start afresh."""
+        self._slots = []
 
     def add(self, step: Doubles, change: Doubles) -> None:
-        if np.vdot(step, change) > 0:
-            room = remembered(step.size)
-            self.steps = [*self.steps, step][-room:]
-            self.changes = [*self.changes, change][-room:]
+        """Remember a step, in place of the oldest one where there is no room."""
+        if not np.vdot(step, change) > 0:
+            return
+        if not self._slots:
+            self._n_rows = len(step)
+        room = self._room(step.size)
+        n = len(self._slots)
+        slot = n if n < room else self._slots.pop(0)
+        self._slots.append(slot)
+        steps, changes = self._flat(step.size)
+        steps[slot], changes[slot] = step.ravel(), change.ravel()
+        self._products[: len(steps), slot] = steps @ changes[slot]
 
     def rotate(self, U: Doubles) -> None:
         """Follow A -> UA; U may have fewer rows than A, or more."""
-        steps, changes = self.steps[::-1], self.changes[::-1]
-        self.steps, self.changes = [], []
-        while steps:  # one at a time, so that they are not held twice
-            self.add(U @ steps.pop(), U @ changes.pop())
+        before, after = (n_rows * self._d for n_rows in (self._n_rows, len(U)))
+        n = len(self._slots)
+        while n > self._room(after):
+            n -= 1
+            free = self._slots.pop(0)
+            if free < n:  # the record of the last slot moves there
+                for numbers in self._flat(before, n + 1):
+                    numbers[free] = numbers[n]
+                self._slots[self._slots.index(n)] = free
+        for numbers in (self._steps, self._changes):  # in place, so that they are not held twice
+            old = numbers[: n * before].reshape(n, -1, self._d)
+            new = numbers[: n * after].reshape(n, -1, self._d)
+            parts = [*slices(n, SLOTS)]
+            for part in parts if after < before else parts[::-1]:
+                new[part] = U @ old[part]
+        self._n_rows = len(U)
+        steps, changes = self._flat(after)
+        self._products[:n, :n] = steps @ changes.T
+        if not (np.diag(self._products)[:n] > 0).all():
+            self.forget()
 
     def direction(self, gradient: Doubles, A: Doubles) -> Doubles:
-        """Return minus the approximate inverse Hessian times the gradient (two loops)."""
-        if not self.steps:
+        """Return minus the approximate inverse Hessian times the gradient."""
+        if not self._slots:
             return -0.1 * np.linalg.norm(A) / np.linalg.norm(gradient) * gradient
-        q = gradient.copy()
-        kept = list(zip(self.steps, self.changes, strict=True))
-        weights = []
-        for step, change in reversed(kept):
-            weights.append(np.vdot(step, q) / np.vdot(step, change))
-            q -= weights[-1] * change
-        step, change = kept[-1]
-        q *= np.vdot(step, change) / np.vdot(change, change)
-        for (step, change), weight in zip(kept, reversed(weights), strict=True):
-            q += (weight - np.vdot(change, q) / np.vdot(step, change)) * step
-        return -q
+        steps, changes = self._flat(A.size)
+        order = self._slots
+        R = self._products[order][:, order]
+        last = changes[order[-1]]
+        weights = np.zeros((2, len(order)))
+        q = gradient.ravel()
+        weights[0, order] = first = dtrtrs(R, (steps @ q)[order])[0]
+        q = (q - weights[0] @ changes) * (R[-1, -1] / (last @ last))
+        back = np.diag(R) * first - (changes @ q)[order]
+        weights[1, order] = dtrtrs(R, back, trans=1)[0]
+        return -(q + weights[1] @ steps).reshape(A.shape)
+
+    def _room(self, size: int) -> int:
+        return min(MEMORY, len(self._steps) // size)
+
+    def _flat(self, size: int, n: int | None = None) -> tuple[Doubles, Doubles]:
+        """Return steps and changes of `size` numbers, a row for each of the first `n` slots."""
+        n = len(self._slots) if n is None else n
+        return tuple(
+            numbers[: n * size].reshape(n, size) for numbers in (self._steps, self._changes)
+        )
 
 
 class Descent:
@@ -112,7 +168,7 @@ class Descent:
     ) -> None:
         self.objective, self.A, self.whitened = objective, A, whitened
         self.tol, self.share = tol, share
-        self.history = _History()
+        self.history = _History(A.shape[1])
         self.bound = 0.0
         self.n_iter = 0
         self._look_again()
@@ -156,7 +212,7 @@ class Descent:
         """Take `length` iterations on the same working set; False where there is no way down."""
         for _ in range(length):
             if not self._step():
-                self.history = _History()
+                self.history.forget()
                 return False
             self.n_iter += 1
         return True
