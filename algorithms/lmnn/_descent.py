@@ -133,7 +133,8 @@ class _History:
         q = (q - weights[0] @ changes) * (R[-1, -1] / (last @ last))
         back = np.diag(R) * first - (changes @ q)[order]
         weights[1, order] = dtrtrs(R, back, trans=1)[0]
-        return -(q + weights[1] @ steps).reshape(A.shape)
+        found: Doubles = -(q + weights[1] @ steps).reshape(A.shape)
+        return found
 
     def _room(self, size: int) -> int:
         return min(MEMORY, len(self._steps) // size)
@@ -141,9 +142,8 @@ class _History:
     def _flat(self, size: int, n: int | None = None) -> tuple[Doubles, Doubles]:
         """Return steps and changes of `size` numbers, a row for each of the first `n` slots."""
         n = len(self._slots) if n is None else n
-        return tuple(
-            numbers[: n * size].reshape(n, size) for numbers in (self._steps, self._changes)
-        )
+        steps, changes = self._steps[: n * size], self._changes[: n * size]
+        return steps.reshape(n, size), changes.reshape(n, size)
 
 
 class Descent:

@@ -97,6 +97,8 @@ class LearnerContract:
             assert text
             assert "\n" not in text
         assert set(unfitted.search_space) <= set(unfitted.get_params())
+        assert set(unfitted.inner_params) <= set(unfitted.get_params())
+        assert not set(unfitted.inner_params) & set(unfitted.search_space)
         assert unfitted.takes_triplets == hasattr(unfitted, "partial_fit_triplets")
 
     def test_an_unfitted_learner_says_so(self, unfitted: MetricLearner, items: Items) -> None:

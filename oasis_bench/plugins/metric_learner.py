@@ -67,6 +67,10 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
         'time n^2 d an iteration, memory n^2'.
     search_space : mapping of str to sequence
         Hyper-parameters that the inner folds choose, with the values to try.
+    inner_params : mapping of str to value
+        Hyper-parameters of the fits on inner folds, where these differ from the final fit's: a
+        looser tolerance, which costs less and leads to the same choice.  What an experiment names
+        itself holds for both.
     takes : {'rows', 'pixels', 'patches'}
         What an item is: a row of numbers, a picture (uint8, RGB), or a set of local descriptors
         (`Patches`).
@@ -91,6 +95,7 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
     citation: ClassVar[str]
     cost: ClassVar[str] = "not stated"
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {}
+    inner_params: ClassVar[Mapping[str, Any]] = {}
     takes: ClassVar[str] = "rows"
     takes_sparse: ClassVar[bool] = False
     takes_relevance: ClassVar[bool] = False

@@ -40,7 +40,7 @@ CREATE TABLE trials (
     fit_cpu_seconds REAL,
     fit_waiting_seconds REAL,         -- its threads waited for a core; NULL where not measurable
     fit_peak_bytes INTEGER,           -- above the start of the fit; NULL where not known
-    selection_fit_seconds REAL,       -- inner folds: learning
+    selection_fit_seconds REAL,       -- inner folds, as if in turn: learning
     selection_score_seconds REAL,     -- inner folds: validation
     threads INTEGER NOT NULL,         -- the largest thread pool during the fit
     shared_cores INTEGER NOT NULL,    -- 1 where other trials ran at the same time

@@ -6,10 +6,12 @@ Not for fitting the model that is measured: `trial.stages` does that with what i
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import groupby, product
+from operator import attrgetter
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -59,6 +61,77 @@ def checkpoints(max_steps: int) -> list[int]:
     return [*(round(step) for step in steps if step < max_steps), max_steps]
 
 
+class Task(NamedTuple):
+    """What one inner fold is to learn next, before it is judged.
+
+    Attributes
+    ----------
+    fold : int
+    params : dict
+    start, stop : int or None
+        Steps; `start` is None for an unfitted learner, `stop` for one that learns all that it has.
+    """
+
+    fold: int
+    params: Mapping[str, Any]
+    start: int | None
+    stop: int | None
+
+
+class FoldWork:
+    """What is done on inner folds: a learner of each is taught and judged.
+
+    Parameters
+    ----------
+    make, score : callable
+        See `choose`.
+    lessons : sequence of Lesson
+        One for each fold.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[Mapping[str, Any], int], MetricLearner],
+        lessons: Sequence[Lesson],
+        score: Callable[[MetricLearner, Lesson], float],
+    ) -> None:
+        self._make, self._lessons, self._score = make, lessons, score
+        self._learners: dict[int, MetricLearner] = {}
+
+    def __call__(self, task: Task, timer: Timer) -> float:
+        """Teach the learner of a fold and return its value."""
+        if task.start is None:
+            self._learners[task.fold] = self._make(task.params, task.fold)
+        learner, lesson = self._learners[task.fold], self._lessons[task.fold]
+        with timer(LEARNING):
+            lesson.teach(learner, task.start or 0, task.stop)
+        with timer(VALIDATION):
+            return self._score(learner, lesson)
+
+
+class Folds(Protocol):
+    """Where the work of the folds is done."""
+
+    def values(self, tasks: Iterable[Task]) -> Iterator[float]:
+        """Do tasks, those of a fold in their order; yield their values in the order of all."""
+
+    def close(self) -> None:
+        """Forget the learners."""
+
+
+class _InTurn:
+    """One fold after the other, in this process."""
+
+    def __init__(self, work: FoldWork, timer: Timer) -> None:
+        self._work, self._timer = work, timer
+
+    def values(self, tasks: Iterable[Task]) -> Iterator[float]:
+        return (self._work(task, self._timer) for task in tasks)
+
+    def close(self) -> None:
+        """Nothing is held beside this object."""
+
+
 def choose(
     make: Callable[[Mapping[str, Any], int], MetricLearner],
     candidates: Sequence[Candidate],
@@ -68,10 +141,11 @@ def choose(
     timer: Timer,
     on_point: Callable[[Mapping[str, Any]], None],
     seconds: float | None = None,
+    folds_of: Callable[[FoldWork, int], Folds] | None = None,
 ) -> Choice:
     """Choose a scaling, hyper-parameters, and the number of steps where the learner has steps.
 
-    All folds go on side by side: memory holds one model a fold.  Where the candidates name
+    All folds go on together: memory holds one model a fold.  Where the candidates name
     `n_steps`, only their values are tried; else a learner with steps is also judged before its
     first one, as it is at 0 steps.  Without steps and with one candidate nothing is fitted.
 
@@ -93,48 +167,58 @@ def choose(
     seconds : float, optional
         After these nothing further is begun; what has not been validated on all folds by then does
         not count.  Without any such result the first candidate is chosen.
+    folds_of : callable, optional
+        ``folds_of(work, n_folds)`` gives what does the work of the folds; by default this process,
+        one after the other.
     """
     choice = Choice(*candidates[0])
     end = np.inf if seconds is None else time.monotonic() + seconds
     best = -np.inf
-    scaling: str | None = None
-    lessons: Sequence[Lesson] = ()
-    for candidate in candidates:
-        learner = make(candidate.params, 0)
-        incremental = isinstance(learner, IncrementalLearner) and "n_steps" not in candidate.params
-        if not incremental and len(candidates) == 1:
-            return choice
-        if candidate.scaling != scaling:
-            lessons = ()  # the items of one scaling at a time
-            scaling, lessons = candidate.scaling, lessons_of(candidate.scaling)
-        learners = [learner, *(make(candidate.params, fold) for fold in range(1, len(lessons)))]
-        best_here, since_best, done = -np.inf, 0, 0
-        for n_steps in [0, *checkpoints(max_steps)] if incremental else [None]:
-            values = []
-            for number, (learner, lesson) in enumerate(zip(learners, lessons, strict=True)):
-                if time.monotonic() > end:
-                    return choice
-                with timer(LEARNING):
-                    lesson.teach(learner, done, n_steps)
-                with timer(VALIDATION):
-                    values.append(score(learner, lesson))
-                point = {**candidate._asdict(), "n_steps": n_steps, "fold": number}
-                choice.points.append({**point, "value": values[-1]})
-                on_point(choice.points[-1])
-            done = n_steps or 0
-            mean = float(np.mean(values))
-            if mean > best:
-                best, choice.n_steps = mean, n_steps
-                choice.scaling, choice.params = candidate
-            if candidate == (choice.scaling, choice.params):
-                choice.last_checkpoint = n_steps
-            if n_steps == 0:
-                continue  # what has not begun has not saturated
-            if mean > best_here:
-                best_here, since_best = mean, 0
-            else:
-                since_best += 1
-            if since_best == PATIENCE:
-                break
-        del learners, learner  # their matrices, before those of the next candidate
+    incremental = (
+        isinstance(make(candidates[0].params, 0), IncrementalLearner)
+        and "n_steps" not in candidates[0].params
+    )
+    if not incremental and len(candidates) == 1:
+        return choice
+    for scaling, of_scaling in groupby(candidates, attrgetter("scaling")):
+        lessons, group = lessons_of(scaling), [*of_scaling]
+        work, n_folds = FoldWork(make, lessons, score), len(lessons)
+        with closing(
+            _InTurn(work, timer) if folds_of is None else folds_of(work, n_folds)
+        ) as folds:
+            judged = folds.values(
+                Task(fold, candidate.params, None, None)
+                for candidate, fold in product([] if incremental else group, range(n_folds))
+            )
+            for candidate in group:
+                best_here, since_best, done = -np.inf, 0, None
+                for n_steps in [0, *checkpoints(max_steps)] if incremental else [None]:
+                    if incremental:
+                        judged = folds.values(
+                            Task(fold, candidate.params, done, n_steps) for fold in range(n_folds)
+                        )
+                    values = []
+                    for fold in range(n_folds):
+                        if time.monotonic() > end:
+                            return choice
+                        values.append(next(judged))
+                        point = {**candidate._asdict(), "n_steps": n_steps, "fold": fold}
+                        choice.points.append({**point, "value": values[-1]})
+                        on_point(choice.points[-1])
+                    done = n_steps
+                    mean = float(np.mean(values))
+                    if mean > best:
+                        best, choice.n_steps = mean, n_steps
+                        choice.scaling, choice.params = candidate
+                    if candidate == (choice.scaling, choice.params):
+                        choice.last_checkpoint = n_steps
+                    if n_steps == 0:
+                        continue  # what has not begun has not saturated
+                    if mean > best_here:
+                        best_here, since_best = mean, 0
+                    else:
+                        since_best += 1
+                    if since_best == PATIENCE:
+                        break
+        del lessons, work, folds, judged  # the items of one scaling at a time
     return choice

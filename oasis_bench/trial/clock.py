@@ -24,12 +24,12 @@ class Stopwatch:
 
     def __init__(self, on_begin: Callable[[str], object]) -> None:
         self.seconds: dict[str, float] = defaultdict(float)
-        self._on_begin = on_begin
+        self.begin = on_begin
 
     @contextmanager
     def __call__(self, what: str) -> Iterator[None]:
         """Add the time within to `what`."""
-        self._on_begin(what)
+        self.begin(what)
         start = time.perf_counter()
         try:
             yield

@@ -72,7 +72,7 @@ class Chosen:
     last_checkpoint : int or None
         The largest checkpoint that was validated with these parameters.
     fit_seconds, score_seconds : float
-        What the choice took on all inner folds.
+        What the choice took on all inner folds, as if one had followed the other.
     """
 
     scaling: str
@@ -200,7 +200,7 @@ ScoreArray = npt.NDArray[np.floating]
 Send: TypeAlias = Callable[[Message], None]
 
 KINDS: dict[str, type[Message]] = {kind.__name__: kind for kind in get_args(Message)}
-STATUSES = ("ok", "failed", "out of memory", "not applicable")
+STATUSES = ("ok", "failed", "out of memory", "timeout", "not applicable")
 
 
 def to_line(message: Message) -> bytes:

@@ -35,12 +35,14 @@ from oasis_bench.plugins.learner import (
 from oasis_bench.plugins.model_file import read_model, write_model
 from oasis_bench.plugins.registry import load_registry
 from oasis_bench.system.plain_text import cut, error_line
+from oasis_bench.system.provenance import available_cores
 from oasis_bench.system.sealed_arrays import map_bytes, seal
 from oasis_bench.system.threads import VARIABLES, blas_threads, slices
 from oasis_bench.tasks.ranking import Similarity, block_size, kernel_ready
 from oasis_bench.tasks.task import evaluate
-from oasis_bench.trial.choice import LEARNING, VALIDATION, checkpoints, choose
+from oasis_bench.trial.choice import LEARNING, VALIDATION, FoldWork, checkpoints, choose
 from oasis_bench.trial.clock import Meter, Stopwatch, time_limit
+from oasis_bench.trial.fold_processes import EndedError, FoldProcesses
 from oasis_bench.trial.items import NotApplicableError
 from oasis_bench.trial.lesson import Lesson, inner_lessons, whole_lesson
 from oasis_bench.trial.messages import (
@@ -124,12 +126,10 @@ def run_stage(stage: Stage, line: Line) -> None:
         with _limited_to(stage.spec.experiment.threads):
             works[stage.name](stage, line)
         line.send(Ended("ok"))
-    except NotApplicableError as error:
-        line.send(Ended("not applicable", str(error)))
-    except MemoryError as error:
-        line.send(Ended("out of memory", *_told(error)))
+    except EndedError as error:
+        line.send(error.message)
     except Exception as error:
-        line.send(Ended("failed", *_told(error)))
+        line.send(_ended(error))
 
 
 @contextmanager
@@ -145,8 +145,12 @@ def _limited_to(threads: int) -> Iterator[None]:
         yield
 
 
-def _told(error: Exception) -> tuple[str, str]:
-    return cut(error_line(error)), cut("".join(traceback.format_exception(error)))
+def _ended(error: Exception) -> Ended:
+    """Return the message of a stage that ends by an error."""
+    if isinstance(error, NotApplicableError):
+        return Ended("not applicable", str(error))
+    status = "out of memory" if isinstance(error, MemoryError) else "failed"
+    return Ended(status, cut(error_line(error)), cut("".join(traceback.format_exception(error))))
 
 
 def has_choice(spec: TrialSpec, learner: type[MetricLearner]) -> bool:
@@ -169,7 +173,7 @@ def _choose(stage: Stage, line: Line) -> None:
         _refuse(spec, (_make(spec, one.params, "fit") for one in of_scaling), {**items, "X": X})
     stopwatch.seconds[LEARNING] += time.perf_counter() - start
     choice = choose(
-        lambda params, fold: _make(spec, params, f"fold {fold}"),
+        lambda params, fold: _make(spec, {**learner.inner_params, **params}, f"fold {fold}"),
         spec.candidates,
         lambda scaling: inner_lessons(spec, items, learner, scaling),
         _validation(spec),
@@ -177,6 +181,7 @@ def _choose(stage: Stage, line: Line) -> None:
         stopwatch,
         lambda point: line.send(Validated(**point)),
         search_of("search", e.search).seconds,
+        partial(_fold_processes, spec, stopwatch) if folds_at_once(spec) > 1 else None,
     )
     line.send(
         Chosen(
@@ -188,6 +193,22 @@ def _choose(stage: Stage, line: Line) -> None:
             score_seconds=stopwatch.seconds[VALIDATION],
         )
     )
+
+
+def folds_at_once(spec: TrialSpec) -> int:
+    """Return how many inner folds may be at work at a time: off the clock, on cores that are idle.
+
+    One where trials share cores, where fits use several threads, and where memory has a limit,
+    which side by side could be too small for what fits into it in turn.
+    """
+    alone = spec.experiment.threads == 1 and not spec.shares_cores and spec.budget.n_bytes is None
+    return min(available_cores(), spec.experiment.inner_folds) if alone else 1
+
+
+def _fold_processes(
+    spec: TrialSpec, stopwatch: Stopwatch, work: FoldWork, n_folds: int
+) -> FoldProcesses:
+    return FoldProcesses(work, n_folds, folds_at_once(spec), stopwatch, _ended, spec.budget.seconds)
 
 
 def _validation(spec: TrialSpec) -> Callable[[MetricLearner, Lesson], float]:
