@@ -99,14 +99,9 @@ class _History:
     def rotate(self, U: Doubles) -> None:
         """Follow A -> UA; U may have fewer rows than A, or more."""
         before, after = (n_rows * self._d for n_rows in (self._n_rows, len(U)))
+        while len(self._slots) > self._room(after):
+            self._drop(self._slots[0], before)
         n = len(self._slots)
-        while n > self._room(after):
-            n -= 1
-            free = self._slots.pop(0)
-            if free < n:  # the record of the last slot moves there
-                for numbers in self._flat(before, n + 1):
-                    numbers[free] = numbers[n]
-                self._slots[self._slots.index(n)] = free
         for numbers in (self._steps, self._changes):  # in place, so that they are not held twice
             old = numbers[: n * before].reshape(n, -1, self._d)
             new = numbers[: n * after].reshape(n, -1, self._d)
@@ -114,10 +109,20 @@ class _History:
             for part in parts if after < before else parts[::-1]:
                 new[part] = U @ old[part]
         self._n_rows = len(U)
+        kept = np.einsum("ij,ij->i", *self._flat(after)) > 0
+        for slot in np.flatnonzero(~kept)[::-1].tolist():
+            self._drop(slot, after)
+        n = len(self._slots)
         steps, changes = self._flat(after)
         self._products[:n, :n] = steps @ changes.T
-        if not (np.diag(self._products)[:n] > 0).all():
-            self.forget()
+
+    def _drop(self, slot: int, size: int) -> None:
+        """Forget one step of `size` numbers; that of the last slot moves to its place."""
+        last = len(self._slots) - 1
+        for numbers in self._flat(size):
+            numbers[slot] = numbers[last]
+        self._slots.remove(slot)
+        self._slots = [slot if other == last else other for other in self._slots]
 
     def direction(self, gradient: Doubles, A: Doubles) -> Doubles:
         """Return minus the approximate inverse Hessian times the gradient."""
@@ -139,9 +144,9 @@ class _History:
     def _room(self, size: int) -> int:
         return min(MEMORY, len(self._steps) // size)
 
-    def _flat(self, size: int, n: int | None = None) -> tuple[Doubles, Doubles]:
-        """Return steps and changes of `size` numbers, a row for each of the first `n` slots."""
-        n = len(self._slots) if n is None else n
+    def _flat(self, size: int) -> tuple[Doubles, Doubles]:
+        """Return steps and changes of `size` numbers, a row for each slot."""
+        n = len(self._slots)
         steps, changes = self._steps[: n * size], self._changes[: n * size]
         return steps.reshape(n, size), changes.reshape(n, size)
 

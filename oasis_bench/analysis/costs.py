@@ -18,8 +18,8 @@ COSTS = (
 def with_costs(trials: pd.DataFrame) -> pd.DataFrame:
     """Return trials with each of `COSTS` as a column of numbers, NaN where it is not known.
 
-    choice_seconds is what the inner folds took, learning and validation; query_seconds what
-    embedding and scoring took, over the number of queries.
+    choice_seconds is what the inner folds took, learning and validation, as if one had followed the
+    other; query_seconds what embedding and scoring took, over the number of queries.
     """
     number = {
         name: pd.to_numeric(trials[name])

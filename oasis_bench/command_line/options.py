@@ -141,6 +141,12 @@ def _add_run(verbs: Any) -> None:
         metavar="NAME|PATH",
         help="a data set, your own file, or a folder of pictures (default: the experiment's)",
     )
+    run.add_argument(
+        "--quick",
+        action="store_true",
+        help="a first answer in some seconds: one class subset, 2 partitions, 3 inner folds, a "
+        "search of 4 candidates and 64000 steps, where these are not given (default: no)",
+    )
     _add_settings(
         run,
         "Each is a key of an experiment file too: its name with _ in place of -, or the key in "

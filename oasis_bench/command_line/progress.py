@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import sys
+import time
+from collections import defaultdict
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -10,7 +13,56 @@ from tqdm import tqdm
 
 from oasis_bench.analysis.headlines import option_name
 from oasis_bench.experiment.identity import cell_name
+from oasis_bench.experiment.plan import TrialSpec
 from oasis_bench.trial.record import TrialRecord
+
+
+class TimeLeft:
+    """How long the trials that are left will take, by those that have ended.
+
+    A trial takes as long as the mean of those of its learner and class subset.  Where none has
+    ended, as the last one of its learner, and in proportion to the training items; of a new learner
+    nothing is known, and it counts as nothing.
+
+    Parameters
+    ----------
+    specs : sequence of TrialSpec
+        The trials to run.
+    """
+
+    def __init__(self, specs: Sequence[TrialSpec]) -> None:
+        self._left = {spec.trial_id: spec for spec in specs}
+        self._taken: dict[tuple[str, ...], list[float]] = defaultdict(list)
+        self._last: dict[str, TrialSpec] = {}
+
+    def end(self, trial_id: str, seconds: float) -> None:
+        """Take into account that a trial has ended, so long after the one before it."""
+        spec = self._left.pop(trial_id)
+        self._taken[_cell(spec)].append(seconds)
+        self._last[spec.learner] = spec
+
+    def seconds(self) -> float:
+        """Return about how many seconds are left."""
+        return sum(map(self._expected, self._left.values()))
+
+    def _expected(self, spec: TrialSpec) -> float:
+        if taken := self._taken.get(_cell(spec)):
+            return sum(taken) / len(taken)
+        if (last := self._last.get(spec.learner)) is None:
+            return 0.0
+        taken = self._taken[_cell(last)]
+        return sum(taken) / len(taken) * spec.n_train / last.n_train
+
+
+def _cell(spec: TrialSpec) -> tuple[str, ...]:
+    return spec.learner, spec.subset, spec.split
+
+
+def _in_words(seconds: float) -> str:
+    """Write a time that is not known better than by a tenth: 40 s, 6 min, 3 h."""
+    if seconds < 90:
+        return f"{seconds:.0f} s" if seconds < 10 else f"{10 * round(seconds / 10)} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.2g} h"
 
 
 class Display:
@@ -21,6 +73,12 @@ class Display:
         self._live = sys.stderr.isatty()
         self._bar: Any = None
         self._under_way: str | None = None
+        self._time_left = TimeLeft(())
+        self._last_end = time.monotonic()
+
+    def plan(self, specs: Sequence[TrialSpec]) -> None:
+        """Take note of the trials that are to run."""
+        self._time_left, self._last_end = TimeLeft(specs), time.monotonic()
 
     def trial(self, record: TrialRecord | None, done: int, planned: int) -> None:
         """Show that a trial has ended, or that the first begins."""
@@ -38,7 +96,11 @@ class Display:
             self._bar.set_postfix_str(name, refresh=False)
             self._bar.update()
         else:
-            print(f"[{done}/{planned}] {name}{problem or _figures(record)}", file=sys.stderr)
+            now = time.monotonic()
+            self._time_left.end(columns["trial_id"], now - self._last_end)
+            self._last_end = now
+            left = f", about {_in_words(self._time_left.seconds())} left" if done < planned else ""
+            print(f"[{done}/{planned}] {name}{problem or _figures(record)}{left}", file=sys.stderr)
 
     def download(self, what: str, done: int, total: int | None) -> None:
         """Show how far a download is."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
@@ -57,6 +57,11 @@ GOT_WORSE = 1
 NOT_COMPARED = 3
 CHECK_FAILED = 1
 
+QUICK: dict[str, Any] = {"partitions": 2, "inner_folds": 3, "search": "4", "max_steps": 64_000}
+"""The settings of a quick run, where they are not given."""
+
+Subset = int | str | tuple[str, ...]
+
 
 def _run(options: argparse.Namespace) -> int:
     if options.resume is not None:
@@ -74,7 +79,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _start(experiment: Experiment, output: Path, options: argparse.Namespace) -> partial[int]:
     """Return what runs an experiment into a new folder."""
-    how = {"plugin_files": options.plugin, "on_note": _note}
+    how = {"plugin_files": options.plugin, "on_note": _note, "remarks": _quick_note(options)}
     return partial(run_experiment, experiment, output, **how)
 
 
@@ -167,6 +172,7 @@ def _carry_out(start: Callable[..., int], output: Path, options: argparse.Namesp
                 cluster=options.cluster,
                 on_trial=display.trial,
                 on_download=display.download,
+                on_plan=display.plan,
             )
         except KeyboardInterrupt:
             if display.done or (options.verb == "run" and options.resume):
@@ -216,6 +222,9 @@ def _experiment(options: argparse.Namespace) -> Experiment:
     """Read the experiment and put the options of the command line over it."""
     experiment = Experiment.from_toml(options.experiment or "default")
     changes = _given(options, settings().keys() - set(LIMITS))
+    if options.quick:
+        own_classes = {"classes": (_telling(experiment.classes),)}
+        changes = {**QUICK, **own_classes, **changes}
     if options.algorithms is not None:
         known = experiment.learners
         changes["learners"] = {
@@ -224,10 +233,32 @@ def _experiment(options: argparse.Namespace) -> Experiment:
     name = experiment.dataset if options.dataset is None else options.dataset
     data_options = experiment.dataset_options
     if name != experiment.dataset:  # what the file says of its own data set is not for this one
-        changes = {"classes": ("all",), **changes, "title": Path(name).name, "dataset": name}
+        if options.classes is None:
+            changes["classes"] = ("all",)
+        changes = {**changes, "title": Path(name).name, "dataset": name}
         data_options = {}
     changes["dataset_options"] = {**data_options, **_data_options(options, name)}
     return replace(experiment, **changes).limited(_given(options, LIMITS))
+
+
+def _telling(subsets: Sequence[Subset]) -> Subset:
+    """Return the first class subset of at least five classes; else the first."""
+    return next((one for one in subsets if isinstance(one, int) and one >= 5), subsets[0])
+
+
+def _quick_note(options: argparse.Namespace) -> list[str]:
+    """Say of a quick run that it is one, and name the command of the whole one."""
+    if not options.quick:
+        return []
+    words, left_out = ["python", "-m", "oasis_bench"], {"--quick": 1, "--output": 2}
+    given = iter(sys.argv[1:])
+    for word in given:
+        if left_out.get(word) == 2:
+            next(given, None)
+        elif word not in left_out and not word.startswith("--output="):
+            words.append(word)
+    whole = shlex.join(words)
+    return [f"a quick run, of few partitions and a short search; the whole one is: {whole}"]
 
 
 def _data_options(options: argparse.Namespace, dataset: str) -> dict[str, Any]:

@@ -42,6 +42,9 @@ from oasis_bench.trial.record import TrialRecord, lost_record
 OnTrial = Callable[[TrialRecord | None, int, int], None]
 """Called as ``on_trial(record, done, planned)`` after each trial; with None before the first."""
 
+OnPlan = Callable[[Sequence[TrialSpec]], None]
+"""Called with the trials that are to run."""
+
 
 def run_experiment(
     experiment: Experiment,
@@ -53,7 +56,9 @@ def run_experiment(
     on_trial: OnTrial = lambda record, done, planned: None,
     on_download: Progress = no_progress,
     on_note: Callable[[str], None] = lambda line: None,
+    on_plan: OnPlan = lambda specs: None,
     command: str | None = None,
+    remarks: Sequence[str] = (),
 ) -> int:
     """Run all trials of an experiment into a new folder.
 
@@ -74,8 +79,12 @@ def run_experiment(
         Told of progress.
     on_note : callable
         Told, before the first trial, how rows are scaled and what may mislead, a line each.
+    on_plan : callable
+        Told, before the first trial, which are to run.
     command : str, optional
         The command line that repeats the run, for the report.
+    remarks : sequence of str
+        What else a reader must know, for the report.
 
     Returns
     -------
@@ -97,7 +106,10 @@ def run_experiment(
         )
         subsets = {spec.subset: spec.classes for spec in specs}
         scalings = experiment.scaling or (dataset.default_scaling(rows),)
-        remarks = list(_remarks(experiment, specs[0].experiment, dataset.items, scalings, rows))
+        remarks = [
+            *remarks,
+            *_remarks(experiment, specs[0].experiment, dataset.items, scalings, rows),
+        ]
         info = RunInfo(
             experiment=specs[0].experiment,
             identities=identities(specs),
@@ -126,6 +138,7 @@ def run_experiment(
             for remark in remarks:
                 on_note(remark)
             try:
+                on_plan(specs)
                 return _run_trials(store, specs, rows, place, on_trial, file_names(specs))
             except OutputError:  # its message says that the run can go on
                 raise
@@ -149,6 +162,7 @@ def resume_experiment(
     keep: Collection[str] = (),
     on_trial: OnTrial = lambda record, done, planned: None,
     on_download: Progress = no_progress,
+    on_plan: OnPlan = lambda specs: None,
     command: str | None = None,
 ) -> int:
     """Go on with a run that was cut short: the trials that it has are not run again.
@@ -196,6 +210,7 @@ def resume_experiment(
             provenance={**provenance(), **place.provenance()},
         )
         store.write_info(resumed=[asdict(session) for session in (*info.resumed, now)])
+        on_plan(left)
         return _run_trials(store, left, rows, place, on_trial, file_names(specs))
 
 

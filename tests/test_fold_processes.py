@@ -1,0 +1,170 @@
+"""Inner folds side by side: the same choice as in turn, and how a fold's process may end."""
+
+import signal
+
+import pytest
+from test_isolation import outcomes, small
+
+from oasis_bench.datasets import Digits
+from oasis_bench.experiment.plan import plan
+from oasis_bench.experiment.settings import Experiment, LearnerSpec
+from oasis_bench.plugins.registry import load_registry
+from oasis_bench.runner.run import run_experiment
+from oasis_bench.store.run_file import read_run
+from oasis_bench.trial import stages
+from oasis_bench.trial.choice import LEARNING, VALIDATION, choose
+from oasis_bench.trial.clock import Stopwatch
+from oasis_bench.trial.fold_processes import FoldProcesses
+from oasis_bench.trial.items import draw_items
+from oasis_bench.trial.lesson import inner_lessons
+from oasis_bench.trial.sealed_items import SealedItems, map_items
+
+PLUGIN = """
+import os, signal, sys, time
+from pathlib import Path
+
+import numpy as np
+
+from oasis_bench.learner import MahalanobisLearner
+
+
+class EndsInFold(MahalanobisLearner):
+    name, summary, citation = "EndsInFold", "ends in a fit", "none"
+    search_space = {"scale": (1.0, 2.0)}
+
+    def __init__(self, scale=1.0, log=""):
+        self.scale = scale
+        self.log = log
+
+    def fit(self, X, y):
+        self.n_features_in_ = X.shape[1]
+        self.end(len(X))
+        self.components_ = self.scale * np.eye(X.shape[1])
+        return self
+
+
+class Raises(EndsInFold):
+    name = "Raises"
+
+    def end(self, n_rows):
+        raise ValueError("a fold too many")
+
+
+class Exits(EndsInFold):
+    name = "Exits"
+
+    def end(self, n_rows):
+        sys.exit(7)
+
+
+class Dies(EndsInFold):
+    name = "Dies"
+
+    def end(self, n_rows):
+        os.kill(os.getpid(), signal.SIGSEGV)
+
+
+class RunsOut(EndsInFold):
+    name = "RunsOut"
+
+    def end(self, n_rows):
+        raise MemoryError("too large")
+
+
+class Hangs(EndsInFold):
+    name = "Hangs"
+
+    def end(self, n_rows):
+        if self.scale == 2:
+            time.sleep(3600)
+
+
+class Notes(EndsInFold):
+    name = "Notes"
+    inner_params = {"tol": 0.5}
+
+    def __init__(self, scale=1.0, log="", tol=0.1):
+        super().__init__(scale, log)
+        self.tol = tol
+
+    def end(self, n_rows):
+        with Path(self.log).open("a") as log:
+            log.write(f"{n_rows} {self.tol}\\n")
+"""
+
+
+@pytest.fixture
+def plugin(tmp_path):
+    path = tmp_path / "ends.py"
+    path.write_text(PLUGIN)
+    return path
+
+
+@pytest.mark.parametrize("algorithm", ["OASIS", "LMNN"])
+@pytest.mark.parametrize("at_once", [1, 2, 5])
+def test_the_choice_is_that_of_folds_in_turn(algorithm, at_once):
+    experiment = Experiment(
+        "Digits", "digits", {algorithm: LearnerSpec(algorithm)}, classes=(3,), max_steps=4000
+    )
+    rows, registry = Digits().load(), load_registry()
+    spec = plan(experiment, Digits(), rows, registry)[0]
+    learner = registry.algorithms[algorithm]
+    sealed = SealedItems(draw_items(spec, rows, learner), learner, None)
+    items = map_items(sealed.training)
+
+    def chosen(folds_of, stopwatch):
+        return choose(
+            lambda params, fold: stages._make(spec, params, f"fold {fold}"),
+            spec.candidates,
+            lambda scaling: inner_lessons(spec, items, learner, scaling),
+            stages._validation(spec),
+            4000,
+            stopwatch,
+            lambda point: None,
+            folds_of=folds_of,
+        )
+
+    in_turn = chosen(None, Stopwatch(lambda phase: None))
+    phases = []
+    stopwatch = Stopwatch(phases.append)
+    found = chosen(
+        lambda work, n: FoldProcesses(work, n, at_once, stopwatch, stages._ended, None), stopwatch
+    )
+    assert found == in_turn  # values too, bit for bit
+    assert phases.count(LEARNING) == phases.count(VALIDATION) == len(in_turn.points)
+    assert min(stopwatch.seconds[LEARNING], stopwatch.seconds[VALIDATION]) > 0
+
+
+def test_a_fold_that_does_not_end_well_ends_the_trial_as_it_would_alone(plugin, tmp_path):
+    names = ("Raises", "Exits", "Dies", "RunsOut")
+    learners = {name: LearnerSpec(name) for name in names}
+    assert run_experiment(small(learners), tmp_path / "run", plugin_files=[plugin]) == 4
+    found = outcomes(read_run(tmp_path / "run"))
+    assert found["Raises"] == ("failed", "ValueError: a fold too many")
+    assert found["Exits"] == ("crashed", f"exited with status 1 during {LEARNING}")
+    assert found["Dies"] == (
+        "crashed",
+        f"killed by {signal.Signals.SIGSEGV.name} during {LEARNING}",
+    )
+    assert found["RunsOut"] == ("out of memory", "MemoryError: too large")
+
+
+@pytest.mark.parametrize("memory", ["off", "8GiB"])  # in turn with a limit
+def test_a_fold_has_the_budget_for_each_of_its_fits(plugin, tmp_path, memory):
+    experiment = small({"Hangs": LearnerSpec("Hangs")}, budget="2s", memory=memory)
+    assert run_experiment(experiment, tmp_path / "run", plugin_files=[plugin]) == 1
+    run = read_run(tmp_path / "run")
+    assert outcomes(run) == {"Hangs": ("timeout", f"{LEARNING} took longer than the budget of 2 s")}
+    assert run.validation["fold"].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(("named", "expected"), [({}, "0.5"), ({"tol": 0.3}, "0.3")])
+def test_inner_folds_have_the_parameters_of_the_learner_for_them(plugin, tmp_path, named, expected):
+    log = tmp_path / "log"
+    experiment = small({"Notes": LearnerSpec("Notes", {"log": str(log), **named})})
+    assert run_experiment(experiment, tmp_path / "run", plugin_files=[plugin]) == 0
+    lines = [line.split() for line in log.read_text().splitlines()]
+    whole = {tol for n_rows, tol in lines if n_rows == "16"}
+    assert whole == {str(named.get("tol", 0.1))}
+    assert [tol for n_rows, tol in lines if n_rows == "8"] == [expected] * 4
+    assert read_run(tmp_path / "run").trials["params"][0].count("tol") == len(named)
