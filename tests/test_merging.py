@@ -187,7 +187,14 @@ def test_a_trial_with_two_results_is_refused(write_run, merge, measure):
         ({"scaling": ("none",)}, r"in scaling \(l2, none\)"),
         ({"classes": {"10": ["other"] * 10}}, "'10' names other classes"),
         (
-            {"experiment": {"learners": {"A": asdict(LearnerSpec("OASIS", {"n_steps": 1}))}}},
+            {
+                "experiment": {
+                    "learners": {
+                        "A": asdict(LearnerSpec("OASIS", {"n_steps": 1})),
+                        "B": asdict(LearnerSpec("OASIS")),
+                    }
+                }
+            },
             "'A' names other parameters",
         ),
     ],

@@ -2,15 +2,20 @@
 
 import io
 import os
+import shutil
+import sqlite3
 import zipfile
+from contextlib import closing
+from itertools import product
 
 import numpy as np
 import pytest
+from fake_runs import fake_trial, write_run
 
 from oasis_bench.data.pictures import thumbnail
 from oasis_bench.datasets.features.decoding import UnusableImageError, read_image
 from oasis_bench.datasets.features.picture_files import Workers, hashed_pictures
-from oasis_bench.store.run_file import read_run
+from oasis_bench.store.run_file import FILE_NAME, read_run
 from oasis_bench.system.progress import no_progress
 
 SMALL = "--classes 2 --partitions 1 --inner-folds 2 --train 6 --test 4".split()  # noqa: SIM905
@@ -249,3 +254,77 @@ def test_parquet_with_broken_metadata_of_pandas_is_refused(refused, tmp_path, me
     assert "Parquet cannot be read" in refused(
         "run", *EUCLIDEAN, "--dataset", tmp_path / "t.parquet"
     )
+
+
+# Stores that are damaged, or a stranger's.
+
+INFO_KEYS = ("experiment", "sources", "identities", "classes", "provenance", "scaling", "resumed")
+RECURSION = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n"
+DAMAGES = {
+    **{
+        f"{key} is no JSON": f"INSERT OR REPLACE INTO run VALUES ('{key}', 'x')"
+        for key in INFO_KEYS
+    },
+    **{
+        f"{key} is null": f"INSERT OR REPLACE INTO run VALUES ('{key}', 'null')"
+        for key in INFO_KEYS
+    },
+    **{f"{key} is 3": f"INSERT OR REPLACE INTO run VALUES ('{key}', '3')" for key in INFO_KEYS},
+    "deep JSON": f"UPDATE run SET value = '{'[' * 9000}' WHERE key = 'notes'",
+    "no info": "DELETE FROM run",
+    "unknown key": "INSERT INTO run VALUES ('more', '1')",
+    "null parameters": "UPDATE trials SET params = NULL",
+    "parameters are null": "UPDATE trials SET params = 'null'",
+    "parameters are no JSON": "UPDATE trials SET params = '{'",
+    "an unknown learner": "UPDATE trials SET learner = 'nobody'",
+    "an unknown subset": "UPDATE trials SET subset = 'nowhere'",
+    "an unknown task": "UPDATE answers SET task = 'nothing'",
+    "an unknown status": "PRAGMA ignore_check_constraints = ON; UPDATE trials SET status = 'fine'",
+    "no trials": "PRAGMA foreign_keys = OFF; DELETE FROM trials",
+    "a renamed column": "ALTER TABLE trials RENAME COLUMN params TO parameters",
+    "a table less": "DROP TABLE traces",
+    "a table more": "CREATE TABLE more (x)",
+    "a column more": "ALTER TABLE trials ADD COLUMN more TEXT",
+    "a hostile view": f"DROP TABLE traces; CREATE VIEW traces AS {RECURSION}",
+    "a view for info": f"DROP TABLE run; CREATE VIEW run AS {RECURSION}",
+    "a trigger": "CREATE TRIGGER t AFTER INSERT ON trials BEGIN DELETE FROM trials; END",
+}
+
+
+@pytest.fixture(scope="module")
+def whole_run(tmp_path_factory):
+    """Return a run of two made-up learners, of which one has steps."""
+    trials = [
+        fake_trial(learner, partition=partition, n_steps=steps, params={"C": 1})
+        for learner, steps in (("A", 1000), ("B", None))
+        for partition in range(2)
+    ]
+    return write_run(tmp_path_factory.mktemp("stores") / "whole", trials)
+
+
+VERBS = ("compare", "export", "ranks", "merge", "resume")
+SOME = ("classes is null", "null parameters", "a renamed column", "a hostile view", "a trigger")
+
+
+@pytest.mark.parametrize(
+    ("verb", "damage"),
+    [*product(["report"], DAMAGES), *product(VERBS, SOME)],
+)
+def test_a_damaged_store_is_told_in_one_line(command, whole_run, tmp_path, damage, verb):
+    broken = tmp_path / "broken"
+    shutil.copytree(whole_run, broken)
+    with closing(sqlite3.connect(broken / FILE_NAME)) as connection:
+        connection.executescript(f"{DAMAGES[damage]};")
+    before = (broken / FILE_NAME).read_bytes()
+    words = {
+        "report": ["report", broken],
+        "compare": ["compare", whole_run, broken],
+        "export": ["export", broken, "--format", "csv"],
+        "ranks": ["ranks", whole_run, broken, "--output", tmp_path / "ranks"],
+        "merge": ["merge", whole_run, broken, "--into", tmp_path / "merged"],
+        "resume": ["run", "--resume", broken],
+    }[verb]
+    status, out, errors = command(*words)
+    assert (status, len(errors), out) == (2, 1, "")
+    assert "broken/results.sqlite is" in errors[0]
+    assert (broken / FILE_NAME).read_bytes() == before

@@ -19,8 +19,8 @@ from oasis_bench.store.schema import SCHEMA_VERSION
 from oasis_bench.system.errors import UsageError
 from oasis_bench.trial.record import TrialRecord
 
-INFO = fake_info()
 COLUMNS = {name: value for name, value in fake_trial("L", 2).columns.items() if name != "trial_id"}
+INFO = fake_info(rows=[COLUMNS])
 
 # The cache of two pages makes SQLite write into the file before the end, as a commit does.
 DIES_IN_A_TRANSACTION = """
@@ -66,7 +66,7 @@ def n_rows(folder):
 
 
 def test_what_is_written_is_read_back(tmp_path):
-    info = fake_info("é")
+    info = fake_info("é", [COLUMNS])
     with Store.create(tmp_path / "run", info) as store:
         store.write_info(planned_trials=3)
         store.add(record())

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Self
+from typing import Any, Self, get_type_hints
 
 from oasis_bench.experiment.settings import Experiment
 from oasis_bench.system.errors import UsageError
+from oasis_bench.system.plain_text import shown
+from oasis_bench.system.values import is_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,9 +197,23 @@ class RunInfo(Session):
                     for name, one in values.get("merged", {}).items()
                 },
             }
-            return cls(**{**values, **parts})
-        except (KeyError, TypeError) as error:
+            info = cls(**{**values, **parts})
+        except (KeyError, TypeError, AttributeError) as error:
             raise UsageError(f"what the store says of its run cannot be read: {error}") from error
+        parts_of_it = [*info.resumed, *info.merged.values(), *info.sources.learners.values()]
+        parts_of_it += [*info.sources.tasks.values(), *info.experiment.learners.values()]
+        for part in (info, info.sources.dataset, *parts_of_it):
+            _refuse_wrong_types(part)
+        for cell, identity in info.identities.items():
+            if not {"data", "classes"} <= identity.keys():
+                raise UsageError(f"it does not say what decides {shown(cell)}")
+        return info
+
+
+def _refuse_wrong_types(part: Any) -> None:
+    for name, hint in get_type_hints(type(part)).items():
+        if not is_of(value := getattr(part, name), hint):
+            raise UsageError(f"what it says of its {name} is {shown(value)}")
 
 
 def _resumptions(values: Mapping[str, Any]) -> tuple[Resumption, ...]:

@@ -20,7 +20,13 @@ import pandas as pd
 
 from oasis_bench.experiment.run_info import RunInfo
 from oasis_bench.store.schema import SCHEMA, SCHEMA_VERSION, TRIAL_TABLES
+from oasis_bench.store.soundness import (
+    refuse_damaged_rows,
+    refuse_other_schema,
+    refuse_what_does_not_fit,
+)
 from oasis_bench.system.errors import OutputError, UsageError
+from oasis_bench.system.plain_text import shown
 from oasis_bench.trial.record import TrialRecord
 
 FILE_NAME = "results.sqlite"
@@ -32,6 +38,10 @@ DISK_ERRORS = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPE
 
 WAIT_SECONDS = 60.0
 """How long a writer waits for a reader of the file, such as `report`."""
+
+
+class OtherVersionError(UsageError):
+    """A store that another version of this program wrote."""
 
 
 class RefusedRecordError(ValueError):
@@ -295,13 +305,15 @@ def read_run(folder: Path) -> RunRecord:
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             if version != SCHEMA_VERSION:
                 older = version < SCHEMA_VERSION
-                raise UsageError(
+                raise OtherVersionError(
                     f"{path} has schema version {version}, this oasis-bench reads "
                     f"{SCHEMA_VERSION}: use the {'older' if older else 'newer'} oasis-bench that "
                     f"wrote it{', or run it again' if older else ''}"
                 )
             connection.execute("BEGIN")  # one snapshot, also while a run still writes
-            return RunRecord(
+            refuse_other_schema(connection)
+            refuse_damaged_rows(connection)
+            run = RunRecord(
                 info=_read_info(connection),
                 trials=pd.read_sql_query("SELECT * FROM trials", connection),
                 pictures=pd.read_sql_query("SELECT * FROM pictures", connection),
@@ -314,6 +326,14 @@ def read_run(folder: Path) -> RunRecord:
                     for table in TRIAL_TABLES
                 },
             )
+            refuse_what_does_not_fit(run.info, run.trials, run.answers, run.validation)
+            return run
+    except OtherVersionError:
+        raise
+    except UsageError as error:
+        raise UsageError(
+            f"{path} is damaged, or not of this program: {error}: use a copy of it, or run it again"
+        ) from error
     except (sqlite3.Error, pd.errors.DatabaseError) as error:
         raise UsageError(f"{path} is not a readable run: {error}") from error
 
@@ -335,7 +355,10 @@ def column_types() -> dict[str, dict[str, str]]:
 def _connect_to_read(path: Path) -> sqlite3.Connection:
     # A run that was killed while it wrote left a journal, which SQLite must roll back.
     mode = "rw" if os.access(path, os.W_OK) else "ro"
-    return sqlite3.connect(f"{path.resolve().as_uri()}?mode={mode}", uri=True)
+    connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode={mode}", uri=True)
+    connection.execute("PRAGMA query_only = ON")
+    connection.execute("PRAGMA trusted_schema = OFF")
+    return connection
 
 
 def _connect_to_write(path: Path) -> sqlite3.Connection:
@@ -346,7 +369,13 @@ def _connect_to_write(path: Path) -> sqlite3.Connection:
 
 def _read_info(connection: sqlite3.Connection) -> RunInfo:
     rows = connection.execute("SELECT key, value FROM run")
-    return RunInfo.from_json({key: json.loads(value) for key, value in rows})
+    values = {}
+    for key, value in rows:
+        try:
+            values[key] = json.loads(value)
+        except (ValueError, RecursionError) as error:
+            raise UsageError(f"what it says of its {shown(key)} is no JSON") from error
+    return RunInfo.from_json(values)
 
 
 def _write_info(connection: sqlite3.Connection, values: Mapping[str, Any]) -> None:

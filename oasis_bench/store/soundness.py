@@ -1,0 +1,101 @@
+"""Whether a store holds what this program writes: its schema, its rows, and what it says of itself.
+
+A store may be damaged, or come from a stranger; what reads it relies on these checks.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from contextlib import closing
+from functools import cache
+
+import pandas as pd
+
+from oasis_bench.experiment.run_info import RunInfo
+from oasis_bench.store.schema import SCHEMA
+from oasis_bench.system.errors import UsageError
+from oasis_bench.system.plain_text import shown
+
+
+def refuse_other_schema(connection: sqlite3.Connection) -> None:
+    """Check that there are our tables and indexes, as they are declared, and nothing else.
+
+    No row is read before: a view or a trigger of a stranger could run for ever.
+
+    Raises
+    ------
+    UsageError
+        Where something is missing, declared otherwise, or more than we write.
+    """
+    known, held = _declarations(), _declared(connection)
+    for name in sorted(known.keys() | held.keys()):
+        if known.get(name) != held.get(name):
+            problem = "is unknown" if name not in known else "is missing or declared otherwise"
+            raise UsageError(f"{' '.join(map(shown, name))} {problem}")
+
+
+def refuse_damaged_rows(connection: sqlite3.Connection) -> None:
+    """Check the file's pages, the types and bounds of its columns, and that each row has its trial.
+
+    Raises
+    ------
+    UsageError
+        Where one of them is wrong.
+    """
+    [[verdict]] = connection.execute("PRAGMA quick_check(1)")
+    if verdict != "ok":
+        raise UsageError(" ".join(str(verdict).split()))
+    orphan = connection.execute("PRAGMA foreign_key_check").fetchone()
+    if orphan is not None:
+        raise UsageError(f"a row of {orphan[0]} belongs to no trial")
+
+
+def refuse_what_does_not_fit(
+    info: RunInfo, trials: pd.DataFrame, answers: pd.DataFrame, validation: pd.DataFrame
+) -> None:
+    """Check that the run knows what its trials name, and that their parameters can be read.
+
+    Raises
+    ------
+    UsageError
+        Where it does not, or they cannot.
+    """
+    for what, names, known in (
+        ("learner", trials["learner"], info.experiment.learners),
+        ("class subset", trials["subset"], info.classes),
+        ("task", answers["task"], info.sources.tasks),
+    ):
+        if unknown := set(names) - set(known):
+            raise UsageError(f"a trial has the {what} {shown(min(unknown))}, unknown to its run")
+    chosen = trials.loc[trials["status"] == "ok", "params"]
+    for text in {*chosen, *trials["params"].dropna(), *validation["params"]}:
+        if not isinstance(text, str) or not _is_object(text):
+            raise UsageError(f"the hyper-parameters {shown(text)} are no JSON object")
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+@cache
+def _declarations() -> dict[tuple[str, str], str]:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(SCHEMA)
+        return _declared(connection)
+
+
+def _declared(connection: sqlite3.Connection) -> dict[tuple[str, str], str]:
+    """Return each declaration by its kind and name, without comments and white space.
+
+    Indexes that SQLite makes by itself have none.
+    """
+    rows = connection.execute("SELECT type, name, sql FROM sqlite_schema")
+    return {
+        (kind, name): "".join(re.sub(r"--[^\n]*", "", sql or "").split())
+        for kind, name, sql in rows
+    }
