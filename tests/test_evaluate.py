@@ -141,7 +141,7 @@ def test_a_run_that_goes_on_keeps_files_where_it_is_asked_again(tmp_path, plugin
     (folder / "models" / "Euclidean_4_1.npz").unlink()
     (folder / ".unfinished").mkdir()
     (folder / ".unfinished" / f"{last}.models").touch()
-    assert resume_experiment(folder, keep=BOTH) == 0
+    assert resume_experiment(folder, plugin_files=[plugin], keep=BOTH) == 0
     assert files(folder)[1:] == ["models/Euclidean_4_1.npz", "predictions/Euclidean_4_1.npz"]
     assert not (folder / ".unfinished").exists()
 

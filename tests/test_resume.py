@@ -83,7 +83,9 @@ def test_a_run_goes_on_where_it_stopped_and_gives_what_it_would_have_given(tiny,
     before = finished_at(read_run(tmp_path / "cut"))
     assert len(before) == 2
     told = []
-    failures = resume_experiment(tmp_path / "cut", on_trial=lambda *args: told.append(args[1:]))
+    failures = resume_experiment(
+        tmp_path / "cut", plugin_files=[plugin], on_trial=lambda *args: told.append(args[1:])
+    )
     assert failures == 0
     assert told == [(done, 4) for done in range(5)]
     resumed = read_run(tmp_path / "cut")
@@ -103,17 +105,18 @@ def test_a_finished_run_has_nothing_left(tiny, plugin, tmp_path):
     (tmp_path / "marker").touch()
     run_experiment(tiny, tmp_path / "run", plugin_files=[plugin])
     before = finished_at(read_run(tmp_path / "run"))
-    assert resume_experiment(tmp_path / "run") == 0
+    assert resume_experiment(tmp_path / "run", plugin_files=[plugin]) == 0
     assert finished_at(read_run(tmp_path / "run")).equals(before)
 
 
 def test_failed_trials_are_run_again_where_that_is_asked_for(tiny, plugin, tmp_path, capsys):
     assert run_experiment(tiny, tmp_path / "run", plugin_files=[plugin]) == 2
-    assert resume_experiment(tmp_path / "run", retry=["timeout"]) == 0
+    assert resume_experiment(tmp_path / "run", plugin_files=[plugin], retry=["timeout"]) == 0
     assert (read_run(tmp_path / "run").trials["status"] == "failed").sum() == 2
     (tmp_path / "marker").touch()
     before = finished_at(read_run(tmp_path / "run"))
     words = ["run", "--resume", str(tmp_path / "run"), "--retry", "failed", "--budget", "5m"]
+    words += ["--plugin", str(plugin)]
     assert main(words) == 0
     assert "2/2" in capsys.readouterr().err
     run = read_run(tmp_path / "run")
@@ -145,7 +148,7 @@ def test_what_changed_since_is_named_and_nothing_is_mixed(
             store.write_info(experiment=replace(tiny, max_steps=2000).to_dict())
     before = (tmp_path / "run" / FILE_NAME).read_bytes()
     with pytest.raises(UsageError, match=rf"cannot go on: changed since it began: .*{what[:20]}"):
-        resume_experiment(tmp_path / "run")
+        resume_experiment(tmp_path / "run", plugin_files=[plugin])
     assert (tmp_path / "run" / FILE_NAME).read_bytes() == before
 
 
@@ -191,8 +194,10 @@ def test_two_processes_do_not_write_to_one_run(tiny, plugin, tmp_path):
         Store.open(tmp_path / "run"),
         pytest.raises(UsageError, match=r"another process writes to .*run: wait for its end"),
     ):
-        resume_experiment(tmp_path / "run")
-    assert resume_experiment(tmp_path / "run") == 0  # once the other has ended
+        resume_experiment(tmp_path / "run", plugin_files=[plugin])
+    assert (
+        resume_experiment(tmp_path / "run", plugin_files=[plugin]) == 0
+    )  # once the other has ended
 
 
 def test_a_killed_harness_leaves_a_run_that_goes_on(tiny, plugin, tmp_path):
@@ -214,7 +219,12 @@ def test_a_killed_harness_leaves_a_run_that_goes_on(tiny, plugin, tmp_path):
     n_done = len(read_run(tmp_path / "run").trials)
     assert 3 <= n_done < 40
     told = []
-    assert resume_experiment(tmp_path / "run", on_trial=lambda *args: told.append(args)) == 0
+    assert (
+        resume_experiment(
+            tmp_path / "run", plugin_files=[plugin], on_trial=lambda *args: told.append(args)
+        )
+        == 0
+    )
     assert told[0][2] == 40 - n_done
     run = read_run(tmp_path / "run")
     assert sorted(run.trials["partition"]) == list(range(40))
@@ -230,7 +240,7 @@ def test_a_full_disk_is_told_in_one_line_and_loses_no_trial(tiny, plugin, tmp_pa
         with pytest.raises(UsageError, match=r"cannot write .*database or disk is full.*--resume"):
             store.write_info(notes=["x" * 100_000])
     assert len(read_run(tmp_path / "run").trials) == 2
-    assert resume_experiment(tmp_path / "run") == 0
+    assert resume_experiment(tmp_path / "run", plugin_files=[plugin]) == 0
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
@@ -240,7 +250,7 @@ def test_a_run_that_may_only_be_read_is_refused(tiny, plugin, tmp_path):
     (tmp_path / "run" / FILE_NAME).chmod(0o444)
     (tmp_path / "run").chmod(0o555)
     with pytest.raises(UsageError, match="cannot write"):
-        resume_experiment(tmp_path / "run")
+        resume_experiment(tmp_path / "run", plugin_files=[plugin])
 
 
 def test_a_run_whose_file_is_damaged_is_refused(tiny, plugin, tmp_path):
@@ -249,6 +259,6 @@ def test_a_run_whose_file_is_damaged_is_refused(tiny, plugin, tmp_path):
     shutil.copytree(tmp_path / "run", tmp_path / "damaged")
     (tmp_path / "damaged" / FILE_NAME).write_bytes(b"SQLite format 3\x00" + b"x" * 5000)
     with pytest.raises(UsageError, match="is not a readable run"):
-        resume_experiment(tmp_path / "damaged")
+        resume_experiment(tmp_path / "damaged", plugin_files=[plugin])
     with sqlite3.connect(tmp_path / "run" / FILE_NAME) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)

@@ -229,7 +229,7 @@ def test_a_run_whose_scheduler_is_killed_can_go_on(
     assert capfd.readouterr().err == ""
     assert _ends(hung[0])
     assert read_run(tmp_path / "run").trials["status"].tolist() == ["ok"]
-    assert resume_experiment(tmp_path / "run") == 0
+    assert resume_experiment(tmp_path / "run", plugin_files=[plugin]) == 0
     assert read_run(tmp_path / "run").trials["status"].tolist() == ["ok"] * 4
 
 

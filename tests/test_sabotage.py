@@ -4,6 +4,7 @@ import io
 import os
 import shutil
 import sqlite3
+import sys
 import zipfile
 from contextlib import closing
 from itertools import product
@@ -15,6 +16,7 @@ from fake_runs import fake_trial, write_run
 from oasis_bench.data.pictures import thumbnail
 from oasis_bench.datasets.features.decoding import UnusableImageError, read_image
 from oasis_bench.datasets.features.picture_files import Workers, hashed_pictures
+from oasis_bench.plugins.registry import PLUGIN_MODULE
 from oasis_bench.store.run_file import FILE_NAME, read_run
 from oasis_bench.system.progress import no_progress
 
@@ -328,3 +330,28 @@ def test_a_damaged_store_is_told_in_one_line(command, whole_run, tmp_path, damag
     assert (status, len(errors), out) == (2, 1, "")
     assert "broken/results.sqlite is" in errors[0]
     assert (broken / FILE_NAME).read_bytes() == before
+
+
+# Plugin files that a store names.
+
+
+def test_a_plugin_file_that_only_the_store_names_is_not_run(command, refused, plugins, tmp_path):
+    plugin, marker = tmp_path / "mine.py", tmp_path / "was run"
+    plugin.write_text((plugins / "other_forms.py").read_text())
+    run = tmp_path / "run"
+    words = ["--algorithms", "Euclidean", "--predictions", "--plugin", plugin, "--output", run]
+    assert command("run", *SMALL, *words)[0] == 0
+    plugin.write_text(f"{plugin.read_text()}\nopen({str(marker)!r}, 'w')\n")
+    for verb in (
+        ["run", "--resume", run],
+        ["evaluate", run, "--tasks", "retrieval"],
+        ["export", run, "--format", "trec"],
+    ):
+        for name in [name for name in sys.modules if name.startswith(PLUGIN_MODULE)]:
+            del sys.modules[name]  # a process imports a plugin once
+        line = refused(*verb)
+        assert f"if you trust them, add --plugin {plugin}" in line
+        assert not marker.exists()
+        assert command(*verb, "--plugin", plugin)[0] == 0
+        assert marker.exists()
+        marker.unlink()

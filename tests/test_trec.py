@@ -25,7 +25,9 @@ def run(folder, *words):
 
 
 def export(folder, *words):
-    return main(["export", str(folder), "--format", "trec", *map(str, words)])
+    return main(
+        ["export", str(folder), "--format", "trec", "--plugin", str(COARSE), *map(str, words)]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +131,9 @@ def test_a_finished_trial_without_kept_scores_is_told_and_the_others_are_written
     (folder / "predictions" / "Euclidean_6_1.npz").unlink()
     done = []
     with pytest.warns(UserWarning, match="^1 of 8 finished trials kept no scores among test"):
-        paths = export_trec(folder, tmp_path / "trec", on_query=lambda *how: done.append(how))
+        paths = export_trec(
+            folder, tmp_path / "trec", on_query=lambda *how: done.append(how), plugin_files=[COARSE]
+        )
     assert len(paths) == 14
     assert done[-1] == ("queries written", 4 * 60 + 3 * 120, 4 * 60 + 3 * 120)
 

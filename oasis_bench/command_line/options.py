@@ -161,7 +161,8 @@ def _add_run(verbs: Any) -> None:
         type=Path,
         metavar="RUN",
         help="go on with a run that was cut short, by its output folder: with its settings, and "
-        "without the trials that it has (default: a new run)",
+        "without the trials that it has; its plugin files are to be named again with --plugin "
+        "(default: a new run)",
     )
     run.add_argument(
         "--retry",
@@ -268,10 +269,11 @@ def _add_data_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_plugin(parser: _Parser) -> None:
-    what = (
-        "a Python file that defines learners, data sets or tasks (may be repeated; default: none)"
-    )
+def _add_plugin(
+    parser: _Parser,
+    what: str = "a Python file that defines learners, data sets or tasks (may be repeated; "
+    "default: none)",
+) -> None:
     _add_path(parser, "--plugin", "FILE", what, action="append", default=[])
 
 
@@ -401,6 +403,7 @@ def _add_export(verbs: Any) -> None:
         "so that trec_eval and its like can check the measures",
     )
     _add_path(parser, "--output", "DIR", "where to write them (default: RUN/export)")
+    _add_plugin(parser, "for trec: a plugin file of the run (may be repeated)")
 
 
 def _add_ranks(verbs: Any) -> None:

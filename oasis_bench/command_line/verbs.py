@@ -97,7 +97,7 @@ def _run_each(
         if not begun(output, experiment):
             start = _start(experiment, output, options)
         elif not finished(output):
-            start = partial(resume_experiment, output)
+            start = partial(resume_experiment, output, plugin_files=options.plugin)
         else:
             print(f"{output} is finished")
             continue
@@ -175,10 +175,14 @@ def _carry_out(start: Callable[..., int], output: Path, options: argparse.Namesp
                 on_plan=display.plan,
             )
         except KeyboardInterrupt:
+            plugins = [word for path in options.plugin for word in ("--plugin", str(path))]
+            again = shlex.join(
+                ["python", "-m", "oasis_bench", "run", "--resume", str(output), *plugins]
+            )
             if display.done or (options.verb == "run" and options.resume):
                 raise KeyboardInterrupt(
                     f"interrupted after {display.done} of {display.planned} trials; they are kept: "
-                    f"'python -m oasis_bench run --resume {output}' goes on, "
+                    f"'{again}' goes on, "
                     f"'python -m oasis_bench report {output}' makes their report"
                 ) from None
             raise  # nothing was kept
@@ -206,16 +210,15 @@ def _option(name: str) -> str:
 
 def _resume(options: argparse.Namespace, **how: Any) -> int:
     kept = settings().keys() - set(LIMITS)
-    for name in sorted(
-        {*kept, "dataset", "data_options", "experiment", "algorithms", "output", "plugin"}
-    ):
+    for name in sorted({*kept, "dataset", "data_options", "experiment", "algorithms", "output"}):
         if getattr(options, name) not in (None, []):
             raise UsageError(
                 f"{_option(name)} cannot be given with --resume: a run that goes on keeps its "
                 "settings"
             )
     limits = _given(options, LIMITS)
-    return resume_experiment(options.resume, retry=options.retry, limits=limits, **how)
+    how |= {"plugin_files": options.plugin, "retry": options.retry, "limits": limits}
+    return resume_experiment(options.resume, **how)
 
 
 def _experiment(options: argparse.Namespace) -> Experiment:
@@ -312,7 +315,8 @@ def _export(options: argparse.Namespace) -> int:
     if options.format == "trec":
         output = options.output or options.run / "export"
         with closing(Display()) as display:
-            paths = export_trec(options.run, output, display.download, display.bar)
+            told = display.download, display.bar
+            paths = export_trec(options.run, output, *told, options.plugin)
     else:
         paths = load_reports().export_run(options.run, options.format, options.output)
     for path in paths:

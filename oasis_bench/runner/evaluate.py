@@ -18,7 +18,7 @@ from oasis_bench.experiment.settings import Experiment, LearnerSpec
 from oasis_bench.plugins.model_file import load_model
 from oasis_bench.plugins.registry import Registry, load_registry
 from oasis_bench.runner.kept_scores import find_kept_scores
-from oasis_bench.runner.run import task_sources
+from oasis_bench.runner.run import refuse_missing_plugins, task_sources
 from oasis_bench.store.run_file import Store
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.plain_text import error_line, printable
@@ -76,7 +76,7 @@ def evaluate_run(
     tasks : sequence of str
         What is stored of these already is replaced.
     plugin_files : sequence of Path
-        Besides those of the run.
+        Those of the run, and others.
     on_download, on_trial : callable
         Told of progress.
 
@@ -88,13 +88,14 @@ def evaluate_run(
     Raises
     ------
     UsageError
-        Where the run kept no scores, or none that the tasks ask for; where the data has changed;
+        Where the run kept no scores, or none that the tasks ask for; where a plugin file of the
+        run is not given; where the data has changed;
         nothing is written then.
     """
     with Store.open(folder) as store:
         info = store.info()
-        paths = [*map(Path, info.plugin_files), *plugin_files]
-        registry = load_registry(list(dict.fromkeys(path.resolve() for path in paths)))
+        refuse_missing_plugins(info, plugin_files, folder)
+        registry = load_registry(list(dict.fromkeys(path.resolve() for path in plugin_files)))
         experiment = replace(info.experiment, tasks=tuple(tasks), choose_by=None)
         asked = find_tasks(experiment, registry)
         _refuse_other_splits(asked, {str(one["split"]) for one in info.identities.values()})

@@ -5,6 +5,7 @@ Not for printing: `oasis_bench.command_line` does that.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -33,7 +34,8 @@ from oasis_bench.plugins.open_dataset import open_dataset
 from oasis_bench.plugins.registry import Registry, load_registry
 from oasis_bench.runner.trial_files import file_names, keep_files, remove_unfinished
 from oasis_bench.store.run_file import RefusedRecordError, Store, refuse_used_folder
-from oasis_bench.system.errors import OutputError
+from oasis_bench.system.errors import OutputError, UsageError
+from oasis_bench.system.plain_text import printable
 from oasis_bench.system.progress import Progress, no_progress
 from oasis_bench.system.provenance import load_average, provenance
 from oasis_bench.trial.kept import MODELS, PREDICTIONS
@@ -157,6 +159,7 @@ def resume_experiment(
     folder: Path,
     jobs: int = 1,
     cluster: str | None = None,
+    plugin_files: Sequence[Path] = (),
     retry: Collection[str] = (),
     limits: Mapping[str, str] | None = None,
     keep: Collection[str] = (),
@@ -173,6 +176,8 @@ def resume_experiment(
     ----------
     folder : Path
         The output of the run.
+    plugin_files : sequence of Path
+        Those of the run, or copies of them by the same names.
     retry : collection of str
         Statuses of trials to run again, such as 'failed'; the new records replace the old ones.
     limits : mapping, optional
@@ -186,13 +191,13 @@ def resume_experiment(
     Raises
     ------
     UsageError
-        Where there is no run, another process goes on with it, or the code, the data or the
-        settings have changed since it began; nothing is written then.
+        Where there is no run, a plugin file of it is not given, another process goes on with it, or
+        the code, the data or the settings have changed since it began; nothing is written then.
     """
     with executor(jobs, cluster) as place, Store.open(folder) as store:
         info = store.info()
         experiment = info.experiment.limited(limits or {})
-        plugin_files = [Path(path) for path in info.plugin_files]
+        refuse_missing_plugins(info, plugin_files, folder)
         registry = load_registry(plugin_files)
         _, rows, specs = prepare(
             experiment, registry, plugin_files, on_download, place.shares_cores, keep
@@ -212,6 +217,26 @@ def resume_experiment(
         store.write_info(resumed=[asdict(session) for session in (*info.resumed, now)])
         on_plan(left)
         return _run_trials(store, left, rows, place, on_trial, file_names(specs))
+
+
+def refuse_missing_plugins(info: RunInfo, plugin_files: Sequence[Path], folder: Path) -> None:
+    """Check that the user gave the plugin files of a run, each by its name.
+
+    A store names files whose code would run; it may come from a stranger.
+
+    Raises
+    ------
+    UsageError
+        Where one is not given.
+    """
+    given = {path.name for path in plugin_files}
+    missing = [path for path in info.plugin_files if Path(path).name not in given]
+    if missing:
+        options = " ".join(f"--plugin {shlex.quote(path)}" for path in missing)
+        raise UsageError(
+            f"{folder} was run with plugin files, whose code runs again: if you trust them, add "
+            f"{printable(options)}"
+        )
 
 
 def prepare(

@@ -6,7 +6,7 @@ trec_eval, pytrec_eval, ir_measures and ranx read them.  Nothing is judged here.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from operator import add
 from pathlib import Path
@@ -17,6 +17,7 @@ import numpy.typing as npt
 from oasis_bench.data.rows import Labels
 from oasis_bench.plugins.registry import Registry, load_registry
 from oasis_bench.runner.kept_scores import find_kept_scores
+from oasis_bench.runner.run import refuse_missing_plugins
 from oasis_bench.store.run_file import RunRecord, read_run
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.files import exporting_to, whole_file
@@ -33,6 +34,7 @@ def export_trec(
     output: Path,
     on_download: Progress = no_progress,
     on_query: Progress = no_progress,
+    plugin_files: Sequence[Path] = (),
 ) -> list[Path]:
     """Write a run file and a qrels file for each trial that kept its scores among test items.
 
@@ -68,6 +70,8 @@ def export_trec(
         at all, and replaces that of an earlier export.
     on_download, on_query : callable
         Told of progress.
+    plugin_files : sequence of Path
+        Those of the run.
 
     Returns
     -------
@@ -77,11 +81,11 @@ def export_trec(
     Raises
     ------
     UsageError
-        Where the run kept no scores among test items, or asked no task of retrieval; where the
-        data has changed; where the files cannot be written.
+        Where a plugin file of the run is not given; where it kept no scores among test items, or
+        asked no task of retrieval; where the data has changed; where the files cannot be written.
     """
     run = read_run(folder)
-    plugin_files = [Path(path) for path in run.info.plugin_files]
+    refuse_missing_plugins(run.info, plugin_files, folder)
     registry = load_registry(plugin_files)
     experiment = replace(run.info.experiment, tasks=_retrieval_tasks(run, registry), choose_by=None)
     rows, trials = find_kept_scores(
