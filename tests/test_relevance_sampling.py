@@ -154,7 +154,7 @@ def test_the_stream_goes_on_whatever_the_size_of_the_draws(options):
 
 def test_an_image_relevant_to_all_others_is_a_query_only_where_negatives_may_be_any():
     R = [[1, 1], [1, 0], [0, 1]]
-    with pytest.warns(UserWarning, match=r"1 of 3 images have no other .* and give no query"):
+    with pytest.warns(UserWarning, match=r"1 of 3 items have no other .* and give no query"):
         exact = sampler(R, negatives="exact")
     assert set(exact.draw(100)[:, 0]) == {1, 2}
     assert set(sampler(R, negatives="any").draw(100)[:, 0]) == {0, 1, 2}
@@ -162,7 +162,7 @@ def test_an_image_relevant_to_all_others_is_a_query_only_where_negatives_may_be_
 
 def test_an_image_without_company_is_no_query_and_no_positive_but_a_negative():
     R = [[1, 0, 0], [1, 0, 0], [0, 5, 0], [0, 0, 0]]
-    with pytest.warns(UserWarning, match="2 of 4 images have no other relevant"):
+    with pytest.warns(UserWarning, match="2 of 4 items have no other relevant"):
         made = sampler(R)
     triplets = made.draw(500)
     assert set(triplets[:, 0]) == set(triplets[:, 1]) == {0, 1}
@@ -182,9 +182,9 @@ def test_weights_of_very_different_size_neither_vanish_nor_hang(order):
 @pytest.mark.parametrize(
     ("R", "options", "message"),
     [
-        ([[1, 0], [0, 1]], {}, "each of the 2 images has no other relevant or no irrelevant"),
+        ([[1, 0], [0, 1]], {}, "each of the 2 items has no other relevant or no irrelevant"),
         ([[1], [1], [1]], {}, "leave common labels out"),
-        ([[1, 0], [0, 1]], {"negatives": "any"}, "each of the 2 images has no other relevant"),
+        ([[1, 0], [0, 1]], {"negatives": "any"}, "each of the 2 items has no other relevant"),
         ([[1], [1], [0]], {"threshold": 0.9}, r"lower the threshold \(0.9\)"),
         ([[1], [1], [0]], {"threshold": -1}, "threshold is -1"),
         ([[1], [1], [0]], {"threshold": np.nan}, "threshold is nan"),

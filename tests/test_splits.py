@@ -85,7 +85,7 @@ def test_too_many_classes_are_refused_with_the_bound():
 def test_too_few_images_are_refused_with_the_numbers():
     counts = np.array([70, 65, 64, 12])
     message = (
-        r"^3 classes of 40 training and 25 test images .* only 2 of the 4 classes have 65"
+        r"^3 classes of 40 training and 25 test items .* only 2 of the 4 classes have 65"
         r": lower --classes, or --train and --test to 64 together$"
     )
     with pytest.raises(UsageError, match=message):

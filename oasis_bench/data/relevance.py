@@ -1,6 +1,6 @@
-"""How relevant images are to labels and to each other, as probabilities (JMLR 2010, 5.2.1).
+"""How relevant items are to labels and to each other, as probabilities (JMLR 2010, 5.2.1).
 
-A label is the paper's text query.  Two images are relevant to each other where R_II(p1, p2), that
+A label is the paper's text query.  Two items are relevant to each other where R_II(p1, p2), that
 is Pr(p1, p2), exceeds a threshold; at threshold 0, where they share a label (5.2.2).
 """
 
@@ -13,16 +13,16 @@ from scipy import sparse
 
 
 def joint_distribution(R: Any) -> sparse.csr_array:
-    """Return Pr(q, p), the relevance of images to labels divided by its sum.
+    """Return Pr(q, p), the relevance of items to labels divided by its sum.
 
     Parameters
     ----------
-    R : sparse matrix or array of shape (n_images, n_labels)
-        R_QI transposed: how relevant each image is to each label, finite and not negative.
+    R : sparse matrix or array of shape (n_items, n_labels)
+        R_QI transposed: how relevant each item is to each label, finite and not negative.
 
     Returns
     -------
-    csr_array of shape (n_images, n_labels), float64
+    csr_array of shape (n_items, n_labels), float64
         Sorted, with positive entries only; they sum to 1.
 
     Raises
@@ -33,7 +33,7 @@ def joint_distribution(R: Any) -> sparse.csr_array:
     is_sparse_matrix = sparse.issparse(R) and len(getattr(R, "shape", ())) == 2
     if not is_sparse_matrix:
         raise ValueError(
-            f"relevance is a {type(R).__name__}: a scipy sparse matrix (n_images, n_labels) is "
+            f"relevance is a {type(R).__name__}: a scipy sparse matrix (n_items, n_labels) is "
             "needed; sparse.csr_array(R) makes one"
         )
     joint: sparse.csr_array = sparse.csr_array(R).astype(np.float64, copy=True)
@@ -50,7 +50,7 @@ def joint_distribution(R: Any) -> sparse.csr_array:
 
 
 def relevance_factor(R: Any) -> sparse.csr_array:
-    r"""Return B (n_images, n_labels) with :math:`B B^\top = \Pr(p_1, p_2)`.
+    r"""Return B (n_items, n_labels) with :math:`B B^\top = \Pr(p_1, p_2)`.
 
     :math:`B(p, q) = \Pr(p|q) \sqrt{\Pr(q)}`, since :math:`\Pr(p_1, p_2) = \sum_q \Pr(p_1|q)
     \Pr(p_2|q) \Pr(q)`.  Parameter and errors as in `joint_distribution`.

@@ -38,7 +38,7 @@ class LabelledRows:
         float32 or float64, finite.
     y : ndarray of shape (n_rows,), int64, or csr_array of shape (n_rows, n_queries)
         The number of each row's class, an index into `class_names`; or, with several labels,
-        how relevant each row is to each query (JMLR 2010, 5.2.1: R_QI, here images x queries).
+        how relevant each row is to each query (JMLR 2010, 5.2.1: R_QI, here items x queries).
     class_names : tuple of str
         The names of the classes, or of the queries; at least two, each with at least one row.
     images : tuple of Path, optional

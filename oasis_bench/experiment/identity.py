@@ -16,7 +16,7 @@ Identities = Mapping[str, Mapping[str, Any]]
 """What decides the results of a run, by `cell_name`."""
 
 SEEN_CLASSES = "seen-classes"
-"""The split of training and test images of the same classes; names of trials leave it out."""
+"""The split of training and test items of the same classes; names of trials leave it out."""
 
 DECIDING = (
     *("system", "data", "sampling", "tasks", "plugins", "experiment", "trial", "execution"),

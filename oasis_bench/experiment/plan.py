@@ -82,7 +82,7 @@ class TrialSpec:
     classes : tuple of int
         Its class numbers.
     n_train, n_test : int
-        Images of a partition.
+        Items of a partition.
     partition : int
         From 0.
     experiment : Experiment
@@ -199,7 +199,7 @@ def plan(
     Raises
     ------
     UsageError
-        For an unknown learner, hyper-parameter or class, or too few classes or images.
+        For an unknown learner, hyper-parameter or class, or too few classes or items.
     """
     e = settle(experiment, dataset, rows)
     grids = find_grids(e, registry)

@@ -37,7 +37,7 @@ LIMITS = ("budget", "memory")
 """The settings that a run which goes on may change."""
 
 DEFAULT_PARTITIONS, DEFAULT_TRAIN, DEFAULT_TEST = 5, 40, 25
-"""Partitions of data sets without folds, training and test images a class (JMLR 2010, 5.3.2)."""
+"""Partitions of data sets without folds, training and test items a class (JMLR 2010, 5.3.2)."""
 
 MOST_TRIALS = 100_000
 """Of a run; more would take gigabytes before the first one begins."""
@@ -136,7 +136,7 @@ class Experiment:
     inner_folds: int = setting(5, "folds that choose the hyper-parameters", int, least=2)
     train_per_class: int | None = setting(
         None,
-        "training images a class",
+        "training items a class",
         int,
         words=f"{DEFAULT_TRAIN}, or what the smallest class allows",
         check=partial(check_optional_count, least=2),
@@ -144,7 +144,7 @@ class Experiment:
     )
     test_per_class: int | None = setting(
         None,
-        "test images a class",
+        "test items a class",
         int,
         words=f"{DEFAULT_TEST}, or what the smallest class allows",
         check=partial(check_optional_count, least=2),
@@ -152,7 +152,7 @@ class Experiment:
     )
     test_share: float = setting(
         0.1,
-        "share of the images that test, where images have several labels, or of judged groups",
+        "share of the items that test, where items have several labels, or of judged groups",
         float,
         check=check_share,
         metavar="P",
@@ -216,7 +216,7 @@ class Experiment:
         if 2 * self.inner_folds > self.per_class[0]:
             raise UsageError(
                 f"inner_folds = {self.inner_folds} but train_per_class = {self.per_class[0]}: "
-                "each fold needs 2 images of each class to validate on"
+                "each fold needs 2 items of each class to validate on"
             )
         if not self.learners:
             raise UsageError("no learners: name at least one")

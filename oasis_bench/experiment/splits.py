@@ -1,4 +1,4 @@
-"""Which images learn and which test: class subsets, outer partitions and inner folds.
+"""Which items learn and which test: class subsets, outer partitions and inner folds.
 
 JMLR 2010, section 5.3.2.  Splits of what people judged are in
 `oasis_bench.experiment.judged_splits`.
@@ -39,21 +39,21 @@ class Fold(NamedTuple):
 def choose_classes(
     counts: npt.NDArray[np.int64], n_chosen: int, n_train: int, n_test: int, seed: int
 ) -> Indices:
-    """Choose classes at random among those with enough images; their numbers, ascending.
+    """Choose classes at random among those with enough items; their numbers, ascending.
 
     With the same seed the choices nest: the 5 classes are among the 10.
 
     Parameters
     ----------
     counts : ndarray of shape (n_classes,)
-        Images of each class; `n_train` and `n_test` of each are needed.
+        Items of each class; `n_train` and `n_test` of each are needed.
     n_chosen : int
         Classes to choose.
 
     Raises
     ------
     UsageError
-        Where there are not so many classes, or not so many with enough images.
+        Where there are not so many classes, or not so many with enough items.
     """
     if n_chosen > len(counts):
         raise UsageError(
@@ -67,7 +67,7 @@ def choose_classes(
         if most < 4:  # each of the two is at least 2
             remedy = "lower --classes, or ask another task"
         raise UsageError(
-            f"{n_chosen} classes of {n_train} training and {n_test} test images were asked for, "
+            f"{n_chosen} classes of {n_train} training and {n_test} test items were asked for, "
             f"but only {len(eligible)} of the {len(counts)} classes have {n_train + n_test}: "
             f"{remedy}"
         )
@@ -78,7 +78,7 @@ def choose_classes(
 def draw_partition(
     y: npt.NDArray[np.int64], classes: Sequence[int], n_train: int, n_test: int, seed: int
 ) -> Partition:
-    """Draw training and test images of each class at random, without overlap.
+    """Draw training and test items of each class at random, without overlap.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def draw_partition(
     classes : sequence of int
         The class numbers to draw from; each has at least ``n_train + n_test`` rows.
     n_train, n_test : int
-        Images a class.
+        Items a class.
     """
     rng = np.random.default_rng(seed)
     drawn = np.stack(
@@ -126,11 +126,11 @@ def take_fold(
 
 
 def inner_folds(y: Labels, n_folds: int, seed: int) -> list[Fold]:
-    """Split the training images into folds; each fold validates once.
+    """Split the training items into folds; each fold validates once.
 
-    With class labels `y` (n_train,), each class is split evenly: one of fewer than `n_folds` images
+    With class labels `y` (n_train,), each class is split evenly: one of fewer than `n_folds` items
     is missing in some folds, and where all classes are that small there are fewer folds, as many
-    as the largest has images.  With relevance `y`, CSR (n_train, n_queries), all images are split
+    as the largest has items.  With relevance `y`, CSR (n_train, n_queries), all items are split
     at random.
     """
     if isinstance(y, sparse.csr_array):
@@ -147,9 +147,9 @@ def inner_folds(y: Labels, n_folds: int, seed: int) -> list[Fold]:
 def draw_unseen_classes(
     y: npt.NDArray[np.int64], classes: Sequence[int], n_train: int, n_test: int, seed: int
 ) -> Partition:
-    """Draw training images from one half of the classes at random, test images from the other.
+    """Draw training items from one half of the classes at random, test items from the other.
 
-    Of an odd number of classes, one more trains.  Of each class as many images are drawn as by
+    Of an odd number of classes, one more trains.  Of each class as many items are drawn as by
     `draw_partition`.
 
     Parameters
@@ -160,7 +160,7 @@ def draw_unseen_classes(
         Four or more class numbers; each training class has at least `n_train` rows, each test class
         `n_test`.
     n_train, n_test : int
-        Images a class.
+        Items a class.
 
     Raises
     ------
@@ -173,10 +173,10 @@ def draw_unseen_classes(
     shuffled = rng.permutation(np.asarray(classes))
     half = (len(classes) + 1) // 2
 
-    def drawn(numbers: npt.NDArray[np.int64], n_images: int) -> Indices:
+    def drawn(numbers: npt.NDArray[np.int64], n_items: int) -> Indices:
         return np.concatenate(
             [
-                rng.permutation(np.flatnonzero(y == number))[:n_images].astype(np.intp)
+                rng.permutation(np.flatnonzero(y == number))[:n_items].astype(np.intp)
                 for number in np.sort(numbers)
             ]
         )
@@ -195,7 +195,7 @@ def too_few_for_folds(n_train_classes: int) -> str | None:
 
 
 def unseen_class_folds(y: npt.NDArray[np.int64], n_folds: int, seed: int) -> list[Fold]:
-    """Split the training images into folds that hold classes apart; each class validates once.
+    """Split the training items into folds that hold classes apart; each class validates once.
 
     A fold validates on two or more classes and learns from all others, which are two or more: there
     are at most half as many folds as classes.

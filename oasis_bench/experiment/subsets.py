@@ -22,18 +22,18 @@ def choose_subsets(
     Raises
     ------
     UsageError
-        Where a subset or class is unknown, or has too few images, with names and numbers.
+        Where a subset or class is unknown, or has too few items, with names and numbers.
     """
     e = experiment
     if rows.multi_label:
         if e.train_per_class or e.test_per_class:
             raise UsageError(
-                f"{e.dataset} has several labels an image, so there are no images a class to "
+                f"{e.dataset} has several labels an item, so there are no items a class to "
                 "count: use --test-share in place of --train and --test"
             )
         if e.classes != ("all",):
             raise UsageError(
-                f"{e.dataset} has several labels an image and so no class subsets: --classes all"
+                f"{e.dataset} has several labels an item and so no class subsets: --classes all"
             )
         return {"all": tuple(range(len(rows.class_names)))}
     n_train, n_test = _needed_per_class(e, rows)
@@ -53,7 +53,7 @@ def choose_subsets(
 
 
 def _needed_per_class(e: Experiment, rows: LabelledRows) -> tuple[int, int]:
-    """Return how many training and test images a class must have; folds take what there is."""
+    """Return how many training and test items a class must have; folds take what there is."""
     if not rows.n_folds:
         return e.per_class
     if e.train_per_class or e.test_per_class:
@@ -99,7 +99,7 @@ def _numbers(
     if counts.min() < needed:
         raise UsageError(
             f"class {rows.class_names[numbers[counts.argmin()]]!r} of subset {subset!r} has "
-            f"{counts.min()} images, but {n_train} to train and {n_test} to "
+            f"{counts.min()} items, but {n_train} to train and {n_test} to "
             f"test are {needed}: lower --train or --test"
             + (", or ask another task" if counts.min() < 4 else "")
         )

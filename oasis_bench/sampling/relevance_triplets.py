@@ -15,25 +15,25 @@ from oasis_bench.sampling.class_triplets import Triplets
 
 
 class RelevanceTripletSampler:
-    r"""Triplets (query, positive, negative) from how relevant images are to labels.
+    r"""Triplets (query, positive, negative) from how relevant items are to labels.
 
-    Two images are relevant to each other where :math:`R_{II}(p_1, p_2) > \theta` (see
+    Two items are relevant to each other where :math:`R_{II}(p_1, p_2) > \theta` (see
     `oasis_bench.data.relevance`); at :math:`\theta = 0`, where they share a label.  The
-    query is uniform over the images that have a positive and a negative (Chechik et al. 2010,
+    query is uniform over the items that have a positive and a negative (Chechik et al. 2010,
     sections 2.3 and 5.2.1).  Every draw is exact, and memory grows with the entries of `R` alone.
 
     Parameters
     ----------
-    R : sparse matrix or array of shape (n_images, n_labels)
+    R : sparse matrix or array of shape (n_items, n_labels)
         Finite and not negative; a label is the paper's text query.
     state : ndarray of shape (4,), uint64
         State of the xoshiro256++ generator, moved on in place by `draw`: a sampler made later
         with the same array goes on with the same stream.
     weighted : bool, default False
         Whether a positive is drawn with probability proportional to R_II (query, positive), or
-        uniformly over the relevant images.
+        uniformly over the relevant items.
     negatives : {'exact', 'any'}, default 'exact'
-        'exact': uniform over the irrelevant images.  'any': uniform over all other images, which
+        'exact': uniform over the irrelevant items.  'any': uniform over all other items, which
         is cheaper and, where labels are many, adds little noise.
     threshold : float, default 0
         :math:`\theta`.
@@ -41,12 +41,12 @@ class RelevanceTripletSampler:
     Raises
     ------
     ValueError
-        Where a parameter is not of this kind, or no image has both a positive and a negative.
+        Where a parameter is not of this kind, or no item has both a positive and a negative.
 
     Warns
     -----
     UserWarning
-        Once, where some images can give no query.
+        Once, where some items can give no query.
     """
 
     def __init__(
@@ -68,16 +68,16 @@ class RelevanceTripletSampler:
         usable = np.empty(factor.shape[0], dtype=np.uint8)
         self._graph.find_queries(self._exact, usable)
         self._queries = np.flatnonzero(usable)
-        lacking = "relevant image" if negatives == "any" else "relevant or no irrelevant image"
+        lacking = "relevant item" if negatives == "any" else "relevant or no irrelevant item"
         if not len(self._queries):
             raise ValueError(
-                f"triplets need an image with a positive and a negative, but each of the "
-                f"{len(usable)} images has no other {lacking}: lower the threshold ({threshold}), "
-                "leave common labels out or add images"
+                f"triplets need an item with a positive and a negative, but each of the "
+                f"{len(usable)} items has no other {lacking}: lower the threshold ({threshold}), "
+                "leave common labels out or add items"
             )
         if left_out := len(usable) - len(self._queries):
             warnings.warn(
-                f"{left_out} of {len(usable)} images have no other {lacking} and give no query",
+                f"{left_out} of {len(usable)} items have no other {lacking} and give no query",
                 stacklevel=3,
             )
 
@@ -89,7 +89,7 @@ class RelevanceTripletSampler:
 
 
 def _label_graph(factor: sparse.csr_array, threshold: float, weighted: bool) -> LabelGraph:
-    """Lay images and labels out for the kernel.
+    """Lay items and labels out for the kernel.
 
     Label q gives a pair the weight w(p1, q) w(p2, q).  The sum over the labels is R_II where w = B,
     and the number of shared labels where w = 1; the kernel divides by that number.

@@ -23,8 +23,8 @@ CREATE TABLE trials (
     subset TEXT NOT NULL,
     n_classes INTEGER NOT NULL,
     partition INTEGER NOT NULL,       -- from 0
-    split TEXT NOT NULL,              -- how the images were divided (see tasks.task.Task)
-    transductive INTEGER NOT NULL,    -- 1 where the learner may use the unlabelled test images
+    split TEXT NOT NULL,              -- how the items were divided (see tasks.task.Task)
+    transductive INTEGER NOT NULL,    -- 1 where the learner may use the unlabelled test items
     status TEXT NOT NULL CHECK (
         status IN ('ok', 'failed', 'crashed', 'timeout', 'out of memory', 'not applicable')
     ),
@@ -58,7 +58,7 @@ CREATE TABLE answers (                -- how each task that was asked of a trial
     status TEXT NOT NULL CHECK (status IN ('ok', 'failed', 'not applicable')),
     reason TEXT,                      -- one line, where status is not ok
     n_queries INTEGER,                -- that count
-    n_left_out INTEGER,               -- that do not, such as images without a relevant one
+    n_left_out INTEGER,               -- that do not, such as items without a relevant one
     PRIMARY KEY (trial_id, task)
 ) STRICT;
 CREATE TABLE measures (
@@ -75,7 +75,7 @@ CREATE TABLE confusion (
     task TEXT NOT NULL,
     label INTEGER NOT NULL,           -- true class, a class number of the data set
     predicted INTEGER NOT NULL,
-    n INTEGER NOT NULL CHECK (n > 0), -- test images
+    n INTEGER NOT NULL CHECK (n > 0), -- test items
     PRIMARY KEY (trial_id, task, label, predicted)
 ) STRICT;
 CREATE TABLE validation (             -- the measure that chooses, on the inner folds

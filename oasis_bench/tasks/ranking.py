@@ -1,4 +1,4 @@
-"""Rankings by a similarity: ranks of relevant images, the best k, all others in order.
+"""Rankings by a similarity: ranks of relevant items, the best k, all others in order.
 
 There is one rule: higher scores come first and, within a tie, a random order that a seed fixes.
 Scores are in memory for a block of queries at a time, never for all pairs.  Relevance and averages
@@ -94,34 +94,34 @@ def top_k(
 
 
 def rank_others(scores: Scores, queries: Numbers, tie_order: Numbers) -> Numbers:
-    """Rank, for each query, all other images by falling score.
+    """Rank, for each query, all other items by falling score.
 
     Parameters
     ----------
-    scores : ndarray of shape (n_queries, n_images)
+    scores : ndarray of shape (n_queries, n_items)
     queries : ndarray of shape (n_queries,)
-        The number of each query among the images; it is left out of its own ranking.
-    tie_order : ndarray of shape (n_images,)
-        A permutation; images of equal score keep its order.
+        The number of each query among the items; it is left out of its own ranking.
+    tie_order : ndarray of shape (n_items,)
+        A permutation; items of equal score keep its order.
 
     Returns
     -------
-    ndarray of shape (n_queries, n_images - 1)
-        Image numbers.
+    ndarray of shape (n_queries, n_items - 1)
+        Item numbers.
 
     Raises
     ------
     ValueError
         Where a score is NaN.
     """
-    n_images = scores.shape[1]
-    if len(queries) != len(scores) or len(tie_order) != n_images:
+    n_items = scores.shape[1]
+    if len(queries) != len(scores) or len(tie_order) != n_items:
         raise ValueError(
             f"{len(queries)} queries and {len(tie_order)} tie places for scores of shape "
             f"{scores.shape}: one each is needed"
         )
-    left_out = checked_rows(queries, n_images)
-    return best_of(kernel_ready(scores), left_out, places(tie_order), n_images - 1)
+    left_out = checked_rows(queries, n_items)
+    return best_of(kernel_ready(scores), left_out, places(tie_order), n_items - 1)
 
 
 def score_in_blocks(
@@ -202,18 +202,18 @@ def best_of(scores: Scores, left_out: Numbers, place: Numbers, k: int) -> Number
 def relevant_ranks(
     scores: Scores, queries: Numbers, place: Numbers, relevant: sparse.csr_array
 ) -> Numbers:
-    """Rank the relevant images of each query among all others.
+    """Rank the relevant items of each query among all others.
 
     Parameters
     ----------
-    scores : ndarray of shape (n_queries, n_images)
+    scores : ndarray of shape (n_queries, n_items)
         As from `kernel_ready`.
     queries : ndarray of shape (n_queries,)
-        The number of each query among the images; it is left out of its own ranking.
-    place : ndarray of shape (n_images,)
+        The number of each query among the items; it is left out of its own ranking.
+    place : ndarray of shape (n_items,)
         As from `places`.
-    relevant : csr_array of shape (n_queries, n_images)
-        Its entries are the relevant images, one or more for each query, without the query.
+    relevant : csr_array of shape (n_queries, n_items)
+        Its entries are the relevant items, one or more for each query, without the query.
 
     Returns
     -------
@@ -247,13 +247,13 @@ def relevant_ranks(
     return ranks
 
 
-def tie_order(seed: int, n_images: int) -> Numbers:
-    """Draw the order of images within a tie: a permutation of their numbers."""
-    return np.random.default_rng(seed).permutation(n_images).astype(np.intp)
+def tie_order(seed: int, n_items: int) -> Numbers:
+    """Draw the order of items within a tie: a permutation of their numbers."""
+    return np.random.default_rng(seed).permutation(n_items).astype(np.intp)
 
 
 def places(tie_order: Numbers) -> Numbers:
-    """Return the place of each image in the order of ties."""
+    """Return the place of each item in the order of ties."""
     place = np.empty(len(tie_order), dtype=np.intp)
     place[tie_order] = np.arange(len(tie_order))
     return place

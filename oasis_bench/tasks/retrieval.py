@@ -73,14 +73,14 @@ class RankingMeasures:
     standard_error : float
         Of the mean average precision, as if the queries were independent; NaN of a single one.
     precision_at_k : ndarray of shape (k_max,)
-        Precision at 1, 2, ... k_max; shorter where there are fewer other images.
+        Precision at 1, 2, ... k_max; shorter where there are fewer other items.
     chance_level : float
         The expected mean average precision of a random order.
     chance_of_precision : float
         The expected precision at any k of a random order: the mean over queries of the share of
-        relevant images among the others.
+        relevant items among the others.
     n_queries, n_queries_left_out : int
-        Queries that count, and those left out because no other image is relevant.
+        Queries that count, and those left out because no other item is relevant.
     """
 
     mean_average_precision: float
@@ -93,12 +93,12 @@ class RankingMeasures:
 
 
 def average_precision(hits: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """Average, over the ranks of the relevant images, the precision at that rank.
+    """Average, over the ranks of the relevant items, the precision at that rank.
 
     Parameters
     ----------
     hits : array of shape (n_queries, n_ranked), bool
-        Whether the image at each rank is relevant; at least one in each row.
+        Whether the item at each rank is relevant; at least one in each row.
 
     Returns
     -------
@@ -110,7 +110,7 @@ def average_precision(hits: npt.ArrayLike) -> npt.NDArray[np.float64]:
 
 
 def precision_at_k(hits: npt.ArrayLike, k_max: int) -> npt.NDArray[np.float64]:
-    """Return the share of relevant images among the first 1, 2, ... k_max of each query.
+    """Return the share of relevant items among the first 1, 2, ... k_max of each query.
 
     Parameters
     ----------
