@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from oasis_bench.data.rows import LabelledRows
 from oasis_bench.experiment.seeds import derive_seed
-from oasis_bench.experiment.settings import Experiment
+from oasis_bench.experiment.settings import DEFAULT_TEST, DEFAULT_TRAIN, Experiment
 from oasis_bench.experiment.splits import choose_classes
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.system.errors import UsageError, unknown_name
@@ -26,7 +26,7 @@ def choose_subsets(
     """
     e = experiment
     if rows.multi_label:
-        if e.train_per_class or e.test_per_class:
+        if e.per_class != (DEFAULT_TRAIN, DEFAULT_TEST):
             raise UsageError(
                 f"{e.dataset} has several labels an item, so there are no items a class to "
                 "count: use --test-share in place of --train and --test"
@@ -56,7 +56,7 @@ def _needed_per_class(e: Experiment, rows: LabelledRows) -> tuple[int, int]:
     """Return how many training and test items a class must have; folds take what there is."""
     if not rows.n_folds:
         return e.per_class
-    if e.train_per_class or e.test_per_class:
+    if e.per_class != (DEFAULT_TRAIN, DEFAULT_TEST):
         raise UsageError(
             f"{e.dataset} has folds, each of which tests while all other rows train: leave out "
             "--train and --test"
