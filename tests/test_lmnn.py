@@ -274,3 +274,11 @@ def test_the_direction_is_that_of_the_two_loops_over_the_last_steps(n_steps, U, 
         [U @ step for step in steps[-kept:]], [U @ change for change in changes[-kept:]], gradient
     )
     np.testing.assert_allclose(history.direction(gradient, A), expected, rtol=1e-9, atol=1e-12)
+
+
+def test_without_a_step_to_remember_the_first_direction_is_the_steepest():
+    history = _descent._History(9)
+    history.rotate(np.eye(4, 5))
+    gradient, A = np.random.default_rng(0).normal(size=(2, 4, 9))
+    expected = -0.1 * np.linalg.norm(A) * gradient / np.linalg.norm(gradient)
+    np.testing.assert_allclose(history.direction(gradient, A), expected)

@@ -63,7 +63,7 @@ def test_a_quick_run_is_small_where_nothing_else_is_given(words, classes, partit
     options = make_parser().parse_args(["run", "--quick", *words.split()])
     experiment = verbs._experiment(options)
     assert (experiment.classes, experiment.partitions) == (classes, partitions)
-    assert (experiment.inner_folds, experiment.search) == (3, "4")
+    assert (experiment.inner_folds, experiment.search) == (2, "4")
 
 
 def test_a_quick_run_names_the_command_of_the_whole_one(monkeypatch):

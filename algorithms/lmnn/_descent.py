@@ -103,8 +103,8 @@ class _History:
             self._drop(self._slots[0], before)
         n = len(self._slots)
         for numbers in (self._steps, self._changes):  # in place, so that they are not held twice
-            old = numbers[: n * before].reshape(n, -1, self._d)
-            new = numbers[: n * after].reshape(n, -1, self._d)
+            old = numbers[: n * before].reshape(n, self._n_rows, self._d)
+            new = numbers[: n * after].reshape(n, len(U), self._d)
             parts = [*slices(n, SLOTS)]
             for part in parts if after < before else parts[::-1]:
                 new[part] = U @ old[part]

@@ -144,7 +144,7 @@ def _add_run(verbs: Any) -> None:
     run.add_argument(
         "--quick",
         action="store_true",
-        help="a first answer in some seconds: one class subset, 2 partitions, 3 inner folds, a "
+        help="a first answer in some seconds: one class subset, 2 partitions, 2 inner folds, a "
         "search of 4 candidates and 64000 steps, where these are not given (default: no)",
     )
     _add_settings(

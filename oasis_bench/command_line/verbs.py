@@ -57,7 +57,7 @@ GOT_WORSE = 1
 NOT_COMPARED = 3
 CHECK_FAILED = 1
 
-QUICK: dict[str, Any] = {"partitions": 2, "inner_folds": 3, "search": "4", "max_steps": 64_000}
+QUICK: dict[str, Any] = {"partitions": 2, "inner_folds": 2, "search": "4", "max_steps": 64_000}
 """The settings of a quick run, where they are not given."""
 
 Subset = int | str | tuple[str, ...]
