@@ -11,7 +11,7 @@ import jinja2
 
 from oasis_bench.reports.figure_style import Drawing
 from oasis_bench.reports.formatting import clip, plural, series
-from oasis_bench.reports.table import Table, to_latex
+from oasis_bench.reports.table import Table, to_csv, to_latex
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.files import write_whole
 
@@ -51,7 +51,7 @@ def write_files(
     """
     files = {}
     for table in tables:
-        files[f"tables/{table.name}.csv"] = table.numbers.to_csv(index=False).encode()
+        files[f"tables/{table.name}.csv"] = to_csv(table.numbers)
         files[f"tables/{table.name}.tex"] = to_latex(table).encode()
     for drawing in figures:
         for kind, content in drawing.files.items():

@@ -5,11 +5,14 @@ The template `macros.html.j2` makes its HTML, and pandas its CSV.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import pandas as pd
+from pandas.api.types import is_numeric_dtype
 
 # Besides LaTeX's special characters: brackets and the star, which LaTeX would read as an option of
 # the end of the row before, and characters that the fonts of plain LaTeX lack.
@@ -25,11 +28,15 @@ LATEX = str.maketrans(
         "–": "--",
         "†": r"\dag{}",
         "…": r"\ldots{}",
-        "\n": " ",
         **{char: f"\\{char}" for char in "%_&#${}"},
         **{char: f"{{{char}}}" for char in "[]*"},
     }
 )
+
+FORMULA = frozenset("=+-@\t\r")
+"""What a formula of a spreadsheet begins with."""
+
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -101,7 +108,7 @@ def to_latex(table: Table) -> str:
     Whatever is in the cells is text, never a command.
     """
     lines = [
-        f"% {table.title}".replace("\n", " "),
+        f"% {_one_line(table.title)}",
         f"\\begin{{tabular}}{{{table.align}}}",
         r"\hline",
         _latex_row(table, [Cell(text, bold=True) for text in table.header]),
@@ -112,14 +119,41 @@ def to_latex(table: Table) -> str:
     ]
     for mark, text in table.marked_notes:
         sign = f"\\textsuperscript{{{mark}}} " if mark else ""
-        lines.append(f"\\par\\noindent{{\\footnotesize {sign}{text.translate(LATEX)}\\par}}")
+        lines.append(f"\\par\\noindent{{\\footnotesize {sign}{_latex_text(text)}\\par}}")
     return "\n".join(lines) + "\n"
+
+
+def to_csv(table: pd.DataFrame, **how: Any) -> bytes:
+    """Write a data frame as CSV that a spreadsheet shows as it is.
+
+    A text that a spreadsheet would take for a formula begins with an apostrophe, as OWASP advises.
+    """
+    guarded = table.copy()
+    for name, column in table.items():
+        if not is_numeric_dtype(column):
+            guarded[name] = pd.Series(map(_guarded, column), index=table.index, dtype=object)
+    text: str = guarded.to_csv(index=False, **how)
+    return text.encode()
+
+
+def _guarded(value: object) -> object:
+    is_formula = isinstance(value, str) and value[:1] in FORMULA and not NUMBER.fullmatch(value)
+    return f"'{value}" if is_formula and len(str(value)) > 1 else value
+
+
+def _one_line(text: str) -> str:
+    """Return a text with spaces for control characters, which would end a line or a comment."""
+    return "".join(char if char.isprintable() else " " for char in text)
+
+
+def _latex_text(text: str) -> str:
+    return _one_line(text).translate(LATEX)
 
 
 def _latex_row(table: Table, row: Sequence[Cell]) -> str:
     texts = []
     for cell in row:
-        text = cell.text.translate(LATEX)
+        text = _latex_text(cell.text)
         text = f"\\textbf{{{text}}}" if cell.bold and text else text
         texts.append(text + (f"\\textsuperscript{{{table.marks(cell)}}}" if cell.notes else ""))
     return " & ".join(texts) + r" \\"

@@ -1,5 +1,6 @@
 """What should make a run fall over, at the command line: one line, the right status, no hang."""
 
+import csv
 import io
 import os
 import shutil
@@ -17,7 +18,9 @@ from oasis_bench.data.pictures import thumbnail
 from oasis_bench.datasets.features.decoding import UnusableImageError, read_image
 from oasis_bench.datasets.features.picture_files import Workers, hashed_pictures
 from oasis_bench.plugins.registry import PLUGIN_MODULE
+from oasis_bench.runner.run import run_experiment
 from oasis_bench.store.run_file import FILE_NAME, read_run
+from oasis_bench.system.errors import OutputError
 from oasis_bench.system.progress import no_progress
 
 SMALL = "--classes 2 --partitions 1 --inner-folds 2 --train 6 --test 4".split()  # noqa: SIM905
@@ -355,3 +358,72 @@ def test_a_plugin_file_that_only_the_store_names_is_not_run(command, refused, pl
         assert command(*verb, "--plugin", plugin)[0] == 0
         assert marker.exists()
         marker.unlink()
+
+
+# What is written for other programs, and what is lost.
+
+
+def test_texts_that_are_formulas_or_control_characters_are_harmless_in_files(tmp_path, command):
+    label = "=cmd()\r\n\\input{x}"
+    run = write_run(tmp_path / "run", [fake_trial(label), fake_trial("-0.5", partition=1)])
+    for kind in ("csv", "latex", "summary"):
+        words = ["--format", kind, "--output", tmp_path / kind]
+        assert command("export", run, *words)[0] == 0
+    with (tmp_path / "csv" / "trials.csv").open(newline="") as file:
+        assert {row["learner"] for row in csv.DictReader(file)} == {f"'{label}", "-0.5"}
+    [summary] = (tmp_path / "summary").iterdir()
+    assert "'=cmd()" in summary.read_text()
+    for path in (tmp_path / "latex").iterdir():
+        text = path.read_bytes().decode()
+        assert "\r" not in text
+        assert "\\input" not in text
+        assert "=cmd()" not in text or "=cmd()  \\textbackslash{}input" in text
+
+
+def test_complex_scores_are_a_failed_trial_that_says_so(command, tmp_path):
+    plugin = tmp_path / "mine.py"
+    plugin.write_text(
+        "from oasis_bench.algorithms import Euclidean\n"
+        "class Complex(Euclidean):\n"
+        "    name = 'Complex'\n"
+        "    has_embedding = False\n"
+        "    def similarity(self, queries, gallery):\n"
+        "        return super().similarity(queries, gallery) + 1j\n"
+    )
+    words = ["--algorithms", "Complex", "--plugin", plugin, "--output", tmp_path / "run"]
+    assert command("run", *SMALL, *words)[0] == 1
+    [trial] = read_run(tmp_path / "run").trials.to_dict("records")
+    assert trial["status"] == "failed"
+    assert "complex" in trial["reason"]
+
+
+def test_a_message_of_megabytes_fills_neither_terminal_nor_store(command, tmp_path):
+    plugin = tmp_path / "mine.py"
+    plugin.write_text(
+        "from oasis_bench.algorithms import Euclidean\n"
+        "class Talks(Euclidean):\n"
+        "    name = 'Talks'\n"
+        "    def fit(self, X, y=None):\n"
+        "        raise ValueError('x' * 5_000_000)\n"
+    )
+    words = ["--algorithms", "Talks", "--plugin", plugin, "--output", tmp_path / "run"]
+    status, out, errors = command("run", *SMALL, *words)
+    assert status == 1
+    assert len(out) + sum(map(len, errors)) < 10_000
+    assert (tmp_path / "run" / "results.sqlite").stat().st_size < 300_000
+
+
+def test_a_store_that_is_deleted_in_mid_run_is_told_as_lost(tmp_path, experiment):
+    def delete(record, done, planned):
+        if done:
+            shutil.rmtree(tmp_path / "run")
+
+    with pytest.raises(OutputError, match="was removed while the run went on: its trials are lost"):
+        run_experiment(experiment, tmp_path / "run", on_trial=delete)
+
+
+@pytest.mark.parametrize("words", [["--output", ""], ["--resume", ""], ["--plugin", ""]])
+def test_an_empty_path_is_refused(command, words):
+    status, out, errors = command("run", *words)
+    assert (status, len(errors), out) == (2, 1, "")
+    assert "a path is needed" in errors[0]

@@ -19,13 +19,10 @@ from typing import NoReturn, TextIO
 
 from oasis_bench.command_line.options import make_parser
 from oasis_bench.system.errors import UsageError
-from oasis_bench.system.plain_text import cut, shown
+from oasis_bench.system.plain_text import LONGEST_REASON, cut, shown
 
 USAGE = 2
 INTERRUPTED = 130
-
-LONGEST_LINE = 2000
-"""Characters of the line that tells what is wrong."""
 
 OF_A_PATH = (errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP, errno.ENOTDIR)
 """Errors of the system that another path does not have."""
@@ -58,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             status = _carry_out(partial(VERBS[options.verb], options))
         sys.stdout.flush()
     except UsageError as error:
-        print(f"oasis-bench: {cut(str(error), LONGEST_LINE)}", file=sys.stderr)
+        print(f"oasis-bench: {cut(str(error), LONGEST_REASON)}", file=sys.stderr)
         return USAGE
     except KeyboardInterrupt as interrupt:
         print(f"oasis-bench: {str(interrupt) or 'interrupted'}", file=sys.stderr)

@@ -112,7 +112,7 @@ def _add_verb(verbs: Any, name: str, what: str, more: str = "") -> _Parser:
 
 
 def _add_path(parser: _Parser, name: str, metavar: str, what: str, **more: Any) -> None:
-    parser.add_argument(name, type=Path, metavar=metavar, help=what, **more)
+    parser.add_argument(name, type=_path, metavar=metavar, help=what, **more)
 
 
 def _add_run(verbs: Any) -> None:
@@ -158,7 +158,7 @@ def _add_run(verbs: Any) -> None:
     _add_path(run, "--output", "DIR", "a new folder (default: runs/DATASET-TIME)")
     run.add_argument(
         "--resume",
-        type=Path,
+        type=_path,
         metavar="RUN",
         help="go on with a run that was cut short, by its output folder: with its settings, and "
         "without the trials that it has; its plugin files are to be named again with --plugin "
@@ -424,6 +424,12 @@ def _add_ranks(verbs: Any) -> None:
 
 
 # Types of options: each reads a text or raises argparse.ArgumentTypeError.
+
+
+def _path(text: str) -> Path:
+    if not text:
+        raise argparse.ArgumentTypeError("'': a path is needed, such as . for this folder")
+    return Path(text)
 
 
 def _positive(text: str, most: int = 10**9) -> int:

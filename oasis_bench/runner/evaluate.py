@@ -21,7 +21,7 @@ from oasis_bench.runner.kept_scores import find_kept_scores
 from oasis_bench.runner.run import refuse_missing_plugins, task_sources
 from oasis_bench.store.run_file import Store
 from oasis_bench.system.errors import UsageError
-from oasis_bench.system.plain_text import error_line, printable
+from oasis_bench.system.plain_text import LONGEST_REASON, cut, error_line, printable
 from oasis_bench.system.progress import Progress, no_progress
 from oasis_bench.tasks.task import GALLERIES, Task
 from oasis_bench.trial.items import TrialItems, draw_items
@@ -143,7 +143,12 @@ def _judge(
         except UsageError:
             raise
         except Exception as error:  # of a task of the user's own
-            yield task.name, _without_measures(task, "failed", printable(error_line(error)))
+            yield (
+                task.name,
+                _without_measures(
+                    task, "failed", printable(cut(error_line(error), LONGEST_REASON))
+                ),
+            )
 
 
 def _without_measures(task: Task, status: str, reason: str) -> Rows:

@@ -186,7 +186,12 @@ class Store:
             name = getattr(error, "sqlite_errorname", "")
             if not name.startswith(DISK_ERRORS):
                 raise RefusedRecordError(f"the store refuses it: {error}") from error
-            raise OutputError.of(self.folder / FILE_NAME, error) from error
+            path = self.folder / FILE_NAME
+            if not path.exists():
+                raise OutputError(
+                    f"{path} was removed while the run went on: its trials are lost: run it anew"
+                ) from error
+            raise OutputError.of(path, error) from error
 
     def info(self) -> RunInfo:
         """Return what the run tells of itself."""

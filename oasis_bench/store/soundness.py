@@ -69,8 +69,9 @@ def refuse_what_does_not_fit(
     ):
         if unknown := set(names) - set(known):
             raise UsageError(f"a trial has the {what} {shown(min(unknown))}, unknown to its run")
-    chosen = trials.loc[trials["status"] == "ok", "params"]
-    for text in {*chosen, *trials["params"].dropna(), *validation["params"]}:
+    statuses = zip(trials["status"], trials["params"], strict=True)
+    given = {text for status, text in statuses if status == "ok" or not pd.isna(text)}
+    for text in given.union(validation["params"]):
         if not isinstance(text, str) or not _is_object(text):
             raise UsageError(f"the hyper-parameters {shown(text)} are no JSON object")
 

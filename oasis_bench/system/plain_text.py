@@ -3,6 +3,9 @@
 LONGEST_TEXT = 20_000
 """Characters of a text that are kept."""
 
+LONGEST_REASON = 2000
+"""Characters of the reason of a failure."""
+
 SHOWN = 80
 """Characters of a user's value that a message repeats."""
 

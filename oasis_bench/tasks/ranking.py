@@ -183,7 +183,15 @@ def block_size(n_gallery: int, dtype: npt.DTypeLike, n_bytes: int | None = None)
 
 
 def kernel_ready(scores: Scores) -> Scores:
-    """Return scores as kernels take them: float32 or float64, row after row."""
+    """Return scores as kernels take them: float32 or float64, row after row.
+
+    Raises
+    ------
+    ValueError
+        Where they are complex.
+    """
+    if scores.dtype.kind == "c":
+        raise ValueError("the scores are complex numbers, which have no order: return real ones")
     return np.ascontiguousarray(scores, np.float32 if scores.dtype == np.float32 else np.float64)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from oasis_bench.experiment.plan import TrialSpec
-from oasis_bench.system.plain_text import cut, printable
+from oasis_bench.system.plain_text import LONGEST_REASON, cut, printable
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def columns_of(
         "finished": datetime.now(UTC).isoformat(timespec="milliseconds"),
         "trial_id": spec.trial_id,
         "status": status,
-        "reason": reason and printable(cut(reason), keep="\n\t"),
+        "reason": reason and printable(cut(reason, LONGEST_REASON), keep="\n\t"),
         "traceback": traceback and printable(cut(traceback), keep="\n\t"),
     }
 

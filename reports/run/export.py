@@ -13,7 +13,7 @@ import pandas as pd
 
 from oasis_bench.reports.run.report import report_tables
 from oasis_bench.reports.run.result_rows import result_rows
-from oasis_bench.reports.table import to_latex
+from oasis_bench.reports.table import to_csv, to_latex
 from oasis_bench.store.run_file import RunRecord, column_types, read_run
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.files import exporting_to, write_whole
@@ -50,8 +50,8 @@ def export_run(folder: Path, kind: str, output: Path | None = None) -> list[Path
     output = folder / FOLDER if output is None else output
     run = read_run(folder)
     if kind == "summary":
-        table = result_rows(run).to_csv(index=False, float_format="%.6g")
-        files = {output / f"{folder.resolve().name}.csv": table.encode()}
+        content = to_csv(result_rows(run), float_format="%.6g")
+        files = {output / f"{folder.resolve().name}.csv": content}
     else:
         files = {output / name: content for name, content in KINDS[kind](run).items()}
     with exporting_to(output):
@@ -80,7 +80,7 @@ def _csv(run: RunRecord) -> dict[str, bytes]:
     tables["pictures"]["thumbnail"] = [
         None if jpeg is None else base64.b64encode(jpeg).decode() for jpeg in thumbnails
     ]
-    return {f"{name}.csv": table.to_csv(index=False).encode() for name, table in tables.items()}
+    return {f"{name}.csv": to_csv(table) for name, table in tables.items()}
 
 
 def _parquet(run: RunRecord) -> dict[str, bytes]:
