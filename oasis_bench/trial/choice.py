@@ -61,7 +61,7 @@ def checkpoints(max_steps: int) -> list[int]:
     return [*(round(step) for step in steps if step < max_steps), max_steps]
 
 
-class Task(NamedTuple):
+class FoldJob(NamedTuple):
     """What one inner fold is to learn next, before it is judged.
 
     Attributes
@@ -98,13 +98,13 @@ class FoldWork:
         self._make, self._lessons, self._score = make, lessons, score
         self._learners: dict[int, MetricLearner] = {}
 
-    def __call__(self, task: Task, timer: Timer) -> float:
+    def __call__(self, job: FoldJob, timer: Timer) -> float:
         """Teach the learner of a fold and return its value."""
-        if task.start is None:
-            self._learners[task.fold] = self._make(task.params, task.fold)
-        learner, lesson = self._learners[task.fold], self._lessons[task.fold]
+        if job.start is None:
+            self._learners[job.fold] = self._make(job.params, job.fold)
+        learner, lesson = self._learners[job.fold], self._lessons[job.fold]
         with timer(LEARNING):
-            lesson.teach(learner, task.start or 0, task.stop)
+            lesson.teach(learner, job.start or 0, job.stop)
         with timer(VALIDATION):
             return self._score(learner, lesson)
 
@@ -112,8 +112,8 @@ class FoldWork:
 class Folds(Protocol):
     """Where the work of the folds is done."""
 
-    def values(self, tasks: Iterable[Task]) -> Iterator[float]:
-        """Do tasks, those of a fold in their order; yield their values in the order of all."""
+    def values(self, jobs: Iterable[FoldJob]) -> Iterator[float]:
+        """Do jobs, those of a fold in their order; yield their values in the order of all."""
 
     def close(self) -> None:
         """Forget the learners."""
@@ -125,8 +125,8 @@ class _InTurn:
     def __init__(self, work: FoldWork, timer: Timer) -> None:
         self._work, self._timer = work, timer
 
-    def values(self, tasks: Iterable[Task]) -> Iterator[float]:
-        return (self._work(task, self._timer) for task in tasks)
+    def values(self, jobs: Iterable[FoldJob]) -> Iterator[float]:
+        return (self._work(job, self._timer) for job in jobs)
 
     def close(self) -> None:
         """Nothing is held beside this object."""
@@ -187,7 +187,7 @@ def choose(
             _InTurn(work, timer) if folds_of is None else folds_of(work, n_folds)
         ) as folds:
             judged = folds.values(
-                Task(fold, candidate.params, None, None)
+                FoldJob(fold, candidate.params, None, None)
                 for candidate, fold in product([] if incremental else group, range(n_folds))
             )
             for candidate in group:
@@ -195,7 +195,8 @@ def choose(
                 for n_steps in [0, *checkpoints(max_steps)] if incremental else [None]:
                     if incremental:
                         judged = folds.values(
-                            Task(fold, candidate.params, done, n_steps) for fold in range(n_folds)
+                            FoldJob(fold, candidate.params, done, n_steps)
+                            for fold in range(n_folds)
                         )
                     values = []
                     for fold in range(n_folds):

@@ -17,7 +17,7 @@ from multiprocessing.connection import Connection, Pipe, wait
 from typing import NoReturn
 
 from oasis_bench.system import linux
-from oasis_bench.trial.choice import FoldWork, Task
+from oasis_bench.trial.choice import FoldJob, FoldWork
 from oasis_bench.trial.clock import Stopwatch
 from oasis_bench.trial.messages import Ended
 
@@ -36,7 +36,7 @@ class _Fold:
 
     pid: int
     connection: Connection
-    number: int | None = None  # of the task; None where it waits for one
+    number: int | None = None  # of the job; None where it waits for one
     phase: str = "the start"
     since: float = 0.0
 
@@ -73,17 +73,17 @@ class FoldProcesses:
         self._at_once, self._stopwatch, self._seconds = at_once, stopwatch, seconds
         self._folds = [_forked(work, ended) for _ in range(n_folds)]
 
-    def values(self, tasks: Iterable[Task]) -> Iterator[float]:
-        """Do tasks, those of a fold one after the other; yield the value of each in their order.
+    def values(self, jobs: Iterable[FoldJob]) -> Iterator[float]:
+        """Do jobs, those of a fold one after the other; yield the value of each in their order.
 
         Raises
         ------
         EndedError
-            Where a task has failed, or takes too long.
+            Where a job has failed, or takes too long.
         """
-        waiting = dict(enumerate(tasks))
-        n_tasks, values, n_yielded = len(waiting), dict[int, float](), 0
-        while n_yielded < n_tasks:
+        waiting = dict(enumerate(jobs))
+        n_jobs, values, n_yielded = len(waiting), dict[int, float](), 0
+        while n_yielded < n_jobs:
             self._begin(waiting)
             busy = {fold.connection: fold for fold in self._folds if fold.number is not None}
             for connection in wait([*busy], self._next_look(busy.values())):
@@ -102,11 +102,11 @@ class FoldProcesses:
             os.waitpid(fold.pid, 0)
             fold.connection.close()
 
-    def _begin(self, waiting: dict[int, Task]) -> None:
-        """Give tasks to idle processes, the first ones first."""
+    def _begin(self, waiting: dict[int, FoldJob]) -> None:
+        """Give jobs to idle processes, the first ones first."""
         n_idle = self._at_once - sum(fold.number is not None for fold in self._folds)
-        for number, task in [*waiting.items()]:
-            fold = self._folds[task.fold]
+        for number, job in [*waiting.items()]:
+            fold = self._folds[job.fold]
             if n_idle and fold.number is None:
                 fold.number, fold.since = number, time.monotonic()
                 with suppress(OSError):  # it is dead, which is seen when its answer is read
@@ -156,15 +156,15 @@ def _forked(work: FoldWork, ended: Callable[[Exception], Ended]) -> _Fold:
 
 
 def _serve(line: Connection, work: FoldWork, ended: Callable[[Exception], Ended]) -> NoReturn:
-    """Do one task after the other: the main function of a fold's process."""
+    """Do one job after the other: the main function of a fold's process."""
     status = 1
     try:
         linux.die_with_parent()
         while True:
-            task = line.recv()
+            job = line.recv()
             stopwatch = Stopwatch(line.send)
             try:
-                value = work(task, stopwatch)
+                value = work(job, stopwatch)
             except Exception as error:
                 line.send(ended(error))
             else:
