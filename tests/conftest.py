@@ -40,6 +40,9 @@ SLOW_FILES = (
     "test_trec.py",
     "test_keel.py",
     "test_trying.py",
+    "test_sabotage.py",
+    "test_odd_rows.py",
+    "test_fuzzed_readers.py",
 )
 """They begin first, so that no core waits for one of them at the end."""
 

@@ -5,6 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from oasis_bench.system.errors import UsageError
+from oasis_bench.system.plain_text import cut, printable
+
+LONGEST = 500
+"""Characters of a library's message that are repeated: some quote the file."""
 
 OTHER_FOLDER = "free or correct it, or set OASIS_BENCH_CACHE to another folder"
 
@@ -12,7 +16,7 @@ OTHER_FOLDER = "free or correct it, or set OASIS_BENCH_CACHE to another folder"
 def reason_of(error: object) -> str:
     """Return on one line what the system or a library says of an error; at least its type."""
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return " ".join(text.split())
+    return printable(cut(" ".join(text.split()), LONGEST))
 
 
 def cannot_write(path: Path, error: OSError) -> UsageError:

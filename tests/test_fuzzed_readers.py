@@ -1,0 +1,225 @@
+"""Readers of files from strangers, given damaged files: a clear error or a result, soon.
+
+Hypothesis damages a whole file of each kind: it replaces, removes and inserts bytes.  The examples
+are the same each time; HYPOTHESIS_EXAMPLES asks for more of them.
+"""
+
+import gc
+import hashlib
+import os
+import shutil
+import time
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from fake_runs import fake_trial, write_run
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from PIL import Image
+from scipy import sparse
+
+from oasis_bench.algorithms import OASIS
+from oasis_bench.data.rows import LabelledRows
+from oasis_bench.datasets.features.decoding import UnusableImageError, read_image
+from oasis_bench.datasets.files.archives import Archive, locate
+from oasis_bench.datasets.table_file import TableFile
+from oasis_bench.experiment.settings import Experiment
+from oasis_bench.plugins.metric_learner import MetricLearner
+from oasis_bench.plugins.model_file import load_model, save_model
+from oasis_bench.store.run_file import FILE_NAME, RunRecord, read_run
+from oasis_bench.system.errors import UsageError
+from oasis_bench.system.memory import PeakMemory
+
+MOST_SECONDS, MOST_BYTES = 20.0, 200 * 2**20
+"""Of one example; the files have some kilobytes.  CI's machine may be busy."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def frozen():
+    """Let the garbage collector, which `PeakMemory` calls, pass over what is imported: 0.3 s."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+fuzz = settings(
+    derandomize=True,
+    database=None,
+    deadline=None,
+    max_examples=int(os.environ.get("HYPOTHESIS_EXAMPLES", "25")),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+
+changes = st.lists(
+    st.tuples(
+        st.integers(0, 2**16), st.integers(0, 8), st.one_of(st.binary(max_size=8), st.just(b"\xff"))
+    ),
+    min_size=1,
+    max_size=4,
+)
+"""At a place, so many bytes are replaced by others."""
+
+
+def damaged(content, edits):
+    """Return a file's content with each edit made, its place counted around the end."""
+    for place, removed, inserted in edits:
+        at = place % (len(content) + 1)
+        content = content[:at] + inserted + content[at + removed :]
+    return content
+
+
+def read_in_bounds(read, kind):
+    """Read; the outcome must be of type `kind` or a clear error, within the bounds."""
+    memory, start = PeakMemory(), time.monotonic()
+    try:
+        outcome = read()
+    except (UsageError, UnusableImageError) as error:
+        outcome = error
+    assert isinstance(outcome, (kind, UsageError, UnusableImageError))
+    if not isinstance(outcome, kind):
+        assert 0 < len(str(outcome)) < 2000
+        assert "\n" not in str(outcome)
+    assert time.monotonic() - start < MOST_SECONDS
+    assert (memory.above_start() or 0) < MOST_BYTES
+
+
+def table(ending, path):
+    """Write a table of 12 rows."""
+    X = np.arange(36.0).reshape(12, 3) / 7
+    y = np.arange(12) % 3
+    if ending == ".npz":
+        np.savez(path, X=X, y=y)
+    elif ending == ".sparse.npz":
+        matrix = sparse.csr_array(X * (X > 2))
+        sparse.save_npz(path, matrix)
+        with zipfile.ZipFile(path, "a") as file, file.open("y.npy", "w") as stream:
+            np.lib.format.write_array(stream, y)
+    elif ending == ".parquet":
+        pytest.importorskip("pyarrow")
+        pd.DataFrame(X, columns=list("abc")).assign(label=y).to_parquet(path)
+    elif ending == ".csv":
+        pd.DataFrame(X, columns=list("abc")).assign(label=y).to_csv(path, index=False)
+    else:
+        lines = (f"{k} 1:{a} 3:{c}\n" for (a, _, c), k in zip(X, y, strict=True))
+        path.write_text("".join(lines))
+
+
+@pytest.mark.parametrize("ending", [".csv", ".npz", ".sparse.npz", ".parquet", ".svmlight"])
+@fuzz
+@given(edits=changes)
+def test_a_damaged_table(tmp_path, ending, edits):
+    path = tmp_path / f"t{ending}"
+    table(ending, path)
+    path.write_bytes(damaged(path.read_bytes(), edits))
+    read_in_bounds(TableFile(path).load, LabelledRows)
+
+
+@fuzz
+@given(text=st.text(alphabet='label,"\n\r\t 01.e-\0é=', max_size=60))
+def test_a_csv_of_any_text(tmp_path, text):
+    path = tmp_path / "t.csv"
+    path.write_text(text, "utf-8", newline="")
+    read_in_bounds(TableFile(path).load, LabelledRows)
+
+
+@pytest.mark.parametrize("kind", ["png", "jpeg", "gif", "bmp", "tiff", "webp", "ppm"])
+@fuzz
+@given(edits=changes)
+def test_a_damaged_picture(tmp_path, kind, edits):
+    path = tmp_path / f"p.{kind}"
+    pixels = np.random.default_rng(0).integers(0, 256, (24, 24, 3), np.uint8)
+    Image.fromarray(pixels).save(path)
+    path.write_bytes(damaged(path.read_bytes(), edits))
+    read_in_bounds(lambda: read_image(path), Image.Image)
+
+
+@pytest.mark.parametrize("kind", ["zip", "tar", "gztar"])
+@fuzz
+@given(edits=changes)
+def test_a_damaged_archive(tmp_path, monkeypatch, kind, edits):
+    monkeypatch.delenv("OASIS_BENCH_DATA", raising=False)
+    monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path / "cache"))
+    shutil.rmtree(tmp_path / "cache", ignore_errors=True)
+    (tmp_path / "cache" / "archives").mkdir(parents=True)
+    (tmp_path / "content" / "top").mkdir(parents=True, exist_ok=True)
+    (tmp_path / "content" / "top" / "a.txt").write_text("text\n" * 200)
+    made = shutil.make_archive(str(tmp_path / "made"), kind, tmp_path / "content")
+    content, name = damaged(Path(made).read_bytes(), edits), Path(made).name
+    (tmp_path / "cache" / "archives" / name).write_bytes(content)
+    checksum = f"sha256:{hashlib.sha256(content).hexdigest()}"
+    archive = Archive(f"http://127.0.0.1:9/{name}", checksum, "data", 10, 10_000, top="top")
+    read_in_bounds(lambda: locate(archive), Path)
+    assert sum(path.is_file() for path in tmp_path.rglob("*")) <= 6
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    trials = [fake_trial(learner, n_steps=1000) for learner in ("A", "B")]
+    return write_run(tmp_path_factory.mktemp("fuzz") / "run", trials)
+
+
+@fuzz
+@given(edits=changes)
+def test_a_damaged_store(tmp_path, store, edits):
+    folder = tmp_path / "damaged"
+    folder.mkdir(exist_ok=True)
+    (folder / FILE_NAME).write_bytes(damaged((store / FILE_NAME).read_bytes(), edits))
+    read_in_bounds(lambda: read_run(folder), RunRecord)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    path = tmp_path_factory.mktemp("fuzz") / "model.npz"
+    X, y = np.random.default_rng(0).normal(size=(20, 3)), np.arange(20) % 2
+    save_model(OASIS(n_steps=20, random_state=0).fit(X, y), path)
+    return path
+
+
+@fuzz
+@given(edits=changes)
+def test_a_damaged_model(tmp_path, model, edits):
+    path = tmp_path / "m.npz"
+    path.write_bytes(damaged(model.read_bytes(), edits))
+    read_in_bounds(lambda: load_model(path), MetricLearner)
+
+
+@fuzz
+@given(edits=changes)
+def test_a_damaged_experiment_file(tmp_path, edits):
+    path = tmp_path / "e.toml"
+    text = (
+        'title = "T"\ndataset = "digits"\nclasses = [2, "all", ["1", "2"]]\npartitions = 5\n'
+        'seed = 3\nbudget = "10m"\nscaling = ["l2", "none"]\n[learners.OASIS]\nC = [0.1, 1]\n'
+        '[learners.mine]\nalgorithm = "LMNN"\nmemory = "4GiB"\n'
+    )
+    path.write_bytes(damaged(text.encode(), edits))
+    read_in_bounds(lambda: Experiment.from_toml(str(path)), Experiment)
+
+
+KEYS = ("title", "dataset", "classes", "partitions", "seed", "budget", "scaling", "learners", "x")
+VALUES = (
+    "1",
+    "-1",
+    "1e400",
+    "nan",
+    "true",
+    '""',
+    '"\\u0000"',
+    "[]",
+    "[[]]",
+    "[{}]",
+    "{}",
+    "12:00:00",
+)
+
+
+@fuzz
+@given(lines=st.lists(st.tuples(st.sampled_from(KEYS), st.sampled_from(VALUES)), max_size=5))
+def test_an_experiment_file_of_wrong_values(tmp_path, lines):
+    given = {"title": '"T"', "dataset": '"digits"', "learners": "{OASIS = {}}", **dict(lines)}
+    path = tmp_path / "e.toml"
+    path.write_text("".join(f"{key} = {value}\n" for key, value in given.items()))
+    read_in_bounds(lambda: Experiment.from_toml(str(path)), Experiment)
