@@ -77,7 +77,13 @@ class MetricLearnAdapter(LabelLearner):
         solver = self._estimator(**self._arguments(X.shape[1], counts))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # `_fit` checks for NaN
-            solver.fit(X, y)
+            try:
+                solver.fit(X, y)
+            except ValueError as error:  # of equal rows or few classes it says little
+                raise ValueError(
+                    f"{SOURCE} cannot learn from these {len(X)} rows of {len(counts)} classes "
+                    f"({error}): add rows that differ, or leave {self.name} out"
+                ) from error
         if hasattr(solver, "n_iter_"):
             self.n_iter_ = max(1, int(solver.n_iter_))  # some count from 0
         components: FloatArray = solver.components_

@@ -48,6 +48,7 @@ class MetricLearnITML(MetricLearnAdapter):
     search_space: ClassVar = {"gamma": (0.01, 0.1, 1.0, 10.0)}
 
     _estimator: ClassVar = metric_learn.ITML_Supervised
+    _least_in_largest: ClassVar = 2
 
     gamma: float = 1.0
     n_constraints: int | None = None
@@ -86,6 +87,7 @@ class MetricLearnMMC(MetricLearnAdapter):
     cost: ClassVar = "time d^3 a projection, m d^2 an iteration, memory m d^2; m = 20 c^2"
 
     _estimator: ClassVar = metric_learn.MMC_Supervised
+    _least_in_largest: ClassVar = 2
 
     n_constraints: int | None = None
     max_iter: int = 100
@@ -136,6 +138,7 @@ class MetricLearnLSML(MetricLearnAdapter):
     cost: ClassVar = "time m d^2 + d^3 an iteration, memory m d; m = 20 c^2"
 
     _estimator: ClassVar = metric_learn.LSML_Supervised
+    _least_in_largest: ClassVar = 2
 
     n_constraints: int | None = None
     max_iter: int = 1000
