@@ -374,7 +374,7 @@ def test_an_interrupted_save_leaves_the_old_file(learner, path, monkeypatch):
 
 def test_a_file_that_is_not_there_is_refused(tmp_path):
     assert_refused(tmp_path / "absent.npz", "there is no such file: give a model file")
-    assert_refused(tmp_path, "Is a directory")
+    assert_refused(tmp_path, "is a folder")
 
 
 @pytest.mark.parametrize("content", [b"", b"text", b"PK\x03\x04 and no more", bytes(5000)])
