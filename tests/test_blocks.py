@@ -261,7 +261,7 @@ class TestUnusableFiles:
     def test_a_missing_file_and_a_folder(self, tmp_path):
         with pytest.raises(UnusableImageError, match=r"^No such file or directory$"):
             read_image(tmp_path / "none.jpg")
-        with pytest.raises(UnusableImageError, match=r"^Is a directory$"):
+        with pytest.raises(UnusableImageError, match=r"^is a folder$"):
             read_image(tmp_path)
 
     @pytest.mark.parametrize("limit", [399, 150])

@@ -295,10 +295,10 @@ def test_failures_are_told_on_the_terminal_each_in_one_line(faulty):
     lines = faulty[0].stderr.splitlines()
     told = {line.split("] ")[1].split(",")[0]: line for line in lines if line.startswith("[")}
     assert set(told) == {*FAULTY, *SOUND}
-    assert told["Segfaults"].endswith(": crashed, killed by SIGSEGV during the warm-up")
-    assert told["Raises"].endswith(": failed, ArithmeticError: no optimum was found")
+    assert ": crashed, killed by SIGSEGV during the warm-up" in told["Segfaults"]
+    assert ": failed, ArithmeticError: no optimum was found" in told["Raises"]
     assert re.search(
-        r": mAP \d\.\d{3}, choice 0 s, fit .* s, answer .* ms a query$", told["Euclidean"]
+        r": mAP \d\.\d{3}, choice 0 s, fit .* s, answer .* ms a query", told["Euclidean"]
     )
     assert "Traceback" not in faulty[0].stderr
 

@@ -403,7 +403,7 @@ def _add_export(verbs: Any) -> None:
         "so that trec_eval and its like can check the measures",
     )
     _add_path(parser, "--output", "DIR", "where to write them (default: RUN/export)")
-    _add_plugin(parser, "for trec: a plugin file of the run (may be repeated)")
+    _add_plugin(parser, "for trec: a plugin file of the run (may be repeated; default: none)")
 
 
 def _add_ranks(verbs: Any) -> None:

@@ -59,6 +59,7 @@ def tried_lines(
             experiment,
             output,
             plugin_files=plugin_files,
+            on_plan=display.plan,
             on_trial=display.trial,
             on_download=display.download,
             on_note=display.line,
