@@ -8,7 +8,7 @@ import pytest
 from oasis_bench.data.rows import LabelledRows
 from oasis_bench.datasets.table_file import TableFile
 from oasis_bench.experiment.settings import Experiment, LearnerSpec
-from oasis_bench.experiment.sizes import settle, size_remark
+from oasis_bench.experiment.sizes import settle, settled_as, size_remark
 
 DATASET = TableFile(Path("my.csv"))
 
@@ -48,3 +48,4 @@ def test_sizes_fit_the_smallest_class_that_is_asked_for(counts, settings, expect
     if told is not None:
         assert f"{expected[0]} of each class train and {expected[1]} test" in told
     assert settle(settled, DATASET, rows_of(*counts)) == settled  # as a resumed run does
+    assert settled_as(asked, settled) == settled  # so it is seen to be the same experiment

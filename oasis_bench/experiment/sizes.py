@@ -44,12 +44,30 @@ def settle(experiment: Experiment, dataset: Dataset, rows: LabelledRows) -> Expe
     if n_folds or rows.multi_label:
         return replace(experiment, partitions=partitions)
     n_train, n_test = _per_class(experiment, dataset, rows)
+    return _with_numbers(experiment, partitions, n_train, n_test)
+
+
+def settled_as(experiment: Experiment, before: Experiment) -> Experiment:
+    """Return an experiment with the numbers that another one has settled on the same data set.
+
+    What it names itself stays.
+    """
+    partitions = experiment.partitions or before.n_partitions
+    if before.train_per_class is None or before.test_per_class is None:
+        return replace(experiment, partitions=partitions)
+    n_train = experiment.train_per_class or before.train_per_class
+    n_test = experiment.test_per_class or before.test_per_class
+    return _with_numbers(experiment, partitions, n_train, n_test)
+
+
+def _with_numbers(e: Experiment, partitions: int, n_train: int, n_test: int) -> Experiment:
+    """Put the numbers into an experiment, with no more inner folds than two of a class allow."""
     return replace(
-        experiment,
+        e,
         partitions=partitions,
         train_per_class=n_train,
         test_per_class=n_test,
-        inner_folds=min(experiment.inner_folds, max(2, n_train // 2)),
+        inner_folds=min(e.inner_folds, max(2, n_train // 2)),
     )
 
 

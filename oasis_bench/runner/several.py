@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from oasis_bench.experiment.settings import Experiment
+from oasis_bench.experiment.sizes import settled_as
 from oasis_bench.store.run_file import FILE_NAME, read_run
 from oasis_bench.system.errors import UsageError
 
@@ -57,9 +58,7 @@ def begun(folder: Path, experiment: Experiment) -> bool:
     if not (folder / FILE_NAME).exists():
         return False
     before = read_run(folder).info.experiment
-    # A run that has begun knows how many partitions its data set has.
-    asked = replace(experiment, partitions=experiment.partitions or before.partitions)
-    if before != asked:
+    if before != settled_as(experiment, before):
         raise UsageError(
             f"{folder} holds a run of other settings: choose another --output, or give the "
             "settings of that run to go on with it"
