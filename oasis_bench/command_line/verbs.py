@@ -48,6 +48,7 @@ from oasis_bench.runner.run import new_folder, resume_experiment, run_experiment
 from oasis_bench.runner.several import begun, finished, one_for_each_value
 from oasis_bench.runner.trec import export_trec
 from oasis_bench.store.run_file import read_run
+from oasis_bench.system.command_words import without_options
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.provenance import available_cores
 from oasis_bench.trial.kept import MODELS, PREDICTIONS
@@ -253,14 +254,8 @@ def _quick_note(options: argparse.Namespace) -> list[str]:
     """Say of a quick run that it is one, and name the command of the whole one."""
     if not options.quick:
         return []
-    words, left_out = ["python", "-m", "oasis_bench"], {"--quick": 1, "--output": 2}
-    given = iter(sys.argv[1:])
-    for word in given:
-        if left_out.get(word) == 2:
-            next(given, None)
-        elif word not in left_out and not word.startswith("--output="):
-            words.append(word)
-    whole = shlex.join(words)
+    words = without_options(sys.argv[1:], ["--output"], switches=["--quick"])
+    whole = shlex.join(["python", "-m", "oasis_bench", *words])
     return [f"a quick run, of few partitions and a short search; the whole one is: {whole}"]
 
 

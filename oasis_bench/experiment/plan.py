@@ -271,6 +271,11 @@ def plan(
     return trials
 
 
+def scalings_of(e: Experiment, dataset: Dataset, rows: LabelledRows) -> tuple[str, ...]:
+    """Return how the rows of an experiment are scaled; of several the inner folds choose."""
+    return e.scaling or (dataset.default_scaling(rows),)
+
+
 def _scalings(
     label: str, e: Experiment, dataset: Dataset, rows: LabelledRows, registry: Registry
 ) -> tuple[str, ...]:
@@ -278,7 +283,7 @@ def _scalings(
     spec = e.learners[label]
     if registry.algorithms[spec.algorithm].takes != "rows":
         return ("none",)
-    scalings = e.scaling or (dataset.default_scaling(rows),)
+    scalings = scalings_of(e, dataset, rows)
     refuse_scaling(scalings, rows.X)
     if spec.model is not None and len(scalings) > 1:
         raise UsageError(f"--scaling {','.join(scalings)}: a saved model takes one: name it")

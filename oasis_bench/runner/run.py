@@ -17,7 +17,14 @@ from oasis_bench.data.rows import LabelledRows
 from oasis_bench.data.scaling import SCALES_COLUMNS, unlike_scales
 from oasis_bench.execution import Executor, executor
 from oasis_bench.experiment.identity import refuse_what_changed
-from oasis_bench.experiment.plan import TrialSpec, find_grids, find_tasks, identities, plan
+from oasis_bench.experiment.plan import (
+    TrialSpec,
+    find_grids,
+    find_tasks,
+    identities,
+    plan,
+    scalings_of,
+)
 from oasis_bench.experiment.run_info import (
     DatasetSource,
     Resumption,
@@ -107,7 +114,7 @@ def run_experiment(
             experiment, registry, plugin_files, on_download, place.shares_cores, keep
         )
         subsets = {spec.subset: spec.classes for spec in specs}
-        scalings = experiment.scaling or (dataset.default_scaling(rows),)
+        scalings = scalings_of(experiment, dataset, rows)
         remarks = [
             *remarks,
             *_remarks(experiment, specs[0].experiment, dataset.items, scalings, rows),

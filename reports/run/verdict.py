@@ -24,6 +24,7 @@ from oasis_bench.reports.run.facts import (
 )
 from oasis_bench.reports.run.measure_tables import comparisons
 from oasis_bench.store.run_file import RunRecord
+from oasis_bench.system.command_words import without_options
 
 MOST_NAMED = 3
 """Learners whose difference from the best is told."""
@@ -184,12 +185,6 @@ def again(run: RunRecord, options: dict[str, str]) -> str:
     Only the options where the command is not known.
     """
     words = shlex.split(run.info.command or "")
-    kept, replaced = [], [*options, "--output"]
-    if words[3:4] == ["run"] and not run.info.merged:
-        left = iter(words)
-        for word in left:
-            if word in replaced:
-                next(left, None)
-            elif word.partition("=")[0] not in replaced:
-                kept.append(word)
+    is_whole = words[3:4] == ["run"] and not run.info.merged
+    kept = without_options(words, [*options, "--output"]) if is_whole else []
     return shlex.join([*kept, *(text for option in options.items() for text in option)])
