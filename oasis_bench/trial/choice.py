@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, field
-from itertools import groupby, product
+from itertools import groupby, pairwise, product
 from operator import attrgetter
 from typing import Any, NamedTuple, Protocol
 
@@ -191,12 +191,16 @@ def choose(
                 for candidate, fold in product([] if incremental else group, range(n_folds))
             )
             for candidate in group:
-                best_here, since_best, done = -np.inf, 0, None
-                for n_steps in [0, *checkpoints(max_steps)] if incremental else [None]:
-                    if incremental:
+                best_here, since_best, n_begun = -np.inf, 0, 0
+                steps = [0, *checkpoints(max_steps)] if incremental else [None]
+                for number, n_steps in enumerate(steps):
+                    if incremental and number == n_begun:
+                        # As many as are needed in any case: no fold waits for the others.
+                        n_begun += PATIENCE - since_best
+                        parts = pairwise([None, *steps][number : n_begun + 1])
                         judged = folds.values(
-                            FoldJob(fold, candidate.params, done, n_steps)
-                            for fold in range(n_folds)
+                            FoldJob(fold, candidate.params, start, stop)
+                            for (start, stop), fold in product(parts, range(n_folds))
                         )
                     values = []
                     for fold in range(n_folds):
@@ -206,7 +210,6 @@ def choose(
                         point = {**candidate._asdict(), "n_steps": n_steps, "fold": fold}
                         choice.points.append({**point, "value": values[-1]})
                         on_point(choice.points[-1])
-                    done = n_steps
                     mean = float(np.mean(values))
                     if mean > best:
                         best, choice.n_steps = mean, n_steps
