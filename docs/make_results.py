@@ -12,6 +12,11 @@ after a colon or all of its subsets, and which columns:
 A column is a task and one of its measures, or a key of `FACTS`, which are those of the first
 measure's fit.  Learners are in the order of the first measure.  Bold: best, or not told apart from
 the best (corrected paired t-test, Holm), and measured on all partitions.
+
+A table of KEEL's data sets beside the published figures, for so many neighbours, is marked so:
+
+    <!-- published: keel; 3 -->
+    <!-- end of results -->
 """
 
 import re
@@ -21,7 +26,10 @@ from pathlib import Path
 import pandas as pd
 
 DOCS = Path(__file__).parent
-MARKED = re.compile(r"(<!-- results: (.*?) -->\n).*?(<!-- end of results -->)", re.DOTALL)
+PUBLISHED = DOCS.parent / "reports" / "published" / "knn_keel.csv"
+MARKED = re.compile(
+    r"(<!-- (results|published): (.*?) -->\n).*?(<!-- end of results -->)", re.DOTALL
+)
 
 FACTS = {
     "fit": ("fit, s", "fit_seconds", 1),
@@ -135,9 +143,33 @@ def make_table(spec, folder):
     return "".join(texts) + "".join(f"\n{origin(rows)}\n" for rows in of_files)
 
 
+def make_published(spec, folder):
+    """Write accuracies of several data sets beside the published ones, in Markdown."""
+    name, k = (part.strip() for part in spec.split(";"))
+    published = pd.read_csv(PUBLISHED).query("k == @k", local_dict={"k": int(k)})
+    theirs = published.set_index(["table", "learner"])["accuracy"]
+    column = f"classification accuracy@{k}"
+    files = sorted(folder.glob(f"{name}/*.csv"))
+    of_files = {path.stem: read_rows(folder, f"{name}/{path.stem}", [column]) for path in files}
+    learners = next(iter(of_files.values()))["learner"].tolist()
+    lines = [["data", *learners], ["---"] * (1 + len(learners))]
+    for data, rows in of_files.items():
+        ours = rows.set_index("learner")["mean"]
+        pairs = [(ours[learner], theirs.get((data, learner))) for learner in learners]
+        cells = [f"{own:.4f}" + (f" ({other:.4f})" if other else "") for own, other in pairs]
+        lines.append([data, *cells])
+    texts = [f"| {' | '.join(line)} |\n" for line in lines]
+    first = next(iter(of_files.values())).iloc[0]
+    return "".join(texts) + (
+        f"\n{name}: `{first['command']}`, {first['started'][:10]}, commit {first['commit']}; means "
+        f"over {first['planned']} folds of accuracy, k = {k}; in brackets: what was published.\n"
+    )
+
+
 def make_page(text, folder):
     """Return the page with each of its tables made anew."""
-    return MARKED.sub(lambda found: found[1] + make_table(found[2], folder) + found[3], text)
+    make = {"results": make_table, "published": make_published}
+    return MARKED.sub(lambda found: found[1] + make[found[2]](found[3], folder) + found[4], text)
 
 
 if __name__ == "__main__":

@@ -181,3 +181,17 @@ def test_a_number_that_was_edited_by_hand_is_found(results, tmp_path):
     assert status("--check") == 0
     page.write_text(page.read_text().replace("0.600", "0.601"))
     assert status("--check") == 1
+
+
+def test_published_figures_stand_in_brackets(tmp_path):
+    """Published, in published/knn_keel.csv: iris, k = 3, Euclidean .9533; nothing of OASIS."""
+    (tmp_path / "keel").mkdir()
+    rows = pd.DataFrame({"learner": ["Euclidean", "OASIS"], "mean": [0.95, 0.9612]})
+    rows = rows.assign(subset="all", task="classification", measure="accuracy", k=3, planned=10)
+    rows = rows.assign(command="run", started="2026-11-22T01", commit="abc")
+    rows.to_csv(tmp_path / "keel" / "iris.csv", index=False)
+    page = "<!-- published: keel; 3 -->\n<!-- end of results -->\n"
+    made = make_results.make_page(page, tmp_path)
+    assert "| data | Euclidean | OASIS |\n" in made
+    assert "| iris | 0.9500 (0.9533) | 0.9612 |\n" in made
+    assert "keel: `run`, 2026-11-22, commit abc; means over 10 folds" in made
