@@ -1,0 +1,210 @@
+"""Distances from each patch of exemplar pictures to the sets of patches of other pictures.
+
+Not for the weights of these distances: the learner has those.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from itertools import chain
+from pathlib import Path
+from threading import Lock
+
+import numpy as np
+import numpy.typing as npt
+from threadpoolctl import threadpool_limits
+
+from oasis_bench.data.patches import Descriptors, Patches, PatchKind
+from oasis_bench.system.errors import UsageError
+from oasis_bench.system.files import whole_file
+from oasis_bench.system.progress import Progress, no_progress
+from oasis_bench.system.threads import blas_threads, side_by_side, slices
+
+BLOCK = 2048
+"""Patches of exemplars in a product; the fewer, the larger the other pictures are."""
+
+TILE = 2**20
+"""Numbers in the product with one other picture: 4 MB, which the caches hold."""
+
+CLOSE = 0.01
+"""Squared distances below this share of |x|^2 are computed again, as differences."""
+
+
+def set_distances(
+    exemplars: Patches,
+    others: Patches,
+    folder: Path | None = None,
+    progress: Progress = no_progress,
+) -> list[npt.NDArray[np.float32]]:
+    """Compute the distances d_ji,m from feature to set (Frome et al., ICCV 2007, section 3).
+
+    d_ji,m is the smallest Euclidean distance of patch m of exemplar j to any patch of the same
+    kind of picture i.  It is exact but for rounding: products |x|^2 + |y|^2 - 2 x'y in float32
+    find the nearest patch, and short distances are computed again from the difference.  The
+    relative error is below 1e-4, save where two patches of i are nearly equally near: there the
+    error is below 1e-3 |x|.
+
+    It works on as many cores as BLAS may use (`threadpool_limits`, OMP_NUM_THREADS); the result is
+    the same on any number.
+
+    Parameters
+    ----------
+    exemplars : Patches
+        The pictures j.
+    others : Patches
+        The pictures i, of the same kinds of patches.
+    folder : Path, optional
+        Keep the distances in files there, under a hash of both arguments: what an earlier call has
+        computed, also one that was killed, is read.  The arrays are then mapped, read-only, and
+        take no memory.
+    progress : callable, optional
+        Called with the number of exemplars done.
+
+    Returns
+    -------
+    list of ndarray of shape (n_others, M_j), float32
+        One array for each exemplar, in C order.  M_j counts its patches of all kinds, in the order
+        of ``exemplars.kinds``, each kind's patches in their order.
+
+    Raises
+    ------
+    UsageError
+        Where the kinds differ, or `folder` cannot be written.
+    """
+    _check_kinds(exemplars, others)
+    groups = _groups(exemplars)
+    if folder is None:
+        return _computed(exemplars, others, groups, None, progress)
+    folder = folder / _content_hash(exemplars, others)
+    paths = [folder / f"{j}.npy" for j in range(len(exemplars))]
+    shapes = [(len(others), n) for n in _n_patches(exemplars)]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        kept = [_is_kept(path, shape) for path, shape in zip(paths, shapes, strict=True)]
+        # Whole groups: where a patch stands in a product decides the last bit.
+        missing = [group for group in groups if not all(kept[j] for j in group)]
+        _computed(exemplars, others, missing, paths, progress)
+        return [np.load(path, mmap_mode="r") for path in paths]
+    except OSError as error:
+        raise UsageError(
+            f"cannot keep distances in {folder}: {error.strerror}: free space or choose another "
+            "folder"
+        ) from error
+
+
+def _check_kinds(exemplars: Patches, others: Patches) -> None:
+    widths = [
+        {name: kind.descriptors.shape[1] for name, kind in patches.kinds.items()}
+        for patches in (exemplars, others)
+    ]
+    if widths[0] != widths[1]:
+        raise UsageError(
+            f"patches of kinds and widths {widths[0]} compared with {widths[1]}: the same are "
+            "needed"
+        )
+
+
+def _n_patches(patches: Patches) -> list[int]:
+    """Count the patches of all kinds of each picture."""
+    counts = np.sum([np.diff(kind.offsets) for kind in patches.kinds.values()], axis=0)
+    return [int(count) for count in counts]
+
+
+def _content_hash(exemplars: Patches, others: Patches) -> str:
+    digest = hashlib.sha256(Path(__file__).read_bytes())
+    for patches in (exemplars, others):
+        for array in patches.arrays():
+            digest.update(f"{array.dtype.str}{array.shape}".encode())
+            digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def _is_kept(path: Path, shape: tuple[int, int]) -> bool:
+    """Tell whether a file holds distances of that shape, all of them."""
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (FileNotFoundError, ValueError, EOFError):  # the last two where it is damaged
+        return False
+    return bool(array.shape == shape and array.dtype == np.float32)
+
+
+def _computed(
+    exemplars: Patches,
+    others: Patches,
+    groups: Sequence[list[int]],
+    paths: Sequence[Path] | None,
+    progress: Progress,
+) -> list[npt.NDArray[np.float32]]:
+    """Compute the distances of groups of exemplars.
+
+    With `paths` those of each exemplar are written to its own, and none are returned.
+    """
+    n_done, lock = len(exemplars) - sum(map(len, groups)), Lock()
+
+    def work(group: list[int]) -> list[npt.NDArray[np.float32]]:
+        nonlocal n_done
+        found = _of_group(exemplars[group], others)
+        if paths is not None:
+            for j, distances in zip(group, found, strict=True):
+                with whole_file(paths[j]) as file:
+                    np.save(file, distances, allow_pickle=False)
+            found = []
+        with lock:
+            n_done += len(group)
+            progress("distances between patches", n_done, len(exemplars))
+        return found
+
+    n_threads = blas_threads()
+    with threadpool_limits(1, "blas"):
+        return list(chain(*side_by_side(work, groups, n_threads)))
+
+
+def _groups(exemplars: Patches) -> list[list[int]]:
+    """Divide exemplars into groups with as many patches as fill a block, or one more picture."""
+    groups: list[list[int]] = []
+    room = 0
+    for j, size in enumerate(_n_patches(exemplars)):
+        if room <= 0:
+            groups.append([])
+            room = BLOCK * len(exemplars.kinds)
+        groups[-1].append(j)
+        room -= size
+    return groups
+
+
+def _of_group(exemplars: Patches, others: Patches) -> list[npt.NDArray[np.float32]]:
+    """Compute the distances of a few exemplars: one array (n_others, M_j) each."""
+    parts = []
+    for name, kind in exemplars.kinds.items():
+        nearest = _nearest(kind.descriptors, others.kinds[name])
+        parts.append(np.split(nearest, kind.offsets[1:-1], axis=1))
+    return [np.concatenate(of_kinds, axis=1) for of_kinds in zip(*parts, strict=True)]
+
+
+def _nearest(rows: Descriptors, kind: PatchKind) -> npt.NDArray[np.float32]:
+    """Return the distances (n_others, n_rows) of patches to the nearest patch of each picture.
+
+    |y|^2 - 2 x'y is one product: of y and |y|^2 with -2 x and 1.
+    """
+    found = np.empty((len(kind), len(rows)), np.float32)
+    largest = int(np.diff(kind.offsets).max(initial=1))
+    step = min(BLOCK, max(64, TILE // largest))
+    tiles = np.empty((largest, step), np.float32)
+    others = np.empty((largest, rows.shape[1] + 1), np.float32)
+    for part in slices(len(rows), step):
+        x = rows[part]
+        squares = np.einsum("mp,mp->m", x, x)
+        factors = np.concatenate([-2 * x, np.ones((len(x), 1), np.float32)], axis=1).T
+        for i, y in enumerate(kind):
+            left, tile = others[: len(y)], tiles[: len(y), : len(x)]
+            left[:, :-1] = y
+            np.einsum("mp,mp->m", y, y, out=left[:, -1])
+            np.matmul(left, factors, out=tile)
+            nearest = tile.min(axis=0) + squares
+            close = np.flatnonzero(nearest <= CLOSE * squares)
+            if len(close):
+                differences = x[close] - y[tile[:, close].argmin(axis=0)]
+                nearest[close] = np.einsum("mp,mp->m", differences, differences)
+            np.sqrt(np.maximum(nearest, 0, out=nearest), out=found[i, part])
+    return found

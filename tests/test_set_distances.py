@@ -1,0 +1,179 @@
+"""Distances from patches to sets of patches: against cdist in float64, and kept on disk."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+from threadpoolctl import threadpool_limits
+
+from oasis_bench.algorithms.local_distances.set_distances import BLOCK, TILE, set_distances
+from oasis_bench.data.patches import Patches, PatchKind
+from oasis_bench.system.errors import UsageError
+
+
+def kind(sizes, width, seed=0, scale=1.0):
+    """Unit-length descriptors (times `scale`) of pictures with these numbers of patches."""
+    rng = np.random.default_rng(seed)
+    parts = [rng.standard_normal((size, width)) for size in sizes]
+    units = [scale * part / np.linalg.norm(part, axis=1, keepdims=True) for part in parts]
+    return PatchKind.joined(units, [np.zeros((size, 2)) for size in sizes])
+
+
+def expected(exemplars, others):
+    """d_ji,m as it is defined, in float64: for each exemplar (n_others, M_j)."""
+    return [
+        np.array(
+            [
+                np.concatenate(
+                    [
+                        cdist(np.float64(mine[name]), np.float64(item[name])).min(axis=1)
+                        for name in mine
+                    ]
+                )
+                for item in others
+            ]
+        )
+        for mine in exemplars
+    ]
+
+
+def check(exemplars, others, rtol=1e-4, atol=0):
+    found = set_distances(exemplars, others)
+    wanted = expected(exemplars, others)
+    assert len(found) == len(exemplars)
+    for distances, right in zip(found, wanted, strict=True):
+        assert distances.dtype == np.float32
+        assert distances.flags.c_contiguous
+        assert distances.shape == right.shape
+        np.testing.assert_allclose(distances, right, rtol=rtol, atol=atol)
+
+
+@pytest.mark.parametrize("scale", [1.0, 512.0, 1e-4])
+def test_they_are_the_smallest_distances_to_any_patch_of_the_same_kind(scale):
+    exemplars = Patches({"a": kind((5, 1, 30), 24, 0, scale), "b": kind((3, 4, 1), 7, 1, scale)})
+    others = Patches({"a": kind((2, 40, 1, 9), 24, 2, scale), "b": kind((6, 1, 2, 8), 7, 3, scale)})
+    check(exemplars, others)
+
+
+def test_one_patch_against_one_patch_by_hand():
+    one = Patches({"a": PatchKind.joined([[[3.0, 0.0]]], [[[0, 0]]])})
+    other = Patches({"a": PatchKind.joined([[[0.0, 4.0]]], [[[0, 0]]])})
+    assert set_distances(one, other)[0].tolist() == [[5.0]]
+
+
+def test_many_patches_in_many_blocks():
+    exemplars = Patches({"a": kind((BLOCK // 2, BLOCK + 3, 5), 8)})
+    others = Patches({"a": kind((3, 2 * TILE // BLOCK), 8, 1)})
+    check(exemplars, others)
+
+
+def test_a_patch_that_the_other_picture_has_too_is_at_distance_0():
+    # Patches of 3 that are whole numbers: products of them are exact.
+    rng = np.random.default_rng(0)
+    whole = [rng.integers(-9, 10, (20, 3)) for _ in range(4)]
+    parts = Patches({"a": PatchKind.joined(whole, [np.zeros((20, 2))] * 4)})
+    found = set_distances(parts, parts)
+    for j, distances in enumerate(found):
+        assert (distances[j] == 0).all()
+    units = Patches({"a": kind((50, 60, 70), 204)})
+    for j, distances in enumerate(set_distances(units, units)):
+        assert (distances[j] == 0).all()
+        assert (np.delete(distances, j, axis=0) > 0.5).all()
+
+
+def test_short_distances_are_as_exact_as_long_ones():
+    base = kind((300,), 204)
+    noise = np.random.default_rng(1).standard_normal((300, 204)) / 204**0.5
+    for size in (1e-6, 1e-4, 1e-2, 0.09, 0.11):
+        near = PatchKind.joined([base.descriptors + size * noise], [base.positions])
+        check(Patches({"a": base}), Patches({"a": near}), rtol=2e-4)
+
+
+def test_of_patches_that_are_nearly_equally_near_any_may_be_taken():
+    base = kind((100,), 204).descriptors
+    noise = np.random.default_rng(1).standard_normal((3, 100, 204)) / 204**0.5
+    near = np.concatenate([base, *(base + 1e-4 * noise)])
+    places = np.zeros((len(near), 2))
+    check(
+        Patches({"a": PatchKind.joined([base], [places[:100]])}),
+        Patches({"a": PatchKind.joined([near], [places])}),
+        atol=1e-3,
+    )
+
+
+def test_the_result_is_the_same_on_any_number_of_cores():
+    exemplars = Patches({"a": kind((900,) * 7, 40)})
+    with threadpool_limits(1):
+        alone = set_distances(exemplars, exemplars)
+    with threadpool_limits(3):
+        together = set_distances(exemplars, exemplars)
+    for one, other in zip(alone, together, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_pictures_of_other_kinds_are_refused():
+    a, b = Patches({"a": kind((2,), 3)}), Patches({"b": kind((2,), 3)})
+    with pytest.raises(UsageError, match=r"\{'a': 3\} compared with \{'b': 3\}"):
+        set_distances(a, b)
+    with pytest.raises(UsageError, match=r"\{'a': 3\} compared with \{'a': 4\}"):
+        set_distances(a, Patches({"a": kind((2,), 4)}))
+
+
+def test_kept_distances_are_read_again_and_damaged_ones_computed_again(tmp_path):
+    exemplars, others = Patches({"a": kind((BLOCK, 6), 8)}), Patches({"a": kind((3, 4), 8, 1)})
+    direct = set_distances(exemplars, others)
+    set_distances(exemplars, others, tmp_path)
+    (folder,) = tmp_path.iterdir()
+    before = (folder / "0.npy").stat().st_mtime_ns
+    (folder / "1.npy").write_bytes((folder / "1.npy").read_bytes()[:-4])
+    kept = set_distances(exemplars, others, tmp_path)
+    assert (folder / "0.npy").stat().st_mtime_ns == before
+    for one, other in zip(kept, direct, strict=True):
+        assert isinstance(one, np.memmap)
+        np.testing.assert_array_equal(one, other)
+    set_distances(exemplars[[1, 0]], others, tmp_path)
+    assert len(list(tmp_path.iterdir())) == 2  # other content, another folder
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+from test_set_distances import PICTURES
+from oasis_bench.algorithms.local_distances.set_distances import set_distances
+set_distances(PICTURES, PICTURES, Path(sys.argv[1]))
+"""
+PICTURES = Patches({"a": kind((1100,) * 16, 16)})
+
+
+def test_a_call_that_was_killed_half_way_goes_on(tmp_path):
+    here = os.path.dirname(__file__)
+    process = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, str(tmp_path)],
+        env=os.environ | {"PYTHONPATH": here, "OMP_NUM_THREADS": "1"},
+    )
+    while len(list(tmp_path.glob("*/*.npy"))) < 3 and process.poll() is None:  # a block has 2
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    files = list(tmp_path.glob("*/*.npy"))
+    assert 0 < len(files) < len(PICTURES)
+    before = {path: path.stat().st_mtime_ns for path in files if path.name in ("0.npy", "1.npy")}
+    done = []
+    kept = set_distances(PICTURES, PICTURES, tmp_path, lambda what, n, total: done.append(n))
+    assert min(done) > 2
+    assert max(done) == len(PICTURES)
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    for one, other in zip(kept, set_distances(PICTURES, PICTURES), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
+    (tmp_path / "file").write_text("")
+    pictures = Patches({"a": kind((2,), 3)})
+    with pytest.raises(UsageError, match=r"cannot keep distances in .*: Not a directory"):
+        set_distances(pictures, pictures, tmp_path / "file")
