@@ -49,6 +49,10 @@ class ImageFolder(ImageDataset):
         Pictures with fewer than 10 blocks are left out: choose a smaller one for small pictures.
     pixels : int, optional
         Decode each picture to so many pixels in width and height too.
+    patches : str, optional
+        Kinds of patches, joined by +, as `ImageDataset` has them.
+    n_points : int, default 400
+        Patches of each kind a picture, at most.
     """
 
     name = "images"
@@ -64,8 +68,10 @@ class ImageFolder(ImageDataset):
         visterms: int = 1000,
         block: int | None = None,
         pixels: int | None = None,
+        patches: str | None = None,
+        n_points: int = 400,
     ) -> None:
-        super().__init__(visterms, block, pixels)
+        super().__init__(visterms, block, pixels, patches, n_points)
         self.path = path
 
     def location(self) -> str | None:

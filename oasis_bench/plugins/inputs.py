@@ -9,6 +9,9 @@ from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.plugins.metric_learner import MetricLearner
 from oasis_bench.system.errors import UsageError
 
+EXAMPLES = {"pixels": "SIZE", "patches": "gb70+gb42"}
+"""Values of the options that ask for items."""
+
 
 def refuse_unlike_inputs(
     learner: type[MetricLearner], dataset: Dataset, rows: LabelledRows
@@ -29,7 +32,7 @@ def refuse_unlike_inputs(
         what = f"{learner.name} takes {kind}, and data set {dataset.name}"
         if kind in dataset.gives and kind in inspect.signature(type(dataset)).parameters:
             raise UsageError(
-                f"{what} makes them only when asked: give --data-option {kind}=SIZE"
+                f"{what} makes them only when asked: give --data-option {kind}={EXAMPLES[kind]}"
             ) from error
         raise UsageError(
             f"{what} gives {' and '.join(dataset.gives)}: choose another learner or data set"

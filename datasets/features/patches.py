@@ -1,0 +1,305 @@
+"""Pictures as sets of local descriptors at edges: which kinds there are, and their cache.
+
+Not for geometric blur itself (`geometric_blur`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import scipy
+from threadpoolctl import threadpool_limits
+
+from oasis_bench.data.patches import Descriptors, Patches, PatchKind
+from oasis_bench.datasets.features import decoding, geometric_blur
+from oasis_bench.datasets.features.decoding import UnusableImageError, read_image
+from oasis_bench.datasets.features.geometric_blur import edge_signals, unit_length
+from oasis_bench.datasets.features.picture_files import (
+    Fault,
+    Picture,
+    Workers,
+    arrays_of_faults,
+    faults_of_arrays,
+)
+from oasis_bench.datasets.files.arrays import Arrays, cache_key, cached
+from oasis_bench.system.errors import UsageError, unknown_name
+from oasis_bench.system.files import cache_home
+from oasis_bench.system.memory import require_memory
+from oasis_bench.system.threads import slices
+from oasis_bench.system.values import check_value
+
+SIDE = 300
+"""A picture is scaled so that its longer side has so many pixels, as most of Caltech101's have."""
+
+LEAST_EDGE = 0.005
+"""The least gradient of a point, as a share of white a pixel."""
+
+RADIUS = 42
+"""Of the patches of colours and of SIFT, in pixels."""
+
+N_HUES, N_VALUES = 11, 3
+"""Cells of the disc of hue and saturation in each direction, and of value (Frome, Singer & Malik,
+NIPS 2006)."""
+
+AT_ONCE = 256
+"""Pictures in a file of the cache: what Ctrl-C loses at most."""
+
+CODE = (decoding.__file__, geometric_blur.__file__, __file__)
+
+
+class Points(NamedTuple):
+    """A picture in its scaled size, and the points that patches are centred at.
+
+    `pixels` is (height, width, 3), float32 from 0 to 1; `channels` are its edge signals; `places`
+    is (n, 2), x and y; `scale` is pixels of the scaled picture in one of the picture.
+    """
+
+    pixels: npt.NDArray[np.float32]
+    channels: npt.NDArray[np.float32]
+    places: npt.NDArray[np.intp]
+    scale: float
+
+
+def points_of(picture: Picture, n_points: int) -> Points:
+    """Draw points of a picture without replacement, by the strength of edges at their crests.
+
+    The picture's content is the seed.  A picture with fewer than `n_points` crests gives them all.
+
+    Raises
+    ------
+    UnusableImageError
+        Where the file cannot be decoded, or there is no edge.
+    """
+    from PIL import Image  # where it is used: a trial does without
+
+    image = read_image(picture.path)
+    scale = SIDE / max(image.size)
+    size = (max(1, round(image.width * scale)), max(1, round(image.height * scale)))
+    resized = image if size == image.size else image.resize(size, Image.Resampling.BILINEAR)
+    pixels = np.asarray(resized, np.float32) / np.float32(255)
+    channels, crests = edge_signals(pixels)
+    y, x = np.nonzero(crests > LEAST_EDGE)
+    if not len(x):
+        raise UnusableImageError("it has no edges, where patches are centred")
+    seed = int.from_bytes(hashlib.sha256(picture.content.encode()).digest()[:8])
+    # The smallest of exponential keys are a draw by weight (Efraimidis & Spirakis, 2006).
+    keys = np.random.default_rng(seed).exponential(size=len(x)) / crests[y, x]
+    drawn = np.argsort(keys, kind="stable")[:n_points]
+    return Points(pixels, channels, np.stack([x[drawn], y[drawn]], axis=1), scale)
+
+
+def hsv_histograms(points: Points) -> Descriptors:
+    """Count the colours within 42 pixels of each point: (n, 364), each of unit length.
+
+    Hue and saturation are a point of the unit disc, in a grid of 11 x 11 cells, and value is one
+    of three levels; the last number counts pixels outside the picture (Frome, Singer & Malik,
+    NIPS 2006).
+    """
+    from matplotlib.colors import rgb_to_hsv
+
+    hue, saturation, value = np.moveaxis(rgb_to_hsv(points.pixels), 2, 0)
+    angle = 2 * np.pi * hue
+    disc = (saturation * np.cos(angle), saturation * np.sin(angle))
+    across, down = (_cells((part + 1) / 2, N_HUES) for part in disc)
+    codes = (_cells(value, N_VALUES) * N_HUES + down) * N_HUES + across
+    outside = N_VALUES * N_HUES**2
+    padded = np.pad(codes, RADIUS, constant_values=outside)
+    offsets = np.arange(-RADIUS, RADIUS + 1)
+    within = offsets[:, None] ** 2 + offsets**2 <= RADIUS**2
+    side = len(offsets)
+    counts = [
+        np.bincount(padded[y : y + side, x : x + side][within], minlength=outside + 1)
+        for x, y in points.places
+    ]
+    return unit_length(np.array(counts))
+
+
+def _cells(values: npt.NDArray[np.floating], n: int) -> npt.NDArray[np.intp]:
+    return np.minimum((values * n).astype(np.intp), n - 1)
+
+
+def sift(points: Points) -> Descriptors:
+    """Describe the upright patches of 84 x 84 pixels by SIFT: (n, 128), each of unit length.
+
+    Raises
+    ------
+    UsageError
+        Where OpenCV is not installed.
+    """
+    cv2 = _opencv()
+    grey = cv2.cvtColor(np.rint(points.pixels * 255).astype(np.uint8), cv2.COLOR_RGB2GRAY)
+    # SIFT's 4 x 4 cells are 6 times as wide as the size of a keypoint.
+    places = [cv2.KeyPoint(float(x), float(y), RADIUS / 3, 0.0) for x, y in points.places]
+    _, descriptors = cv2.SIFT_create().compute(grey, places)
+    return unit_length(descriptors)
+
+
+def _opencv() -> Any:
+    try:
+        import cv2
+    except ImportError as error:
+        raise UsageError(
+            'OpenCV, which computes SIFT, is missing: pip install "oasis-bench[sift]"'
+        ) from error
+    return cv2
+
+
+def _blur(points: Points, radius: int) -> Descriptors:
+    return geometric_blur.geometric_blur(points.channels, points.places, radius)
+
+
+class Kind(NamedTuple):
+    """A kind of patches: a function that describes those of a picture, and its numbers a patch."""
+
+    describe: Callable[[Points], Descriptors]
+    width: int
+
+
+KINDS = {
+    "gb70": Kind(partial(_blur, radius=70), 204),
+    "gb42": Kind(partial(_blur, radius=RADIUS), 204),
+    "hsv": Kind(hsv_histograms, N_VALUES * N_HUES**2 + 1),
+    "sift": Kind(sift, 128),
+}
+"""The kinds of patches by name: each describes the same points of a picture."""
+
+
+@dataclass(frozen=True)
+class PatchOptions:
+    """What the options `patches` and `n_points` of a data set ask for.
+
+    Parameters
+    ----------
+    kinds : tuple of str
+        Keys of `KINDS`.
+    n_points : int
+        Points a picture, at most.
+
+    Raises
+    ------
+    UsageError
+        Where a kind is unknown, stands twice or needs a library that is missing, or `n_points` is
+        no whole number above 0.
+    """
+
+    kinds: tuple[str, ...]
+    n_points: int
+
+    def __post_init__(self) -> None:
+        check_value("n_points", self.n_points, int, least=1)
+        for kind in self.kinds:
+            if kind not in KINDS:
+                raise UsageError(f"patches: {unknown_name('kind', kind, KINDS)}; join them by +")
+        if len(set(self.kinds)) < len(self.kinds):
+            raise UsageError(f"patches = {'+'.join(self.kinds)}: name each kind once")
+        if "sift" in self.kinds:
+            _opencv()
+
+
+def patch_options(patches: str | None, n_points: int) -> PatchOptions | None:
+    """Read the options of a data set; None where no patches are asked for.
+
+    Raises
+    ------
+    UsageError
+        As `PatchOptions`.
+    """
+    if patches is None:
+        return None
+    check_value("patches", patches, str)
+    return PatchOptions(tuple(patches.split("+")), n_points)
+
+
+def patches_of(
+    pictures: Sequence[Picture], options: PatchOptions, workers: Workers
+) -> tuple[Patches | None, list[int], list[tuple[Path, Fault]]]:
+    """Describe the patches of each picture.
+
+    A picture is scaled so that its longer side has 300 pixels, and patches of all kinds are centred
+    at the same points (`points_of`).  What was computed is kept in ``patches`` of the cache folder,
+    one file for each kind and 256 pictures, under a hash of their contents, of `n_points` and of
+    the code that computes it: after Ctrl-C a call goes on from there.
+
+    Returns
+    -------
+    patches : Patches or None
+        Of the pictures that can be used; None where there are none.
+    kept : list of int
+        Their numbers, in ascending order.
+    left_out : list of (Path, Fault)
+        The other pictures, each with the reason.
+
+    Raises
+    ------
+    UsageError
+        Where the descriptors do not fit into memory, or the cache cannot be written.
+    """
+    unique = {picture.content: picture for picture in pictures}
+    n_numbers = len(pictures) * options.n_points * sum(KINDS[name].width for name in options.kinds)
+    try:
+        require_memory(
+            2 * 4 * n_numbers,
+            f"{len(pictures)} pictures with {options.n_points} patches of {len(options.kinds)} "
+            "kinds",
+            "ask for fewer n_points or fewer kinds",
+        )
+    except MemoryError as error:
+        raise UsageError(str(error)) from error
+    kinds: dict[str, PatchKind] = {}
+    faults: dict[str, Fault] = {}
+    with threadpool_limits(1):  # the pictures run in parallel, not the products within one
+        for name in options.kinds:
+            found: dict[str, tuple[Descriptors, Descriptors]] = {}
+            for part in slices(len(unique), AT_ONCE):
+                done = list(unique.values())[part]
+                arrays = _of_kind(done, name, options.n_points, part.start, len(unique), workers)
+                faults |= faults_of_arrays(arrays)
+                usable = [one.content for one in done if one.content not in faults]
+                pieces = (np.split(arrays[key], arrays["ends"]) for key in ("rows", "places"))
+                found |= zip(usable, zip(*pieces, strict=True), strict=False)
+            chosen = [found[one.content] for one in pictures if one.content in found]
+            if chosen:
+                kinds[name] = PatchKind.joined(*zip(*chosen, strict=True))
+    kept = [number for number, one in enumerate(pictures) if one.content not in faults]
+    left_out = [(one.path, faults[one.content]) for one in pictures if one.content in faults]
+    return Patches(kinds) if kept else None, kept, left_out
+
+
+def _of_kind(
+    pictures: Sequence[Picture], name: str, n_points: int, before: int, total: int, workers: Workers
+) -> Arrays:
+    """Describe the patches of some pictures; `before` of all `total` pictures are done already."""
+    libraries = [f"scipy {scipy.__version__}"]
+    if name == "sift":
+        libraries.append(f"opencv {_opencv().__version__}")
+    contents = [picture.content for picture in pictures]
+    key = cache_key(CODE, *libraries, name, str(n_points), *contents)
+
+    def progress(what: str, done: int, _: int | None) -> None:
+        workers.progress(what, before + done, total)
+
+    def describe(picture: Picture) -> tuple[Descriptors, npt.NDArray[np.float32]]:
+        points = points_of(picture, n_points)
+        # The centre of a pixel of the scaled picture, in pixels of the picture itself.
+        positions = (points.places + 0.5) / points.scale - 0.5
+        return KINDS[name].describe(points), positions.astype(np.float32)
+
+    def compute() -> Arrays:
+        here = replace(workers, progress=progress)
+        found, faults = here.map(describe, pictures, f"describing patches ({name})")
+        rows, positions = zip(*found.values(), strict=True) if found else ((), ())
+        return {
+            "rows": np.concatenate([np.empty((0, KINDS[name].width), np.float32), *rows]),
+            "places": np.concatenate([np.empty((0, 2), np.float32), *positions]),
+            "ends": np.cumsum([len(part) for part in rows], dtype=np.int64),
+            **arrays_of_faults(faults),
+        }
+
+    return cached(cache_home() / "patches" / f"{key}.npz", compute)

@@ -1,0 +1,256 @@
+"""Patches of pictures: points at edges, colours, SIFT, and the data sets' option `patches`."""
+
+import colorsys
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from sklearn.datasets import load_sample_image
+
+from oasis_bench.datasets import ImageFolder
+from oasis_bench.datasets.features import patches
+from oasis_bench.datasets.features.geometric_blur import edge_signals, geometric_blur
+from oasis_bench.datasets.features.patches import (
+    KINDS,
+    PatchOptions,
+    Points,
+    hsv_histograms,
+    patches_of,
+    points_of,
+)
+from oasis_bench.datasets.features.picture_files import Picture, Workers, hashed_pictures
+from oasis_bench.plugins.open_dataset import open_dataset, read_options
+from oasis_bench.plugins.registry import load_registry
+from oasis_bench.system.errors import UsageError
+from oasis_bench.system.progress import no_progress
+
+WORKERS = Workers(no_progress)
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("OASIS_BENCH_DATA", str(tmp_path))
+    return tmp_path / "cache" / "patches"
+
+
+def noise(path: Path, seed: int, size: tuple[int, int] = (150, 100)) -> Path:
+    """A picture of coarse coloured noise, in a format without loss."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    coarse = np.random.default_rng(seed).integers(0, 256, (10, 15, 3), dtype=np.uint8)
+    Image.fromarray(coarse).resize(size).save(path)
+    return path
+
+
+def squares(path: Path) -> Picture:
+    """A black picture with a white square at the left and a dark grey one at the right."""
+    pixels = np.zeros((200, 300), np.uint8)
+    pixels[60:140, 40:120] = 255
+    pixels[60:140, 180:260] = 64
+    Image.fromarray(pixels).save(path)
+    return Picture(path, "content")
+
+
+def test_points_lie_at_edges_and_strong_edges_have_more_of_them(tmp_path: Path) -> None:
+    points = points_of(squares(tmp_path / "a.png"), 250).places
+    assert len(np.unique(points, axis=0)) == len(points) == 250
+    x, y = points.T
+    left, right = (
+        (np.abs(np.maximum(np.abs(x - middle), np.abs(y - 99.5)) - 39.5) < 2)
+        for middle in (79.5, 219.5)
+    )
+    assert (left | right).all()
+    # Drawn by strength, 255 to 64, with too few crests at the left to draw from with replacement.
+    assert 1.5 < left.sum() / right.sum() < 4
+
+
+def test_points_are_the_same_for_the_same_content_alone(tmp_path: Path) -> None:
+    picture = squares(tmp_path / "a.png")
+    first, again = (points_of(picture, 50).places for _ in range(2))
+    np.testing.assert_array_equal(first, again)
+    other = points_of(Picture(picture.path, "another content"), 50).places
+    assert (first != other).any()
+    # Fewer points are the first of more.
+    np.testing.assert_array_equal(points_of(picture, 20).places, first[:20])
+    assert 300 < len(points_of(picture, 10**6).places) < 3000
+
+
+def test_histograms_count_the_colours_within_42_pixels() -> None:
+    pixels = load_sample_image("flower.jpg")[::4, ::4].astype(np.float32) / 255
+    height, width, _ = pixels.shape
+    points = np.array([(80, 60), (5, height - 1)])
+    found = hsv_histograms(Points(pixels, edge_signals(pixels)[0], points, 1.0))
+    assert found.shape == (2, KINDS["hsv"].width) == (2, 364)
+    for (x, y), row in zip(points, found, strict=True):
+        counts = np.zeros(364)
+        for v in range(y - 42, y + 43):
+            for u in range(x - 42, x + 43):
+                if (u - x) ** 2 + (v - y) ** 2 > 42**2:
+                    continue
+                if not (0 <= u < width and 0 <= v < height):
+                    counts[363] += 1
+                    continue
+                hue, saturation, value = colorsys.rgb_to_hsv(*pixels[v, u].tolist())
+                a = saturation * np.cos(2 * np.pi * hue)
+                b = saturation * np.sin(2 * np.pi * hue)
+                cells = [min(int((part + 1) / 2 * 11), 10) for part in (a, b)]
+                counts[(min(int(value * 3), 2) * 11 + cells[1]) * 11 + cells[0]] += 1
+        # A pixel at the border of two cells may be rounded into the other.
+        np.testing.assert_allclose(row, counts / np.linalg.norm(counts), atol=2e-3)
+
+
+def test_sift_is_that_of_opencv_and_ignores_brightness() -> None:
+    cv2 = pytest.importorskip("cv2")
+    grey = load_sample_image("china.jpg")[::2, ::2].mean(axis=2).round().astype(np.uint8)
+    points = np.array([(150, 100), (200, 60), (3, 3)])
+    pixels = np.repeat(grey[..., None], 3, axis=2).astype(np.float32) / 255
+    found = KINDS["sift"].describe(Points(pixels, pixels, points, 1.0))
+    places = [cv2.KeyPoint(float(x), float(y), 14, 0) for x, y in points]
+    _, rows = cv2.SIFT_create().compute(grey, places)
+    np.testing.assert_allclose(found, rows / np.linalg.norm(rows, axis=1)[:, None], atol=1e-6)
+    darker = KINDS["sift"].describe(Points(0.5 * pixels + 0.2, pixels, points, 1.0))
+    assert ((found * darker).sum(axis=1) > 0.98).all()
+    assert (found @ found.T < 0.9)[~np.eye(3, dtype=bool)].all()
+
+
+def test_without_opencv_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cv2", None)
+    with pytest.raises(UsageError, match=r'pip install "oasis-bench\[sift\]"'):
+        ImageFolder(Path("nowhere"), patches="gb70+sift")
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ({"patches": "gb7"}, "unknown kind 'gb7': did you mean 'gb70'?"),
+        ({"patches": "gb70+gb70"}, "patches = gb70[+]gb70: name each kind once"),
+        ({"patches": ""}, "unknown kind ''"),
+        ({"patches": "hsv", "n_points": "0"}, "n_points = 0: a whole number of at least 1"),
+        ({"patches": "hsv", "n_points": "many"}, "n_points = 'many': a whole number"),
+    ],
+)
+def test_wrong_options_are_refused_in_one_line(
+    tmp_path: Path, options: dict[str, str], line: str
+) -> None:
+    registry = load_registry()
+    with pytest.raises(UsageError, match=line):
+        open_dataset(str(tmp_path), registry, read_options(str(tmp_path), registry, options))
+
+
+@pytest.mark.usefixtures("cache")
+def test_positions_are_in_pixels_of_the_picture(tmp_path: Path) -> None:
+    options = PatchOptions(("hsv",), 40)
+    small = squares(tmp_path / "a.png")
+    found, _, _ = patches_of([small], options, WORKERS)
+    assert found is not None
+    np.testing.assert_array_equal(found.kinds["hsv"].positions, points_of(small, 40).places)
+    with Image.open(small.path) as image:
+        image.resize((900, 600), Image.Resampling.NEAREST).save(tmp_path / "large.png")
+    found, _, _ = patches_of(hashed_pictures([tmp_path / "large.png"], WORKERS), options, WORKERS)
+    assert found is not None
+    x, y = found.kinds["hsv"].positions.T
+    # The edges of the squares, three times as large.
+    left, right = (
+        np.abs(np.maximum(np.abs(x - middle), np.abs(y - 299.5)) - 120) < 6
+        for middle in (239.5, 659.5)
+    )
+    assert (left | right).all()
+
+
+@pytest.mark.usefixtures("cache")
+@pytest.mark.parametrize("mode", ["L", "RGBA", "P", "1"])
+def test_pictures_of_any_mode_are_described(tmp_path: Path, mode: str) -> None:
+    with Image.open(noise(tmp_path / "rgb.png", 0)) as image:
+        image.convert(mode).save(tmp_path / f"{mode}.png")
+    pictures = hashed_pictures([tmp_path / f"{mode}.png"], WORKERS)
+    found, kept, left_out = patches_of(pictures, PatchOptions(("gb42", "hsv"), 30), WORKERS)
+    assert found is not None
+    assert (kept, left_out) == ([0], [])
+    for kind in found.kinds.values():
+        assert kind.offsets.tolist() == [0, 30]
+        np.testing.assert_allclose(np.linalg.norm(kind.descriptors, axis=1), 1, atol=1e-5)
+
+
+@pytest.mark.usefixtures("cache")
+def test_tiny_pictures_are_enlarged_and_those_without_edges_left_out(tmp_path: Path) -> None:
+    Image.new("RGB", (50, 40), "red").save(tmp_path / "red.png")
+    Image.new("RGB", (1, 1)).save(tmp_path / "dot.png")
+    Image.fromarray(np.eye(2, dtype=np.uint8) * 255).save(tmp_path / "four.png")
+    Image.new("RGB", (9000, 2), "red").save(tmp_path / "line.png")
+    names = ["red.png", "four.png", "dot.png", "line.png", "none.png"]
+    pictures = hashed_pictures([tmp_path / name for name in names], WORKERS)
+    found, kept, left_out = patches_of(pictures, PatchOptions(("gb70",), 10), WORKERS)
+    assert found is not None
+    assert kept == [1]
+    assert [(path.name, fault.reason) for path, fault in left_out] == [
+        ("red.png", "it has no edges, where patches are centred"),
+        ("dot.png", "it has no edges, where patches are centred"),
+        ("line.png", "it has no edges, where patches are centred"),
+        ("none.png", "No such file or directory"),
+    ]
+    assert patches_of(pictures[:1], PatchOptions(("gb70",), 10), WORKERS)[0] is None
+
+
+def test_descriptions_are_kept_and_go_on_after_ctrl_c(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patches, "AT_ONCE", 2)
+    pictures = hashed_pictures([noise(tmp_path / f"{i}.png", i) for i in range(5)], WORKERS)
+    options = PatchOptions(("hsv",), 20)
+
+    def stop(what: str, done: int, total: int | None) -> None:
+        assert (what, total) == ("describing patches (hsv)", 5)
+        if done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        patches_of(pictures, options, Workers(stop))
+    (first,) = cache.iterdir()
+    before = first.stat().st_mtime_ns
+    done: list[int] = []
+    found, _, _ = patches_of(pictures, options, Workers(lambda what, n, total: done.append(n)))
+    assert found is not None
+    assert done == [3, 4, 5]
+    assert first.stat().st_mtime_ns == before
+    assert len(list(cache.iterdir())) == 3
+    again, _, _ = patches_of(pictures, options, Workers(stop))  # reads, and shows no progress
+    assert again is not None
+    for one, other in zip(found.arrays(), again.arrays(), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.usefixtures("cache")
+def test_a_folder_of_pictures_gives_patches_when_asked(tmp_path: Path) -> None:
+    for channel, name in enumerate(("ant", "bee")):
+        for i in range(10):
+            noise(tmp_path / "mine" / name / f"{i}.png", 50 * ord(name[0]) + i, (320, 240))
+        for i in range(6):  # some of them are set apart, to teach the codebooks
+            colour = np.roll((100 + i, 0, 0), channel)
+            plain = np.full((240, 320, 3), colour, np.uint8)
+            Image.fromarray(plain).save(tmp_path / "mine" / name / f"plain{i}.png")
+    registry = load_registry()
+    path = str(tmp_path / "mine")
+    given = {"patches": "gb42+hsv", "n_points": "15", "visterms": "8", "pixels": "6"}
+    dataset = open_dataset(path, registry, read_options(path, registry, given))
+    with pytest.warns(UserWarning, match=r"plain.\.png': it has no edges"):
+        rows = dataset.load()
+    assert sum("no edges" in line for line in rows.left_out) >= 6
+    assert rows.images is not None
+    assert rows.patches is not None
+    assert rows.pixels is not None
+    assert list(rows.patches.kinds) == ["gb42", "hsv"]
+    assert len(rows.images) == len(rows.y) == len(rows.patches) == len(rows.pixels)
+    assert not any(image.name.startswith("plain") for image in rows.images)
+    for number, image in enumerate(rows.images):
+        (picture,) = hashed_pictures([image], WORKERS)
+        points = points_of(picture, 15)
+        item = rows.patches[[number]].kinds["gb42"]
+        np.testing.assert_array_equal(
+            item.descriptors, geometric_blur(points.channels, points.places, 42)
+        )
+        assert (item.positions >= 0).all()
+        assert (item.positions < (320, 240)).all()
+    with pytest.warns(UserWarning, match="set apart"):
+        assert ImageFolder(tmp_path / "mine", visterms=8).load().patches is None
