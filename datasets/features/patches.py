@@ -45,8 +45,8 @@ RADIUS = 42
 """Of the patches of colours and of SIFT, in pixels."""
 
 N_HUES, N_VALUES = 11, 3
-"""Cells of the disc of hue and saturation in each direction, and of value (Frome, Singer & Malik,
-NIPS 2006)."""
+"""Cells of the disc of hue and saturation in each direction, and of value: the paper names HSV
+histograms and gives no numbers."""
 
 AT_ONCE = 256
 """Pictures in a file of the cache: what Ctrl-C loses at most."""
@@ -99,8 +99,7 @@ def hsv_histograms(points: Points) -> Descriptors:
     """Count the colours within 42 pixels of each point: (n, 364), each of unit length.
 
     Hue and saturation are a point of the unit disc, in a grid of 11 x 11 cells, and value is one
-    of three levels; the last number counts pixels outside the picture (Frome, Singer & Malik,
-    NIPS 2006).
+    of three levels; the last number counts pixels outside the picture.
     """
     from matplotlib.colors import rgb_to_hsv
 
