@@ -184,13 +184,27 @@ def test_one_table_can_be_named_in_place_of_the_list(command, tmp_path):
     assert read_run(tmp_path / "out").info.experiment.dataset_options == {"table": "wine"}
 
 
+def test_a_setting_may_have_a_list_too(tmp_path):
+    text = SEVERAL.format('"iris"') + "[each]\n" + "partitions = [2, 3]\n"
+    (tmp_path / "two.toml").write_text(text)
+    several = one_for_each_value(Experiment.from_toml(str(tmp_path / "two.toml")))
+    assert {name: one.partitions for name, one in several.items()} == {"2": 2, "3": 3}
+    assert not any(one.each for one in several.values())
+    (tmp_path / "two.toml").write_text(text.replace("partitions =", "partition ="))
+    with pytest.raises(UsageError, match="unknown setting 'partition': did you mean 'partitions'"):
+        Experiment.from_toml(str(tmp_path / "two.toml"))
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [
         ("[]", "table = []: different values are needed"),
         ('["iris", "iris"]', "table = ['iris', 'iris']: different values are needed"),
         ('["../iris"]', "'../iris' cannot name a folder"),
-        ('["iris"]\nother = ["a"]', "the options table and other of keel are lists: one may be"),
+        (
+            '["iris"]\nother = ["a"]',
+            "table and other have lists of values, a run for each: one may",
+        ),
         ('["iriss"]', "unknown table 'iriss'"),
         ('["iris", 3]', "table = 3: a text is needed"),
     ],

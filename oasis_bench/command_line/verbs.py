@@ -242,6 +242,7 @@ def _experiment(options: argparse.Namespace) -> Experiment:
         changes = {**changes, "title": Path(name).name, "dataset": name}
         data_options = {}
     changes["dataset_options"] = {**data_options, **_data_options(options, name)}
+    changes["each"] = {key: v for key, v in experiment.each.items() if key not in changes}
     return replace(experiment, **changes).limited(_given(options, LIMITS))
 
 

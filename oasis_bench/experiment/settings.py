@@ -86,6 +86,8 @@ class Experiment:
     dataset_options : dict
         Options of the data set (the keyword parameters of its `__init__`) that are not at their
         defaults.
+    each : dict
+        A setting and a list of its values: a run for each of them (`runner.several`).
     classes : tuple of int, str or tuple of str
         The class subsets; a number says how many classes to choose at random.
 
@@ -99,6 +101,7 @@ class Experiment:
     dataset: str
     learners: Mapping[str, LearnerSpec]
     dataset_options: Mapping[str, Any] = field(default_factory=dict)
+    each: Mapping[str, Any] = field(default_factory=dict)
     classes: tuple[int | str | tuple[str, ...], ...] = setting(
         (2, 5, 10),
         "class subsets: numbers of classes, names of subsets, names joined by +, or all",
@@ -213,6 +216,9 @@ class Experiment:
             check_value(name, getattr(self, name), str)
         for name, known in settings().items():
             known.check(name, getattr(self, name))
+        for name in self.each:
+            if name not in settings():
+                raise UsageError(f"[each]: {unknown_name('setting', name, sorted(settings()))}")
         if 2 * self.inner_folds > self.per_class[0]:
             raise UsageError(
                 f"inner_folds = {self.inner_folds} but train_per_class = {self.per_class[0]}: "

@@ -1,4 +1,4 @@
-"""An experiment on several data sets: a run for each value of a list among the data set's options.
+"""An experiment that is several runs: one for each value of an option or a setting.
 
 Each is a run as any other, in a folder of its own.  Not for carrying them out, nor for printing.
 """
@@ -15,36 +15,36 @@ from oasis_bench.system.errors import UsageError
 
 
 def one_for_each_value(experiment: Experiment) -> dict[str, Experiment]:
-    """Return an experiment for each value of the option of the data set that is a list, by value.
+    """Return an experiment for each value of what has a list of them, by value.
+
+    That is an option of the data set, or a setting in the table `each` of the file.
 
     Raises
     ------
     UsageError
-        Where several options are lists, or a value cannot name a folder.
+        Where several have lists, or a value cannot name a folder.
     """
-    options = experiment.dataset_options
+    options, each = experiment.dataset_options, experiment.each
     lists = {name: values for name, values in options.items() if isinstance(values, list)}
-    if not lists:
+    if not lists and not each:
         return {}
-    if len(lists) > 1:
+    if len(lists) + len(each) > 1:
         raise UsageError(
-            f"the options {' and '.join(lists)} of {experiment.dataset} are lists: one may be"
+            f"{' and '.join([*lists, *each])} have lists of values, a run for each: one may"
         )
-    [(option, values)] = lists.items()
-    names = [str(value) for value in values]
-    if not names or len(set(names)) < len(names):
-        raise UsageError(f"{option} = {values}: different values are needed")
-    for name in names:
-        if Path(name).name != name:
-            raise UsageError(f"{option} = {values}: {name!r} cannot name a folder")
-    return {
-        name: replace(
-            experiment,
-            title=f"{experiment.title}: {name}",
-            dataset_options={**options, option: value},
-        )
-        for name, value in zip(names, values, strict=True)
-    }
+    name, values = next(iter({**lists, **each}.items()))
+    words = [str(value) for value in values] if isinstance(values, list) else []
+    if not words or len(set(words)) < len(words):
+        raise UsageError(f"{name} = {values}: different values are needed")
+    for word in words:
+        if Path(word).name != word:
+            raise UsageError(f"{name} = {values}: {word!r} cannot name a folder")
+    found = {}
+    for word, value in zip(words, values, strict=True):
+        change = {name: value} if each else {"dataset_options": {**options, name: value}}
+        title = f"{experiment.title}: {f'{name} = ' if each else ''}{word}"
+        found[word] = replace(experiment, each={}, title=title, **change)
+    return found
 
 
 def begun(folder: Path, experiment: Experiment) -> bool:
