@@ -12,6 +12,8 @@ DEBUG = os.environ.get("OASIS_BENCH_DEBUG_KERNELS") == "1"
 # Sums may be reordered so that they vectorise; NaN and infinity keep their meaning.
 FLAGS = ["-O3", "-fassociative-math", "-fno-signed-zeros", "-fno-trapping-math", "-fno-math-errno"]
 
+LOCAL_DISTANCES = "oasis_bench.algorithms.local_distances"
+
 KERNELS = {
     "oasis_bench.tasks._ranking": "oasis_bench/tasks/_ranking.pyx",
     "oasis_bench.sampling._class_triplets": "oasis_bench/sampling/_class_triplets.pyx",
@@ -21,6 +23,7 @@ KERNELS = {
     "oasis_bench.algorithms.oasis._steps": "algorithms/oasis/_steps.pyx",
     "oasis_bench.algorithms.oasis._blocks": "algorithms/oasis/_blocks.pyx",
     "oasis_bench.algorithms.oasis._symmetric_steps": "algorithms/oasis/_symmetric_steps.pyx",
+    f"{LOCAL_DISTANCES}._row_action": "algorithms/local_distances/_row_action.pyx",
     "oasis_bench.algorithms.logdet._rank_one_steps": "algorithms/logdet/_rank_one_steps.pyx",
 }
 

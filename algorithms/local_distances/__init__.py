@@ -1,0 +1,6 @@
+"""Local distance functions: a distance for each exemplar (Frome, Sha, Singer & Malik 2007)."""
+
+from oasis_bench.algorithms.local_distances._solver import solve
+from oasis_bench.algorithms.local_distances.local_distances import LocalDistances
+
+__all__ = ["LocalDistances", "solve"]

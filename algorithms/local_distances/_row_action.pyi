@@ -1,0 +1,81 @@
+import numpy as np
+import numpy.typing as npt
+
+_Numbers = npt.NDArray[np.intp]
+_Float64Array = npt.NDArray[np.float64]
+
+def take_row_actions(
+    number: npt.NDArray[np.floating],
+    order: _Numbers,
+    negatives: _Numbers,
+    first: _Numbers,
+    last: _Numbers,
+    first_alpha: _Numbers,
+    positives: _Numbers,
+    addresses: _Numbers,
+    exemplars: _Numbers,
+    squares: _Float64Array,
+    starts: _Numbers,
+    C: float,
+    alphas: _Float64Array,
+    U: _Float64Array,
+    products: _Float64Array,
+    seen: _Numbers,
+    changes: _Numbers,
+) -> float: ...
+def visit_groups(
+    number: npt.NDArray[np.floating],
+    order: _Numbers,
+    pair_bounds: _Numbers,
+    bounds: _Numbers,
+    negatives: _Numbers,
+    first: _Numbers,
+    last: _Numbers,
+    first_alpha: _Numbers,
+    positives: _Numbers,
+    addresses: _Numbers,
+    exemplars: _Numbers,
+    squares: _Float64Array,
+    starts: _Numbers,
+    C: float,
+    alphas: _Float64Array,
+    U: _Float64Array,
+    products: _Float64Array,
+    curvatures: _Float64Array,
+    moves: _Float64Array,
+    alphas_before: _Float64Array,
+) -> None: ...
+def sum_triplets(
+    negatives: _Numbers,
+    first: _Numbers,
+    last: _Numbers,
+    first_alpha: _Numbers,
+    positives: _Numbers,
+    alphas: _Float64Array,
+    sums: _Float64Array,
+) -> None: ...
+def add_pairs(
+    number: npt.NDArray[np.floating],
+    pairs: _Numbers,
+    sums: _Float64Array,
+    addresses: _Numbers,
+    exemplars: _Numbers,
+    starts: _Numbers,
+    U: _Float64Array,
+) -> None: ...
+def weigh_pairs(
+    number: npt.NDArray[np.floating],
+    pairs: _Numbers,
+    addresses: _Numbers,
+    exemplars: _Numbers,
+    starts: _Numbers,
+    U: _Float64Array,
+    products: _Float64Array,
+) -> None: ...
+def sum_losses(
+    negatives: _Numbers,
+    first: _Numbers,
+    last: _Numbers,
+    positives: _Numbers,
+    products: _Float64Array,
+) -> float: ...

@@ -1,0 +1,257 @@
+"""Local distance functions: weights of the features, or patches, of each training item."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from oasis_bench.algorithms.local_distances._constraints import Constraints, Numbers
+from oasis_bench.algorithms.local_distances._solver import (
+    DualAscent,
+    Float64Array,
+    choose_by_one_pass,
+    maximise,
+)
+from oasis_bench.data.rows import FloatArray
+from oasis_bench.plugins.learner import ExemplarLearner, FittedArray, blocks
+from oasis_bench.system.memory import require_memory
+from oasis_bench.system.threads import side_by_side
+
+
+class LocalDistances(ExemplarLearner):
+    r"""A distance of its own for each training item: a weight of 0 or more for each feature.
+
+    Item j is at the distance
+
+    .. math::
+
+        D_{ji} = w_j^\top d_{ji} , \qquad d_{ji,m} = |x_{j,m} - x_{i,m}| ,
+
+    from any item i.  All weights W together minimise
+
+    .. math::
+
+        \tfrac{1}{2} |W|^2 + C \sum_{(i, j, k)} [\, 1 - w_k^\top d_{ki} + w_j^\top d_{ji} \,]_+ ,
+        \qquad W \ge 0 ,
+
+    over triplets of a reference i, a positive j of its class and a negative k of another, so that
+    distances from different items can be compared.  A pair (j, i) is in triplets where i is among
+    the `n_nearest` items nearest to j by some feature; of all pairs with the reference i, each
+    positive one goes with each negative one (section 5.2).
+
+    The dual is raised by row actions (section 4), with the products of a reference's pairs kept
+    while its triplets are visited, and with Nesterov's momentum from pass to pass.  Time a pass:
+    a few passes over the distances of the pairs, and t for t triplets; on one core, all others
+    help where the order does not matter.  Memory n^2 d float32 numbers at most, those of the pairs,
+    and 4 t float64 numbers.
+
+    Parameters
+    ----------
+    C : float or None, default None
+        What a loss of 1 costs.  None: one online pass for each half order of magnitude, the
+        smallest mean loss before the updates wins (section 5.4).
+    max_passes : int, default 1000
+        Passes over the triplets at most.
+    tol : float, default 1e-3
+        Stop where the gap, primal less dual, is at most this share of the primal.
+    least_growth : float, default 1e-5
+        Stop where the dual grows by less than this share of itself in a pass (section 5.3); 0:
+        never for that.
+    consistent : bool, default True
+        False: the triplets of 2006, :math:`w_j^\top d_{jk} \ge w_j^\top d_{ji} + 1`, a problem of
+        its own for each item j; distances from different items then have different scales.
+    n_nearest : int or None, default 5
+        Items that are looked at for each feature of an item; None: all items.
+    random_state : int, RandomState or None, default None
+        Draws the order in which references are visited.
+
+    Attributes
+    ----------
+    exemplars_ : ndarray of shape (n_items, n_features)
+        The training rows.
+    weights_ : list of ndarray of shape (n_features,), float64
+        w_j of each training item.  One in no triplet has the mean weight of those that are in one;
+        where there is no triplet at all, as with one class, weights are 1.
+    C_ : float
+    gap_ : float
+        The primal of the weights is at most so far above its least value.
+    primal_ : float
+    duals_ : ndarray of shape (n_passes_ + 1,)
+        The dual before the first pass and after each.
+    n_passes_, n_triplets_ : int
+    n_features_in_ : int
+
+    References
+    ----------
+    Frome, Sha, Singer & Malik (2007), Learning Globally-Consistent Local Distance Functions for
+    Shape-Based Image Retrieval and Classification, ICCV.  Frome, Singer & Malik (2006), Image
+    Retrieval and Classification Using Local Distance Functions, NIPS 19: `consistent` False.
+    """
+
+    name: ClassVar = "LocalDistances"
+    summary: ClassVar = "a weighted distance from each training item, by a large margin"
+    citation: ClassVar = "Frome, Sha, Singer & Malik, ICCV 2007"
+    cost: ClassVar = "time n^2 d + n^3 a pass, memory n^2 d + n^3, less by pruning"
+
+    exemplars_: Any
+    weights_: list[Float64Array]
+    C_: float
+    gap_: float
+    primal_: float
+    duals_: Float64Array
+    n_passes_: int
+    n_triplets_: int
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "C": [Interval(Real, 0, None, closed="neither"), None],
+        "max_passes": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "least_growth": [Interval(Real, 0, None, closed="left")],
+        "consistent": ["boolean"],
+        "n_nearest": [Interval(Integral, 1, None, closed="left"), None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        C: float | None = None,
+        max_passes: int = 1000,
+        tol: float = 1e-3,
+        least_growth: float = 1e-5,
+        consistent: bool = True,
+        n_nearest: int | None = 5,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.C = C
+        self.max_passes = max_passes
+        self.tol = tol
+        self.least_growth = least_growth
+        self.consistent = consistent
+        self.n_nearest = n_nearest
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn the weights of each item of `X` (n_items, n_features) from labels `y` (n_items,).
+
+        Warns
+        -----
+        ConvergenceWarning
+            Where `max_passes` came before `tol` and `least_growth`.
+
+        Raises
+        ------
+        ValueError
+            Where a parameter, the items or the labels are not of this kind.
+        MemoryError
+            Where the distances take more than the memory that is free.
+        """
+        self._validate_params()
+        X, y = self._check_training(X, y)
+        check_classification_targets(y)
+        seed = int(check_random_state(self.random_state).randint(2**31))
+        constraints = self._constraints(X, np.unique(y, return_inverse=True)[1])
+        if self.C is None:
+            ascent = choose_by_one_pass(constraints, seed)
+        else:
+            ascent = DualAscent(constraints, float(self.C), np.random.default_rng(seed))
+        found = maximise(ascent, self.tol, self.least_growth, self.max_passes)
+        if found.passes == self.max_passes and not found.is_within(self.tol):
+            warnings.warn(
+                f"{self.name} came to a gap of {found.gap / found.primal:.1e} of the primal in "
+                f"max_passes={self.max_passes} passes, above tol={self.tol:g}: raise one of them",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        in_triplets = constraints.in_triplets()
+        weights = np.split(found.weights, constraints.starts[1:-1])
+        learned = [w for w, is_in in zip(weights, in_triplets, strict=True) if is_in]
+        mean = float(np.concatenate(learned).mean()) if learned else 1.0
+        self.weights_ = [
+            w.copy() if is_in else np.full_like(w, mean)
+            for w, is_in in zip(weights, in_triplets, strict=True)
+        ]
+        self.exemplars_, self.C_ = X, ascent.C
+        self.gap_, self.primal_, self.duals_ = found.gap, found.primal, np.array(found.duals)
+        self.n_passes_, self.n_triplets_ = found.passes, constraints.n_triplets
+        return self
+
+    def similarity_to_training(self, queries: Any) -> FloatArray:
+        """Return -D_ji of each query i (rows) and training item j (columns), in their order."""
+        check_is_fitted(self)
+        queries = self._check_items(queries)
+        scores = np.empty((len(queries), len(self.weights_)))
+        for part in blocks(len(queries), row_bytes=self._row_bytes()):
+            scores[part] = -np.column_stack(self._distances_to(queries[part]))
+        return scores
+
+    def _constraints(self, X: Any, y: npt.NDArray[np.intp]) -> Constraints:
+        """Return the triplets of the pairs of the short lists."""
+        kept: list[FloatArray] = []
+        references: list[Numbers] = []
+        for j, distances in enumerate(self._training_distances(X)):
+            near = short_list(distances, j, self.n_nearest)
+            references.append(near)
+            kept.append(np.ascontiguousarray(distances[near]))
+        return Constraints.of_classes(kept, references, y, self.consistent)
+
+    def _check_training(self, X: Any, y: Any) -> tuple[Any, Any]:
+        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
+        self._check(X, y)
+        return X, y
+
+    def _check(self, X: Any, y: Any) -> None:
+        """Raise a MemoryError where the distances of all pairs would not fit."""
+        n, d = X.shape
+        n_bytes = 4 * n * n * min(1.0, (self.n_nearest or n) * d / n) * d
+        require_memory(
+            int(n_bytes),
+            f"{self.name} on {n} rows of {d} features",
+            "use fewer rows or features, or a smaller n_nearest",
+        )
+
+    def _training_distances(self, X: Any) -> Iterator[npt.NDArray[np.float32]]:
+        """Go over the training items: d_ji for all items i, shape (n_items, M_j)."""
+        for x in X:
+            yield np.abs(X - x, dtype=X.dtype).astype(np.float32)
+
+    def _row_bytes(self) -> int:
+        return int(16 * self.exemplars_.shape[1] + 8 * len(self.weights_))
+
+    def _distances_to(self, queries: Any) -> list[FloatArray]:
+        """Return D_ji of each training item j to all queries i."""
+
+        def distance(j: int) -> FloatArray:
+            weights = self.weights_[j]
+            used = np.flatnonzero(weights)
+            return np.asarray(np.abs(queries[:, used] - self.exemplars_[j, used]) @ weights[used])
+
+        return side_by_side(distance, range(len(self.weights_)))
+
+    def _fitted_state(self) -> dict[str, FittedArray]:
+        return {**super()._fitted_state(), "exemplars_": FittedArray(("n_items", "n_features"))}
+
+
+def short_list(distances: FloatArray, j: int, n_nearest: int | None) -> Numbers:
+    """Return the items among the nearest ones to item j by any of its features, without j.
+
+    Parameters
+    ----------
+    distances : ndarray of shape (n_items, M_j)
+    n_nearest : int or None
+        Items for each feature; None, or more than there are: all.
+    """
+    others = np.delete(np.arange(len(distances)), j)
+    if n_nearest is None or n_nearest >= len(others):
+        return others
+    nearest = np.argpartition(distances[others], n_nearest - 1, axis=0)[:n_nearest]
+    return others[np.unique(nearest)]
