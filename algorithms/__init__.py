@@ -6,7 +6,7 @@ from oasis_bench.algorithms.euclidean import Euclidean
 from oasis_bench.algorithms.lda import LDA
 from oasis_bench.algorithms.lfda import LFDA
 from oasis_bench.algorithms.lmnn import LMNN, FastLMNN
-from oasis_bench.algorithms.local_distances import LocalDistances
+from oasis_bench.algorithms.local_distances import LocalDistances, LocalPatchDistances
 from oasis_bench.algorithms.logdet import ITML, LEGO
 from oasis_bench.algorithms.mcml import MCML
 from oasis_bench.algorithms.metric_learn import (
@@ -56,6 +56,7 @@ __all__ = [
     "Euclidean",
     "FastLMNN",
     "LocalDistances",
+    "LocalPatchDistances",
     "LogDetOASIS",
     "MetricLearnCovariance",
     "MetricLearnITML",

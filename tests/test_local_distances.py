@@ -5,14 +5,15 @@ import warnings
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
-from oasis_bench.algorithms import LocalDistances
-from oasis_bench.algorithms.local_distances import _solver, solve
+from oasis_bench.algorithms import LocalDistances, LocalPatchDistances
+from oasis_bench.algorithms.local_distances import _dual_ascent, solve
 from oasis_bench.algorithms.local_distances._constraints import Constraints
 from oasis_bench.algorithms.local_distances.local_distances import short_list
-from oasis_bench.plugins.contract_items import digit_rows
+from oasis_bench.plugins.contract_items import digit_items, digit_rows
 from oasis_bench.plugins.model_file import load_model, save_model
 from oasis_bench.system.errors import UsageError
 
@@ -217,7 +218,7 @@ def test_row_actions_are_those_of_the_paper(consistent, dtype):
     for row, ((k, of_k), (j, of_j)) in zip(X, named, strict=True):
         row[starts[k] : starts[k + 1]] += whole[k][of_k]
         row[starts[j] : starts[j + 1]] -= whole[j][of_j]
-    ascent = _solver.DualAscent(constraints, C, np.random.default_rng(0))
+    ascent = _dual_ascent.DualAscent(constraints, C, np.random.default_rng(0))
     twin, alphas = np.random.default_rng(0), np.zeros(len(X))
     for _ in range(3):
         mean_loss, losses = ascent.take_row_actions(), []
@@ -240,7 +241,7 @@ def test_row_actions_are_those_of_the_paper(consistent, dtype):
 def test_a_visit_is_the_row_actions_on_the_model_of_a_group():
     constraints, whole, lists, _ = classes()
     named, C = named_triplets(constraints, lists), 0.1
-    ascent = _solver.DualAscent(constraints, C, np.random.default_rng(0))
+    ascent = _dual_ascent.DualAscent(constraints, C, np.random.default_rng(0))
     twin, alphas = np.random.default_rng(0), np.zeros(len(named))
     u = [np.zeros(array.shape[1]) for array in whole]
     for _ in range(3):
@@ -281,22 +282,22 @@ def test_a_visit_is_the_row_actions_on_the_model_of_a_group():
 @pytest.mark.parametrize("consistent", [True, False])
 def test_the_dual_never_falls_and_the_gap_closes(consistent):
     constraints, *_ = classes(consistent=consistent, n_nearest=None)
-    ascent = _solver.DualAscent(constraints, 0.3, np.random.default_rng(0))
-    found = _solver.maximise(ascent, 1e-6, 0.0, 10_000)
+    ascent = _dual_ascent.DualAscent(constraints, 0.3, np.random.default_rng(0))
+    found = _dual_ascent.maximise(ascent, 1e-6, 0.0, 10_000)
     assert min(np.diff(found.duals)) > -1e-12 * found.duals[-1]
     assert found.is_within(1e-6)
     assert ascent.primal(found.weights) == found.primal
 
 
 def test_the_number_of_threads_does_not_change_a_bit(monkeypatch):
-    monkeypatch.setattr(_solver, "PART_NUMBERS", 64)
+    monkeypatch.setattr(_dual_ascent, "PART_NUMBERS", 64)
     answers = []
     for n_threads in (1, 3):
         for consistent in (True, False):
             monkeypatch.setattr("oasis_bench.system.threads.blas_threads", lambda n=n_threads: n)
             constraints, *_ = classes(consistent=consistent)
-            ascent = _solver.DualAscent(constraints, 0.3, np.random.default_rng(0))
-            answers.append(_solver.maximise(ascent, 1e-6, 0.0, 30).weights)
+            ascent = _dual_ascent.DualAscent(constraints, 0.3, np.random.default_rng(0))
+            answers.append(_dual_ascent.maximise(ascent, 1e-6, 0.0, 30).weights)
     np.testing.assert_array_equal(answers[0], answers[2])
     np.testing.assert_array_equal(answers[1], answers[3])
 
@@ -304,13 +305,13 @@ def test_the_number_of_threads_does_not_change_a_bit(monkeypatch):
 def test_the_chosen_c_is_that_of_the_least_mean_loss_of_one_pass():
     constraints, *_ = classes(seed=3)
     losses = {
-        e: _solver.DualAscent(
+        e: _dual_ascent.DualAscent(
             constraints, 10 ** (e / 2), np.random.default_rng(7)
         ).take_row_actions()
         for e in range(-8, 9)
     }
     best = min(losses, key=lambda e: (losses[e], e))
-    found = _solver.choose_by_one_pass(constraints, 7)
+    found = _dual_ascent.choose_by_one_pass(constraints, 7)
     half_orders = 2 * np.log10(found.C)
     assert half_orders == pytest.approx(best)
 
@@ -404,3 +405,75 @@ def test_a_model_can_be_saved(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert loaded.C_ == learned.C_
+
+
+def set_distance(exemplar, picture):
+    """d_ji of one pair by its definition."""
+    return np.concatenate([cdist(exemplar[kind], picture[kind]).min(axis=1) for kind in exemplar])
+
+
+def test_pictures_are_at_the_weighted_distances_of_their_patches():
+    patches, y = digit_items("patches")
+    train, test = np.arange(0, 60, 4), np.arange(1, 60, 9)
+    learned = LocalPatchDistances(C=0.1, random_state=0).fit(patches[train], y[train])
+    assert any((w == 0).any() and w.any() for w in learned.weights_)
+    exemplars = list(patches[train])
+    assert [len(w) for w in learned.weights_] == [
+        len(exemplar["block"]) + len(exemplar["corner"]) for exemplar in exemplars
+    ]
+    expected = [
+        [
+            -w @ set_distance(exemplar, picture)
+            for exemplar, w in zip(exemplars, learned.weights_, strict=True)
+        ]
+        for picture in patches[test]
+    ]
+    np.testing.assert_allclose(
+        learned.similarity_to_training(patches[test]), expected, rtol=1e-4, atol=1e-5
+    )
+
+
+def test_weights_of_pictures_are_those_that_solve_their_triplets():
+    patches, y = digit_items("patches")
+    train = np.arange(0, 60, 5)
+    pictures, y = list(patches[train]), y[train]
+    learned = LocalPatchDistances(C=0.05, tol=1e-6, least_growth=0, n_nearest=None, random_state=0)
+    learned.fit(patches[train], y)
+    distances = [np.array([set_distance(a, b) for b in pictures]) for a in pictures]
+    triplets = [
+        (i, j, k)
+        for i in range(12)
+        for j in range(12)
+        for k in range(12)
+        if i != j and y[i] == y[j] != y[k]
+    ]
+    X = vectors(distances, triplets)
+    found = primal(X, np.concatenate(learned.weights_), 0.05)
+    assert found == pytest.approx(optimum(X, 0.05), rel=1e-4)
+
+
+def test_distances_of_pictures_kept_in_files_give_the_same_weights(tmp_path):
+    patches, y = digit_items("patches")
+    few, y = patches[::4], y[::4]
+    plain = LocalPatchDistances(C=0.1, random_state=0).fit(few, y)
+    kept = LocalPatchDistances(C=0.1, random_state=0, folder=str(tmp_path))
+    for _ in range(2):  # the second reads them
+        kept.fit(few, y)
+        for a, b in zip(plain.weights_, kept.weights_, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4)
+    assert len(list(tmp_path.rglob("*.npy"))) == len(few)
+
+
+@pytest.mark.parametrize("learner", [LocalDistances, LocalPatchDistances])
+def test_no_pass_leaves_all_weights_1(learner):
+    X, y = digit_items(learner.takes)
+    plain = learner(max_passes=0).fit(X[:6], y[:6])
+    assert all((w == 1).all() for w in plain.weights_)
+    expected = [
+        [
+            -(np.abs(a - b).sum() if learner is LocalDistances else set_distance(a, b).sum())
+            for a in list(X[:6])
+        ]
+        for b in list(X[6:9])
+    ]
+    np.testing.assert_allclose(plain.similarity_to_training(X[6:9]), expected, rtol=1e-5)

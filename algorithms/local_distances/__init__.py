@@ -2,5 +2,6 @@
 
 from oasis_bench.algorithms.local_distances._solver import solve
 from oasis_bench.algorithms.local_distances.local_distances import LocalDistances
+from oasis_bench.algorithms.local_distances.local_patch_distances import LocalPatchDistances
 
-__all__ = ["LocalDistances", "solve"]
+__all__ = ["LocalDistances", "LocalPatchDistances", "solve"]

@@ -1,6 +1,6 @@
 """The triplets of local distance functions, as pairs and groups of pairs: never one row a triplet.
 
-A pair is an exemplar j and a reference i with the distances d_ji.  Not for solving: `_solver.py`.
+A pair is an exemplar j and a reference i with the distances d_ji.  `_dual_ascent.py` solves.
 """
 
 from __future__ import annotations

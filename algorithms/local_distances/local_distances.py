@@ -16,7 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from oasis_bench.algorithms.local_distances._constraints import Constraints, Numbers
-from oasis_bench.algorithms.local_distances._solver import (
+from oasis_bench.algorithms.local_distances._dual_ascent import (
     DualAscent,
     Float64Array,
     choose_by_one_pass,
@@ -61,7 +61,8 @@ class LocalDistances(ExemplarLearner):
         What a loss of 1 costs.  None: one online pass for each half order of magnitude, the
         smallest mean loss before the updates wins (section 5.4).
     max_passes : int, default 1000
-        Passes over the triplets at most.
+        Passes over the triplets at most.  0: nothing is learned and all weights are 1, the
+        baseline.
     tol : float, default 1e-3
         Stop where the gap, primal less dual, is at most this share of the primal.
     least_growth : float, default 1e-5
@@ -83,6 +84,7 @@ class LocalDistances(ExemplarLearner):
         w_j of each training item.  One in no triplet has the mean weight of those that are in one;
         where there is no triplet at all, as with one class, weights are 1.
     C_ : float
+        This and what follows is there where something is learned.
     gap_ : float
         The primal of the weights is at most so far above its least value.
     primal_ : float
@@ -114,7 +116,7 @@ class LocalDistances(ExemplarLearner):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "C": [Interval(Real, 0, None, closed="neither"), None],
-        "max_passes": [Interval(Integral, 1, None, closed="left")],
+        "max_passes": [Interval(Integral, 0, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "least_growth": [Interval(Real, 0, None, closed="left")],
         "consistent": ["boolean"],
@@ -159,6 +161,10 @@ class LocalDistances(ExemplarLearner):
         X, y = self._check_training(X, y)
         check_classification_targets(y)
         seed = int(check_random_state(self.random_state).randint(2**31))
+        if self.max_passes == 0:
+            self.exemplars_ = X
+            self.weights_ = [np.ones(width) for width in self._widths(X)]
+            return self
         constraints = self._constraints(X, np.unique(y, return_inverse=True)[1])
         if self.C is None:
             ascent = choose_by_one_pass(constraints, seed)
@@ -218,6 +224,10 @@ class LocalDistances(ExemplarLearner):
             f"{self.name} on {n} rows of {d} features",
             "use fewer rows or features, or a smaller n_nearest",
         )
+
+    def _widths(self, X: Any) -> list[int]:
+        """Return M_j of each item."""
+        return [int(X.shape[1])] * len(X)
 
     def _training_distances(self, X: Any) -> Iterator[npt.NDArray[np.float32]]:
         """Go over the training items: d_ji for all items i, shape (n_items, M_j)."""

@@ -1,0 +1,289 @@
+"""The dual of local distance functions, raised by row actions to a certified gap.
+
+Not for where triplets come from: `_constraints.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from oasis_bench.algorithms.local_distances import _row_action
+from oasis_bench.algorithms.local_distances._constraints import Constraints
+from oasis_bench.system.threads import side_by_side, slices
+
+Float64Array = npt.NDArray[np.float64]
+
+PASSES_A_CHECK = 5
+"""Passes between two looks at the gap, which cost about one pass together."""
+
+PART_NUMBERS = 2**20
+"""Distances that a thread reads at a stretch.  Sums do not depend on how many threads there are."""
+
+
+class DualAscent:
+    """A point of the dual, alpha = 0 at first, and the steps that raise it.
+
+    Parameters
+    ----------
+    constraints : Constraints
+    C : float
+    rng : numpy.random.Generator
+        Draws the order of the groups.
+
+    Attributes
+    ----------
+    alphas : ndarray of shape (n_triplets,)
+    U : ndarray of shape (n_weights,)
+        sum alpha X; the weights of all exemplars are W = max(U, 0).
+    """
+
+    def __init__(self, constraints: Constraints, C: float, rng: np.random.Generator) -> None:
+        self.constraints, self.C, self._rng = constraints, C, rng
+        n_pairs = len(constraints.rows)
+        self.alphas = np.zeros(constraints.n_triplets)
+        self.U = np.zeros(constraints.starts[-1])
+        self._products, self._curvatures, self._moves = (np.zeros(n_pairs) for _ in range(3))
+        of_groups = np.bincount(
+            constraints.groups, constraints.last - constraints.first, constraints.n_groups
+        )
+        self._alphas_before = np.empty(int(of_groups.max(initial=0)))
+
+    @property
+    def weights(self) -> Float64Array:
+        """W, shape (n_weights,)."""
+        return np.maximum(self.U, 0)
+
+    def dual(self) -> float:
+        """Return sum alpha - |W|^2 / 2."""
+        W = self.weights
+        return float(self.alphas.sum() - W @ W / 2)
+
+    def primal(self, W: Float64Array) -> float:
+        """Return |W|^2 / 2 + C times the sum of all losses, for any weights of 0 or more."""
+        c = self.constraints
+
+        def weigh(exemplars: slice) -> None:
+            _row_action.weigh_pairs(
+                c.number,
+                c.pairs_of(exemplars),
+                c.addresses,
+                c.exemplars,
+                c.starts,
+                W,
+                self._products,
+            )
+
+        def sum_losses(part: slice) -> float:
+            return _row_action.sum_losses(
+                c.negatives[part], c.first[part], c.last[part], c.positives, self._products
+            )
+
+        side_by_side(weigh, self._parts(len(c.distances)))
+        losses = side_by_side(sum_losses, self._parts(len(c.negatives)))
+        return float(W @ W / 2 + self.C * math.fsum(losses))
+
+    def take_row_actions(self) -> float:
+        """Take the row action of each triplet in turn; return the mean of the losses before.
+
+        Where each group has one exemplar, threads share the groups: no two touch the same weights.
+        """
+        c = self.constraints
+        groups = self._rng.permutation(c.n_groups)
+        seen = np.full(len(c.rows), -1, dtype=np.intp)
+        changes = np.zeros(len(c.distances), dtype=np.intp)
+
+        def act(part: slice) -> float:
+            return _row_action.take_row_actions(
+                c.number,
+                c.negatives_of(groups[part]),
+                c.negatives,
+                c.first,
+                c.last,
+                c.first_alpha,
+                c.positives,
+                c.addresses,
+                c.exemplars,
+                c.squares,
+                c.starts,
+                self.C,
+                self.alphas,
+                self.U,
+                self._products,
+                seen,
+                changes,
+            )
+
+        parts = [slice(0, len(groups))] if c.consistent else self._parts(len(groups))
+        return math.fsum(side_by_side(act, parts)) / max(1, c.n_triplets)
+
+    def visit_groups(self) -> None:
+        """Visit each group once: the same row actions on a model of a group, several times faster.
+
+        Where groups have one exemplar, `take_row_actions`.
+        """
+        c = self.constraints
+        if not c.consistent:
+            self.take_row_actions()
+            return
+        _row_action.visit_groups(
+            c.number,
+            self._rng.permutation(c.n_groups),
+            c.pair_bounds,
+            c.bounds,
+            c.negatives,
+            c.first,
+            c.last,
+            c.first_alpha,
+            c.positives,
+            c.addresses,
+            c.exemplars,
+            c.squares,
+            c.starts,
+            self.C,
+            self.alphas,
+            self.U,
+            self._products,
+            self._curvatures,
+            self._moves,
+            self._alphas_before,
+        )
+
+    def _parts(self, n: int) -> list[slice]:
+        c = self.constraints
+        n_numbers = len(c.rows) * int(c.starts[-1]) // max(1, len(c.distances))
+        return list(slices(n, max(1, n // max(1, n_numbers // PART_NUMBERS))))
+
+    def move_to(self, alphas: Float64Array) -> None:
+        """Take other alphas, and sum U afresh."""
+        c = self.constraints
+        sums = np.zeros(len(c.rows))
+        _row_action.sum_triplets(
+            c.negatives, c.first, c.last, c.first_alpha, c.positives, alphas, sums
+        )
+        U = np.zeros_like(self.U)
+
+        def add(exemplars: slice) -> None:
+            _row_action.add_pairs(
+                c.number, c.pairs_of(exemplars), sums, c.addresses, c.exemplars, c.starts, U
+            )
+
+        side_by_side(add, self._parts(len(c.distances)))
+        self.alphas, self.U = alphas, U
+
+
+@dataclass
+class Solution:
+    """Weights and how good they are proven to be.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_weights,)
+    primal : float
+    duals : list of float
+        The dual after each pass: it never falls.
+    """
+
+    weights: Float64Array
+    primal: float
+    duals: list[float] = field(default_factory=list)
+
+    @property
+    def gap(self) -> float:
+        """The primal less the dual: the primal is at most so far from its least value."""
+        return max(0.0, self.primal - max(self.duals))
+
+    @property
+    def passes(self) -> int:
+        """The number of passes."""
+        return len(self.duals) - 1
+
+    def is_within(self, tol: float) -> bool:
+        """Say whether the gap is at most this share of the primal."""
+        return self.gap <= tol * self.primal
+
+
+def maximise(ascent: DualAscent, tol: float, least_growth: float, max_passes: int) -> Solution:
+    """Visit all groups, again and again, until the gap is small or the dual hardly grows.
+
+    Between two passes it goes on in the direction of the last ones (Nesterov's momentum), unless
+    the dual would fall.  The primal is looked at now and then, at the weights and at their mean
+    over the last passes; the best weights are the solution.
+
+    Parameters
+    ----------
+    ascent : DualAscent
+        Changed.
+    tol : float
+        Gap at which it stops, as a share of the primal.
+    least_growth : float
+        Growth of the dual over a pass, as a share of it, below which it stops; 0: never for that.
+        It also stops where a pass changes nothing.
+    max_passes : int
+    """
+    best = Solution(ascent.weights, ascent.primal(ascent.weights), [ascent.dual()])
+    before, momentum = ascent.alphas.copy(), 0
+    total = np.zeros_like(ascent.U)
+    for n in range(1, max_passes + 1):
+        ascent.visit_groups()
+        best.duals.append(ascent.dual())
+        total += ascent.weights
+        grown = best.duals[-1] - best.duals[-2]
+        stalls = grown < least_growth * best.duals[-1] if least_growth else False
+        stalls = stalls or np.array_equal(ascent.alphas, before)
+        if n % PASSES_A_CHECK == 0 or stalls or n == max_passes:
+            for W in (ascent.weights, total / ((n - 1) % PASSES_A_CHECK + 1)):
+                if (primal := ascent.primal(W)) < best.primal:
+                    best.weights, best.primal = W, primal
+            if best.is_within(tol) or stalls:
+                break
+            total[:] = 0
+        momentum = _extrapolate(ascent, before, momentum + 1, best.duals[-1])
+    return best
+
+
+def _extrapolate(ascent: DualAscent, before: Float64Array, momentum: int, dual: float) -> int:
+    """Go on from the alphas `before` to those of now and beyond; return the momentum, 0: none.
+
+    `before` becomes the alphas of now.
+    """
+    now, U = ascent.alphas, ascent.U
+    ahead = now - before
+    ahead *= (momentum - 1) / (momentum + 2)
+    ahead += now
+    np.clip(ahead, 0, ascent.C, out=ahead)
+    before[:] = now
+    if momentum > 1:
+        ascent.move_to(ahead)
+        if ascent.dual() < dual:
+            ascent.alphas, ascent.U = now, U
+            return 0
+    return momentum
+
+
+def choose_by_one_pass(constraints: Constraints, seed: int) -> DualAscent:
+    """Return the ascent after one online pass with the C whose mean loss is smallest.
+
+    Frome et al. 2007, 5.4: each triplet's loss counts before its update.  C goes over half orders
+    of magnitude, from that nearest to 1 / |X|^2 up while the loss falls, or down where it does
+    not; of equal losses the smallest C wins.
+    """
+
+    def one_pass(exponent: int) -> tuple[float, DualAscent]:
+        ascent = DualAscent(constraints, 10 ** (exponent / 2), np.random.default_rng(seed))
+        return ascent.take_row_actions(), ascent
+
+    mean_square = 2 * float(constraints.squares.mean()) if len(constraints.rows) else 0.0
+    start = round(-2 * math.log10(mean_square)) if mean_square > 0 else 0
+    best, found = one_pass(start)
+    for step in (1, -1):
+        exponent = start + step
+        while (loss_and_ascent := one_pass(exponent))[0] < best:
+            best, found = loss_and_ascent
+            exponent += step
+        if exponent != start + 1:  # upwards it has fallen
+            break
+    return found
