@@ -40,7 +40,7 @@ def solve(
     Parameters
     ----------
     distances : sequence of ndarray of shape (n_images, M_j)
-        ``distances[j][i]`` is d_ji, none negative; of any type of floating numbers.  float32 and
+        ``distances[j][i]`` is d_ji, none negative; of any type of real numbers.  float32 and
         float64 are read as they are, memory-mapped ones too.
     triplets : array of shape (n_triplets, 3), integers
         Reference i, positive j and negative k, numbers of images.  One that is there twice counts
@@ -97,21 +97,21 @@ def check_distances(distances: Sequence[Any]) -> list[FloatArray]:
     Raises
     ------
     UsageError
-        Where one has another shape, is of no floating type, or holds NaN, infinity or a negative
+        Where one has another shape, is not of numbers, or holds NaN, infinity or a negative
         number.
     """
     arrays = [np.asarray(array) for array in distances]
     if not arrays:
         raise UsageError("distances of 0 images: at least 1 is needed")
     for j, array in enumerate(arrays):
-        if array.ndim != 2 or len(array) != len(arrays) or array.dtype.kind != "f":
+        if array.ndim != 2 or len(array) != len(arrays) or array.dtype.kind not in "fiu":
             raise UsageError(
                 f"distances[{j}] has shape {array.shape} and type {array.dtype}: an array of "
-                f"floating numbers of shape ({len(arrays)}, M_{j}), a row for each of the "
+                f"real numbers of shape ({len(arrays)}, M_{j}), a row for each of the "
                 f"{len(arrays)} images, is needed"
             )
-    itemsize = max(array.dtype.itemsize for array in arrays)
-    dtype = np.float32 if itemsize <= 4 else np.float64
+    is_single = all(a.dtype.kind == "f" and a.dtype.itemsize <= 4 for a in arrays)
+    dtype = np.float32 if is_single else np.float64
     arrays = [np.ascontiguousarray(array, dtype=dtype) for array in arrays]
     for j, array in enumerate(arrays):
         if not array.size:
