@@ -13,6 +13,7 @@ from oasis_bench.algorithms import LocalDistances, LocalPatchDistances
 from oasis_bench.algorithms.local_distances import _dual_ascent, solve
 from oasis_bench.algorithms.local_distances._constraints import Constraints
 from oasis_bench.algorithms.local_distances.local_distances import short_list
+from oasis_bench.data.patches import Patches
 from oasis_bench.plugins.contract_items import digit_items, digit_rows
 from oasis_bench.plugins.model_file import load_model, save_model
 from oasis_bench.system.errors import UsageError
@@ -452,16 +453,30 @@ def test_weights_of_pictures_are_those_that_solve_their_triplets():
     assert found == pytest.approx(optimum(X, 0.05), rel=1e-4)
 
 
-def test_distances_of_pictures_kept_in_files_give_the_same_weights(tmp_path):
+def test_distances_of_pictures_kept_in_the_cache_give_the_same_weights(tmp_path, monkeypatch):
+    monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path))
     patches, y = digit_items("patches")
     few, y = patches[::4], y[::4]
     plain = LocalPatchDistances(C=0.1, random_state=0).fit(few, y)
-    kept = LocalPatchDistances(C=0.1, random_state=0, folder=str(tmp_path))
+    kept = LocalPatchDistances(C=0.1, random_state=0, keep=True)
     for _ in range(2):  # the second reads them
         kept.fit(few, y)
         for a, b in zip(plain.weights_, kept.weights_, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4)
     assert len(list(tmp_path.rglob("*.npy"))) == len(few)
+
+
+def test_kinds_of_patches_can_be_chosen():
+    patches, y = digit_items("patches")
+    few, y = patches[::4], y[::4]
+    block = Patches({"block": few.kinds["block"]})
+    of_block = LocalPatchDistances(C=0.1, random_state=0).fit(block, y)
+    chosen = LocalPatchDistances(C=0.1, random_state=0, kinds="block").fit(few, y)
+    np.testing.assert_array_equal(
+        chosen.similarity_to_training(few), of_block.similarity_to_training(block)
+    )
+    with pytest.raises(UsageError, match="unknown kind of patches 'blocks': did you mean 'block'"):
+        LocalPatchDistances(kinds="blocks").fit(few, y)
 
 
 @pytest.mark.parametrize("learner", [LocalDistances, LocalPatchDistances])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +16,8 @@ from oasis_bench.algorithms.local_distances.set_distances import set_distances
 from oasis_bench.data.patches import Patches, PatchKind
 from oasis_bench.data.rows import FloatArray, check_items
 from oasis_bench.plugins.learner import ExemplarLearner, FittedArray
+from oasis_bench.system.errors import UsageError, unknown_name
+from oasis_bench.system.files import cache_home
 from oasis_bench.system.threads import slices
 
 PICTURES = 16
@@ -35,9 +36,12 @@ class LocalPatchDistances(LocalDistances):
     ----------
     C, max_passes, tol, least_growth, consistent, n_nearest, random_state
         As in `LocalDistances`.
-    folder : str or None, default None
-        Keep the distances of the training pictures in files there, as `set_distances` does: a
-        later fit on the same pictures, or one that goes on after it was killed, reads them.
+    kinds : str or None, default None
+        The kinds of patches to use, joined by +; None: all that the pictures have.
+    keep : bool, default False
+        Keep the distances of the training pictures in the cache folder, as `set_distances` does: a
+        later fit on the same pictures, or one that goes on after it was killed, reads them.  The
+        time of such a fit is without them.
 
     Attributes
     ----------
@@ -60,7 +64,8 @@ class LocalPatchDistances(LocalDistances):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LocalDistances._parameter_constraints,
-        "folder": [str, None],
+        "kinds": [str, None],
+        "keep": ["boolean"],
     }
 
     def __init__(
@@ -72,16 +77,31 @@ class LocalPatchDistances(LocalDistances):
         consistent: bool = True,
         n_nearest: int | None = 5,
         random_state: int | np.random.RandomState | None = None,
-        folder: str | None = None,
+        kinds: str | None = None,
+        keep: bool = False,
     ) -> None:
         super().__init__(C, max_passes, tol, least_growth, consistent, n_nearest, random_state)
-        self.folder = folder
+        self.kinds = kinds
+        self.keep = keep
 
     def _check_training(self, X: Any, y: Any) -> tuple[Any, Any]:
         check_items("patches", X)
+        X = self._of_kinds(X)
         y = column_or_1d(y)
         check_consistent_length(X, y)
         return X, y
+
+    def _check_items(self, X: Any) -> Any:
+        return self._of_kinds(super()._check_items(X))
+
+    def _of_kinds(self, X: Any) -> Any:
+        if self.kinds is None:
+            return X
+        names = self.kinds.split("+")
+        for name in names:
+            if name not in X.kinds:
+                raise UsageError(f"kinds: {unknown_name('kind of patches', name, X.kinds)}")
+        return Patches({name: X.kinds[name] for name in names})
 
     def _check(self, X: Any, y: Any) -> None:
         """Refuse nothing: how many pairs there are shows only once distances are computed."""
@@ -90,8 +110,8 @@ class LocalPatchDistances(LocalDistances):
         return [sum(map(len, picture.values())) for picture in X]
 
     def _training_distances(self, X: Any) -> Iterator[npt.NDArray[np.float32]]:
-        if self.folder is not None:
-            yield from set_distances(X, X, Path(self.folder))
+        if self.keep:
+            yield from set_distances(X, X, cache_home() / "distances")
             return
         for part in slices(len(X), PICTURES):
             yield from set_distances(X[part], X)
