@@ -216,18 +216,22 @@ class LocalDistances(ExemplarLearner):
         return X, y
 
     def _check(self, X: Any, y: Any) -> None:
-        """Raise a MemoryError where the distances of all pairs would not fit."""
-        n, d = X.shape
-        n_bytes = 4 * n * n * min(1.0, (self.n_nearest or n) * d / n) * d
+        """Raise a MemoryError where the distances of all pairs may not fit."""
+        if self.max_passes == 0:
+            return
+        widths = self._widths(X)
+        n = len(widths)
+        nearest = n if self.n_nearest is None else self.n_nearest
+        n_numbers = sum(min(n, nearest * width) * width for width in widths)
         require_memory(
-            int(n_bytes),
-            f"{self.name} on {n} rows of {d} features",
-            "use fewer rows or features, or a smaller n_nearest",
+            4 * n_numbers,
+            f"{self.name} on {n} items of {max(widths)} features or patches",
+            "use fewer items or features, or a smaller n_nearest",
         )
 
     def _widths(self, X: Any) -> list[int]:
         """Return M_j of each item."""
-        return [int(X.shape[1])] * len(X)
+        return [int(X.shape[1])] * X.shape[0]
 
     def _training_distances(self, X: Any) -> Iterator[npt.NDArray[np.float32]]:
         """Go over the training items: d_ji for all items i, shape (n_items, M_j)."""

@@ -89,6 +89,7 @@ class LocalPatchDistances(LocalDistances):
         X = self._of_kinds(X)
         y = column_or_1d(y)
         check_consistent_length(X, y)
+        self._check(X, y)
         return X, y
 
     def _check_items(self, X: Any) -> Any:
@@ -103,11 +104,8 @@ class LocalPatchDistances(LocalDistances):
                 raise UsageError(f"kinds: {unknown_name('kind of patches', name, X.kinds)}")
         return Patches({name: X.kinds[name] for name in names})
 
-    def _check(self, X: Any, y: Any) -> None:
-        """Refuse nothing: how many pairs there are shows only once distances are computed."""
-
     def _widths(self, X: Any) -> list[int]:
-        return [sum(map(len, picture.values())) for picture in X]
+        return [sum(map(len, picture.values())) for picture in self._of_kinds(X)]
 
     def _training_distances(self, X: Any) -> Iterator[npt.NDArray[np.float32]]:
         if self.keep:
