@@ -3,7 +3,7 @@
 import pytest
 from fake_runs import fake_trial, make_run
 
-from oasis_bench.analysis.statistics import paired_interval
+from oasis_bench.analysis.statistics import detectable_difference, paired_interval
 from oasis_bench.reports import write_report
 from oasis_bench.reports.run.summary import summary_text
 from oasis_bench.reports.run.verdict import answers, next_steps
@@ -32,7 +32,7 @@ def test_the_answer_names_the_leader_the_distance_and_what_is_not_told_apart(run
     differences = [a - b for a, b in zip(SCORES["A"], SCORES["B"], strict=True)]
     found = paired_interval(differences, 400, 250)
     assert first == (
-        "Retrieval, 10 classes: A leads in mAP (0.704), above B by 0.198 (95 % interval "
+        "Retrieval, 10 classes: A has the highest mAP (0.704), above B by 0.198 (95 % interval "
         f"{found.low:.3f} to {found.high:.3f}). Not told apart from it: C."
     )
     # 5 + 2 s of choosing, 1 s of fitting, 0.5 s of answering: what a fake trial has.
@@ -85,4 +85,41 @@ def test_a_search_that_ended_at_its_cap_asks_for_more_steps(tmp_path):
 def test_a_leader_that_is_told_apart_from_no_other_is_said_to_be_none(tmp_path):
     trials = [fake_trial(name, partition=p, mAP=SCORES[name][p]) for name in "AC" for p in range(5)]
     (first, _) = answers(make_run(tmp_path / "run", trials, ["A", "C"]))
-    assert first == ("Retrieval, 10 classes: A leads in mAP (0.704), but is not told apart from C.")
+    highest = "Retrieval, 10 classes: A has the highest mAP (0.704)"
+    assert first == f"{highest}; no learner was told apart from it."
+
+
+@pytest.mark.parametrize("n_partitions", [1, 2])
+def test_where_all_are_at_the_most_there_is_nobody_leads_and_more_partitions_are_no_remedy(
+    tmp_path, n_partitions
+):
+    trials = [fake_trial(name, partition=p, mAP=1.0) for name in "AB" for p in range(n_partitions)]
+    for trial in trials:
+        for row in trial.measures:
+            row["value"] = 1.0
+    run = make_run(tmp_path / "run", trials, ["A", "B"], partitions=n_partitions)
+    assert answers(run)[0] == (
+        "Retrieval, 10 classes: all learners are at the most there is (1.000) in mAP: more test "
+        "images, or another measure, would tell them apart."
+    )
+    assert next_steps(run) == []
+
+
+def test_a_best_at_chance_is_said_to_be_there(tmp_path):
+    # Chance of mAP is 0.115: 10 classes of 25 test images.
+    scores = {"A": [0.10, 0.16], "B": [0.12, 0.11]}
+    trials = [
+        fake_trial(name, partition=p, mAP=value)
+        for name, values in scores.items()
+        for p, value in enumerate(values)
+    ]
+    found = paired_interval([-0.02, 0.05], 400, 250)
+    seen = found.sd * detectable_difference(2, 400, 250)
+    (first, _) = answers(make_run(tmp_path / "run", trials, list(scores), partitions=2))
+    assert first.startswith(
+        "Retrieval, 10 classes: A has the highest mAP (0.130); no learner was told apart from it. "
+        f"2 partitions are likely to show only a difference of {seen:.3f} or more. "
+        "None is clearly above chance (0.115)."
+    )
+    one = make_run(tmp_path / "one", trials[:1], ["A"], partitions=1)
+    assert answers(one)[0].endswith("It is not clearly above chance (0.115).")

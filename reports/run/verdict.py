@@ -9,13 +9,19 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from oasis_bench.analysis.costs import with_costs
-from oasis_bench.analysis.headlines import compared
-from oasis_bench.analysis.statistics import BestLearners, PairedInterval
+from oasis_bench.analysis.headlines import compared, task_measures
+from oasis_bench.analysis.statistics import (
+    BestLearners,
+    PairedInterval,
+    detectable_difference,
+)
 from oasis_bench.reports.formatting import plural, seconds_text, series
 from oasis_bench.reports.run.facts import (
     finished,
     learners,
     marked,
+    sizes,
+    split_of,
     splits,
     subset_title,
     subsets,
@@ -30,6 +36,9 @@ MOST_NAMED = 3
 """Learners whose difference from the best is told."""
 
 MANY_PARTITIONS = 20
+
+MANY_ENOUGH = 5
+"""Partitions below which it is told what difference they can show."""
 
 PARTS = ("choosing", "fitting", "answering")
 
@@ -60,29 +69,86 @@ def _of_task(run: RunRecord, task: str) -> str:
     subset = list(found)[-1]
     first, *others = [name for name in compared(run, task) if name in found[subset]]
     scores, comparison = found[subset][first]
-    where = f"{task_title(task)}, {subset_title(run, subset)}"
-    best = comparison.best
+    where, best = f"{task_title(task)}, {subset_title(run, subset)}", comparison.best
+    if _all_at_most(scores):
+        return (
+            f"{where}: all learners are at the most there is (1.000) in {first}: more test "
+            f"{run.info.items}, or another measure, would tell them apart."
+        )
     if best is None:
         highest = str(scores.mean().idxmax())
-        mean = scores[highest].mean()
-        why = _why_not_compared(scores)
-        return f"{where}: {marked(run, highest)} has the highest {first}, {mean:.3f}; {why}."
-    tied = [marked(run, name) for name, v in comparison.verdicts.items() if v == "tied"]
-    leads = f"{marked(run, best)} leads in {first} ({scores[best].mean():.3f})"
-    if above := _above(run, comparison):
-        parts = [f"{where}: {leads}, above {above}."]
-        parts += [f"Not told apart from it: {series(tied)}."] if tied else []
+        parts = [
+            f"{where}: {marked(run, highest)} has the highest {first}, "
+            f"{scores[highest].mean():.3f}; {_why_not_compared(scores)}."
+        ]
     else:
-        parts = [f"{where}: {leads}, but is not told apart from {series(tied)}."]
+        parts = [f"{where}: {_lead(run, first, scores, comparison)}"]
+        parts += _what_could_be_seen(run, task, subset, comparison)
+    parts += _near_chance(run, task, subset, first, scores)
+    if best is None:
+        return " ".join(parts)
     for name in others:
         parts += _disagreement(run, name, best, *found[subset][name])
     elsewhere = {
         subset_title(run, other): marked(run, leader)
         for other in list(found)[:-1]
-        if first in found[other] and (leader := found[other][first][1].best) not in (None, best)
+        if first in found[other]
+        and (leader := found[other][first][1].best) not in (None, best)
+        and not _all_at_most(found[other][first][0])
     }
     parts += [f"On {other} {leader} is first." for other, leader in elsewhere.items()]
     return " ".join(parts)
+
+
+def _all_at_most(scores: pd.DataFrame) -> bool:
+    """Tell whether two learners or more have results, and all read 1.000, the most there is."""
+    means = scores.mean().dropna()
+    return len(means) > 1 and bool((means - 1).abs().max() < 0.0005)
+
+
+def _lead(run: RunRecord, name: str, scores: pd.DataFrame, comparison: BestLearners) -> str:
+    """Say who has the highest mean of a measure; it leads where it was told apart from all."""
+    best = str(comparison.best)
+    tied = [marked(run, other) for other, v in comparison.verdicts.items() if v == "tied"]
+    leads = not {"tied", "better"} & set(comparison.verdicts.values())
+    first = f"{marked(run, best)} {'leads in' if leads else 'has the highest'} {name}"
+    first += f" ({scores[best].mean():.3f})"
+    if above := _above(run, comparison):
+        return f"{first}, above {above}." + f" Not told apart from it: {series(tied)}." * bool(tied)
+    better = [marked(run, other) for other, v in comparison.verdicts.items() if v == "better"]
+    if better:
+        return f"{first}, but on the partitions that both finished below {series(better)}."
+    return f"{first}; no learner was told apart from it."
+
+
+def _what_could_be_seen(
+    run: RunRecord, task: str, subset: str, comparison: BestLearners
+) -> Iterator[str]:
+    """Say what difference few partitions can show, where they did not tell learners apart."""
+    images = sizes(run, subset, split_of(run, task))
+    tied = [
+        it for name, it in comparison.differences.items() if comparison.verdicts[name] == "tied"
+    ]
+    n_partitions = max((it.n for it in tied), default=MANY_ENOUGH)
+    if images is None or n_partitions >= MANY_ENOUGH:
+        return
+    seen = max(it.sd * detectable_difference(it.n, *images) for it in tied)
+    if seen >= 0.0005:
+        yield (
+            f"{n_partitions} partitions are likely to show only a difference of {seen:.3f} or more."
+        )
+
+
+def _near_chance(
+    run: RunRecord, task: str, subset: str, name: str, scores: pd.DataFrame
+) -> Iterator[str]:
+    """Say where no learner's mean is above chance by two standard deviations."""
+    values = task_measures(run, task)
+    own = values[(values["subset"] == subset) & (values["name"] == name)]
+    chance = own.drop_duplicates("partition")["chance"].astype(float).mean()
+    least = (scores.mean() - 2 * scores.std().fillna(0)).dropna()
+    if (least <= chance).all():
+        yield f"{'None is' if len(least) > 1 else 'It is not'} clearly above chance ({chance:.3f})."
 
 
 def _why_not_compared(scores: pd.DataFrame) -> str:
@@ -114,7 +180,7 @@ def _disagreement(
 ) -> Iterator[str]:
     """Say where another measure has another leader."""
     leader = comparison.best
-    if leader is None or leader == best:
+    if leader is None or leader == best or _all_at_most(scores):
         return
     first = f"In {name} {marked(run, leader)} is first ({scores[leader].mean():.3f})"
     if comparison.verdicts.get(best) == "worse":
@@ -150,14 +216,15 @@ def next_steps(run: RunRecord) -> list[NextStep]:
 
 def _next_steps(run: RunRecord) -> Iterator[NextStep]:
     n_partitions = run.info.experiment.n_partitions
-    tied = any(
-        verdict == "tied"
+    verdicts = [
+        verdict
         for task in tasks(run)
-        for _, name, _, comparison in comparisons(run, task)
-        if name in compared(run, task)[:1]
+        for _, name, scores, comparison in comparisons(run, task)
+        if name in compared(run, task)[:1] and not _all_at_most(scores)
         for verdict in comparison.verdicts.values()
-    )
-    if n_partitions < MANY_PARTITIONS and not run.info.n_folds and (tied or n_partitions < 2):
+    ]
+    open_question = "tied" in verdicts or (n_partitions < 2 and verdicts)
+    if n_partitions < MANY_PARTITIONS and not run.info.n_folds and open_question:
         yield NextStep(
             "More partitions may tell apart what could not be told apart",
             again(run, {"--partitions": str(MANY_PARTITIONS)}),
