@@ -224,6 +224,14 @@ def test_where_k_exceeds_the_relevant_images_the_column_tells_the_ceiling(tmp_pa
     assert table.marked_notes[0] == ("a", "At most 0.48: 24 relevant images for 50 places.")
 
 
+def test_the_terminal_tells_the_ceiling_once_below_the_table(tmp_path):
+    trials = fake_trials("A", [0.3] * 5, chance=4 / 249)
+    text = summary_text(make_run(tmp_path / "run", trials, ["A"]))
+    told = "\nprecision@10: at most 0.400 here, as a query has 4 relevant images\n"
+    assert text.count(told) == 1
+    assert "precision@1:" not in text
+
+
 def test_test_images_that_are_no_queries_are_told(tmp_path):
     trials = [fake_trial(x, partition=p, n_left_out=p) for x in "AB" for p in (0, 3)]
     run = make_run(tmp_path / "run", trials, ["A", "B"], partitions=2)

@@ -76,7 +76,7 @@ def test_a_fit_that_waited_for_a_core_is_marked(tmp_path, waiting, seconds, is_n
     assert legend == ["A", "B", *(["noisy"] if is_noisy else [])]
     said = "1 of 10 trials; the table says whose"
     assert (said in cost_figures(run)[0].caption) == is_noisy
-    assert ("fit times of 1 trial are noisy" in summary_text(run)) == is_noisy
+    assert ("the fit time of 1 trial is noisy: it waited" in summary_text(run)) == is_noisy
 
 
 def test_fit_time_has_an_exponent_where_there_are_three_sizes(tmp_path):

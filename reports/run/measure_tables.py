@@ -195,13 +195,41 @@ def _limits(value: Mapping[str, Any], others: int, items: str) -> Iterator[str]:
     """
     if value["measure"] != "precision":
         return
-    k, relevant = value["k"], round(value["chance"] * others, 6)
+    k, relevant = value["k"], _relevant(value, others)
     if k > others:
         yield f"Only {others} other test {items}."
     elif relevant < k:
-        count = f"{relevant:.1f}".removesuffix(".0")
-        exactly = "" if relevant == round(relevant) else " on average"
+        count, exactly = _count_text(relevant)
         yield f"At most {relevant / k:.2f}: {count} relevant {items}{exactly} for {k:.0f} places."
+
+
+def _relevant(value: Mapping[str, Any], others: int) -> float:
+    """Return the mean number of relevant items of a query, from the chance of precision."""
+    return float(round(value["chance"] * others, 6))
+
+
+def _count_text(relevant: float) -> tuple[str, str]:
+    exactly = "" if relevant == round(relevant) else " on average"
+    return f"{relevant:.1f}".removesuffix(".0"), exactly
+
+
+def ceilings(run: RunRecord, task: str, numbers: pd.DataFrame) -> Iterator[str]:
+    """Say, a line each, which precision at k of `measure_numbers` cannot reach 1, and why."""
+    if "mAP" not in run.info.sources.tasks[task].measures:
+        return
+    shown = numbers[(numbers["measure"] == "precision") & numbers["chance"].notna()]
+    for value in shown.drop_duplicates(["subset", "name"]).to_dict("records"):
+        images = sizes(run, str(value["subset"]), split_of(run, task))
+        if images is None or value["k"] > images[1] - 1:
+            continue
+        named_value = {str(key): it for key, it in value.items()}
+        if (relevant := _relevant(named_value, images[1] - 1)) < value["k"]:
+            count, exactly = _count_text(relevant)
+            items = run.info.items.removesuffix("s") if count == "1" else run.info.items
+            yield (
+                f"precision@{value['k']:.0f}: at most {relevant / value['k']:.3f} here, as a query "
+                f"has {count} relevant {items}{exactly}"
+            )
 
 
 def _caveats(

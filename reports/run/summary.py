@@ -11,7 +11,6 @@ from oasis_bench.reports.formatting import (
     aligned,
     clip,
     number_text,
-    plural,
     seconds_text,
     series,
 )
@@ -31,7 +30,7 @@ from oasis_bench.reports.run.facts import (
     subset_title,
     tasks,
 )
-from oasis_bench.reports.run.measure_tables import CHANCE, mean_texts, measure_numbers
+from oasis_bench.reports.run.measure_tables import CHANCE, ceilings, mean_texts, measure_numbers
 from oasis_bench.reports.run.verdict import answers, next_steps
 from oasis_bench.reports.table import Table
 from oasis_bench.store.run_file import RunRecord
@@ -46,8 +45,8 @@ def summary_text(run: RunRecord) -> str:
     text = [part for line in answers(run) for part in (*_wrapped(line), "")]
     notes = [f"mean ± sd over {partitions_text(run)}; costs: medians [min - max]"]
     for task in tasks(run):
-        lines, best = _task_lines(run, task)
-        text += [f"{task}:", *_aligned_to_width(lines, (1,))]
+        lines, best, limits = _task_lines(run, task)
+        text += [f"{task}:", *_aligned_to_width(lines, (1,)), *limits]
         if best and not notes[1:]:
             notes.append(
                 "* best, or not distinguishable from the best (corrected paired t-test, Holm, 0.05)"
@@ -57,8 +56,12 @@ def summary_text(run: RunRecord) -> str:
         text += [f"{title}:", *_aligned_to_width(_cost_lines(run, table), (1, 4))]
     if count := int(noisy(finished(run)).sum()):
         notes.append(
-            f"fit times of {plural(count, 'trial')} are noisy: they waited for a core "
-            "(marked in the report)"
+            (
+                "the fit time of 1 trial is noisy: it"
+                if count == 1
+                else f"fit times of {count} trials are noisy: they"
+            )
+            + " waited for a core (marked in the report)"
         )
     notes += dagger_notes(run, learners(run))
     for whole in dict.fromkeys(_gaps(run)):
@@ -72,8 +75,8 @@ def _wrapped(line: str) -> list[str]:
     return textwrap.wrap(printable(line), SUMMARY_WIDTH, subsequent_indent="  ")
 
 
-def _task_lines(run: RunRecord, task: str) -> tuple[list[list[str]], bool]:
-    """Return the cells of a task's table, and whether one of them has a star."""
+def _task_lines(run: RunRecord, task: str) -> tuple[list[list[str]], bool, list[str]]:
+    """Return the cells of a task's table, whether one has a star, and what cannot reach 1."""
     numbers, measures = measure_numbers(run, task), named(run, task)
     measures = measures[measures["name"].isin(compared(run, task))]
     numbers = numbers[numbers["name"].isin(measures["name"])]
@@ -87,7 +90,7 @@ def _task_lines(run: RunRecord, task: str) -> tuple[list[list[str]], bool]:
         if learner == learners(run)[-1]:
             chances = [number_text(value, "{:.3f}", missing="-") for value in own["chance"]]
             lines.append([lines[-1][0], CHANCE, *(text + BESIDE_SPREAD for text in chances)])
-    return lines, bool(numbers["bold"].any())
+    return lines, bool(numbers["bold"].any()), list(dict.fromkeys(ceilings(run, task, numbers)))
 
 
 def _cost_lines(run: RunRecord, costs: Table) -> list[list[str]]:
