@@ -43,6 +43,7 @@ def test_what_to_do_next_is_a_command_without_the_folder(run):
     (step,) = next_steps(run)
     assert step.why.startswith("More partitions may tell apart")
     assert step.command == "python -m oasis_bench run --seed 1 --partitions 20"
+    assert summary_text(run, in_python=True).endswith(":\n  partitions=20")
 
 
 def test_terminal_and_report_open_with_the_answer(run, tmp_path):

@@ -99,8 +99,8 @@ def _numbers(
     if counts.min() < needed:
         raise UsageError(
             f"class {rows.class_names[numbers[counts.argmin()]]!r} of subset {subset!r} has "
-            f"{counts.min()} items, but {n_train} to train and {n_test} to "
-            f"test are {needed}: lower --train or --test"
+            f"{counts.min()} item{'' if counts.min() == 1 else 's'}, but {n_train} to train and "
+            f"{n_test} to test are {needed}: lower --train or --test"
             + (", or ask another task" if counts.min() < 4 else "")
         )
     return tuple(numbers)

@@ -68,7 +68,7 @@ class RunResult:
         return page
 
     def __str__(self) -> str:
-        text: str = load_reports().summary_text(self._run)
+        text: str = load_reports().summary_text(self._run, in_python=True)
         return text
 
     def __repr__(self) -> str:

@@ -21,7 +21,7 @@ def summary_html(run: RunRecord) -> str:
     return render(
         "summary.html.j2",
         title=run.info.experiment.title,
-        text=summary_text(run),
+        text=summary_text(run, in_python=True),
         figures=[
             drawing
             for drawings in (*(task_figures(run, task) for task in tasks(run)), cost_figures(run))

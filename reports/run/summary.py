@@ -40,8 +40,11 @@ SUMMARY_WIDTH, SUBSET_WIDTH = 110, 10
 BESIDE_SPREAD = " " * len("±0.000*")
 
 
-def summary_text(run: RunRecord) -> str:
-    """Summarise a run as plain text of at most 110 columns: the answer, each task, the costs."""
+def summary_text(run: RunRecord, in_python: bool = False) -> str:
+    """Summarise a run as plain text of at most 110 columns: the answer, each task, the costs.
+
+    What to do next is a command, or in Python an argument of `oasis_bench.run`.
+    """
     text = [part for line in answers(run) for part in (*_wrapped(line), "")]
     notes = [f"mean ± sd over {partitions_text(run)}; costs: medians [min - max]"]
     for task in tasks(run):
@@ -67,7 +70,7 @@ def summary_text(run: RunRecord) -> str:
     for whole in dict.fromkeys(_gaps(run)):
         notes += _wrapped(whole)
     for step in next_steps(run)[:1]:
-        notes += [f"{step.why}:", f"  {printable(step.command)}"]
+        notes += [f"{step.why}:", f"  {printable(step.argument if in_python else step.command)}"]
     return "\n".join([*text, *notes])
 
 

@@ -44,10 +44,11 @@ PARTS = ("choosing", "fitting", "answering")
 
 
 class NextStep(NamedTuple):
-    """What may be worth trying, and the command."""
+    """What may be worth trying, the command, and the argument of `oasis_bench.run`."""
 
     why: str
     command: str
+    argument: str
 
 
 def answers(run: RunRecord) -> list[str]:
@@ -228,6 +229,7 @@ def _next_steps(run: RunRecord) -> Iterator[NextStep]:
         yield NextStep(
             "More partitions may tell apart what could not be told apart",
             again(run, {"--partitions": str(MANY_PARTITIONS)}),
+            f"partitions={MANY_PARTITIONS}",
         )
     trials = finished(run)
     steps = pd.to_numeric(trials["n_steps"]).dropna()
@@ -238,11 +240,13 @@ def _next_steps(run: RunRecord) -> Iterator[NextStep]:
             f"Most searches of the number of steps ended at their last one, {cap:,}: more may do "
             "better",
             again(run, {"--max-steps": str(4 * cap)}),
+            f"max_steps={4 * cap}",
         )
     if any(remark.startswith("warning: columns") for remark in run.info.remarks):
         yield NextStep(
             "Columns of unlike scales: let the inner folds choose how rows are scaled",
             again(run, {"--scaling": "l2,standard+l2,minmax"}),
+            'scaling="l2,standard+l2,minmax"',
         )
 
 
