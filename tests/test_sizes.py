@@ -8,7 +8,7 @@ import pytest
 from oasis_bench.data.rows import LabelledRows
 from oasis_bench.datasets.table_file import TableFile
 from oasis_bench.experiment.settings import Experiment, LearnerSpec
-from oasis_bench.experiment.sizes import settle, settled_as, size_remark
+from oasis_bench.experiment.sizes import few_train_remark, settle, settled_as, size_remark
 
 DATASET = TableFile(Path("my.csv"))
 
@@ -49,3 +49,13 @@ def test_sizes_fit_the_smallest_class_that_is_asked_for(counts, settings, expect
         assert f"{expected[0]} of each class train and {expected[1]} test" in told
     assert settle(settled, DATASET, rows_of(*counts)) == settled  # as a resumed run does
     assert settled_as(asked, settled) == settled  # so it is seen to be the same experiment
+
+
+@pytest.mark.parametrize(
+    ("counts", "told"),
+    [((6, 357), "8 of 363 rows train: the smallest class has 6: leave it out"), ((6, 20), None)],
+)
+def test_a_small_class_that_leaves_few_rows_to_train_is_told(counts, told):
+    asked, rows = experiment(), rows_of(*counts)
+    remark = few_train_remark(asked, settle(asked, DATASET, rows), rows, "rows")
+    assert remark is None if told is None else remark.startswith(told)

@@ -85,6 +85,23 @@ def size_remark(asked: Experiment, settled: Experiment, items: str) -> str | Non
     )
 
 
+def few_train_remark(
+    asked: Experiment, settled: Experiment, rows: LabelledRows, items: str
+) -> str | None:
+    """Say where the smallest of all classes leaves fewer than a fifth of the data set to train."""
+    n_train, usual = settled.per_class[0], asked.per_class[0]
+    if settled.train_per_class is None or "all" not in settled.classes or 2 * n_train > usual:
+        return None
+    counts = rows.class_counts()
+    n_rows, in_all = int(counts.sum()), n_train * len(counts)
+    if 5 * in_all >= n_rows or asked.per_class == settled.per_class:
+        return None
+    return (
+        f"{in_all:,} of {n_rows:,} {items} train: the smallest class has {counts.min()}: leave it "
+        "out with --classes, or give --train and --test"
+    )
+
+
 def _per_class(e: Experiment, dataset: Dataset, rows: LabelledRows) -> tuple[int, int]:
     """Return how many items of each class train and test."""
     n_train, n_test = e.train_per_class, e.test_per_class

@@ -34,7 +34,7 @@ from oasis_bench.experiment.run_info import (
     TaskSource,
 )
 from oasis_bench.experiment.settings import Experiment
-from oasis_bench.experiment.sizes import size_remark
+from oasis_bench.experiment.sizes import few_train_remark, size_remark
 from oasis_bench.experiment.subsets import refuse_unknown_subsets
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.plugins.open_dataset import open_dataset
@@ -329,6 +329,8 @@ def _remarks(
 ) -> Iterator[str]:
     """Yield what of the data decided how the run is made, and what may mislead, a line each."""
     if (remark := size_remark(asked, settled, items)) is not None:
+        yield remark
+    if (remark := few_train_remark(asked, settled, rows, items)) is not None:
         yield remark
     ranges = unlike_scales(rows.X)
     if ranges is not None and not set(scalings) & set(SCALES_COLUMNS):
