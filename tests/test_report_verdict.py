@@ -124,3 +124,9 @@ def test_a_best_at_chance_is_said_to_be_there(tmp_path):
     )
     one = make_run(tmp_path / "one", trials[:1], ["A"], partitions=1)
     assert answers(one)[0].endswith("It is not clearly above chance (0.115).")
+
+
+def test_an_answer_that_took_ten_times_the_shortest_may_have_been_cold(tmp_path):
+    trials = [fake_trial("A", partition=p, answer_seconds=t) for p, t in enumerate((2.0, 0.1))]
+    costs = answers(make_run(tmp_path / "run", trials, ["A"], partitions=2))[-1]
+    assert costs.endswith("Answers of A differ tenfold and more: a first call may be cold.")

@@ -40,6 +40,9 @@ MANY_PARTITIONS = 20
 MANY_ENOUGH = 5
 """Partitions below which it is told what difference they can show."""
 
+COLD = 10
+"""Times as long as the shortest answer: then a first call may have been cold."""
+
 PARTS = ("choosing", "fitting", "answering")
 
 
@@ -207,7 +210,13 @@ def _costs(run: RunRecord) -> str:
     for name in sorted(shown, key=lambda name: float(totals[name])):
         each = ", ".join(f"{what} {seconds_text(medians.at[name, what])}" for what in PARTS)
         texts.append(f"{marked(run, name)} {seconds_text(float(totals[name]))} s ({each})")
-    return f"Cost of one partition, {subset_title(run, largest[-1])}: {series(texts)}."
+    ends: Any = parts.groupby("learner")["answering"].agg(["min", "max"])
+    cold = [
+        marked(run, name) for name in shown if ends.at[name, "max"] > COLD * ends.at[name, "min"]
+    ]
+    slow = f" Answers of {series(cold)} differ tenfold and more: a first call may be cold."
+    costs = f"Cost of one partition, {subset_title(run, largest[-1])}: {series(texts)}."
+    return costs + slow * bool(cold)
 
 
 def next_steps(run: RunRecord) -> list[NextStep]:
