@@ -17,8 +17,8 @@ from oasis_bench.data.rows import LabelledRows
 from oasis_bench.datasets.features.histograms import picture_histograms
 from oasis_bench.datasets.features.picture_files import Workers, hashed_pictures
 from oasis_bench.datasets.features.pixels import check_side, pixels_of
+from oasis_bench.datasets.files.delimited import csv_cells
 from oasis_bench.datasets.files.folders import dataset_folder
-from oasis_bench.datasets.files.tables import csv_cells
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.files import open_regular

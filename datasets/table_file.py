@@ -27,8 +27,9 @@ class TableFile(Dataset):
     """A file of the user's: a row for each example, with a class label.
 
     ``.npz`` holds arrays `X` (n, d) and `y` (n,), or just one array of 2 dimensions and one of 1,
-    or what `scipy.sparse.save_npz` writes, joined by `y`.  ``.csv`` is UTF-8 with commas, its
-    first line names the columns.  ``.parquet`` needs pyarrow; pandas' index is no feature.
+    or what `scipy.sparse.save_npz` writes, joined by `y`.  ``.csv`` and ``.tsv`` are UTF-8, their
+    first line names the columns; commas, semicolons or tabs stand between these, and beside the
+    last two a decimal comma is known.  ``.parquet`` needs pyarrow; pandas' index is no feature.
     ``.svmlight``, ``.libsvm`` and ``.svm``, also with ``.gz``, hold sparse rows, the label first.
 
     Features are float64, or float32 where the file has float32; sparse ones stay sparse (CSR).
@@ -110,7 +111,7 @@ class TableFile(Dataset):
             folds = None
             if table.folds is not None:
                 folds, _ = _numbered(table.folds, "folds", "--fold-column")
-            return LabelledRows(X, y, class_names, folds=folds)
+            return LabelledRows(X, y, class_names, folds=folds, remarks=table.remarks)
         except UsageError as error:
             raise UsageError(f"{self.path}: {error}") from error
         except MemoryError as error:

@@ -263,7 +263,7 @@ def test_a_faulty_csv_is_told_in_one_line(tmp_path: Path, text: str, reason: str
 
 def test_csv_that_is_not_utf8_is_told(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a,label\n1,é\n2,b\n", encoding="latin-1")
-    with pytest.raises(UsageError, match="is not UTF-8 text: save it as UTF-8"):
+    with pytest.raises(UsageError, match=r"is not UTF-8 text \(line 2\): save it as UTF-8"):
         load(tmp_path / "t.csv")
 
 
@@ -427,6 +427,42 @@ def test_columns_that_are_dropped_are_no_features(tmp_path: Path, ending: str) -
     rows = TableFile(path, label="kind", drop="id, name,b").load()
     np.testing.assert_array_equal(rows.X, [[1.5], [2.5], [3.5]])
     assert rows.class_names == ("u", "v")
+
+
+OTHERWISE = {
+    "semicolons": ("a;b, in m;kind\n1,5;-2;u\n0,5;3,25e1;v\n", "; between columns and , as"),
+    "points": ("a;b;kind\n1.5;-2;u\n0.5;32.5;v\n", "; between columns"),
+    "tabs": ("a\tb\tkind\n1,50\t-2\tu\n,5\t32,5\tv\n", "tab between columns and , as"),
+    "quotes": ('"a";"b,c";"kind"\n"1,5";"-2";"u;x"\n0,5;32,5;v\n', "; between columns and , as"),
+}
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv"])
+@pytest.mark.parametrize(("text", "how"), OTHERWISE.values(), ids=OTHERWISE.keys())
+def test_other_separators_and_decimal_commas_are_known(
+    tmp_path: Path, text: str, how: str, ending: str
+) -> None:
+    path = tmp_path / f"t.{ending}"
+    path.write_text(text)
+    table = TableFile(path, label="kind")
+    rows = table.load()
+    np.testing.assert_array_equal(rows.X, [[1.5, -2], [0.5, 32.5]])
+    remark = f"read with {how}{' decimal sign' * how.endswith('as')}"
+    assert rows.remarks == (remark,)
+    described = table.description()
+    assert described[0] == f"columns: 3, {remark}"
+    assert described[1].endswith("number, 0.5 to 1.5")
+
+
+def test_commas_that_may_be_of_thousands_are_no_decimal_commas(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a\ty\n1,234\tu\n999\tv\n")
+    with pytest.raises(UsageError, match="column 'a' is not numeric: '1,234'"):
+        load(tmp_path / "t.csv")
+
+
+def test_a_comma_stays_the_separator_where_lines_have_other_ones_too(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a;b;c,label\n1,x;1\n2,y\n")
+    assert load(tmp_path / "t.csv").class_names == ("x;1", "y")
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,16 @@ from pathlib import Path
 from reprlib import repr as shown
 from typing import TYPE_CHECKING, Any
 
+from oasis_bench.datasets.files.delimited import (
+    ENDINGS,
+    csv_names,
+    numbered_cells,
+    separator_of,
+)
 from oasis_bench.datasets.files.tables import (
     LABEL_COLUMN,
     OTHER_LABEL_COLUMNS,
     Columns,
-    csv_cells,
-    csv_names,
     parquet_cells,
     refuse_empty,
 )
@@ -33,9 +37,11 @@ def column_lines(path: Path, asked: Columns) -> list[str]:
         Where it cannot be read.
     """
     refuse_empty(path)
-    if path.suffix.lower() == ".csv":
-        names = csv_names(path)
-        cells = csv_cells(path, header=0, names=range(len(names)), low_memory=False)
+    remark = None
+    if path.suffix.lower() in ENDINGS:
+        separator = separator_of(path)
+        names = csv_names(path, separator)
+        cells, remark = numbered_cells(path, len(names), separator)
     elif path.suffix.lower() == ".parquet":
         cells = parquet_cells(path)
         names = [str(name) for name in cells.columns]
@@ -56,7 +62,8 @@ def column_lines(path: Path, asked: Columns) -> list[str]:
         for i, name in enumerate(shown_names)
     ]
     more = len(names) - len(lines)
-    return [f"columns: {len(names)}", *lines, *([f"  ... and {more} more"] if more else [])]
+    how = "" if remark is None else f", {remark}"
+    return [f"columns: {len(names)}{how}", *lines, *([f"  ... and {more} more"] if more else [])]
 
 
 def _summary(column: pd.Series[Any], role: str | None) -> str:

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import math
 import re
-import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from reprlib import repr as shown
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +22,7 @@ from numpy.lib.npyio import NpzFile
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
+from oasis_bench.datasets.files.delimited import csv_names, numbered_cells, separator_of
 from oasis_bench.datasets.files.errors import reason_of
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.files import open_regular
@@ -33,9 +33,6 @@ if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
 
 LABEL_COLUMN = "label"
 OTHER_LABEL_COLUMNS = ("class", "target", "y")
-
-MISSING = ("", *("na", "n/a", "nan", "null"), *("NA", "N/A", "NaN", "NAN", "NULL", "Null"))
-"""Cells of a CSV file that stand for no value."""
 
 NUMERIC = frozenset({"boolean", "integer", "floating", "mixed-integer-float", "decimal"})
 """The kinds of columns, as pandas calls them, that are numbers."""
@@ -51,12 +48,16 @@ LabelValues: TypeAlias = "npt.NDArray[Any] | list[str]"
 
 @dataclass(frozen=True)
 class Table:
-    """What a file holds, not yet checked: features, dense or CSR, labels, names of features."""
+    """What a file holds, not yet checked: features, dense or CSR, labels, names of features.
+
+    `remarks` say how it was read, where that is not the usual way.
+    """
 
     X: Any
     labels: LabelValues
     columns: Sequence[str] | None = None
     folds: LabelValues | None = None
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -101,14 +102,9 @@ def refuse_empty(path: Path) -> None:
             raise UsageError("is empty")
 
 
-def csv_names(path: Path) -> list[str]:
-    """Return the names of the columns of a CSV file."""
-    header = csv_cells(path, header=None, nrows=1, dtype=str, na_filter=False)
-    return [str(name).strip() for name in header.loc[0]]
-
-
 def _read_csv(path: Path, asked: Columns) -> Table:
-    names = csv_names(path)
+    separator = separator_of(path)
+    names = csv_names(path, separator)
     at, fold_at, dropped = _places(names, asked)
     if any(not name and i not in (at, *dropped) for i, name in enumerate(names)):
         raise UsageError(
@@ -116,44 +112,13 @@ def _read_csv(path: Path, asked: Columns) -> Table:
         )
     # Names may be equal: numbers stand for them.
     texts = [at] if fold_at is None else [at, fold_at]
-    dtype = dict.fromkeys(texts, str)
-    cells = csv_cells(path, header=0, names=range(len(names)), dtype=dtype, low_memory=False)
+    cells, remark = numbered_cells(path, len(names), separator, dict.fromkeys(texts, str))
     for column in texts:
         cells[column] = cells[column].str.strip()
     table = _table_of(cells, names, at, fold_at, dropped)
     folds = None if table.folds is None else _csv_labels(table.folds)
-    return replace(table, labels=_csv_labels(table.labels), folds=folds)
-
-
-def csv_cells(path: Path | BinaryIO, **options: Any) -> pd.DataFrame:
-    """Read cells with `pandas.read_csv`; cells that `MISSING` lists are NaN."""
-    import pandas as pd
-
-    if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1):
-        options["float_precision"] = "round_trip"  # exact to the last bit, as newer pandas is
-    try:
-        with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
-            cells: pd.DataFrame = pd.read_csv(
-                path,
-                encoding="utf-8-sig",
-                index_col=False,
-                skipinitialspace=True,
-                keep_default_na=False,
-                na_values=MISSING,
-                **options,
-            )
-            return cells
-    except UnicodeDecodeError as error:
-        raise UsageError("is not UTF-8 text: save it as UTF-8") from error
-    except pd.errors.EmptyDataError as error:
-        raise UsageError("has no line of column names: write one") from error
-    except MemoryError:
-        raise
-    except Exception as error:  # mostly ParserError
-        reason = reason_of(error).rpartition("C error: ")[2]
-        raise UsageError(
-            f"CSV cannot be read ({reason}): give each line as many fields, and close each quote"
-        ) from error
+    remarks = () if remark is None else (remark,)
+    return replace(table, labels=_csv_labels(table.labels), folds=folds, remarks=remarks)
 
 
 def _csv_labels(labels: LabelValues) -> LabelValues:
@@ -404,6 +369,7 @@ READERS: Mapping[str, Callable[[Path, Columns], Table]] = {
     ".npz": _read_npz,
     ".csv": _read_csv,
     ".parquet": _read_parquet,
+    ".tsv": _read_csv,
     **dict.fromkeys((".svmlight", ".libsvm", ".svm"), _read_svmlight),
     **dict.fromkeys((".svmlight.gz", ".libsvm.gz", ".svm.gz"), _read_svmlight),
 }

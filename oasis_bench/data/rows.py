@@ -45,6 +45,8 @@ class LabelledRows:
         The picture behind each row.
     left_out : tuple of str, default ()
         Lines on what was left out of the data set, and why.
+    remarks : tuple of str, default ()
+        Lines on what the user should know of the data before a run; they decide nothing.
     judged : JudgedTriplets, optional
         Triplets of rows that people judged.
     ratings : Ratings, optional
@@ -73,6 +75,7 @@ class LabelledRows:
     pixels: Pixels | None = None
     patches: Patches | None = None
     folds: npt.NDArray[np.int64] | None = None
+    remarks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         n_classes = len(self.class_names)
@@ -158,7 +161,7 @@ class LabelledRows:
         return np.bincount(self.y, minlength=len(self.class_names)).astype(np.int64)
 
     def content_hash(self) -> str:
-        """Hash all but the paths of images (SHA-256): a trial's identity holds its data."""
+        """Hash all but paths of images and remarks (SHA-256): a trial's identity holds its data."""
         digest = hashlib.sha256(repr(self.class_names).encode())
         arrays = [*_parts(self.X), *_parts(self.y)]
         for part in (self.judged, self.ratings, self.patches):

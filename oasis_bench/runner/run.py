@@ -328,6 +328,7 @@ def _remarks(
     rows: LabelledRows,
 ) -> Iterator[str]:
     """Yield what of the data decided how the run is made, and what may mislead, a line each."""
+    yield from rows.remarks
     if (remark := size_remark(asked, settled, items)) is not None:
         yield remark
     if (remark := few_train_remark(asked, settled, rows, items)) is not None:
