@@ -17,7 +17,7 @@ from scipy import sparse
 from oasis_bench.data.rows import LabelledRows, Rows
 from oasis_bench.datasets.files.columns import column_lines
 from oasis_bench.datasets.files.errors import reason_of
-from oasis_bench.datasets.files.tables import NUMBER, Columns, LabelValues, read_table
+from oasis_bench.datasets.files.tables import NUMBER, Columns, LabelValues, drop_option, read_table
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.progress import Progress, no_progress
@@ -105,8 +105,9 @@ class TableFile(Dataset):
             label, of two classes or more.  Its rows and columns count from 1, without the header.
         """
         try:
-            table = read_table(self.path, self._asked())
-            X = _as_features(table.X, table.columns)
+            asked = self._asked()
+            table = read_table(self.path, asked)
+            X = _as_features(table.X, table.columns, asked.drop)
             y, class_names = _numbered(table.labels, "labels", "--label")
             folds = None
             if table.folds is not None:
@@ -120,7 +121,7 @@ class TableFile(Dataset):
             raise UsageError(f"{self.path}: {reason_of(error)}: give a file to read") from error
 
 
-def _as_features(X: Any, columns: Sequence[str] | None) -> Rows:
+def _as_features(X: Any, columns: Sequence[str] | None, dropped: Sequence[str]) -> Rows:
     """Convert to float rows, CSR in canonical form or C order, and check that all are finite."""
     if X.ndim != 2 or X.dtype.kind not in "biuf" or 0 in X.shape:
         raise UsageError(
@@ -135,19 +136,49 @@ def _as_features(X: Any, columns: Sequence[str] | None) -> Rows:
     else:
         X = np.ascontiguousarray(X, dtype=dtype)
     is_sparse = isinstance(X, sparse.csr_array)
-    bad = np.flatnonzero(~np.isfinite(X.data if is_sparse else X))
-    if bad.size:
-        row, column = (
-            [place[bad[0]] for place in X.tocoo().coords]
+    values = X.data if is_sparse else X
+    if not np.isfinite(values).all():
+        rows, places = (
+            (part[~np.isfinite(X.data)] for part in X.tocoo().coords)
             if is_sparse
-            else divmod(bad[0], X.shape[1])
+            else (np.nonzero(~np.isfinite(X)))
         )
-        name = shown(columns[column]) if columns else column + 1
-        raise UsageError(
-            f"{bad.size} values are NaN, missing or infinite, the first in row {row + 1}, "
-            f"column {name}: fill them in or leave those rows out"
-        )
+        missing = np.isnan(values[~np.isfinite(values)])
+        raise _not_finite(rows, places, missing, X.shape[1], columns, dropped)
     return X  # type: ignore[no-any-return]
+
+
+def _not_finite(
+    rows: npt.NDArray[np.intp],
+    places: npt.NDArray[np.intp],
+    missing: npt.NDArray[np.bool_],
+    n_columns: int,
+    columns: Sequence[str] | None,
+    dropped: Sequence[str],
+) -> UsageError:
+    """Return the error of values that are missing, or infinite: how many, in which columns."""
+
+    def name(place: int) -> str:
+        return shown(columns[place]) if columns else str(place + 1)
+
+    found = []
+    for which, what in ((missing, "NaN or missing"), (~missing, "infinite or beyond float64")):
+        if which.any():
+            held, counts = np.unique(places[which], return_counts=True)
+            each = [f"{name(i)} ({n})" for i, n in zip(held[:12], counts[:12], strict=True)]
+            rest = f" ... ({len(held)} in all)" if len(held) > len(each) else ""
+            first = int(which.argmax())
+            found.append(
+                f"{np.count_nonzero(which)} values are {what}, the first in row {rows[first] + 1}, "
+                f"column {name(places[first])}; by columns: {', '.join(each)}{rest}"
+            )
+    bad = np.unique(places)
+    out = ""
+    if columns and len(bad) < n_columns:
+        out = (
+            f"leave these columns out with {drop_option([*dropped, *(columns[i] for i in bad)])}, "
+        )
+    return UsageError(f"{'; '.join(found)}: {out}fill them in or leave those rows out")
 
 
 def _numbered(
@@ -165,8 +196,9 @@ def _numbered(
     fractions = values[np.isinf(values) | (np.trunc(values) != values)]
     if fractions.size:
         raise UsageError(
-            f"the {what} are no names: {fractions[0]} is not a whole number "
-            f"({fractions.size} such {what}): choose another column with {option}, or bin them"
+            f"the {what} are numbers with fractions, such as {fractions[0]} ({fractions.size} of "
+            f"them): a name is a text or a whole number: name another column with {option}, or bin "
+            "them"
         )
     numbers, places = np.unique(values, return_inverse=True)
     return places.astype(np.int64), tuple(str(int(number)) for number in numbers)

@@ -238,15 +238,19 @@ CSV = {
     "label\nx\ny\n": "holds 2 rows and 0 columns beside the label: at least one",
     ",label\n1,x\n2,y\n": "a column has no name",
     "a,label\n1,x\n2\n": "1 labels are missing, the first in row 2",
-    "label,a\nx,1\ny\n": "1 values are NaN, missing .*first in row 2, column 'a'",
+    "label,a\nx,1\ny\n": "1 values are NaN or missing, .*first in row 2, column 'a'",
     "a,label\n1,x\n2,y,\n": ".*Expected 2 fields in line 3, saw 3",
     "a,label\n1,x,z\n2,y,z\n": "CSV cannot be read .*: give each line as many fields",
     "a,b,label\n1,red,x\n2,3,y\n": "column 'b' is not numeric: 'red' in row 1: .*--label",
-    "a,b,label\n1,2,x\n2,,y\nNA,1,x\n": "2 values are NaN, missing .*first in row 2, column 'b'",
-    "a,b,label\n1,2,x\n2,1e999,y\n": "1 values are .*infinite, the first in row 2, column 'b'",
+    "a,b c,d,label\n1,red,2,x\n2,3,?,y\n": "columns 'b c' is not numeric: 'red' in row 1; 'd' is "
+    "not numeric: '\\?' in row 2: leave them out with --drop 'b c,d', write",
+    "a,b,label\n1,2,x\n2,,y\nNA,1,x\n": "2 values are NaN or missing, the first in row "
+    r"2, column 'b'; by columns: 'a' \(1\), 'b' \(1\): fill them in",
+    "a,b,label\n1,2,x\n2,1e999,y\n": "1 values are infinite or beyond float64, the first in "
+    "row 2, column 'b'; by .*: leave these columns out with --drop b, fill",
     "a,label\n1,x\n2,\n3,n/a\n": "2 labels are missing, the first in row 2",
     "a,label\n1,1.0\n2,\n3,2.0\n": "1 labels are missing, the first in row 2",
-    "a,label\n1,0.5\n2,2\n3,2.25\n": r"the labels .*: 0.5 is not a whole number \(2 such",
+    "a,label\n1,0.5\n2,2\n3,2.25\n": "the labels are numbers with fractions, such as 0.5 .2 ",
     "a,label\n1,x\n2,x\n": r"only 1 class",
     'a,label\n1,"x\n2,y\n': "CSV cannot be read .*EOF inside string.*close each quote",
 }
@@ -292,8 +296,8 @@ NPZ: dict[str, tuple[dict[str, Any], str]] = {
     "not a number": ({"X": np.where(X[4, 1] == X, np.nan, X), "y": Y}, ".*row 5, column 2"),
     "missing label": ({"X": X, "y": np.where(Y == 2, np.nan, Y)}, "1 labels .* in row 4"),
     "empty label": ({"X": X, "y": np.array(["a", "", "b", "", "a", "a"])}, "2 labels .* row 2"),
-    "endless label": ({"X": X, "y": np.where(Y == 2, np.inf, Y)}, "the labels .*inf is not"),
-    "measurement": ({"X": X, "y": X[:, 0]}, "the labels are no names"),
+    "endless label": ({"X": X, "y": np.where(Y == 2, np.inf, Y)}, "the labels .* such as inf"),
+    "measurement": ({"X": X, "y": X[:, 0]}, "the labels are numbers with"),
     "bytes": ({"X": X, "y": np.array([b"\xff"] * 6)}, "array 'y' cannot be read"),
 }
 
@@ -324,7 +328,7 @@ def test_npz_of_a_sparse_matrix_with_indices_out_of_bounds_is_refused(tmp_path: 
 
 def test_a_value_that_is_not_finite_is_found_in_sparse_rows(tmp_path: Path) -> None:
     (tmp_path / "t.svm").write_text("1 1:1 3:2\n2 2:1\n1 1:5 3:nan 4:inf\n")
-    with pytest.raises(UsageError, match=r"2 values are NaN.* in row 3, column 3:"):
+    with pytest.raises(UsageError, match=r"1 values are NaN.* row 3, column 3;.*1 .* inf.* 4;"):
         load(tmp_path / "t.svm")
 
 
@@ -471,7 +475,7 @@ def test_a_comma_stays_the_separator_where_lines_have_other_ones_too(tmp_path: P
         ("weight", "no column 'weight' to leave out: the columns are 'id', 'name'"),
         ("kind", "--drop names the column of the labels"),
         ("id,height,b,name", "holds 3 rows and 0 columns beside the label"),
-        ("id", "column 'name' is not numeric: 'Ann' in row 1: leave it out with --drop"),
+        ("id", "column 'name' is not numeric: 'Ann' in row 1: leave it out with --drop id,name,"),
     ],
 )
 def test_what_cannot_be_dropped_is_told(tmp_path: Path, drop: str, message: str) -> None:

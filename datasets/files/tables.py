@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -41,6 +42,8 @@ NUMERIC = frozenset({"boolean", "integer", "floating", "mixed-integer-float", "d
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 SHOWN_NAMES = 12
+LONGEST_DROP = 1000
+"""Characters of an option that a message writes out."""
 
 LabelValues: TypeAlias = "npt.NDArray[Any] | list[str]"
 """Numbers, NaN where missing, or strings, empty where missing."""
@@ -165,14 +168,18 @@ def _table_of(
             f"holds {len(cells)} rows and {n_features} columns beside the label"
             f"{' and the fold' * (fold_at is not None)}: at least one of each is needed"
         )
-    features, feature_names = [], []
+    features, feature_names, texts = [], [], []
     for i, name in enumerate(names):
         if i not in (at, fold_at, *dropped):
             values = _values(columns[i])
             if not isinstance(values, np.ndarray):
-                raise _not_numeric(name, columns[i])
+                texts.append(i)
+                continue
             features.append(values)
             feature_names.append(name)
+    if texts:
+        without = [names[i] for i in [*dropped, *texts]]
+        raise _not_numeric({names[i]: columns[i] for i in texts}, without)
     single = all(values.dtype == np.float32 for values in features)
     X = np.column_stack(features).astype(np.float32 if single else np.float64, copy=False)
     return Table(X, labels, feature_names, folds)
@@ -202,8 +209,21 @@ def _values(column: pd.Series[Any]) -> LabelValues | None:
     return values.to_numpy()
 
 
-def _not_numeric(name: str, column: pd.Series[Any]) -> UsageError:
-    """Return the error of a column that is not numeric, with its first value that is not."""
+def _not_numeric(columns: Mapping[str, pd.Series[Any]], without: Sequence[str]) -> UsageError:
+    """Return the error of columns that are not numeric, each with its first value that is not."""
+    found = [f"{shown(name)} is not numeric: {_not_number(columns[name])}" for name in columns]
+    rest = f" ... ({len(found)} in all)" if len(found) > SHOWN_NAMES else ""
+    them, these = ("it", "column") if len(found) == 1 else ("them", "columns")
+    one = "it" if len(found) == 1 else "one"
+    return UsageError(
+        f"{these} {'; '.join(found[:SHOWN_NAMES])}{rest}: leave {them} out with "
+        f"{drop_option(without)}, write {them} as numbers, or name {one} with --label if it is the "
+        "label"
+    )
+
+
+def _not_number(column: pd.Series[Any]) -> str:
+    """Return the first value of a column that is not a number, and its row."""
     for row in np.flatnonzero(column.notna()).tolist():
         try:
             float(column[row])
@@ -211,10 +231,13 @@ def _not_numeric(name: str, column: pd.Series[Any]) -> UsageError:
             break
     else:  # numbers as text
         row = 0
-    return UsageError(
-        f"column {shown(name)} is not numeric: {shown(column[row])} in row {row + 1}: leave it "
-        "out with --drop, write it as numbers, or name it with --label if it is the label"
-    )
+    return f"{shown(column[row])} in row {row + 1}"
+
+
+def drop_option(names: Sequence[str]) -> str:
+    """Return the option that leaves columns out, to copy; without the names where it is long."""
+    words = f"--drop {shlex.quote(','.join(dict.fromkeys(names)))}"
+    return words if len(words) <= LONGEST_DROP and words.isprintable() else "--drop"
 
 
 def _places(columns: Sequence[str], asked: Columns) -> tuple[int, int | None, list[int]]:
