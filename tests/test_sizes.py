@@ -9,6 +9,8 @@ from oasis_bench.data.rows import LabelledRows
 from oasis_bench.datasets.table_file import TableFile
 from oasis_bench.experiment.settings import Experiment, LearnerSpec
 from oasis_bench.experiment.sizes import few_train_remark, settle, settled_as, size_remark
+from oasis_bench.experiment.subsets import choose_subsets
+from oasis_bench.system.errors import UsageError
 
 DATASET = TableFile(Path("my.csv"))
 
@@ -59,3 +61,10 @@ def test_a_small_class_that_leaves_few_rows_to_train_is_told(counts, told):
     asked, rows = experiment(), rows_of(*counts)
     remark = few_train_remark(asked, settle(asked, DATASET, rows), rows, "rows")
     assert remark is None if told is None else remark.startswith(told)
+
+
+def test_classes_that_are_too_small_for_any_size_are_counted():
+    with pytest.raises(
+        UsageError, match=r"2 of 3 classes .* than 4 items \(such as 'class 1', 1\)"
+    ):
+        choose_subsets(experiment(), DATASET, rows_of(9, 1, 3))

@@ -15,11 +15,9 @@ from oasis_bench.experiment.settings import (
     Experiment,
 )
 from oasis_bench.experiment.splits import take_fold
+from oasis_bench.experiment.subsets import LEAST
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.system.errors import UsageError
-
-LEAST = 4
-"""Rows of the smallest class for which sizes are fitted: 2 train and 2 test."""
 
 
 def settle(experiment: Experiment, dataset: Dataset, rows: LabelledRows) -> Experiment:

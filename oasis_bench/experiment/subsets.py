@@ -13,6 +13,9 @@ from oasis_bench.system.errors import UsageError, unknown_name
 
 LONGEST_NAME = 30
 
+LEAST = 4
+"""Items of a class that is of use: 2 train and 2 test."""
+
 
 def choose_subsets(
     experiment: Experiment, dataset: Dataset, rows: LabelledRows
@@ -96,12 +99,18 @@ def _numbers(
     counts = rows.class_counts()[numbers]
     n_train, n_test = _needed_per_class(e, rows)
     needed = n_train + n_test
+    if (few := int((counts < LEAST).sum())) and not rows.n_folds:
+        raise UsageError(
+            f"{few} of {len(counts)} classes of subset {subset!r} have fewer than {LEAST} items "
+            f"(such as {rows.class_names[numbers[counts.argmin()]]!r}, {counts.min()}), and each "
+            "needs 2 to train and 2 to test: is the label an id? name another one, ask for other "
+            "classes with --classes, or ask another task"
+        )
     if counts.min() < needed:
         raise UsageError(
             f"class {rows.class_names[numbers[counts.argmin()]]!r} of subset {subset!r} has "
             f"{counts.min()} item{'' if counts.min() == 1 else 's'}, but {n_train} to train and "
             f"{n_test} to test are {needed}: lower --train or --test"
-            + (", or ask another task" if counts.min() < 4 else "")
         )
     return tuple(numbers)
 
