@@ -17,7 +17,15 @@ from scipy import sparse
 from oasis_bench.data.rows import LabelledRows, Rows
 from oasis_bench.datasets.files.columns import column_lines
 from oasis_bench.datasets.files.errors import reason_of
-from oasis_bench.datasets.files.tables import NUMBER, Columns, LabelValues, drop_option, read_table
+from oasis_bench.datasets.files.tables import (
+    NUMBER,
+    Columns,
+    LabelValues,
+    Table,
+    drop_option,
+    is_id,
+    read_table,
+)
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.progress import Progress, no_progress
@@ -112,13 +120,25 @@ class TableFile(Dataset):
             folds = None
             if table.folds is not None:
                 folds, _ = _numbered(table.folds, "folds", "--fold-column")
-            return LabelledRows(X, y, class_names, folds=folds, remarks=table.remarks)
+            return LabelledRows(
+                X, y, class_names, folds=folds, remarks=(*table.remarks, *_ids(table, asked))
+            )
         except UsageError as error:
             raise UsageError(f"{self.path}: {error}") from error
         except MemoryError as error:
             raise UsageError(f"{self.path}: does not fit into memory: {error}") from error
         except OSError as error:
             raise UsageError(f"{self.path}: {reason_of(error)}: give a file to read") from error
+
+
+def _ids(table: Table, asked: Columns) -> list[str]:
+    """Say of each column that may be an id how to leave it out."""
+    ids = [name for i, name in enumerate(table.columns or ()) if is_id(table.X[:, i])]
+    if not ids:
+        return []
+    what = " and ".join(map(shown, ids[:3])) + f" and {len(ids) - 3} more" * (len(ids) > 3)
+    option = drop_option([*asked.drop, *ids])
+    return [f"a different whole number in each row of column {what}: if it is an id, {option}"]
 
 
 def _as_features(X: Any, columns: Sequence[str] | None, dropped: Sequence[str]) -> Rows:

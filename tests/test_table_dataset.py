@@ -492,5 +492,18 @@ def test_a_table_is_described_before_it_can_be_used(tmp_path: Path) -> None:
         "  'name'    text, 3 different, such as 'Ann': --drop it, or make numbers of it",
         "  'height'  number, 1.5 to 3.5",
         "  'b'       number, always 3: tells nothing, 1 missing",
-        "  'kind'    labels, 2 different",
+        "  'kind'    labels, 2 different (u: 2, v: 1)",
     ]
+
+
+def test_a_column_that_may_be_an_id_or_the_label_is_told(tmp_path: Path) -> None:
+    table = pd.DataFrame({"id": range(12), "a": np.arange(12) / 2, "kind": list("uv") * 6})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    lines = TableFile(tmp_path / "t.csv").description()
+    assert lines[1].endswith("number, 0 to 11, all different: an id? --drop id")
+    assert "an id" not in lines[2]
+    assert lines[3].endswith("; perhaps the label: --label kind")
+    rows = load(tmp_path / "t.csv", "kind")
+    assert rows.remarks == (
+        "a different whole number in each row of column 'id': if it is an id, --drop id",
+    )

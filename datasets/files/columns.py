@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from reprlib import repr as shown
 from typing import TYPE_CHECKING, Any
@@ -16,14 +17,18 @@ from oasis_bench.datasets.files.tables import (
     LABEL_COLUMN,
     OTHER_LABEL_COLUMNS,
     Columns,
+    drop_option,
+    is_id,
     parquet_cells,
     refuse_empty,
 )
+from oasis_bench.system.plain_text import printable
 
 if TYPE_CHECKING:
     import pandas as pd
 
 SHOWN_COLUMNS = 40
+SHOWN_CLASSES = 12
 
 
 def column_lines(path: Path, asked: Columns) -> list[str]:
@@ -58,7 +63,8 @@ def column_lines(path: Path, asked: Columns) -> list[str]:
     shown_names = [shown(name) for name in names[:SHOWN_COLUMNS]]
     width = max(map(len, shown_names))
     lines = [
-        f"  {name:<{width}}  {_summary(cells.iloc[:, i], roles.get(names[i]))}"
+        f"  {name:<{width}}  "
+        + _summary(names[i], cells.iloc[:, i], roles.get(names[i]), label is None)
         for i, name in enumerate(shown_names)
     ]
     more = len(names) - len(lines)
@@ -66,7 +72,7 @@ def column_lines(path: Path, asked: Columns) -> list[str]:
     return [f"columns: {len(names)}{how}", *lines, *([f"  ... and {more} more"] if more else [])]
 
 
-def _summary(column: pd.Series[Any], role: str | None) -> str:
+def _summary(name: str, column: pd.Series[Any], role: str | None, asks_label: bool) -> str:
     """Say what a column is for, what it holds and how much of it is missing."""
     import pandas as pd
 
@@ -75,12 +81,24 @@ def _summary(column: pd.Series[Any], role: str | None) -> str:
         parts = [role]
     elif role is not None:
         parts = [role, f"{n_distinct} different"]
+        if role == "labels" and 0 < n_distinct <= SHOWN_CLASSES:
+            counts = column.value_counts()
+            parts[-1] += (
+                f" ({', '.join(f'{printable(str(name))}: {n}' for name, n in counts.items())})"
+            )
+        elif role == "labels" and n_distinct:
+            counts = column.value_counts()
+            parts[-1] += f", of {counts.min()} to {counts.max()} rows"
     elif pd.api.types.is_numeric_dtype(column) and n_distinct:
         low, high = float(column.min()), float(column.max())
         what = f"{low:.4g} to {high:.4g}" if high > low else f"always {low:.4g}: tells nothing"
         parts = [f"number, {what}"]
+        if is_id(column.to_numpy()):
+            parts.append(f"all different: an id? {drop_option([name])}")
     else:
         first = column.dropna().iloc[0] if n_distinct else ""
         kind = f"text, {n_distinct} different, such as {shown(first)}"
         parts = [f"{kind}: --drop it, or make numbers of it"]
+        if asks_label and 1 < n_distinct <= len(column) // 2:
+            parts[-1] += f"; perhaps the label: --label {shlex.quote(name)}"
     return ", ".join([*parts, *([f"{n_missing} missing"] if n_missing else [])])

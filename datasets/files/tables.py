@@ -42,6 +42,7 @@ NUMERIC = frozenset({"boolean", "integer", "floating", "mixed-integer-float", "d
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 SHOWN_NAMES = 12
+LEAST_IDS = 10
 LONGEST_DROP = 1000
 """Characters of an option that a message writes out."""
 
@@ -238,6 +239,16 @@ def drop_option(names: Sequence[str]) -> str:
     """Return the option that leaves columns out, to copy; without the names where it is long."""
     words = f"--drop {shlex.quote(','.join(dict.fromkeys(names)))}"
     return words if len(words) <= LONGEST_DROP and words.isprintable() else "--drop"
+
+
+def is_id(values: npt.NDArray[Any]) -> bool:
+    """Say whether a column may be an id: a different whole number in each of ten rows or more."""
+    if values.dtype.kind not in "iuf" or len(values) < LEAST_IDS:
+        return False
+    return all(  # the first rows rule out most columns
+        bool((np.trunc(part) == part).all()) and len(np.unique(part)) == len(part)
+        for part in (values[:100], values)
+    )
 
 
 def _places(columns: Sequence[str], asked: Columns) -> tuple[int, int | None, list[int]]:
