@@ -262,13 +262,13 @@ def test_a_data_set_is_described_by_its_numbers(command):
     status, out, _ = command("data", "describe", "digits")
     assert status == 0
     facts = dict(line.split("  ", 1) for line in out.splitlines())
-    assert facts["rows"].strip() == "1,797"
-    assert facts["classes"].strip().startswith("10, of 174 (8) to 183 rows (3)")  # as sklearn's
+    assert facts["images"].strip() == "1,797"
+    assert facts["classes"].strip().startswith("10, of 174 (8) to 183 images (3)")  # as sklearn's
     status, out, _ = command("data", "list")
     assert status == 0
     assert "caltech256: " in out
     prepared = command("data", "prepare", "digits")[1]
-    assert prepared.splitlines()[0].split() == ["rows", "1,797"]
+    assert prepared.splitlines()[0].split() == ["images", "1,797"]
     assert "licence" not in prepared  # facts are told by 'describe' alone
 
 
@@ -278,7 +278,7 @@ def test_options_of_a_data_set_have_two_spellings(command, words):
     status, out, _ = command("data", "prepare", "web-scale", *words.split(), *few.split())
     assert status == 0
     facts = dict(line.split("  ", 1) for line in out.splitlines())
-    assert facts["rows"].strip() == "40"
+    assert facts["images"].strip() == "40"
     assert facts["features"].strip().startswith("500 ")
 
 

@@ -136,11 +136,15 @@ def facts_of_rows(dataset: Dataset, rows: LabelledRows) -> dict[str, str]:
     """Return what the rows of a data set are, in numbers."""
     counts = rows.class_counts()
     smallest, largest = int(counts.argmin()), int(counts.argmax())
+    sizes = f"{counts[smallest]:,} {dataset.items} each"
+    if counts[smallest] != counts[largest]:
+        sizes = (
+            f"{counts[smallest]:,} ({rows.class_names[smallest]}) to {counts[largest]:,} "
+            f"{dataset.items} ({rows.class_names[largest]})"
+        )
     facts = {
-        "rows": f"{rows.X.shape[0]:,}",
-        "labels" if rows.multi_label else "classes": f"{len(counts)}, of {counts[smallest]:,} "
-        f"({rows.class_names[smallest]}) to {counts[largest]:,} rows "
-        f"({rows.class_names[largest]})",
+        dataset.items: f"{rows.X.shape[0]:,}",
+        "labels" if rows.multi_label else "classes": f"{len(counts)}, of {sizes}",
         "features": f"{rows.X.shape[1]:,} ({rows.X.dtype}, "
         f"{'sparse' if sparse.issparse(rows.X) else 'dense'})",
         "non-zeros a row": f"{_non_zeros(rows) / rows.X.shape[0]:.1f}",
