@@ -27,9 +27,8 @@ def trials():
 
 def test_the_time_left_is_that_of_trials_alike_else_in_proportion_to_their_items():
     left = TimeLeft(trials())
-    assert left.seconds() == 0  # nothing is known
     left.end("A 2 0", 3.0)
-    assert left.seconds() == 3 + 2 * 6
+    assert left.seconds() == 3 + 2 * 6 + 4 * 3  # of B nothing is known: the mean of all
     left.end("B 2 0", 1.0)
     assert left.seconds() == 3 + 1 + 2 * 6 + 2 * 2
     left.end("A 2 1", 5.0)  # four on the mean

@@ -1,7 +1,10 @@
 """`list algorithms --for`: every learner on one partition of a small table."""
 
+import shlex
+
 import pytest
 
+from oasis_bench.command_line.listing import form_of
 from oasis_bench.command_line.main import main
 from oasis_bench.plugins.registry import load_registry
 
@@ -19,8 +22,14 @@ def test_each_learner_is_tried_and_what_cannot_learn_says_why(table, plugins, ca
     assert main(["list", "algorithms", "--for", table, *how]) == 0
     answered, _, others = capsys.readouterr().out.partition("without an answer:")
     names = {line.split()[0] for line in answered.splitlines() if line}
-    ours = {name for name in load_registry().algorithms if "metric-learn" not in name}
+    known = load_registry().algorithms
+    ours = {n for n in known if "metric-learn" not in n and form_of(known[n]) != "exemplar"}
     assert ours <= names
+    costs = [float(line.split()[3]) for line in answered.splitlines()[1:] if line]
+    assert costs == sorted(costs)
+    assert "LocalDistances       not applicable: LocalDistances scores training items" in others
+    command = shlex.split(others.splitlines()[-1])
+    assert command[:7] == f"python -m oasis_bench run --dataset {table} --label".split()
     assert "Refuses" not in names
     assert "not applicable: 8 axes, but 7 rows" in others
     assert "One partition of 14 training items" in others

@@ -7,6 +7,7 @@ import time
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import Any
 
 from tqdm import tqdm
@@ -21,8 +22,8 @@ class TimeLeft:
     """How long the trials that are left will take, by those that have ended.
 
     A trial takes as long as the mean of those of its learner and class subset.  Where none has
-    ended, as the last one of its learner, and in proportion to the training items; of a new learner
-    nothing is known, and it counts as nothing.
+    ended, as the last one of its learner, and in proportion to the training items; one of a new
+    learner as the mean of all.
 
     Parameters
     ----------
@@ -49,7 +50,8 @@ class TimeLeft:
         if taken := self._taken.get(_cell(spec)):
             return sum(taken) / len(taken)
         if (last := self._last.get(spec.learner)) is None:
-            return 0.0
+            ended = list(chain.from_iterable(self._taken.values()))
+            return sum(ended) / len(ended)
         taken = self._taken[_cell(last)]
         return sum(taken) / len(taken) * spec.n_train / last.n_train
 

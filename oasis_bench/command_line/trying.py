@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from oasis_bench.analysis.costs import with_costs
 from oasis_bench.command_line.listing import aligned, form_of, input_of
+from oasis_bench.command_line.options import DATA_OPTIONS
 from oasis_bench.command_line.progress import Display
 from oasis_bench.experiment.settings import Experiment, LearnerSpec
 from oasis_bench.plugins.inputs import refuse_unlike_inputs
@@ -17,8 +21,11 @@ from oasis_bench.runner.run import run_experiment
 from oasis_bench.store.run_file import RunRecord, read_run
 from oasis_bench.system.errors import UsageError
 
-SEARCH, BUDGET = "2s", "10s"
+SEARCH, BUDGET = "1s", "10s"
 """What a learner may take: for its search, and for its fit."""
+
+FIRST = ("Euclidean", "StandardizedEuclidean", "ClassifierPosterior", "OASIS", "LDA")
+"""What a first run compares: the baselines and two quick learners."""
 
 
 def tried_lines(
@@ -30,7 +37,7 @@ def tried_lines(
 ) -> list[str]:
     """Run one trial of every learner that takes the data set's items; return what it came to.
 
-    Learners that answered come first, the quickest fit on top; then those that did not, and why.
+    Learners that answered come first, what costs least on top; then those that did not, and why.
     """
     dataset = open_dataset(name, registry, data_options)
     rows = dataset.load(display.download)
@@ -65,21 +72,28 @@ def tried_lines(
             on_note=display.line,
         )
         run = read_run(output)
-    return [*_answered(run, registry), "", *_not_answered(run, unlike), "", _how(run, name)]
+    how = _how(run, ["--dataset", name, *_as_words(data_options, plugin_files)])
+    return [*_answered(run, registry), "", *_not_answered(run, unlike), "", *how]
 
 
 def _answered(run: RunRecord, registry: Registry) -> list[str]:
-    found = run.measures[run.measures["measure"] == "mAP"]
-    found = found.merge(run.trials[["trial_id", "fit_seconds"]], on="trial_id")
-    found = found.sort_values("fit_seconds")
-    rows: list[tuple[str, ...]] = [("name", "form", "takes", "fit, s", "mAP, a first look")]
-    for label, seconds, value in zip(
-        *(found[column] for column in ("learner", "fit_seconds", "value")), strict=True
-    ):
+    rows: list[tuple[str, ...]] = [
+        ("name", "form", "takes", "choice + fit, s", "mAP, a first look"),
+    ]
+    for label, seconds, value in _by_cost(run):
         learner = registry.algorithms[label]
         figures = f"{seconds:.3g}", f"{value:.3f}"
         rows.append((label, form_of(learner), input_of(learner), *figures))
     return aligned(rows)
+
+
+def _by_cost(run: RunRecord) -> list[tuple[str, float, float]]:
+    """Return learner, seconds of choosing and fitting, and mAP: what costs least first."""
+    measured = run.measures[run.measures["measure"] == "mAP"]
+    costs = with_costs(run.trials)[["trial_id", "choice_seconds", "fit_seconds"]]
+    found = measured.merge(costs, on="trial_id")
+    seconds = found["choice_seconds"] + found["fit_seconds"]
+    return sorted(zip(found["learner"], seconds, found["value"], strict=True), key=itemgetter(1))
 
 
 def _not_answered(run: RunRecord, unlike: Mapping[str, str]) -> list[str]:
@@ -89,13 +103,24 @@ def _not_answered(run: RunRecord, unlike: Mapping[str, str]) -> list[str]:
     return ["without an answer:", *aligned(rows)] if rows else ["all of them answered"]
 
 
-def _how(run: RunRecord, name: str) -> str:
+def _how(run: RunRecord, data: Sequence[str]) -> list[str]:
     """Say what was done, and how to go on."""
     e = run.info.experiment
     size = int(run.trials["n_train"].max())
-    return (
+    first = ",".join(name for name, *_ in _by_cost(run) if name in FIRST)
+    return [
         f"One partition of {size} training items, {e.search} of search and {e.budget} of fit at "
-        "most for each: no result, but where to begin. Take the baselines and quick ones first: "
-        f"python -m oasis_bench run --dataset {name} --algorithms "
-        "Euclidean,StandardizedEuclidean,ClassifierPosterior,OASIS,LDA"
-    )
+        "most for each: no result, but where to begin. Try them in the order of the table, what "
+        "costs least first. To begin with, the baselines and two learners that are quick:",
+        "  " + shlex.join(["python", "-m", "oasis_bench", "run", *data, "--algorithms", first]),
+    ]
+
+
+def _as_words(data_options: Mapping[str, Any], plugin_files: Sequence[Path]) -> list[str]:
+    """Write options of the data set and plugin files as on the command line."""
+    words = []
+    for name, value in data_options.items():
+        short = name.replace("_", "-")
+        is_short = short in {known for known, *_ in DATA_OPTIONS}
+        words += [f"--{short}", f"{value}"] if is_short else ["--data-option", f"{name}={value}"]
+    return words + [word for path in plugin_files for word in ("--plugin", str(path))]
