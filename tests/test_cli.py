@@ -120,8 +120,9 @@ def test_a_file_of_the_users_own_is_run(command, tmp_path):
     (tmp_path / "mine.csv").write_text("\n".join(["length,width,kind", *lines]))
     options = ["--dataset", tmp_path / "mine.csv", "--label", "kind", "--output", tmp_path / "run"]
     status, out, errors = command("run", *SMALL.split(), *options)
-    scaling, trial = errors
+    scaling, remark, trial = errors
     assert (status, scaling.split(",")[0]) == (0, "rows are scaled by standard+l2")
+    assert remark.endswith("column 'length': if it is an id, --drop length")
     assert "[1/1] Euclidean, classes 2, partition 0: mAP" in trial
     assert "Euclidean" in out
 

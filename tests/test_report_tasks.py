@@ -18,7 +18,7 @@ from oasis_bench.reports.table import to_latex
 from oasis_bench.trial.record import TrialRecord
 
 BOTH = ("retrieval", "classification")
-LAST = ["2.00", "1,024.0"]
+LAST = ["2.00", "[2.00", "-", "2.00]", "1,024.0"]
 NOT_APPLICABLE = {"classification": ("not applicable", "no similarity to training images")}
 
 
