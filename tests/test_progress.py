@@ -6,7 +6,7 @@ import pytest
 
 from oasis_bench.command_line import verbs
 from oasis_bench.command_line.options import make_parser
-from oasis_bench.command_line.progress import TimeLeft, _in_words
+from oasis_bench.command_line.progress import TimeLeft, in_words
 
 
 def trials():
@@ -46,7 +46,7 @@ def test_the_time_left_is_that_of_trials_alike_else_in_proportion_to_their_items
     [(3.2, "3 s"), (44, "40 s"), (89, "90 s"), (200, "3 min"), (9000, "2.5 h")],
 )
 def test_it_is_told_no_more_exactly_than_it_is_known(seconds, words):
-    assert _in_words(seconds) == words
+    assert in_words(seconds) == words
 
 
 @pytest.mark.parametrize(

@@ -68,15 +68,17 @@ def test_what_is_written_and_the_chance_level_are_said_before_the_first_training
     command = ["web-scale", *small.split(), "--batch", "64,exact", "--output", "out"]
     assert main(command) == 0
     out, errors = capfd.readouterr()
-    images, models, _ = out.splitlines()
+    images, models, learning, _ = out.splitlines()
     folder = tmp_path / "cache" / "web-scale" / "600-200-400-0"
     held = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    said, place = re.fullmatch(r"images: up to (.*) MB are written to (.*)", images).groups()
+    pattern = r"images: up to (.*) MB are drawn and written to (.*)"
+    said, place = re.fullmatch(pattern, images).groups()
     assert place == str(folder)
     assert held / 1e6 <= float(said) < 2 * held / 1e6
     models_held = sum(path.stat().st_size for path in (tmp_path / "out").glob("*.npz"))
-    said = re.fullmatch(r"models: (.*) MB, the last of 2 trainings, .* to out", models).group(1)
+    said = re.fullmatch(r"results: .* of 2 trainings \((.*) MB\), .* to out", models).group(1)
     assert float(said) == pytest.approx(models_held / 1e6, abs=0.06)
+    assert learning.startswith("learning: 2,400 steps in 2 trainings; ")  # 600 images, 2 each
 
     assert main(command) == 0
     assert capfd.readouterr().out.startswith(f"images: those in {folder} are used\n")
@@ -192,6 +194,9 @@ def test_the_command_line_trains_reports_and_goes_on(tmp_path, monkeypatch, caps
         (["--batch", "some"], "'some': a whole number of at least 1 is needed"),
         (["--images", ""], "names separated by commas"),
         (["--visterms", "10", "--images", "10"], "10 visterms: 400 to 50000 are needed"),
+        (["--test-images", "1"], "--test-images: '1': a whole number of at least 10 is needed"),
+        (["--images", "500,9"], "--images: '9': a whole number of at least 10 is needed"),
+        (["--seeds", "1000000000"], "--seeds: '1000000000': a whole number from 1 to 1000"),
     ],
 )
 def test_a_wrong_option_is_one_clear_line(tmp_path, monkeypatch, capsys, words, told):
@@ -200,3 +205,35 @@ def test_a_wrong_option_is_one_clear_line(tmp_path, monkeypatch, capsys, words, 
     answer = capsys.readouterr().err
     assert told in answer
     assert answer.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+SMALL = ["web-scale", "--images", "10", "--test-images", "20", "--visterms", "400"]
+
+
+@pytest.mark.parametrize("place", ["file", "file/below", "/dev/null", "/proc/below"])
+def test_an_output_that_takes_no_file_is_refused_before_any_work(
+    tmp_path, monkeypatch, capfd, place
+):
+    monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "file").write_text("mine")
+    assert main([*SMALL, "--output", str(tmp_path / place)]) == 2
+    out, errors = capfd.readouterr()
+    assert out == ""
+    (line,) = errors.splitlines()
+    assert f"cannot write to {tmp_path / place}: " in line
+    assert "choose another --output" in line
+    assert not (tmp_path / "cache").exists()
+
+
+def test_queries_of_which_none_has_a_relevant_other_are_refused_before_training(
+    tmp_path, monkeypatch, capfd
+):
+    monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path / "cache"))
+    test = prepare_web_scale(tmp_path / "data", WebScaleParameters(10, 20, 400)).test.R.toarray()
+    (query,) = queries_of_tests(20, 1)
+    assert (test[query] @ test.T > 0).sum() == 1  # relevant to itself alone
+    assert main([*SMALL, "--queries", "1", "--output", str(tmp_path / "out")]) == 2
+    *_, line = capfd.readouterr().err.splitlines()
+    assert "--queries 1, --test-images 20: no query has a relevant other" in line
+    assert list((tmp_path / "out").iterdir()) == []

@@ -47,6 +47,12 @@ FILE_KEYS = (
 )
 """What an experiment file says and no option does."""
 
+MOST = 10**9
+"""No number of the command line is larger, where nothing else is said."""
+
+LEAST_IMAGES = 10
+"""Of fewer web images none may be relevant to another."""
+
 RETRIED = ("failed", "crashed", "timeout", "out-of-memory", "not-applicable")
 
 
@@ -331,24 +337,24 @@ def _add_web_scale(verbs: Any) -> None:
         "try --images 10000 first. What is written, where, and the chance level are said before "
         "the first training.",
     )
-    for flag, default, what in (
-        ("test-images", 402_164, "test images, which are ranked"),
-        ("visterms", 10_000, "visual words: the number of features"),
-        ("steps-per-image", 70, "steps for each training image"),
-        ("seeds", 1, "trainings of each kind, with triplets of their own"),
-        ("queries", 1000, "test images that are queries"),
-        ("threads", None, "threads that learn and rank"),
+    for flag, default, least, most, what in (
+        ("test-images", 402_164, LEAST_IMAGES, MOST, "test images, which are ranked"),
+        ("visterms", 10_000, 1, MOST, "visual words: the number of features"),
+        ("steps-per-image", 70, 1, 10**6, "steps for each training image"),
+        ("seeds", 1, 1, 1000, "trainings of each kind, with triplets of their own"),
+        ("queries", 1000, 1, MOST, "test images that are queries; all where there are fewer"),
+        ("threads", None, 1, 1024, "threads that learn and rank"),
     ):
         parser.add_argument(
             f"--{flag}",
-            type=_positive,
+            type=partial(_positive, least=least, most=most),
             default=default,
             metavar="N",
             help=f"{what} (default {default or 'all cores'})",
         )
     parser.add_argument(
         "--images",
-        type=_each(_positive),
+        type=_each(partial(_positive, least=LEAST_IMAGES)),
         default=[2_292_259],
         metavar="N,N",
         help="training images; several numbers show how time grows (default 2292259)",
@@ -432,10 +438,11 @@ def _path(text: str) -> Path:
     return Path(text)
 
 
-def _positive(text: str, most: int = 10**9) -> int:
+def _positive(text: str, least: int = 1, most: int = MOST) -> int:
     value = value_of_text(text, int) if text.isdecimal() else 0
-    if not (isinstance(value, int) and 1 <= value <= most):
-        needed = "of at least 1" if value == 0 else f"from 1 to {most}"
+    if not (isinstance(value, int) and least <= value <= most):
+        small = isinstance(value, int) and value < least
+        needed = f"of at least {least}" if small else f"from {least} to {most}"
         raise argparse.ArgumentTypeError(f"{shown(text)}: a whole number {needed} is needed")
     return value
 

@@ -60,7 +60,7 @@ def _cell(spec: TrialSpec) -> tuple[str, ...]:
     return spec.learner, spec.subset, spec.split
 
 
-def _in_words(seconds: float) -> str:
+def in_words(seconds: float) -> str:
     """Write a time that is not known better than by a tenth: 40 s, 6 min, 3 h."""
     if seconds < 90:
         return f"{seconds:.0f} s" if seconds < 10 else f"{10 * round(seconds / 10)} s"
@@ -101,7 +101,7 @@ class Display:
             now = time.monotonic()
             self._time_left.end(columns["trial_id"], now - self._last_end)
             self._last_end = now
-            left = f", about {_in_words(self._time_left.seconds())} left" if done < planned else ""
+            left = f", about {in_words(self._time_left.seconds())} left" if done < planned else ""
             print(f"[{done}/{planned}] {name}{problem or _figures(record)}{left}", file=sys.stderr)
 
     def download(self, what: str, done: int, total: int | None) -> None:

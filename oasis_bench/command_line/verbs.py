@@ -26,7 +26,7 @@ from oasis_bench.command_line.listing import (
     task_lines,
 )
 from oasis_bench.command_line.options import JUDGED_SETTINGS
-from oasis_bench.command_line.progress import Display
+from oasis_bench.command_line.progress import Display, in_words
 from oasis_bench.command_line.trying import tried_lines
 from oasis_bench.experiment.settings import (
     LIMITS,
@@ -50,6 +50,7 @@ from oasis_bench.runner.trec import export_trec
 from oasis_bench.store.run_file import read_run
 from oasis_bench.system.command_words import without_options
 from oasis_bench.system.errors import UsageError
+from oasis_bench.system.files import make_writable
 from oasis_bench.system.provenance import available_cores
 from oasis_bench.trial.kept import MODELS, PREDICTIONS
 
@@ -386,21 +387,25 @@ def _data_load(options: argparse.Namespace) -> int:
 
 
 def _web_scale(options: argparse.Namespace) -> int:
-    from oasis_bench.web_scale.forecast import chance_level, disk_lines
+    from oasis_bench.web_scale.forecast import chance_level, forecast_lines
     from oasis_bench.web_scale.training import Checkpoint, Training, open_data, train, trainings
 
     n_threads = options.threads or available_cores()
     planned = trainings(options.images, options.batch, options.seeds, options.steps_per_image)
 
     def tell(training: Training, point: Checkpoint) -> None:
+        left = training.n_steps - point.n_steps
+        seconds = point.learn_seconds / point.n_steps * left if point.n_steps else 0.0
         display.line(
             f"{training.name}: {point.n_steps:,} steps, {point.learn_seconds:,.0f} s, "
             f"mAP {point.mean_average_precision:.4f} ± {point.standard_error:.4f}"
+            + (f", about {in_words(seconds)} of learning left" if seconds else "")
         )
 
     size = max(options.images), options.test_images, options.visterms
-    for line in disk_lines(*size, planned, options.output):
-        print(line, flush=True)
+    lines = forecast_lines(*size, planned, options.output)
+    make_writable(options.output)
+    print("\n".join(lines), flush=True)
     with closing(Display()) as display:
         data = open_data(*size, display.download)
         display.line(f"chance: mAP {chance_level(data, options.queries):.4f}")
