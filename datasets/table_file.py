@@ -28,6 +28,7 @@ from oasis_bench.datasets.files.tables import (
 )
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.system.errors import UsageError
+from oasis_bench.system.plain_text import LONGEST_PATH, cut
 from oasis_bench.system.progress import Progress, no_progress
 
 
@@ -81,6 +82,7 @@ class TableFile(Dataset):
         self.label = label
         self.fold_column = fold_column
         self.drop = drop
+        self._called = cut(str(path), LONGEST_PATH)
 
     def _asked(self) -> Columns:
         names = [name.strip() for name in (self.drop or "").split(",") if name.strip()]
@@ -91,9 +93,9 @@ class TableFile(Dataset):
         try:
             return column_lines(self.path, self._asked())
         except UsageError as error:
-            raise UsageError(f"{self.path}: {error}") from error
+            raise UsageError(f"{self._called}: {error}") from error
         except OSError as error:
-            raise UsageError(f"{self.path}: {reason_of(error)}: give a file to read") from error
+            raise UsageError(f"{self._called}: {reason_of(error)}: give a file to read") from error
 
     def location(self) -> str | None:
         """Return the path of the file."""
@@ -124,11 +126,11 @@ class TableFile(Dataset):
                 X, y, class_names, folds=folds, remarks=(*table.remarks, *_ids(table, asked))
             )
         except UsageError as error:
-            raise UsageError(f"{self.path}: {error}") from error
+            raise UsageError(f"{self._called}: {error}") from error
         except MemoryError as error:
-            raise UsageError(f"{self.path}: does not fit into memory: {error}") from error
+            raise UsageError(f"{self._called}: does not fit into memory: {error}") from error
         except OSError as error:
-            raise UsageError(f"{self.path}: {reason_of(error)}: give a file to read") from error
+            raise UsageError(f"{self._called}: {reason_of(error)}: give a file to read") from error
 
 
 def _ids(table: Table, asked: Columns) -> list[str]:

@@ -1,5 +1,8 @@
 """The command line: what it says of the user's mistakes, its lists, helps and reports."""
 
+import subprocess
+import sys
+
 import pytest
 
 from oasis_bench import __version__
@@ -349,3 +352,57 @@ def test_the_help_of_run_shows_every_setting_with_its_default(command):
             found = text.split(f" {flag or '--' + name.replace('_', '-')} ")[-1].split("--")[0]
             assert f"default {default})" in found, name
             assert not flag or f"key {name};" in found
+
+
+@pytest.mark.parametrize("words", [["run", "--dataset"], ["data", "describe"]])
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("", "data set '': a name or a path is needed"),
+        ("x" * 5000, "unknown data set 'xxx"),
+        ("x" * 5000 + ".csv", "File name too long: give a file to read"),
+        ("missing.csv", "missing.csv: No such file or directory: give a file to read"),
+    ],
+)
+def test_a_data_set_that_is_none_is_one_short_line_and_nothing_else(
+    command, tmp_path, monkeypatch, words, name, told
+):
+    monkeypatch.chdir(tmp_path)
+    status, out, errors = command(*words, name)
+    assert (status, out) == (2, "")
+    (line,) = errors
+    assert told in line
+    assert len(line) < 500
+    assert list(tmp_path.iterdir()) == []
+
+
+INTERRUPTED_AT = """
+import os, signal, sys
+
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == {name!r}:
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, Interrupt())
+from oasis_bench.__main__ import main
+sys.argv = ["oasis-bench", "list"]
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["oasis_bench.command_line.main", "numpy._core._multiarray_umath", "pandas"],
+)
+def test_an_interrupt_while_modules_are_imported_is_one_line(name):
+    ended = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_AT.format(name=name)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (ended.returncode, ended.stdout) == (130, "")
+    assert ended.stderr == "oasis-bench: interrupted\n"

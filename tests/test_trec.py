@@ -138,8 +138,10 @@ def test_a_finished_trial_without_kept_scores_is_told_and_the_others_are_written
     assert done[-1] == ("queries written", 4 * 60 + 3 * 120, 4 * 60 + 3 * 120)
 
 
-def test_what_cannot_be_exported_is_told_in_one_line(digits, tmp_path, capsys):
+def test_what_cannot_be_exported_is_told_in_one_line(digits, tmp_path, capsys, monkeypatch):
     plain, other = tmp_path / "plain", tmp_path / "other"
+    words = ["oasis-bench", "run", "--output", str(plain), "--classes", "6"]
+    monkeypatch.setattr("sys.argv", words)  # the run keeps its command
     run(plain, *SIZES)
     run(other, *SIZES, "--tasks", "classification", "--predictions")
     in_the_way = tmp_path / "file"
@@ -148,7 +150,8 @@ def test_what_cannot_be_exported_is_told_in_one_line(digits, tmp_path, capsys):
     for words, line in (
         (
             [plain],
-            "run it anew with --predictions, into another folder: python -m",
+            "into another folder: python -m oasis_bench run --classes 6 --predictions --output "
+            f"{plain}-scores\n",
         ),
         (
             [other],

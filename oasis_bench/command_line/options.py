@@ -40,6 +40,8 @@ FILE_KEYS = (
     "title: of the report (needed). "
     "dataset: a name or a path, or a table [dataset] with its name and options (needed; a list as "
     "the value of one option makes a run for each). "
+    "each: a table [each] with a setting and a list of its values, which makes a run for each "
+    "(default: one run). "
     "learners: a table [learners.LABEL] for each (at least one). In it, algorithm: a name of 'list "
     "algorithms' (default LABEL); budget and memory: its own limits (default those of the run); "
     "and its hyper-parameters: a value is fixed, a list is searched on the inner folds (default "

@@ -225,7 +225,9 @@ def _resume(options: argparse.Namespace, **how: Any) -> int:
 
 def _experiment(options: argparse.Namespace) -> Experiment:
     """Read the experiment and put the options of the command line over it."""
-    experiment = Experiment.from_toml(options.experiment or "default")
+    experiment = Experiment.from_toml(
+        "default" if options.experiment is None else options.experiment
+    )
     changes = _given(options, settings().keys() - set(LIMITS))
     if options.quick:
         own_classes = {"classes": (_telling(experiment.classes),)}
@@ -374,11 +376,12 @@ def _data_load(options: argparse.Namespace) -> int:
     data_options = read_options(options.dataset, registry, dict(options.data_options))
     dataset = open_dataset(options.dataset, registry, data_options)
     if options.verb == "data describe":
+        lines = dataset.description() if dataset.location() is not None else []  # may raise
         _print_facts(facts_of(dataset))
         if dataset.location() is None:
             print(f"its rows: not here yet: 'data prepare {options.dataset}' gets them")
             return 0
-        for line in dataset.description():
+        for line in lines:
             print(line)
     with closing(Display()) as display:
         rows = dataset.load(display.download)

@@ -28,7 +28,7 @@ from oasis_bench.experiment.setting import (
 )
 from oasis_bench.system.errors import UsageError, unknown_name
 from oasis_bench.system.files import open_regular
-from oasis_bench.system.plain_text import error_line
+from oasis_bench.system.plain_text import LONGEST_PATH, cut, error_line
 from oasis_bench.system.values import check_value
 
 BUILT_IN = Path(__file__).parent / "built_in"
@@ -290,7 +290,8 @@ class Experiment:
                 raise UsageError(unknown_name("experiment", source, built_in))
             values = tomllib.loads(text)
         except OSError as error:
-            raise UsageError(f"cannot read experiment {source}: {error.strerror}") from error
+            called = cut(source, LONGEST_PATH)
+            raise UsageError(f"cannot read experiment {called}: {error.strerror}") from error
         except (ValueError, RecursionError) as error:
             if isinstance(error, UsageError):
                 raise

@@ -15,7 +15,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.plugins.registry import BrokenPluginError, Registry
 from oasis_bench.system.errors import UsageError, unknown_name
-from oasis_bench.system.plain_text import shown
+from oasis_bench.system.plain_text import LONGEST_PATH, cut, shown
 from oasis_bench.system.values import NEEDED, check_value, value_of_text
 
 FILE, FOLDER = "file", "images"
@@ -39,6 +39,7 @@ def open_dataset(
     """
     dataset, arguments = _find(name, registry)
     kinds = _option_kinds(name, dataset, arguments)
+    name = cut(name, LONGEST_PATH)
     for option in needed_options(dataset):
         if option not in {**arguments, **(options or {})}:
             raise UsageError(f"data set {name} needs --data-option {option}=VALUE")
@@ -76,6 +77,8 @@ def _find(name: str, registry: Registry) -> tuple[type[Dataset], dict[str, Path]
         raise UsageError(
             f"data set {name} is yours: give the path itself in place of {shown(name)}"
         )
+    if not name.strip():
+        raise UsageError(f"data set {name!r}: a name or a path is needed: . is this folder")
     names = [known for known in registry.datasets if known not in PATH_DATASETS]
     path = Path(name)
     if "\0" in name:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from oasis_bench.plugins.registry import Registry
 from oasis_bench.runner.run import prepare
 from oasis_bench.runner.trial_files import file_names
 from oasis_bench.store.run_file import read_run
+from oasis_bench.system.command_words import without_options
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.progress import Progress
 from oasis_bench.trial.kept import PREDICTIONS
@@ -54,7 +56,9 @@ def find_kept_scores(
         Where the run kept no scores, or the data has changed.
     """
     if not (folder / PREDICTIONS).is_dir():
-        again = f": {info.command} --predictions --output {folder}-scores" if info.command else ""
+        words = without_options(shlex.split(info.command or ""), ["--output"])
+        words = [*words, "--predictions", "--output", f"{folder}-scores"]
+        again = f": {shlex.join(words)}" if info.command else ""
         raise UsageError(
             f"{folder} has no kept scores: run it anew with --predictions, into another "
             f"folder{again}"

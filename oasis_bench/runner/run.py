@@ -48,6 +48,9 @@ from oasis_bench.system.provenance import load_average, provenance
 from oasis_bench.trial.kept import MODELS, PREDICTIONS
 from oasis_bench.trial.record import TrialRecord, lost_record
 
+LONGEST_NAME = 100
+"""Characters of a data set's name in that of a folder, of which systems allow 255."""
+
 OnTrial = Callable[[TrialRecord | None, int, int], None]
 """Called as ``on_trial(record, done, planned)`` after each trial; with None before the first."""
 
@@ -159,7 +162,7 @@ def run_experiment(
 
 def new_folder(dataset: str) -> Path:
     """Name a folder for a run on a data set, by its name or path, that was given none."""
-    return Path("runs") / f"{Path(dataset).stem}-{datetime.now():%Y%m%d-%H%M%S}"
+    return Path("runs") / f"{Path(dataset).stem[:LONGEST_NAME]}-{datetime.now():%Y%m%d-%H%M%S}"
 
 
 def resume_experiment(

@@ -6,6 +6,9 @@ LONGEST_TEXT = 20_000
 LONGEST_REASON = 2000
 """Characters of the reason of a failure."""
 
+LONGEST_PATH = 200
+"""Characters of a path that a message repeats."""
+
 SHOWN = 80
 """Characters of a user's value that a message repeats."""
 
