@@ -6,10 +6,11 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import average_precision_score
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from oasis_bench import scorers
 from oasis_bench.algorithms import LEGO, OASIS, CosineOASIS, DissimOASIS, Euclidean
 from oasis_bench.datasets import Digits
 from oasis_bench.learner import MetricLearner
@@ -74,6 +75,18 @@ def test_cross_validation_of_scikit_learn_works_as_it_stands():
         fitted = OASIS(n_steps=2000, random_state=0).fit(X[train], Y[train])
         scores = fitted.similarity(X[test], X[test])
         assert value == pytest.approx(mean_average_precision(scores, Y[test]), abs=1e-9)
+
+
+@pytest.mark.parametrize("scoring", [None, scorers.precision_at_k(1)])
+def test_folds_of_one_class_are_refused_and_the_folds_named_make_a_score(scoring):
+    order = np.argsort(Y, kind="stable")
+    ordered, learner = (X[order], Y[order]), Euclidean()
+    n_folds = len(set(Y.tolist()))  # of the same size, so that each holds one class
+    with pytest.raises(ValueError, match="is of class 0, so that any ranking is right: shuffle"):
+        cross_val_score(learner, *ordered, cv=KFold(n_folds), scoring=scoring, error_score="raise")
+    named = StratifiedKFold(5, shuffle=True, random_state=0)
+    found = cross_val_score(learner, *ordered, cv=named, scoring=scoring)
+    assert 0.5 < found.mean() < 1
 
 
 def test_cross_validation_takes_pixels(learner):

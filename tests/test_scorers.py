@@ -8,6 +8,7 @@ import pytest
 from metric_learn.base_metric import MahalanobisMixin
 from scipy import sparse
 from scipy.spatial.distance import cdist
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics import average_precision_score, ndcg_score
 from sklearn.model_selection import (
     GridSearchCV,
@@ -180,6 +181,14 @@ def test_get_metric_is_metric_learns(kind):
     assert ours(X[0], X[1]) == pytest.approx(theirs(X[0], X[1]))
     with pytest.raises(ValueError, match=r"shape \(2, 64\): \(64,\) is needed"):
         ours(X[:2], X[0])
+
+
+def test_get_metric_before_a_fit_or_without_a_distance_says_what_to_do():
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        LMNN().get_metric()
+    assert not hasattr(OASIS(), "get_metric")
+    with pytest.raises(AttributeError, match=r"OASIS has no distance .*: take a learner that has"):
+        OASIS().get_metric()
 
 
 def test_get_metric_is_a_metric_of_scikit_learns_neighbours():

@@ -15,6 +15,8 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from oasis_bench.data.rows import FloatArray, Labels, check_items
+from oasis_bench.system.errors import UsageError
+from oasis_bench.system.plain_text import shown
 from oasis_bench.tasks.ranking import Similarity
 from oasis_bench.tasks.retrieval import evaluate_ranking
 
@@ -169,10 +171,16 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
         Raises
         ------
         ValueError
-            Where no item has another of its class.
+            Where no item has another of its class, or all are of one class.
+
+        Notes
+        -----
+        A learner is no classifier, so that `cross_val_score` takes folds of successive rows, which
+        hold one class each where rows stand in the order of their labels:
+        ``cv=StratifiedKFold(5, shuffle=True, random_state=0)`` mixes them.
         """
         similarity = similarity_by_number(self, X)
-        labels = as_labels(y)
+        labels = ranked_labels(y)
         numbers = np.arange(labels.shape[0])
         measured = evaluate_ranking(similarity, numbers, labels, seed=TIES_SEED)
         return measured.mean_average_precision
@@ -194,6 +202,20 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
         if asking.f_code.co_name == "_validate_steps":
             raise TypeError(f"a Pipeline cannot hold it before its last step: {reason}")
         raise AttributeError(reason)
+
+    @property
+    def get_metric(self) -> Any:
+        """There is none, unless the form `MahalanobisLearner` defines it: say who has it.
+
+        Raises
+        ------
+        AttributeError
+            Always.
+        """
+        raise AttributeError(
+            f"{type(self).__name__} has no distance |Lx - Ly|, and so no get_metric: take a "
+            "learner that has it, such as LMNN; or call its similarity"
+        )
 
     def refusal(self, X: Any, y: Any) -> str | None:
         """Say why such items and labels cannot be learned from, or None where they can.
@@ -275,10 +297,25 @@ def similarity_by_number(learner: MetricLearner, X: Any) -> Similarity:
     return lambda queries, _: similarity(_safe_indexing(items, queries), items)
 
 
-def as_labels(y: Any) -> Labels:
-    """Return class labels as an array, or relevance as CSR."""
+def ranked_labels(y: Any) -> Labels:
+    """Return class labels as an array, or relevance as CSR.
+
+    Raises
+    ------
+    UsageError
+        Where all rows are of one class, so that any ranking is right.
+    """
     several = sparse.issparse(y)  # apart: the type checker would take y for less than it is
-    return sparse.csr_array(y) if several else np.asarray(y)
+    if several:
+        return sparse.csr_array(y)
+    labels = np.asarray(y)
+    if labels.size > 1 and (labels == labels.flat[0]).all():
+        name = shown(labels.ravel().tolist()[0])
+        raise UsageError(
+            f"each of the {len(labels)} rows is of class {name}, so that any ranking is right: "
+            "shuffle the folds, cv=StratifiedKFold(5, shuffle=True, random_state=0)"
+        )
+    return labels
 
 
 def sides(pairs: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:

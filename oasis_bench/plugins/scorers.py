@@ -19,7 +19,7 @@ from oasis_bench.data.rows import FloatArray
 from oasis_bench.plugins.metric_learner import (
     TIES_SEED,
     MetricLearner,
-    as_labels,
+    ranked_labels,
     similarity_by_number,
 )
 from oasis_bench.system.errors import UsageError
@@ -78,7 +78,7 @@ class RankingScorer:
         Raises
         ------
         ValueError
-            Where no item has one, or there are at most k others.
+            Where no item has one, all are of one class, or there are at most k others.
         """
         return _ranked(estimator, X, y, [self.measure])[self.measure]
 
@@ -185,7 +185,7 @@ def measures(*names: str) -> SeveralScorer:
 def _ranked(estimator: Any, X: Any, y: Any, names: Sequence[str]) -> dict[str, float]:
     """Return measures of one ranking, by their names."""
     learner, (items,) = _learner_of(estimator, [X])
-    labels = as_labels(y)
+    labels = ranked_labels(y)
     asked = {name: parse_measure(name, Retrieval) for name in names}
     numbers, kept = np.arange(labels.shape[0]), {measure for measure, _ in asked.values()}
     similarity = similarity_by_number(learner, items)
