@@ -1,35 +1,52 @@
-"""The learners of several runs side by side, a row for each data set; published figures beside."""
+"""The learners of several runs side by side, a row for each run; published figures beside.
+
+Not for the figure: `side_by_side_figure`.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
-from functools import cache
 from pathlib import Path
 
 import pandas as pd
 
 from oasis_bench.analysis.headlines import named, task_measures
+from oasis_bench.experiment.settings import settings
 from oasis_bench.reports.formatting import number_text, plural
 from oasis_bench.reports.report_files import render, write_files
-from oasis_bench.reports.run.facts import learners, subsets, tasks
+from oasis_bench.reports.run.facts import (
+    chooser,
+    dataset_name,
+    learners,
+    split_of,
+    subsets,
+    tasks,
+)
+from oasis_bench.reports.side_by_side_figure import along_values
 from oasis_bench.reports.table import Cell, Table
 from oasis_bench.store.run_file import RunRecord, read_run
-from oasis_bench.tasks.classification import ACCURACY
+from oasis_bench.tasks.classification import ACCURACY, RECOGNITION_BY_FROME
 
 PAGE = "side_by_side.html"
-PUBLISHED = Path(__file__).parent / "published" / "knn_keel.csv"
+PUBLISHED = Path(__file__).parent / "published"
 A_POINT = 0.01
+CALTECH101_CLASSES = 101
 
 
-def write_side_by_side(folders: Mapping[str, Path], output: Path) -> tuple[Path, str]:
-    """Write a table of the first measure of the first task of several runs, and its page.
+def write_side_by_side(folders: Mapping[str, Path], output: Path, what: str) -> tuple[Path, str]:
+    """Write a table of the measure that chooses in several runs, and its page.
+
+    Where the runs are named by numbers, such as training items a class, a figure too.
 
     Parameters
     ----------
     folders : mapping of str to Path
-        The runs, by the names of their data sets.
+        The runs, by the value that each is of.
     output : Path
-        'tables/' and 'side_by_side.html' in it are written, each file whole.
+        'tables/', 'figures/' and 'side_by_side.html' in it are written, each file whole.
+    what : str
+        The setting, or the option of the data set, that has these values.
 
     Returns
     -------
@@ -45,64 +62,74 @@ def write_side_by_side(folders: Mapping[str, Path], output: Path) -> tuple[Path,
     """
     runs = {name: read_run(folder) for name, folder in folders.items()}
     numbers = pd.concat([_numbers(name, run) for name, run in runs.items()], ignore_index=True)
-    table = _table("side_by_side", numbers)
+    if what in settings():
+        what = settings()[what].help.split(",")[0]
+    table = _table("side_by_side", numbers, what.capitalize())
+    figures = along_values(next(iter(runs.values())), numbers, what)
     lines = list(_differences(numbers))
-    page = render("side_by_side.html.j2", table=table, lines=lines, n_datasets=len(runs))
-    return write_files(output, PAGE, page, [table], []), "\n".join(lines)
+    page = render(
+        "side_by_side.html.j2", table=table, figures=figures, lines=lines, n_runs=len(runs), by=what
+    )
+    return write_files(output, PAGE, page, [table], figures), "\n".join(lines)
 
 
 def published_beside(run: RunRecord) -> list[Table]:
     """Make the table of a run's figures that were published for its data; none where none was."""
-    numbers = _numbers(str(run.info.experiment.dataset_options.get("table", "")), run)
-    return [_table("published", numbers)] if numbers["published"].notna().any() else []
+    name = run.info.experiment.dataset_options.get("table", dataset_name(run))
+    numbers = _numbers(str(name), run)
+    if numbers["published"].isna().all():
+        return []
+    return [_table("published", numbers, "Data set")]
 
 
-@cache
-def _published() -> pd.DataFrame:
-    """Return the published accuracies: dataset, k, learner, published."""
-    names = {"table": "dataset", "accuracy": "published"}
-    cells: pd.DataFrame = pd.read_csv(PUBLISHED, dtype={"k": float})
-    return cells.rename(columns=names)
+def _published(run: RunRecord) -> pd.DataFrame:
+    """Return what was published for the data of a run: measure, k, learner, published."""
+    info, e = run.info, run.info.experiment
+    of_all_folds = e.n_partitions == info.n_folds and tuple(info.scaling) == ("minmax",)
+    found = pd.DataFrame(columns=["measure", "k", "learner", "published"])
+    if e.dataset == "keel" and of_all_folds:
+        cells = pd.read_csv(PUBLISHED / "knn_keel.csv").rename(columns={"accuracy": "published"})
+        found = cells[cells["table"] == e.dataset_options["table"]].assign(measure=ACCURACY)
+    elif e.dataset == "caltech101" and max(subsets(run).values()) == CALTECH101_CLASSES:
+        cells = pd.read_csv(PUBLISHED / "frome_caltech101.csv")
+        found = cells[cells["train_per_class"] == e.train_per_class].rename(
+            columns={"mean_recognition": "published"}
+        )
+        found = found.assign(measure=RECOGNITION_BY_FROME, k=math.nan)
+    kept = found[["measure", "k", "learner", "published"]]
+    return kept.astype({"k": float, "published": float})
 
 
 def _numbers(name: str, run: RunRecord) -> pd.DataFrame:
-    """Return the means of each learner by the first measure of the first task.
+    """Return the means of each learner by the measure that chose on the first task's split.
 
     Returns
     -------
     DataFrame
         dataset, measure, k, learner, ours and sd (NaN unless all partitions gave it), published
-        (NaN where nothing is), difference.
+        (NaN where nothing is), difference, chance.
     """
-    task = tasks(run)[0]
+    task, chosen = chooser(run, split_of(run, tasks(run)[0]))
     known = named(run, task)
-    first = known[known["measure"] == known["measure"].iloc[0]]
+    measure = known.loc[known["name"] == chosen, "measure"].iloc[0]
     values = task_measures(run, task)
     values = values[values["subset"] == list(subsets(run))[-1]]
-    means = values.groupby(["name", "learner"])["value"].agg(ours="mean", sd="std", n="count")
-    means = means[means["n"] == run.info.experiment.n_partitions].drop(columns="n")
-    rows: pd.DataFrame = first.merge(pd.DataFrame({"learner": learners(run)}), how="cross")
-    rows = rows.merge(means, on=["name", "learner"], how="left").assign(dataset=name)
-    of_accuracy = rows["measure"] == ACCURACY
-    rows = rows.merge(_published(), on=["dataset", "k", "learner"], how="left")
-    rows["published"] = rows["published"].where(of_accuracy & _as_published(run))
-    rows["difference"] = rows["ours"] - rows["published"]
-    columns = ["dataset", "name", "k", "learner", "ours", "sd", "published", "difference"]
-    return rows[columns].rename(columns={"name": "measure"})
-
-
-def _as_published(run: RunRecord) -> bool:
-    """Tell whether a run has the data, the folds and the scaling of the published figures."""
-    info = run.info
-    return (
-        info.experiment.dataset == "keel"
-        and info.experiment.n_partitions == info.n_folds
-        and tuple(info.scaling) == ("minmax",)
+    means = values.groupby(["name", "learner"]).agg(
+        ours=("value", "mean"), sd=("value", "std"), n=("value", "count"), chance=("chance", "mean")
     )
+    means = means[means["n"] == run.info.experiment.n_partitions].drop(columns="n")
+    rows: pd.DataFrame = known[known["measure"] == measure].merge(
+        pd.DataFrame({"learner": learners(run)}), how="cross"
+    )
+    rows = rows.merge(means, on=["name", "learner"], how="left").assign(dataset=name)
+    rows = rows.merge(_published(run), on=["measure", "k", "learner"], how="left")
+    rows["difference"] = rows["ours"] - rows["published"]
+    columns = ["name", "k", "learner", "ours", "sd", "published", "difference", "chance"]
+    return rows[["dataset", *columns]].rename(columns={"name": "measure"})
 
 
-def _table(name: str, numbers: pd.DataFrame) -> Table:
-    """Make a row for each data set and measure, a column for each learner."""
+def _table(name: str, numbers: pd.DataFrame, what: str) -> Table:
+    """Make a row for each run and measure, a column for each learner."""
     names = list(dict.fromkeys(numbers["learner"]))
     rows: list[list[str | Cell]] = []
     for (dataset, measure), own in numbers.groupby(["dataset", "measure"], sort=False):
@@ -113,7 +140,7 @@ def _table(name: str, numbers: pd.DataFrame) -> Table:
         name=name,
         title="Means over all partitions"
         + " (in brackets: what was published)" * bool(numbers["published"].notna().any()),
-        header=("Data set", "Measure", *names),
+        header=(what, "Measure", *names),
         align="ll" + "r" * len(names),
         rows=rows,
         numbers=numbers,

@@ -45,7 +45,7 @@ from oasis_bench.plugins.registry import BrokenPluginError, load_registry, load_
 from oasis_bench.runner.evaluate import evaluate_run, model_experiment
 from oasis_bench.runner.merge import merge_runs
 from oasis_bench.runner.run import new_folder, resume_experiment, run_experiment
-from oasis_bench.runner.several import begun, finished, one_for_each_value
+from oasis_bench.runner.several import begun, finished, one_for_each_value, what_varies
 from oasis_bench.runner.trec import export_trec
 from oasis_bench.store.run_file import read_run
 from oasis_bench.system.command_words import without_options
@@ -74,7 +74,7 @@ def _run(options: argparse.Namespace) -> int:
         experiment = _experiment(options)
         output = options.output or new_folder(experiment.dataset)
         if several := one_for_each_value(experiment):
-            return _run_each(several, output, options)
+            return _run_each(several, what_varies(experiment), output, options)
         start = _start(experiment, output, options)
     return _carry_out(partial(start, keep=_kept(options), command=_command()), output, options)
 
@@ -86,7 +86,7 @@ def _start(experiment: Experiment, output: Path, options: argparse.Namespace) ->
 
 
 def _run_each(
-    experiments: Mapping[str, Experiment], folder: Path, options: argparse.Namespace
+    experiments: Mapping[str, Experiment], what: str, folder: Path, options: argparse.Namespace
 ) -> int:
     """Run each of several experiments into a folder of its own, then show them side by side."""
     registry = load_registry(options.plugin)
@@ -111,7 +111,7 @@ def _run_each(
                 f"interrupted: the same command with --output {folder} goes on"
             ) from None
     page, summary = load_reports().write_side_by_side(
-        {name: folder / name for name in experiments}, folder
+        {name: folder / name for name in experiments}, folder, what
     )
     print(summary)
     print(f"report: {page}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from oasis_bench.experiment.settings import Experiment
 from oasis_bench.experiment.sizes import settled_as
@@ -25,14 +26,12 @@ def one_for_each_value(experiment: Experiment) -> dict[str, Experiment]:
         Where several have lists, or a value cannot name a folder.
     """
     options, each = experiment.dataset_options, experiment.each
-    lists = {name: values for name, values in options.items() if isinstance(values, list)}
-    if not lists and not each:
+    lists = _lists(experiment)
+    if not lists:
         return {}
-    if len(lists) + len(each) > 1:
-        raise UsageError(
-            f"{' and '.join([*lists, *each])} have lists of values, a run for each: one may"
-        )
-    name, values = next(iter({**lists, **each}.items()))
+    if len(lists) > 1:
+        raise UsageError(f"{' and '.join(lists)} have lists of values, a run for each: one may")
+    name, values = next(iter(lists.items()))
     words = [str(value) for value in values] if isinstance(values, list) else []
     if not words or len(set(words)) < len(words):
         raise UsageError(f"{name} = {values}: different values are needed")
@@ -45,6 +44,17 @@ def one_for_each_value(experiment: Experiment) -> dict[str, Experiment]:
         title = f"{experiment.title}: {f'{name} = ' if each else ''}{word}"
         found[word] = replace(experiment, each={}, title=title, **change)
     return found
+
+
+def what_varies(experiment: Experiment) -> str:
+    """Return the name of the option or the setting that has a list of values."""
+    return next(iter(_lists(experiment)))
+
+
+def _lists(experiment: Experiment) -> dict[str, Any]:
+    options = experiment.dataset_options
+    lists = {name: values for name, values in options.items() if isinstance(values, list)}
+    return {**lists, **experiment.each}
 
 
 def begun(folder: Path, experiment: Experiment) -> bool:

@@ -1,0 +1,121 @@
+"""Runs of several values side by side: the figure, and figures that were published."""
+
+import fake_runs
+import numpy as np
+import pandas as pd
+import pytest
+from fake_runs import fake_trial, make_run
+
+from oasis_bench.reports import side_by_side_figure, write_side_by_side
+from oasis_bench.reports.side_by_side import published_beside
+
+BY_FROME = "mean recognition by Frome's rule"
+NAMES = ["LocalPatchDistances", "Euclidean"]
+
+
+@pytest.fixture
+def runs(tmp_path, monkeypatch):
+    """Return what makes runs of Caltech101, one for each number of training pictures a class.
+
+    On two partitions the learners have n / 100 and n / 100 + 0.02 by Frome's rule, and chance is a
+    tenth of n / 100.
+    """
+    split, gallery, measures = fake_runs.TASKS["classification"]
+    known = (split, gallery, [*measures, BY_FROME])
+    monkeypatch.setitem(fake_runs.TASKS, "classification", known)
+
+    def trial(learner, n, partition, n_classes):
+        made = fake_trial(
+            learner, n_classes=n_classes, partition=partition, tasks=("classification",)
+        )
+        value = {"value": n / 100 + 0.02 * partition, "chance": n / 1000}
+        row = {"task": "classification", "measure": BY_FROME, "k": None}
+        made.measures.append({**row, **value})
+        return made
+
+    def make(values, n_classes=101):
+        folders = {str(n): tmp_path / "out" / str(n) for n in values}
+        for n in values:
+            make_run(
+                folders[str(n)],
+                [trial(name, n, part, n_classes) for name in NAMES for part in (0, 1)],
+                NAMES,
+                partitions=2,
+                classes=(n_classes,),
+                dataset="caltech101",
+                choose_by=BY_FROME,
+                inner_folds=2,
+                tasks=["classification"],
+                train_per_class=n,
+            )
+        return folders
+
+    return make
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """The figures that were drawn, before they became files."""
+    figures, finish = [], side_by_side_figure.finish
+
+    def kept(name, title, figure, **texts):
+        figures.append(figure)
+        return finish(name, title, figure, **texts)
+
+    monkeypatch.setattr(side_by_side_figure, "finish", kept)
+    return figures
+
+
+def test_numbers_along_x_give_a_line_a_learner_with_its_deviation(runs, tmp_path, drawn):
+    page, told = write_side_by_side(runs((15, 5, 20)), tmp_path / "out", "train_per_class")
+    (figure,) = drawn
+    (axes,) = figure.axes
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("training items a class", BY_FROME)
+    assert len(axes.containers) == len(NAMES)
+    for line, _, (bars,) in axes.containers:
+        np.testing.assert_allclose(line.get_xydata(), [[5, 0.06], [15, 0.16], [20, 0.21]])
+        lengths = [np.ptp(segment[:, 1]) for segment in bars.get_segments()]
+        # Of two values 0.02 apart the deviation is 0.02 / sqrt(2), to each side.
+        np.testing.assert_allclose(lengths, 2 * 0.02 / np.sqrt(2))
+    others = [
+        line.get_xydata().tolist() for line in axes.lines if line.get_marker() in ("*", "None")
+    ]
+    assert [[5, 0.005], [15, 0.015], [20, 0.02]] in others
+    assert [[15, 0.632], [20, 0.666]] in others
+    alternative = f"Mean recognition by Frome&#39;s rule against training items a class. {'Mean'}"
+    assert f'alt="{alternative}' in page.read_text()
+    assert {path.name for path in (tmp_path / "out" / "figures").iterdir()} == {
+        "side_by_side.png",
+        "side_by_side.svg",
+    }
+    beside = pd.read_csv(tmp_path / "out" / "tables" / "side_by_side.csv")
+    of_15 = beside[(beside["dataset"] == 15) & (beside["learner"] == NAMES[0])].iloc[0]
+    assert of_15[["ours", "published", "difference"]].tolist() == pytest.approx(
+        [0.16, 0.632, 0.16 - 0.632]
+    )
+    assert "LocalPatchDistances: 2 of 2 published figures differ by more than a point" in told
+
+
+def test_fewer_classes_have_no_published_figures(runs, tmp_path, drawn):
+    _, told = write_side_by_side(runs((15, 20), n_classes=20), tmp_path / "out", "train_per_class")
+    assert told == ""
+    assert "*" not in [line.get_marker() for line in drawn[0].axes[0].lines]
+
+
+def test_names_and_one_number_alone_have_no_figure(runs, tmp_path, drawn):
+    folders = runs((5, 10))
+    page, _ = write_side_by_side({"5": folders["5"]}, tmp_path / "out", "train_per_class")
+    assert "<figure" not in page.read_text()
+    named = {"iris": folders["5"], "10": folders["10"]}
+    page, _ = write_side_by_side(named, tmp_path / "out", "table")
+    assert "<figure" not in page.read_text()
+    assert drawn == []
+
+
+def test_a_run_alone_has_the_published_figure_of_its_size(runs):
+    folders = runs((10, 20))
+    found = [
+        [table.numbers["published"].dropna().tolist() for table in published_beside(read)]
+        for read in map(fake_runs.read_run, folders.values())
+    ]
+    assert found == [[], [[0.666]]]
