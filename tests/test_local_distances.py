@@ -7,13 +7,14 @@ import pytest
 from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
 
 from oasis_bench.algorithms import LocalDistances, LocalPatchDistances
 from oasis_bench.algorithms.local_distances import _dual_ascent, solve
 from oasis_bench.algorithms.local_distances._constraints import Constraints
 from oasis_bench.algorithms.local_distances.local_distances import short_list
-from oasis_bench.data.patches import Patches
+from oasis_bench.data.patches import Patches, PatchKind
 from oasis_bench.plugins.contract_items import digit_items, digit_rows
 from oasis_bench.plugins.model_file import load_model, save_model
 from oasis_bench.system.errors import UsageError
@@ -477,6 +478,52 @@ def test_kinds_of_patches_can_be_chosen():
     )
     with pytest.raises(UsageError, match="unknown kind of patches 'blocks': did you mean 'block'"):
         LocalPatchDistances(kinds="blocks").fit(few, y)
+
+
+def test_fewer_components_are_the_distances_of_scikit_learn_s_principal_components(tmp_path):
+    patches, y = digit_items("patches")
+    few, rest, y = patches[::4], patches[1::8], y[::4]
+    widths = {name: kind.descriptors.shape[1] for name, kind in few.kinds.items()}
+    n = min(widths.values())  # kinds of so many numbers stay as they are
+    assert n < max(widths.values())
+    learned = LocalPatchDistances(C=0.1, random_state=0, n_components=n).fit(few, y)
+    models = {
+        name: PCA(n, svd_solver="full").fit(kind.descriptors)
+        for name, kind in few.kinds.items()
+        if widths[name] > n
+    }
+    assert set(learned.directions_) == set(models)
+
+    def mapped(picture):
+        return {k: models[k].transform(v) if k in models else v for k, v in picture.items()}
+
+    expected = [
+        [
+            -w @ set_distance(mapped(exemplar), mapped(picture))
+            for exemplar, w in zip(few, learned.weights_, strict=True)
+        ]
+        for picture in rest
+    ]
+    found = learned.similarity_to_training(rest)
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
+    save_model(learned, tmp_path / "model.npz")
+    loaded = load_model(tmp_path / "model.npz")
+    np.testing.assert_array_equal(loaded.similarity_to_training(rest), found)
+    name = next(iter(models))
+    kind = rest.kinds[name]
+    short = PatchKind(kind.descriptors[:, :n].copy(), kind.offsets, kind.positions)
+    with pytest.raises(UsageError, match=f"{name!r} with {n} numbers: {widths[name]} are needed"):
+        learned.similarity_to_training(Patches({**rest.kinds, name: short}))
+
+
+def test_as_many_components_as_numbers_change_nothing():
+    patches, y = digit_items("patches")
+    few, y = patches[::4], y[::4]
+    plain = LocalPatchDistances(C=0.1, random_state=0).fit(few, y)
+    same = LocalPatchDistances(C=0.1, random_state=0, n_components=1000).fit(few, y)
+    np.testing.assert_array_equal(
+        same.similarity_to_training(few), plain.similarity_to_training(few)
+    )
 
 
 @pytest.mark.parametrize("learner", [LocalDistances, LocalPatchDistances])

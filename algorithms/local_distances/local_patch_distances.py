@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils import column_or_1d
+from sklearn.utils import check_random_state, column_or_1d
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_consistent_length
 
 from oasis_bench.algorithms.local_distances._dual_ascent import Float64Array
+from oasis_bench.algorithms.local_distances._projection import first_directions, projected
 from oasis_bench.algorithms.local_distances.local_distances import LocalDistances
 from oasis_bench.algorithms.local_distances.set_distances import set_distances
-from oasis_bench.data.patches import Patches, PatchKind
+from oasis_bench.data.patches import Descriptors, Patches, PatchKind
 from oasis_bench.data.rows import FloatArray, check_items
 from oasis_bench.plugins.learner import ExemplarLearner, FittedArray
 from oasis_bench.system.errors import UsageError, unknown_name
@@ -32,12 +35,31 @@ class LocalPatchDistances(LocalDistances):
     when queries are asked about.  Memory of `fit` is that of the distances of the pairs, 4 bytes a
     patch and pair: 5 GB for 1500 pictures of 1200 patches at the default `n_nearest`.
 
+    `n_components` compares descriptors by fewer numbers.  Measured on 150 training pictures of ten
+    classes of Caltech101, 100 patches each of gb70, gb42 (204 numbers) and hsv (364), on one core:
+
+    ============  ================  ===================  ================
+    n_components  distances, CPU s  mean relative error  mean recognition
+    ============  ================  ===================  ================
+    None          7.0               0                    .747
+    64            2.1               .027                 .727
+    32            1.4               .097                 .717
+    16            1.2               .220                 .703
+    ============  ================  ===================  ================
+
+    Recognition is the mean of three draws, of standard deviation .02 to .03.  The distances become
+    shorter, and the weights make up for most of it.
+
     Parameters
     ----------
     C, max_passes, tol, least_growth, consistent, n_nearest, random_state
         As in `LocalDistances`.
     kinds : str or None, default None
         The kinds of patches to use, joined by +; None: all that the pictures have.
+    n_components : int or None, default None
+        Compare descriptors by so many first principal directions of the training patches, kind by
+        kind: faster, and not exact.  A kind of no more numbers a patch is compared as it is.  None:
+        all numbers.
     keep : bool, default False
         Keep the distances of the training pictures in the cache folder, as `set_distances` does: a
         later fit on the same pictures, or one that goes on after it was killed, reads them.  The
@@ -46,7 +68,9 @@ class LocalPatchDistances(LocalDistances):
     Attributes
     ----------
     exemplars_ : Patches
-        The training pictures.
+        The training pictures, projected where there are `directions_`.
+    directions_ : dict of str to ndarray of shape (n_components, p), float32
+        By kind; empty where `n_components` is None.
     weights_ : list of ndarray of shape (M_j,), float64
         Kinds in the order of ``exemplars_.kinds``, each kind's patches in their order.
     C_, gap_, primal_, duals_, n_passes_, n_triplets_
@@ -62,9 +86,12 @@ class LocalPatchDistances(LocalDistances):
     cost: ClassVar = "time (n M)^2 for the distances, n^2 M + n^3 a pass, memory n^2 M + n^3"
     takes: ClassVar = "patches"
 
+    directions_: dict[str, Descriptors]
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LocalDistances._parameter_constraints,
         "kinds": [str, None],
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "keep": ["boolean"],
     }
 
@@ -79,10 +106,12 @@ class LocalPatchDistances(LocalDistances):
         random_state: int | np.random.RandomState | None = None,
         kinds: str | None = None,
         keep: bool = False,
+        n_components: int | None = None,
     ) -> None:
         super().__init__(C, max_passes, tol, least_growth, consistent, n_nearest, random_state)
         self.kinds = kinds
         self.keep = keep
+        self.n_components = n_components
 
     def _check_training(self, X: Any, y: Any) -> tuple[Any, Any]:
         check_items("patches", X)
@@ -90,10 +119,16 @@ class LocalPatchDistances(LocalDistances):
         y = column_or_1d(y)
         check_consistent_length(X, y)
         self._check(X, y)
+        self.directions_ = {}
+        if self.n_components is not None:
+            rng = check_random_state(self.random_state)
+            self.directions_ = first_directions(X, self.n_components, rng)
+            X = projected(X, self.directions_)
         return X, y
 
     def _check_items(self, X: Any) -> Any:
-        return self._of_kinds(super()._check_items(X))
+        X = self._of_kinds(super()._check_items(X))
+        return X if self.n_components is None else projected(X, self.directions_)
 
     def _of_kinds(self, X: Any) -> Any:
         if self.kinds is None:
