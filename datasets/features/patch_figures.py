@@ -73,6 +73,7 @@ def draw_patch_weights(
     radius = RADII[kind] * max(pixels.shape[:2]) / SIDE
     axes.imshow(pixels)
     axes.set_axis_off()
+    axes.autoscale(False)  # circles end at the picture's edge
     axes.plot(*places[~used].T, linestyle="", marker=".", markersize=3, color="white")
     for (x, y), weight in zip(places[used], own[used], strict=True):
         opacity = float(weight / own.max())

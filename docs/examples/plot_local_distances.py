@@ -55,11 +55,12 @@ figure.suptitle(f"What the first patch of {paths[0].parent.name} sees")
 # All weights are learned together, so that distances from different pictures can be compared.
 learned = LocalPatchDistances(random_state=0).fit(patches, y)
 zeros = np.mean(np.concatenate(learned.weights_) == 0)
-print(f"{zeros:.0%} of the weights are 0; the gap to the optimum is {learned.gap_:.1e}")
+gap = learned.gap_ / learned.primal_
+print(f"{zeros:.0%} of the weights are 0; the loss is at most {gap:.1%} above its least value")
 
 # %%
 # A circle is a patch, the more opaque the larger its weight; dots have a weight of 0.
-figure, panels = plt.subplots(1, len(CLASSES), figsize=(11, 3))
+figure, panels = plt.subplots(1, len(CLASSES), figsize=(13, 3), layout="constrained")
 for number, axes in enumerate(panels):
     j = int(np.flatnonzero(y == number)[0])
     pixels = np.asarray(Image.open(paths[j]).convert("RGB"))
