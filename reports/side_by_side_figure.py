@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import matplotlib as mpl
 import pandas as pd
 from matplotlib.artist import Artist
@@ -31,7 +33,7 @@ from oasis_bench.reports.run.facts import (
 )
 from oasis_bench.store.run_file import RunRecord
 
-PUBLISHED = {"color": "0.1", "marker": "*", "markersize": 11, "linestyle": "", "zorder": 5}
+PUBLISHED: dict[str, Any] = {"color": "0.1", "marker": "*", "markersize": 11, "linestyle": ""}
 
 
 @mpl.rc_context(STYLE)
@@ -72,7 +74,7 @@ def along_values(run: RunRecord, numbers: pd.DataFrame, what: str) -> list[Drawi
         others: dict[str, Artist] = {"chance": Line2D([], [], **CHANCE)}
         published = shown.dropna(subset=["published"])
         if len(published):
-            axes.plot(published["x"], published["published"], **PUBLISHED)
+            axes.plot(published["x"], published["published"], zorder=5, **PUBLISHED)
             others["published"] = Line2D([], [], **PUBLISHED)
         axes.xaxis.set_major_locator(MaxNLocator(8, integer=bool((shown["x"] % 1 == 0).all())))
         present = set(shown["learner"])
