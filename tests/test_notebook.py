@@ -67,6 +67,26 @@ def test_python_and_the_command_give_the_same_numbers(result, folder, monkeypatc
     pd.testing.assert_series_equal(ours[ours.index.isin(["Euclidean"], level=0)], theirs)
 
 
+def test_quick_and_the_columns_of_a_table_are_those_of_the_command(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    table = pd.DataFrame(X, columns=list("abcd")).assign(kind=KINDS, place="x")
+    table["fold"] = np.arange(len(X)) % 3
+    table.to_csv("columns.csv", index=False)
+    given = "--label kind --drop place,a --fold-column fold --max-steps 300 --no-traces --quick"
+    command = f"run --dataset columns.csv --algorithms OASIS --output quick-command {given}"
+    assert main(command.split()) == 0
+    theirs = RunResult("quick-command")
+    how = {"quick": True, "label": "kind", "drop": ["place", "a"], "fold_column": "fold"}
+    ours = oasis_bench.run(
+        "columns.csv", "OASIS", output="quick-python", max_steps=300, traces=False, **how
+    )
+    pd.testing.assert_series_equal(values(ours), values(theirs))
+    assert ours.trials["partition"].nunique() == 2  # of three folds: it is quick
+    assert ours._run.info.experiment == theirs._run.info.experiment
+    (remark,) = ours._run.info.remarks
+    assert remark.endswith("the whole one is that without quick=True")
+
+
 def test_a_table_with_names_of_classes_gives_the_same_numbers(result, folder):
     table = pd.DataFrame(X, columns=list("abcd")).assign(kind=KINDS)
     other = oasis_bench.run(
@@ -203,6 +223,7 @@ class TakenName(Euclidean):
         ({"learners": "OASI"}, "did you mean 'OASIS'"),
         ({"learners": {"a": OASIS(n_steps=[1, 2])}}, r"learner 'a': n_steps = \[1, 2\]: a run"),
         ({"learners": {"a": OASIS(n_steps=np.int64(3))}, "partition": 2}, "mean 'partitions'"),
+        ({"lable": "kind"}, "did you mean 'label'"),
         ({"dataset": 3}, "the data set is of type int: give"),
         ({"dataset": (X, Y[:3])}, r"y of shape \(3,\) for 150 rows"),
         ({"dataset": (X, [None] * 150)}, "150 labels are missing"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
@@ -28,6 +28,7 @@ from oasis_bench.command_line.listing import (
 from oasis_bench.command_line.options import JUDGED_SETTINGS
 from oasis_bench.command_line.progress import Display, in_words
 from oasis_bench.command_line.trying import tried_lines
+from oasis_bench.experiment.quick import QUICK_REMARK, quick_settings
 from oasis_bench.experiment.settings import (
     LIMITS,
     Experiment,
@@ -58,11 +59,6 @@ TRIAL_FAILED = 1
 GOT_WORSE = 1
 NOT_COMPARED = 3
 CHECK_FAILED = 1
-
-QUICK: dict[str, Any] = {"partitions": 2, "inner_folds": 2, "search": "4", "max_steps": 64_000}
-"""The settings of a quick run, where they are not given."""
-
-Subset = int | str | tuple[str, ...]
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -230,8 +226,7 @@ def _experiment(options: argparse.Namespace) -> Experiment:
     )
     changes = _given(options, settings().keys() - set(LIMITS))
     if options.quick:
-        own_classes = {"classes": (_telling(experiment.classes),)}
-        changes = {**QUICK, **own_classes, **changes}
+        changes = {**quick_settings(experiment), **changes}
     if options.algorithms is not None:
         known = experiment.learners
         changes["learners"] = {
@@ -249,18 +244,13 @@ def _experiment(options: argparse.Namespace) -> Experiment:
     return replace(experiment, **changes).limited(_given(options, LIMITS))
 
 
-def _telling(subsets: Sequence[Subset]) -> Subset:
-    """Return the first class subset of at least five classes; else the first."""
-    return next((one for one in subsets if isinstance(one, int) and one >= 5), subsets[0])
-
-
 def _quick_note(options: argparse.Namespace) -> list[str]:
     """Say of a quick run that it is one, and name the command of the whole one."""
     if not options.quick:
         return []
     words = without_options(sys.argv[1:], ["--output"], switches=["--quick"])
     whole = shlex.join(["python", "-m", "oasis_bench", *words])
-    return [f"a quick run, of few partitions and a short search; the whole one is: {whole}"]
+    return [f"{QUICK_REMARK}: {whole}"]
 
 
 def _data_options(options: argparse.Namespace, dataset: str) -> dict[str, Any]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 from tqdm.auto import tqdm
 
 from oasis_bench.experiment.identity import cell_name
+from oasis_bench.experiment.quick import QUICK_REMARK, quick_settings
 from oasis_bench.experiment.settings import LIMITS, Experiment, settings
 from oasis_bench.notebook.given import keep_rows, learners_of, rows_as_file
 from oasis_bench.notebook.result import RunResult
@@ -28,7 +30,10 @@ def run(
     learners: Any = None,
     *,
     experiment: str | Path = "default",
+    quick: bool = False,
     label: str | None = None,
+    drop: str | Sequence[str] | None = None,
+    fold_column: str | None = None,
     dataset_options: Mapping[str, Any] | None = None,
     output: str | Path | None = None,
     title: str | None = None,
@@ -53,8 +58,15 @@ def run(
         parameters, the number of steps too.  Default: those of the experiment.
     experiment : str or Path, default 'default'
         A built-in experiment or a TOML file, over which all else is put.
+    quick : bool, default False
+        A first answer in some seconds: one class subset, 2 partitions, 2 inner folds, a search of 4
+        candidates and 64000 steps, where these are not given.
     label : str, optional
         The column of the labels.  Default: label, class, target or y.
+    drop : str or sequence of str, optional
+        Columns to leave out: a list of names, or text with commas between them.
+    fold_column : str, optional
+        The column that says in which fold each row tests: these are the partitions then.
     dataset_options : mapping, optional
         Other options of the data set, such as ``{"visterms": 100}``.
     output : str or Path, optional
@@ -110,13 +122,25 @@ def run(
         refuse_used_folder(folder)
         dataset = folder.absolute().with_name(folder.name + ending)
     changes = _settings(others)
+    if quick:
+        changes = {**quick_settings(plan), **changes}
     limits = {name: changes.pop(name) for name in LIMITS if name in changes}
     if dataset is not None and str(dataset) != plan.dataset:
         name = Path(dataset).name
-        changes = {"classes": ("all",), "title": name, "dataset_options": {}, **changes}
+        if "classes" not in others:
+            changes["classes"] = ("all",)
+        changes = {"title": name, "dataset_options": {}, **changes}
         changes["dataset"] = str(dataset)
-    options = {**changes.get("dataset_options", plan.dataset_options), **(dataset_options or {})}
-    changes["dataset_options"] = options if label is None else {**options, "label": label}
+    columns = {
+        "label": label,
+        "drop": drop if isinstance(drop, str | None) else ",".join(drop),
+        "fold_column": fold_column,
+    }
+    changes["dataset_options"] = {
+        **changes.get("dataset_options", plan.dataset_options),
+        **(dataset_options or {}),
+        **{name: column for name, column in columns.items() if column is not None},
+    }
     if title is not None:
         changes["title"] = title
     plan = replace(plan, **changes).limited(limits)
@@ -136,6 +160,7 @@ def run(
             on_trial=bars.trial,
             on_download=bars.download,
             on_note=bars.line,
+            remarks=[f"{QUICK_REMARK} that without quick=True"] if quick else [],
         )
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
@@ -163,7 +188,8 @@ def _settings(given: Mapping[str, Any]) -> dict[str, Any]:
     known, values = settings(), dict(given)
     for name, value in given.items():
         if name not in known:
-            raise UsageError(unknown_name("setting", name, known))
+            named = [*signature(run).parameters][:-1]  # but for **others
+            raise UsageError(unknown_name("setting", name, [*named, *known]))
         if name == "search" and type(value) is int:
             values[name] = str(value)
         if name in ("classes", "tasks", "scaling") and value is not None:
