@@ -11,7 +11,7 @@ QUICK_REMARK = "a quick run, of few partitions and a short search; the whole one
 
 
 def quick_settings(experiment: Experiment) -> dict[str, Any]:
-    """Return 2 partitions, 2 inner folds, 4 candidates, few steps and one class subset.
+    """Return 2 partitions, 2 inner folds, 4 candidates, few steps, no traces, one class subset.
 
     The subset is the first of at least five classes; else the first.
     """
@@ -22,5 +22,6 @@ def quick_settings(experiment: Experiment) -> dict[str, Any]:
         "inner_folds": 2,
         "search": "4",
         "max_steps": 64_000,
+        "traces": False,
         "classes": (five,),
     }
