@@ -153,7 +153,8 @@ def _add_run(verbs: Any) -> None:
         "--quick",
         action="store_true",
         help="a first answer in some seconds: one class subset, 2 partitions, 2 inner folds, a "
-        "search of 4 candidates and 64000 steps, where these are not given (default: no)",
+        "search of 4 candidates, 64000 steps and no traces, where these are not given (default: "
+        "no)",
     )
     _add_settings(
         run,

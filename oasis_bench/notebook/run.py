@@ -60,7 +60,7 @@ def run(
         A built-in experiment or a TOML file, over which all else is put.
     quick : bool, default False
         A first answer in some seconds: one class subset, 2 partitions, 2 inner folds, a search of 4
-        candidates and 64000 steps, where these are not given.
+        candidates, 64000 steps and no traces, where these are not given.
     label : str, optional
         The column of the labels.  Default: label, class, target or y.
     drop : str or sequence of str, optional
