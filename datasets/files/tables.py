@@ -5,12 +5,9 @@ Not for checking rows and labels: that is in `table_file`.  Nothing is unpickled
 
 from __future__ import annotations
 
-import math
 import re
 import shlex
-import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from reprlib import repr as shown
@@ -18,16 +15,21 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from numpy.lib import format as npy
 from numpy.lib.npyio import NpzFile
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
 from oasis_bench.datasets.files.delimited import csv_names, numbered_cells, separator_of
-from oasis_bench.datasets.files.errors import reason_of
+from oasis_bench.datasets.files.npz_arrays import (
+    SHOWN_NAMES,
+    broken,
+    listed,
+    load_array,
+    open_npz,
+    require_bytes,
+)
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.files import open_regular
-from oasis_bench.system.memory import require_memory
 
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
     import pandas as pd
@@ -41,7 +43,6 @@ NUMERIC = frozenset({"boolean", "integer", "floating", "mixed-integer-float", "d
 # Narrower than float(): '1_0' and 'Infinity' are names of classes, not numbers.
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
-SHOWN_NAMES = 12
 LEAST_IDS = 10
 LONGEST_DROP = 1000
 """Characters of an option that a message writes out."""
@@ -144,7 +145,7 @@ def parquet_cells(path: Path) -> pd.DataFrame:
     import pandas as pd
 
     try:
-        with _broken("Parquet"):
+        with broken("Parquet"):
             return pd.read_parquet(path, engine="pyarrow").reset_index(drop=True)
     except ImportError as error:
         raise UsageError(
@@ -255,7 +256,7 @@ def _places(columns: Sequence[str], asked: Columns) -> tuple[int, int | None, li
     """Return the places of the labels, of the folds, and of what is left out."""
     if unknown := [name for name in asked.drop if name not in columns]:
         raise UsageError(
-            f"no column {shown(unknown[0])} to leave out: the columns are {_listed(columns)}"
+            f"no column {shown(unknown[0])} to leave out: the columns are {listed(columns)}"
         )
     at = _label_column(columns, asked.label)
     fold_at = _fold_column(columns, asked.fold, at)
@@ -274,8 +275,8 @@ def _label_column(columns: Sequence[str], label: str | None) -> int:
         return found[0]
     raise UsageError(
         f"{'several columns' if found else 'no column'} to take the label from "
-        f"({_listed(names or [LABEL_COLUMN, *OTHER_LABEL_COLUMNS])}): "
-        f"the columns are {_listed(columns)}: name one with --label COLUMN"
+        f"({listed(names or [LABEL_COLUMN, *OTHER_LABEL_COLUMNS])}): "
+        f"the columns are {listed(columns)}: name one with --label COLUMN"
     )
 
 
@@ -290,18 +291,14 @@ def _fold_column(columns: Sequence[str], fold: str | None, label_at: int) -> int
         return found[0]
     raise UsageError(
         f"{'several columns' if found else 'no column'} {shown(fold)} to take the folds from: "
-        f"the columns are {_listed(columns)}: name one with --fold-column"
+        f"the columns are {listed(columns)}: name one with --fold-column"
     )
 
 
 def _read_npz(path: Path, asked: Columns) -> Table:
     label, fold = asked.label, asked.fold
     _refuse_drop(asked)
-    if not zipfile.is_zipfile(path):
-        raise UsageError("is not an npz file, or a truncated one: make it with numpy.savez")
-    with _broken("npz"):
-        file = np.load(path, allow_pickle=False)
-    with file:
+    with open_npz(path) as file:
         if {"format", "shape", "data"} <= set(file.files):
             y = label or "y"
             if y not in file.files:
@@ -309,71 +306,45 @@ def _read_npz(path: Path, asked: Columns) -> Table:
                     f"holds a sparse matrix and no array {y!r} of labels: "
                     f"numpy.savez(path, {y}=labels, **numpy.load(path)) adds it"
                 )
-            with _broken("the sparse matrix"):
-                _require_memory(file, file.files)
+            with broken("the sparse matrix"):
+                require_bytes(file, file.files)
                 matrix: Any = sparse.load_npz(path)
                 if matrix.format in ("csr", "csc", "bsr"):
                     matrix.check_format(full_check=True)  # wrong indices would crash what follows
                 X: Any = sparse.csr_array(matrix)
         else:
             x, y = _array_names(file, label, fold)
-            X = _load_array(file, x)
+            X = load_array(file, x)
         folds = None
         if fold is not None:
             if fold not in file.files or fold == y:
                 raise UsageError(
                     f"no array {shown(fold)} to take the folds from: the arrays are "
-                    f"{_listed(file.files)}: name one beside the labels with --fold-column"
+                    f"{listed(file.files)}: name one beside the labels with --fold-column"
                 )
-            folds = _array_labels(_load_array(file, fold), fold)
-        return Table(X, _array_labels(_load_array(file, y), y), folds=folds)
+            folds = _array_labels(load_array(file, fold), fold)
+        return Table(X, _array_labels(load_array(file, y), y), folds=folds)
 
 
 def _array_names(file: NpzFile, label: str | None, fold: str | None = None) -> tuple[str, str]:
     """Choose the arrays of features and of labels; that of folds is neither."""
     if "X" in file and (label or "y") in file:
         return "X", label or "y"
-    shapes = {name: np.shape(_load_array(file, name)) for name in file if name != fold}
+    shapes = {name: np.shape(load_array(file, name)) for name in file if name != fold}
     tables = [name for name, shape in shapes.items() if len(shape) == 2]
     lists = [name for name, shape in shapes.items() if len(shape) == 1 and label in (None, name)]
     if len(tables) == len(lists) == 1:
         return tables[0], lists[0]
-    held = _listed([f"{name} {shape}" for name, shape in shapes.items()])
+    held = listed([f"{name} {shape}" for name, shape in shapes.items()])
     raise UsageError(
         f"which arrays are meant is not clear in {held}: call the features X (n_rows, n_features) "
         "and the labels y (n_rows,), or name the labels with --label"
     )
 
 
-def _load_array(file: NpzFile, name: str) -> npt.NDArray[Any]:
-    hint = "corrupt, or Python objects, which are refused: save numbers or astype(str)"
-    with _broken(f"array {shown(name)}", hint):
-        _require_memory(file, [name])
-        return np.asarray(file[name])
-
-
-def _require_memory(file: NpzFile, names: Sequence[str]) -> None:
-    """Check that the arrays have the bytes that they claim, and that these can be had."""
-    archive, total = file.zip, 0
-    assert archive is not None  # as long as the file is open
-    for entry in archive.infolist():
-        if entry.filename.removesuffix(".npy") not in names:
-            continue
-        with archive.open(entry) as stream:
-            version = npy.read_magic(stream)
-            first = version == (1, 0)
-            read_header = npy.read_array_header_1_0 if first else npy.read_array_header_2_0
-            shape, _, dtype = read_header(stream)
-            claimed, held = math.prod(shape) * dtype.itemsize, entry.file_size - stream.tell()
-        if claimed != held and not dtype.hasobject:
-            raise UsageError(f"its header claims {claimed} bytes, and {held} follow")
-        total += claimed
-    require_memory(total, "it", "give fewer rows or columns")
-
-
 def _array_labels(labels: npt.NDArray[Any], name: str) -> LabelValues:
     if labels.ndim == 1 and labels.dtype.kind in "US":
-        with _broken(f"array {shown(name)}"):
+        with broken(f"array {shown(name)}"):
             return [str(label) for label in labels.astype(np.str_).tolist()]
     if labels.ndim == 1 and labels.dtype.kind in "biuf":
         return labels
@@ -389,7 +360,7 @@ def _read_svmlight(path: Path, asked: Columns) -> Table:
         raise UsageError("the label is the first of each line: leave --label out")
     if asked.fold is not None:
         raise UsageError("svmlight has no column of folds: use CSV, Parquet or npz")
-    with _broken("svmlight"):
+    with broken("svmlight"):
         X, y = load_svmlight_file(str(path), dtype=np.float64)
     return Table(sparse.csr_array(X), y)
 
@@ -407,20 +378,3 @@ READERS: Mapping[str, Callable[[Path, Columns], Table]] = {
     **dict.fromkeys((".svmlight", ".libsvm", ".svm"), _read_svmlight),
     **dict.fromkeys((".svmlight.gz", ".libsvm.gz", ".svm.gz"), _read_svmlight),
 }
-
-
-@contextmanager
-def _broken(what: str, hint: str = "it is truncated, corrupt or of another kind") -> Iterator[None]:
-    """Tell what a library says of a file's content as an error of the file."""
-    try:
-        yield
-    except (ImportError, MemoryError):
-        raise
-    except Exception as error:  # libraries raise nearly anything for a damaged file
-        raise UsageError(f"{what} cannot be read ({reason_of(error)}): {hint}") from error
-
-
-def _listed(names: Sequence[str]) -> str:
-    """List names, the first dozen of many."""
-    rest = f" ... ({len(names)} in all)" if len(names) > SHOWN_NAMES else ""
-    return ", ".join(shown(name) for name in names[:SHOWN_NAMES]) + rest or "none"
