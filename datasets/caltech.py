@@ -12,7 +12,8 @@ from typing import ClassVar
 
 from oasis_bench.datasets.caltech_subsets import CALTECH256_FOLDERS, CALTECH256_SUBSETS
 from oasis_bench.datasets.files.archives import Archive, locate
-from oasis_bench.datasets.pictures import ImageDataset, Label, require_images, warn
+from oasis_bench.datasets.picture_labels import Label
+from oasis_bench.datasets.pictures import ImageDataset, require_images, warn
 from oasis_bench.system.progress import Progress, no_progress
 
 LICENCE = "CC BY 4.0 (CaltechDATA); the pictures were gathered from the web and are their owners'"

@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from oasis_bench.datasets.features.asked_features import VISTERMS
 from oasis_bench.datasets.features.codebooks import VistermFeatures
 from oasis_bench.datasets.files.errors import reason_of
-from oasis_bench.datasets.pictures import ImageDataset, Label, warn
+from oasis_bench.datasets.picture_labels import Label
+from oasis_bench.datasets.pictures import ImageDataset, warn
 from oasis_bench.plugins.registry import load_registry
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.progress import Progress, no_progress
@@ -53,6 +55,8 @@ class ImageFolder(ImageDataset):
         Kinds of patches, joined by +, as `ImageDataset` has them.
     n_points : int, default 400
         Patches of each kind a picture, at most.
+    features : str, default 'visterms'
+        What a row is, as `ImageDataset` has it.
     """
 
     name = "images"
@@ -70,9 +74,15 @@ class ImageFolder(ImageDataset):
         pixels: int | None = None,
         patches: str | None = None,
         n_points: int = 400,
+        features: str = VISTERMS,
     ) -> None:
-        super().__init__(visterms, block, pixels, patches, n_points)
+        super().__init__(visterms, block, pixels, patches, n_points, features)
         self.path = path
+
+    @property
+    def title(self) -> str:
+        """The name, by which reports know that the folder's own name is to be shown."""
+        return self.name
 
     def location(self) -> str | None:
         """Return the folder, or None where there is none."""

@@ -6,6 +6,7 @@ Not for what a table means: each data set knows that.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -13,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from oasis_bench.data.judgements import JudgedTriplets
-from oasis_bench.data.rows import LabelledRows
+from oasis_bench.data.rows import LabelledRows, Rows
+from oasis_bench.datasets.features.asked_features import HISTOGRAMS, asked_features
 from oasis_bench.datasets.features.histograms import picture_histograms
-from oasis_bench.datasets.features.picture_files import Workers, hashed_pictures
+from oasis_bench.datasets.features.picture_files import Picture, Workers, hashed_pictures
 from oasis_bench.datasets.features.pixels import check_side, pixels_of
 from oasis_bench.datasets.files.delimited import csv_cells
 from oasis_bench.datasets.files.folders import dataset_folder
@@ -41,8 +43,8 @@ class Judgements(NamedTuple):
 class JudgedPictures(Dataset):
     """Pictures with triplets that people judged.
 
-    A row is the histograms of a picture's quarters: 59 local binary patterns and 64 colours each,
-    492 numbers, for which nothing is learned.
+    A row is, by default, the histograms of a picture's quarters: 59 local binary patterns and 64
+    colours each, 492 numbers, for which nothing is learned.
 
     Class attributes
     ----------------
@@ -56,6 +58,8 @@ class JudgedPictures(Dataset):
     pixels : int, optional
         Decode each picture to so many pixels in width and height too, for learners that take
         pixels.
+    features : str, default 'histograms'
+        What a row is: histograms, or what `ImageDataset` takes beside visterms.
     """
 
     items = "images"
@@ -64,9 +68,15 @@ class JudgedPictures(Dataset):
     table: ClassVar[str]
     columns: ClassVar[tuple[str, ...]]
 
-    def __init__(self, pixels: int | None = None) -> None:
+    def __init__(self, pixels: int | None = None, features: str = HISTOGRAMS) -> None:
         check_side(pixels)
         self.pixels = pixels
+        self.asked_features = asked_features(features, HISTOGRAMS)
+
+    @property
+    def title(self) -> str:
+        """The data set, and its features where they are no histograms."""
+        return f"{self.name} {self.asked_features.option}" if self.asked_features else self.name
 
     def location(self) -> str | None:
         """Return the folder of the release, or None where it is not on this machine."""
@@ -90,11 +100,21 @@ class JudgedPictures(Dataset):
         images = tuple(folder / path for path in read.paths)
         workers = Workers(progress)
         pictures = hashed_pictures(images, workers)
+        X, remarks = self._rows(pictures, workers)
         return LabelledRows(
-            picture_histograms(pictures, workers),
-            *(read.y, read.class_names, images, read.left_out, read.triplets),
+            *(X, read.y, read.class_names, images, read.left_out, read.triplets),
             pixels=None if self.pixels is None else pixels_of(pictures, self.pixels, workers),
+            remarks=remarks,
         )
+
+    def _rows(self, pictures: Sequence[Picture], workers: Workers) -> tuple[Rows, tuple[str, ...]]:
+        """Make the rows, and remarks on them; a picture that cannot be used is an error."""
+        if self.asked_features is None:
+            return picture_histograms(pictures, workers), ()
+        result = self.asked_features.rows_of(pictures, workers)
+        for path, fault in result.left_out:
+            raise UsageError(f"{path} cannot be used: {fault.reason}")
+        return result.X, result.remarks
 
     def _cells(self, path: Path) -> pd.DataFrame:
         if not path.is_file():

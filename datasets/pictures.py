@@ -1,4 +1,4 @@
-"""What all data sets of pictures share: files with labels become rows of visterm counts.
+"""What all data sets of pictures share: files with labels become rows, by default of visterms.
 
 Not for where the files are (each data set knows that), and not for the features (`features`).
 """
@@ -7,31 +7,33 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, TypeAlias
-
-import numpy as np
-import numpy.typing as npt
-from scipy import sparse
-from sklearn.preprocessing import MultiLabelBinarizer
+from typing import ClassVar
 
 from oasis_bench.data.rows import LabelledRows
+from oasis_bench.datasets.features.asked_features import SCALING as ASKED_SCALING
+from oasis_bench.datasets.features.asked_features import VISTERMS, asked_features
 from oasis_bench.datasets.features.codebooks import VistermFeatures
 from oasis_bench.datasets.features.duplicates import near_duplicates
 from oasis_bench.datasets.features.patches import patch_options, patches_of
-from oasis_bench.datasets.features.picture_files import Fault, Picture, Workers, hashed_pictures
+from oasis_bench.datasets.features.picture_files import (
+    Picture,
+    PictureRows,
+    Workers,
+    fault_lines,
+    hashed_pictures,
+)
 from oasis_bench.datasets.features.pixels import check_side, pixels_of
 from oasis_bench.datasets.features.visterms import visterm_counts
 from oasis_bench.datasets.files.folders import dataset_folder
+from oasis_bench.datasets.picture_labels import Label, as_labels, distinct
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.plugins.registry import load_registry
 from oasis_bench.system.errors import UsageError
+from oasis_bench.system.plain_text import shown
 from oasis_bench.system.progress import Progress, no_progress
-
-Label: TypeAlias = "str | tuple[str, ...]"
-"""The class of a picture; or its words, where a data set has several labels."""
 
 
 def warn(line: str) -> None:
@@ -52,7 +54,7 @@ class ImageDataset(Dataset):
     Class attributes
     ----------------
     features : VistermFeatures
-        Block size and the like.
+        Block size and the like, of visterms.
     codebook_source : str
         The name of the data set, an `ImageDataset` too, that the codebooks are learned from.
     folder : str
@@ -75,6 +77,10 @@ class ImageDataset(Dataset):
         picture without edges is left out.
     n_points : int, default 400
         Patches of each kind a picture, at most.
+    features : str, default 'visterms'
+        What a row is: visterms; or, scaled by l2 where an experiment does not say, the pooled
+        features of a pretrained network ('efficientnet-lite0', or 'timm:NAME' for one of the
+        library timm), or features of the user's in 'FILE.npz' (see `FeatureFile`).
     """
 
     scaling = "tfidf"
@@ -91,6 +97,7 @@ class ImageDataset(Dataset):
         pixels: int | None = None,
         patches: str | None = None,
         n_points: int = 400,
+        features: str = VISTERMS,
     ) -> None:
         self.visterms = visterms
         self.block = block
@@ -98,8 +105,20 @@ class ImageDataset(Dataset):
         self.patches = patches
         self.n_points = n_points
         self.patch_options = patch_options(patches, n_points)
+        self.asked_features = asked_features(features, VISTERMS)
+        if self.asked_features and (block is not None or visterms != 1000):
+            raise UsageError(f"features = {shown(features)}: visterms and block do not apply")
         check_side(pixels)
         self.visterm_features()  # refuses numbers out of bounds, before a download
+
+    @property
+    def title(self) -> str:
+        """The data set, and its features where they are no visterms."""
+        return f"{self.name} {self.asked_features.option}" if self.asked_features else self.name
+
+    def default_scaling(self, rows: LabelledRows) -> str:
+        """Return 'tfidf' for visterms, and 'l2' for features that were asked for."""
+        return ASKED_SCALING if self.asked_features else self.scaling
 
     def location(self) -> str | None:
         """Return the folder of the release, or None where it is not on this machine."""
@@ -138,7 +157,7 @@ class ImageDataset(Dataset):
         return replace(features, block=self.block, stride=max(1, self.block // 2))
 
     def load(self, progress: Progress = no_progress) -> LabelledRows:
-        """Count the visterms of each picture; the counts of earlier calls are on disk.
+        """Make the row of each picture; the visterms or embeddings of earlier calls are on disk.
 
         Of files with equal contents one is kept; none where their labels differ.
 
@@ -156,20 +175,12 @@ class ImageDataset(Dataset):
         workers = Workers(progress)
         found = self.find_images(progress, tell)
         pictures = hashed_pictures([path for path, _ in found], workers)
-        labels = [label for _, label in found]
-        if apart := self.set_apart([picture.content for picture in pictures], labels, tell):
-            teachers = [pictures[i] for i in sorted(apart)]
-            found = [one for i, one in enumerate(found) if i not in apart]
-            pictures = [one for i, one in enumerate(pictures) if i not in apart]
+        if self.asked_features is None:
+            found, pictures, result = self._visterms(found, pictures, workers, tell)
         else:
-            teachers = self._other_pictures(workers, tell)
-        codebook_pictures = self._without_copies(teachers, pictures, workers)
-        result = visterm_counts(pictures, codebook_pictures, self.visterm_features(), workers)
-        for line in (
-            *_fault_lines(result.left_out, "left out"),
-            *_fault_lines(result.codebook_left_out, "left out of the codebooks"),
-        ):
-            tell(line)
+            result = self.asked_features.rows_of(pictures, workers)
+            for line in fault_lines(result.left_out, "left out"):
+                tell(line)
         if not len(result.kept):
             path, fault = result.left_out[0]
             raise UsageError(
@@ -177,7 +188,7 @@ class ImageDataset(Dataset):
                 f"{str(path)!r}: {fault.reason}"
             )
         usable = [found[i] for i in result.kept]
-        rows = _distinct([pictures[i].content for i in result.kept], [label for _, label in usable])
+        rows = distinct([pictures[i].content for i in result.kept], [label for _, label in usable])
         if dropped := sorted(set(range(len(usable))) - set(rows)):
             example, _ = usable[dropped[0]]
             tell(
@@ -188,20 +199,21 @@ class ImageDataset(Dataset):
         if self.patch_options is not None:
             asked = [pictures[result.kept[row]] for row in rows]
             patches, with_edges, left_out = patches_of(asked, self.patch_options, workers)
-            for line in _fault_lines(left_out, "left out"):
+            for line in fault_lines(left_out, "left out"):
                 tell(line)
             rows = [rows[number] for number in with_edges]
             if patches is None:
                 raise UsageError(f"no image of {self.name} has edges: patches are centred at edges")
-        y, names = _as_labels([usable[row][1] for row in rows])
+        y, names = as_labels([usable[row][1] for row in rows])
         images = tuple(usable[row][0] for row in rows)
         pixels = None
         if self.pixels is not None:
             kept = [pictures[result.kept[row]] for row in rows]
             pixels = pixels_of(kept, self.pixels, workers)
         return LabelledRows(
-            *(result.counts[rows], y, names, images),
+            *(result.X[rows], y, names, images),
             left_out=tuple(lines),
+            remarks=result.remarks,
             pixels=pixels,
             patches=patches,
         )
@@ -221,6 +233,30 @@ class ImageDataset(Dataset):
             Called with a line on what is set apart.
         """
         return set()
+
+    def _visterms(
+        self,
+        found: Sequence[tuple[Path, Label]],
+        pictures: list[Picture],
+        workers: Workers,
+        tell: Callable[[str], None],
+    ) -> tuple[Sequence[tuple[Path, Label]], list[Picture], PictureRows]:
+        """Count visterms; return the pictures that are not set apart, and their rows."""
+        labels = [label for _, label in found]
+        if apart := self.set_apart([picture.content for picture in pictures], labels, tell):
+            teachers = [pictures[i] for i in sorted(apart)]
+            found = [one for i, one in enumerate(found) if i not in apart]
+            pictures = [one for i, one in enumerate(pictures) if i not in apart]
+        else:
+            teachers = self._other_pictures(workers, tell)
+        codebook_pictures = self._without_copies(teachers, pictures, workers)
+        result = visterm_counts(pictures, codebook_pictures, self.visterm_features(), workers)
+        for line in (
+            *fault_lines(result.left_out, "left out"),
+            *fault_lines(result.codebook_left_out, "left out of the codebooks"),
+        ):
+            tell(line)
+        return found, pictures, PictureRows(result.counts, result.kept.tolist(), result.left_out)
 
     def _other_pictures(self, workers: Workers, tell: Callable[[str], None]) -> list[Picture]:
         """Find the pictures of the data set that the codebooks are learned from."""
@@ -267,42 +303,3 @@ def require_images(
             f"{folder} holds no {layout}: put the official release there, or remove the folder"
         )
     return found
-
-
-def _fault_lines(left_out: Sequence[tuple[Path, Fault]], what: str) -> Iterator[str]:
-    """Name each broken file with the reason; count those that are only too small."""
-    small = [(path, fault.reason) for path, fault in left_out if fault.too_small]
-    for path, fault in left_out:
-        if not fault.too_small:
-            yield f"{what}: {str(path)!r}: {fault.reason}"
-    if small:
-        path, reason = small[0]
-        yield f"{what}: {len(small)} too small: such as {str(path)!r}: {reason}"
-
-
-def _distinct(contents: Sequence[str], labels: Sequence[Label]) -> list[int]:
-    """Choose the pictures to keep: the first of each content, if all of that have its label."""
-    first: dict[str, int] = {}
-    disputed: set[str] = set()
-    for number, content in enumerate(contents):
-        one = first.setdefault(content, number)
-        if _words(labels[one]) != _words(labels[number]):
-            disputed.add(content)
-    return [number for content, number in first.items() if content not in disputed]
-
-
-def _words(label: Label) -> set[str]:
-    return {label} if isinstance(label, str) else set(label)
-
-
-def _as_labels(
-    labels: Sequence[Label],
-) -> tuple[npt.NDArray[np.int64] | sparse.csr_array, tuple[str, ...]]:
-    """Return class numbers or, for words, a relevance of 1 (images x words); and the names."""
-    if all(isinstance(label, str) for label in labels):
-        classes, numbers = np.unique(np.array(labels), return_inverse=True)
-        return numbers.astype(np.int64), tuple(classes.tolist())
-    binarizer = MultiLabelBinarizer(sparse_output=True)
-    relevance = sparse.csr_array(binarizer.fit_transform(labels), dtype=np.float32)
-    relevance.sort_indices()
-    return relevance, tuple(binarizer.classes_.tolist())

