@@ -36,11 +36,11 @@ from oasis_bench.system.provenance import available_cores
 AT_ONCE = 256
 """Pictures in a file of the cache: what Ctrl-C loses at most."""
 
-BATCH = 16
+BATCH = 8
 """Pictures that a process embeds at once."""
 
 MOST_PROCESSES = 8
-"""Each takes some 500 MB of memory."""
+"""Each takes some 1 GB of memory, most of it the libraries of torch."""
 
 TIMM = "timm:"
 
