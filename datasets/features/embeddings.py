@@ -28,7 +28,7 @@ from oasis_bench.datasets.features.picture_files import (
     faults_of_arrays,
 )
 from oasis_bench.datasets.files.arrays import Arrays, cache_key, cached
-from oasis_bench.system import threads
+from oasis_bench.system import linux, threads
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.files import cache_home
 from oasis_bench.system.provenance import available_cores
@@ -142,6 +142,7 @@ class _Embedding:
         if self._pool is None:
             self._pool = ProcessPoolExecutor(
                 min(self.workers.n_workers or available_cores(), MOST_PROCESSES),
+                initializer=linux.die_with_parent,
                 env=dict.fromkeys(threads.VARIABLES, "1"),
             )
         name = self.option.removeprefix(TIMM) if self.option.startswith(TIMM) else None
