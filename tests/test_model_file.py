@@ -17,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from oasis_bench.algorithms import LMNN, OASIS, AveragedOASIS, Euclidean, PsdOASIS
+from oasis_bench.data.patches import Patches, PatchKind
 from oasis_bench.plugins.learner import IncrementalLearner
 from oasis_bench.plugins.model_file import load_model, save_model
 from oasis_bench.plugins.registry import load_registry
@@ -133,6 +134,9 @@ def test_every_fitted_array_of_a_registered_learner_has_a_stated_form(name):
         learner.set_params(max_iter=20)
     y = np.arange(36) % 3
     X = np.random.default_rng(0).normal(size=(36, 6)) + 2 * np.eye(3, 6)[y]
+    if learner.takes == "patches":
+        places = [np.zeros((3, 2))] * len(X)
+        X = Patches({"corner": PatchKind.joined([row.reshape(3, 2) for row in X], places)})
     if isinstance(learner, IncrementalLearner):
         learner.partial_fit(X, y, n_steps=50)
     else:

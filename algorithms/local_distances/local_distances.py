@@ -27,6 +27,9 @@ from oasis_bench.plugins.learner import ExemplarLearner, FittedArray, blocks
 from oasis_bench.system.memory import require_memory
 from oasis_bench.system.threads import side_by_side
 
+DUALS = {"duals_": FittedArray(("n_passes + 1",))}
+"""The fitted array that both learners have."""
+
 
 class LocalDistances(ExemplarLearner):
     r"""A distance of its own for each training item: a weight of 0 or more for each feature.
@@ -252,7 +255,8 @@ class LocalDistances(ExemplarLearner):
         return side_by_side(distance, range(len(self.weights_)))
 
     def _fitted_state(self) -> dict[str, FittedArray]:
-        return {**super()._fitted_state(), "exemplars_": FittedArray(("n_items", "n_features"))}
+        exemplars = FittedArray(("n_items", "n_features"))
+        return {**super()._fitted_state(), "exemplars_": exemplars, **DUALS}
 
 
 def short_list(distances: FloatArray, j: int, n_nearest: int | None) -> Numbers:

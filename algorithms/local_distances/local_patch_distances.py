@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from oasis_bench.algorithms.local_distances._dual_ascent import Float64Array
 from oasis_bench.algorithms.local_distances._projection import first_directions, projected
-from oasis_bench.algorithms.local_distances.local_distances import LocalDistances
+from oasis_bench.algorithms.local_distances.local_distances import DUALS, LocalDistances
 from oasis_bench.algorithms.local_distances.set_distances import set_distances
 from oasis_bench.data.patches import Descriptors, Patches, PatchKind
 from oasis_bench.data.rows import FloatArray, check_items
@@ -161,7 +161,7 @@ class LocalPatchDistances(LocalDistances):
         return found
 
     def _fitted_state(self) -> dict[str, FittedArray]:
-        return ExemplarLearner._fitted_state(self)
+        return {**ExemplarLearner._fitted_state(self), **DUALS}
 
 
 def weighted_patches(
