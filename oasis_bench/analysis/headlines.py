@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import pandas as pd
 
@@ -50,6 +51,7 @@ def _rows(run: RunRecord, task: str) -> pd.DataFrame:
     return rows.assign(k=pd.to_numeric(rows["k"]))  # without a k in any row they are objects
 
 
+@lru_cache(maxsize=16)
 def named(run: RunRecord, task: str) -> pd.DataFrame:
     """Return the measures that a run has of a task, in order: measure, k, name and option.
 

@@ -48,7 +48,7 @@ class RefusedRecordError(ValueError):
     """The tables do not take the values of a record; nothing of it is written."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # two are equal where they are one: hashed as such by caches
 class RunRecord:
     """A run as the reports read it; `store.schema` describes each column.
 

@@ -6,8 +6,9 @@ import hashlib
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -40,6 +41,15 @@ BOLD_NOTE = (
     "(level 0.05 for all comparisons of a measure together, by Holm)."
 )
 FILE_NAME_WIDTH = 60
+
+
+class Comparison(NamedTuple):
+    """Learners compared with the best by one measure: scores are (n_partitions, n_learners)."""
+
+    subset: str
+    name: str
+    scores: pd.DataFrame
+    best: BestLearners
 
 
 def measure_numbers(run: RunRecord, task: str) -> pd.DataFrame:
@@ -93,15 +103,10 @@ def with_chance(numbers: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([numbers, rows], ignore_index=True) if len(rows) else numbers
 
 
-def comparisons(run: RunRecord, task: str) -> Iterator[tuple[str, str, pd.DataFrame, BestLearners]]:
-    """Compare the learners with the best, for each subset and headline of a task.
-
-    Yields
-    ------
-    subset, name : str
-    scores : DataFrame of shape (n_partitions, n_learners)
-    comparison : BestLearners
-    """
+@lru_cache(maxsize=16)
+def comparisons(run: RunRecord, task: str) -> tuple[Comparison, ...]:
+    """Compare the learners with the best, for each subset and headline of a task."""
+    found = []
     values = task_measures(run, task)
     for subset in subsets(run):
         images = sizes(run, subset, split_of(run, task))
@@ -111,7 +116,9 @@ def comparisons(run: RunRecord, task: str) -> Iterator[tuple[str, str, pd.DataFr
             scores = chosen.pivot(index="partition", columns="learner", values="value")
             scores = scores.reindex(columns=learners(run)).astype(float)
             # Without a trial there are no sizes, and no scores that they would matter for.
-            yield subset, name, scores, compare_to_best(scores, *(images or (1, 1)))
+            best = compare_to_best(scores, *(images or (1, 1)))
+            found.append(Comparison(subset, name, scores, best))
+    return tuple(found)
 
 
 def mean_texts(numbers: pd.DataFrame) -> list[str]:
