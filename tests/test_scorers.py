@@ -158,7 +158,7 @@ def test_rows_of_several_labels_are_scored():
         (lambda: scorers.knn_accuracy(0), "k = 0: a whole number of at least 1"),
         (lambda: scorers.similarity_of(KNeighborsClassifier(), X, X), "KNeighborsClassifier has"),
         (lambda: scorers.ndcg(GridSearchCV(OASIS(), {}), X, Y), "GridSearchCV has no similarity"),
-        (lambda: scorers.precision_at_k(4)(Euclidean().fit(X), X[:4], Y[[0, 0, 1, 1]]), "most 3"),
+        (lambda: scorers.precision_at_k(4)(Euclidean().fit(X), X[:4], [0, 0, 1, 1]), "most 3"),
         (lambda: scorers.knn_accuracy(4)(Euclidean().fit(X), X[:4], Y[:4]), "1 to 3 is needed"),
     ],
 )

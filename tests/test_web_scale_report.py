@@ -9,7 +9,7 @@ from dataclasses import asdict
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.figure import Figure
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from report_helpers import contents, marks, texts
 
 from oasis_bench.datasets.web_scale.dataset import WebScaleParameters, prepare_web_scale
@@ -318,7 +318,9 @@ def test_one_seed_of_exact_has_no_spread_to_judge_by():
 
 def test_the_batch_figure_prefers_a_number_of_images_whose_exact_has_a_spread(monkeypatch):
     shown = []
-    monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: shown.append(figure))
+    monkeypatch.setattr(
+        FigureCanvasAgg, "print_png", lambda one, *_, **__: shown.append(one.figure)
+    )
     small = batches({0: 0.5, 1: 0.6}, size_256={0: 0.5, 1: 0.6})
     drawings(*small, record(10_000), record(10_000, 256))
     assert shown[-1].axes[0].get_title() == "1,000 images, 70,000 steps"
