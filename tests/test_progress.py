@@ -27,6 +27,7 @@ def trials():
 
 def test_the_time_left_is_that_of_trials_alike_else_in_proportion_to_their_items():
     left = TimeLeft(trials())
+    assert left.seconds() == 0  # nothing is known
     left.end("A 2 0", 3.0)
     assert left.seconds() == 3 + 2 * 6 + 4 * 3  # of B nothing is known: the mean of all
     left.end("B 2 0", 1.0)

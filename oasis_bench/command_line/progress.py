@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import chain
+from statistics import fmean
 from typing import Any
 
 from tqdm import tqdm
@@ -23,7 +24,7 @@ class TimeLeft:
 
     A trial takes as long as the mean of those of its learner and class subset.  Where none has
     ended, as the last one of its learner, and in proportion to the training items; one of a new
-    learner as the mean of all.
+    learner as the mean of all, and nothing is known before the first has ended: 0.
 
     Parameters
     ----------
@@ -44,16 +45,16 @@ class TimeLeft:
 
     def seconds(self) -> float:
         """Return about how many seconds are left."""
-        return sum(map(self._expected, self._left.values()))
+        ended = list(chain.from_iterable(self._taken.values()))
+        of_all = fmean(ended) if ended else 0.0
+        return sum(self._expected(spec, of_all) for spec in self._left.values())
 
-    def _expected(self, spec: TrialSpec) -> float:
+    def _expected(self, spec: TrialSpec, of_all: float) -> float:
         if taken := self._taken.get(_cell(spec)):
-            return sum(taken) / len(taken)
+            return fmean(taken)
         if (last := self._last.get(spec.learner)) is None:
-            ended = list(chain.from_iterable(self._taken.values()))
-            return sum(ended) / len(ended)
-        taken = self._taken[_cell(last)]
-        return sum(taken) / len(taken) * spec.n_train / last.n_train
+            return of_all
+        return fmean(self._taken[_cell(last)]) * spec.n_train / last.n_train
 
 
 def _cell(spec: TrialSpec) -> tuple[str, ...]:

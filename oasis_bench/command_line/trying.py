@@ -72,15 +72,17 @@ def tried_lines(
             on_note=display.line,
         )
         run = read_run(output)
-    how = _how(run, ["--dataset", name, *_as_words(data_options, plugin_files)])
-    return [*_answered(run, registry), "", *_not_answered(run, unlike), "", *how]
+    found = _by_cost(run)
+    first = [learner for learner, *_ in found if learner in FIRST]
+    how = _how(run, first, ["--dataset", name, *_as_words(data_options, plugin_files)])
+    return [*_answered(found, registry), "", *_not_answered(run, unlike), "", *how]
 
 
-def _answered(run: RunRecord, registry: Registry) -> list[str]:
+def _answered(found: Sequence[tuple[str, float, float]], registry: Registry) -> list[str]:
     rows: list[tuple[str, ...]] = [
         ("name", "form", "takes", "choice + fit, s", "mAP, a first look"),
     ]
-    for label, seconds, value in _by_cost(run):
+    for label, seconds, value in found:
         learner = registry.algorithms[label]
         figures = f"{seconds:.3g}", f"{value:.3f}"
         rows.append((label, form_of(learner), input_of(learner), *figures))
@@ -103,16 +105,16 @@ def _not_answered(run: RunRecord, unlike: Mapping[str, str]) -> list[str]:
     return ["without an answer:", *aligned(rows)] if rows else ["all of them answered"]
 
 
-def _how(run: RunRecord, data: Sequence[str]) -> list[str]:
+def _how(run: RunRecord, first: Sequence[str], data: Sequence[str]) -> list[str]:
     """Say what was done, and how to go on."""
     e = run.info.experiment
     size = int(run.trials["n_train"].max())
-    first = ",".join(name for name, *_ in _by_cost(run) if name in FIRST)
+    words = ["python", "-m", "oasis_bench", "run", *data, "--algorithms", ",".join(first)]
     return [
         f"One partition of {size} training items, {e.search} of search and {e.budget} of fit at "
         "most for each: no result, but where to begin. Try them in the order of the table, what "
         "costs least first. To begin with, the baselines and two learners that are quick:",
-        "  " + shlex.join(["python", "-m", "oasis_bench", "run", *data, "--algorithms", first]),
+        f"  {shlex.join(words)}",
     ]
 
 
