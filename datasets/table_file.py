@@ -16,7 +16,7 @@ from scipy import sparse
 
 from oasis_bench.data.rows import LabelledRows, Rows
 from oasis_bench.datasets.files.columns import column_lines
-from oasis_bench.datasets.files.errors import reason_of
+from oasis_bench.datasets.files.errors import first_dozen, reason_of
 from oasis_bench.datasets.files.tables import (
     NUMBER,
     Columns,
@@ -187,12 +187,11 @@ def _not_finite(
     for which, what in ((missing, "NaN or missing"), (~missing, "infinite or beyond float64")):
         if which.any():
             held, counts = np.unique(places[which], return_counts=True)
-            each = [f"{name(i)} ({n})" for i, n in zip(held[:12], counts[:12], strict=True)]
-            rest = f" ... ({len(held)} in all)" if len(held) > len(each) else ""
+            each = [f"{name(i)} ({n})" for i, n in zip(held, counts, strict=True)]
             first = int(which.argmax())
             found.append(
                 f"{np.count_nonzero(which)} values are {what}, the first in row {rows[first] + 1}, "
-                f"column {name(places[first])}; by columns: {', '.join(each)}{rest}"
+                f"column {name(places[first])}; by columns: {first_dozen(each)}"
             )
     bad = np.unique(places)
     out = ""

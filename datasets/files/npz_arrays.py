@@ -18,11 +18,9 @@ import numpy.typing as npt
 from numpy.lib import format as npy
 from numpy.lib.npyio import NpzFile
 
-from oasis_bench.datasets.files.errors import reason_of
+from oasis_bench.datasets.files.errors import first_dozen, reason_of
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.memory import require_memory
-
-SHOWN_NAMES = 12
 
 
 def open_npz(path: Path) -> NpzFile:
@@ -80,5 +78,4 @@ def broken(what: str, hint: str = "it is truncated, corrupt or of another kind")
 
 def listed(names: Sequence[str]) -> str:
     """List names, the first dozen of many."""
-    rest = f" ... ({len(names)} in all)" if len(names) > SHOWN_NAMES else ""
-    return ", ".join(shown(name) for name in names[:SHOWN_NAMES]) + rest or "none"
+    return first_dozen([shown(name) for name in names]) or "none"

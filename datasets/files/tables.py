@@ -20,8 +20,8 @@ from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
 from oasis_bench.datasets.files.delimited import csv_names, numbered_cells, separator_of
+from oasis_bench.datasets.files.errors import first_dozen
 from oasis_bench.datasets.files.npz_arrays import (
-    SHOWN_NAMES,
     broken,
     listed,
     load_array,
@@ -214,11 +214,10 @@ def _values(column: pd.Series[Any]) -> LabelValues | None:
 def _not_numeric(columns: Mapping[str, pd.Series[Any]], without: Sequence[str]) -> UsageError:
     """Return the error of columns that are not numeric, each with its first value that is not."""
     found = [f"{shown(name)} is not numeric: {_not_number(columns[name])}" for name in columns]
-    rest = f" ... ({len(found)} in all)" if len(found) > SHOWN_NAMES else ""
     them, these = ("it", "column") if len(found) == 1 else ("them", "columns")
     one = "it" if len(found) == 1 else "one"
     return UsageError(
-        f"{these} {'; '.join(found[:SHOWN_NAMES])}{rest}: leave {them} out with "
+        f"{these} {first_dozen(found, '; ')}: leave {them} out with "
         f"{drop_option(without)}, write {them} as numbers, or name {one} with --label if it is the "
         "label"
     )
