@@ -140,6 +140,18 @@ def log_counts(axes: Axes) -> None:
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 
+def log_seconds(axes: Axes) -> None:
+    """Make the y axis logarithmic and label it in seconds, with units such as ms; set limits first.
+
+    The labels are plain text, which is drawn sooner than powers of ten.
+    """
+    low, high = axes.get_ylim()
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 30 * low else (1,)))
+    axes.yaxis.set_major_formatter(EngFormatter(unit="s"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+
+
 def draw_band(
     axes: Axes,
     band: pd.DataFrame,

@@ -19,6 +19,7 @@ from oasis_bench.reports.figure_style import (
     draw_legend,
     finish,
     learner_styles,
+    log_seconds,
 )
 from oasis_bench.reports.formatting import plural
 from oasis_bench.reports.run.facts import (
@@ -73,9 +74,9 @@ def draw_costs(run: RunRecord, split: str) -> Figure | None:
     styles, waited = learner_styles(learners(run)), noisy(trials)
     for axes, cost in zip(panels, SHOWN, strict=True):
         trials[cost] = trials[cost].where(trials[cost] > 0)
-        axes.set_yscale("log")
         if trials[cost].notna().any():  # a single value has no range of its own
             axes.set_ylim(trials[cost].min() / 2, trials[cost].max() * 2)
+        log_seconds(axes)
         for learner, x in side_by_side(run).items():
             own = trials[trials["learner"] == learner]
             spread = own.groupby("subset")[cost].agg(["median", "min", "max"])
