@@ -487,7 +487,8 @@ def _each(kind: Callable[[str], Any]) -> Callable[[str], list[Any]]:
 
 
 def _statuses(text: str) -> list[str]:
-    for name in (names := _names(text)):
+    names = [name.replace(" ", "-") for name in _names(text)]  # as reports spell them, too
+    for name in names:
         if name not in RETRIED:
             raise argparse.ArgumentTypeError(unknown_name("status", name, RETRIED))
     return [name.replace("-", " ") for name in names]
