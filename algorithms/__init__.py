@@ -33,6 +33,7 @@ from oasis_bench.algorithms.oasis import (
     OnlineProjOASIS,
     ProjOASIS,
     PsdOASIS,
+    ShrunkOASIS,
 )
 from oasis_bench.algorithms.rca import RCA
 from oasis_bench.algorithms.standardized_euclidean import StandardizedEuclidean
@@ -72,5 +73,6 @@ __all__ = [
     "OnlineProjOASIS",
     "ProjOASIS",
     "PsdOASIS",
+    "ShrunkOASIS",
     "StandardizedEuclidean",
 ]

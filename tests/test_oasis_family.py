@@ -23,6 +23,7 @@ from oasis_bench.algorithms import (
     OnlineProjOASIS,
     ProjOASIS,
     PsdOASIS,
+    ShrunkOASIS,
 )
 from oasis_bench.algorithms._positive import psd_factor
 from oasis_bench.algorithms.oasis import _reference as _oasis_reference
@@ -38,6 +39,7 @@ FAMILY = [
     PsdOASIS,
     CosineOASIS,
     LogDetOASIS,
+    ShrunkOASIS,
     AveragedOASIS,
 ]
 
@@ -356,6 +358,20 @@ def test_cosine_oasis_is_the_cosine_of_the_rows_that_psd_oasis_embeds(form):
 def test_cosine_oasis_gives_a_row_of_zeros_the_score_zero(rows):
     X, y = rows
     assert not CosineOASIS(random_state=0).fit(X, y).similarity(X[7:8], X).any()
+
+
+# ---- Shrunk ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", [np.asarray, as_csr])
+def test_shrunk_oasis_is_the_weighted_mean_of_the_dot_product_and_oasis(form):
+    X, y = digits()
+    X, y = form(X[:300]), y[:300]
+    learned = OASIS(n_steps=3000, random_state=0).fit(X, y).similarity(X, X)
+    dots = np.asarray((X @ X.T).todense() if hasattr(X, "todense") else X @ X.T)
+    learner = ShrunkOASIS(shrinkage=0.7, n_steps=1000, random_state=0).fit(X, y)
+    learner.partial_fit(X, y, n_steps=2000)  # goes on from OASIS's W, not from the shrunk one
+    np.testing.assert_allclose(learner.similarity(X, X), 0.7 * dots + 0.3 * learned, atol=1e-10)
 
 
 # ---- LogDet ------------------------------------------------------------------------------
