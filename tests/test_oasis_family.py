@@ -364,14 +364,21 @@ def test_cosine_oasis_gives_a_row_of_zeros_the_score_zero(rows):
 
 
 @pytest.mark.parametrize("form", [np.asarray, as_csr])
-def test_shrunk_oasis_is_the_weighted_mean_of_the_dot_product_and_oasis(form):
+@pytest.mark.parametrize(("shrinkage", "is_definite"), [(0.8, True), (0.0, False)])
+def test_shrunk_oasis_is_the_cosine_in_the_mean_of_identity_and_oasis(form, shrinkage, is_definite):
     X, y = digits()
-    X, y = form(X[:300]), y[:300]
-    learned = OASIS(n_steps=3000, random_state=0).fit(X, y).similarity(X, X)
-    dots = np.asarray((X @ X.T).todense() if hasattr(X, "todense") else X @ X.T)
-    learner = ShrunkOASIS(shrinkage=0.7, n_steps=1000, random_state=0).fit(X, y)
-    learner.partial_fit(X, y, n_steps=2000)  # goes on from OASIS's W, not from the shrunk one
-    np.testing.assert_allclose(learner.similarity(X, X), 0.7 * dots + 0.3 * learned, atol=1e-10)
+    rows, labels = form(X[:300]), y[:300]
+    how = {"aggressiveness": 1.0, "random_state": 0}
+    W = OASIS(n_steps=3000, **how).fit(rows, labels).bilinear_matrix_
+    M = shrinkage * np.eye(64) + (1 - shrinkage) * (W + W.T) / 2
+    values, vectors = np.linalg.eigh(M)
+    assert (values[0] > 0) == is_definite
+    M = vectors * np.maximum(values, 0) @ vectors.T
+    learner = ShrunkOASIS(shrinkage=shrinkage, n_steps=1000, **how).fit(rows, labels)
+    learner.partial_fit(rows, labels, n_steps=2000)  # goes on from W, not from M
+    squares = np.einsum("ij,jk,ik->i", X[:300], M, X[:300])
+    expected = X[:300] @ M @ X[:300].T / np.sqrt(np.outer(squares, squares))
+    np.testing.assert_allclose(learner.similarity(rows, rows), expected, atol=1e-9)
 
 
 # ---- LogDet ------------------------------------------------------------------------------
