@@ -13,9 +13,11 @@ import pandas as pd
 
 from oasis_bench.analysis.costs import with_costs
 from oasis_bench.analysis.headlines import brief
+from oasis_bench.plugins.open_dataset import PATH_DATASETS
 from oasis_bench.reports.formatting import params_text
 from oasis_bench.reports.run.facts import (
     by_cell,
+    dataset_name,
     finished,
     marked,
     shortfall,
@@ -97,8 +99,9 @@ def _of_run(run: RunRecord) -> dict[str, Any]:
     commits += [session.provenance.get("commit") for session in info.resumed]
     for part in info.merged.values():
         commits += [part.commit, *(session.provenance.get("commit") for session in part.resumed)]
+    own = info.sources.dataset.name in PATH_DATASETS
     return {
-        "dataset": Path(info.experiment.dataset).stem,
+        "dataset": Path(info.experiment.dataset).stem if own else dataset_name(run),
         "planned": info.experiment.partitions,
         "scalings": ", ".join(info.scaling),
         "search": info.experiment.search,
