@@ -12,25 +12,33 @@ from dataclasses import dataclass
 from itertools import cycle
 from typing import Any, TypeAlias
 
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import EngFormatter, LogLocator, NullLocator
 
 from oasis_bench.reports.formatting import clip
+from oasis_bench.reports.plot import Plot, record
+from oasis_bench.reports.table import to_csv
 
 PANELS_A_ROW = 3
 LABEL_WIDTH, TITLE_WIDTH, TICKS_WIDTH = 32, 40, 60
 LABELLED_CLASSES, MATRIX_LABEL_WIDTH = 12, 14
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 LINES = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
-CHANCE: dict[str, Any] = {"color": "0.35", "linestyle": (0, (4, 3)), "linewidth": 1}
+ENDS = ("middle", "low", "high")
+CHANCE: dict[str, Any] = {
+    "label": "chance",
+    "color": "0.35",
+    "linestyle": (0, (4, 3)),
+    "linewidth": 1,
+}
 STYLE = {
     **sns.axes_style("whitegrid"),
     **sns.plotting_context("notebook", font_scale=0.85),
@@ -39,13 +47,17 @@ STYLE = {
     "axes.spines.right": False,
     "axes.spines.top": False,
     "axes.titlesize": "medium",
-    "figure.constrained_layout.use": True,
-    "font.family": ["DejaVu Sans"],
+    "figure.constrained_layout.use": True,  # of figures that are no `Plot`
+    "font.family": ["sans-serif"],
+    "font.sans-serif": ["DejaVu Sans"],
     "grid.color": "0.92",
     "lines.linewidth": 1.6,
     "lines.markersize": 4.5,
-    "svg.hashsalt": "oasis-bench",
+    "svg.fonttype": "none",  # texts stay text: smaller, sooner drawn, and they can be searched
 }
+
+TOO_LIGHT = (6, 8)
+"""Of seaborn's palette: pink and yellow, which hardly show on white."""
 
 LearnerStyle: TypeAlias = Mapping[str, Any]
 
@@ -62,13 +74,16 @@ class Drawing:
     caption : str
         What the lines and bars are; where there are no files, why.
     files : dict of str to bytes
-        'png' and 'svg', or nothing.
+        'svg', and 'csv' of its numbers where these were kept; or nothing.
+    numbers : DataFrame, optional
+        What is drawn, a row for each point.
     """
 
     name: str
     title: str
     caption: str
     files: Mapping[str, bytes]
+    numbers: pd.DataFrame | None = None
 
 
 def finish(
@@ -82,46 +97,50 @@ def finish(
     if figure is None:
         return Drawing(name, title, f"Not drawn: {without}.", {})
     figure.suptitle(f"{title}\n{spread}", fontsize="medium")
-    return Drawing(name, title, f"{spread.capitalize()}. {caption}", render(figure))
+    numbers = figure.numbers() if isinstance(figure, Plot) else None
+    files = render(figure, name)
+    if numbers is not None:
+        files["csv"] = to_csv(numbers)
+    return Drawing(name, title, f"{spread[:1].upper()}{spread[1:]}. {caption}", files, numbers)
 
 
 def learner_styles(names: Sequence[str]) -> dict[str, LearnerStyle]:
     """Give each learner a colour, a marker and a line style by its place in the experiment."""
-    palette = sns.color_palette("colorblind")
+    colorblind = sns.color_palette("colorblind")
+    palette = [color for number, color in enumerate(colorblind) if number not in TOO_LIGHT]
     return {
-        name: {"color": color, "marker": marker, "linestyle": line}
+        name: {"label": name, "color": color, "marker": marker, "linestyle": line}
         for name, color, marker, line in zip(
             names, cycle(palette), cycle(MARKERS), cycle(LINES), strict=False
         )
     }
 
 
-def panels_of(titles: Sequence[str], x_label: str, y_label: str) -> tuple[Figure, list[Axes]]:
+def panels_of(titles: Sequence[str], x_label: str, y_label: str) -> tuple[Plot, list[Axes]]:
     """Make a figure with a panel for each title."""
-    columns = min(PANELS_A_ROW, len(titles))
-    rows = -(-len(titles) // columns)
-    figure = Figure(figsize=(max(5.2, 3.4 * columns), 2.8 * rows + 0.6))
-    grid = figure.subplots(rows, columns, sharey=True, squeeze=False)
-    for axes in list(grid.flat)[len(titles) :]:
-        axes.remove()
-    panels = list(grid.flat)[: len(titles)]
-    for number, (axes, title) in enumerate(zip(panels, titles, strict=True)):
+    one = (4.9, 2.5) if len(titles) == 1 else (2.9, 2.1)
+    figure = Plot(len(titles), PANELS_A_ROW, one, y_label, share=True)
+    for number, (axes, title) in enumerate(zip(figure.panels, titles, strict=True)):
         axes.set_title(clip(title, TITLE_WIDTH), parse_math=False)
         axes.set_xlabel(x_label)
-        if number % columns == 0:
+        if number % PANELS_A_ROW == 0:
             axes.set_ylabel(y_label)
-    return figure, panels
+    return figure, figure.panels
 
 
 def categories(
     labels: Sequence[str], x_label: str, y_labels: Sequence[str]
-) -> tuple[Figure, list[Axes]]:
+) -> tuple[Plot, list[Axes]]:
     """Make a panel for each y label, with a place on the x axis for each label."""
-    figure = Figure(figsize=(max(6.2, 3.6 * len(y_labels)), 3.7))
-    panels = list(figure.subplots(1, len(y_labels), squeeze=False).flat)
-    for axes, y_label in zip(panels, y_labels, strict=True):
+    n_panels, longest = len(y_labels), max(map(len, labels))
+    slanted = sum(map(len, labels)) > TICKS_WIDTH / n_panels
+    one = (5.2 if n_panels == 1 else 2.7, 2.5)
+    bottom = 0.55 + slanted * 0.035 * longest
+    figure = Plot(n_panels, n_panels, one, bottom=bottom, left=0.85)
+    figure.names = list(labels)
+    for axes, y_label in zip(figure.panels, y_labels, strict=True):
         axes.set_xticks(range(len(labels)), labels, parse_math=False)
-        if sum(map(len, labels)) > TICKS_WIDTH / len(y_labels):
+        if slanted:
             axes.tick_params("x", labelrotation=25)
             for text in axes.get_xticklabels():
                 text.set(horizontalalignment="right", rotation_mode="anchor")
@@ -129,7 +148,7 @@ def categories(
         axes.set_xlabel(x_label)
         axes.set_ylabel(y_label)
         axes.grid(visible=False, axis="x")
-    return figure, panels
+    return figure, figure.panels
 
 
 def log_counts(axes: Axes) -> None:
@@ -137,7 +156,7 @@ def log_counts(axes: Axes) -> None:
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(LogLocator())
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
-    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.xaxis.set_minor_locator(NullLocator())
 
 
 def log_seconds(axes: Axes) -> None:
@@ -149,7 +168,7 @@ def log_seconds(axes: Axes) -> None:
     axes.set_yscale("log")
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 30 * low else (1,)))
     axes.yaxis.set_major_formatter(EngFormatter(unit="s"))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.yaxis.set_minor_locator(NullLocator())
 
 
 def draw_band(
@@ -161,8 +180,9 @@ def draw_band(
 ) -> None:
     """Draw means as a line and their standard errors as a band around it."""
     axes.plot(band["x"], band["mean"], **style, markevery=markevery)
+    low, high = band["mean"] - band["se"], band["mean"] + band["se"]
+    record(axes, style["label"], band["x"], band["mean"], low, high)
     if shade:
-        low, high = band["mean"] - band["se"], band["mean"] + band["se"]
         axes.fill_between(band["x"], low, high, color=style["color"], alpha=0.18, linewidth=0)
 
 
@@ -170,22 +190,25 @@ def draw_bars(axes: Axes, x: Any, points: pd.DataFrame, style: LearnerStyle) -> 
     """Draw the columns middle, low and high of `points` as markers with bars."""
     below, above = points["middle"] - points["low"], points["high"] - points["middle"]
     axes.errorbar(x, points["middle"], yerr=[below, above], capsize=2.5, elinewidth=1, **style)
+    places = np.asarray(x)
+    record(axes, style["label"], places, *(np.asarray(points[it]) for it in ENDS))
 
 
 def draw_matrices(matrices: Mapping[str, pd.DataFrame], x_label: str, y_label: str) -> Figure:
     """Draw matrices of shares from 0 to 1, a panel for each title; small ones with their labels."""
-    columns = min(PANELS_A_ROW, len(matrices))
-    rows = -(-len(matrices) // columns)
-    figure = Figure(figsize=(max(5.2, 3.9 * columns), 3.7 * rows + 0.6))
-    grid = figure.subplots(rows, columns, squeeze=False)
-    for axes in list(grid.flat)[len(matrices) :]:
-        axes.remove()
-    for axes, (title, matrix) in zip(grid.flat, matrices.items(), strict=False):
-        image = axes.imshow(matrix, cmap="Blues", vmin=0, vmax=1, interpolation="nearest")
+    names = [str(name) for matrix in matrices.values() for name in matrix]
+    labelled = max(len(matrix) for matrix in matrices.values()) <= LABELLED_CLASSES
+    room = 0.5 + 0.075 * min(max(map(len, names)), MATRIX_LABEL_WIDTH) * labelled
+    figure = Plot(len(matrices), PANELS_A_ROW, (3.0, 3.0), "share", left=room, bottom=room)
+    for axes, (title, matrix) in zip(figure.panels, matrices.items(), strict=True):
+        axes.imshow(matrix, cmap="Blues", vmin=0, vmax=1, interpolation="nearest")
         axes.set_title(clip(title, TITLE_WIDTH), parse_math=False)
         axes.set_xlabel(x_label)
         axes.set_ylabel(y_label)
         axes.grid(visible=False)
+        for label, shares in matrix.iterrows():
+            seen = shares[shares > 0]
+            record(axes, str(label), seen.index.astype(str), seen)
         names = [clip(str(name), MATRIX_LABEL_WIDTH) for name in matrix]
         if len(names) > LABELLED_CLASSES:
             axes.set_xticks([])
@@ -195,14 +218,13 @@ def draw_matrices(matrices: Mapping[str, pd.DataFrame], x_label: str, y_label: s
         axes.set_yticks(range(len(names)), names, parse_math=False)
         for (y, x), share in np.ndenumerate(matrix):
             if share >= 0.005:
-                ink = "white" if share > 0.5 else "0.2"
+                ink = "#fefefe" if share > 0.5 else "0.2"
                 axes.text(x, y, f"{share:.2f}", ha="center", va="center", color=ink, fontsize=6)
-    figure.colorbar(image, ax=list(grid.flat)[: len(matrices)], shrink=0.8, label="share")
     return figure
 
 
 def draw_legend(
-    figure: Figure,
+    figure: Plot,
     styles: Mapping[str, LearnerStyle],
     others: Mapping[str, Artist],
     lines: bool = True,
@@ -215,12 +237,12 @@ def draw_legend(
     entries += others.items()
     longest = max(len(label) for label, _ in entries)
     columns = max(1, min(len(entries), int(figure.get_figwidth() / (0.6 + 0.072 * longest))))
-    figure.set_figheight(figure.get_figheight() + 0.22 * -(-len(entries) // columns))
+    figure.add_legend_rows(-(-len(entries) // columns))
     # Labels are set afterwards: matplotlib drops legend entries that begin with an underscore.
     legend = figure.legend(
         [handle for _, handle in entries],
         [str(number) for number in range(len(entries))],
-        loc="outside lower center",
+        loc="lower center",
         ncols=columns,
         frameon=False,
     )
@@ -229,18 +251,12 @@ def draw_legend(
         text.set_parse_math(False)
 
 
-def render(figure: Figure) -> dict[str, bytes]:
-    """Write a figure as PNG and SVG, the same bytes each time.
-
-    The canvases do it by themselves: `savefig` draws each twice.
-    """
-    png, svg = io.BytesIO(), io.BytesIO()
-    agg: Any = FigureCanvasAgg(figure)
-    figure.set_dpi(150)
-    with warnings.catch_warnings():  # the tables of the page show characters the font lacks
+def render(figure: Figure, name: str = "oasis-bench") -> dict[str, bytes]:
+    """Write a figure as SVG, the same bytes each time; its ids are those of `name`."""
+    svg = io.BytesIO()
+    with mpl.rc_context({"svg.hashsalt": name}), warnings.catch_warnings():
+        # The font is that of who reads it: what DejaVu lacks, another has.
         warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
-        agg.print_png(png, metadata={"Software": None})
-        figure.set_layout_engine("none")  # the SVG keeps the layout of the PNG
         vector: Any = FigureCanvasSVG(figure)
         vector.print_svg(svg, metadata={"Date": None})
-    return {"png": png.getvalue(), "svg": svg.getvalue()}
+    return {"svg": svg.getvalue()}

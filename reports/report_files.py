@@ -1,19 +1,28 @@
-"""The files of a report: an HTML page, CSV and LaTeX of each table, PNG and SVG of each figure."""
+"""The files of a report: an HTML page, CSV and LaTeX of each table, SVG and CSV of each figure."""
 
 from __future__ import annotations
 
 import base64
+import hashlib
 from collections.abc import Iterable
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import jinja2
+from markupsafe import Markup
 
 from oasis_bench.reports.figure_style import Drawing
 from oasis_bench.reports.formatting import clip, plural, series
+from oasis_bench.reports.inline_svg import inline_svg
 from oasis_bench.reports.table import Table, to_csv, to_latex
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.files import write_whole
+
+DIRECTIONS = dict.fromkeys(
+    (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x061C, 0x200E, 0x200F), "\ufffd"
+)
+"""Marks of Unicode that order or turn the text after them."""
 
 
 def render(template: str, **context: Any) -> str:
@@ -22,11 +31,24 @@ def render(template: str, **context: Any) -> str:
         loader=jinja2.PackageLoader("oasis_bench.reports"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
+        finalize=_without_directions,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(clip=clip, data_uri=data_uri, plural=plural, series=series)
+    environment.filters.update(
+        clip=clip, data_uri=data_uri, inline_svg=inline_svg, plural=plural, series=series
+    )
+    script = (
+        resources.files("oasis_bench.reports").joinpath("templates/report.js").read_text("utf-8")
+    )
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    environment.globals.update(script=Markup(script), script_hash=f"sha256-{digest}")
     return environment.get_template(template).render(**context)
+
+
+def _without_directions(value: object) -> object:
+    """Replace the marks that would turn the direction of the text around them."""
+    return value.translate(DIRECTIONS) if isinstance(value, str) else value
 
 
 def data_uri(content: bytes, kind: str) -> str:

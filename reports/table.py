@@ -6,10 +6,10 @@ The template `macros.html.j2` makes its HTML, and pandas its CSV.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
@@ -35,6 +35,9 @@ LATEX = str.maketrans(
 
 FORMULA = frozenset("=+-@\t\r")
 """What a formula of a spreadsheet begins with."""
+
+FACETS = ("Data set", "Kind", "Size", "Task", "Classes", "Words", "Split", "Measure", "Learner")
+"""Columns by which a page can be filtered: these headers."""
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
@@ -65,6 +68,10 @@ class Table:
         Raw and tidy, for the CSV file.
     notes : sequence of str
         Notes on the whole table; they stand below the footnotes of the cells.
+    of : mapping of str to str
+        What the whole table is of, such as its task: a page can be filtered by it.
+    across : str
+        What the headers after the first name, where they can be filtered by: 'Measure'.
     """
 
     name: str
@@ -74,6 +81,15 @@ class Table:
     rows: Sequence[Sequence[str | Cell]]
     numbers: pd.DataFrame
     notes: Sequence[str] = ()
+    of: Mapping[str, str] = field(default_factory=dict)
+    across: str = ""
+
+    facets: ClassVar = FACETS
+
+    @property
+    def row_header(self) -> int:
+        """The column that names a row: that of the learners, else the first."""
+        return self.header.index("Learner") if "Learner" in self.header else 0
 
     @cached_property
     def cells(self) -> list[list[Cell]]:

@@ -78,7 +78,7 @@ def test_differences_from_the_best_have_an_interval_a_corrected_p_and_what_could
     assert "over 5 partitions, a true difference of 0.000 to 0.054" in table.marked_notes[1][1]
     assert set(table.numbers["measure"]) == {"mAP", *(f"precision at {k}" for k in (1, 10, 50))}
     page = write_report(tmp_path / "run").read_text()
-    assert page.count("mAP: top, the best, less") == 2  # the caption, and the table's label
+    assert page.count("mAP: top, the best, less") == 3  # the caption, the box and the table
     assert (tmp_path / "run" / "tables" / "differences_retrieval_10.tex").is_file()
 
 

@@ -59,7 +59,7 @@ class _Images(HTMLParser):
 
     def handle_starttag(self, tag, attributes):
         values = dict(attributes)
-        if values.get("role") == "img":
+        if values.get("role") == "img" and tag == "span":
             self.images.append((values["aria-label"], values["class"].split()[1:]))
 
 

@@ -57,6 +57,8 @@ def test_each_task_is_a_chapter_in_the_order_of_the_run(two_splits, tmp_path):
     assert figures == {
         *("retrieval_precision_at_k", "unseen-classes_precision_at_k", "classification_confusion"),
         *("costs_seen-classes", "costs_unseen-classes"),
+        *(f"{task}_against_time" for task in ("retrieval", "unseen-classes", "classification")),
+        *("retrieval_partitions", "unseen-classes_partitions"),
     }
 
 

@@ -9,6 +9,7 @@ from oasis_bench.experiment.identity import cell_name
 from oasis_bench.reports.run.facts import (
     class_noun,
     dagger_notes,
+    facets,
     learners,
     marked,
     partitions_text,
@@ -85,5 +86,6 @@ def confusion_tables(run: RunRecord, task: str) -> list[Table]:
             rows=rows,
             numbers=pd.concat(numbers),
             notes=dagger_notes(run, shown),
+            of=facets(run, task),
         )
     ]

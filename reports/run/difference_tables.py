@@ -10,7 +10,14 @@ import pandas as pd
 from oasis_bench.analysis.headlines import headlines
 from oasis_bench.analysis.statistics import LEVEL, detectable_difference
 from oasis_bench.reports.formatting import p_text, plural
-from oasis_bench.reports.run.facts import dagger_notes, marked, sizes, split_of, subset_title
+from oasis_bench.reports.run.facts import (
+    dagger_notes,
+    facets,
+    marked,
+    sizes,
+    split_of,
+    subset_title,
+)
 from oasis_bench.reports.run.measure_tables import comparisons, file_name
 from oasis_bench.reports.table import Table
 from oasis_bench.store.run_file import RunRecord
@@ -99,6 +106,7 @@ def _table(run: RunRecord, task: str, subset: str, name: str, numbers: pd.DataFr
         ],
         numbers=numbers,
         notes=[*_notes(shown), *dagger_notes(run, [*numbers["best"], *numbers["learner"]])],
+        of={**facets(run, task, subset), "Measure": name},
     )
 
 

@@ -135,6 +135,14 @@ def subset_label(run: RunRecord, subset: str) -> str:
     return size if _is_number(run, subset) else f"{clip(subset, LABEL_WIDTH)} ({size})"
 
 
+def facets(run: RunRecord, task: str, subset: str | None = None) -> dict[str, str]:
+    """Return what a page is filtered by, of what belongs to one task, and to one subset."""
+    of = {"Task": task_title(task)}
+    if subset is not None:
+        of[class_noun(run).capitalize()] = subset_label(run, subset)
+    return of
+
+
 def _is_number(run: RunRecord, subset: str) -> bool:
     """Tell whether the name of a subset is its number of classes."""
     return subset == str(subsets(run)[subset])

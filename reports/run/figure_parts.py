@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from oasis_bench.analysis.statistics import summarise
 from oasis_bench.reports.figure_style import LearnerStyle, panels_of
+from oasis_bench.reports.plot import Plot
 from oasis_bench.reports.run.facts import (
     class_noun,
     learners,
@@ -25,7 +25,7 @@ from oasis_bench.store.run_file import RunRecord
 
 def panels(
     run: RunRecord, rows: pd.DataFrame, x_label: str, y_label: str
-) -> tuple[Figure, dict[str, Axes]]:
+) -> tuple[Plot, dict[str, Axes]]:
     """Make a figure with a panel for each subset that has rows."""
     shown = [subset for subset in subsets(run) if (rows["subset"] == subset).any()]
     figure, made = panels_of([subset_title(run, subset) for subset in shown], x_label, y_label)

@@ -17,6 +17,7 @@ from oasis_bench.analysis.statistics import BestLearners, compare_to_best
 from oasis_bench.reports.formatting import number_text, plural
 from oasis_bench.reports.run.facts import (
     dagger_notes,
+    facets,
     learners,
     marked,
     partitions_text,
@@ -191,6 +192,8 @@ def _table(
             *_left_out(run, task, subset),
             *dagger_notes(run, names),
         ],
+        of=facets(run, task, subset),
+        across="Learner" if every else "Measure",
     )
 
 

@@ -19,6 +19,7 @@ from oasis_bench.reports.run.confusion import confusion_tables
 from oasis_bench.reports.run.cost_figures import cost_figures
 from oasis_bench.reports.run.cost_tables import cost_tables, scaling_tables
 from oasis_bench.reports.run.difference_tables import difference_tables
+from oasis_bench.reports.run.every_trial import candidates_tables, trials_table
 from oasis_bench.reports.run.facts import (
     class_noun,
     dagger_notes,
@@ -34,10 +35,12 @@ from oasis_bench.reports.run.facts import (
     tasks,
 )
 from oasis_bench.reports.run.measure_tables import measure_tables
+from oasis_bench.reports.run.partition_figures import partition_figures
 from oasis_bench.reports.run.protocol import protocol_text, scaling_text
 from oasis_bench.reports.run.retrieved_images import all_pictures, retrieved
 from oasis_bench.reports.run.step_figures import step_figures
 from oasis_bench.reports.run.task_figures import task_figures
+from oasis_bench.reports.run.time_figures import along_seconds, quality_against_time
 from oasis_bench.reports.run.trial_tables import (
     selection_table,
     symmetry_tables,
@@ -49,11 +52,16 @@ from oasis_bench.reports.run.words import measure_words
 from oasis_bench.reports.side_by_side import published_beside
 from oasis_bench.reports.table import Table
 from oasis_bench.store.run_file import RunRecord, read_run
+from oasis_bench.system.plain_text import printable
 from oasis_bench.tasks.task import SPLITS
 
 PAGE = "report.html"
 OPEN_QUERIES = 2
 """Queries of a subset that are shown at once; the others are folded up."""
+
+OUTPUT_LOG = "output.log"
+LOG_WIDTH = 20_000
+"""Characters of the log that the page shows, the last ones."""
 
 MANY_PARTITIONS = 20
 """The page says what difference this number of partitions would show."""
@@ -80,7 +88,11 @@ def write_report(folder: Path) -> Path:
     run = read_run(folder)
     chapters = [_chapter(run, task) for task in tasks(run)]
     tables = _tables(run)
-    figures = {"steps": step_figures(run), "costs": cost_figures(run)}
+    figures = {
+        "steps": step_figures(run),
+        "seconds": along_seconds(run),
+        "costs": cost_figures(run),
+    }
     shows_symmetry = any(it.name.startswith("symmetry") and it.files for it in figures["steps"])
     parts = {
         "shows_symmetry": shows_symmetry,
@@ -88,10 +100,19 @@ def write_report(folder: Path) -> Path:
         "tables": tables,
         "figures": figures,
     }
-    page = render("report.html.j2", **parts, **_context(run))
-    drawings = [it for one in chapters for it in one.figures]
+    page = render("report.html.j2", **parts, **_context(run), log=_log(folder))
+    drawings = [it for one in chapters for it in (one.against_time, *one.figures)]
     drawings += [it for group in figures.values() for it in group]
     return write_files(folder, PAGE, page, _every_table(chapters, tables), drawings)
+
+
+def _log(folder: Path) -> str:
+    """Return the end of what learners printed during a run; '' where they printed nothing."""
+    try:
+        text = (folder / OUTPUT_LOG).read_text("utf-8", errors="replace")
+    except OSError:
+        return ""
+    return printable(text[-LOG_WIDTH:].strip(), keep="\n")
 
 
 def report_tables(run: RunRecord) -> list[Table]:
@@ -112,6 +133,7 @@ class Chapter:
     differences: Sequence[Table]
     confusion: Sequence[Table]
     unanswered: Table
+    against_time: Drawing
     figures: Sequence[Drawing]
 
     @property
@@ -135,7 +157,8 @@ def _chapter(run: RunRecord, task: str) -> Chapter:
         differences=difference_tables(run, task),
         confusion=confusion_tables(run, task),
         unanswered=unanswered_table(run, task),
-        figures=task_figures(run, task),
+        against_time=quality_against_time(run, task),
+        figures=[*task_figures(run, task), *partition_figures(run, task)],
     )
 
 
@@ -149,6 +172,8 @@ def _tables(run: RunRecord) -> dict[str, list[Table]]:
         "selection": [selection_table(run)],
         "symmetry": symmetry_tables(run),
         "unfinished": [unfinished_table(run)],
+        "candidates": candidates_tables(run),
+        "trials": [trials_table(run)],
     }
 
 

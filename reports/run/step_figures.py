@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import count
 from typing import Any
 
@@ -22,6 +23,7 @@ from oasis_bench.reports.figure_style import (
     learner_styles,
     log_counts,
 )
+from oasis_bench.reports.plot import record
 from oasis_bench.reports.run.facts import (
     chooser,
     dagger_notes,
@@ -93,6 +95,7 @@ def draw_along_steps(run: RunRecord, split: str) -> Figure | None:
                 of_part = rows[rows["part"] == part]
                 band = band_of(of_part, "n_steps", "value", partitions=len(own))
                 drawn = {**style, "markersize": 3, "linestyle": line}
+                drawn["label"] = f"{learner}, {part}"
                 draw_band(axes, band, drawn, shade=part != "validation")
             chosen = pd.to_numeric(own["n_steps"]).dropna()
             if len(chosen):
@@ -119,12 +122,14 @@ def _mark_chosen(axes: Axes, n_steps: float, height: float, style: LearnerStyle)
         transform=axes.get_xaxis_transform(),
         zorder=5,
     )
+    record(axes, f"{style['label']}, chosen steps", [n_steps], [math.nan])
 
 
 def _draw_level(axes: Axes, level: float, style: LearnerStyle) -> None:
     """Draw a learner without steps: a level line with its marker at the right end."""
     axes.axhline(level, color=style["color"], linewidth=1.2)
     axes.plot([1], [level], **style, transform=axes.get_yaxis_transform(), clip_on=False)
+    record(axes, style["label"], [math.nan], [level])
 
 
 def _chosen_validation(run: RunRecord, trials: pd.DataFrame) -> pd.DataFrame:

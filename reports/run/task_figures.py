@@ -25,6 +25,7 @@ from oasis_bench.reports.figure_style import (
     finish,
     learner_styles,
 )
+from oasis_bench.reports.plot import record
 from oasis_bench.reports.run.confusion import best_learner, class_names, confusion_shares
 from oasis_bench.reports.run.facts import (
     dagger_notes,
@@ -108,6 +109,7 @@ def draw_precision_at_k(run: RunRecord, task: str) -> Figure | None:
             draw_band(axes, band, style, markevery=[0, *range(9, len(band), 10)])
         chance = rows.drop_duplicates(["partition", "k"]).groupby("k")["chance"].mean()
         axes.plot(chance.index, chance, **CHANCE)
+        record(axes, "chance", chance.index, chance.to_numpy())
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     draw_legend(figure, entries(run, styles, curve), {"chance": Line2D([], [], **CHANCE)})
     return figure
@@ -132,6 +134,7 @@ def draw_by_classes(run: RunRecord, task: str) -> Figure | None:
     each_once = values.drop_duplicates(["subset", "partition"])
     chances = each_once.groupby("subset")["chance"].mean().reindex(list(subsets(run)))
     axes.plot(range(len(chances)), chances, **CHANCE)
+    record(axes, "chance", range(len(chances)), chances.to_numpy())
     draw_legend(figure, entries(run, styles, values), {"chance": Line2D([], [], **CHANCE)})
     return figure
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pandas as pd
 
@@ -14,6 +14,7 @@ from oasis_bench.reports.run.facts import (
     chooser,
     class_noun,
     dagger_notes,
+    facets,
     finished,
     marked,
     of_splits,
@@ -31,7 +32,7 @@ from oasis_bench.store.run_file import RunRecord
 
 def selection_table(run: RunRecord) -> Table:
     """Make the table of what the inner folds chose: a row for each subset and learner."""
-    numbers = _chosen(run)
+    numbers = chosen_trials(run)
     candidates = run.validation[["trial_id", "scaling", "params"]].drop_duplicates()
     tried = candidates["trial_id"].value_counts()
     rows = []
@@ -80,7 +81,7 @@ def chosen_by(run: RunRecord) -> Iterator[str]:
         yield f"Validation and test{where}: {measure} of the task {task}."
 
 
-def _chosen(run: RunRecord) -> pd.DataFrame:
+def chosen_trials(run: RunRecord) -> pd.DataFrame:
     """Return the finished trials with what chose them: on validation folds, and on test items."""
     keys = ["trial_id", "scaling", "params", "n_steps"]
     seen = run.validation.assign(n_steps=pd.to_numeric(run.validation["n_steps"]))
@@ -133,7 +134,7 @@ def symmetry_tables(run: RunRecord) -> list[Table]:
 def unfinished_table(run: RunRecord) -> Table:
     """Make the table of trials without a result and why: a row for each reason."""
     rows = run.trials[run.trials["status"] != "ok"]
-    return _without(run, rows, "unfinished", "Trials without a result, and why")
+    return _without(run, rows, "unfinished", "Trials without a result, and why", {})
 
 
 def unanswered_table(run: RunRecord, task: str) -> Table:
@@ -141,10 +142,12 @@ def unanswered_table(run: RunRecord, task: str) -> Table:
     rows = run.answers[(run.answers["task"] == task) & (run.answers["status"] != "ok")]
     rows = rows[rows["trial_id"].isin(finished(run)["trial_id"])]
     title = f"{task_title(task)}: not answered, and why"
-    return _without(run, rows, f"unanswered_{task}", title)
+    return _without(run, rows, f"unanswered_{task}", title, facets(run, task))
 
 
-def _without(run: RunRecord, trials: pd.DataFrame, name: str, title: str) -> Table:
+def _without(
+    run: RunRecord, trials: pd.DataFrame, name: str, title: str, of: Mapping[str, str]
+) -> Table:
     keys = ["learner", "subset", "split", "status", "reason"]
     numbers = trials[["learner", "subset", "split", "partition", "status", "reason"]]
     groups = numbers.groupby(keys, sort=False, dropna=False)["partition"]
@@ -169,4 +172,5 @@ def _without(run: RunRecord, trials: pd.DataFrame, name: str, title: str) -> Tab
         ],
         numbers=numbers,
         notes=dagger_notes(run, numbers["learner"]),
+        of=of,
     )

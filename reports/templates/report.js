@@ -1,0 +1,190 @@
+// Sorts and filters the tables of a page. Without it all rows are shown, in the order of the file.
+//
+// A table is a `figure.table`. `data-facet` of a header names what its column can be filtered by,
+// such as "Learner"; `data-across` of the figure, what the headers after the first are. `data-of`
+// of any element says in JSON what all of it is of, such as {"Task": "Retrieval"}.
+"use strict";
+(() => {
+  const NUMBER = /^[<>≤≥]?\s*([+-]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?)/i;
+  const MISSING = new Set(["", "-", "n/a", "none"]);
+  const collator = new Intl.Collator("en", { numeric: true });
+
+  /** The text of a cell or header without its footnote marks. */
+  const textOf = (cell) =>
+    cell.dataset.text ?? (cell.firstChild ? cell.firstChild.nodeValue.trim() : "");
+
+  const make = (name, properties = {}, ...children) => {
+    const element = Object.assign(document.createElement(name), properties);
+    element.append(...children);
+    return element;
+  };
+
+  const tables = [...document.querySelectorAll("figure.table")].map((figure) => {
+    const headers = [...figure.querySelectorAll("thead th")];
+    headers.forEach((header) => {
+      header.dataset.text = textOf(header);
+    });
+    const body = figure.querySelector("tbody");
+    return { figure, headers, body, rows: [...body.rows], across: figure.dataset.across };
+  });
+
+  // ---- sorting ------------------------------------------------------------------------------
+
+  const byColumn = (table, column, descending) => {
+    const numeric = table.headers[column].classList.contains("r");
+    const keyed = table.rows.map((row) => {
+      const text = textOf(row.cells[column]);
+      const found = numeric && NUMBER.exec(text);
+      const key = found ? Number(found[1].replaceAll(",", "")) : text;
+      return { row, key, missing: MISSING.has(text) };
+    });
+    const compare = (a, b) => {
+      if (a.missing || b.missing) return a.missing - b.missing; // last, whatever the direction
+      const bothNumbers = typeof a.key === "number" && typeof b.key === "number";
+      const order = bothNumbers ? a.key - b.key : collator.compare(a.key, b.key);
+      return descending ? -order : order;
+    };
+    return keyed.sort(compare).map(({ row }) => row);
+  };
+
+  /** Sort by a column: its useful direction first, then the other, then the order of the file. */
+  const sort = (table, column) => {
+    const header = table.headers[column];
+    const first = header.classList.contains("r") ? "descending" : "ascending";
+    const second = first === "ascending" ? "descending" : "ascending";
+    const now = header.getAttribute("aria-sort");
+    const next = now === null ? first : now === first ? second : null;
+    table.headers.forEach((other) => other.removeAttribute("aria-sort"));
+    if (next) header.setAttribute("aria-sort", next);
+    table.body.append(...(next ? byColumn(table, column, next === "descending") : table.rows));
+  };
+
+  for (const table of tables) {
+    if (table.rows.length < 2) continue;
+    table.headers.forEach((header, column) => {
+      const button = make("button", { type: "button", title: "Sort by this column" });
+      button.append(...header.childNodes);
+      button.addEventListener("click", () => sort(table, column));
+      header.append(button);
+    });
+  }
+
+  // ---- filters ------------------------------------------------------------------------------
+
+  const marked = [...document.querySelectorAll("[data-of]")].map((element) => ({
+    element,
+    of: Object.entries(JSON.parse(element.dataset.of)),
+  }));
+  const values = new Map(); // of each facet, in the order of the page
+  const add = (facet, value) => {
+    if (!values.has(facet)) values.set(facet, new Set());
+    if (!MISSING.has(value)) values.get(facet).add(value);
+  };
+  marked.forEach(({ of }) => of.forEach(([facet, value]) => add(facet, value)));
+  for (const table of tables) {
+    table.headers.forEach((header, column) => {
+      const facet = header.dataset.facet;
+      if (facet) table.rows.forEach((row) => add(facet, textOf(row.cells[column])));
+      if (table.across && column > 0) add(table.across, header.dataset.text);
+    });
+  }
+
+  const chosen = new Map([...values.keys()].map((facet) => [facet, new Set()]));
+  const passes = (facet, value) => {
+    const wanted = chosen.get(facet);
+    return !wanted || wanted.size === 0 || wanted.has(value) || MISSING.has(value);
+  };
+
+  const filterColumns = (table) =>
+    table.headers.forEach((header, column) => {
+      if (column === 0) return;
+      const hidden = !passes(table.across, header.dataset.text);
+      if (header.hidden === hidden) return;
+      header.hidden = hidden;
+      table.rows.forEach((row) => {
+        row.cells[column].hidden = hidden;
+      });
+    });
+
+  const status = make("output");
+  const apply = () => {
+    let shown = 0;
+    let all = 0;
+    for (const table of tables) {
+      const facets = table.headers
+        .map((header, column) => [header.dataset.facet, column])
+        .filter(([facet]) => facet && chosen.get(facet).size);
+      let left = 0;
+      table.rows.forEach((row) => {
+        row.hidden = !facets.every(([facet, column]) => passes(facet, textOf(row.cells[column])));
+        left += !row.hidden;
+      });
+      if (table.across) filterColumns(table);
+      table.figure.hidden = table.rows.length > 0 && left === 0;
+      shown += left;
+      all += table.rows.length;
+    }
+    for (const { element, of } of marked) {
+      const isTable = element.matches("figure.table");
+      const hidden = !of.every(([facet, value]) => passes(facet, value));
+      element.hidden = isTable ? element.hidden || hidden : hidden;
+    }
+    status.value = shown < all ? `${shown} of ${all} rows` : "";
+  };
+
+  /** A list of boxes to tick; none ticked shows all. */
+  const picker = (facet) => {
+    const count = make("span", { textContent: "all" });
+    const boxes = [...values.get(facet)].map((value) => make("input", { type: "checkbox", value }));
+    const labels = boxes.map((box) => make("label", {}, box, make("bdi", { textContent: box.value })));
+    const legend = make("legend", { textContent: `Show only (${facet})` });
+    const details = make(
+      "details",
+      { name: "filters" },
+      make("summary", {}, `${facet}: `, count),
+      make("fieldset", {}, legend, ...labels),
+    );
+    const read = () => {
+      const ticked = boxes.filter((box) => box.checked).map((box) => box.value);
+      chosen.set(facet, new Set(ticked));
+      count.textContent = ticked.length ? `${ticked.length} of ${boxes.length}` : "all";
+    };
+    details.addEventListener("change", () => {
+      read();
+      apply();
+    });
+    const clear = () => {
+      boxes.forEach((box) => {
+        box.checked = false;
+      });
+      read();
+    };
+    return { details, clear };
+  };
+
+  const pickers = [...values].filter(([, of]) => of.size > 1).map(([facet]) => picker(facet));
+  const header = document.querySelector("header");
+  if (pickers.length && header) {
+    const reset = make("button", { type: "button", textContent: "Show all" });
+    reset.addEventListener("click", () => {
+      pickers.forEach(({ clear }) => clear());
+      apply();
+    });
+    const form = make("form", { className: "filters" }, ...pickers.map((it) => it.details));
+    form.setAttribute("aria-label", "Filter the tables of this page");
+    form.append(reset, status);
+    header.after(form);
+    const close = () => pickers.forEach(({ details }) => {
+      details.open = false;
+    });
+    document.addEventListener("click", (event) => {
+      if (!form.contains(event.target)) close();
+    });
+    form.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape") return;
+      const open = event.target.closest("details[open]");
+      close();
+      open?.querySelector("summary").focus();
+    });
+  }
+})();
