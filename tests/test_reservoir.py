@@ -1,0 +1,219 @@
+"""The sampler of Deep Ranking against exact distributions, enumerated for small cases."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from itertools import permutations
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from scipy.stats import chisquare
+
+from oasis_bench.algorithms.deep_ranking.reservoir import Reservoir, ReservoirSampler
+from oasis_bench.system.errors import UsageError
+
+LEAST_P = 1e-3
+
+
+def of_matrix(R: npt.NDArray[np.float64]) -> Callable[..., npt.NDArray[np.float64]]:
+    return lambda a, b: R[a, b]
+
+
+def matrix(categories: npt.NDArray[np.int64], seed: int = 0) -> npt.NDArray[np.float64]:
+    """A symmetric relevance within categories, from 0 to 1, in steps of a tenth."""
+    upper = np.triu(np.random.default_rng(seed).integers(0, 11, (len(categories),) * 2), 1) / 10
+    R: npt.NDArray[np.float64] = (upper + upper.T) * (categories[:, None] == categories)
+    return R
+
+
+def filled(
+    categories: npt.NDArray[np.int64], R: npt.NDArray[np.float64], capacity: int = 100
+) -> Reservoir:
+    reservoir = Reservoir(capacity, 0)
+    reservoir.add(np.arange(len(R)), categories, R.sum(axis=1))
+    return reservoir
+
+
+def assert_drawn_as(
+    counts: Counter[tuple[int, ...]], expected: dict[tuple[int, ...], float]
+) -> None:
+    n = sum(counts.values())
+    assert set(counts) <= {key for key, p in expected.items() if p > 0}
+    keys = [key for key, p in expected.items() if p > 0]
+    assert sum(expected.values()) == pytest.approx(1)
+    found = chisquare([counts[key] for key in keys], [n * expected[key] for key in keys])
+    assert found.pvalue > LEAST_P
+
+
+class TestReservoir:
+    @pytest.mark.parametrize("scale", [1.0, 1e-9, 1e9])
+    def test_one_place_is_kept_in_proportion_to_relevance(self, scale: float) -> None:
+        # Picture 2 comes twice, and picture 3 is relevant to nothing.
+        # Each of 4000 categories sees the same stream.
+        stream, totals = np.array([0, 1, 2, 3, 2]), np.array([1.0, 2, 3, 0, 3]) * scale
+        reservoir = Reservoir(1, 0)
+        reservoir.add(np.tile(stream, 4000), np.arange(4000).repeat(5), np.tile(totals, 4000))
+        counts: Counter[tuple[int, ...]] = Counter()
+        for items, kept in reservoir.buffers().values():
+            counts[tuple(items.tolist())] += 1
+            np.testing.assert_array_equal(kept, totals[items])
+        assert_drawn_as(counts, {(0,): 1 / 9, (1,): 2 / 9, (2,): 6 / 9})
+        assert reservoir.n_seen == 20_000
+        assert reservoir.n_irrelevant == 4000
+
+    def test_more_places_are_drawn_without_replacement(self) -> None:
+        totals = np.array([1.0, 2, 4, 5])
+        expected = {
+            (first, second): totals[first] / 12 * totals[second] / (12 - totals[first])
+            for first, second in permutations(range(4), 2)
+        }
+        reservoir = Reservoir(2, 0)
+        reservoir.add(np.tile(np.arange(4), 6000), np.arange(6000).repeat(4), np.tile(totals, 6000))
+        kept = (items.tolist() for items, _ in reservoir.buffers().values())
+        assert_drawn_as(Counter(map(tuple, kept)), expected)
+
+    def test_the_parts_of_a_stream_do_not_matter(self) -> None:
+        rng = np.random.default_rng(0)
+        categories, totals = rng.integers(0, 7, 1000), rng.random(1000)
+        whole, parts = Reservoir(20, 3), Reservoir(20, 3)
+        whole.add(range(1000), categories, totals)
+        for part in np.split(np.arange(1000), [1, 2, 40, 700]):
+            parts.add(part, categories[part], totals[part])
+        assert whole.buffers().keys() == parts.buffers().keys()
+        for name, (items, kept) in whole.buffers().items():
+            assert len(items) == 20
+            np.testing.assert_array_equal(parts.buffers()[name][0], items)
+            np.testing.assert_array_equal(parts.buffers()[name][1], kept)
+            assert (categories[items] == name).all()
+
+    @pytest.mark.parametrize("total", [-0.5, np.nan, np.inf])
+    def test_totals_that_are_no_relevance_are_refused(self, total: float) -> None:
+        with pytest.raises(UsageError, match="at least 0 are needed"):
+            Reservoir(2, 0).add([0, 1], [0, 0], [1, total])
+        with pytest.raises(UsageError, match="capacity is 0"):
+            Reservoir(0, 0)
+
+
+def exact(
+    categories: npt.NDArray[np.int64],
+    R: npt.NDArray[np.float64],
+    out_of_class: float,
+    margin: float,
+    most_failures: int,
+) -> dict[tuple[int, ...], float]:
+    """The distribution of triplets, from the definition: a sum over all of them."""
+    n, totals = len(R), R.sum(axis=1)
+    kept = totals > 0
+    found: dict[tuple[int, ...], float] = {}
+    for kind, share in ((True, out_of_class), (False, 1 - out_of_class)):
+        of_kind: dict[tuple[int, ...], float] = {}
+        for q in np.flatnonzero(kept):
+            own = kept & (categories == categories[q])
+            takes = np.zeros(n)
+            takes[own] = np.minimum(1, R[q, own] / totals[own]) / own.sum()
+            for p in np.flatnonzero(takes):
+                p_positive = takes[p] / takes.sum() * (1 - (1 - takes.sum()) ** most_failures)
+                if kind:
+                    weights = kept & (categories != categories[q])
+                    likely, taken = weights / weights.sum(), 1.0
+                else:
+                    fits = (R[q, p] - R[q] >= margin) & (np.arange(n) != p)
+                    weights = takes * fits
+                    if not weights.any():
+                        continue
+                    likely = weights / weights.sum()
+                    taken = 1 - (1 - weights.sum()) ** most_failures
+                for m in np.flatnonzero(likely):
+                    of_kind[int(q), int(p), int(m)] = p_positive * taken * likely[m]
+        whole = sum(of_kind.values())
+        found |= {key: share * value / whole for key, value in of_kind.items() if share}
+    return found
+
+
+class TestTriplets:
+    # Category 0 has two copies of one picture, 3 and 4; category 2 has one picture that is left
+    # out; category 3 has a picture (9) without relevance.
+    CATEGORIES = np.array([0, 0, 0, 0, 0, 1, 1, 2, 3, 3, 3])
+
+    def relevance(self) -> npt.NDArray[np.float64]:
+        R = matrix(self.CATEGORIES)
+        R[[4]], R[:, [4]] = R[[3]], R[:, [3]]
+        R[3, 4] = R[4, 3] = 1.0
+        R[3, 3] = R[4, 4] = 0.0
+        R[9] = R[:, 9] = 0.0
+        R[8, 10] = R[10, 8] = R[5, 6] = R[6, 5] = 0.5
+        return R
+
+    @pytest.mark.parametrize(
+        ("out_of_class", "margin", "most_failures"),
+        [(1.0, 0.0, 1000), (0.0, 0.25, 100), (0.3, 0.15, 100), (0.2, 0.15, 3), (0.0, 0.0, 40)],
+    )
+    def test_they_are_distributed_as_defined(
+        self, out_of_class: float, margin: float, most_failures: int
+    ) -> None:
+        R = self.relevance()
+        reservoir = filled(self.CATEGORIES, R)
+        assert reservoir.n_irrelevant == 2
+        sampler = ReservoirSampler(reservoir, of_matrix(R), out_of_class, margin, most_failures)
+        drawn = sampler.draw(15_000, np.random.default_rng(1))
+        expected = exact(self.CATEGORIES, R, out_of_class, margin, most_failures)
+        assert_drawn_as(Counter(map(tuple, drawn.tolist())), expected)
+        assert sampler.n_triplets == 15_000
+
+    def test_rejections_are_as_many_as_the_probabilities_say(self) -> None:
+        # Two pictures of r = 1 each and an endless number of failures: of two candidates, one is
+        # the query itself, so that a positive takes 2 on average.
+        categories = np.array([0, 0, 1, 1])
+        R = np.zeros((4, 4))
+        R[0, 1] = R[1, 0] = R[2, 3] = R[3, 2] = 1.0
+        sampler = ReservoirSampler(filled(categories, R), of_matrix(R), out_of_class=1.0)
+        sampler.draw(10_000, np.random.default_rng(0))
+        assert sampler.n_rejected_positives == pytest.approx(10_000, rel=0.05)
+        assert sampler.n_rejected_negatives == sampler.n_dropped == 0
+        # One candidate alone: half of the queries are dropped.
+        strict = ReservoirSampler(filled(categories, R), of_matrix(R), 1.0, most_failures=1)
+        strict.draw(10_000, np.random.default_rng(0))
+        assert strict.n_dropped == pytest.approx(10_000, rel=0.05)
+        assert strict.n_dropped == strict.n_rejected_positives
+
+    def test_a_category_of_one_picture_gives_negatives_alone(self) -> None:
+        categories = np.array([0, 0, 1])
+        R = np.zeros((3, 3))
+        R[0, 1] = R[1, 0] = 1.0
+        reservoir = filled(categories, R)
+        reservoir.add([2], [1], [0.5])  # relevant to a picture that the buffer has dropped
+        sampler = ReservoirSampler(reservoir, of_matrix(R), 1.0, most_failures=20)
+        drawn = sampler.draw(500, np.random.default_rng(0))
+        assert set(map(tuple, drawn.tolist())) == {(0, 1, 2), (1, 0, 2)}
+        assert sampler.n_dropped > 0
+
+    def test_a_small_buffer_weighs_queries_by_their_relevance(self) -> None:
+        # Buffers of one picture have no pairs, of two have one: it is that of the reservoir.
+        R = matrix(np.zeros(30, np.int64))
+        reservoir = filled(np.zeros(30, np.int64), R, capacity=3)
+        drawn = ReservoirSampler(reservoir, of_matrix(R), 0.0).draw(50, np.random.default_rng(0))
+        assert set(drawn.ravel()) == set(reservoir.buffers()[0][0])
+
+    def test_where_there_is_no_triplet_it_says_so(self) -> None:
+        categories = np.array([0, 0, 0, 1, 1])
+        R = (categories[:, None] == categories) * 0.5
+        np.fill_diagonal(R, 0)
+        reservoir = filled(categories, R)
+        sampler = ReservoirSampler(reservoir, of_matrix(R), 0.2, margin=0.1, most_failures=20)
+        with pytest.raises(UsageError, match=r"of the same category: lower the margin \(0\.1\)"):
+            sampler.draw(100, np.random.default_rng(0))
+        one = filled(np.zeros(3, np.int64), np.ones((3, 3)))
+        with pytest.raises(UsageError, match="all pictures are of 1 category: give 0"):
+            ReservoirSampler(one, of_matrix(np.ones((3, 3))))
+        with pytest.raises(UsageError, match="2 relevant pictures or more"):
+            ReservoirSampler(Reservoir(3, 0), of_matrix(R))
+
+    @pytest.mark.parametrize(
+        "wrong", [{"out_of_class": 1.5}, {"margin": -1.0}, {"margin": np.inf}, {"most_failures": 0}]
+    )
+    def test_parameters_out_of_bounds_are_refused(self, wrong: dict[str, float]) -> None:
+        R = np.ones((3, 3))
+        with pytest.raises(UsageError, match=f"{next(iter(wrong))} is "):
+            ReservoirSampler(filled(np.array([0, 0, 1]), R), of_matrix(R), **wrong)
