@@ -35,6 +35,14 @@ from oasis_bench.algorithms.oasis import (
     PsdOASIS,
     ShrunkOASIS,
 )
+from oasis_bench.algorithms.pytorch_metric_learning import (
+    ArcFace,
+    MultiSimilarity,
+    ProxyAnchor,
+    ProxyNCA,
+    SupervisedContrastive,
+    TripletMargin,
+)
 from oasis_bench.algorithms.rca import RCA
 from oasis_bench.algorithms.standardized_euclidean import StandardizedEuclidean
 
@@ -49,6 +57,7 @@ __all__ = [
     "NCA",
     "OASIS",
     "RCA",
+    "ArcFace",
     "AveragedOASIS",
     "ClassifierPosterior",
     "CosineOASIS",
@@ -69,10 +78,15 @@ __all__ = [
     "MetricLearnRCA",
     "MetricLearnSCML",
     "MiniBatchOASIS",
+    "MultiSimilarity",
     "NearestNeighbourMemory",
     "OnlineProjOASIS",
     "ProjOASIS",
+    "ProxyAnchor",
+    "ProxyNCA",
     "PsdOASIS",
     "ShrunkOASIS",
     "StandardizedEuclidean",
+    "SupervisedContrastive",
+    "TripletMargin",
 ]

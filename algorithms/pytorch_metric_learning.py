@@ -1,0 +1,260 @@
+"""A linear map of rows, trained by the losses of pytorch-metric-learning (extra `pml`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.random import RandomState
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
+from sklearn.preprocessing import normalize
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+from oasis_bench.algorithms._principal_axes import principal_axes
+from oasis_bench.data.rows import FloatArray
+from oasis_bench.plugins.learner import EmbeddingLearner, FittedArray
+from oasis_bench.system.errors import UsageError
+from oasis_bench.system.memory import require_memory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from torch import Tensor
+
+PROXY_RATE = 100
+"""Proxies learn so many times as fast as the map (Kim et al., CVPR 2020)."""
+
+
+class TrainedMap(ClassNamePrefixFeaturesOutMixin, EmbeddingLearner):  # type: ignore[misc]
+    r"""A linear map whose embedding has unit length, trained by Adam on batches of rows.
+
+    .. math:: f(x) = \frac{Lx}{|Lx|}, \qquad S(x, y) = f(x)^\top f(y) .
+
+    The losses are pytorch-metric-learning's at its defaults.  L begins as the first principal axes
+    of the rows, and as the identity where it is square.  The result is the same for equal seeds on
+    as many threads.  The map is not centred, so that rows keep the scaling that they are given.
+
+    Parameters
+    ----------
+    n_components : int or None, default None
+        Rows of L, n_features and n_rows at most; None takes n_features.
+    learning_rate : float, default 0.001
+        Adam's, of L; proxies have 100 times as much.
+    n_epochs : int, default 100
+        How often all rows are seen.
+    batch_size : int, default 256
+        Rows of a batch, drawn in random order.
+    random_state : int, RandomState or None, default None
+        Of batches and of the start of proxies.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        L.
+    n_features_in_ : int
+
+    References
+    ----------
+    Musgrave, Belongie & Lim (2020), PyTorch Metric Learning, arXiv:2008.09164.
+    """
+
+    cost: ClassVar = "time n d^2 an epoch, memory 4 d^2"
+    _loss_name: ClassVar[str]
+    _miner_name: ClassVar[str | None] = None
+    _has_proxies: ClassVar[bool] = False  # a learned vector for each class
+    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {"learning_rate": (1e-3, 1e-4, 1e-2)}
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "n_epochs": [Interval(Integral, 1, None, closed="left")],
+        "batch_size": [Interval(Integral, 2, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+    components_: FloatArray
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        learning_rate: float = 1e-3,
+        n_epochs: int = 100,
+        batch_size: int = 256,
+        random_state: int | RandomState | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.learning_rate = learning_rate
+        self.n_epochs = n_epochs
+        self.batch_size = batch_size
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn L from rows `X` (n_rows, n_features) and class labels `y` (n_rows,).
+
+        Raises
+        ------
+        ValueError
+            Where a parameter is out of bounds or there are fewer than two classes.
+        UsageError
+            Where torch or pytorch-metric-learning is not installed.
+        MemoryError
+            Where the map takes more memory than is free.
+        """
+        self._validate_params()
+        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        check_classification_targets(y)
+        self._check(X, y)
+        self.components_ = self._trained(X, np.unique(y, return_inverse=True)[1])
+        return self
+
+    def transform(self, X: Any) -> FloatArray:
+        """Return Lx / |Lx| for each row (n_rows, n_components); where Lx is 0, zeros."""
+        return np.asarray(normalize(self._check_rows(X) @ self.components_.T, copy=False))
+
+    def embed(self, X: Any) -> FloatArray:
+        """Return `transform`."""
+        return self.transform(X)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.components_.shape[0])
+
+    def _check(self, X: Any, y: Any) -> None:
+        super()._check(X, y)
+        if missing := [n for n in ("torch", "pytorch_metric_learning") if find_spec(n) is None]:
+            raise UsageError(
+                f'{self.name} needs {" and ".join(missing)}: pip install "oasis-bench[pml]"'
+            )
+        if len(classes := np.unique(y)) < 2:
+            raise ValueError(f"{self.name} needs at least 2 classes, but y has 1 ({classes[0]!s})")
+        n, d = X.shape
+        require_memory(4 * (5 * d**2 + 2 * n * d), f"{self.name} on {d} features", "use fewer")
+
+    def _trained(self, X: FloatArray, y: Any) -> FloatArray:
+        import torch
+
+        n = len(X)
+        rng = check_random_state(self.random_state)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(rng.randint(2**31))
+            rows, numbers = torch.from_numpy(X.astype(np.float32)), torch.from_numpy(y)
+            linear = torch.nn.Parameter(torch.from_numpy(self._start(X)))
+            loss, proxies = self._loss(len(np.unique(y)), len(linear))
+            groups = [{"params": [linear], "lr": self.learning_rate}]
+            groups += [{"params": proxies, "lr": PROXY_RATE * self.learning_rate}]
+            optimiser = torch.optim.Adam(groups)
+            for _ in range(self.n_epochs):
+                for batch in np.array_split(rng.permutation(n), -(-n // self.batch_size)):
+                    optimiser.zero_grad()
+                    embedded = torch.nn.functional.normalize(rows[batch] @ linear.T)
+                    loss(embedded, numbers[batch]).backward()
+                    optimiser.step()
+        return np.asarray(linear.detach().numpy().astype(X.dtype))
+
+    def _loss(
+        self, n_classes: int, n_components: int
+    ) -> tuple[Callable[[Tensor, Tensor], Tensor], list[Any]]:
+        """Return what gives the loss of embedded rows and class numbers, and what it learns."""
+        from pytorch_metric_learning import losses, miners
+
+        arguments = (n_classes, n_components) if self._has_proxies else ()
+        loss = getattr(losses, self._loss_name)(*arguments)
+        if self._miner_name is None:
+            return loss, list(loss.parameters())
+        miner = getattr(miners, self._miner_name)()
+        return lambda embedded, y: loss(embedded, y, miner(embedded, y)), []
+
+    def _start(self, X: FloatArray) -> Any:
+        """Return the L that training begins with."""
+        d = X.shape[1]
+        if self.n_components is None or self.n_components >= d:
+            return np.eye(d, dtype=np.float32)
+        axes = principal_axes(X - X.mean(axis=0))[1]
+        return axes[: self.n_components].astype(np.float32)
+
+    def _fitted_state(self) -> dict[str, FittedArray]:
+        return {
+            **super()._fitted_state(),
+            "components_": FittedArray(("n_components", "n_features")),
+        }
+
+
+class ProxyNCA(TrainedMap):
+    """Proxy-NCA: a row is nearer to the proxy of its class than to the others, by a softmax.
+
+    Parameters and attributes are those of `TrainedMap`.
+    """
+
+    name: ClassVar = "pml-ProxyNCA"
+    summary: ClassVar = "linear map by Proxy-NCA, pytorch-metric-learning's"
+    citation: ClassVar = "Movshovitz-Attias et al., ICCV 2017"
+    _loss_name: ClassVar = "ProxyNCALoss"
+    _has_proxies: ClassVar = True
+
+
+class ProxyAnchor(TrainedMap):
+    """Proxy-Anchor: each proxy pulls the rows of its class and pushes others, the hard ones more.
+
+    Parameters and attributes are those of `TrainedMap`.
+    """
+
+    name: ClassVar = "pml-ProxyAnchor"
+    summary: ClassVar = "linear map by Proxy-Anchor, pytorch-metric-learning's"
+    citation: ClassVar = "Kim, Kim, Cho & Kwak, CVPR 2020"
+    _loss_name: ClassVar = "ProxyAnchorLoss"
+    _has_proxies: ClassVar = True
+
+
+class ArcFace(TrainedMap):
+    """ArcFace: a softmax over classes, with a margin added to the angle to the right one.
+
+    Parameters and attributes are those of `TrainedMap`.
+    """
+
+    name: ClassVar = "pml-ArcFace"
+    summary: ClassVar = "linear map by ArcFace, pytorch-metric-learning's"
+    citation: ClassVar = "Deng, Guo, Xue & Zafeiriou, CVPR 2019"
+    _loss_name: ClassVar = "ArcFaceLoss"
+    _has_proxies: ClassVar = True
+
+
+class SupervisedContrastive(TrainedMap):
+    """Supervised contrastive: rows of a class come before all others, by a softmax.
+
+    Parameters and attributes are those of `TrainedMap`.
+    """
+
+    name: ClassVar = "pml-SupCon"
+    summary: ClassVar = "linear map by the supervised contrastive loss, pytorch-metric-learning's"
+    citation: ClassVar = "Khosla et al., NeurIPS 2020"
+    _loss_name: ClassVar = "SupConLoss"
+
+
+class MultiSimilarity(TrainedMap):
+    """Multi-similarity: pairs are weighted by their own and by relative similarity.
+
+    Parameters and attributes are those of `TrainedMap`.
+    """
+
+    name: ClassVar = "pml-MultiSimilarity"
+    summary: ClassVar = "linear map by the multi-similarity loss, pytorch-metric-learning's"
+    citation: ClassVar = "Wang, Han, Huang, Dong & Scott, CVPR 2019"
+    _loss_name: ClassVar = "MultiSimilarityLoss"
+    _miner_name: ClassVar = "MultiSimilarityMiner"
+
+
+class TripletMargin(TrainedMap):
+    """Triplet margin: rows of a class are nearer than others by a margin, over all triplets.
+
+    Parameters and attributes are those of `TrainedMap`.
+    """
+
+    name: ClassVar = "pml-Triplet"
+    summary: ClassVar = "linear map by the triplet margin loss, pytorch-metric-learning's"
+    citation: ClassVar = "Schroff, Kalenichenko & Philbin, CVPR 2015"
+    _loss_name: ClassVar = "TripletMarginLoss"
+    _miner_name: ClassVar = "TripletMarginMiner"
