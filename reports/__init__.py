@@ -1,7 +1,7 @@
 """Tables, figures and HTML pages, made from stored runs alone: the facade."""
 
-from oasis_bench.reports.average_ranks import write_ranks
 from oasis_bench.reports.comparison import comparison_text
+from oasis_bench.reports.ranks_page import Filters, write_ranks
 from oasis_bench.reports.run.export import export_run
 from oasis_bench.reports.run.notebook_page import summary_html
 from oasis_bench.reports.run.report import write_report
@@ -10,6 +10,7 @@ from oasis_bench.reports.side_by_side import write_side_by_side
 from oasis_bench.reports.web_scale.report import write_web_scale_report
 
 __all__ = [
+    "Filters",
     "comparison_text",
     "export_run",
     "summary_html",

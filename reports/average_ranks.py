@@ -1,10 +1,10 @@
-"""Average ranks of learners over several runs: their table, figure, page and summary."""
+"""Average ranks of the learners that all data sets have, after Demšar: table, figure, summary."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import dataclass
 
 import matplotlib as mpl
 import pandas as pd
@@ -12,90 +12,76 @@ import pandas as pd
 from oasis_bench.analysis.average_ranks import AverageRanks, least_datasets, rank_learners
 from oasis_bench.reports.average_ranks_figure import draw_average_ranks
 from oasis_bench.reports.average_ranks_scores import (
-    DatasetScores,
+    ScoreTable,
     common_scores,
-    other_settings,
+    one_of_each,
     reasons_left_out,
-    scores_of_runs,
 )
 from oasis_bench.reports.figure_style import STYLE, Drawing
 from oasis_bench.reports.figure_style import render as render_figure
 from oasis_bench.reports.formatting import p_text, plural, series
-from oasis_bench.reports.report_files import render, write_files
-from oasis_bench.reports.run.facts import (
-    DAGGER,
-    dataset_name,
-    transductive_learners,
-    transductive_note,
-)
 from oasis_bench.reports.run.summary import SUMMARY_WIDTH
 from oasis_bench.reports.table import Cell, Table
-from oasis_bench.store.run_file import read_run
-from oasis_bench.system.errors import UsageError
 from oasis_bench.system.plain_text import printable
 
-PAGE = "ranks.html"
+NAME = "ranks"
 MANY_DATASETS = 10
 """Above this number the approximations of the test hold (Demšar 2006, section 3.2.2)."""
 
 
-def write_ranks(
-    folders: Sequence[Path], output: Path, task: str | None = None, measure: str | None = None
-) -> tuple[Path, str]:
-    """Rank the learners that several runs share and write table, figure and page.
+@dataclass(frozen=True)
+class RanksSection:
+    """Average ranks as a page and a terminal show them.
+
+    Attributes
+    ----------
+    tables : list of Table
+        One; none where fewer than two learners are on every data set.
+    figure : Drawing
+    summary : list of str
+    """
+
+    tables: list[Table]
+    figure: Drawing
+    summary: list[str]
+
+
+def average_ranks(tables: Sequence[ScoreTable]) -> RanksSection:
+    """Rank the learners that every data set has, and test their average ranks.
+
+    Of several tables of a data set one counts: see `one_of_each`.
 
     Parameters
     ----------
-    folders : sequence of Path
-        Of the runs, each of its data set.
-    output : Path
-        'tables/', 'figures/' and 'ranks.html' in it are written, each file whole.
-    task : str, optional
-        Learners are ranked by a measure of it; the first task of the first run if not given.
-    measure : str, optional
-        Such as 'mAP' or 'accuracy@3'; the first of the task if not given.
-
-    Returns
-    -------
-    Path
-        The page.
-    str
-        A summary in plain text.
-
-    Raises
-    ------
-    UsageError
-        Where the runs cannot be ranked together, or the files not be written.
+    tables : sequence of ScoreTable
+        Of at least two data sets, all by one measure of one task.
     """
-    runs = {folder: read_run(folder) for folder in folders}
-    datasets = scores_of_runs(runs, task, measure)
+    datasets = one_of_each(tables)
     by = f"{datasets[0].measure} ({datasets[0].task})"
-    transductive = {name for run in runs.values() for name in transductive_learners(run)}
     scores = common_scores(datasets)
+    left_out = list(reasons_left_out(tables, list(map(str, scores))))
+    if scores.shape[1] < 2:
+        found = series([str(name) for name in scores]) or "none"
+        why = (
+            f"learners with a result on every data set: {found}; average ranks need at least 2: "
+            "run the same learners, by the same labels, on each, or leave out data sets"
+        )
+        drawing = Drawing(NAME, f"Average ranks by {by}", f"Not drawn: {why}.", {})
+        return RanksSection([], drawing, [_filled(f"No average ranks: {why}.")])
     ranks = rank_learners(scores)
     notes = [
         *_meaning(ranks),
-        *reasons_left_out(datasets, ranks.names),
-        *other_settings(datasets, ranks.names),
-        "Each data set counts once, by its class subset with the most classes, whose learners are "
-        f"ranked by mean {by} over the partitions: "
+        *left_out,
+        "Learners are ranked by the mean over the partitions of "
         + series([one.title for one in datasets])
         + ".",
     ]
-    if transductive & set(ranks.names):
-        notes.append(transductive_note())
-        new_names = {name: name + DAGGER * (name in transductive) for name in ranks.names}
-        scores, ranks = (
-            scores.rename(columns=new_names),
-            rank_learners(scores.rename(columns=new_names)),
-        )
-    table, figure = _table(datasets, scores, ranks, notes), _figure(ranks, by)
-    page = render("ranks.html.j2", table=table, figure=figure, n_datasets=len(datasets), by=by)
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"cannot write to {output}: {error.strerror}") from error
-    return write_files(output, PAGE, page, [table], [figure]), _summary(ranks, by, notes)
+    summary = [
+        f"average ranks by {by} over {plural(len(datasets), 'data set')}, 1 is best",
+        *_rank_lines(ranks),
+        *map(_filled, notes),
+    ]
+    return RanksSection([_table(datasets, scores, ranks, notes)], _figure(ranks, by), summary)
 
 
 def _meaning(ranks: AverageRanks) -> list[str]:
@@ -141,11 +127,11 @@ def _figure(ranks: AverageRanks, by: str) -> Drawing:
     with mpl.rc_context(STYLE):
         files = render_figure(draw_average_ranks(ranks, f"{title}\n{meaning}"))
     caption = f"{meaning.capitalize()}. Level 0.05; Demšar (JMLR 7, 2006)."
-    return Drawing("ranks", title, caption, files)
+    return Drawing(NAME, title, caption, files)
 
 
 def _table(
-    datasets: Sequence[DatasetScores],
+    datasets: Sequence[ScoreTable],
     scores: pd.DataFrame,
     ranks: AverageRanks,
     notes: Sequence[str],
@@ -163,7 +149,7 @@ def _table(
                 {
                     "learner": name,
                     "average_rank": average,
-                    "dataset": dataset_name(one.run),
+                    "dataset": one.dataset,
                     "subset": one.subset,
                     "partitions": one.n_partitions,
                     "task": one.task,
@@ -174,10 +160,10 @@ def _table(
             )
         rows.append(row)
     return Table(
-        name="ranks",
+        name=NAME,
         title=f"Average ranks over {plural(len(datasets), 'data set')}, and {datasets[0].measure} "
         "(rank) on each",
-        header=("Learner", "Average rank", *(one.name for one in datasets)),
+        header=("Learner", "Average rank", *(one.dataset for one in datasets)),
         align="l" + "r" * (len(datasets) + 1),
         rows=rows,
         notes=["Bold: best, or not told apart from the best.", *notes],
@@ -185,12 +171,11 @@ def _table(
     )
 
 
-def _summary(ranks: AverageRanks, by: str, notes: Sequence[str]) -> str:
+def _rank_lines(ranks: AverageRanks) -> list[str]:
     names = {name: printable(name) for name in ranks.names}
     width = max(map(len, names.values()))
-    lines = [f"average ranks by {by} over {plural(len(ranks.ranks), 'data set')}, 1 is best"]
-    lines += [f"  {text:<{width}}  {ranks.average[name]:.3f}" for name, text in names.items()]
-    lines += [
-        textwrap.fill(printable(note), SUMMARY_WIDTH, subsequent_indent="  ") for note in notes
-    ]
-    return "\n".join(lines)
+    return [f"  {text:<{width}}  {ranks.average[name]:.3f}" for name, text in names.items()]
+
+
+def _filled(text: str) -> str:
+    return textwrap.fill(printable(text), SUMMARY_WIDTH, subsequent_indent="  ")

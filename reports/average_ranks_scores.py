@@ -1,112 +1,120 @@
-"""The scores that learners are ranked by: from each run one data set, one score a learner.
+"""The scores that learners are ranked by: from each run one table, one score a learner.
 
-Not for the ranks: `oasis_bench.analysis.average_ranks` makes them.
+Not for summaries of runs, which `summary_scores` reads, nor for the ranks:
+`oasis_bench.analysis.average_ranks` makes them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from oasis_bench.analysis.headlines import named, task_measures
-from oasis_bench.reports.formatting import clip, plural, series
+from oasis_bench.plugins.open_dataset import PATH_DATASETS
+from oasis_bench.reports.formatting import plural, series, some
 from oasis_bench.reports.run.facts import (
     dataset_name,
     learners,
     shortfall,
+    sizes,
     split_of,
     subset_title,
     subsets,
     tasks,
+    transductive_learners,
 )
 from oasis_bench.store.run_file import RunRecord
-from oasis_bench.system.errors import UsageError, unknown_name
-
-NAME_WIDTH = 24
+from oasis_bench.system.errors import UsageError
 
 
-@dataclass(frozen=True)
-class DatasetScores:
-    """The scores of one run's data set.
+@dataclass(frozen=True, kw_only=True)
+class ScoreTable:
+    """The scores of one run, on one class subset of its data set.
 
     Attributes
     ----------
-    name : str
-        Short name of the data set.
-    run : RunRecord
+    source : str
+        The run's folder, or the file of its summary.
+    data : str
+        What tells its data set from others; tables of one data set share its weight.
+    dataset : str
+        What the data set is called.
+    items : str or None
+        What it calls its items, such as 'images'; None where that is not known.
     subset : str
         The class subset that counts.
+    subset_title : str
+        The same for a reader.
+    n_classes, n_train : int
     n_partitions : int
         The partitions that were tried with every learner: only these count.
+    search : str
+        The budget of each learner's search.
     task, measure : str
         What the scores are, in words.
     means : Series
-        Mean of the measure over these partitions of each learner that has it on all of them.
+        Mean of the measure over these partitions of each learner that has it on all of them, with
+        six digits: as many as summaries have.
+    missing : dict of str to str
+        Why the run's other learners have no mean.
+    settings : dict of str to Any
+        What learners were run with, where that is known.
+    transductive : set of str
+        Learners that may use the unlabelled test items.
     """
 
-    name: str
-    run: RunRecord
+    source: str
+    data: str
+    dataset: str
+    items: str | None
     subset: str
+    subset_title: str
+    n_classes: int
+    n_train: int
     n_partitions: int
+    search: str
     task: str
     measure: str
     means: pd.Series[float]
+    missing: Mapping[str, str]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    transductive: frozenset[str] = frozenset()
 
     @property
     def title(self) -> str:
         """The data set, its class subset and partitions."""
-        size = subset_title(self.run, self.subset)
-        return f"{self.name} ({size}, {plural(self.n_partitions, 'partition')})"
+        return f"{self.dataset} ({self.subset_title}, {plural(self.n_partitions, 'partition')})"
 
 
-def scores_of_runs(
-    runs: Mapping[Path, RunRecord], task: str | None, measure: str | None
-) -> list[DatasetScores]:
-    """Take from each run the scores of its data set.
+def six_digits(means: pd.Series[float]) -> pd.Series[float]:
+    """Round to six significant digits: equal results stay equal, wherever they are read from."""
+    return means.map(lambda value: float(f"{value:.6g}"))
 
-    `task` and `measure`, such as 'accuracy@3', are those of the scores: the first task of the first
-    run and the first measure of the task where they are None.
 
-    The class subsets of a data set share items and are no data sets of their own, so each run
-    counts once: by its subset with the most classes of those tried with every learner.
+def measures_of_run(run: RunRecord) -> dict[str, list[str]]:
+    """Return the measures of each task of a run, as the options of the command line name them."""
+    return {task: named(run, task)["option"].tolist() for task in tasks(run)}
+
+
+def scores_of_run(folder: Path, run: RunRecord, task: str, measure: str) -> ScoreTable:
+    """Take the scores of its data set from a run, by a measure that it has, such as 'accuracy@3'.
+
+    The class subsets of a data set share items and are no data sets of their own, so one counts:
+    that with the most classes of those tried with every learner.
 
     Raises
     ------
     UsageError
-        For fewer than two runs, two of one data set, one without a partition that was tried with
-        every learner, or one that has no such task or measure.
+        Where no partition was tried with every learner.
     """
-    if len(runs) < 2:
-        raise UsageError(
-            f"{plural(len(runs), 'run')}: average ranks need at least 2, each of its data set"
-        )
-    seen: dict[tuple[str, str], Path] = {}
-    for folder, run in runs.items():
-        dataset = (run.info.experiment.dataset, dataset_name(run))
-        if dataset in seen:
-            raise UsageError(
-                f"{seen[dataset]} and {folder} are both of {dataset[1]}: one run counts for a data "
-                "set, so name one of them"
-            )
-        seen[dataset] = folder
-    first = next(iter(runs.values()))
-    asked = tasks(first)[0] if task is None else task
-    return [_scores(folder, run, asked, measure) for folder, run in runs.items()]
-
-
-def _scores(folder: Path, run: RunRecord, task: str, measure: str | None) -> DatasetScores:
-    if task not in tasks(run):
-        raise UsageError(f"{folder}: {unknown_name('task', task, tasks(run))}")
     measures = named(run, task)
-    if measure is not None and measure not in set(measures["option"]):
-        known = unknown_name(f"measure of {task}", measure, measures["option"])
-        raise UsageError(f"{folder}: {known}")
-    chosen = measures if measure is None else measures[measures["option"] == measure]
-    name_of_measure = str(chosen["name"].iloc[0])
-    trials = run.trials[run.trials["split"] == split_of(run, task)]
+    name_of_measure = str(measures.loc[measures["option"] == measure, "name"].iloc[0])
+    split = split_of(run, task)
+    trials = run.trials[run.trials["split"] == split]
     n_tried = trials.groupby(["subset", "partition"])["learner"].nunique()
     complete = n_tried[n_tried == len(learners(run))].reset_index()[["subset", "partition"]]
     found = [subset for subset in subsets(run) if subset in set(complete["subset"])]
@@ -115,62 +123,108 @@ def _scores(folder: Path, run: RunRecord, task: str, measure: str | None) -> Dat
             f"{folder} has no partition that was tried with every learner: let it go on, with "
             f"'run --resume {folder}'"
         )
-    complete = complete[complete["subset"] == found[-1]]
+    subset = found[-1]
+    complete = complete[complete["subset"] == subset]
     values = task_measures(run, task)
-    values = values[values["name"] == name_of_measure]
-    results = values.merge(complete, on=["subset", "partition"])
+    results = values[values["name"] == name_of_measure].merge(complete, on=["subset", "partition"])
     scores = results.groupby("learner")["value"].agg(["mean", "count"])
     means = scores.loc[scores["count"] == len(complete), "mean"]
-    name = clip(dataset_name(run), NAME_WIDTH)
-    return DatasetScores(name, run, found[-1], len(complete), task, name_of_measure, means)
+    missing = {
+        name: " ".join(shortfall(run, subset, name, split, task))
+        for name in learners(run)
+        if name not in means
+    }
+    e = run.info.experiment
+    own = run.info.sources.dataset.name in PATH_DATASETS
+    return ScoreTable(
+        source=str(folder),
+        data=e.dataset if own else dataset_name(run),
+        dataset=dataset_name(run),
+        items=run.info.items,
+        subset=subset,
+        subset_title=subset_title(run, subset),
+        n_classes=subsets(run)[subset],
+        n_train=(sizes(run, subset, split) or (0, 0))[0],
+        n_partitions=len(complete),
+        search=str(e.search),
+        task=task,
+        measure=name_of_measure,
+        means=six_digits(means.reindex([name for name in learners(run) if name in means])),
+        missing={name: _reason(name, text) for name, text in missing.items()},
+        settings={name: (spec.algorithm, spec.params) for name, spec in e.learners.items()},
+        transductive=frozenset(transductive_learners(run)),
+    )
 
 
-def common_scores(datasets: Sequence[DatasetScores]) -> pd.DataFrame:
-    """Return the scores of the learners that have one on every data set.
+def _reason(learner: str, text: str) -> str:
+    """Take the learner's name from the front of what `shortfall` says, and the full stop."""
+    return text.partition(": ")[2].removesuffix(".") if text.startswith(learner) else text
+
+
+def joined_scores(tables: Sequence[ScoreTable]) -> pd.DataFrame:
+    """Return the scores of all learners in all tables.
 
     Returns
     -------
-    DataFrame of shape (n_datasets, n_learners)
-
-    Raises
-    ------
-    UsageError
-        Where fewer than two learners have a score on every data set.
+    DataFrame of shape (n_tables, n_learners)
+        NaN where a table lacks a learner; its index is the data set and the number of the table.
     """
-    scores = pd.DataFrame([one.means for one in datasets], index=range(len(datasets)))
-    common = scores.reindex(columns=learners(datasets[0].run)).dropna(axis="columns")
-    if common.shape[1] < 2:
-        found = series([str(name) for name in common]) or "none"
-        raise UsageError(
-            f"learners with a result on every data set: {found}; ranks need at least 2: run the "
-            "same learners, by the same labels, on each"
-        )
-    return common
+    names = dict.fromkeys(name for table in tables for name in (*table.means.index, *table.missing))
+    scores = pd.DataFrame([table.means for table in tables]).reindex(columns=list(names))
+    scores.index = pd.MultiIndex.from_arrays([[table.data for table in tables], range(len(tables))])
+    return scores.astype(float)
 
 
-def reasons_left_out(datasets: Sequence[DatasetScores], ranked: Sequence[str]) -> Iterator[str]:
-    """Say which learners are not ranked, and why."""
-    everyone = dict.fromkeys(name for one in datasets for name in learners(one.run))
-    for name in everyone:
+def one_of_each(tables: Sequence[ScoreTable]) -> list[ScoreTable]:
+    """Choose a table of each data set, for what needs all learners in one.
+
+    It is that with the most of the learners that all data sets have, then with the most learners,
+    then with the most training items.
+    """
+    of_data = joined_scores(tables).notna().groupby(level=0, sort=False).any()
+    everywhere = of_data.columns[of_data.all()]
+
+    def size(table: ScoreTable) -> tuple[int, int, int]:
+        return len(table.means.index.intersection(everywhere)), len(table.means), table.n_train
+
+    return [
+        max((table for table in tables if table.data == data), key=size) for data in of_data.index
+    ]
+
+
+def common_scores(tables: Sequence[ScoreTable]) -> pd.DataFrame:
+    """Return the scores of the learners that every table holds, of shape (n_tables, n_learners)."""
+    return joined_scores(tables).dropna(axis="columns").reset_index(drop=True)
+
+
+def reasons_left_out(tables: Sequence[ScoreTable], ranked: Sequence[str]) -> Iterator[str]:
+    """Say which learners are not ranked, and why; those of one reason together."""
+    names_of: dict[str, list[str]] = {}
+    datasets = {table.data: table.dataset for table in tables}
+    for name in map(str, joined_scores(tables)):
         if name in ranked:
             continue
-        absent = [one.name for one in datasets if name not in learners(one.run)]
-        reasons = [f"not in the run on {series(absent)}"] if absent else []
-        reasons += [
-            f"on {one.name}: {reason.removeprefix(name + ': ').removesuffix('.')}"
-            for one in datasets
-            if name in learners(one.run) and name not in one.means
-            for reason in shortfall(
-                one.run, one.subset, name, split_of(one.run, one.task), one.task
-            )
+        with_it = [table for table in tables if name in table.means or name in table.missing]
+        absent = [
+            title
+            for data, title in datasets.items()
+            if not any(table.data == data for table in with_it)
         ]
-        yield f"{name} is left out: {'; '.join(reasons)}."
+        reasons = [f"not run on {some(absent)}"] if absent else []
+        reasons += [
+            f"on {table.dataset}: {table.missing[name]}"
+            for table in with_it
+            if name in table.missing
+        ]
+        reason = "; ".join(reasons) or "not in the run that counts for each data set"
+        names_of.setdefault(reason, []).append(name)
+    for reason, names in names_of.items():
+        yield f"{series(names)} {'is' if len(names) == 1 else 'are'} left out: {reason}."
 
 
-def other_settings(datasets: Sequence[DatasetScores], ranked: Sequence[str]) -> Iterator[str]:
-    """Say which labels stand for other settings in some of the runs."""
-    for name in ranked:
-        specs = [one.run.info.experiment.learners[name] for one in datasets]
-        settings = [(spec.algorithm, spec.params) for spec in specs]
-        if any(other != settings[0] for other in settings[1:]):
-            yield f"{name} has other settings in some of the runs: its ranks mix them."
+def other_settings(tables: Sequence[ScoreTable]) -> Iterator[str]:
+    """Say which labels stand for other settings in some of the tables."""
+    for name in map(str, joined_scores(tables)):
+        known = [table.settings[name] for table in tables if name in table.settings]
+        if any(other != known[0] for other in known[1:]):
+            yield f"{name} has other settings in some of the runs: its figures mix them."

@@ -23,6 +23,13 @@ def series(items: Sequence[str]) -> str:
     return " and ".join([part for part in (", ".join(items[:-1]), *items[-1:]) if part])
 
 
+def some(items: Sequence[str], most: int = 4) -> str:
+    """Write a list of things as `series` does, but of more than `most` only the first."""
+    return series(
+        items if len(items) <= most else [*items[: most - 1], f"{len(items) - most + 1} more"]
+    )
+
+
 def number_text(value: float, pattern: str, missing: str = "n/a") -> str:
     """Write a number by a pattern of `str.format`, or `missing` for NaN."""
     return missing if pd.isna(value) else pattern.format(value)

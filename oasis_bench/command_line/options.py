@@ -425,16 +425,37 @@ def _add_ranks(verbs: Any) -> None:
     parser = _add_verb(
         verbs,
         "ranks",
-        "rank learners over the data sets of several runs",
-        "Average ranks over data sets, by a measure of a task, with Friedman's test and Nemenyi's "
-        "critical difference: of the learners that all the runs have by the same label.",
+        "compare learners over the data sets of several runs: a leaderboard",
+        "Compare learners over data sets by a measure of a task: Elo with intervals, win rates, "
+        "average ranks and error reductions, each with what it hides. Not every learner needs a "
+        "result on every data set; of those that have them all, Friedman's test and Nemenyi's "
+        "critical difference. A data set counts once, by its largest class subset; several runs of "
+        "it share its weight.",
     )
-    _add_path(parser, "runs", "RUN", "output folders, each of its data set", nargs="+")
+    what = "output folders of runs, or the CSV files of 'export --format summary'"
+    _add_path(parser, "runs", "RUN|FILE.csv", what, nargs="+")
     parser.add_argument("--task", help="a task of the runs (default: the first)")
     parser.add_argument(
         "--measure", help="of the task, such as mAP or accuracy@3 (default: its first)"
     )
-    what = "where table, figure and page are written (default: runs/ranks)"
+    parser.add_argument(
+        "--baseline",
+        metavar="LEARNER",
+        help="the learner whose error the others reduce (default: Euclidean, where it is there)",
+    )
+    parser.add_argument(
+        "--kind",
+        metavar="ITEMS",
+        help="only data sets that call their items so: rows, images, documents (default: all)",
+    )
+    for end, which in (("min", "least"), ("max", "most")):
+        parser.add_argument(
+            f"--{end}-train",
+            type=_positive,
+            metavar="N",
+            help=f"only results of at {which} so many training items (default: all)",
+        )
+    what = "where tables, figures and page are written (default: runs/ranks)"
     _add_path(parser, "--output", "DIR", what, default=Path("runs") / "ranks")
 
 

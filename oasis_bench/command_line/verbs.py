@@ -267,8 +267,16 @@ def _given(options: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
 
 
 def _ranks(options: argparse.Namespace) -> int:
-    page, summary = load_reports().write_ranks(
-        options.runs, options.output, options.task, options.measure
+    reports = load_reports()
+    page, summary = reports.write_ranks(
+        options.runs,
+        options.output,
+        options.task,
+        options.measure,
+        options.baseline,
+        reports.Filters(
+            items=options.kind, least_train=options.min_train, most_train=options.max_train
+        ),
     )
     print(summary)
     print(f"report: {page}")

@@ -1,0 +1,352 @@
+"""A leaderboard of learners over data sets of which they may lack some: its tables and sentences.
+
+Not for the files that scores are read from (`average_ranks_scores`, `summary_scores`), nor for
+Demšar's test (`average_ranks`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from oasis_bench.analysis.duels import (
+    Duels,
+    duels,
+    error_reductions,
+    interval_over_datasets,
+    stretched_ranks,
+)
+from oasis_bench.analysis.elo import LEAST_DATASETS, PRIOR_DRAWS, elo_ratings
+from oasis_bench.reports.average_ranks_scores import ScoreTable, joined_scores
+from oasis_bench.reports.formatting import number_text, plural, series, some
+from oasis_bench.reports.table import Cell, Table
+from oasis_bench.system.errors import UsageError, unknown_name
+
+BASELINE = "Euclidean"
+"""The learner whose error the others reduce, where no other is named."""
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """Learners over data sets.
+
+    Attributes
+    ----------
+    tables : sequence of ScoreTable
+        All by one measure of one task.
+    scores : DataFrame of shape (n_tables, n_learners)
+        See `joined_scores`.
+    duels : Duels
+    baseline : str or None
+        None where the learner that was to be it has no result, or a score is above 1.
+    standing : DataFrame
+        A row for each learner: learner, datasets (with a result), placed (on at least 3), rating,
+        low and high (Elo and its interval), win_rate, average_rank, and of the error reduction
+        datasets_beside_baseline, error_reduction, its _low and _high, and _median.  Those that are
+        placed stand first, the highest rating first.
+    """
+
+    tables: Sequence[ScoreTable]
+    scores: pd.DataFrame
+    duels: Duels
+    baseline: str | None
+    standing: pd.DataFrame
+
+    @property
+    def by(self) -> str:
+        """The measure and the task, in words."""
+        return f"{self.tables[0].measure} ({self.tables[0].task})"
+
+    @property
+    def placed(self) -> pd.DataFrame:
+        """The rows of `standing` of learners that are placed."""
+        return self.standing[self.standing["placed"]]
+
+
+def make_leaderboard(tables: Sequence[ScoreTable], baseline: str | None = None) -> Leaderboard:
+    """Compare learners over data sets.
+
+    Parameters
+    ----------
+    tables : sequence of ScoreTable
+        All by one measure of one task.
+    baseline : str, optional
+        The learner whose error the others reduce; Euclidean, where it is there, if not given.
+
+    Raises
+    ------
+    UsageError
+        For fewer than two data sets, an unknown baseline, or where no learner met another.
+    """
+    scores = joined_scores(tables)
+    met = duels(scores)
+    if len(met.datasets) < 2:
+        raise UsageError(
+            f"{plural(len(met.datasets), 'data set')}: ranks need at least 2; name more runs, or "
+            "summaries of runs"
+        )
+    if not met.met.any():
+        raise UsageError(
+            "no two learners have a result on the same data set: ranks need runs of at least 2 "
+            "learners"
+        )
+    if baseline is not None and baseline not in scores:
+        raise UsageError(unknown_name("baseline", baseline, scores.columns))
+    baseline = BASELINE if baseline is None else baseline
+    usable = baseline in scores and not (scores > 1).to_numpy().any()
+    of_error = _of_error(scores, baseline) if usable else pd.DataFrame(index=scores.columns)
+    columns = [f"error_reduction{end}" for end in ("", "_low", "_high", "_median")]
+    columns = ["datasets_beside_baseline", *columns]
+    n_datasets = scores.notna().groupby(level=0).any().sum()
+    standing = pd.DataFrame(
+        {
+            "datasets": n_datasets,
+            "placed": n_datasets >= LEAST_DATASETS,
+            **elo_ratings(met),
+            "win_rate": met.win_rates,
+            "average_rank": stretched_ranks(scores),
+            **of_error.reindex(columns=columns),
+        },
+        index=scores.columns,
+    )
+    standing = standing.rename_axis("learner").reset_index()
+    standing = standing[standing["datasets"] > 0].sort_values(
+        ["placed", "rating"], ascending=False, kind="stable", ignore_index=True
+    )
+    return Leaderboard(tables, scores, met, baseline if usable else None, standing)
+
+
+def _of_error(scores: pd.DataFrame, baseline: str) -> pd.DataFrame:
+    """Return what each learner saves of the baseline's error: mean, interval and median."""
+    reductions = error_reductions(scores, baseline)
+    rows = {}
+    for name, values in reductions.items():
+        interval = interval_over_datasets(values)
+        enough = interval.n >= LEAST_DATASETS and name != baseline
+        rows[name] = {
+            "datasets_beside_baseline": interval.n,
+            "error_reduction": interval.mean,
+            "error_reduction_low": interval.low if enough else float("nan"),
+            "error_reduction_high": interval.high if enough else float("nan"),
+            "error_reduction_median": values.median(),
+        }
+    return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def sentences(board: Leaderboard) -> Iterator[str]:
+    """Say what the leaderboard holds, who stands first, and what it mixes."""
+    n_datasets = len(board.duels.datasets)
+    has_all = int((board.standing["datasets"] == n_datasets).sum())
+    yield (
+        f"{plural(len(board.standing), 'learner')} by {board.by} on "
+        f"{plural(n_datasets, 'data set')} ({plural(len(board.tables), 'table')}); "
+        f"{has_all} of them have a result on every data set."
+    )
+    first = [row for _, row in board.placed.head(2).iterrows()]
+    if first:
+        texts = [
+            f"{row['learner']}, {row['rating']:.0f} ({row['low']:.0f} to {row['high']:.0f}; on "
+            f"{row['datasets']} of {n_datasets} data sets)"
+            for row in first
+        ]
+        meeting = ""
+        if len(first) == 2:
+            overlap = first[0]["low"] <= first[1]["high"]
+            meeting = f"; their intervals {'overlap' if overlap else 'do not overlap'}"
+        yield (
+            f"Highest Elo, with 95 % intervals: {', then '.join(texts)}{meeting}. "
+            f"{first[0]['learner']} wins {100 * first[0]['win_rate']:.0f} % of its games."
+        )
+    few = board.standing.loc[~board.standing["placed"], "learner"].tolist()
+    if few:
+        yield (
+            f"Not placed, as on fewer than {LEAST_DATASETS} data sets: {series(few)}. They stand "
+            "last, without intervals: what they show is of one or two data sets."
+        )
+    budgets: dict[str, list[str]] = {}
+    for table in board.tables:
+        budgets.setdefault(table.search, []).append(table.dataset)
+    if len(budgets) > 1:
+        texts = [
+            f"{_budget(search)} on {some(list(dict.fromkeys(names)))}"
+            for search, names in budgets.items()
+        ]
+        yield (
+            "The budget of a learner's search is not the same in all tables: "
+            f"{'; '.join(texts)}. Learners are compared within a table only, where all have the "
+            "same; the figures of a learner over data sets mix budgets."
+        )
+
+
+def _budget(search: str) -> str:
+    return f"{search} candidates" if search.isdecimal() else search
+
+
+def caveats(board: Leaderboard) -> dict[str, str]:
+    """Say of each figure what it is and what it hides."""
+    few = len(board.duels.datasets)
+    told = {
+        "Elo": "On each data set every two learners that have it play a game, won by the higher "
+        "score. 400 points more are odds of ten to one; 1000 is an imagined average learner, "
+        f"against which each has {PRIOR_DRAWS:g} draw besides, so that who never loses stays "
+        "finite (Bradley and Terry 1952). It hides by how much a learner wins; and learners that "
+        "never met are compared by way of others, as if strength were one number. The interval is "
+        "of data sets drawn anew, 1000 times: "
+        + ("with so few it is too narrow." if few < 10 else "partitions do not enter it."),
+        "Win rate": "The share of games won, a tie counting a half. It hides how large differences "
+        "are: .0001 is a win. Weak opponents raise it, and learners that were run where many "
+        "others were.",
+        "Average rank": "Over the data sets that a learner has. Where fewer learners were run the "
+        "ranks are stretched to the number of all, so that the last of five is no better off than "
+        "the last of twenty. It hides how large differences are, and changes with who else is "
+        "ranked.",
+    }
+    if board.baseline is not None:
+        told["Error reduction"] = (
+            f"1 − (1 − m) / (1 − m of {board.baseline}), with m the measure: its mean over data "
+            "sets with Student's 95 % interval, and its median. One data set on which the "
+            "baseline makes few errors can outweigh all others in the mean: where mean and median "
+            "disagree, look at the scores."
+        )
+    told["All of them"] = (
+        "A data set counts once: by the class subset with the most classes, and where several "
+        "runs are of it they share its weight, however many partitions, classes or training items "
+        "they have. A data set of 150 rows counts as much as one of 10,000. What a learner costs "
+        "is not in these figures."
+    )
+    return told
+
+
+def standing_table(board: Leaderboard) -> Table:
+    """Make the table: a row for each learner, the highest rating first, those not placed last."""
+    n_datasets = len(board.duels.datasets)
+    with_error = board.baseline is not None
+    rows: list[list[str | Cell]] = []
+    for row in board.standing.to_dict("records"):
+        cells: list[str | Cell] = [
+            Cell(str(row["learner"]), bold=bool(row["placed"]) and not rows),
+            f"{row['datasets']} of {n_datasets}",
+            f"{row['rating']:.0f}",
+            "-" if pd.isna(row["low"]) else f"{row['low']:.0f} to {row['high']:.0f}",
+            number_text(row["win_rate"], "{:.2f}", missing="-"),
+            number_text(row["average_rank"], "{:.1f}", missing="-"),
+        ]
+        if with_error:
+            low, high = row["error_reduction_low"], row["error_reduction_high"]
+            cells += [
+                _percent(row["error_reduction"]),
+                "-" if pd.isna(low) else f"{_percent(low)} to {_percent(high)}",
+                _percent(row["error_reduction_median"]),
+            ]
+        rows.append(cells)
+    header = ["Learner", "Data sets", "Elo", "Elo, 95 %", "Win rate", "Average rank"]
+    header += ["Error reduction, %", "Its 95 %", "Its median, %"] * with_error
+    few = not board.standing["placed"].all()
+    return Table(
+        name="leaderboard",
+        title=f"Learners over {plural(n_datasets, 'data set')}, by {board.by}",
+        header=tuple(header),
+        align="l" + "r" * (len(header) - 1),
+        rows=rows,
+        numbers=board.standing.round(
+            {"rating": 1, "low": 1, "high": 1} | dict.fromkeys(board.standing.columns[6:], 4)
+        ),
+        notes=[
+            f"Last, not placed: those on fewer than {LEAST_DATASETS} data sets; '-': no interval."
+        ]
+        * few,
+    )
+
+
+def _percent(share: float) -> str:
+    return number_text(100 * share, "{:+.0f}", missing="-").replace("-0", "0").replace("+0", "0")
+
+
+def scores_table(board: Leaderboard) -> Table:
+    """Make the table of what was measured: mean and rank of each learner, a column a table."""
+    ranks = board.scores.rank(axis=1, ascending=False)
+    names = board.standing["learner"].tolist()
+    rows: list[list[str | Cell]] = []
+    for name in names:
+        pairs = zip(board.scores[name], ranks[name], strict=True)
+        rows.append([name, *("-" if pd.isna(m) else f"{m:.3f} ({rank:g})" for m, rank in pairs)])
+    numbers = [
+        {
+            "learner": name,
+            "dataset": table.dataset,
+            "subset": table.subset,
+            "train_items": table.n_train,
+            "partitions": table.n_partitions,
+            "task": table.task,
+            "measure": table.measure,
+            "score": board.scores[name].iloc[place],
+            "rank": ranks[name].iloc[place],
+            "learners": len(table.means),
+            "note": table.missing.get(name),
+            "source": table.source,
+        }
+        for name in names
+        for place, table in enumerate(board.tables)
+        if name in table.means or name in table.missing
+    ]
+    return Table(
+        name="scores",
+        title=f"{board.tables[0].measure} (rank) in each table",
+        header=("Learner", *(f"{n} {it.dataset}" for n, it in enumerate(board.tables, start=1))),
+        align="l" + "r" * len(board.tables),
+        rows=rows,
+        numbers=pd.DataFrame(numbers),
+        notes=["The numbers of the tables are those of the next table. '-': no result."],
+    )
+
+
+def inputs_table(board: Leaderboard) -> Table:
+    """Make the table of the tables that count, and of what they are of."""
+    numbers = pd.DataFrame(
+        {
+            "table": range(1, len(board.tables) + 1),
+            "dataset": [it.dataset for it in board.tables],
+            "items": [it.items or "not known" for it in board.tables],
+            "classes": [it.subset_title for it in board.tables],
+            "train_items": [it.n_train for it in board.tables],
+            "partitions": [it.n_partitions for it in board.tables],
+            "learners": [len(it.means) for it in board.tables],
+            "search": [_budget(it.search) for it in board.tables],
+            "source": [it.source for it in board.tables],
+        }
+    )
+    return Table(
+        name="inputs",
+        title="The tables that count",
+        header=(
+            *("Table", "Data set", "Items", "Classes", "Training items", "Partitions", "Learners"),
+            *("Search", "Source"),
+        ),
+        align="rlllrrrll",
+        rows=[[str(value) for value in row] for row in numbers.itertuples(index=False)],
+        numbers=numbers,
+        notes=[
+            f"{name} has no mean on {table.dataset}: {reason}."
+            for table in board.tables
+            for name, reason in table.missing.items()
+        ],
+    )
+
+
+def pairs_table(board: Leaderboard) -> Table:
+    """Make the table of every two learners that met: on how many data sets, and who won."""
+    pairs = board.duels.pairs()
+    rows = [
+        [str(row.learner), str(row.opponent), str(row.datasets), f"{row.wins:g}"]
+        for row in pairs.itertuples()
+    ]
+    return Table(
+        name="pairs",
+        title="Every two learners that met",
+        header=("Learner", "Opponent", "Data sets", "Won"),
+        align="llrr",
+        rows=rows,
+        numbers=pairs.round({"wins": 4}),
+    )
