@@ -1,7 +1,7 @@
-"""Writes the tables of docs/results.md from the CSV files in docs/results; the prose stays.
+"""Writes the tables of docs/results.md and leaderboard.md from docs/results/*.csv; the prose stays.
 
-    python docs/make_results.py            # write the page
-    python docs/make_results.py --check    # status 1 where the page is not what the files give
+    python docs/make_results.py            # write the pages, and leaderboard.csv
+    python docs/make_results.py --check    # status 1 where one is not what the files give
 
 A table stands between two comments of the page.  The first says which files, each with a subset
 after a colon or all of its subsets, and which columns:
@@ -17,10 +17,18 @@ A table of KEEL's data sets beside the published figures, for so many neighbours
 
     <!-- published: keel; 3 -->
     <!-- end of results -->
+
+A leaderboard over all data sets, or over those that call their items so, is marked so; it is what
+the command 'ranks docs/results/*.csv docs/results/*/*.csv' shows:
+
+    <!-- leaderboard: classification accuracy@1; images -->
+    <!-- end of results -->
 """
 
 import re
 import sys
+from contextlib import chdir
+from functools import cache
 from pathlib import Path
 
 import pandas as pd
@@ -28,7 +36,7 @@ import pandas as pd
 DOCS = Path(__file__).parent
 PUBLISHED = DOCS.parent / "reports" / "published" / "knn_keel.csv"
 MARKED = re.compile(
-    r"(<!-- (results|published): (.*?) -->\n).*?(<!-- end of results -->)", re.DOTALL
+    r"(<!-- (results|published|leaderboard): (.*?) -->\n).*?(<!-- end of results -->)", re.DOTALL
 )
 
 FACTS = {
@@ -166,15 +174,72 @@ def make_published(spec, folder):
     )
 
 
+@cache
+def leaderboard(spec, folder):
+    """Return the leaderboard that a comment asks for: learners over the data sets of a folder."""
+    from oasis_bench.reports.ranks_page import Filters, read_leaderboard
+
+    asked, _, items = (part.strip() for part in spec.partition(";"))
+    task, measure = asked.split(" ", 1)
+    with chdir(folder):
+        paths = sorted(Path().rglob("*.csv"))
+        board, _ = read_leaderboard(paths, task, measure, filters=Filters(items=items or None))
+    return board
+
+
+def markdown(table):
+    """Write a table with its notes in Markdown."""
+    rows = [[f"**{cell.text}**" if cell.bold else cell.text for cell in row] for row in table.cells]
+    lines = [table.header, ["---"] * len(table.header), *rows]
+    lines = [[text.replace("|", r"\|") for text in line] for line in lines]
+    texts = [f"| {' | '.join(line)} |\n" for line in lines]
+    return "".join(texts) + "".join(f"\n{note}\n" for _, note in table.marked_notes)
+
+
+def make_leaderboard(spec, folder):
+    """Write a leaderboard, what was measured, and the tables that count, in Markdown."""
+    from oasis_bench.reports.leaderboard import sentences
+    from oasis_bench.reports.leaderboard_tables import inputs_table, scores_table, standing_table
+
+    board = leaderboard(spec, folder)
+    tables = [make(board) for make in (standing_table, scores_table, inputs_table)]
+    texts = [f"- {line}\n" for line in sentences(board)]
+    parts = ["".join(texts), *(f"{it.title}:\n\n{markdown(it)}" for it in tables)]
+    return "\n".join(parts)
+
+
+def make_rows(page, folder):
+    """Return the CSV of all leaderboards that a page asks for."""
+    from oasis_bench.reports.leaderboard_tables import standing_table
+
+    parts = []
+    for spec in [found[3] for found in MARKED.finditer(page) if found[2] == "leaderboard"]:
+        board = leaderboard(spec, folder)
+        about = {"task": board.tables[0].task, "measure": board.tables[0].measure}
+        items = spec.partition(";")[2].strip() or "all"
+        rows = standing_table(board).numbers
+        parts.append(rows.assign(**about, items=items, data_sets=len(board.duels.datasets)))
+    return pd.concat(parts).to_csv(index=False) if parts else ""
+
+
 def make_page(text, folder):
     """Return the page with each of its tables made anew."""
-    make = {"results": make_table, "published": make_published}
+    make = {"results": make_table, "published": make_published, "leaderboard": make_leaderboard}
     return MARKED.sub(lambda found: found[1] + make[found[2]](found[3], folder) + found[4], text)
 
 
+def made_files(docs):
+    """Return each file that is made from results, with its text."""
+    pages = [path for path in (docs / "results.md", docs / "leaderboard.md") if path.exists()]
+    made = {path: make_page(path.read_text(), docs / "results") for path in pages}
+    if docs / "leaderboard.md" in made:
+        made[docs / "leaderboard.csv"] = make_rows(made[docs / "leaderboard.md"], docs / "results")
+    return made
+
+
 if __name__ == "__main__":
-    page = DOCS / "results.md"
-    made = make_page(page.read_text(), DOCS / "results")
+    made = made_files(DOCS)
     if "--check" in sys.argv:
-        sys.exit(made != page.read_text())
-    page.write_text(made)
+        sys.exit(any(not path.exists() or path.read_text() != made[path] for path in made))
+    for path, text in made.items():
+        path.write_text(text)

@@ -23,14 +23,16 @@ from oasis_bench.reports.formatting import aligned, plural, some
 from oasis_bench.reports.leaderboard import (
     Leaderboard,
     caveats,
-    inputs_table,
     make_leaderboard,
-    pairs_table,
-    scores_table,
     sentences,
-    standing_table,
 )
 from oasis_bench.reports.leaderboard_figure import draw_ratings
+from oasis_bench.reports.leaderboard_tables import (
+    inputs_table,
+    pairs_table,
+    scores_table,
+    standing_table,
+)
 from oasis_bench.reports.report_files import render, write_files
 from oasis_bench.reports.run.facts import DAGGER, transductive_note
 from oasis_bench.reports.run.summary import SUMMARY_WIDTH
