@@ -21,6 +21,8 @@ NEEDED = (
 )
 TEXTS = ("dataset", "subset", "subset_title", "task", "measure", "name", "learner", "search")
 
+FILLED = (*TEXTS[:-1], "n_classes", "partitions")
+
 
 def read_summary(path: Path) -> pd.DataFrame:
     """Read a summary; its column `option` names measures as the command line does.
@@ -49,6 +51,9 @@ def read_summary(path: Path) -> pd.DataFrame:
             wrong = rows.loc[numbers.isna() & rows[name].notna(), name].iloc[0]
             raise UsageError(f"{path}: {name} = {wrong!r}: a number is needed")
         rows[name] = numbers
+    for name in FILLED:
+        if rows[name].isna().any():
+            raise UsageError(f"{path}: {name} is empty in row {rows[name].isna().argmax() + 2}")
     # A text that a spreadsheet would take for a formula was written with an apostrophe before it.
     rows["learner"] = rows["learner"].str.replace(r"^'(?=[=+\-@\t\r])", "", regex=True)
     options = [option_name(*pair) for pair in zip(rows["measure"], rows["k"], strict=True)]
@@ -96,7 +101,7 @@ def scores_of_summary(path: Path, rows: pd.DataFrame, task: str, measure: str) -
         subset=str(subset),
         subset_title=str(first["subset_title"]),
         n_classes=int(first["n_classes"]),
-        n_train=int(first["n_train"]),
+        n_train=int(own["n_train"].fillna(0).max()),
         n_partitions=int(n_partitions),
         search=str(first["search"]),
         task=task,

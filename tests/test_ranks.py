@@ -484,6 +484,7 @@ def test_a_summary_with_a_wrong_number_or_of_two_runs_is_told(ranks, tmp_path):
     text = path.read_text()
     for wrong, said in (
         (text.replace(",0.6,", ",much,", 1), "mean = 'much': a number is needed"),
+        (text.replace(",A,", ",,", 1), "learner is empty in row 2"),
         (text + text.partition("\n")[2], "has 'A' twice on '10': a file is of one run"),
     ):
         path.write_text(wrong)
