@@ -121,7 +121,7 @@ def panels_of(titles: Sequence[str], x_label: str, y_label: str) -> tuple[Plot, 
     one = (4.9, 2.5) if len(titles) == 1 else (2.9, 2.1)
     figure = Plot(len(titles), PANELS_A_ROW, one, y_label, share=True)
     for number, (axes, title) in enumerate(zip(figure.panels, titles, strict=True)):
-        axes.set_title(clip(title, TITLE_WIDTH), parse_math=False)
+        figure.set_panel_title(axes, clip(title, TITLE_WIDTH))
         axes.set_xlabel(x_label)
         if number % PANELS_A_ROW == 0:
             axes.set_ylabel(y_label)
@@ -202,7 +202,7 @@ def draw_matrices(matrices: Mapping[str, pd.DataFrame], x_label: str, y_label: s
     figure = Plot(len(matrices), PANELS_A_ROW, (3.0, 3.0), "share", left=room, bottom=room)
     for axes, (title, matrix) in zip(figure.panels, matrices.items(), strict=True):
         axes.imshow(matrix, cmap="Blues", vmin=0, vmax=1, interpolation="nearest")
-        axes.set_title(clip(title, TITLE_WIDTH), parse_math=False)
+        figure.set_panel_title(axes, clip(title, TITLE_WIDTH))
         axes.set_xlabel(x_label)
         axes.set_ylabel(y_label)
         axes.grid(visible=False)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
@@ -49,7 +51,7 @@ class Plot(Figure):
         self._down = bottom + PANEL_TITLE
         self._legend_rows = 0
         self.quantity, self.names = quantity, list[str]()
-        self._drawn: list[pd.DataFrame] = []
+        self._drawn: list[tuple[object, ...]] = []
         width = left + columns * panel[0] + (columns - 1) * self._across + 0.2
         height = TITLE + PANEL_TITLE + rows * panel[1] + (rows - 1) * self._down + bottom
         layout: Any = "none"  # matplotlib has it, its stubs do not
@@ -58,8 +60,14 @@ class Plot(Figure):
         self.panels: list[Axes] = list(grid.flat)[:n_panels]
         for axes in list(grid.flat)[n_panels:]:
             axes.remove()
+        for axes in self.panels:
+            self.set_panel_title(axes, "")
         self._panel = panel
         self.arrange()
+
+    def set_panel_title(self, axes: Axes, title: str) -> None:
+        """Put a title above a panel: at a given place, as to find one takes half of the drawing."""
+        axes.set_title(title, parse_math=False, y=1.0)
 
     def add_legend_rows(self, rows: int) -> None:
         """Make room for a legend below all panels."""
@@ -81,11 +89,11 @@ class Plot(Figure):
 
     def numbers(self) -> pd.DataFrame | None:
         """Return what is drawn, a row for each point: see `record`; None where nothing was kept."""
-        return pd.concat(self._drawn, ignore_index=True)[COLUMNS] if self._drawn else None
+        return pd.DataFrame(self._drawn, columns=COLUMNS) if self._drawn else None
 
-    def keep(self, points: pd.DataFrame) -> None:
-        """Keep points that are drawn."""
-        self._drawn.append(points)
+    def keep(self, points: Iterable[tuple[object, ...]]) -> None:
+        """Keep points that are drawn, a value for each of `COLUMNS`."""
+        self._drawn += points
 
 
 def record(
@@ -103,8 +111,10 @@ def record(
     figure = axes.get_figure()
     if not isinstance(figure, Plot):
         return
-    points = pd.DataFrame({"x": x, "value": value, "low": low, "high": high})
+    places = np.asarray(x).tolist()
     if figure.names:
-        points["x"] = [figure.names[round(place)] for place in points["x"]]
-    quantity = axes.get_ylabel() or figure.quantity
-    figure.keep(points.assign(panel=axes.get_title(), quantity=quantity, series=series))
+        places = [figure.names[round(place)] for place in places]
+    panel, quantity = axes.get_title(), axes.get_ylabel() or figure.quantity
+    nothing = [math.nan] * len(places)
+    numbers = [nothing if it is None else np.asarray(it).tolist() for it in (value, low, high)]
+    figure.keep((panel, quantity, series, *point) for point in zip(places, *numbers, strict=True))

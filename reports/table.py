@@ -36,6 +36,9 @@ LATEX = str.maketrans(
 FORMULA = frozenset("=+-@\t\r")
 """What a formula of a spreadsheet begins with."""
 
+WIDE = 24
+"""Characters of a cell from which it may be broken into lines."""
+
 FACETS = ("Data set", "Kind", "Size", "Task", "Classes", "Words", "Split", "Measure", "Learner")
 """Columns by which a page can be filtered: these headers."""
 
@@ -112,6 +115,14 @@ class Table:
         """Every note with its mark, which is '' for a note on the whole table."""
         footnotes = [(mark, text) for text, mark in self.footnotes.items()]
         return [*footnotes, *(("", text) for text in self.notes)]
+
+    def css_class(self, column: int, cell: Cell) -> str:
+        """Return the classes of a cell, short or none: a page may have many thousand cells.
+
+        They are 'r' where it is aligned to the right, 'w' for a wide one, 'b' for bold.
+        """
+        names = {"r": self.align[column] == "r", "w": len(cell.text) > WIDE, "b": cell.bold}
+        return " ".join(name for name, has in names.items() if has)
 
     def marks(self, cell: Cell) -> str:
         """Return the marks of a cell's footnotes, such as 'a,c'."""

@@ -10,9 +10,11 @@ from oasis_bench.reports.run.facts import (
     by_cell,
     class_noun,
     dagger_notes,
+    learners,
     marked,
     of_splits,
     subset_label,
+    subsets,
 )
 from oasis_bench.reports.run.trial_tables import chosen_by, chosen_trials
 from oasis_bench.reports.table import Cell, Table
@@ -27,11 +29,11 @@ def trials_table(run: RunRecord) -> Table:
     numbers = with_costs(chosen_trials(run))
     columns = ["learner", "subset", "n_classes", "split", "partition", "scaling", "params"]
     columns += ["n_steps", "measure", "validation", "test", "choice_seconds", "fit_seconds"]
-    several = len(run.info.scaling) > 1
+    several, names, labels = _words(run)
     rows: list[list[str | Cell]] = [
         [
-            marked(run, row["learner"]),
-            subset_label(run, row["subset"]),
+            names[row["learner"]],
+            labels[row["subset"]],
             *of_splits(run, row["split"]),
             str(row["partition"]),
             *([row["scaling"]] if several else []),
@@ -43,7 +45,7 @@ def trials_table(run: RunRecord) -> Table:
             seconds_text(row["fit_seconds"]),
         ]
         for _, _, _, own in by_cell(run, numbers)
-        for row in own.to_dict("records")
+        for row in own[columns].to_dict("records")
     ]
     return Table(
         name="trials",
@@ -65,11 +67,11 @@ def candidates_tables(run: RunRecord) -> list[Table]:
     candidates = _candidates(run)
     if candidates.empty:
         return []
-    several = len(run.info.scaling) > 1
+    several, names, labels = _words(run)
     rows: list[list[str | Cell]] = [
         [
-            marked(run, row["learner"]),
-            subset_label(run, row["subset"]),
+            names[row["learner"]],
+            labels[row["subset"]],
             *of_splits(run, row["split"]),
             *([row["scaling"]] if several else []),
             params_text(row["params"]),
@@ -100,6 +102,12 @@ def candidates_tables(run: RunRecord) -> list[Table]:
             ],
         )
     ]
+
+
+def _words(run: RunRecord) -> tuple[bool, dict[str, str], dict[str, str]]:
+    """Return whether scalings were chosen among, the names of learners, and the subsets' labels."""
+    names = {name: marked(run, name) for name in learners(run)}
+    return len(run.info.scaling) > 1, names, {it: subset_label(run, it) for it in subsets(run)}
 
 
 def _candidates(run: RunRecord) -> pd.DataFrame:

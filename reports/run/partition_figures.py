@@ -106,7 +106,7 @@ def draw_partitions(run: RunRecord, task: str) -> Figure | None:
         share=True,
     )
     for subset, axes in zip(shown, figure.panels, strict=True):
-        axes.set_title(clip(subset_title(run, subset), TITLE_WIDTH), parse_math=False)
+        figure.set_panel_title(axes, clip(subset_title(run, subset), TITLE_WIDTH))
         axes.set_xlabel("difference")
         axes.axvline(0, color="0.35", linewidth=1, zorder=1)
         for place, name in enumerate(names):

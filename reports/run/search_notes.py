@@ -23,9 +23,11 @@ def search_notes(run: RunRecord, trials: pd.DataFrame) -> Iterator[str]:
     """
     yield from _ends_of_steps(run, trials)
     counts: Counter[str] = Counter()
+    seen = run.validation[run.validation["trial_id"].isin(trials["trial_id"])]
+    tried = seen.drop_duplicates(["trial_id", "params"]).groupby("trial_id")["params"].agg(list)
     for trial_id, chosen in zip(trials["trial_id"], trials["params"], strict=True):
-        candidates = run.validation.loc[run.validation["trial_id"] == trial_id, "params"].unique()
-        counts.update(_ends(json.loads(chosen), [json.loads(text) for text in candidates]))
+        candidates = [json.loads(text) for text in tried.get(trial_id, ())]
+        counts.update(_ends(json.loads(chosen), candidates))
     for text, count in counts.items():
         yield (
             f"In {count} of {plural(len(trials), 'partition')} the choice was the {text}: a wider "
