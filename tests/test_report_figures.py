@@ -1,0 +1,131 @@
+"""The figures of time and of partitions, their numbers, and the tables of every trial."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from fake_runs import fake_trial, fake_trials, make_run
+from report_helpers import texts
+
+from oasis_bench.experiment.settings import LearnerSpec
+from oasis_bench.reports.inline_svg import inline_svg
+from oasis_bench.reports.run.every_trial import candidates_tables, trials_table
+from oasis_bench.reports.run.partition_figures import differences, partition_figures
+from oasis_bench.reports.run.time_figures import (
+    along_seconds,
+    pareto_front,
+    quality_against_time,
+    times_and_values,
+)
+
+
+def by_definition(seconds, values):
+    """Tell of each learner whether no other is at least as good in both, and better in one."""
+    points = list(zip(seconds, values, strict=True))
+    return [not any((t <= s and w >= v) and (t < s or w > v) for t, w in points) for s, v in points]
+
+
+def test_the_pareto_front_is_that_of_its_definition():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        seconds, values = rng.integers(1, 5, 8).astype(float), rng.integers(1, 5, 8).astype(float)
+        assert pareto_front(seconds, values).tolist() == by_definition(seconds, values)
+
+
+def test_time_is_choice_and_fit_together_and_its_median_is_told(tmp_path):
+    trials = [
+        fake_trial("A", partition=p, mAP=0.5 + 0.1 * p, fit_seconds=seconds)
+        for p, seconds in enumerate((1.0, 2.0, 9.0))
+    ]
+    run = make_run(tmp_path / "run", trials, ["A", "B"], partitions=3)
+    (row,) = times_and_values(run, "retrieval").to_dict("records")
+    assert (row["seconds_min"], row["seconds"], row["seconds_max"]) == (8.0, 9.0, 16.0)  # 7 chosen
+    assert row["mean"] == pytest.approx(0.6)
+    assert row["standard_error"] == pytest.approx(0.1 / np.sqrt(3))
+
+
+def test_without_a_result_the_figure_says_so(tmp_path):
+    run = make_run(tmp_path / "run", [], ["A"])
+    drawing = quality_against_time(run, "retrieval")
+    assert drawing.files == {}
+    assert drawing.caption == "Not drawn: no trial has a result and a time."
+
+
+def test_seconds_are_steps_times_the_median_seconds_a_step(tmp_path):
+    trials = [
+        fake_trial("A", partition=p, n_steps=steps, fit_seconds=seconds)
+        for p, (steps, seconds) in enumerate([(1000, 1.0), (1000, 2.0), (500, 4.0)])
+    ]
+    trials += fake_trials("B", [0.7, 0.8, 0.9], fit_seconds=3.0)
+    run = make_run(tmp_path / "run", trials, ["A", "B"], partitions=3)
+    (drawing,) = along_seconds(run)
+    of = dict(list(drawing.numbers.groupby("series")))
+    np.testing.assert_allclose(of["A"]["x"], [1.0, 2.0, 4.0, 8.0])  # 0.001, 0.002, 0.008 a step
+    np.testing.assert_allclose(of["A"]["value"], [0.3, 0.4, 0.48, 0.5])
+    np.testing.assert_allclose(of["B"][["x", "value"]], [[3.0, 0.8]])
+    np.testing.assert_allclose(of["B"]["high"] - of["B"]["value"], 0.1 / np.sqrt(3))
+
+
+def test_boxes_are_of_paired_differences_from_euclidean_where_it_runs(tmp_path):
+    trials = [
+        *fake_trials("A", [0.5, 0.6, 0.7]),
+        *fake_trials("E", [0.4, 0.6]),
+        fake_trial("E", partition=2, status="failed", reason="no"),
+    ]
+    run = make_run(tmp_path / "run", trials, ["A", "E"], partitions=3)
+    run.info.experiment.learners["E"] = LearnerSpec("Euclidean")
+    rows = differences(run, "retrieval")
+    assert rows["learner"].tolist() == ["A", "A"]
+    np.testing.assert_allclose(rows["difference"], [0.1, 0.0], atol=1e-12)
+    (drawing,) = partition_figures(run, "retrieval")
+    assert drawing.title == "Retrieval: mAP less that of E"
+    np.testing.assert_allclose(drawing.numbers["value"], [0.1, 0.0], atol=1e-12)
+
+
+def test_one_partition_or_one_learner_has_no_boxes(tmp_path):
+    one = make_run(tmp_path / "one", fake_trials("A", [0.5, 0.6]), ["A"], partitions=2)
+    assert partition_figures(one, "retrieval") == []
+    run = make_run(tmp_path / "run", [fake_trial("A"), fake_trial("B")], ["A", "B"], partitions=1)
+    assert partition_figures(run, "retrieval") == []
+
+
+def test_every_trial_is_listed_with_what_it_chose(tmp_path):
+    trials = [
+        fake_trial("A", partition=0, mAP=0.5, n_steps=1000, params={"C": 1}),
+        fake_trial("A", partition=1, mAP=0.6, n_steps=4000, params={"C": 2}),
+        fake_trial("B", partition=0, mAP=0.7),
+    ]
+    run = make_run(tmp_path / "run", trials, ["A", "B"], partitions=2)
+    assert texts(trials_table(run)) == [
+        # validation: the mean of the folds at the chosen steps, 0.02 more than mAP less the lack
+        ["A", "10", "0", "C=1", "1,000", "0.420", "0.500", "7.00", "1.00"],
+        ["A", "10", "1", "C=2", "4,000", "0.620", "0.600", "7.00", "1.00"],
+        ["B", "10", "0", "none", "none", "none", "0.700", "7.00", "1.00"],
+    ]
+    (candidates,) = candidates_tables(run)
+    assert texts(candidates) == [
+        ["A", "10", "C=2", "0.620", "1", "1"],
+        ["A", "10", "C=1", "0.520", "1", "1"],
+    ]
+
+
+def test_an_svg_of_a_page_takes_its_greys_from_the_page_and_holds_no_hostile_label():
+    svg = b"""<?xml version="1.0"?><!-- <b> --><svg width="1"><metadata>m</metadata>
+    <defs><style type="text/css">*{a: b}</style></defs><g id="one">
+    <path style="fill: #ffffff; stroke: #0173b2"/><text style="fill: #262626">#ffffff</text>
+    </g></svg>"""
+    inline = inline_svg(svg, 'a "label" <b>')
+    assert inline.startswith(
+        '<svg role="img" aria-label="a &quot;label&quot; &lt;b&gt;" width="1">'
+    )
+    assert 'style="fill: var(--paper); stroke: #0173b2"' in inline
+    assert '<text style="fill: var(--ink)">#ffffff</text>' in inline
+    assert not any(text in inline for text in ("metadata", "<style", "<!--", "id="))
+
+
+def test_numbers_of_a_figure_are_in_its_csv_file(tmp_path):
+    run = make_run(tmp_path / "run", fake_trials("A", [0.5, 0.7]), ["A"], partitions=2)
+    drawing = quality_against_time(run, "retrieval")
+    (tmp_path / "numbers.csv").write_bytes(drawing.files["csv"])
+    (row,) = pd.read_csv(tmp_path / "numbers.csv").to_dict("records")
+    assert (row["panel"], row["quantity"], row["series"]) == ("10 classes", "mAP", "A")
+    assert (row["value"], row["high"]) == (pytest.approx(0.6), pytest.approx(0.7))
