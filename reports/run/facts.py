@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 
 import pandas as pd
@@ -171,6 +172,7 @@ def by_cell(run: RunRecord, rows: pd.DataFrame) -> Iterator[tuple[str, str, str,
             yield split, subset, learner, own
 
 
+@lru_cache(maxsize=256)
 def sizes(run: RunRecord, subset: str, split: str) -> tuple[int, int] | None:
     """Return the training and test items of a partition; None before the first trial.
 
@@ -190,6 +192,7 @@ def training_sizes(trials: pd.DataFrame) -> pd.Series[int]:
     return means.round().astype(int)
 
 
+@lru_cache(maxsize=1024)
 def shortfall(
     run: RunRecord, subset: str, learner: str, split: str, task: str | None = None
 ) -> tuple[str, ...]:

@@ -44,7 +44,7 @@ from oasis_bench.reports.run.figure_parts import band_of, entries, panels
 from oasis_bench.store.run_file import RunRecord
 
 FRONT: dict[str, Any] = {"label": "front", "color": "0.35", "linewidth": 1, "zorder": 1}
-NAME_WIDTH = 18
+NAME_WIDTH = 22
 
 
 @mpl.rc_context(STYLE)
@@ -56,8 +56,7 @@ def quality_against_time(run: RunRecord, task: str) -> Drawing:
         f"{task}_against_time",
         f"{task_title(task)}: {first} against the time of choosing and fitting",
         figure,
-        spread=f"median time and its range, mean {first} ± standard error, over "
-        + partitions_text(run),
+        spread="median and range of time, mean ± standard error, over " + partitions_text(run),
         caption=" ".join(
             [
                 "Time is what the inner folds took, learning and validation, and the final fit. "
