@@ -91,7 +91,7 @@ class LocalDistances(ExemplarLearner):
     gap_ : float
         The primal of the weights is at most so far above its least value.
     primal_ : float
-    duals_ : ndarray of shape (n_passes_ + 1,)
+    duals_ : ndarray of shape (n_passes + 1,)
         The dual before the first pass and after each.
     n_passes_, n_triplets_ : int
     n_features_in_ : int

@@ -1,0 +1,61 @@
+"""
+How do I read a run in pandas?
+==============================
+
+A run is a folder with one SQLite file.  `RunResult` opens it, whoever made it: the command,
+`oasis_bench.run` or a cluster.  Its tables have a row for each trial, and a row for each number.
+"""
+
+import tempfile
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from scipy import stats
+
+import oasis_bench
+from oasis_bench.notebook import RunResult
+
+folder = Path(tempfile.mkdtemp(), "run")
+oasis_bench.run(
+    "digits",
+    ["Euclidean", "RCA"],
+    classes=[3, 6],
+    partitions=3,
+    inner_folds=2,
+    search=2,
+    output=folder,
+)
+
+# %%
+# A row for each trial: how it ended, what was chosen, what it cost.
+result = RunResult(folder)
+columns = ["learner", "n_classes", "partition", "status", "params", "fit_seconds"]
+print(result.trials[columns].head(6).to_string(index=False))
+
+# %%
+# A row for each number, with the value that a random order would have.
+measures = result.measures
+print(measures.groupby(["task", "measure"])["k"].unique().to_string())
+
+# %%
+# Learners had the same partitions, so that differences are taken partition by partition.  Training
+# items of partitions overlap, which a plain t-test ignores: the intervals of a report, and these,
+# are wider (Nadeau & Bengio 2003).
+mAP = measures.query("task == 'retrieval' and measure == 'mAP'")
+mAP = mAP.pivot_table(index=["n_classes", "partition"], columns="learner", values="value")
+gain = mAP["RCA"] - mAP["Euclidean"]
+shares = 25 / 40  # test items over training items
+for n_classes, rows in gain.groupby("n_classes"):
+    error = np.sqrt((1 / len(rows) + shares) * rows.var())
+    half = stats.t.ppf(0.975, len(rows) - 1) * error
+    print(f"{n_classes} classes, RCA less Euclidean: {rows.mean():+.3f} ± {half:.3f}")
+
+# %%
+# Or draw every partition: a line joins what was measured on the same items.
+figure, panels = plt.subplots(1, 2, figsize=(7, 3.5), sharey=True, layout="constrained")
+for axes, (n_classes, rows) in zip(panels, mAP.groupby("n_classes"), strict=True):
+    axes.plot(rows.columns, rows.T, marker="o")
+    axes.set(title=f"{n_classes} classes", ylabel="mAP")
+    axes.margins(x=0.3)
+plt.show()

@@ -1,0 +1,51 @@
+"""
+Which learner should I take for my table?
+=========================================
+
+That depends on the table: measure it.  `oasis_bench.run` takes a DataFrame with a column of
+labels, chooses the settings of each learner on inner folds, and shows what cannot be told apart.
+"""
+
+import tempfile
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+from sklearn.datasets import load_wine
+
+import oasis_bench
+
+table = load_wine(as_frame=True).frame.rename(columns={"target": "cultivar"})
+print(table.iloc[:3, [0, 1, 2, -2, -1]])
+
+# %%
+# Columns of different units need scaling: ``standard+l2`` is the default for tables.
+# The first two are baselines, which a metric must beat to be of use.
+result = oasis_bench.run(
+    table,
+    ["Euclidean", "ClassifierPosterior", "LDA", "OASIS", "LMNN"],
+    label="cultivar",
+    classes=3,
+    partitions=3,
+    inner_folds=2,
+    search=4,
+    max_steps=4000,
+    tasks=["retrieval", "classification"],
+    output=Path(tempfile.mkdtemp(), "run"),
+)
+result
+
+# %%
+# Quality against cost: what a learner costs is the choice of its settings and the last fit.
+quality = result.measures.query("task == 'retrieval' and measure == 'mAP'")
+quality = quality.groupby("learner")["value"].agg(["mean", "std"])
+parts = ["selection_fit_seconds", "selection_score_seconds", "fit_seconds"]
+costs = result.trials.groupby("learner")[parts].mean().fillna(0).sum(axis=1).rename("seconds")
+print(quality.join(costs).sort_values("mean", ascending=False).round(3).to_string())
+
+figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+for marker, (name, (mean, deviation)) in zip("osD^v", quality.iterrows(), strict=True):
+    axes.errorbar(costs[name], mean, yerr=deviation, fmt=marker, capsize=3, label=name)
+axes.set_xscale("log")
+axes.set(xlabel="seconds of choosing and fitting", ylabel="mAP, mean and deviation")
+axes.legend(fontsize="small", ncols=2)
+plt.show()

@@ -1,0 +1,100 @@
+"""What the site takes from docstrings: the directives `mathematics` and `entry-points`.
+
+`.. mathematics:: OASIS LMNN` makes a section for each learner, with formulas and source;
+`.. entry-points:: learners` (or datasets, tasks) a table of what is registered, with its facts.
+"""
+
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, ClassVar
+
+from docutils import nodes
+from docutils.parsers.rst import Directive, states
+from docutils.statemachine import StringList
+from numpydoc.docscrape import NumpyDocString
+from sphinx.application import Sphinx
+
+import oasis_bench.algorithms
+
+OUTSIDE = {"guide": ("](../README.md)", "](index.md)")}
+"""Links of pages to files that are outside of the site, and what takes their place."""
+
+
+class Mathematics(Directive):
+    """A section for each learner: what its docstring says above its parameters, and its source."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+
+    def run(self) -> list[nodes.Node]:
+        """Make the sections."""
+        sections: list[nodes.Node] = []
+        for name in self.arguments[0].split():
+            text = NumpyDocString(getattr(oasis_bench.algorithms, name).__doc__)
+            lines = [f"**{' '.join(text['Summary'])}**", "", *text["Extended Summary"], ""]
+            if text["References"]:
+                lines += ["*Source.* " + " ".join(text["References"]), ""]
+            lines += [f"Parameters and methods: `{name}`."]
+            section = nodes.section(ids=[f"mathematics-{name.lower()}"])
+            section += nodes.title(text=name)
+            self.state.nested_parse(StringList(lines, source=name), 0, section)
+            sections.append(section)
+        return sections
+
+
+class EntryPoints(Directive):
+    """A table of what is registered, from the class attributes that `list` shows."""
+
+    required_arguments = 1
+    kinds: ClassVar = {
+        "learners": ("algorithms", ("summary", "takes", "cost", "citation")),
+        "datasets": ("datasets", ("summary", "home", "licence", "citation")),
+        "tasks": ("tasks", ("summary", "citation")),
+    }
+
+    def run(self) -> list[nodes.Node]:
+        """Make the table."""
+        group, facts = self.kinds[self.arguments[0]]
+        lines = [".. list-table::", "   :header-rows: 1", "", "   * - name"]
+        lines += [f"     - {fact}" for fact in facts]
+        for point in sorted(entry_points(group=f"oasis_bench.{group}"), key=lambda p: p.name):
+            lines += self.row(point, facts)
+        found = nodes.Element()
+        self.state.nested_parse(StringList(lines, source=group), 0, found)
+        return found.children
+
+    def row(self, point: EntryPoint, facts: tuple[str, ...]) -> Iterator[str]:
+        """Write the cells of a plugin."""
+        plugin = point.load()
+        yield f"   * - :py:obj:`{point.name} <{point.value.replace(':', '.')}>`"
+        for fact in facts:
+            yield f"     - {getattr(plugin, fact, '')}".replace("*", r"\*").replace("|", r"\|")
+
+
+def name_sections(_: Sphinx, __: str, ___: str, ____: Any, _____: Any, lines: list[str]) -> None:
+    """Let numpydoc read the section 'Class attributes' as its 'Attributes'."""
+    for number, line in enumerate(lines[:-1]):
+        if line == "Class attributes":
+            lines[number : number + 2] = ["Attributes", "----------"]
+
+
+def bar_as_text(_: states.Inliner, match: Any, __: int) -> tuple[str, list[Any], str, list[Any]]:
+    """Read | as text: it is a norm in docstrings, never a substitution."""
+    end = match.end("start")
+    return match.string[:end], [], match.string[end:], []
+
+
+def replace_links(_: Sphinx, page: str, source: list[str]) -> None:
+    """Point links that would leave the site to its own pages."""
+    if page in OUTSIDE:
+        source[0] = source[0].replace(*OUTSIDE[page])
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Add the directives."""
+    app.add_directive("mathematics", Mathematics)
+    app.add_directive("entry-points", EntryPoints)
+    states.Inliner.dispatch = {**states.Inliner.dispatch, "|": bar_as_text}
+    app.connect("source-read", replace_links)
+    app.connect("autodoc-process-docstring", name_sections, priority=100)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,41 @@
+"""What can be checked of the site and the project's papers without a build: links and versions."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import oasis_bench
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md"), *DOCS.glob("results/*.md")])
+LINK = re.compile(r"\]\(([^)\s#]+)[^)\s]*\)")
+
+
+def leads_nowhere(page, link):
+    """Whether a page's link has no file behind it; those of the gallery are made of examples."""
+    if re.match(r"https?:", link):
+        return False
+    gallery = re.fullmatch(r"gallery/(plot_\w+)\.rst", link)
+    if gallery:
+        return not (DOCS / "examples" / f"{gallery[1]}.py").is_file()
+    return link != "gallery/index.rst" and not (page.parent / link).exists()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_to_files(page):
+    links = LINK.findall(page.read_text())
+    assert [link for link in links if leads_nowhere(page, link)] == []
+
+
+def test_link_to_nothing_is_found():
+    assert leads_nowhere(DOCS / "guide.md", "no_such_page.md")
+    assert leads_nowhere(DOCS / "guide.md", "gallery/plot_no_such_example.rst")
+
+
+def test_citation_and_changes_are_of_this_version():
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert re.findall(r"^version: (.*)$", citation, re.MULTILINE) == [oasis_bench.__version__]
+    newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert newest[1] == oasis_bench.__version__
