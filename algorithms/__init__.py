@@ -2,6 +2,7 @@
 
 from oasis_bench.algorithms.classifier_posterior import ClassifierPosterior
 from oasis_bench.algorithms.covariance import Covariance
+from oasis_bench.algorithms.deep_ranking import DeepRanking
 from oasis_bench.algorithms.euclidean import Euclidean
 from oasis_bench.algorithms.lda import LDA
 from oasis_bench.algorithms.lfda import LFDA
@@ -62,6 +63,7 @@ __all__ = [
     "ClassifierPosterior",
     "CosineOASIS",
     "Covariance",
+    "DeepRanking",
     "DissimOASIS",
     "Euclidean",
     "FastLMNN",

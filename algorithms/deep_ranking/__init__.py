@@ -1,5 +1,6 @@
-"""Deep Ranking (Wang et al. 2014): the sampler of triplets from relevance."""
+"""Deep Ranking: a network that embeds pictures, learned from triplets (Wang et al. 2014)."""
 
+from oasis_bench.algorithms.deep_ranking.deep_ranking import DeepRanking
 from oasis_bench.algorithms.deep_ranking.reservoir import Reservoir, ReservoirSampler
 
-__all__ = ["Reservoir", "ReservoirSampler"]
+__all__ = ["DeepRanking", "Reservoir", "ReservoirSampler"]

@@ -1,9 +1,11 @@
-"""Deep Ranking: triplets that its sampler draws, and pictures that a stream brings, a second."""
+"""Deep Ranking: what its sampler draws, and what its network learns from and embeds."""
 
+import importlib.util
 import time
 
 import numpy as np
 
+from oasis_bench.algorithms import DeepRanking
 from oasis_bench.algorithms.deep_ranking.reservoir import Reservoir, ReservoirSampler
 
 PICTURES = 140
@@ -47,3 +49,29 @@ class Sampler:
         self.sampler.draw(1000, self.rng)
         sampler = self.sampler
         return (sampler.n_rejected_positives + sampler.n_rejected_negatives) / sampler.n_triplets
+
+
+class Network:
+    """Batches of 32 triplets, each of other pictures, on as many threads as torch takes."""
+
+    params = (["small 64", "efficientnet-lite0 224"],)
+    param_names = ("backbone",)
+    timer = time.process_time
+    timeout = 300
+
+    def setup(self, backbone):
+        if not importlib.util.find_spec("torch"):
+            raise NotImplementedError('pip install "oasis-bench[deep]"')
+        name, side = backbone.split()
+        self.pictures = np.random.default_rng(0).integers(
+            0, 256, (96, int(side), int(side), 3), dtype=np.uint8
+        )
+        self.triplets = np.arange(96).reshape(32, 3)
+        self.learner = DeepRanking(name, random_state=0)
+        self.learner.partial_fit_triplets(self.pictures, self.triplets[:0])
+
+    def time_a_batch(self, backbone):
+        self.learner.partial_fit_triplets(self.pictures, self.triplets)
+
+    def time_96_embeddings(self, backbone):
+        self.learner.embed(self.pictures)

