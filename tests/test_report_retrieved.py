@@ -105,6 +105,17 @@ def test_queries_of_different_classes_are_seen_first(tmp_path):
     assert [query.picture.key for query in queries] == ["p0", "p2", "p5", "p1", "p4", "p3"]
 
 
+def test_the_queries_with_the_most_and_the_fewest_hits_stand_first(tmp_path):
+    pictures = [{"row": row, "caption": "bear", "thumbnail": None} for row in range(5)]
+    hits = {0: (1, 0), 1: (0, 0), 2: (1, 0), 3: (1, 1), 4: (1, 0)}
+    found = {query: [(4 - query, first), (2, second)] for query, (first, second) in hits.items()}
+    run = make_run(tmp_path / "run", [with_found(fake_trial("A"), found)], ["A"], pictures=pictures)
+    (queries,) = retrieved(run, all_pictures(run)).values()
+    assert [(query.picture.key, query.note) for query in queries] == [
+        *(("p3", "most hits"), ("p1", "fewest hits"), ("p0", ""), ("p2", ""), ("p4", "")),
+    ]
+
+
 def test_each_thumbnail_is_in_the_page_once_and_whole(tmp_path):
     page = picture_run(tmp_path / "run")
     pictures = dict(re.findall(r"\.(p\d+) \{ background-image: url\((data:[^)]+)\)", page))

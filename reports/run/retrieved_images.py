@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
@@ -47,10 +47,17 @@ class Line:
 
 @dataclass(frozen=True)
 class Query:
-    """A test image and what each learner retrieves for it."""
+    """A test image and what each learner retrieves for it; `note` says where it is an end."""
 
     picture: Picture
     lines: Sequence[Line]
+    note: str = ""
+
+    @property
+    def share(self) -> float:
+        """The share of relevant pictures among what is shown, of all learners together."""
+        shown = sum(len(line.found) for line in self.lines)
+        return sum(line.hits for line in self.lines) / shown if shown else 0.0
 
 
 def retrieved(run: RunRecord, pictures: Mapping[int, Picture]) -> dict[str, list[Query]]:
@@ -67,7 +74,16 @@ def retrieved(run: RunRecord, pictures: Mapping[int, Picture]) -> dict[str, list
                 if found := [(pictures[image], bool(hit)) for image, hit in pairs]:
                     lines.append(Line(learner, found))
             queries.setdefault(subset, []).append(Query(pictures[number], lines))
-    return {subset: _varied(of_subset) for subset, of_subset in queries.items()}
+    return {subset: _ends_first(_varied(own)) for subset, own in queries.items()}
+
+
+def _ends_first(queries: list[Query]) -> list[Query]:
+    """Put the queries with the most and with the fewest hits first, where these differ."""
+    best, worst = (end(queries, key=lambda query: query.share) for end in (max, min))
+    if best.share == worst.share:
+        return queries
+    others = [query for query in queries if query not in (best, worst)]
+    return [replace(best, note="most hits"), replace(worst, note="fewest hits"), *others]
 
 
 def _varied(queries: list[Query]) -> list[Query]:
