@@ -196,7 +196,8 @@ def test_ranks_of_several_runs_are_a_table_a_figure_a_page_and_a_summary(ranks, 
             for name in ("leaderboard", "scores", "inputs", "pairs", "ranks")
             for kind in ("csv", "tex")
         ),
-        *(f"figures/{name}.{kind}" for name in ("elo", "ranks") for kind in ("png", "svg")),
+        "figures/elo.svg",
+        "figures/ranks.svg",
     }
     written = pd.read_csv(folder / "tables" / "ranks.csv")
     assert written.groupby("learner")["average_rank"].first().to_dict() == {"A": 1, "B": 2, "C": 3}
