@@ -28,9 +28,8 @@ y = digits.target[~known]
 
 # %%
 # Rows of unit length: then the Euclidean distance ranks as the cosine does.  Embeddings often
-# point in one direction; taking off the mean of the training rows first can be worth as much as a
-# metric, and costs nothing.  Of the six digits three are seen in training, 40 rows each, and three
-# are not.
+# point in one direction, so each learner is tried on rows less the mean of the training rows, too.
+# Of the six digits three are seen in training, 40 rows each, and three are not.
 learners = {
     "cosine": Euclidean(),
     "ClassifierPosterior": ClassifierPosterior(C=10.0),

@@ -36,26 +36,27 @@ print(result.trials[columns].head(6).to_string(index=False))
 # %%
 # A row for each number, with the value that a random order would have.
 measures = result.measures
-print(measures.groupby(["task", "measure"])["k"].unique().to_string())
+columns = ["learner", "subset", "partition", "task", "measure", "k", "value", "chance"]
+print(measures[columns].head(4).to_string(index=False))
 
 # %%
 # Learners had the same partitions, so that differences are taken partition by partition.  Training
 # items of partitions overlap, which a plain t-test ignores: the intervals of a report, and these,
 # are wider (Nadeau & Bengio 2003).
 mAP = measures.query("task == 'retrieval' and measure == 'mAP'")
-mAP = mAP.pivot_table(index=["n_classes", "partition"], columns="learner", values="value")
+mAP = mAP.pivot_table(index=["subset", "partition"], columns="learner", values="value")
 gain = mAP["RCA"] - mAP["Euclidean"]
 shares = 25 / 40  # test items over training items
-for n_classes, rows in gain.groupby("n_classes"):
+for subset, rows in gain.groupby("subset"):
     error = np.sqrt((1 / len(rows) + shares) * rows.var())
     half = stats.t.ppf(0.975, len(rows) - 1) * error
-    print(f"{n_classes} classes, RCA less Euclidean: {rows.mean():+.3f} ± {half:.3f}")
+    print(f"{subset} classes, RCA less Euclidean: {rows.mean():+.3f} ± {half:.3f}")
 
 # %%
 # Or draw every partition: a line joins what was measured on the same items.
 figure, panels = plt.subplots(1, 2, figsize=(7, 3.5), sharey=True, layout="constrained")
-for axes, (n_classes, rows) in zip(panels, mAP.groupby("n_classes"), strict=True):
+for axes, (subset, rows) in zip(panels, mAP.groupby("subset"), strict=True):
     axes.plot(rows.columns, rows.T, marker="o")
-    axes.set(title=f"{n_classes} classes", ylabel="mAP")
+    axes.set(title=f"{subset} classes", ylabel="mAP")
     axes.margins(x=0.3)
 plt.show()
