@@ -125,7 +125,7 @@ def _figure(ranks: AverageRanks, by: str) -> Drawing:
         weak = ", a rough guide" if n_datasets <= MANY_DATASETS else ""
         meaning += f"{weak}; a bar joins learners that are not told apart"
     with mpl.rc_context(STYLE):
-        files = render_figure(draw_average_ranks(ranks, f"{title}\n{meaning}"))
+        files = render_figure(draw_average_ranks(ranks, f"{title}\n{meaning}"), "ranks")
     caption = f"{meaning.capitalize()}. Level 0.05; Demšar (JMLR 7, 2006)."
     return Drawing(NAME, title, caption, files)
 

@@ -12,7 +12,7 @@ from oasis_bench.analysis.average_ranks import AverageRanks
 from oasis_bench.reports.figure_style import LABEL_WIDTH
 from oasis_bench.reports.formatting import clip
 
-INK, GREY, WIDTH = "0.15", "0.45", 7.5
+INK, GREY, WIDTH = "0.15", "0.35", 7.5
 ABOVE, BAR_GAP, NAME_GAP = 0.75, 0.13, 0.24
 """Inches: from the line up to the critical difference, between bars, between names."""
 

@@ -112,7 +112,7 @@ def inputs_table(board: Leaderboard) -> Table:
         name="inputs",
         title="The tables that count",
         header=(
-            *("Table", "Data set", "Items", "Classes", "Training items", "Partitions", "Learners"),
+            *("Table", "Data set", "Kind", "Classes", "Training items", "Partitions", "Learners"),
             *("Search", "Source"),
         ),
         align="rlllrrrll",

@@ -233,7 +233,7 @@ def _figure(board: Leaderboard) -> Drawing:
         "all. Hollow: not placed, as on too few."
     )
     with mpl.rc_context(STYLE):
-        files = render_figure(draw_ratings(board, title))
+        files = render_figure(draw_ratings(board, title), "elo")
     return Drawing("elo", title, caption, files)
 
 

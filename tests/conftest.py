@@ -31,6 +31,7 @@ SLOW_FILES = (
     "test_notebook.py",
     "test_run.py",
     "test_resume.py",
+    "test_ranks.py",
     "test_metric_learn_adapters.py",
     "test_web_scale.py",
     "test_oasis_cluster.py",
