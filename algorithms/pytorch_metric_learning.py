@@ -152,6 +152,9 @@ class TrainedMap(ClassNamePrefixFeaturesOutMixin, EmbeddingLearner):  # type: ig
                     optimiser.zero_grad()
                     embedded = torch.nn.functional.normalize(rows[batch] @ linear.T)
                     loss(embedded, numbers[batch]).backward()
+                    for weights in (linear, *proxies):  # ArcFace's slope on a proxy is NaN
+                        if weights.grad is not None:
+                            weights.grad.nan_to_num_(0, 0, 0)
                     optimiser.step()
         return np.asarray(linear.detach().numpy().astype(X.dtype))
 
