@@ -42,6 +42,8 @@ def test_a_learner_learns_from_odd_rows_or_says_why_not(name, rows):
     known = learner.get_params()
     learner.set_params(**{key: value for key, value in STEPS.items() if key in known})
     reason = learner.refusal(X, y)
+    if reason is not None and "pip install" in reason:
+        pytest.skip(reason)
     if reason is None:
         try:
             learner.fit(X, y)

@@ -1,6 +1,7 @@
 """Average ranks over data sets: the tests against the paper's example, then whole runs."""
 
 import math
+import re
 from dataclasses import asdict
 from itertools import permutations
 
@@ -379,7 +380,7 @@ def test_learners_that_lack_data_sets_are_compared_where_they_met(ranks, tmp_pat
     assert not (folder / "tables" / "ranks.csv").exists()
     page = (folder / "ranks.html").read_text()
     assert "Learners over 4 data sets, by mAP (retrieval)" in page
-    assert '<td class="r short">3 of 4</td>' in page
+    assert re.search(r"<td[^>]*>3 of 4</td>", page)
 
 
 def test_a_summary_counts_as_its_run_does(ranks, tmp_path):

@@ -162,7 +162,9 @@ def test_the_page_is_what_the_files_give():
 def test_every_file_of_results_is_shown_on_the_page():
     specs = re.findall(r"<!-- results: (.*?);", (DOCS / "results.md").read_text())
     shown = {name.partition(":")[0].strip() for spec in specs for name in spec.split(",")}
-    assert shown == {path.stem for path in (DOCS / "results").glob("*.csv")}
+    folder = DOCS / "results"
+    files = {path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.csv")}
+    assert shown == {name for name in files if not name.startswith("keel/")}  # one table for all
 
 
 def test_a_number_that_was_edited_by_hand_is_found(results, tmp_path):

@@ -82,10 +82,10 @@ def test_numbers_along_x_give_a_line_a_learner_with_its_deviation(runs, tmp_path
     ]
     assert [[5, 0.005], [15, 0.015], [20, 0.02]] in others
     assert [[15, 0.632], [20, 0.666]] in others
-    alternative = f"Mean recognition by Frome&#39;s rule against training items a class. {'Mean'}"
-    assert f'alt="{alternative}' in page.read_text()
+    alternative = f"Mean recognition by Frome&#x27;s rule against training items a class. {'Mean'}"
+    assert f'aria-label="{alternative}' in page.read_text()
     assert {path.name for path in (tmp_path / "out" / "figures").iterdir()} == {
-        "side_by_side.png",
+        "side_by_side.csv",
         "side_by_side.svg",
     }
     beside = pd.read_csv(tmp_path / "out" / "tables" / "side_by_side.csv")
@@ -105,10 +105,10 @@ def test_fewer_classes_have_no_published_figures(runs, tmp_path, drawn):
 def test_names_and_one_number_alone_have_no_figure(runs, tmp_path, drawn):
     folders = runs((5, 10))
     page, _ = write_side_by_side({"5": folders["5"]}, tmp_path / "out", "train_per_class")
-    assert "<figure" not in page.read_text()
+    assert "<svg" not in page.read_text()
     named = {"iris": folders["5"], "10": folders["10"]}
     page, _ = write_side_by_side(named, tmp_path / "out", "table")
-    assert "<figure" not in page.read_text()
+    assert "<svg" not in page.read_text()
     assert drawn == []
 
 

@@ -107,11 +107,8 @@ class DeepRanking(EmbeddingLearner, IncrementalLearner):
 
     name: ClassVar = "DeepRanking"
     summary: ClassVar = "a convolutional network that learns to embed pictures from triplets"
-    citation: ClassVar = (
-        "J. Wang, Y. Song, T. Leung, C. Rosenberg, J. Wang, J. Philbin, B. Chen and Y. Wu. "
-        "Learning fine-grained image similarity with deep ranking. CVPR, 2014"
-    )
-    cost: ClassVar = "time of 3 pictures through the network and back a step, memory of a batch"
+    citation: ClassVar = "Wang et al., CVPR 2014"
+    cost: ClassVar = "time of 3 pictures through the network and back a step; a batch of them"
     takes: ClassVar = "pixels"
     takes_triplets: ClassVar = True
 
