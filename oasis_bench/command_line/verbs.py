@@ -285,9 +285,8 @@ def _ranks(options: argparse.Namespace) -> int:
 
 def _report_on(folder: Path) -> int:
     reports = load_reports()
-    page = reports.write_report(folder)
-    print(reports.summary_text(read_run(folder)))
-    print(f"report: {page}")
+    print(reports.summary_text(read_run(folder)), flush=True)  # figures take seconds more
+    print(f"report: {reports.write_report(folder)}")
     return 0
 
 
