@@ -5,13 +5,13 @@ Not for the figure: `side_by_side_figure`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pandas as pd
 
 from oasis_bench.analysis.headlines import named, task_measures
+from oasis_bench.claims.published_figures import published_figures
 from oasis_bench.experiment.settings import settings
 from oasis_bench.reports.formatting import number_text, plural
 from oasis_bench.reports.report_files import render, write_files
@@ -26,12 +26,9 @@ from oasis_bench.reports.run.facts import (
 from oasis_bench.reports.side_by_side_figure import along_values
 from oasis_bench.reports.table import Cell, Table
 from oasis_bench.store.run_file import RunRecord, read_run
-from oasis_bench.tasks.classification import ACCURACY, RECOGNITION_BY_FROME
 
 PAGE = "side_by_side.html"
-PUBLISHED = Path(__file__).parent / "published"
 A_POINT = 0.01
-CALTECH101_CLASSES = 101
 
 
 def write_side_by_side(folders: Mapping[str, Path], output: Path, what: str) -> tuple[Path, str]:
@@ -82,24 +79,6 @@ def published_beside(run: RunRecord) -> list[Table]:
     return [_table("published", numbers, "Data set")]
 
 
-def _published(run: RunRecord) -> pd.DataFrame:
-    """Return what was published for the data of a run: measure, k, learner, published."""
-    info, e = run.info, run.info.experiment
-    of_all_folds = e.n_partitions == info.n_folds and tuple(info.scaling) == ("minmax",)
-    found = pd.DataFrame(columns=["measure", "k", "learner", "published"])
-    if e.dataset == "keel" and of_all_folds:
-        cells = pd.read_csv(PUBLISHED / "knn_keel.csv").rename(columns={"accuracy": "published"})
-        found = cells[cells["table"] == e.dataset_options["table"]].assign(measure=ACCURACY)
-    elif e.dataset == "caltech101" and max(subsets(run).values()) == CALTECH101_CLASSES:
-        cells = pd.read_csv(PUBLISHED / "frome_caltech101.csv")
-        found = cells[cells["train_per_class"] == e.train_per_class].rename(
-            columns={"mean_recognition": "published"}
-        )
-        found = found.assign(measure=RECOGNITION_BY_FROME, k=math.nan)
-    kept = found[["measure", "k", "learner", "published"]]
-    return kept.astype({"k": float, "published": float})
-
-
 def _numbers(name: str, run: RunRecord) -> pd.DataFrame:
     """Return the means of each learner by the measure that chose on the first task's split.
 
@@ -122,7 +101,7 @@ def _numbers(name: str, run: RunRecord) -> pd.DataFrame:
         pd.DataFrame({"learner": learners(run)}), how="cross"
     )
     rows = rows.merge(means, on=["name", "learner"], how="left").assign(dataset=name)
-    rows = rows.merge(_published(run), on=["measure", "k", "learner"], how="left")
+    rows = rows.merge(published_figures(run), on=["measure", "k", "learner"], how="left")
     rows["difference"] = rows["ours"] - rows["published"]
     columns = ["name", "k", "learner", "ours", "sd", "published", "difference", "chance"]
     return rows[["dataset", *columns]].rename(columns={"name": "measure"})

@@ -10,6 +10,7 @@ import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
 from oasis_bench.algorithms import Euclidean
+from oasis_bench.claims.published_figures import PUBLISHED
 from oasis_bench.command_line.main import main
 from oasis_bench.data.scaling import learn_scaling
 from oasis_bench.datasets import Keel
@@ -72,7 +73,7 @@ def test_the_published_rules_give_the_published_digits_on_the_items_of_our_trial
         for k, accuracies in found.items():
             votes = KNeighborsClassifier(k).fit(train, items.y).predict(test)
             accuracies.append((votes == own).mean())
-    published = pd.read_csv(Path(__file__).parents[1] / "reports" / "published" / "knn_keel.csv")
+    published = pd.read_csv(PUBLISHED / "knn_keel.csv")
     published = published[(published["table"] == name) & (published["learner"] == "Euclidean")]
     ours = [np.mean(found[k]) for k in published["k"]]
     assert ours == pytest.approx(published["accuracy"].tolist(), abs=DIGITS)

@@ -14,6 +14,7 @@ FLOORS = {
     "reports": 10,
     "runner": 9,
     "web_scale": 9,
+    "claims": 9,
     "analysis": 8,
     "execution": 7,
     "store": 7,

@@ -40,7 +40,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class PairedInterval:
-    """A mean difference with its 95 % interval, as if it were the only comparison.
+    """A mean difference with its interval, of 95 % if not said, as if it were the only comparison.
 
     Attributes
     ----------
@@ -155,20 +155,25 @@ def detectable_difference(
     return noncentrality * _standard_error(n, n_train, n_test)
 
 
-def paired_interval(differences: npt.ArrayLike, n_train: int, n_test: int) -> PairedInterval:
-    """Return the corrected resampled 95 % t-interval and the t-test of a mean difference.
+def paired_interval(
+    differences: npt.ArrayLike, n_train: int, n_test: int, confidence: float = CONFIDENCE
+) -> PairedInterval:
+    """Return the corrected resampled t-interval and the t-test of a mean difference.
 
     Parameters
     ----------
     differences : array of shape (n,)
         One for each partition, at least 1; a single one has no spread, so all but its mean is NaN.
     n_train, n_test : int
-        Items that each partition learns from and tests on.
+        Items that each partition learns from and tests on; `n_test` is 0 where partitions do not
+        overlap.
+    confidence : float, default 0.95
+        Of the interval.
     """
     summary = summarise(differences)
     mean, sd, n = summary.mean, summary.sd, summary.n
     standard_error = _standard_error(n, n_train, n_test)
-    half = sd * (float(stats.t.ppf((1 + CONFIDENCE) / 2, df=n - 1)) * standard_error)
+    half = sd * (float(stats.t.ppf((1 + confidence) / 2, df=n - 1)) * standard_error)
     if sd == 0:
         p_value = float(mean == 0)
     else:

@@ -1,0 +1,190 @@
+"""A claim of a paper, the conditions that decide it, and its verdict from stored runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from oasis_bench.analysis.statistics import (
+    LEVEL,
+    PairedInterval,
+    detectable_difference,
+    paired_interval,
+)
+from oasis_bench.claims.effects import Effect, Measured
+from oasis_bench.store.run_file import RunRecord
+
+Outcome = Literal["holds", "does not hold", "cannot be told", "not tested"]
+
+PARTITIONS = (3, 5, 10, 15, 20, 30, 50, 100, 200, 500, 1000)
+"""Numbers of partitions that are looked at for how many would tell a difference."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What the mean of an effect must be: above a bound, below one, or both.
+
+    Parameters
+    ----------
+    experiment : str
+        The built-in experiment whose runs show it.
+    effect : Effect
+    above, below : float, optional
+    """
+
+    experiment: str
+    effect: Effect
+    above: float = -math.inf
+    below: float = math.inf
+
+    @property
+    def words(self) -> str:
+        """Say what must be."""
+        bounds = [
+            f"above {self.above:g}" if self.above > -math.inf else "",
+            f"below {self.below:g}" if self.below < math.inf else "",
+        ]
+        return f"{self.effect.words}: {' and '.join(filter(None, bounds))}"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim, where it stands, and all that must be so for it to hold.
+
+    Attributes
+    ----------
+    id : str
+    sentence : str
+        In our words.
+    place : str
+        Paper, section, table or figure.
+    conditions : sequence of Condition
+        It holds where all of them do.
+    note : str
+        In what the test differs from the paper's; why there is none where there are no conditions.
+    """
+
+    id: str
+    sentence: str
+    place: str
+    conditions: Sequence[Condition] = ()
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.conditions and not self.note:
+            raise ValueError(f"claim {self.id} has no conditions: its note must say why")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was measured of one condition in one run and class subset.
+
+    Attributes
+    ----------
+    condition : Condition
+    where : str
+    interval : PairedInterval
+        Of the mean effect, at the confidence that the number of claims asks for.
+    outcome : str
+    needed : int or None
+        Partitions that would tell a difference as large as this one with probability 0.8, where it
+        cannot be told; None where no number would.
+    """
+
+    condition: Condition
+    where: str
+    interval: PairedInterval
+    outcome: Outcome
+    needed: int | None = None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the runs say of a claim."""
+
+    claim: Claim
+    outcome: Outcome
+    findings: Sequence[Finding]
+
+
+def judge(
+    claims: Sequence[Claim], runs: Mapping[str, Mapping[str, RunRecord]], level: float = LEVEL
+) -> list[Verdict]:
+    """Decide claims from the runs of each experiment.
+
+    A condition holds where its mean effect is told to be within its bounds, by the one-sided
+    corrected resampled t-test at `level` over the number of claims.  A claim holds where all its
+    conditions hold in all runs.  It does not hold where one of them is told to be out of bounds,
+    at that level over the number of its findings too.  So the probability of one or more wrong
+    verdicts 'holds' is at most `level`, and likewise of 'does not hold'.
+
+    Parameters
+    ----------
+    claims : sequence of Claim
+    runs : mapping of str to mapping of str to RunRecord
+        The runs of each experiment, by experiment and then by the name of the run.
+    level : float, default 0.05
+    """
+    tested = sum(bool(claim.conditions) for claim in claims)
+    return [_verdict(claim, runs, level / max(1, tested)) for claim in claims]
+
+
+def _verdict(claim: Claim, runs: Mapping[str, Mapping[str, RunRecord]], level: float) -> Verdict:
+    measured = [
+        (condition, one)
+        for condition in claim.conditions
+        for one in condition.effect.measured(runs.get(condition.experiment, {}))
+    ]
+    findings = [_finding(*pair, level, level / len(measured)) for pair in measured]
+    seen = {finding.condition for finding in findings}
+    outcomes = {finding.outcome for finding in findings}
+    if "does not hold" in outcomes:
+        outcome: Outcome = "does not hold"
+    elif not claim.conditions or any(one not in seen for one in claim.conditions):
+        outcome = "not tested"
+    else:
+        outcome = "holds" if outcomes == {"holds"} else "cannot be told"
+    return Verdict(claim, outcome, findings)
+
+
+def _finding(condition: Condition, one: Measured, level: float, refusal: float) -> Finding:
+    overlap = one.n_train, one.n_test
+    interval = paired_interval(one.values, *overlap, 1 - 2 * level)
+    within = max(
+        _p_above(one, condition.above),
+        _p_above(Measured(one.where, -one.values, *overlap), -condition.below),
+    )
+    outside = min(
+        1 - _p_above(one, condition.above),
+        1 - _p_above(Measured(one.where, -one.values, *overlap), -condition.below),
+    )
+    if within <= level:
+        return Finding(condition, one.where, interval, "holds")
+    if outside <= refusal:
+        return Finding(condition, one.where, interval, "does not hold")
+    return Finding(condition, one.where, interval, "cannot be told", _needed(condition, one, level))
+
+
+def _p_above(one: Measured, bound: float) -> float:
+    """Return the one-sided p-value of a mean at most `bound`; NaN values of one partition: 0.5."""
+    if math.isinf(bound):
+        return 0.0 if bound < 0 else 1.0
+    found = paired_interval(one.values - bound, one.n_train, one.n_test)
+    if math.isnan(found.p_value):
+        return 0.5
+    return found.p_value / 2 if found.mean > 0 else 1 - found.p_value / 2
+
+
+def _needed(condition: Condition, one: Measured, level: float) -> int | None:
+    """Return the least number of partitions that would tell the mean from the nearest bound."""
+    mean, sd = float(one.values.mean()), float(one.values.std(ddof=1)) if len(one.values) > 1 else 0
+    distance = min(abs(mean - condition.above), abs(mean - condition.below))
+    if not (sd > 0 and distance > 0):
+        return None
+    more = (n for n in PARTITIONS if n > len(one.values))
+    for n in more:
+        if sd * detectable_difference(n, one.n_train, one.n_test, level=2 * level) <= distance:
+            return n
+    return None

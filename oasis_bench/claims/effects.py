@@ -1,0 +1,272 @@
+"""Effects that decide claims: numbers of stored runs, one a partition; not what they must be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from oasis_bench.analysis.costs import with_costs
+from oasis_bench.analysis.headlines import task_measures
+from oasis_bench.store.run_file import RunRecord
+
+Float64Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """An effect that was measured.
+
+    Attributes
+    ----------
+    where : str
+        The run, and the class subset where there are several.
+    values : ndarray of shape (n,), float64
+        One for each partition, or for each run where `n_test` is 0.
+    n_train, n_test : int
+        Items that each partition learns from and tests on, which correct the interval for the
+        overlap of partitions; `n_test` is 0 where values do not overlap, as seconds.
+    """
+
+    where: str
+    values: Float64Array
+    n_train: int
+    n_test: int
+
+
+class Effect(Protocol):
+    """What is measured in the runs of an experiment."""
+
+    @property
+    def words(self) -> str:
+        """Say what it is, with its unit."""
+
+    def measured(self, runs: Mapping[str, RunRecord]) -> Iterator[Measured]:
+        """Yield it for each run, by name, and class subset; nothing where a learner is missing."""
+
+
+@dataclass(frozen=True)
+class Gain:
+    """A measure of one learner less that of another, on the same partitions."""
+
+    first: str
+    second: str
+    measure: str = "mAP"
+    task: str = "retrieval"
+
+    @property
+    def words(self) -> str:
+        """Say what it is."""
+        return f"{self.measure} of {self.first} less that of {self.second}"
+
+    def measured(self, runs: Mapping[str, RunRecord]) -> Iterator[Measured]:
+        """Yield the differences of each run and class subset."""
+        for name, run in runs.items():
+            if self.task not in run.info.sources.tasks:
+                continue
+            values = task_measures(run, self.task)
+            values = values[values["name"] == self.measure]
+            sizes = run.trials[run.trials["split"] == run.info.sources.tasks[self.task].split]
+            for where, own, n_train, n_test in _subsets(name, values, sizes):
+                pairs = own.pivot_table(index="partition", columns="learner", values="value")
+                if (found := _differences(pairs, self.first, self.second)) is not None:
+                    yield Measured(where, found, n_train, n_test)
+
+
+@dataclass(frozen=True)
+class GainMore:
+    """A gain in the last run less that in the first, partition by partition.
+
+    The runs draw their partitions apart from each other: their numbers alone pair them.
+    """
+
+    gain: Gain
+
+    @property
+    def words(self) -> str:
+        """Say what it is."""
+        return f"{self.gain.words}, in the last run less in the first"
+
+    def measured(self, runs: Mapping[str, RunRecord]) -> Iterator[Measured]:
+        """Yield the differences of the two runs."""
+        found = list(self.gain.measured(runs))
+        if len(runs) > 1 and len(found) > 1:
+            first, last = found[0], found[-1]
+            n = min(len(first.values), len(last.values))
+            where = f"{last.where} and {first.where}"
+            values = last.values[:n] - first.values[:n]
+            yield Measured(where, values, min(first.n_train, last.n_train), last.n_test)
+
+
+@dataclass(frozen=True)
+class TimesAsLong:
+    """Common logarithm of how many times as long one learner's fit takes as another's.
+
+    `cost` is a column of the trials, wall-clock seconds of the final fit if not given.
+    """
+
+    slow: str
+    fast: str
+    cost: str = "fit_seconds"
+
+    @property
+    def words(self) -> str:
+        """Say what it is."""
+        return f"log10 of seconds of a fit of {self.slow} over those of {self.fast}"
+
+    def measured(self, runs: Mapping[str, RunRecord]) -> Iterator[Measured]:
+        """Yield the logarithms of each run and class subset."""
+        for name, run in runs.items():
+            trials = with_costs(run.trials)
+            trials = trials[trials["split"] == trials["split"].iloc[0]]
+            for where, own, n_train, _ in _subsets(name, trials, trials):
+                seconds = own.pivot_table(index="partition", columns="learner", values=self.cost)
+                found = _differences(seconds.map(np.log10), self.slow, self.fast)
+                if found is not None:
+                    yield Measured(where, found, n_train, 0)
+
+
+@dataclass(frozen=True)
+class OnCurve:
+    """A number of the curve of the choosing measure along the steps, one a partition.
+
+    Parameters
+    ----------
+    learner : str
+    part : {'test', 'train'}
+    number : callable
+        From steps (n,) and values (n,) in order of the steps.
+    words : str
+        What that number is.
+    """
+
+    learner: str
+    part: str
+    number: Callable[[Float64Array, Float64Array], float]
+    words: str
+
+    def measured(self, runs: Mapping[str, RunRecord]) -> Iterator[Measured]:
+        """Yield the numbers of each run and class subset."""
+        for name, run in runs.items():
+            points = run.traces[
+                (run.traces["learner"] == self.learner) & (run.traces["part"] == self.part)
+            ]
+            for where, own, n_train, n_test in _subsets(name, points, run.trials):
+                curves = [curve.sort_values("n_steps") for _, curve in own.groupby("partition")]
+                values = [
+                    self.number(
+                        curve["n_steps"].to_numpy(np.float64), curve["value"].to_numpy(np.float64)
+                    )
+                    for curve in curves
+                ]
+                yield Measured(where, np.array(values), n_train, n_test)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a learner's trials, such as the symmetry index of W."""
+
+    learner: str
+    column: str
+    words: str
+
+    def measured(self, runs: Mapping[str, RunRecord]) -> Iterator[Measured]:
+        """Yield the values of each run and class subset."""
+        for name, run in runs.items():
+            trials = run.trials[run.trials["learner"] == self.learner]
+            for where, own, n_train, n_test in _subsets(name, trials, trials):
+                values = pd.to_numeric(own[self.column]).dropna().to_numpy(np.float64)
+                if len(values):
+                    yield Measured(where, values, n_train, n_test)
+
+
+@dataclass(frozen=True)
+class Growth:
+    """The exponent of a learner's cost over the number of training items or of features.
+
+    It is fitted on each partition over all runs, whose sizes differ.
+    """
+
+    learner: str
+    size: str
+    cost: str = "fit_cpu_seconds"
+
+    @property
+    def words(self) -> str:
+        """Say what it is."""
+        size = self.size.replace("n_train", "training items").replace("n_features", "features")
+        return f"exponent of the CPU seconds of a fit of {self.learner} over {size}"
+
+    def measured(self, runs: Mapping[str, RunRecord]) -> Iterator[Measured]:
+        """Yield one exponent a partition."""
+        trials = [run.trials[run.trials["learner"] == self.learner] for run in runs.values()]
+        if len(trials) < 2:
+            return
+        points = with_costs(pd.concat(trials)).dropna(subset=[self.cost])
+        exponents = [
+            float(np.polyfit(np.log(own[self.size]), np.log(own[self.cost]), 1)[0])
+            for _, own in points.astype({self.size: float}).groupby("partition")
+            if own[self.size].nunique() > 1
+        ]
+        if exponents:
+            yield Measured(", ".join(runs), np.array(exponents), int(points["n_train"].max()), 0)
+
+
+@dataclass(frozen=True)
+class FromPublished:
+    """A learner's accuracy less the published one, a value for each run and k.
+
+    Parameters
+    ----------
+    learner : str
+    published : callable
+        From the run to a table with the columns learner, k and published.
+    """
+
+    learner: str
+    published: Callable[[RunRecord], pd.DataFrame]
+
+    @property
+    def words(self) -> str:
+        """Say what it is."""
+        return f"accuracy of {self.learner} less the published one, a value for each data set"
+
+    def measured(self, runs: Mapping[str, RunRecord]) -> Iterator[Measured]:
+        """Yield the differences of all runs, the mean over k of each."""
+        values = np.array([self._difference(run) for run in runs.values()])
+        values = values[~np.isnan(values)]
+        if len(values):
+            yield Measured(f"{len(values)} data sets", values, 1, 0)
+
+    def _difference(self, run: RunRecord) -> float:
+        """Return the mean difference over k; NaN where there is none."""
+        values = task_measures(run, "classification")
+        values = values[(values["measure"] == "accuracy") & (values["learner"] == self.learner)]
+        ours = values.groupby("k")["value"].mean()
+        theirs = self.published(run)
+        theirs = theirs[theirs["learner"] == self.learner].set_index("k")
+        return float((ours - theirs["published"]).mean())
+
+
+def _subsets(
+    name: str, rows: pd.DataFrame, trials: pd.DataFrame
+) -> Iterator[tuple[str, pd.DataFrame, int, int]]:
+    """Go over the class subsets: where, its rows, training and test items."""
+    subsets: Sequence[str] = list(dict.fromkeys(trials["subset"]))
+    for subset in subsets:
+        own, sizes = rows[rows["subset"] == subset], trials[trials["subset"] == subset]
+        if not own.empty:
+            where = name if len(subsets) == 1 else f"{name}, classes {subset}"
+            yield where, own, int(sizes["n_train"].iloc[0]), int(sizes["n_test"].iloc[0])
+
+
+def _differences(pairs: pd.DataFrame, first: str, second: str) -> Float64Array | None:
+    """Return first less second where both are; None where they never are."""
+    if first not in pairs or second not in pairs:
+        return None
+    found = (pairs[first] - pairs[second]).dropna().to_numpy(np.float64)
+    return found if len(found) else None

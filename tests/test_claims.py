@@ -1,0 +1,205 @@
+"""Claims: effects measured in stored runs, and the verdicts that follow from them."""
+
+import math
+
+import numpy as np
+import pytest
+from fake_runs import fake_trial, write_run
+from scipy import stats
+
+from oasis_bench.claims.claim import Claim, Condition, judge
+from oasis_bench.claims.effects import (
+    Column,
+    Gain,
+    GainMore,
+    Growth,
+    Measured,
+    OnCurve,
+    TimesAsLong,
+)
+from oasis_bench.claims.papers import CLAIMS, experiments
+from oasis_bench.experiment.settings import Experiment, built_in_experiments
+from oasis_bench.store.run_file import read_run
+
+GAINS = (0.05, 0.06, 0.04, 0.055, 0.045)
+AN_OVERLAP = math.sqrt(1 / 5 + 250 / 400)
+
+
+def make_run(folder, trials):
+    return read_run(write_run(folder / "run", trials))
+
+
+def pair_of_learners(folder, gains=GAINS, **columns):
+    trials = [
+        fake_trial(learner, partition=number, mAP=0.5 + (gain if learner == "A" else 0), **columns)
+        for number, gain in enumerate(gains)
+        for learner in "AB"
+    ]
+    return {"run": make_run(folder, trials)}
+
+
+def judged(conditions, runs, others=0):
+    """Judge one claim among `others` of the same conditions, which it is corrected for."""
+    claims = [Claim(str(n), "it is so", "here", conditions) for n in range(1 + others)]
+    return judge(claims, {"experiment": runs})[0]
+
+
+def gain(above=-math.inf, below=math.inf):
+    return Condition("experiment", Gain("A", "B"), above, below)
+
+
+def test_a_gain_is_the_difference_on_each_partition(tmp_path):
+    (found,) = Gain("A", "B").measured(pair_of_learners(tmp_path))
+    assert found.values == pytest.approx(GAINS)
+    assert (found.n_train, found.n_test) == (400, 250)
+
+
+def test_a_gain_without_one_of_the_learners_is_not_measured(tmp_path):
+    assert not list(Gain("A", "C").measured(pair_of_learners(tmp_path)))
+
+
+@pytest.mark.parametrize("others", [0, 4])
+@pytest.mark.parametrize("bound", [0.0, 0.02, 0.03, 0.045, 0.055, 0.1])
+def test_the_verdict_is_that_of_the_corrected_one_sided_t_test(tmp_path, bound, others):
+    """At level 0.05 over the number of claims; out of bounds likewise, of one finding."""
+    found = judged([gain(above=bound)], pair_of_learners(tmp_path), others)
+    t = (np.mean(GAINS) - bound) / (np.std(GAINS, ddof=1) * AN_OVERLAP)
+    level = 0.05 / (1 + others)
+    expected = (
+        "holds"
+        if stats.t.sf(t, 4) <= level
+        else "does not hold"
+        if stats.t.cdf(t, 4) <= level
+        else "cannot be told"
+    )
+    assert found.outcome == expected
+
+
+def test_an_interval_leaves_out_the_bound_where_the_condition_holds(tmp_path):
+    """Its ends are those of two one-sided tests at the level of the claim."""
+    (finding,) = judged([gain(above=0.0)], pair_of_learners(tmp_path), others=4).findings
+    half = stats.t.ppf(1 - 0.05 / 5, 4) * np.std(GAINS, ddof=1) * AN_OVERLAP
+    assert finding.interval.low == pytest.approx(np.mean(GAINS) - half)
+    assert finding.interval.high == pytest.approx(np.mean(GAINS) + half)
+
+
+def test_between_two_bounds_both_must_be_told(tmp_path):
+    runs = pair_of_learners(tmp_path)
+    assert judged([gain(0.0, 0.1)], runs).outcome == "holds"
+    assert judged([gain(0.0, 0.04)], runs).outcome == "cannot be told"
+    assert judged([gain(0.06, 0.1)], runs).outcome == "cannot be told"
+    assert judged([gain(-0.1, 0.0)], runs).outcome == "does not hold"
+
+
+def test_a_claim_holds_where_all_its_conditions_do(tmp_path):
+    runs = pair_of_learners(tmp_path)
+    assert judged([gain(above=0), gain(above=0.01)], runs).outcome == "holds"
+    assert judged([gain(above=0), gain(above=0.2)], runs).outcome == "does not hold"
+    assert judged([gain(above=0), gain(above=0.05)], runs).outcome == "cannot be told"
+
+
+def test_a_condition_that_no_run_shows_leaves_the_claim_untested(tmp_path):
+    other = Condition("experiment", Gain("A", "C"), above=0.0)
+    assert judged([gain(above=0), other], pair_of_learners(tmp_path)).outcome == "not tested"
+    assert judged([gain(above=0)], {}).outcome == "not tested"
+
+
+def test_a_claim_without_conditions_says_why():
+    with pytest.raises(ValueError, match="claim X1 has no conditions: its note must say why"):
+        Claim("X1", "it is so", "here")
+
+
+def test_what_cannot_be_told_says_how_many_partitions_would(tmp_path):
+    """With 15 the least difference that is told is below the one found, with 10 it is not."""
+    gains = (0.05, -0.03, 0.06, 0.01, 0.02)
+    runs = pair_of_learners(tmp_path, gains, n_test=4)  # hardly any overlap
+    (finding,) = judged([gain(above=0.0)], runs).findings
+    assert finding.outcome == "cannot be told"
+
+    def power(n):
+        """Of the one-sided test by simulation: as if the differences were normal."""
+        rng = np.random.default_rng(0)
+        draws = rng.normal(np.mean(gains), np.std(gains, ddof=1), (20_000, n))
+        t = draws.mean(axis=1) / (draws.std(axis=1, ddof=1) * math.sqrt(1 / n + 4 / 400))
+        return (stats.t.sf(t, n - 1) <= 0.05).mean()
+
+    assert finding.needed == next(n for n in (10, 15, 20, 30) if power(n) >= 0.8)
+
+
+def test_no_number_of_partitions_tells_what_their_overlap_hides(tmp_path):
+    runs = pair_of_learners(tmp_path, (0.05, -0.04, 0.06, -0.03, 0.01))
+    (finding,) = judged([gain(above=0.0)], runs).findings
+    assert (finding.outcome, finding.needed) == ("cannot be told", None)
+
+
+def test_times_as_long_is_a_logarithm_of_seconds(tmp_path):
+    trials = [
+        fake_trial(learner, partition=number, fit_seconds=seconds)
+        for number in range(3)
+        for learner, seconds in (("slow", 20.0), ("fast", 0.2))
+    ]
+    runs = {"run": make_run(tmp_path, trials)}
+    (found,) = TimesAsLong("slow", "fast").measured(runs)
+    assert found.values == pytest.approx([2.0] * 3)
+    assert found.n_test == 0
+
+
+def test_the_exponent_of_growth_is_that_of_the_power_law(tmp_path):
+    runs = {
+        str(n): make_run(
+            tmp_path / str(n),
+            [
+                fake_trial("A", n_train=n, fit_cpu_seconds=0.01 * n**1.5, partition=p)
+                for p in (0, 1)
+            ],
+        )
+        for n in (10, 100, 1000)
+    }
+    (found,) = Growth("A", "n_train").measured(runs)
+    assert found.values == pytest.approx([1.5, 1.5])
+
+
+def test_a_number_on_a_curve_is_of_each_partition(tmp_path):
+    """Traces of a made-up trial rise to its mAP at 4000 steps, training items 0.1 above."""
+    trials = [fake_trial("A", partition=p, mAP=0.5 + p / 10, n_steps=4000) for p in range(2)]
+    runs = {"run": make_run(tmp_path, trials)}
+    last = OnCurve("A", "train", lambda steps, values: values[steps == 4000].item(), "the last")
+    (found,) = last.measured(runs)
+    assert found.values == pytest.approx([0.6, 0.7])
+
+
+def test_a_column_is_that_of_the_learners_trials(tmp_path):
+    trials = [fake_trial("A", partition=p, symmetry_index=0.9 + p / 100) for p in range(3)]
+    (found,) = Column("A", "symmetry_index", "the index").measured(
+        {"run": make_run(tmp_path, [*trials, fake_trial("B", symmetry_index=0.1)])}
+    )
+    assert found.values == pytest.approx([0.9, 0.91, 0.92])
+
+
+def test_a_gain_grows_from_the_first_run_to_the_last(tmp_path):
+    runs = {
+        "5": pair_of_learners(tmp_path / "5", (0.01, 0.02))["run"],
+        "15": pair_of_learners(tmp_path / "15", (0.05, 0.04))["run"],
+    }
+    (found,) = GainMore(Gain("A", "B")).measured(runs)
+    assert isinstance(found, Measured)
+    assert found.values == pytest.approx([0.04, 0.02])
+
+
+def test_each_claim_has_an_id_of_its_own_and_experiments_that_exist():
+    assert len({claim.id for claim in CLAIMS}) == len(CLAIMS)
+    assert set(experiments()) <= set(built_in_experiments())
+
+
+LABELS = [
+    (claim.id, condition.experiment, label)
+    for claim in CLAIMS
+    for condition in claim.conditions
+    for field in ("first", "second", "slow", "fast", "learner")
+    if (label := getattr(getattr(condition.effect, "gain", condition.effect), field, None))
+]
+
+
+@pytest.mark.parametrize(("claim", "experiment", "label"), LABELS)
+def test_learners_of_a_claim_are_those_of_its_experiment(claim, experiment, label):
+    assert label in Experiment.from_toml(experiment).learners
