@@ -1,5 +1,6 @@
 """Tables, figures and HTML pages, made from stored runs alone: the facade."""
 
+from oasis_bench.reports.claims_page import write_claims
 from oasis_bench.reports.comparison import comparison_text
 from oasis_bench.reports.ranks_page import Filters, write_ranks
 from oasis_bench.reports.run.export import export_run
@@ -15,6 +16,7 @@ __all__ = [
     "export_run",
     "summary_html",
     "summary_text",
+    "write_claims",
     "write_ranks",
     "write_report",
     "write_side_by_side",

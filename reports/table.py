@@ -39,7 +39,10 @@ FORMULA = frozenset("=+-@\t\r")
 WIDE = 24
 """Characters of a cell from which it may be broken into lines."""
 
-FACETS = ("Data set", "Kind", "Size", "Task", "Classes", "Words", "Split", "Measure", "Learner")
+FACETS = (
+    *("Data set", "Kind", "Size", "Task", "Classes", "Words", "Split", "Measure", "Learner"),
+    "Verdict",
+)
 """Columns by which a page can be filtered: these headers."""
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)

@@ -135,7 +135,7 @@ def test_no_number_of_partitions_tells_what_their_overlap_hides(tmp_path):
 
 def test_times_as_long_is_a_logarithm_of_seconds(tmp_path):
     trials = [
-        fake_trial(learner, partition=number, fit_seconds=seconds)
+        fake_trial(learner, partition=number, fit_cpu_seconds=seconds)
         for number in range(3)
         for learner, seconds in (("slow", 20.0), ("fast", 0.2))
     ]

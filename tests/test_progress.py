@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from oasis_bench.command_line import verbs
+from oasis_bench.command_line import carrying_out, verbs
 from oasis_bench.command_line.options import make_parser
 from oasis_bench.command_line.progress import TimeLeft, in_words
 
@@ -69,6 +69,6 @@ def test_a_quick_run_is_small_where_nothing_else_is_given(words, classes, partit
 def test_a_quick_run_names_the_command_of_the_whole_one(monkeypatch):
     words = ["run", "--quick", "--dataset", "my table.csv", "--output", "runs/a"]
     monkeypatch.setattr("sys.argv", ["oasis-bench", *words])
-    (note,) = verbs._quick_note(make_parser().parse_args(words))
+    (note,) = carrying_out.quick_note(make_parser().parse_args(words))
     assert note.endswith(": python -m oasis_bench run --dataset 'my table.csv'")
-    assert verbs._quick_note(make_parser().parse_args(["run"])) == []
+    assert carrying_out.quick_note(make_parser().parse_args(["run"])) == []

@@ -87,6 +87,8 @@ class Finding:
     where : str
     interval : PairedInterval
         Of the mean effect, at the confidence that the number of claims asks for.
+    p_value : float
+        Of the one-sided test that the mean effect is within its bounds, uncorrected.
     outcome : str
     needed : int or None
         Partitions that would tell a difference as large as this one with probability 0.8, where it
@@ -96,17 +98,33 @@ class Finding:
     condition: Condition
     where: str
     interval: PairedInterval
+    p_value: float
     outcome: Outcome
     needed: int | None = None
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the runs say of a claim."""
+    """What the runs say of a claim.
+
+    Attributes
+    ----------
+    claim : Claim
+    outcome : str
+    findings : sequence of Finding
+    level : float
+        Of each test: that of all claims over their number.
+    """
 
     claim: Claim
     outcome: Outcome
     findings: Sequence[Finding]
+    level: float
+
+    @property
+    def weakest(self) -> Finding | None:
+        """The finding that speaks least for the claim; None where there is none."""
+        return max(self.findings, key=lambda one: one.p_value, default=None)
 
 
 def judge(
@@ -146,7 +164,7 @@ def _verdict(claim: Claim, runs: Mapping[str, Mapping[str, RunRecord]], level: f
         outcome = "not tested"
     else:
         outcome = "holds" if outcomes == {"holds"} else "cannot be told"
-    return Verdict(claim, outcome, findings)
+    return Verdict(claim, outcome, findings, level)
 
 
 def _finding(condition: Condition, one: Measured, level: float, refusal: float) -> Finding:
@@ -160,11 +178,13 @@ def _finding(condition: Condition, one: Measured, level: float, refusal: float) 
         1 - _p_above(one, condition.above),
         1 - _p_above(Measured(one.where, -one.values, *overlap), -condition.below),
     )
+    outcome: Outcome = "cannot be told"
     if within <= level:
-        return Finding(condition, one.where, interval, "holds")
-    if outside <= refusal:
-        return Finding(condition, one.where, interval, "does not hold")
-    return Finding(condition, one.where, interval, "cannot be told", _needed(condition, one, level))
+        outcome = "holds"
+    elif outside <= refusal:
+        outcome = "does not hold"
+    needed = _needed(condition, one, level) if outcome == "cannot be told" else None
+    return Finding(condition, one.where, interval, within, outcome, needed)
 
 
 def _p_above(one: Measured, bound: float) -> float:

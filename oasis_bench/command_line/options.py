@@ -108,6 +108,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_list(verbs)
     _add_check(verbs)
     _add_data(verbs)
+    _add_paper(verbs)
     _add_web_scale(verbs)
     _add_compare(verbs)
     _add_merge(verbs)
@@ -419,6 +420,35 @@ def _add_export(verbs: Any) -> None:
     )
     _add_path(parser, "--output", "DIR", "where to write them (default: RUN/export)")
     _add_plugin(parser, "for trec: a plugin file of the run (may be repeated; default: none)")
+
+
+def _add_paper(verbs: Any) -> None:
+    parser = _add_verb(
+        verbs,
+        "paper",
+        "what the papers claimed, and what we found",
+        "Run the experiments that decide the papers' claims, then write a page of the claims with "
+        "their verdicts, and beside it claims.csv. The same command goes on where it stopped.",
+    )
+    parser.add_argument(
+        "--experiments",
+        type=_names,
+        metavar="A,B",
+        help="only these, each with its own report (default: all that decide a claim)",
+    )
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="2 partitions and short searches: whether it works, not what is true (default: no)",
+    )
+    what = "where runs and page are written (default: runs/paper, with --quick runs/paper-quick)"
+    _add_path(parser, "--output", "DIR", what)
+    parser.set_defaults(
+        **dict.fromkeys(("cluster", "resume")),
+        **dict.fromkeys(("save_models", "predictions"), False),
+        plugin=[],
+        jobs=1,
+    )
 
 
 def _add_ranks(verbs: Any) -> None:

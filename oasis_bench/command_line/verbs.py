@@ -6,16 +6,24 @@ Importing this takes a second: `oasis_bench.command_line.main` does so when the 
 from __future__ import annotations
 
 import argparse
-import shlex
-import sys
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterable
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from oasis_bench.analysis.comparison import compare_runs
+from oasis_bench.command_line.carrying_out import (
+    TRIAL_FAILED,
+    carry_out,
+    command_words,
+    kept_kinds,
+    print_note,
+    report_on,
+    run_each,
+    start_of,
+)
 from oasis_bench.command_line.check import check_file
 from oasis_bench.command_line.listing import (
     aligned,
@@ -26,9 +34,10 @@ from oasis_bench.command_line.listing import (
     task_lines,
 )
 from oasis_bench.command_line.options import JUDGED_SETTINGS
+from oasis_bench.command_line.paper import run_paper
 from oasis_bench.command_line.progress import Display, in_words
 from oasis_bench.command_line.trying import tried_lines
-from oasis_bench.experiment.quick import QUICK_REMARK, quick_settings
+from oasis_bench.experiment.quick import quick_settings
 from oasis_bench.experiment.settings import (
     LIMITS,
     Experiment,
@@ -46,16 +55,13 @@ from oasis_bench.plugins.registry import BrokenPluginError, load_registry, load_
 from oasis_bench.runner.evaluate import evaluate_run, model_experiment
 from oasis_bench.runner.merge import merge_runs
 from oasis_bench.runner.run import new_folder, resume_experiment, run_experiment
-from oasis_bench.runner.several import begun, finished, one_for_each_value, what_varies
+from oasis_bench.runner.several import one_for_each_value, what_varies
 from oasis_bench.runner.trec import export_trec
 from oasis_bench.store.run_file import read_run
-from oasis_bench.system.command_words import without_options
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.files import make_writable
 from oasis_bench.system.provenance import available_cores
-from oasis_bench.trial.kept import MODELS, PREDICTIONS
 
-TRIAL_FAILED = 1
 GOT_WORSE = 1
 NOT_COMPARED = 3
 CHECK_FAILED = 1
@@ -70,59 +76,11 @@ def _run(options: argparse.Namespace) -> int:
         experiment = _experiment(options)
         output = options.output or new_folder(experiment.dataset)
         if several := one_for_each_value(experiment):
-            return _run_each(several, what_varies(experiment), output, options)
-        start = _start(experiment, output, options)
-    return _carry_out(partial(start, keep=_kept(options), command=_command()), output, options)
-
-
-def _start(experiment: Experiment, output: Path, options: argparse.Namespace) -> partial[int]:
-    """Return what runs an experiment into a new folder."""
-    how = {"plugin_files": options.plugin, "on_note": _note, "remarks": _quick_note(options)}
-    return partial(run_experiment, experiment, output, **how)
-
-
-def _run_each(
-    experiments: Mapping[str, Experiment], what: str, folder: Path, options: argparse.Namespace
-) -> int:
-    """Run each of several experiments into a folder of its own, then show them side by side."""
-    registry = load_registry(options.plugin)
-    for one in experiments.values():  # before the first begins: this may raise
-        open_dataset(one.dataset, registry, one.dataset_options)
-    failed = 0
-    for name, experiment in experiments.items():
-        print(f"{name}:", flush=True)
-        output = folder / name
-        if not begun(output, experiment):
-            start = _start(experiment, output, options)
-        elif not finished(output):
-            start = partial(resume_experiment, output, plugin_files=options.plugin)
-        else:
-            print(f"{output} is finished")
-            continue
-        start = partial(start, keep=_kept(options), command=_command())
-        try:
-            failed = max(failed, _carry_out(start, output, options))
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt(
-                f"interrupted: the same command with --output {folder} goes on"
-            ) from None
-    page, summary = load_reports().write_side_by_side(
-        {name: folder / name for name in experiments}, folder, what
+            return run_each(several, what_varies(experiment), output, options)
+        start = start_of(experiment, output, options)
+    return carry_out(
+        partial(start, keep=kept_kinds(options), command=command_words()), output, options
     )
-    print(summary)
-    print(f"report: {page}")
-    return failed
-
-
-def _kept(options: argparse.Namespace) -> list[str]:
-    """Return what is kept of each trial in files."""
-    wanted = {MODELS: options.save_models, PREDICTIONS: options.predictions}
-    return [kind for kind, now in wanted.items() if now or _kept_before(options, kind)]
-
-
-def _kept_before(options: argparse.Namespace, kind: str) -> bool:
-    """Tell whether a run that goes on has kept models, or scores, so far."""
-    return options.resume is not None and (options.resume / kind).is_dir()
 
 
 def _evaluate(options: argparse.Namespace) -> int:
@@ -140,9 +98,9 @@ def _evaluate(options: argparse.Namespace) -> int:
         dataset_options=_data_options(options, options.dataset),
         **_given(options, JUDGED_SETTINGS),
     )
-    start = partial(run_experiment, experiment, plugin_files=options.plugin, on_note=_note)
+    start = partial(run_experiment, experiment, plugin_files=options.plugin, on_note=print_note)
     output = options.output or new_folder(experiment.dataset)
-    return _carry_out(partial(start, output, command=_command()), output, options)
+    return carry_out(partial(start, output, command=command_words()), output, options)
 
 
 def _evaluate_run(options: argparse.Namespace) -> int:
@@ -157,45 +115,8 @@ def _evaluate_run(options: argparse.Namespace) -> int:
     with closing(Display()) as display:
         how = {"on_download": display.download, "on_trial": display.bar}
         failures = evaluate_run(options.judged, options.tasks, options.plugin, **how)
-    _report_on(options.judged)
+    report_on(options.judged)
     return TRIAL_FAILED if failures else 0
-
-
-def _carry_out(start: Callable[..., int], output: Path, options: argparse.Namespace) -> int:
-    """Run trials into a folder, show their progress and make their report."""
-    with closing(Display()) as display:
-        try:
-            failures = start(
-                jobs=options.jobs,
-                cluster=options.cluster,
-                on_trial=display.trial,
-                on_download=display.download,
-                on_plan=display.plan,
-            )
-        except KeyboardInterrupt:
-            plugins = [word for path in options.plugin for word in ("--plugin", str(path))]
-            again = shlex.join(
-                ["python", "-m", "oasis_bench", "run", "--resume", str(output), *plugins]
-            )
-            if display.done or (options.verb == "run" and options.resume):
-                raise KeyboardInterrupt(
-                    f"interrupted after {display.done} of {display.planned} trials; they are kept: "
-                    f"'{again}' goes on, "
-                    f"'python -m oasis_bench report {output}' makes their report"
-                ) from None
-            raise  # nothing was kept
-    _report_on(output)
-    return TRIAL_FAILED if failures else 0
-
-
-def _note(line: str) -> None:
-    with suppress(OSError):  # the report has it, too
-        print(line, file=sys.stderr, flush=True)
-
-
-def _command() -> str:
-    """Return the command line, for the report."""
-    return shlex.join(["python", "-m", "oasis_bench", *sys.argv[1:]])
 
 
 def _option(name: str) -> str:
@@ -244,15 +165,6 @@ def _experiment(options: argparse.Namespace) -> Experiment:
     return replace(experiment, **changes).limited(_given(options, LIMITS))
 
 
-def _quick_note(options: argparse.Namespace) -> list[str]:
-    """Say of a quick run that it is one, and name the command of the whole one."""
-    if not options.quick:
-        return []
-    words = without_options(sys.argv[1:], ["--output"], switches=["--quick"])
-    whole = shlex.join(["python", "-m", "oasis_bench", *words])
-    return [f"{QUICK_REMARK}: {whole}"]
-
-
 def _data_options(options: argparse.Namespace, dataset: str) -> dict[str, Any]:
     """Return the options of the data set that were given."""
     if not options.data_options:
@@ -283,13 +195,6 @@ def _ranks(options: argparse.Namespace) -> int:
     return 0
 
 
-def _report_on(folder: Path) -> int:
-    reports = load_reports()
-    print(reports.summary_text(read_run(folder)), flush=True)  # figures take seconds more
-    print(f"report: {reports.write_report(folder)}")
-    return 0
-
-
 def _compare(options: argparse.Namespace) -> int:
     old, new = read_run(options.old), read_run(options.new)
     comparison = compare_runs(old, new, options.tolerance)
@@ -302,7 +207,7 @@ def _compare(options: argparse.Namespace) -> int:
 
 def _merge(options: argparse.Namespace) -> int:
     n_trials = merge_runs(options.runs, options.into)
-    _report_on(options.into)
+    report_on(options.into)
     print(f"merged: {n_trials} trials of {len(options.runs)} runs")
     return 0
 
@@ -432,7 +337,7 @@ def _print_facts(facts: dict[str, str]) -> None:
 VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
     "run": _run,
     "evaluate": _evaluate,
-    "report": lambda options: _report_on(options.run),
+    "report": lambda options: report_on(options.run),
     "compare": _compare,
     "merge": _merge,
     "export": _export,
@@ -442,5 +347,6 @@ VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
     "data list": _data_list,
     "data describe": _data_load,
     "data prepare": _data_load,
+    "paper": run_paper,
     "web-scale": _web_scale,
 }

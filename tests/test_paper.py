@@ -1,0 +1,67 @@
+"""The verb `paper`: what it says of its experiments, and the page that follows from the stores."""
+
+import csv
+
+import pytest
+
+from oasis_bench.claims.papers import CLAIMS
+from oasis_bench.command_line.main import main
+from oasis_bench.reports.claims_page import stored_runs, write_claims
+
+DIGITS = """
+title = "Two learners on digits"
+dataset = "digits"
+classes = [2]
+partitions = 2
+traces = false
+[learners.OASIS]
+n_steps = 500
+[learners.Euclidean]
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return a folder with a run of two digits where the experiment on words belongs."""
+    folder = tmp_path_factory.mktemp("paper")
+    (folder / "small.toml").write_text(DIGITS)
+    small = ["run", "--experiment", str(folder / "small.toml")]
+    assert main([*small, "--output", str(folder / "paper-words")]) == 0
+    write_claims(folder)
+    return folder
+
+
+def test_claims_csv_has_a_line_for_each_claim(folder):
+    with open(folder / "claims.csv", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["id"] for row in rows] == [claim.id for claim in CLAIMS]
+    (words,) = [row for row in rows if row["id"] == "O10"]
+    run = stored_runs(folder)["paper-words"]["paper-words"]
+    measures = run.measures[run.measures["measure"] == "mAP"]
+    means = measures.groupby("learner")["value"].mean()
+    assert float(words["effect"]) == pytest.approx(means["OASIS"] - means["Euclidean"])
+    assert words["partitions"] in ("2", "2.0")
+
+
+def test_the_page_links_to_the_report_of_what_was_run_alone(folder):
+    page = (folder / "claims.html").read_text()
+    assert '<a href="paper-words/report.html">' in page
+    assert "paper-family (not run)" in page
+
+
+def test_an_unknown_experiment_is_told_with_the_nearest(capsys, tmp_path):
+    status = main(["paper", "--experiments", "paper-word", "--output", str(tmp_path)])
+    assert status == 2
+    assert "did you mean 'paper-words'?" in capsys.readouterr().err
+
+
+def test_an_experiment_that_cannot_run_is_told_and_left_out(capsys, folder):
+    """The folder holds a run of other settings: nothing of it is lost."""
+    before = (folder / "paper-words" / "results.sqlite").read_bytes()
+    status = main(["paper", "--experiments", "paper-words", "--output", str(folder)])
+    captured = capsys.readouterr()
+    assert status == 1
+    assert "paper-words is left out:" in captured.err
+    assert "holds a run of other settings" in captured.err
+    assert "1 cannot be told" in captured.out
+    assert (folder / "paper-words" / "results.sqlite").read_bytes() == before
