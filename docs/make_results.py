@@ -1,4 +1,4 @@
-"""Writes the tables of docs/results.md and leaderboard.md from docs/results/*.csv; the prose stays.
+"""Writes the tables of results.md, leaderboard.md and claims.md in docs/ from CSV; the prose stays.
 
     python docs/make_results.py            # write the pages, and leaderboard.csv
     python docs/make_results.py --check    # status 1 where one is not what the files give
@@ -23,6 +23,12 @@ the command 'ranks docs/results/*.csv docs/results/*/*.csv' shows:
 
     <!-- leaderboard: classification accuracy@1; images -->
     <!-- end of results -->
+
+What the command 'paper' found, from docs/claims/ with its claims.csv, table4.csv and table5.csv,
+is marked so, with 'verdicts', 'table4' or 'table5':
+
+    <!-- claims: verdicts -->
+    <!-- end of results -->
 """
 
 import re
@@ -34,9 +40,10 @@ from pathlib import Path
 import pandas as pd
 
 DOCS = Path(__file__).parent
-PUBLISHED = DOCS.parent / "reports" / "published" / "knn_keel.csv"
+PUBLISHED = DOCS.parent / "oasis_bench" / "claims" / "published" / "knn_keel.csv"
 MARKED = re.compile(
-    r"(<!-- (results|published|leaderboard): (.*?) -->\n).*?(<!-- end of results -->)", re.DOTALL
+    r"(<!-- (results|published|leaderboard|claims): (.*?) -->\n).*?(<!-- end of results -->)",
+    re.DOTALL,
 )
 
 FACTS = {
@@ -208,6 +215,46 @@ def make_leaderboard(spec, folder):
     return "\n".join(parts)
 
 
+def make_claims(what, folder):
+    """Write the verdicts of the claims, or a published table beside ours, in Markdown."""
+    from oasis_bench.claims.papers import CLAIMS
+
+    folder = folder.parent / "claims"
+    if what == "verdicts":
+        rows = pd.read_csv(folder / "claims.csv").set_index("id")
+        head = ["claim", "what is claimed", "verdict", "weakest effect", "[interval]", "values"]
+        lines = [head, ["---"] * len(head)]
+        for claim in CLAIMS:
+            row, texts = rows.loc[claim.id], ["", "", ""]
+            if not pd.isna(row["effect"]):
+                ends = "" if pd.isna(row["low"]) else f"[{row['low']:.3f}, {row['high']:.3f}]"
+                words = f"{row['condition']} ({row['where']}): {row['effect']:.3f}"
+                texts = [words, ends, f"{row['partitions']:.0f}"]
+            elif not claim.conditions:
+                texts[0] = claim.note
+            about = f"{claim.sentence} ({claim.place})"
+            lines.append([claim.id, about, f"**{row['verdict']}**", *texts])
+    else:
+        rows = pd.read_csv(folder / f"{what}.csv")
+        learners = rows["learner"].unique().tolist()
+        lines = [["classes", "measure", *learners], ["---"] * (2 + len(learners))]
+        for (n_classes, name), own in rows.groupby(["n_classes", "name"], sort=False):
+            own = own.set_index("learner").reindex(learners)
+            pairs = zip(own["ours"], own["published"], strict=True)
+            cells = [beside(*pair) for pair in pairs]
+            lines.append([str(n_classes), name, *cells])
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def beside(ours, published):
+    """Write a number and a published one in brackets; '-' where there is none."""
+    texts = [
+        "-" if pd.isna(x) else f"{x:.3g}" if abs(x) < 100 else f"{x:,.0f}"
+        for x in (ours, published)
+    ]
+    return f"{texts[0]} ({texts[1]})"
+
+
 def make_rows(page, folder):
     """Return the CSV of all leaderboards that a page asks for."""
     from oasis_bench.reports.leaderboard_tables import standing_table
@@ -224,13 +271,19 @@ def make_rows(page, folder):
 
 def make_page(text, folder):
     """Return the page with each of its tables made anew."""
-    make = {"results": make_table, "published": make_published, "leaderboard": make_leaderboard}
+    make = {
+        "results": make_table,
+        "published": make_published,
+        "leaderboard": make_leaderboard,
+        "claims": make_claims,
+    }
     return MARKED.sub(lambda found: found[1] + make[found[2]](found[3], folder) + found[4], text)
 
 
 def made_files(docs):
     """Return each file that is made from results, with its text."""
-    pages = [path for path in (docs / "results.md", docs / "leaderboard.md") if path.exists()]
+    names = ("results.md", "leaderboard.md", "claims.md")
+    pages = [docs / name for name in names if (docs / name).exists()]
     made = {path: make_page(path.read_text(), docs / "results") for path in pages}
     if docs / "leaderboard.md" in made:
         made[docs / "leaderboard.csv"] = make_rows(made[docs / "leaderboard.md"], docs / "results")
