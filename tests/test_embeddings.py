@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 from oasis_bench.datasets import Caltech101, Corel5k, ImageFolder, MaterialAppearance, TinyImageNet
-from oasis_bench.datasets.features import embeddings, network_process
+from oasis_bench.datasets.features import embeddings, network_process, row_cache
 from oasis_bench.datasets.features.asked_features import asked_features
 from oasis_bench.datasets.features.embeddings import Network
 from oasis_bench.datasets.features.feature_file import FeatureFile
@@ -227,7 +227,7 @@ class TestProcesses:
     def small(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(embeddings, "version", lambda name: "1")
         monkeypatch.setattr(network_process, "embed", middle_pixel(fails=False))
-        monkeypatch.setattr(embeddings, "AT_ONCE", 4)
+        monkeypatch.setattr(row_cache, "AT_ONCE", 4)
         monkeypatch.setattr(embeddings, "BATCH", 3)
 
     def test_each_picture_has_its_row_whatever_is_broken_or_a_copy(self, folder: Path) -> None:

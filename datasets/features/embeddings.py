@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from joblib.externals.loky import ProcessPoolExecutor
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
@@ -26,16 +25,12 @@ from oasis_bench.datasets.features.picture_files import (
     PictureRows,
     Workers,
     arrays_of_faults,
-    faults_of_arrays,
 )
-from oasis_bench.datasets.files.arrays import Arrays, cache_key, cached
+from oasis_bench.datasets.features.row_cache import rows_in_parts
+from oasis_bench.datasets.files.arrays import Arrays
 from oasis_bench.system import linux, threads
 from oasis_bench.system.errors import UsageError
-from oasis_bench.system.files import cache_home
 from oasis_bench.system.provenance import available_cores
-
-AT_ONCE = 256
-"""Pictures in a file of the cache: what Ctrl-C loses at most."""
 
 BATCH = 8
 """Pictures that a process embeds at once."""
@@ -95,30 +90,19 @@ class Network:
         UsageError
             Where the weights cannot be had, a process ends early, or the cache cannot be written.
         """
-        unique = list({picture.content: picture for picture in pictures}.values())
-        found: dict[str, npt.NDArray[np.float32]] = {}
-        faults: dict[str, Fault] = {}
-        about, versions = "", self._versions()
-        embedding = _Embedding(self.option, workers, len(unique))
+        versions = self._versions()
+        embedding = _Embedding(self.option, workers, len({one.content for one in pictures}))
         try:
-            for part in threads.slices(len(unique), AT_ONCE):
-                some = unique[part]
-                key = cache_key(CODE, *versions, self.option, *(one.content for one in some))
-                arrays = cached(
-                    cache_home() / "embeddings" / f"{key}.npz",
-                    partial(embedding.arrays, some, part.start),
-                )
-                faults |= faults_of_arrays(arrays)
-                usable = (one.content for one in some if one.content not in faults)
-                found |= zip(usable, arrays["rows"], strict=True)
-                about = str(arrays["about"])
+            found, arrays = rows_in_parts(
+                pictures, "embeddings", CODE, (*versions, self.option), embedding.arrays
+            )
         finally:
             embedding.end()
-        kept = [number for number, one in enumerate(pictures) if one.content in found]
-        left_out = [(one.path, faults[one.content]) for one in pictures if one.content in faults]
-        X = np.array([found[pictures[number].content] for number in kept], np.float32)
-        remark = f"features: {self.option}: the {X.shape[-1]} pooled features of {about}; {OVERLAP}"
-        return PictureRows(X, kept, left_out, (remark, *embedding.speed()))
+        remark = (
+            f"features: {self.option}: the {found.X.shape[-1]} pooled features of "
+            f"{arrays['about']}; {OVERLAP}"
+        )
+        return found._replace(remarks=(remark, *embedding.speed()))
 
     def _versions(self) -> tuple[str, ...]:
         extra = "timm" if self.option.startswith(TIMM) else "deep"
