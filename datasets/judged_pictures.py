@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -14,13 +15,20 @@ import numpy as np
 import numpy.typing as npt
 
 from oasis_bench.data.judgements import JudgedTriplets
-from oasis_bench.data.rows import LabelledRows, Rows
+from oasis_bench.data.rows import LabelledRows
+from oasis_bench.datasets.codebook_pictures import teachers_of
 from oasis_bench.datasets.features.asked_features import HISTOGRAMS, asked_features
 from oasis_bench.datasets.features.histograms import picture_histograms
-from oasis_bench.datasets.features.picture_files import Picture, Workers, hashed_pictures
+from oasis_bench.datasets.features.picture_files import (
+    Picture,
+    PictureRows,
+    Workers,
+    hashed_pictures,
+)
 from oasis_bench.datasets.features.pixels import check_side, pixels_of
 from oasis_bench.datasets.files.delimited import csv_cells
 from oasis_bench.datasets.files.folders import dataset_folder
+from oasis_bench.datasets.pictures import warn
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.files import open_regular
@@ -28,6 +36,8 @@ from oasis_bench.system.progress import Progress, no_progress
 
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
     import pandas as pd
+
+CODEBOOK_SOURCE = "caltech101"
 
 
 class Judgements(NamedTuple):
@@ -59,11 +69,12 @@ class JudgedPictures(Dataset):
         Decode each picture to so many pixels in width and height too, for learners that take
         pixels.
     features : str, default 'histograms'
-        What a row is: histograms, or what `ImageDataset` takes beside visterms.
+        What a row is: histograms, or what `ImageDataset` takes beside visterms.  Codebooks of
+        hand-made features are learned from caltech101.
     """
 
     items = "images"
-    gives = ("rows", "pixels")
+    gives = ("rows", "pixels", "patches")
     folder: ClassVar[str]
     table: ClassVar[str]
     columns: ClassVar[tuple[str, ...]]
@@ -100,21 +111,23 @@ class JudgedPictures(Dataset):
         images = tuple(folder / path for path in read.paths)
         workers = Workers(progress)
         pictures = hashed_pictures(images, workers)
-        X, remarks = self._rows(pictures, workers)
+        rows = self._rows(pictures, workers)
         return LabelledRows(
-            *(X, read.y, read.class_names, images, read.left_out, read.triplets),
+            *(rows.X, read.y, read.class_names, images, read.left_out, read.triplets),
             pixels=None if self.pixels is None else pixels_of(pictures, self.pixels, workers),
-            remarks=remarks,
+            patches=rows.patches,
+            remarks=rows.remarks,
         )
 
-    def _rows(self, pictures: Sequence[Picture], workers: Workers) -> tuple[Rows, tuple[str, ...]]:
-        """Make the rows, and remarks on them; a picture that cannot be used is an error."""
+    def _rows(self, pictures: Sequence[Picture], workers: Workers) -> PictureRows:
+        """Make the rows; a picture that cannot be used is an error."""
         if self.asked_features is None:
-            return picture_histograms(pictures, workers), ()
-        result = self.asked_features.rows_of(pictures, workers)
+            return PictureRows(picture_histograms(pictures, workers), range(len(pictures)), ())
+        teachers = partial(teachers_of, CODEBOOK_SOURCE, self.name, pictures, workers, warn)
+        result = self.asked_features.rows_of(pictures, workers, teachers)
         for path, fault in result.left_out:
             raise UsageError(f"{path} cannot be used: {fault.reason}")
-        return result.X, result.remarks
+        return result
 
     def _cells(self, path: Path) -> pd.DataFrame:
         if not path.is_file():

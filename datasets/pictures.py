@@ -9,14 +9,20 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
+from oasis_bench.data.patches import Patches
 from oasis_bench.data.rows import LabelledRows
+from oasis_bench.datasets.codebook_pictures import (
+    pictures_of_source,
+    teachers_of,
+    without_copies,
+)
 from oasis_bench.datasets.features.asked_features import SCALING as ASKED_SCALING
 from oasis_bench.datasets.features.asked_features import VISTERMS, asked_features
 from oasis_bench.datasets.features.codebooks import VistermFeatures
-from oasis_bench.datasets.features.duplicates import near_duplicates
 from oasis_bench.datasets.features.patches import patch_options, patches_of
 from oasis_bench.datasets.features.picture_files import (
     Picture,
@@ -30,7 +36,6 @@ from oasis_bench.datasets.features.visterms import visterm_counts
 from oasis_bench.datasets.files.folders import dataset_folder
 from oasis_bench.datasets.picture_labels import Label, as_labels, distinct
 from oasis_bench.plugins.dataset import Dataset
-from oasis_bench.plugins.registry import load_registry
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.plain_text import shown
 from oasis_bench.system.progress import Progress, no_progress
@@ -78,9 +83,10 @@ class ImageDataset(Dataset):
     n_points : int, default 400
         Patches of each kind a picture, at most.
     features : str, default 'visterms'
-        What a row is: visterms; or, scaled by l2 where an experiment does not say, the pooled
-        features of a pretrained network ('efficientnet-lite0', or 'timm:NAME' for one of the
-        library timm), or features of the user's in 'FILE.npz' (see `FeatureFile`).
+        What a row is: visterms; or, scaled by l2 where an experiment does not say, hand-made
+        features (see `HandMade`), the pooled features of a pretrained network
+        ('efficientnet-lite0', or 'timm:NAME' for one of the library timm), several of these joined
+        by + (see `AskedFeatures`), or features of the user's in 'FILE.npz' (see `FeatureFile`).
     """
 
     scaling = "tfidf"
@@ -178,7 +184,9 @@ class ImageDataset(Dataset):
         if self.asked_features is None:
             found, pictures, result = self._visterms(found, pictures, workers, tell)
         else:
-            result = self.asked_features.rows_of(pictures, workers)
+            source = self.codebook_source
+            teachers = partial(teachers_of, source, self.name, pictures, workers, tell)
+            result = self.asked_features.rows_of(pictures, workers, teachers)
             for line in fault_lines(result.left_out, "left out"):
                 tell(line)
         if not len(result.kept):
@@ -195,15 +203,19 @@ class ImageDataset(Dataset):
                 f"left out: {len(dropped)} copies: of equal files one is kept, none where labels "
                 f"differ: such as {str(example)!r}"
             )
-        patches = None
+        patches, local = result.patches, None
         if self.patch_options is not None:
             asked = [pictures[result.kept[row]] for row in rows]
-            patches, with_edges, left_out = patches_of(asked, self.patch_options, workers)
+            local, with_edges, left_out = patches_of(asked, self.patch_options, workers)
             for line in fault_lines(left_out, "left out"):
                 tell(line)
             rows = [rows[number] for number in with_edges]
-            if patches is None:
+            if local is None:
                 raise UsageError(f"no image of {self.name} has edges: patches are centred at edges")
+        if patches is not None:
+            patches = patches[rows]
+        if local is not None:
+            patches = Patches({**local.kinds, **(patches.kinds if patches else {})})
         y, names = as_labels([usable[row][1] for row in rows])
         images = tuple(usable[row][0] for row in rows)
         pixels = None
@@ -243,13 +255,14 @@ class ImageDataset(Dataset):
     ) -> tuple[Sequence[tuple[Path, Label]], list[Picture], PictureRows]:
         """Count visterms; return the pictures that are not set apart, and their rows."""
         labels = [label for _, label in found]
+        source = self.codebook_source
         if apart := self.set_apart([picture.content for picture in pictures], labels, tell):
             teachers = [pictures[i] for i in sorted(apart)]
             found = [one for i, one in enumerate(found) if i not in apart]
             pictures = [one for i, one in enumerate(pictures) if i not in apart]
         else:
-            teachers = self._other_pictures(workers, tell)
-        codebook_pictures = self._without_copies(teachers, pictures, workers)
+            teachers = pictures_of_source(source, self.name, workers, tell)
+        codebook_pictures = without_copies(teachers, pictures, source, self.name, workers)
         result = visterm_counts(pictures, codebook_pictures, self.visterm_features(), workers)
         for line in (
             *fault_lines(result.left_out, "left out"),
@@ -257,35 +270,6 @@ class ImageDataset(Dataset):
         ):
             tell(line)
         return found, pictures, PictureRows(result.counts, result.kept.tolist(), result.left_out)
-
-    def _other_pictures(self, workers: Workers, tell: Callable[[str], None]) -> list[Picture]:
-        """Find the pictures of the data set that the codebooks are learned from."""
-        source = load_registry().datasets[self.codebook_source]()
-        if not isinstance(source, ImageDataset):
-            raise UsageError(f"data set {source.name!r} holds no images to learn codebooks from")
-        try:
-            found = source.find_images(workers.progress, tell)
-        except UsageError as error:
-            raise UsageError(
-                f"the codebooks of {self.name} are learned from {source.name}: {error}"
-            ) from error
-        return hashed_pictures([path for path, _ in found], workers)
-
-    def _without_copies(
-        self, teachers: list[Picture], evaluated: Sequence[Picture], workers: Workers
-    ) -> list[Picture]:
-        """Return the pictures that teach the codebooks, without copies of the evaluated ones.
-
-        Caltech256's classes that end in -101 hold pictures of Caltech101.
-        """
-        copies = near_duplicates(teachers, evaluated, workers)
-        others = [picture for picture in teachers if picture.content not in copies]
-        if not others:
-            raise UsageError(
-                f"the codebooks of {self.name} are learned from pictures that are all among those "
-                f"to be evaluated: where these are {self.codebook_source}, run it by its name"
-            )
-        return others
 
 
 def require_images(

@@ -19,7 +19,6 @@ from oasis_bench.algorithms.local_distances.set_distances import set_distances
 from oasis_bench.data.patches import Descriptors, Patches, PatchKind
 from oasis_bench.data.rows import FloatArray, check_items
 from oasis_bench.plugins.learner import ExemplarLearner, FittedArray
-from oasis_bench.system.errors import UsageError, unknown_name
 from oasis_bench.system.files import cache_home
 from oasis_bench.system.threads import slices
 
@@ -115,7 +114,7 @@ class LocalPatchDistances(LocalDistances):
 
     def _check_training(self, X: Any, y: Any) -> tuple[Any, Any]:
         check_items("patches", X)
-        X = self._of_kinds(X)
+        X = X.of_kinds(self.kinds)
         y = column_or_1d(y)
         check_consistent_length(X, y)
         self._check(X, y)
@@ -127,20 +126,11 @@ class LocalPatchDistances(LocalDistances):
         return X, y
 
     def _check_items(self, X: Any) -> Any:
-        X = self._of_kinds(super()._check_items(X))
+        X = super()._check_items(X).of_kinds(self.kinds)
         return X if self.n_components is None else projected(X, self.directions_)
 
-    def _of_kinds(self, X: Any) -> Any:
-        if self.kinds is None:
-            return X
-        names = self.kinds.split("+")
-        for name in names:
-            if name not in X.kinds:
-                raise UsageError(f"kinds: {unknown_name('kind of patches', name, X.kinds)}")
-        return Patches({name: X.kinds[name] for name in names})
-
     def _widths(self, X: Any) -> list[int]:
-        return [sum(map(len, picture.values())) for picture in self._of_kinds(X)]
+        return [sum(map(len, picture.values())) for picture in X.of_kinds(self.kinds)]
 
     def _training_distances(self, X: Any) -> Iterator[npt.NDArray[np.float32]]:
         if self.keep:

@@ -2,20 +2,87 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
-from typing import TypeAlias
 
+import numpy as np
+from sklearn.preprocessing import normalize
+
+from oasis_bench.data.patches import Patches
 from oasis_bench.datasets.features.embeddings import TIMM, Network
 from oasis_bench.datasets.features.feature_file import FeatureFile
+from oasis_bench.datasets.features.hand_made import HAND_MADE, HandMade, Teachers
+from oasis_bench.datasets.features.picture_files import Picture, PictureRows, Workers
 from oasis_bench.system.errors import UsageError, unknown_name
 from oasis_bench.system.values import check_value
-
-AskedFeatures: TypeAlias = "Network | FeatureFile"
 
 VISTERMS, HISTOGRAMS, LITE0 = "visterms", "histograms", "efficientnet-lite0"
 
 SCALING = "l2"
 """How such rows are scaled, where an experiment does not say."""
+
+
+@dataclass(frozen=True)
+class AskedFeatures:
+    """Features of one kind, or of several kinds side by side.
+
+    Parameters
+    ----------
+    parts : tuple of Network, FeatureFile or HandMade
+        At least one.
+    """
+
+    parts: tuple[Network | FeatureFile | HandMade, ...]
+
+    @property
+    def option(self) -> str:
+        """The names of the kinds, joined by +."""
+        return "+".join(part.option for part in self.parts)
+
+    def rows_of(
+        self, pictures: Sequence[Picture], workers: Workers, teachers: Teachers
+    ) -> PictureRows:
+        """Describe each picture; of several kinds, each is of unit length and they are joined.
+
+        Parameters
+        ----------
+        teachers : callable
+            Finds the pictures that codebooks are learned from, where one is needed.
+
+        Returns
+        -------
+        PictureRows
+            Of several kinds with `patches`: those of one kind are the row of that kind.
+
+        Raises
+        ------
+        UsageError
+            As the kinds do.
+        """
+        several = [
+            part.rows_of(pictures, workers, teachers)
+            if isinstance(part, HandMade)
+            else part.rows_of(pictures, workers)
+            for part in self.parts
+        ]
+        if len(several) == 1:
+            return several[0]
+        kept = reduce(np.intersect1d, [rows.kept for rows in several]).tolist()
+        left_out = {path: fault for rows in several for path, fault in rows.left_out}
+        groups = {
+            re.sub(r"\W", "_", part.option): normalize(rows.X[np.isin(rows.kept, kept)])
+            for part, rows in zip(self.parts, several, strict=True)
+        }
+        return PictureRows(
+            np.concatenate(list(groups.values()), axis=1),
+            kept,
+            list(left_out.items()),
+            tuple(remark for rows in several for remark in rows.remarks),
+            Patches.one_each(groups) if kept else None,
+        )
 
 
 def asked_features(option: str, own: str) -> AskedFeatures | None:
@@ -29,9 +96,18 @@ def asked_features(option: str, own: str) -> AskedFeatures | None:
     check_value("features", option, str)
     if option == own:
         return None
-    if option == LITE0 or option.startswith(TIMM):
-        return Network(option)
     if option.lower().endswith(".npz"):
-        return FeatureFile(Path(option))
-    known = (own, LITE0, f"{TIMM}NAME", "FILE.npz")
-    raise UsageError(unknown_name("features", option, known))
+        return AskedFeatures((FeatureFile(Path(option)),))
+    names = option.split("+")
+    if len(set(names)) < len(names):
+        raise UsageError(f"features = {option}: name each kind once")
+    return AskedFeatures(tuple(_of_kind(name, own) for name in names))
+
+
+def _of_kind(name: str, own: str) -> Network | HandMade:
+    if name == LITE0 or name.startswith(TIMM):
+        return Network(name)
+    if name in HAND_MADE:
+        return HandMade(name)
+    known = (own, *HAND_MADE, LITE0, f"{TIMM}NAME", "FILE.npz")
+    raise UsageError(f"{unknown_name('features', name, known)}; + joins several")

@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from oasis_bench.data.patches import Patches
 from oasis_bench.data.rows import Rows
 from oasis_bench.datasets.features.decoding import TooSmallError, UnusableImageError
 from oasis_bench.datasets.files.arrays import Arrays
@@ -42,12 +43,16 @@ class Fault(NamedTuple):
 
 
 class PictureRows(NamedTuple):
-    """Rows of pictures: `X` of those numbered `kept`, ascending; the others with the reason."""
+    """Rows of pictures: `X` of those numbered `kept`, ascending; the others with the reason.
+
+    `patches` are there where rows are made of several kinds of features: one a picture and kind.
+    """
 
     X: Rows
     kept: Sequence[int]
     left_out: Sequence[tuple[Path, Fault]]
     remarks: tuple[str, ...] = ()
+    patches: Patches | None = None
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,8 @@ DATA_OPTIONS = (
         "features",
         "NAME|FILE.npz",
         "what the rows of a data set of pictures are: visterms, efficientnet-lite0, timm:NAME (a "
-        "network of timm) or a file of your own (default: its own, mostly visterms)",
+        "network of timm), lab, hog, lbp, wavelet, sift-bow, fisher, texton, or several of these "
+        "joined by +, or a file of your own (default: its own, mostly visterms)",
     ),
 )
 """Options of data sets that have a short form of --data-option."""

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from oasis_bench.system.errors import UsageError
+from oasis_bench.system.errors import UsageError, unknown_name
 
 Descriptors = npt.NDArray[np.float32]
 
@@ -128,6 +128,34 @@ class Patches:
             )
         if other := [name for name in self.kinds if not name.isidentifier()]:
             raise UsageError(f"kind of patches {other[0]!r}: use letters, digits and underscores")
+
+    @classmethod
+    def one_each(cls, kinds: Mapping[str, Any]) -> Self:
+        """Make patches of rows (n_pictures, p) by kind: a picture has one descriptor of each."""
+        return cls(
+            {
+                name: PatchKind(
+                    np.ascontiguousarray(rows, np.float32),
+                    np.arange(len(rows) + 1, dtype=np.int64),
+                    np.zeros((len(rows), 2), np.float32),
+                )
+                for name, rows in kinds.items()
+            }
+        )
+
+    def of_kinds(self, names: str | None) -> Self:
+        """Return the patches of some kinds, their names joined by +; None: all.
+
+        Raises
+        ------
+        UsageError
+            Where there is no such kind.
+        """
+        chosen = list(self.kinds) if names is None else names.split("+")
+        for name in chosen:
+            if name not in self.kinds:
+                raise UsageError(f"kinds: {unknown_name('kind of patches', name, self.kinds)}")
+        return type(self)({name: self.kinds[name] for name in chosen})
 
     @property
     def shape(self) -> tuple[int]:

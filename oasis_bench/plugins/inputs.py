@@ -9,8 +9,8 @@ from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.plugins.metric_learner import MetricLearner
 from oasis_bench.system.errors import UsageError
 
-EXAMPLES = {"pixels": "SIZE", "patches": "gb70+gb42"}
-"""Values of the options that ask for items."""
+EXAMPLES = {"pixels": ("pixels=SIZE",), "patches": ("patches=gb70+gb42", "features=lab+hog")}
+"""Options that ask for items; a data set may have one of them or none."""
 
 
 def refuse_unlike_inputs(
@@ -30,9 +30,11 @@ def refuse_unlike_inputs(
         rows.items(kind)
     except UsageError as error:
         what = f"{learner.name} takes {kind}, and data set {dataset.name}"
-        if kind in dataset.gives and kind in inspect.signature(type(dataset)).parameters:
+        options = inspect.signature(type(dataset)).parameters
+        asks = [one for one in EXAMPLES.get(kind, ()) if one.partition("=")[0] in options]
+        if kind in dataset.gives and asks:
             raise UsageError(
-                f"{what} makes them only when asked: give --data-option {kind}={EXAMPLES[kind]}"
+                f"{what} makes them only when asked: give --data-option {' or '.join(asks)}"
             ) from error
         raise UsageError(
             f"{what} gives {' and '.join(dataset.gives)}: choose another learner or data set"

@@ -1,0 +1,234 @@
+"""Hand-made features of pictures: each against its definition, their codebooks and their cache."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from skimage.feature import local_binary_pattern
+
+from oasis_bench.datasets.features import hand_made, picture_words, whole_picture
+from oasis_bench.datasets.features.asked_features import asked_features
+from oasis_bench.datasets.features.hand_made import HandMade
+from oasis_bench.datasets.features.picture_files import Picture, Workers, hashed_pictures
+from oasis_bench.system.errors import UsageError
+from oasis_bench.system.progress import no_progress
+
+pytest.importorskip("cv2", reason='pip install "oasis-bench[handmade]" is needed')
+
+WORKERS = Workers(no_progress, n_workers=1)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "features"
+
+
+def noise(seed: int) -> Image.Image:
+    """A picture of 128 x 128 pixels of smooth noise."""
+    pixels = np.random.default_rng(seed).integers(0, 256, (16, 16, 3), dtype=np.uint8)
+    return Image.fromarray(pixels).resize((128, 128), Image.Resampling.BILINEAR)
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> list[Picture]:
+    for seed in range(5):
+        noise(seed).save(tmp_path / f"{seed}.png")
+    return hashed_pictures(sorted(tmp_path.glob("*.png")), WORKERS)
+
+
+def test_a_colour_counts_in_its_cell_of_lab() -> None:
+    for colour, (level, a, b) in {
+        "red": (4, 8, 8),  # L 53.2, a 80.1, which counts as 72, b 67.2
+        "white": (7, 4, 4),
+        "black": (0, 4, 4),
+        "blue": (2, 8, 0),  # L 32.3, a 79.2, b -107.9
+    }.items():
+        histogram = whole_picture.lab_histogram(Image.new("RGB", (128, 128), colour))
+        expected = np.zeros((8, 9, 9))
+        expected[level, a, b] = 128  # the root of the number of pixels
+        np.testing.assert_array_equal(histogram, expected.ravel())
+
+
+def test_gradients_of_a_ramp_have_one_orientation() -> None:
+    ramp = np.repeat(np.arange(128, dtype=np.uint8)[None, :, None], 128, axis=0).repeat(3, axis=2)
+    described = whole_picture.oriented_gradients(Image.fromarray(ramp)).reshape(-1, 4, 9)
+    assert described.shape == (49, 4, 9)
+    assert (described[..., 1:] == 0).all()
+    np.testing.assert_allclose((described**2).sum(axis=(1, 2)), 1, rtol=1e-6)
+    turned = whole_picture.oriented_gradients(Image.fromarray(ramp.transpose(1, 0, 2)))
+    assert set(np.flatnonzero(turned.reshape(-1, 9).any(axis=0))) == {4}
+
+
+def test_patterns_are_those_of_scikit_image_cell_by_cell() -> None:
+    image = noise(0)
+    codes = local_binary_pattern(np.asarray(image.convert("L")), 8, 2, "nri_uniform").astype(int)
+    counts = whole_picture.pattern_histograms(image).reshape(4, 4, 59) ** 2
+    for row, column in product(range(4), range(4)):
+        cell = codes[32 * row : 32 * row + 32, 32 * column : 32 * column + 32]
+        np.testing.assert_allclose(counts[row, column], np.bincount(cell.ravel(), minlength=59))
+
+
+def haar_by_averages(values: np.ndarray) -> np.ndarray:
+    """The decomposition of each row as Jacobs et al. write it, by averages and differences."""
+    values = values / np.sqrt(values.shape[1])
+    n = values.shape[1]
+    while n > 1:
+        n //= 2
+        pairs = values[:, : 2 * n].reshape(len(values), n, 2)
+        values[:, : 2 * n] = np.hstack([pairs.sum(axis=2), pairs[..., 0] - pairs[..., 1]]) / 2**0.5
+    return values
+
+
+def test_a_wavelet_signature_has_the_signs_of_the_largest_coefficients() -> None:
+    image = noise(1)
+    signature = whole_picture.wavelet_signature(image).reshape(3, 32, 32)
+    for channel, found in zip(
+        np.moveaxis(np.asarray(image) / 255 @ whole_picture.YIQ.T, 2, 0), signature, strict=True
+    ):
+        coefficients = haar_by_averages(haar_by_averages(channel).T).T[:32, :32]
+        assert found[0, 0] == pytest.approx(channel.mean())
+        assert np.abs(coefficients[0, 0]) == pytest.approx(np.abs(channel.mean()))
+        sizes = np.abs(coefficients)
+        sizes[0, 0] = 0
+        kept = sizes >= np.sort(sizes.ravel())[-60]
+        np.testing.assert_array_equal(found[kept], np.sign(coefficients[kept]))
+        assert not found[~kept][1:].any()
+
+
+def test_codes_are_counted_cell_by_cell() -> None:
+    codes = np.array([[0, 1, 2, 2], [0, 0, 2, 1], [1, 1, 0, 0], [1, 1, 0, 2]])
+    counts = whole_picture.cell_counts(codes, 3, 2).reshape(4, 3)
+    assert counts.tolist() == [[3, 1, 0], [0, 1, 3], [0, 4, 0], [3, 0, 1]]
+
+
+def test_sift_of_a_ramp_has_one_orientation() -> None:
+    ramp = np.repeat(np.arange(128, dtype=np.uint8)[None, :, None], 128, axis=0).repeat(3, axis=2)
+    described = picture_words.dense_sift(Image.fromarray(ramp))
+    assert described.shape == (2 * 15 * 15, 128)
+    np.testing.assert_allclose(np.linalg.norm(described, axis=1), 1, rtol=1e-6)
+    energy = (described**2).reshape(-1, 16, 8).sum(axis=(0, 1))
+    assert energy[0] > 0.99 * energy.sum()  # to the right
+
+
+def test_a_bag_of_words_counts_the_nearest_words() -> None:
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(1000, 128)).astype(np.float32)
+    rows = rng.normal(size=(50, 128)).astype(np.float32)
+    nearest = ((rows[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1)
+    bag = picture_words.bag_of_words(rows, {"centres": centres})
+    np.testing.assert_allclose(bag**2, np.bincount(nearest, minlength=1000))
+
+
+def test_a_fisher_vector_is_the_formula() -> None:
+    """Perronnin et al. 2010, eq. 7 to 9 with signed roots: gradients in weights, means, widths."""
+    rows = picture_words.dense_sift(noise(2))
+    codebook = picture_words.learn_gaussians(
+        np.concatenate([rows, picture_words.dense_sift(noise(3))])
+    )
+    x = (rows - codebook["mean"]) @ codebook["axes"].T
+    w, means, variances = codebook["weights"], codebook["means"], codebook["covariances"]
+    z = (x[:, None] - means) / np.sqrt(variances)
+    log_density = -0.5 * (z**2 + np.log(2 * np.pi * variances)).sum(axis=2) + np.log(w)
+    shares = np.exp(log_density - np.logaddexp.reduce(log_density, axis=1)[:, None])
+    n = len(x)
+    of_means = np.einsum("nk,nkd->kd", shares, z) / (n * np.sqrt(w)[:, None])
+    of_widths = np.einsum("nk,nkd->kd", shares, z**2 - 1) / (n * np.sqrt(2 * w)[:, None])
+    of_weights = (shares.mean(axis=0) - w) / np.sqrt(w)
+    expected = np.concatenate([of_weights, of_means.ravel(), of_widths.ravel()])
+    expected = np.sign(expected) * np.sqrt(np.abs(expected))
+    expected /= np.linalg.norm(expected)
+    found = picture_words.fisher_vector(rows, codebook)
+    assert found.shape == (32 + 2 * 32 * 32,)
+    np.testing.assert_allclose(np.sort(np.abs(found)), np.sort(np.abs(expected)), atol=2e-3)
+
+
+def test_a_texton_pyramid_says_which_occur_where() -> None:
+    responses = picture_words.texton_responses(noise(4))
+    assert responses.shape == (64 * 64, 17)
+    codebook = picture_words.learn_textons(responses)
+    pyramid = picture_words.texton_pyramid(responses, codebook)
+    scaled = responses / codebook["scale"]
+    nearest = ((scaled[:, None] - codebook["centres"]) ** 2).sum(axis=2).argmin(axis=1)
+    grid = nearest.reshape(64, 64)
+    levels = np.split(pyramid, [256, 5 * 256])
+    for n, level in zip((1, 2, 4), levels, strict=True):
+        side = 64 // n
+        for number, cell in enumerate(level.reshape(n * n, 256)):
+            row, column = divmod(number, n)
+            part = grid[side * row : side * (row + 1), side * column : side * (column + 1)]
+            assert set(np.flatnonzero(cell)) == set(part.ravel())
+
+
+@pytest.mark.parametrize(
+    ("option", "width"),
+    [
+        *(("lab", 648), ("hog", 1764), ("lbp", 944), ("wavelet", 3072)),
+        *(("sift-bow", 1000), ("fisher", 2080), ("texton", 5376)),
+    ],
+)
+def test_rows_are_read_from_the_cache_the_second_time(
+    option: str, width: int, pictures: list[Picture], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def teachers() -> list[Picture]:
+        assert option in hand_made.WORDS, "nothing is learned for this one"
+        return pictures[:3]
+
+    rows = HandMade(option).rows_of([*pictures, pictures[0]], WORKERS, teachers)
+    assert rows.X.shape == (6, width)
+    assert rows.X.dtype == np.float32
+    np.testing.assert_array_equal(rows.X[5], rows.X[0])
+    assert not np.array_equal(rows.X[1], rows.X[0])
+
+    def never(*_: object) -> None:
+        raise AssertionError("nothing is left to be computed")
+
+    monkeypatch.setattr(hand_made, "_resized", never)
+    again = HandMade(option).rows_of([*pictures, pictures[0]], WORKERS, teachers)
+    np.testing.assert_array_equal(again.X, rows.X)
+
+
+def test_a_codebook_is_of_the_teachers_alone(pictures: list[Picture]) -> None:
+    all_rows = HandMade("sift-bow").rows_of(pictures, WORKERS, lambda: pictures[:3])
+    one_row = HandMade("sift-bow").rows_of(pictures[4:], WORKERS, lambda: pictures[2::-1])
+    np.testing.assert_array_equal(one_row.X[0], all_rows.X[4])
+    with pytest.raises(UsageError, match="2 codebook images hold 900 descriptors, and 1000"):
+        HandMade("fisher").rows_of(pictures, WORKERS, lambda: pictures[:2])
+
+
+def test_without_the_extra_one_line_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(hand_made, "version", missing)
+    with pytest.raises(UsageError, match=r'features = hog: .* missing: .*oasis-bench\[handmade\]"'):
+        asked_features("hog", "histograms")
+
+
+def test_several_kinds_are_joined_each_of_unit_length(
+    pictures: list[Picture], tmp_path: Path
+) -> None:
+    (tmp_path / "5.png").write_bytes(b"no picture")
+    found = hashed_pictures(sorted(tmp_path.glob("*.png"), reverse=True), WORKERS)
+    asked = asked_features("lab+sift-bow", "histograms")
+    assert asked is not None
+    rows = asked.rows_of(found, WORKERS, lambda: pictures)
+    assert rows.kept == [1, 2, 3, 4, 5]
+    assert [path.name for path, _ in rows.left_out] == ["5.png"]
+    assert rows.X.shape == (5, 648 + 1000)
+    np.testing.assert_allclose(np.linalg.norm(rows.X[:, :648], axis=1), 1, rtol=1e-6)
+    assert rows.patches is not None
+    kinds = rows.patches.kinds
+    np.testing.assert_array_equal(kinds["lab"].descriptors, rows.X[:, :648])
+    np.testing.assert_array_equal(kinds["sift_bow"].descriptors, rows.X[:, 648:])
+    for wrong, message in {
+        "lab+lab": "each kind once",
+        "lab+hgo": "unknown features 'hgo'",
+    }.items():
+        with pytest.raises(UsageError, match=message):
+            asked_features(wrong, "histograms")
