@@ -48,14 +48,17 @@ class Lesson:
     def teach(self, learner: MetricLearner, start: int = 0, stop: int | None = None) -> None:
         """Let a learner learn its steps from `start` to `stop`; all that it has, without `stop`.
 
-        A learner that takes triplets learns from those that people judged, where there are some,
-        in a random order with repetition; others learn from the labels.
+        A learner that takes triplets learns from those that people judged, where there are some:
+        step by step in a random order with repetition, or from each of them at once; others learn
+        from the labels.
         """
         if self.triplets is not None and learner.takes_triplets:
-            last = getattr(learner, "n_steps", len(self.triplets)) if stop is None else stop
-            rng = np.random.default_rng(self.seed)
-            order = rng.integers(len(self.triplets), size=last)[start:]
-            learner.partial_fit_triplets(self.X, self.triplets[order])
+            chosen = self.triplets
+            if isinstance(learner, IncrementalLearner):
+                rng = np.random.default_rng(self.seed)
+                last = learner.n_steps if stop is None else stop
+                chosen = chosen[rng.integers(len(chosen), size=last)[start:]]
+            learner.partial_fit_triplets(self.X, chosen)
         elif stop is None:
             learner.fit(self.X, self.y)
         else:

@@ -1,0 +1,254 @@
+"""The golden feature of Deep Ranking: one weight for each kind of features, by maximum margin."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import minimize
+from sklearn.utils import check_random_state, column_or_1d
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_consistent_length
+
+from oasis_bench.data.patches import Patches
+from oasis_bench.data.rows import check_items
+from oasis_bench.plugins.learner import EmbeddingLearner, FittedArray
+from oasis_bench.sampling import ClassTripletSampler
+from oasis_bench.sampling.class_triplets import seed_state
+from oasis_bench.system.errors import UsageError
+from oasis_bench.system.threads import slices
+
+N_TRIPLETS = 20_000
+"""Triplets that `fit` draws from class labels."""
+
+AT_ONCE = 1024
+"""Triplets whose differences are computed at a time."""
+
+Float64Array = npt.NDArray[np.float64]
+
+
+class GoldenFeature(EmbeddingLearner):
+    r"""A non-negative combination of the distances by several kinds of features.
+
+    .. math:: D(x, y) = \sum_k w_k |x_k - y_k|^2, \quad w_k = v_k / \sigma_k, \quad
+        \min_{v \ge 0} \tfrac{1}{2} |v|^2
+        + C \sum_{q,p,n} [1 - \sum_k v_k \delta_k / \sigma_k]_+^2
+
+    where :math:`\delta_k = |q_k - n_k|^2 - |q_k - p_k|^2` of a triplet (query, positive, negative),
+    and :math:`\sigma_k` is the root mean square of :math:`\delta_k` over the triplets.  The squared
+    hinge makes the problem smooth, and its solution is unique: L-BFGS-B finds it.
+
+    Where a data set's rows are features of several kinds (``--features lab+hog+lbp``), it gives
+    them kind by kind as `Patches` of one descriptor a picture.  Of several descriptors, such as
+    local ones, :math:`x_k` is the mean.
+
+    Parameters
+    ----------
+    C : float, default 0.1
+    kinds : str or None, default None
+        The kinds of features to use, joined by +; None: all.  Of one kind, nothing is learned: the
+        order is that of its distance.
+    random_state : int, RandomState or None, default None
+        Draws triplets from labels, in `fit`.
+
+    Attributes
+    ----------
+    kinds_ : ndarray of shape (n_kinds,), object
+        The names of the kinds.
+    weights_ : ndarray of shape (n_kinds,)
+        w.
+    widths_ : ndarray of shape (n_kinds,), int64
+        The numbers of each kind.
+    objective_ : float
+        The least value, of the triplets that `weights_` are learned from.
+
+    References
+    ----------
+    J. Wang, Y. Song, T. Leung, C. Rosenberg, J. Wang, J. Philbin, B. Chen and Y. Wu. Learning
+    fine-grained image similarity with deep ranking. CVPR, 2014 (section 6.1).  They give no
+    formula; the regulariser, the scales and the squared hinge are ours.
+    """
+
+    name: ClassVar = "GoldenFeature"
+    summary: ClassVar = "a weight for each kind of features, by a large margin"
+    citation: ClassVar = "Wang et al., CVPR 2014"
+    cost: ClassVar = "time t d for the distances of t triplets, memory n d"
+    search_space: ClassVar = {"C": (1e-3, 1e-2, 0.1, 1.0)}
+    takes: ClassVar = "patches"
+    takes_triplets: ClassVar = True
+
+    kinds_: npt.NDArray[np.object_]
+    weights_: Float64Array
+    widths_: npt.NDArray[np.int64]
+    objective_: float
+    _differences: Float64Array
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "kinds": [str, None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        C: float = 0.1,
+        kinds: str | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.C = C
+        self.kinds = kinds
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn from 20000 triplets that are drawn from class labels.
+
+        Parameters
+        ----------
+        X : Patches of n_items pictures
+        y : array of shape (n_items,)
+            Labels of at least two classes, one of at least two pictures.
+
+        Raises
+        ------
+        ValueError
+            Where X or y are not of this kind.
+        """
+        self._validate_params()
+        self._check(X, y)
+        state = seed_state(int(check_random_state(self.random_state).randint(2**31)))
+        triplets = ClassTripletSampler(column_or_1d(y), state).draw(N_TRIPLETS)
+        return self._learn(X, triplets, afresh=True)
+
+    def partial_fit_triplets(self, X: Any, triplets: npt.ArrayLike) -> Self:
+        """Learn from given triplets and those of earlier calls together.
+
+        Parameters
+        ----------
+        X : Patches of n_items pictures
+        triplets : array of shape (n_triplets, 3), integers
+            Item numbers: query, positive, negative.  Without any, all weights are 1.
+
+        Raises
+        ------
+        ValueError
+            Where X or the triplets are not of this kind; nothing is learned then.
+        """
+        self._validate_params()
+        check_items("patches", X)
+        given = np.asarray(triplets)
+        if given.ndim != 2 or given.shape[1] != 3 or not np.issubdtype(given.dtype, np.integer):
+            raise UsageError(
+                f"triplets of shape {given.shape} and type {given.dtype}: integers of shape "
+                "(n_triplets, 3) are needed"
+            )
+        if given.size and (given.min() < 0 or given.max() >= len(X)):
+            raise UsageError(
+                f"triplets name items {given.min()} to {given.max()}: 0 to {len(X) - 1} are needed"
+            )
+        return self._learn(X, given, afresh=not hasattr(self, "weights_"))
+
+    def embed(self, X: Any) -> Any:
+        """Return the features weighted by the roots of their weights: (n_items, sum of widths).
+
+        Kinds follow one another in the order of `kinds_`; float32.
+        """
+        means = self._means(self._check_items(X))
+        parts = [np.sqrt(w) * mean for w, mean in zip(self.weights_, means, strict=True)]
+        return np.concatenate(parts, axis=1, dtype=np.float32)
+
+    def _learn(self, X: Patches, triplets: npt.NDArray[np.integer], afresh: bool) -> Self:
+        means = _means(X.of_kinds(self.kinds)) if afresh else self._means(X)
+        differences = _differences(list(means.values()) if afresh else means, triplets)
+        if afresh:
+            self.kinds_ = np.array(list(means), dtype=object)
+            self.widths_ = np.array([rows.shape[1] for rows in means.values()], np.int64)
+        else:
+            differences = np.concatenate([self._differences, differences])
+        self._differences = differences
+        self.weights_, self.objective_ = largest_margin(differences, self.C)
+        return self
+
+    def _means(self, X: Patches) -> list[Any]:
+        """Return the mean descriptors of the kinds that it has learned of, checked."""
+        means = _means(X.of_kinds("+".join(self.kinds_)))
+        for (kind, rows), width in zip(means.items(), self.widths_, strict=True):
+            if rows.shape[1] != width:
+                raise UsageError(
+                    f"features of kind {kind} have {rows.shape[1]} numbers: {width} are needed, "
+                    "as in training"
+                )
+        return list(means.values())
+
+    def _check(self, X: Any, y: Any) -> None:
+        check_items("patches", X)
+        check_consistent_length(X, column_or_1d(y))
+        ClassTripletSampler(column_or_1d(y), seed_state(0))
+        X.of_kinds(self.kinds)
+
+    def _fitted_state(self) -> dict[str, FittedArray]:
+        return {
+            "kinds_": FittedArray(("n_kinds",), np.object_),
+            "weights_": FittedArray(("n_kinds",)),
+            "widths_": FittedArray(("n_kinds",), np.integer),
+            "_differences": FittedArray(("n_triplets", "n_kinds")),
+        }
+
+
+def largest_margin(differences: Float64Array, C: float) -> tuple[Float64Array, float]:
+    """Solve the problem of `GoldenFeature`.
+
+    Parameters
+    ----------
+    differences : ndarray of shape (n_triplets, n_kinds)
+        delta of each triplet: by how much further away the negative is.
+    C : float
+
+    Returns
+    -------
+    weights : ndarray of shape (n_kinds,)
+        w; all 1 where there is no triplet, or one kind alone.
+    objective : float
+    """
+    n_triplets, n_kinds = differences.shape
+    if not n_triplets or n_kinds == 1:
+        return np.ones(n_kinds), 0.0
+    scales = np.sqrt(np.mean(differences**2, axis=0))
+    scales[scales == 0] = 1
+    margins = differences / scales
+
+    def objective(v: Float64Array) -> tuple[float, Float64Array]:
+        short = np.maximum(1 - margins @ v, 0)
+        return 0.5 * v @ v + C * short @ short, v - 2 * C * short @ margins
+
+    found = minimize(
+        objective,
+        np.zeros(n_kinds),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0, None)] * n_kinds,
+        options={"ftol": 0, "gtol": 1e-9 * (1 + C * n_triplets), "maxiter": 10_000},
+    )
+    return found.x / scales, float(found.fun)
+
+
+def _means(X: Patches) -> dict[str, Any]:
+    """Return the mean descriptor of each picture (n_items, p) by kind."""
+    return {
+        name: np.add.reduceat(kind.descriptors, kind.offsets[:-1], axis=0, dtype=np.float64)
+        / np.diff(kind.offsets)[:, None]
+        for name, kind in X.kinds.items()
+    }
+
+
+def _differences(means: list[Any], triplets: npt.NDArray[np.integer]) -> Float64Array:
+    """Compute |q - n|^2 - |q - p|^2 of each triplet and kind: (n_triplets, n_kinds)."""
+    differences = np.empty((len(triplets), len(means)))
+    for part in slices(len(triplets), AT_ONCE):
+        q, p, n = triplets[part].T
+        for number, rows in enumerate(means):
+            far, near = rows[q] - rows[n], rows[q] - rows[p]
+            differences[part, number] = np.einsum("ij,ij->i", far, far)
+            differences[part, number] -= np.einsum("ij,ij->i", near, near)
+    return differences
