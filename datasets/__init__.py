@@ -1,6 +1,6 @@
 """The data sets: one file each, found by the registry through the entry points.
 
-`TableFile` and `ImageFolder` are the user's own: the only ones that are made from a path.
+`TableFile`, `ImageFolder` and `OwnTriplets` are the user's own: they are made from a path.
 """
 
 from oasis_bench.datasets.caltech import Caltech101, Caltech256
@@ -11,6 +11,7 @@ from oasis_bench.datasets.keel import Keel
 from oasis_bench.datasets.material_appearance import MaterialAppearance
 from oasis_bench.datasets.mnist import MNIST
 from oasis_bench.datasets.newsgroups import TwentyNewsgroups
+from oasis_bench.datasets.own_triplets import OwnTriplets
 from oasis_bench.datasets.similarity_triplets import SimilarityTriplets
 from oasis_bench.datasets.table_file import TableFile
 from oasis_bench.datasets.tiny_imagenet import TinyImageNet
@@ -25,6 +26,7 @@ __all__ = [
     "ImageFolder",
     "Keel",
     "MaterialAppearance",
+    "OwnTriplets",
     "SimilarityTriplets",
     "TableFile",
     "TinyImageNet",

@@ -39,6 +39,8 @@ if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
 
 CODEBOOK_SOURCE = "caltech101"
 
+VOTES = ("votes_positive", "votes_negative")
+
 
 class Judgements(NamedTuple):
     """What a table says: pictures (paths below the folder), their classes, and the triplets."""
@@ -60,8 +62,8 @@ class JudgedPictures(Dataset):
     ----------------
     folder, table : str
         The folder, in `OASIS_BENCH_DATA` or in the cache folder, and the CSV file in it.
-    columns : tuple of str
-        The columns that the table has.
+    columns, optional : tuple of str
+        The columns that the table has, and those that it may have.
 
     Parameters
     ----------
@@ -78,6 +80,7 @@ class JudgedPictures(Dataset):
     folder: ClassVar[str]
     table: ClassVar[str]
     columns: ClassVar[tuple[str, ...]]
+    optional: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, pixels: int | None = None, features: str = HISTOGRAMS) -> None:
         check_side(pixels)
@@ -90,9 +93,14 @@ class JudgedPictures(Dataset):
         return f"{self.name} {self.asked_features.option}" if self.asked_features else self.name
 
     def location(self) -> str | None:
-        """Return the folder of the release, or None where it is not on this machine."""
+        """Return the folder of the table, or None where it is not on this machine."""
+        table, _ = self._places()
+        return str(table.parent) if table.is_file() else None
+
+    def _places(self) -> tuple[Path, Path]:
+        """Return the path of the table, and the folder that names of pictures are below."""
         folder = dataset_folder(self.folder)
-        return str(folder) if (folder / self.table).is_file() else None
+        return folder / self.table, folder
 
     @abstractmethod
     def _judgements(self, cells: pd.DataFrame) -> Judgements:
@@ -106,8 +114,12 @@ class JudgedPictures(Dataset):
         UsageError
             Where the table or a picture is missing or damaged.
         """
-        folder = dataset_folder(self.folder)
-        read = self._judgements(self._cells(folder / self.table))
+        table, folder = self._places()
+        cells = self._cells(table)
+        try:
+            read = self._judgements(cells)
+        except UsageError as error:
+            raise UsageError(f"{table}: {error}") from error
         images = tuple(folder / path for path in read.paths)
         workers = Workers(progress)
         pictures = hashed_pictures(images, workers)
@@ -137,12 +149,69 @@ class JudgedPictures(Dataset):
                 cells = csv_cells(file, header=0, dtype=str, na_filter=False)
         except UsageError as error:
             raise UsageError(f"{path}: {error}") from error
-        if tuple(cells.columns) != self.columns:
+        unknown = set(cells.columns) - {*self.columns, *self.optional}
+        if unknown or not set(self.columns) <= set(cells.columns):
+            more = f", and {', '.join(self.optional)} may be there" if self.optional else ""
             raise UsageError(
                 f"{path} has the columns {', '.join(cells.columns)}: {', '.join(self.columns)} are "
-                "needed"
+                f"needed{more}"
             )
+        if cells.empty:
+            raise UsageError(f"{path} has no line below the names of its columns: give triplets")
+        for name, column in cells.items():
+            if (column == "").any():
+                line = int((column == "").argmax()) + 2
+                raise UsageError(f"{path}: line {line}: {name} is empty: fill it in")
         return cells
+
+
+def judged_by_name(cells: pd.DataFrame) -> Judgements:
+    """Read triplets of file names: query, positive and negative, and what else there is.
+
+    With a column text_query, this is a triplet's group, and a picture's class is its text query,
+    the first of those that it was found for.  Else triplets are grouped by their query, and each
+    picture is a class of its own.  Columns votes_positive and votes_negative are votes.  A triplet
+    that holds a picture twice is left out.
+
+    Raises
+    ------
+    UsageError
+        Where no triplet is left, or votes are no whole numbers.
+    """
+    names, items = numbered(cells[["query", "positive", "negative"]])
+    class_names, y, groups = [Path(name).stem for name in names], np.arange(len(names)), items[:, 0]
+    if "text_query" in cells:
+        class_names, numbers = numbered(cells[["text_query"]])
+        groups = numbers[:, 0]
+        y = np.full(len(names), len(class_names))
+        np.minimum.at(y, items.ravel(), np.repeat(groups, 3))
+    votes = votes_of(cells, VOTES) if set(VOTES) & set(cells.columns) else None
+    sound = np.array([len(set(triplet)) == 3 for triplet in items.tolist()])
+    if not sound.any():
+        raise UsageError("each triplet holds a picture twice: three different ones are needed")
+    return Judgements(
+        [Path(name) for name in names],
+        y,
+        tuple(class_names),
+        JudgedTriplets(items[sound], None if votes is None else votes[sound], groups[sound]),
+        () if sound.all() else (f"left out: {(~sound).sum()} triplets with a picture twice",),
+    )
+
+
+def votes_of(cells: pd.DataFrame, columns: Sequence[str]) -> npt.NDArray[np.int64]:
+    """Return the votes of two columns (n_triplets, 2).
+
+    Raises
+    ------
+    UsageError
+        Where one of them is missing, or a vote is no whole number.
+    """
+    for name in columns:
+        if name not in cells:
+            raise UsageError(f"there is no column {name}: both columns of votes are needed")
+        if other := [vote for vote in cells[name] if not vote.isdecimal()]:
+            raise UsageError(f"{name} {other[0]!r}: a whole number is needed")
+    return cells[list(columns)].to_numpy(dtype=np.int64)
 
 
 def numbered(values: pd.DataFrame) -> tuple[list[str], npt.NDArray[np.int64]]:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from oasis_bench.data.judgements import JudgedTriplets
-from oasis_bench.datasets.judged_pictures import JudgedPictures, Judgements, numbered
-from oasis_bench.system.errors import UsageError
+from oasis_bench.datasets.judged_pictures import JudgedPictures, Judgements, numbered, votes_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,13 +41,9 @@ class MaterialAppearance(JudgedPictures):
 
     def _judgements(self, cells: pd.DataFrame) -> Judgements:
         names, items = numbered(cells[["reference", "a", "b"]])
-        votes = cells[["votes_a", "votes_b"]]
-        for column in votes:
-            if other := [vote for vote in votes[column] if not vote.isdecimal()]:
-                raise UsageError(f"{self.table}: {column} {other[0]!r}: a whole number is needed")
         return Judgements(
             [Path("images", name) for name in names],
             np.arange(len(names)),
             tuple(Path(name).stem for name in names),
-            JudgedTriplets(items, votes.to_numpy(dtype=np.int64), items[:, 0].copy()),
+            JudgedTriplets(items, votes_of(cells, ("votes_a", "votes_b")), items[:, 0].copy()),
         )

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from oasis_bench.data.judgements import JudgedTriplets
-from oasis_bench.datasets.judged_pictures import JudgedPictures, Judgements, numbered
+from oasis_bench.datasets.judged_pictures import JudgedPictures, Judgements, judged_by_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,15 +34,4 @@ class SimilarityTriplets(JudgedPictures):
     columns = ("text_query", "query", "positive", "negative")
 
     def _judgements(self, cells: pd.DataFrame) -> Judgements:
-        queries, groups = numbered(cells[["text_query"]])
-        names, items = numbered(cells[["query", "positive", "negative"]])
-        y = np.full(len(names), len(queries))
-        np.minimum.at(y, items.ravel(), np.repeat(groups.ravel(), 3))
-        sound = np.array([len(set(triplet)) == 3 for triplet in items.tolist()])
-        return Judgements(
-            [Path(name) for name in names],
-            y,
-            tuple(queries),
-            JudgedTriplets(items[sound], None, groups[sound, 0]),
-            () if sound.all() else (f"left out: {(~sound).sum()} triplets with a picture twice",),
-        )
+        return judged_by_name(cells)

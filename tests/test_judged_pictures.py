@@ -11,6 +11,8 @@ from skimage.feature import local_binary_pattern
 from oasis_bench.datasets import MaterialAppearance, SimilarityTriplets
 from oasis_bench.datasets.features.histograms import picture_histograms
 from oasis_bench.datasets.features.picture_files import Workers, hashed_pictures
+from oasis_bench.plugins.open_dataset import open_dataset
+from oasis_bench.plugins.registry import load_registry
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.progress import no_progress
 
@@ -82,7 +84,7 @@ def test_judgements_of_materials_keep_their_votes(data):
         ("reference,a,b\nc.png,a.png,b.png\n", "has the columns reference, a, b: reference, a, b,"),
         (JUDGEMENTS.replace("5,0", "5,-1"), "votes_b '-1': a whole number is needed"),
         (JUDGEMENTS.replace("5,0", "0,0"), "judged triplet 2 has no vote"),
-        (JUDGEMENTS.replace("5,0", "5"), "CSV cannot be read|votes_b ''"),
+        (JUDGEMENTS.replace("5,0", "5"), "line 4: votes_b is empty"),
         (JUDGEMENTS.replace("d.png", "e.png"), r"images/e\.png cannot be used: No such file"),
         ("", "judgements.csv: has no line of column names"),
     ],
@@ -140,3 +142,73 @@ def test_the_real_judgements():
     assert votes.max(axis=1).sum() / votes.sum() == pytest.approx(0.838, abs=5e-4)
     assert (votes[:, 0] == votes[:, 1]).any()  # ties are kept
     assert len(np.unique(rows.judged.groups)) == 100
+
+
+OWN = """\
+query,positive,negative,votes_positive,votes_negative
+b.png,a.png,d.png,2,1
+c.png,a.png,b.png,3,0
+b.png,c.png,d.png,1,2
+b.png,b.png,d.png,1,2
+"""
+
+
+def own(data, text, name="triplets.csv"):
+    """The data set of a CSV file beside the pictures, by its path."""
+    (data / "similarity-triplets" / "images" / name).write_text(text)
+    return open_dataset(str(data / "similarity-triplets" / "images" / name), load_registry())
+
+
+def test_triplets_of_the_user_s_own_need_three_columns(data):
+    rows = own(data, "\n".join(line.rsplit(",", 2)[0] for line in OWN.splitlines())).load()
+    assert [path.name for path in rows.images] == ["a.png", "b.png", "c.png", "d.png"]
+    assert rows.y.tolist() == [0, 1, 2, 3]
+    assert rows.class_names == ("a", "b", "c", "d")
+    assert rows.judged.items.tolist() == [[1, 0, 3], [2, 0, 1], [1, 2, 3]]
+    assert rows.judged.groups.tolist() == [1, 2, 1]
+    assert rows.judged.votes is None
+    assert rows.left_out == ("left out: 1 triplets with a picture twice",)
+
+
+def test_they_may_have_votes_and_groups_and_lie_in_a_folder(data):
+    own(data, OWN)
+    folder = str(data / "similarity-triplets" / "images")
+    rows = open_dataset(folder, load_registry()).load()
+    assert rows.judged.votes.tolist() == [[2, 1], [3, 0], [1, 2]]
+    (data / "my.csv").write_text(TRIPLETS.replace("images/", ""))
+    dataset = open_dataset(str(data / "my.csv"), load_registry(), {"images": folder})
+    rows = dataset.load()
+    assert rows.judged.groups.tolist() == [1, 0]
+    assert rows.class_names == ("null", "zebra")
+
+
+def test_other_files_of_rows_are_still_tables(data):
+    (data / "rows.csv").write_text("a,b,label\n1,2,x\n3,4,y\n")
+    assert open_dataset(str(data / "rows.csv"), load_registry()).name == "file"
+    assert open_dataset(str(data), load_registry()).name == "images"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (OWN.replace("d.png", "e.png"), r"e\.png cannot be used: No such file"),
+        (OWN.replace("votes_negative", "rater"), "has the columns .*, rater: query, positive, neg"),
+        (OWN.splitlines()[0], r"triplets\.csv has no line below the names of its columns"),
+        (OWN.replace("c.png,a.png", "c.png,"), "line 3: positive is empty"),
+        (OWN.replace("3,0", "3,x"), "triplets.csv: votes_negative 'x': a whole number"),
+        (OWN.replace("3,0", "0,0"), "triplets.csv: judged triplet 1 has no vote"),
+        ("query,positive,negative\nb.png,a.png,a.png\n", "each triplet holds a picture twice"),
+        ("query,positive,negative,votes_positive\nb.png,a.png,c.png,1\n", "no column votes_neg"),
+    ],
+)
+def test_what_is_wrong_with_them_is_told_in_one_line(data, text, line):
+    with pytest.raises(UsageError, match=line) as error:
+        own(data, text).load()
+    assert "\n" not in str(error.value)
+
+
+def test_a_folder_of_pictures_that_is_missing_is_told(data):
+    dataset = own(data, OWN)
+    dataset.images = str(data / "nowhere")
+    with pytest.raises(UsageError, match="nowhere: there is no such folder of pictures"):
+        dataset.load()

@@ -15,12 +15,16 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.plugins.registry import BrokenPluginError, Registry
 from oasis_bench.system.errors import UsageError, unknown_name
+from oasis_bench.system.files import open_regular
 from oasis_bench.system.plain_text import LONGEST_PATH, cut, shown
 from oasis_bench.system.values import NEEDED, check_value, value_of_text
 
-FILE, FOLDER = "file", "images"
-PATH_DATASETS = (FILE, FOLDER)
+FILE, FOLDER, TRIPLETS = "file", "images", "judged-triplets"
+PATH_DATASETS = (FILE, FOLDER, TRIPLETS)
 """Registered data sets whose parameter `path` is the name that the user gives."""
+
+LONGEST_HEADER = 65_536
+"""Bytes of the first line of a CSV file that are looked at."""
 
 
 def open_dataset(
@@ -28,7 +32,9 @@ def open_dataset(
 ) -> Dataset:
     """Make a data set: a registered one, the user's own file, or a folder of pictures.
 
-    `name` is a registered name or a path; where it is both, the registered name is meant.
+    `name` is a registered name or a path; where it is both, the registered name is meant.  A CSV
+    file with the columns query, positive and negative holds judged triplets, and so does a folder
+    with such a file ``triplets.csv``.
     `options` are values of the data set's parameters; the other parameters keep their defaults.
 
     Raises
@@ -85,12 +91,28 @@ def _find(name: str, registry: Registry) -> tuple[type[Dataset], dict[str, Path]
         raise UsageError(f"data set {shown(name)}: no path holds a NUL character")
     if name in names:
         return registry.datasets[name], {}
+    if _holds_triplets(path):
+        return registry.datasets[TRIPLETS], {"path": path}
     if os.path.isdir(path):  # unlike Path.is_dir, also where the name is too long
         return registry.datasets[FOLDER], {"path": path}
     if path.suffix or "/" in name or os.path.exists(path):
         return registry.datasets[FILE], {"path": path}
     problem = unknown_name("data set", name, names)
     raise UsageError(f"{problem}, or give the path of a file or a folder of pictures")
+
+
+def _holds_triplets(path: Path) -> bool:
+    """Tell whether a path is a CSV file of judged triplets, or a folder with one."""
+    if os.path.isdir(path):
+        path = path / "triplets.csv"
+    if path.suffix.lower() != ".csv":
+        return False
+    try:
+        with open_regular(path) as file:
+            names = file.readline(LONGEST_HEADER).decode("utf-8-sig", "replace").split(",")
+    except OSError:  # the data set of a table tells it
+        return False
+    return {"query", "positive", "negative"} <= {name.strip().strip('"') for name in names}
 
 
 def _option_kinds(
