@@ -46,6 +46,7 @@ class TripletLearner(IncrementalLearner):
         Steps among them whose loss was positive, so that the matrix changed.
     """
 
+    rotation_invariant: ClassVar = True
     takes_sparse: ClassVar = True
     takes_relevance: ClassVar = True
     with_transform: ClassVar = "PsdOASIS, CosineOASIS or LogDetOASIS, its positive variants"

@@ -17,6 +17,7 @@ from sklearn.utils._param_validation import Interval
 from oasis_bench.algorithms._label_learner import LabelLearner
 from oasis_bench.algorithms._principal_axes import principal_axes, rounding, whitening
 from oasis_bench.data.rows import FloatArray
+from oasis_bench.system.shared_work import shared
 
 AXES_GRID = (8, 16, 32, 64, 128, None)
 """Numbers of principal axes from which the inner folds choose."""
@@ -42,6 +43,7 @@ class WithinClassLearner(LabelLearner):
     """
 
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {"n_axes": AXES_GRID}
+    rotation_invariant: ClassVar = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_axes": [Interval(Integral, 1, None, closed="left"), None],
@@ -67,9 +69,7 @@ class WithinClassLearner(LabelLearner):
         """
 
     def _fit(self, X: Any, y: Any) -> None:
-        rows, classes = _by_class(X, y)
-        rows -= rows.mean(axis=0)
-        squares, axes = principal_axes(rows)
+        rows, classes, squares, axes = shared(_by_class_with_axes, X, y)
         axes = axes[: self.n_axes or _axes_to_keep(len(rows) - len(classes), len(axes))]
         projected = rows @ axes.T
         floor = rounding(rows.shape) * float(squares[0])
@@ -119,6 +119,13 @@ def _by_class(X: Any, y: Any) -> tuple[FloatArray, list[slice]]:
     ends = np.cumsum([0, *counts]).tolist()
     rows = np.asarray(X, dtype=np.float64)[np.argsort(labels, kind="stable")]
     return rows, [slice(start, end) for start, end in pairwise(ends)]
+
+
+def _by_class_with_axes(X: Any, y: Any) -> tuple[FloatArray, list[slice], FloatArray, FloatArray]:
+    """Return `_by_class` of rows, less their mean, and their `principal_axes`."""
+    rows, classes = _by_class(X, y)
+    rows -= rows.mean(axis=0)
+    return rows, classes, *principal_axes(rows)
 
 
 def _axes_to_keep(degrees: int, rank: int) -> int:

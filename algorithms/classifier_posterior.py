@@ -63,6 +63,7 @@ class ClassifierPosterior(MetricLearner):
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {
         "C": (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
     }
+    rotation_invariant: ClassVar = True
     takes_sparse: ClassVar = True
     takes_relevance: ClassVar = True
 

@@ -23,6 +23,7 @@ from oasis_bench.algorithms.lmnn._objective import (
     best_scale,
     target_neighbours,
 )
+from oasis_bench.system.shared_work import shared
 
 SAME_PLACE = 1e-6
 """Squared distance, as a share of the mean squared length, below which two rows coincide."""
@@ -97,6 +98,7 @@ class LMNN(LabelLearner):
     citation: ClassVar[str] = "Weinberger, Blitzer & Saul, NIPS 18 (2005)"
     cost: ClassVar[str] = "time n d^2 an iteration, n^2 d every tenth, memory n d + 20 d^2 + pairs"
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {"pull_weight": (0.125, 0.25, 0.5)}
+    rotation_invariant: ClassVar = True
     inner_params: ClassVar[Mapping[str, Any]] = {"tol": 0.1}
     """On six tables of KEEL the choice loses at most .0003 of the inner folds' mAP by it."""
 
@@ -173,7 +175,7 @@ class LMNN(LabelLearner):
 
     def _axes(self, X: Any) -> Doubles:
         """Return the principal axes (n_features, d) that are used, those of most variance first."""
-        return _axes_of(X)[1]
+        return shared(_axes_of, X)[1]
 
 
 class FastLMNN(LMNN):
@@ -228,7 +230,7 @@ class FastLMNN(LMNN):
         return 3 * n * d + 4 * min(n, d) ** 2  # of the axes, the most of all
 
     def _axes(self, X: Any) -> Doubles:
-        variances, axes = _axes_of(X)
+        variances, axes = shared(_axes_of, X)
         before = np.cumsum(variances) - variances
         return axes[:, before < self.variance * variances.sum()]
 

@@ -26,6 +26,7 @@ from oasis_bench.algorithms.logdet._rank_one_blocks import (
     squared_distances,
     take_steps,
 )
+from oasis_bench.data.span import basis_and_coordinates
 from oasis_bench.plugins.learner import FittedArray
 
 ROWS_FOR_BOUNDS = 500
@@ -118,6 +119,7 @@ class ITML(LabelLearner):
     citation: ClassVar = "Davis, Kulis, Jain, Sra & Dhillon, ICML 24 (2007)"
     cost: ClassVar = "time 40 c^2 d^2 a pass (n^2 where 2 n <= d), memory 4 d^2 + 40 c^2"
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {"gamma": (0.01, 0.1, 1.0, 10.0)}
+    rotation_invariant: ClassVar = True
 
     _least_in_largest: ClassVar[int] = 2
     _remedy: ClassVar[str] = "use fewer features or fewer pairs (n_pairs)"
@@ -152,7 +154,7 @@ class ITML(LabelLearner):
         bounds = squared_distance_bounds(X, rng)
         pairs = draw_pairs(X, y, self._count_pairs(len(np.unique(y))), rng)
         options = (float(self.gamma), self.max_iter, float(self.tol))
-        basis, rows = in_their_span(X) if 2 * len(X) <= X.shape[1] else (None, X)
+        basis, rows = basis_and_coordinates(X) if 2 * len(X) <= X.shape[1] else (None, X)
         found = project_cyclically(rows, pairs, bounds, *options)
         if found.change > self.tol:
             warnings.warn(
@@ -170,15 +172,6 @@ class ITML(LabelLearner):
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
         return MATRICES * d**2 + 6 * self._count_pairs(c)
-
-
-def in_their_span(X: Any) -> tuple[Float64Array, Float64Array]:
-    """Return an orthonormal basis (n_features, n_rows) of what the rows span, and the rows in it.
-
-    A is the identity outside of that span, so that few rows make a small A.
-    """
-    basis, rows = np.linalg.qr(X.T.astype(np.float64))
-    return basis, np.ascontiguousarray(rows.T)
 
 
 def _embedded(factor: Float64Array, basis: Float64Array) -> Float64Array:

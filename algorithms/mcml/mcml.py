@@ -18,6 +18,7 @@ from oasis_bench.algorithms._within_class import AXES_GRID
 from oasis_bench.algorithms.mcml._descent import MEMORY, minimise
 from oasis_bench.algorithms.mcml._objective import SCORE_BYTES, Objective
 from oasis_bench.data.rows import FloatArray
+from oasis_bench.system.shared_work import shared
 
 RIDGE = 1e-6
 """Share of the mean variance that is added to the scatter within classes to whiten by it."""
@@ -86,6 +87,7 @@ class MCML(LabelLearner):
     citation: ClassVar = "Globerson & Roweis, NIPS 18 (2005)"
     cost: ClassVar = "time n^2 min(n, d) an iteration, memory n d + min(n, d)^2"
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {"n_axes": AXES_GRID}
+    rotation_invariant: ClassVar = True
 
     _least_in_class: ClassVar[int] = 2
     _remedy: ClassVar[str] = "use fewer rows, or lower n_axes"
@@ -101,8 +103,8 @@ class MCML(LabelLearner):
         self.max_iter = max_iter
 
     def _fit(self, X: Any, y: Any) -> None:
-        centred = X - X.mean(axis=0, dtype=np.float64)
-        squares, axes = (part[: self.n_axes] for part in principal_axes(centred))
+        centred = shared(_centred, X)
+        squares, axes = (part[: self.n_axes] for part in shared(principal_axes, centred))
         labels = np.unique(y, return_inverse=True)[1]
         rows = centred @ axes.T
         whitening = _whitening(Objective(rows, labels).pull, RIDGE * float(squares.mean()))
@@ -128,6 +130,10 @@ class MCML(LabelLearner):
     def _n_numbers(self, n: int, d: int, c: int) -> int:
         rank = min(n, d, self.n_axes or d)
         return 3 * n * d + (2 * MEMORY + 10) * rank**2 + 10 * n * rank + SCORE_BYTES // 8
+
+
+def _centred(X: Any) -> FloatArray:
+    return np.asarray(X - X.mean(axis=0, dtype=np.float64))
 
 
 def _whitening(scatter: FloatArray, ridge: float) -> FloatArray:

@@ -73,6 +73,10 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
         Hyper-parameters of the fits on inner folds, where these differ from the final fit's: a
         looser tolerance, which costs less and leads to the same choice.  What an experiment names
         itself holds for both.
+    rotation_invariant : bool
+        Whether turning all rows, those that it learns from and those that it is asked about, by
+        one orthogonal matrix changes no score but by rounding.  On inner folds with fewer rows than
+        features such a learner gets rows in the coordinates of what they span.
     takes : {'rows', 'pixels', 'patches'}
         What an item is: a row of numbers, a picture (uint8, RGB), or a set of local descriptors
         (`Patches`).
@@ -98,6 +102,7 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
     cost: ClassVar[str] = "not stated"
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {}
     inner_params: ClassVar[Mapping[str, Any]] = {}
+    rotation_invariant: ClassVar[bool] = False
     takes: ClassVar[str] = "rows"
     takes_sparse: ClassVar[bool] = False
     takes_relevance: ClassVar[bool] = False

@@ -17,6 +17,7 @@ import numpy as np
 
 from oasis_bench.experiment.search import Candidate
 from oasis_bench.plugins.learner import IncrementalLearner, MetricLearner
+from oasis_bench.system.shared_work import Kept, sharing
 from oasis_bench.trial.lesson import Lesson
 
 LEARNING, VALIDATION = "learning on inner folds", "validation"
@@ -95,16 +96,23 @@ class FoldWork:
         lessons: Sequence[Lesson],
         score: Callable[[MetricLearner, Lesson], float],
     ) -> None:
-        self._make, self._lessons, self._score = make, lessons, score
+        self._make, self._lessons, self._score = make, [*lessons], score
         self._learners: dict[int, MetricLearner] = {}
+        self._shared: dict[int, Kept] = {}
 
     def __call__(self, job: FoldJob, timer: Timer) -> float:
         """Teach the learner of a fold and return its value."""
         if job.start is None:
             self._learners[job.fold] = self._make(job.params, job.fold)
-        learner, lesson = self._learners[job.fold], self._lessons[job.fold]
+        learner = self._learners[job.fold]
         with timer(LEARNING):
-            lesson.teach(learner, job.start or 0, job.stop)
+            if job.fold not in self._shared:
+                self._shared[job.fold] = {}
+                if learner.rotation_invariant:
+                    self._lessons[job.fold] = self._lessons[job.fold].in_their_span()
+            lesson = self._lessons[job.fold]
+            with sharing(self._shared[job.fold]):
+                lesson.teach(learner, job.start or 0, job.stop)
         with timer(VALIDATION):
             return self._score(learner, lesson)
 

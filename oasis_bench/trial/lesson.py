@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from oasis_bench.data.judgements import JudgedTriplets, Ratings
 from oasis_bench.data.rows import Labels
+from oasis_bench.data.span import coordinates
 from oasis_bench.experiment.judged_splits import group_folds
 from oasis_bench.experiment.plan import TrialSpec
 from oasis_bench.experiment.splits import inner_folds, too_few_for_folds, unseen_class_folds
@@ -18,6 +20,9 @@ from oasis_bench.plugins.learner import IncrementalLearner, MetricLearner
 from oasis_bench.tasks.task import Truth
 from oasis_bench.trial.items import NotApplicableError, truth_of
 from oasis_bench.trial.sealed_items import learn_preparation
+
+SPAN_BYTES = 256 * 2**20
+"""Rows that take more in double precision are not brought into coordinates of their span."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,20 @@ class Lesson:
     seed: int
     queries: Any = None
     truth: Truth | None = None
+
+    def in_their_span(self) -> Lesson:
+        """Return rows, to learn from and to validate on, in coordinates of what they all span.
+
+        Inner products and distances stay, up to rounding.  The same lesson where rows are no fewer
+        than features, or too many for their coordinates.
+        """
+        n_learn, n_features = self.X.shape
+        n_rows = n_learn + self.queries.shape[0]
+        if n_rows >= n_features or 8 * n_rows * n_features > SPAN_BYTES:
+            return self
+        stack = sparse.vstack if sparse.issparse(self.X) else np.vstack
+        rows = coordinates(stack([self.X, self.queries]))
+        return replace(self, X=rows[:n_learn], queries=rows[n_learn:])
 
     def teach(self, learner: MetricLearner, start: int = 0, stop: int | None = None) -> None:
         """Let a learner learn its steps from `start` to `stop`; all that it has, without `stop`.

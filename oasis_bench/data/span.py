@@ -1,0 +1,48 @@
+"""Few rows of many features in the coordinates of what they span; not principal axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import qr
+
+from oasis_bench.data.rows import FloatArray
+
+
+def basis_and_coordinates(X: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return an orthonormal basis of what rows span, and the rows in it, both in float64.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_features)
+
+    Returns
+    -------
+    basis : ndarray of shape (n_features, r)
+        Q, with r = min(n_rows, n_features).
+    rows : ndarray of shape (n_rows, r)
+        XQ, so that X = XQQ'.
+    """
+    basis, rows = np.linalg.qr(X.T.astype(np.float64))
+    return basis, np.ascontiguousarray(rows.T)
+
+
+def coordinates(X: Any) -> FloatArray:
+    """Return rows in an orthonormal basis of what they span, which is not formed.
+
+    Parameters
+    ----------
+    X : ndarray or CSR of shape (n_rows, n_features)
+
+    Returns
+    -------
+    ndarray of shape (n_rows, min(n_rows, n_features))
+        Of the type of `X`, or float64 for integers; inner products and distances are those of
+        `X`, up to rounding.
+    """
+    rows = X.toarray() if sparse.issparse(X) else X
+    dtype = np.result_type(rows.dtype, np.float32)
+    (triangle,) = qr(rows.T.astype(np.float64), mode="r", overwrite_a=True, check_finite=False)
+    return np.ascontiguousarray(triangle[: len(rows)].T, dtype=dtype)

@@ -1,0 +1,90 @@
+"""Few rows of many features: learned from in the coordinates of what they span."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from oasis_bench.data.span import basis_and_coordinates, coordinates
+from oasis_bench.plugins.contract import quick
+from oasis_bench.plugins.registry import load_registry
+from oasis_bench.system.shared_work import shared, sharing
+from oasis_bench.tasks.task import Truth
+from oasis_bench.trial import lesson as lesson_module
+from oasis_bench.trial.lesson import Lesson
+
+
+@pytest.fixture
+def wide():
+    """40 rows of 60 features in four classes, 10 of them to validate on."""
+    rng = np.random.default_rng(0)
+    y = np.arange(40) % 4
+    X = rng.normal(size=(40, 60)) + 2 * rng.normal(size=(4, 60))[y]
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    return Lesson(X[:30], y[:30], None, 0, X[30:], Truth(y=y[30:]))
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, int])
+@pytest.mark.parametrize("shape", [(5, 20), (20, 5)])
+def test_coordinates_have_the_inner_products_of_the_rows(shape, dtype, kind):
+    X = (5 * np.random.default_rng(0).normal(size=shape)).astype(dtype)
+    X[3] = X[1] + X[2]
+    found = coordinates(kind(X))
+    assert found.shape == (shape[0], 5)
+    assert found.dtype == (np.float32 if dtype is np.float32 else np.float64)
+    np.testing.assert_allclose(
+        found @ found.T, X @ X.T, atol=1e-4 if dtype is np.float32 else 1e-12
+    )
+
+
+def test_a_basis_is_orthonormal_and_gives_the_rows_back():
+    X = np.random.default_rng(0).normal(size=(5, 20))
+    basis, rows = basis_and_coordinates(X)
+    np.testing.assert_allclose(basis.T @ basis, np.eye(5), atol=1e-14)
+    np.testing.assert_allclose(rows @ basis.T, X, atol=1e-14)
+
+
+LEARNERS = load_registry().algorithms
+INVARIANT = [
+    name for name in LEARNERS if not name.startswith("metric") and LEARNERS[name].rotation_invariant
+]
+
+
+@pytest.mark.parametrize("name", INVARIANT)
+def test_who_says_that_rotations_do_not_matter_scores_in_the_span_as_before(name, wide):
+    scores = []
+    for one in (wide, wide.in_their_span()):
+        learner = quick(LEARNERS[name](), 500)
+        one.teach(learner)
+        scores.append(learner.similarity(one.queries, one.X))
+    assert one.X.shape == (30, 40)
+    # FastLMNN stops within 1 % of its minimum, so that rounding may decide where.
+    np.testing.assert_allclose(*scores, rtol=1e-2, atol=1e-2 * np.abs(scores[0]).max())
+
+
+def test_as_many_rows_as_features_stay_as_they_are(wide, monkeypatch):
+    rows = np.eye(40)
+    many = Lesson(rows[:30], wide.y, None, 0, rows[30:], wide.truth)
+    assert many.in_their_span() is many
+    monkeypatch.setattr(lesson_module, "SPAN_BYTES", 8 * 40 * 60 - 1)
+    assert wide.in_their_span() is wide
+
+
+def test_work_is_shared_for_the_same_arrays_only_where_that_is_allowed():
+    calls = []
+
+    def count(X, y):
+        calls.append(1)
+        return X.sum() + y.sum()
+
+    X, y = np.ones((2, 2)), np.arange(2)
+    assert shared(count, X, y) == shared(count, X, y) == 5
+    assert len(calls) == 2
+    with sharing({}):
+        assert shared(count, X, y) == shared(count, X, y.copy()) == 5
+        assert len(calls) == 3
+        assert shared(count, 2 * X, y) == 9
+        assert shared(count, X, y + 1) == 7
+        assert len(calls) == 5
+    assert shared(count, X, y) == 5
+    assert len(calls) == 6
