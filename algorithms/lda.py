@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from oasis_bench.algorithms._discriminants import leading_discriminants
 from oasis_bench.algorithms._label_learner import LabelLearner
 from oasis_bench.algorithms._within_class import refuse_classes_of_equal_rows
 
@@ -26,7 +27,11 @@ class LDA(LabelLearner):
     solver 'eigen' is taken: 'svd' knows no shrinkage, and where d >= n it finds directions in
     which no training row varies, and 'lsqr' gives no transform.
 
-    Time n d^2 + d^3, memory 3 n d + 8 d^2 numbers.
+    Of fewer rows than features the same discriminants are found by Lanczos iterations, which take
+    products with the rows alone.
+
+    Time n d^2 + d^3, memory 3 n d + 8 d^2 numbers; where n < d, time n^2 d and memory
+    8 n d + n^2.
 
     Parameters
     ----------
@@ -54,7 +59,7 @@ class LDA(LabelLearner):
     name: ClassVar = "LDA"
     summary: ClassVar = "linear discriminant analysis with shrinkage, scikit-learn's"
     citation: ClassVar = "Fisher, Annals of Eugenics 7 (1936); Rao, J. R. Stat. Soc. B 10 (1948)"
-    cost: ClassVar = "time n d^2 + d^3, memory n d + d^2"
+    cost: ClassVar = "time n d^2 + d^3 (n^2 d where n < d), memory n d + d^2"
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {"shrinkage": ("auto", 0.3, 0.8, 0.95)}
 
     _least_in_largest: ClassVar[int] = 2
@@ -71,17 +76,23 @@ class LDA(LabelLearner):
         self.shrinkage = shrinkage
 
     def _fit(self, X: Any, y: Any) -> None:
+        n_kept = self.n_components or min(len(np.unique(y)) - 1, X.shape[1])
+        X = X.astype(np.float64)
+        if len(X) < X.shape[1] and self.shrinkage != 1:  # at 1 all directions are as good
+            found = leading_discriminants(X, y, n_kept, self.shrinkage)
+            if found is not None:
+                self.components_ = found
+                return
         solver = LinearDiscriminantAnalysis(
             solver="eigen", n_components=self.n_components, shrinkage=self.shrinkage
         )
         try:
-            solver.fit(X.astype(np.float64), y)
+            solver.fit(X, y)
         except np.linalg.LinAlgError as error:
             raise ValueError(
                 f"the covariance within classes is singular with shrinkage={self.shrinkage}: "
                 "give a larger one, below 1"
             ) from error
-        n_kept = self.n_components or min(len(solver.classes_) - 1, X.shape[1])
         self.components_ = solver.scalings_.T[:n_kept].copy()
 
     def _check(self, X: Any, y: Any) -> None:
@@ -96,4 +107,4 @@ class LDA(LabelLearner):
         refuse_classes_of_equal_rows(X, y, self.name)
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
-        return 3 * n * d + 8 * d**2
+        return 8 * n * d + n**2 if n < d else 3 * n * d + 8 * d**2

@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
+from sklearn.covariance import ledoit_wolf_shrinkage
 from sklearn.datasets import load_iris
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 
 from oasis_bench.algorithms import LDA, NCA
+from oasis_bench.algorithms._discriminants import ledoit_wolf
 from oasis_bench.plugins.contract import LearnerContract
 from oasis_bench.system import memory
 
@@ -43,6 +45,28 @@ def test_lda_gives_the_distances_of_scikit_learns_transform(iris, n_components, 
     learner = LDA(**options).fit(X, y)
     assert learner.components_.shape == (n_components or 2, 4)
     np.testing.assert_allclose(-learner.similarity(X, X), cdist(Z, Z), rtol=1e-6, atol=1e-5)
+
+
+@pytest.mark.parametrize("n_components", [2, None])
+@pytest.mark.parametrize("shrinkage", ["auto", 0.3, 0.95])
+def test_lda_of_fewer_rows_than_features_gives_scikit_learns_discriminants(shrinkage, n_components):
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(4), (30, 10, 17, 1))
+    X = rng.normal(size=(58, 60)) * np.linspace(3, 0.1, 60) + rng.normal(size=(4, 60))[y]
+    X[:, 5] = 2.0
+    options = {"n_components": n_components, "shrinkage": shrinkage}
+    theirs = LinearDiscriminantAnalysis(solver="eigen", **options).fit(X, y)
+    ours = LDA(**options).fit(X, y).components_
+    expected = theirs.scalings_.T[: len(ours)]
+    signs = np.sign((ours * expected).sum(axis=1, keepdims=True))
+    np.testing.assert_allclose(signs * ours, expected, atol=1e-10 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("shape", [(5, 12), (12, 5), (3, 2)])
+def test_the_shrinkage_is_that_of_ledoit_and_wolf(shape):
+    X = np.random.default_rng(0).normal(size=shape) * np.linspace(1, 3, shape[1])
+    X -= X.mean(axis=0)
+    assert ledoit_wolf(X) == pytest.approx(ledoit_wolf_shrinkage(X, assume_centered=True))
 
 
 def test_lda_worked_by_hand():
@@ -93,4 +117,4 @@ def test_what_does_not_fit_is_refused_with_the_rows_and_the_remedy(monkeypatch):
     assert "5000 rows" in NCA().refusal(many, labels)
     with pytest.raises(MemoryError, match="fewer rows"):
         NCA().fit(many, labels)
-    assert "fewer features" in LDA().refusal(np.zeros((10, 5000)), labels[:10])
+    assert "fewer features" in LDA().refusal(np.zeros((5000, 5000)), labels)
