@@ -51,6 +51,6 @@ class LogDetLearner(TripletLearner, MahalanobisLearner):
     def _precision(self) -> npt.DTypeLike:
         return self.components_.dtype
 
-    def _finish(self) -> None:
+    def _finish(self, X: Any = None) -> None:
         factor = self._factor(self.mahalanobis_matrix_)
         self.components_ = factor.astype(self.components_.dtype, copy=False)

@@ -146,7 +146,7 @@ class TripletLearner(IncrementalLearner):
                 self._start(X)
                 self._sampler_state = self._seeded()
         self._apply(X, triplets)
-        self._finish()
+        self._finish(X)
         return self
 
     def _learn(
@@ -162,7 +162,7 @@ class TripletLearner(IncrementalLearner):
                 self._start(X)
                 self._sampler_state = state
         self._run(X, sampler, n_steps, progress)
-        self._finish()
+        self._finish(X)
         return self
 
     def _run(self, X: Any, sampler: TripletSampler, n_steps: int, progress: Progress) -> None:
@@ -183,8 +183,11 @@ class TripletLearner(IncrementalLearner):
         super()._check(X, y)
         self._sampler(y, seed_state(0))
 
-    def _finish(self) -> None:
-        """Set the public attributes that derive from the learned matrix, where there are any."""
+    def _finish(self, X: Any = None) -> None:
+        """Set the public attributes that derive from the learned matrix, where there are any.
+
+        `X` are the rows of the last steps, where they are here.
+        """
 
     def _sampler(self, y: Any, state: npt.NDArray[np.uint64]) -> TripletSampler:
         if not sparse.issparse(y):

@@ -249,6 +249,27 @@ def test_symmetric_variants_are_symmetric_over_many_steps(form):
     assert symmetry_index(OASIS(n_steps=20_000, random_state=0).fit(X, y).bilinear_matrix_) < 0.999
 
 
+@pytest.mark.parametrize("cls", [CosineOASIS, PsdOASIS])
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_few_rows_have_the_psd_part_of_their_span(cls, kind):
+    rng = np.random.default_rng(0)
+    X = normalize(rng.normal(size=(20, 50)))
+    X[3] = X[2]
+    learned = cls(n_steps=3000, random_state=0).fit(kind(X), np.arange(20) % 3)
+    values, vectors = np.linalg.eigh((learned.raw_matrix_ + learned.raw_matrix_.T) / 2)
+    assert (values < -0.01).any()
+    L = learned.components_
+    expected = (vectors * np.maximum(values, 0)) @ vectors.T
+    np.testing.assert_allclose(L.T @ L, expected, atol=1e-12)
+    np.testing.assert_allclose((L**2).sum(axis=1), values[values > 0][::-1], atol=1e-12)
+    # Rows of another span then: the identity is not outside of theirs.
+    others = normalize(rng.normal(size=(20, 50)))
+    learned.partial_fit(kind(others), np.arange(20) % 3, n_steps=100)
+    values, vectors = np.linalg.eigh((learned.raw_matrix_ + learned.raw_matrix_.T) / 2)
+    expected = (vectors * np.maximum(values, 0)) @ vectors.T
+    np.testing.assert_allclose(learned.components_.T @ learned.components_, expected, atol=1e-12)
+
+
 def test_symmetry_index_of_known_matrices():
     symmetric, skew = np.array([[2.0, 1.0], [1.0, 3.0]]), np.array([[0.0, 1.0], [-1.0, 0.0]])
     assert symmetry_index(symmetric) == pytest.approx(1)

@@ -136,5 +136,5 @@ class AveragedOASIS(OASIS):
             "_n_dealt": FittedArray((), np.integer),
         }
 
-    def _finish(self) -> None:
+    def _finish(self, X: Any = None) -> None:
         self.bilinear_matrix_ = self.matrices_.mean(axis=0)

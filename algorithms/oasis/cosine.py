@@ -23,7 +23,8 @@ class CosineOASIS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TripletLear
     A row that W makes long is near the top of x'Wy for most queries - a hub - whatever it shows.
     The cosine leaves length out.  Hubs cost OASIS precision at 1 on digits and MNIST (see
     docs/results.md); where length carries meaning the cosine loses a little.  The parameters are
-    those of `OASIS`; the factor L costs O(d^3) after learning.
+    those of `OASIS`; the factor L costs O(d^3) after learning, O(n d^2) where
+    2 n <= d.
 
     Attributes
     ----------
@@ -43,7 +44,7 @@ class CosineOASIS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TripletLear
     name: ClassVar = "CosineOASIS"
     summary: ClassVar = "cosine in the space that OASIS learned, so that no long row is a hub"
     citation: ClassVar = "oasis-bench; the steps: " + OASIS.citation
-    cost: ClassVar = "time nnz(q) (nnz(p) + nnz(n)) a step, d^3 at the end, memory 3 d^2"
+    cost: ClassVar = "time nnz(q) (nnz(p) + nnz(n)) a step, d^2 min(n, d) at the end, memory 3 d^2"
 
     _learned: ClassVar[str] = "raw_matrix_"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = OASIS._parameter_constraints
@@ -87,5 +88,5 @@ class CosineOASIS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TripletLear
             "components_": FittedArray(("n_components", "n_features")),
         }
 
-    def _finish(self) -> None:
-        self.components_ = psd_factor(self.raw_matrix_)
+    def _finish(self, X: Any = None) -> None:
+        self.components_ = psd_factor(self.raw_matrix_, X)

@@ -103,6 +103,6 @@ class PsdOASIS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OASIS):  # typ
                 np.matmul(L.T, L, out=self.raw_matrix_)
             triplets = triplets[due:]
 
-    def _finish(self) -> None:
-        self.components_ = psd_factor(self.raw_matrix_)
+    def _finish(self, X: Any = None) -> None:
+        self.components_ = psd_factor(self.raw_matrix_, X)
         self.bilinear_matrix_ = self.components_.T @ self.components_

@@ -75,7 +75,7 @@ class ShrunkOASIS(CosineOASIS):
         )
         self.shrinkage = shrinkage
 
-    def _finish(self) -> None:
+    def _finish(self, X: Any = None) -> None:
         W, s = self.raw_matrix_, self.raw_matrix_.dtype.type(self.shrinkage)
         M = symmetric_part(W) * (1 - s)
         M[np.diag_indices_from(M)] += s

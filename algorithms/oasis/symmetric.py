@@ -47,7 +47,7 @@ class ProjOASIS(OASIS):
     def _n_matrices(self, afresh: bool) -> int:
         return afresh + 1
 
-    def _finish(self) -> None:
+    def _finish(self, X: Any = None) -> None:
         self.bilinear_matrix_ = symmetric_part(self.raw_matrix_)
 
 
