@@ -58,6 +58,9 @@ def test_a_merged_run_holds_every_row_of_the_runs_as_it_was(write_run, merge, tm
                 traces=[{"part": "test", "n_steps": 5, "value": 0.1}],
                 symmetry=[{"n_steps": 5, "symmetry_index": 0.9}],
                 retrievals=[{"query": 1, "rank": 1, "retrieved": 2, "relevant": 0}],
+                projections=[
+                    {"row": 1, "label": 0, "x": 0.1, "y": 0.2, "x_before": None, "y_before": None}
+                ],
             )
         )
     before = [contents(folder) for folder in (a, b)]

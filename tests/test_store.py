@@ -213,7 +213,7 @@ def test_a_database_of_something_else_is_refused(tmp_path):
     ("step", "remedy"),
     [
         (1, "use the newer oasis-bench that wrote it"),
-        (-1, "use the older oasis-bench that wrote it, or run it again"),
+        (-2, "use the older oasis-bench that wrote it, or run it again"),
     ],
 )
 def test_a_run_of_another_version_is_refused_with_both(tmp_path, step, remedy):
@@ -222,6 +222,30 @@ def test_a_run_of_another_version_is_refused_with_both(tmp_path, step, remedy):
     versions = f"schema version {SCHEMA_VERSION + step}, this oasis-bench reads {SCHEMA_VERSION}"
     with pytest.raises(UsageError, match=f"{versions}: {remedy}$"):
         read_run(tmp_path / "run")
+
+
+@pytest.fixture
+def older(tmp_path):
+    """A run as the version before wrote it: without the table that is new."""
+    folder = tmp_path / "older"
+    with Store.create(folder, INFO) as store:
+        store.add(record())
+        store.connection.execute("DROP TABLE projections")
+        store.connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION - 1}")
+    return folder
+
+
+def test_a_run_of_the_version_before_is_read_and_merged_but_not_added_to(tmp_path, older):
+    content = (older / FILE_NAME).read_bytes()
+    assert n_rows(older) == [1, 2, 1, 1]
+    assert len(read_run(older).projections) == 0
+    with Store.create(tmp_path / "merged", INFO) as store:
+        store.copy(older, ["a"])
+    assert n_rows(tmp_path / "merged") == [1, 2, 1, 1]
+    versions = f"schema version {SCHEMA_VERSION - 1}, this oasis-bench writes {SCHEMA_VERSION}"
+    with pytest.raises(UsageError, match=versions):
+        Store.open(older)
+    assert (older / FILE_NAME).read_bytes() == content
 
 
 def test_a_run_whose_folder_has_an_odd_name_is_read(tmp_path):

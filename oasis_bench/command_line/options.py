@@ -39,7 +39,7 @@ DATA_OPTIONS = (
 
 JUDGED_SETTINGS = (
     *("tasks", "classes", "partitions", "train_per_class", "test_per_class", "test_share", "seed"),
-    *("scaling", "threads", "examples", "budget", "memory"),
+    *("scaling", "threads", "examples", "queries", "budget", "memory"),
 )
 """The settings of an experiment that also decide how a saved model is judged."""
 

@@ -27,6 +27,7 @@ from oasis_bench.experiment.identity import (
     package_hash,
     source_hash,
 )
+from oasis_bench.experiment.queries import Queries, find_queries
 from oasis_bench.experiment.search import Candidate, candidates
 from oasis_bench.experiment.seeds import derive_seed
 from oasis_bench.experiment.settings import Experiment, LearnerSpec
@@ -98,6 +99,10 @@ class TrialSpec:
         Where the learner may come from, besides installed packages.
     shows_examples : bool
         Whether the trial records what some queries retrieve, so that the report can show pictures.
+    queries : Queries, optional
+        What these queries are drawn from; None: all test items.
+    projects : bool
+        Whether it records where some test items lie in a plane, so that the report can draw them.
     shares_cores : bool
         Whether other trials run at the same time, so that its timing is marked.
     saves_model, keeps_scores : bool
@@ -120,6 +125,8 @@ class TrialSpec:
     chooses_by: ChooseBy
     plugin_files: tuple[Path, ...] = ()
     shows_examples: bool = False
+    queries: Queries | None = None
+    projects: bool = False
     shares_cores: bool = False
     saves_model: bool = False
     keeps_scores: bool = False
@@ -220,7 +227,7 @@ def plan(
         label: _candidates(e, e.learners[label].algorithm, grid, scalings[label], registry)
         for label, grid in grids.items()
     }
-    trials = []
+    trials, queries = [], find_queries(e, rows)
     for spec in e.learners.values():
         refuse_unlike_inputs(registry.algorithms[spec.algorithm], dataset, rows)
         if spec.model is not None:
@@ -229,7 +236,8 @@ def plan(
     for split, asked in tasks.items():
         names, chooses_by = tuple(task.name for task in asked), _chooses_by(e, asked, rows)
         subsets = _subsets(split, e, dataset, rows)
-        shows_examples = rows.images is not None and split == next(iter(tasks))
+        largest = max(subsets, key=lambda name: len(subsets[name]))
+        is_first = split == next(iter(tasks)) and e.examples > 0
         for (subset, classes), partition, (label, learner_identity) in product(
             subsets.items(), range(e.n_partitions), learner_identities.items()
         ):
@@ -265,7 +273,9 @@ def plan(
                     tasks=names,
                     chooses_by=chooses_by,
                     plugin_files=plugin_files,
-                    shows_examples=shows_examples and partition == 0,
+                    shows_examples=rows.images is not None and is_first and partition == 0,
+                    queries=queries,
+                    projects=is_first and partition == 0 and subset == largest,
                 )
             )
     return trials

@@ -99,6 +99,12 @@ def check_optional_text(name: str, value: object) -> None:
         check_value(name, value, str)
 
 
+def check_optional_names(name: str, value: object) -> None:
+    """Raise UsageError where a value is neither a tuple of different names nor None."""
+    if value is not None:
+        check_names(name, value)
+
+
 def names_of_text(text: str) -> tuple[str, ...]:
     """Read names that commas separate."""
     return tuple(part.strip() for part in text.split(",") if part.strip())

@@ -18,6 +18,7 @@ from oasis_bench.experiment.setting import (
     Setting,
     check_names,
     check_optional_count,
+    check_optional_names,
     check_optional_text,
     check_scalings,
     check_share,
@@ -190,10 +191,21 @@ class Experiment:
     threads: int = setting(1, "threads of a fit", int, least=1, most=1024)
     examples: int = setting(
         8,
-        "test pictures of the first partition whose neighbours the report shows",
+        "test pictures of the first partition whose neighbours the report shows; with 0 it does "
+        "not draw the learned spaces either",
         int,
         least=0,
         most=10_000,
+    )
+    queries: tuple[str, ...] | None = setting(
+        None,
+        "the test pictures that these examples are drawn from: names of classes, or row numbers, "
+        "which the report prints below its queries",
+        tuple,
+        words="all",
+        read=names_of_text,
+        check=check_optional_names,
+        metavar="A,B",
     )
     budget: str = setting(
         "1h",
@@ -223,6 +235,11 @@ class Experiment:
             raise UsageError(
                 f"inner_folds = {self.inner_folds} but train_per_class = {self.per_class[0]}: "
                 "each fold needs 2 items of each class to validate on"
+            )
+        if len(self.queries or ()) > self.examples:
+            raise UsageError(
+                f"queries names {len(self.queries or ())} and examples = {self.examples}: "
+                "more --examples show them all"
             )
         if not self.learners:
             raise UsageError("no learners: name at least one")
@@ -354,15 +371,17 @@ def built_in_experiments() -> list[str]:
 
 
 def _with_tuples(values: dict[str, Any]) -> dict[str, Any]:
-    """Make tuples of the lists of subsets, tasks and scalings, which TOML and JSON have.
+    """Make tuples of the lists of subsets, tasks, scalings and queries, which TOML and JSON have.
 
-    One scaling may stand in a file without brackets.
+    One scaling may stand in a file without brackets, and rows of queries without quotes.
     """
+    if isinstance(values.get("queries"), list):
+        values = {**values, "queries": [str(one) for one in values["queries"]]}
     if isinstance(values.get("scaling"), str):
         values = {**values, "scaling": [values["scaling"]]}
     return {
         key: tuple(tuple(item) if isinstance(item, list) else item for item in value)
-        if key in ("classes", "tasks", "scaling") and isinstance(value, list | tuple)
+        if key in ("classes", "tasks", "scaling", "queries") and isinstance(value, list | tuple)
         else value
         for key, value in values.items()
     }

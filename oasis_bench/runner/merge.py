@@ -17,7 +17,7 @@ from oasis_bench.store.run_file import RunRecord, Store, read_run, refuse_used_f
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.files import whole_folder
 
-MAY_DIFFER = ("title", "learners", "classes", "partitions", "traces", "examples")
+MAY_DIFFER = ("title", "learners", "classes", "partitions", "traces", "examples", "queries")
 """The settings of an experiment in which merged runs may differ."""
 
 

@@ -45,6 +45,7 @@ from oasis_bench.system.errors import OutputError, UsageError
 from oasis_bench.system.plain_text import printable
 from oasis_bench.system.progress import Progress, no_progress
 from oasis_bench.system.provenance import load_average, provenance
+from oasis_bench.trial.items import refuse_untested_queries
 from oasis_bench.trial.kept import MODELS, PREDICTIONS
 from oasis_bench.trial.record import TrialRecord, lost_record
 
@@ -264,6 +265,7 @@ def prepare(
     rows = dataset.load(on_download)
     plugins = tuple(path.resolve() for path in plugin_files)
     specs = plan(experiment, dataset, rows, registry, plugins)
+    refuse_untested_queries(specs, rows)
     how: dict[str, Any] = {
         "shares_cores": shares_cores,
         "saves_model": MODELS in keep,

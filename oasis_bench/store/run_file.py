@@ -19,7 +19,13 @@ from typing import Any, Self
 import pandas as pd
 
 from oasis_bench.experiment.run_info import RunInfo
-from oasis_bench.store.schema import SCHEMA, SCHEMA_VERSION, TRIAL_TABLES
+from oasis_bench.store.schema import (
+    PROJECTIONS,
+    READ_SCHEMAS,
+    SCHEMA,
+    SCHEMA_VERSION,
+    TRIAL_TABLES,
+)
 from oasis_bench.store.soundness import (
     refuse_damaged_rows,
     refuse_other_schema,
@@ -70,12 +76,14 @@ class RunRecord:
         A row for each trial and number of steps.
     retrievals : DataFrame
         A row for each trial, example query and rank.
+    projections : DataFrame
+        A row for each trial and projected test item.
     pictures : DataFrame
         A row for each picture of the examples.
 
     Notes
     -----
-    The tables from `answers` to `retrievals` also have the columns learner, subset, partition and
+    The tables from `answers` to `projections` also have the columns learner, subset, partition and
     split of their trial.
     """
 
@@ -88,6 +96,7 @@ class RunRecord:
     traces: pd.DataFrame
     symmetry: pd.DataFrame
     retrievals: pd.DataFrame
+    projections: pd.DataFrame
     pictures: pd.DataFrame
 
 
@@ -142,6 +151,8 @@ class Store:
         """
         read_run(folder)  # raises the error that says what is wrong
         path = folder / FILE_NAME
+        with closing(_connect_to_read(path)) as connection:
+            _refuse_other_version(path, _version(connection), [SCHEMA_VERSION])
         try:
             lock = _lock(folder)
             return cls(folder, _connect_to_write(path), lock)
@@ -307,16 +318,10 @@ def read_run(folder: Path) -> RunRecord:
         raise UsageError(f"{folder} holds no run: {FILE_NAME} is not in it")
     try:
         with closing(_connect_to_read(path)) as connection:
-            version = connection.execute("PRAGMA user_version").fetchone()[0]
-            if version != SCHEMA_VERSION:
-                older = version < SCHEMA_VERSION
-                raise OtherVersionError(
-                    f"{path} has schema version {version}, this oasis-bench reads "
-                    f"{SCHEMA_VERSION}: use the {'older' if older else 'newer'} oasis-bench that "
-                    f"wrote it{', or run it again' if older else ''}"
-                )
+            version = _version(connection)
+            _refuse_other_version(path, version, READ_SCHEMAS)
             connection.execute("BEGIN")  # one snapshot, also while a run still writes
-            refuse_other_schema(connection)
+            refuse_other_schema(connection, version)
             refuse_damaged_rows(connection)
             run = RunRecord(
                 info=_read_info(connection),
@@ -361,9 +366,26 @@ def _connect_to_read(path: Path) -> sqlite3.Connection:
     # A run that was killed while it wrote left a journal, which SQLite must roll back.
     mode = "rw" if os.access(path, os.W_OK) else "ro"
     connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode={mode}", uri=True)
+    if _version(connection) < SCHEMA_VERSION:  # it lacks this table: read it as empty
+        connection.execute(PROJECTIONS.replace("TABLE", "TEMP TABLE", 1))
     connection.execute("PRAGMA query_only = ON")
     connection.execute("PRAGMA trusted_schema = OFF")
     return connection
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _refuse_other_version(path: Path, version: int, known: Collection[int]) -> None:
+    if version not in known:
+        older = version < SCHEMA_VERSION
+        raise OtherVersionError(
+            f"{path} has schema version {version}, this oasis-bench "
+            f"{'reads' if len(known) > 1 else 'writes'} {SCHEMA_VERSION}: use the "
+            f"{'older' if older else 'newer'} oasis-bench that wrote it"
+            f"{', or run it again' if older else ''}"
+        )
 
 
 def _connect_to_write(path: Path) -> sqlite3.Connection:

@@ -1,15 +1,16 @@
 """The tables of a run's SQLite file; `oasis_bench.store.run_file` writes and reads them."""
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 """Raised by one with every change of the tables, or of what the table `run` holds."""
 
 TRIAL_TABLES = (
     *("answers", "measures", "confusion", "validation", "traces", "symmetry"),
     "retrievals",
+    "projections",
 )
 """The tables with further rows of each trial."""
 
-SCHEMA = """
+SCHEMA_8 = """
 CREATE TABLE run (
     key TEXT PRIMARY KEY,
     value TEXT NOT NULL               -- JSON
@@ -113,3 +114,21 @@ CREATE TABLE symmetry (               -- of W along the same steps, for learners
     PRIMARY KEY (trial_id, n_steps)
 ) STRICT;
 """
+
+PROJECTIONS = """
+CREATE TABLE projections (            -- some test items in a plane (see trial.projection)
+    trial_id TEXT NOT NULL REFERENCES trials,
+    row INTEGER NOT NULL,             -- of the data set
+    label INTEGER NOT NULL,           -- its class number
+    x REAL NOT NULL,                  -- by the learner's scores; the mean of x^2 + y^2 is the
+    y REAL NOT NULL,                  -- share of the variance that the plane has
+    x_before REAL,                    -- by the scaled rows that the learner got; NULL where it
+    y_before REAL,                    -- takes no rows
+    PRIMARY KEY (trial_id, row)
+) STRICT;
+"""
+
+SCHEMA = SCHEMA_8 + PROJECTIONS
+
+READ_SCHEMAS = {8: SCHEMA_8, SCHEMA_VERSION: SCHEMA}
+"""Of the versions that are read: the last one lacked a table and was no different else."""

@@ -14,13 +14,13 @@ from functools import cache
 import pandas as pd
 
 from oasis_bench.experiment.run_info import RunInfo
-from oasis_bench.store.schema import SCHEMA
+from oasis_bench.store.schema import READ_SCHEMAS
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.plain_text import shown
 
 
-def refuse_other_schema(connection: sqlite3.Connection) -> None:
-    """Check that there are our tables and indexes, as they are declared, and nothing else.
+def refuse_other_schema(connection: sqlite3.Connection, version: int) -> None:
+    """Check that there are a version's tables and indexes, as declared, and nothing else.
 
     No row is read before: a view or a trigger of a stranger could run for ever.
 
@@ -29,7 +29,7 @@ def refuse_other_schema(connection: sqlite3.Connection) -> None:
     UsageError
         Where something is missing, declared otherwise, or more than we write.
     """
-    known, held = _declarations(), _declared(connection)
+    known, held = _declarations(version), _declared(connection)
     for name in sorted(known.keys() | held.keys()):
         if known.get(name) != held.get(name):
             problem = "is unknown" if name not in known else "is missing or declared otherwise"
@@ -84,9 +84,9 @@ def _is_object(text: str) -> bool:
 
 
 @cache
-def _declarations() -> dict[tuple[str, str], str]:
+def _declarations(version: int) -> dict[tuple[str, str], str]:
     with closing(sqlite3.connect(":memory:")) as connection:
-        connection.executescript(SCHEMA)
+        connection.executescript(READ_SCHEMAS[version])
         return _declared(connection)
 
 

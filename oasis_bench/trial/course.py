@@ -115,7 +115,8 @@ class Course:
         self._refused = refused
         self._galleries = galleries_of(answered)
         examples = spec.experiment.examples if spec.shows_examples else 0
-        self._judge = Judge(answered, items, examples, spec.seed_for("examples"))
+        drawn = (examples, spec.seed_for("examples"), spec.queries, spec.projects)
+        self._judge = Judge(answered, items, *drawn)
         self._chooser = next(t for t in answered if t.name == spec.chooses_by.task)
         self._traces = Traces(self._chooser, spec.chooses_by, items)
         self._rules = Rules(spec)
@@ -253,6 +254,8 @@ class Course:
         if status == "ok":
             reason = "; ".join(self._notes) or None
         judge = self._judge if self._is_measured else None
+        takes_rows = judge is not None and self._learner.takes == "rows"
+        prepared = self._sealed(self._chosen.scaling).test_items if takes_rows else None
         self.record = TrialRecord(
             {
                 **columns_of(self.spec, self._items.n_features, status, reason, traceback),
@@ -265,6 +268,7 @@ class Course:
             measures=judge.measures() if judge else (),
             confusion=judge.confusion() if judge else (),
             retrievals=judge.retrievals() if judge else (),
+            projections=judge.projections(prepared) if judge else (),
             files=self._kept.finish() if judge else {},
             validation=self._validation,
             traces=self._traces.values,

@@ -7,7 +7,7 @@ the `Truth`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from oasis_bench.data.patches import Patches
 from oasis_bench.data.rows import LabelledRows, Labels
 from oasis_bench.experiment.judged_splits import draw_groups
 from oasis_bench.experiment.plan import TrialSpec
+from oasis_bench.experiment.queries import Queries
 from oasis_bench.experiment.seeds import derive_seed
 from oasis_bench.experiment.splits import (
     Indices,
@@ -29,6 +30,8 @@ from oasis_bench.experiment.splits import (
     take_fold,
 )
 from oasis_bench.plugins.learner import MetricLearner
+from oasis_bench.system.errors import UsageError
+from oasis_bench.system.plain_text import shown
 from oasis_bench.tasks.ranking import tie_order
 from oasis_bench.tasks.task import Truth
 from oasis_bench.tasks.unseen_classes import too_few_classes
@@ -109,7 +112,7 @@ def draw_items(spec: TrialSpec, rows: LabelledRows, learner: type[MetricLearner]
         raise NotApplicableError(
             f"{learner.name} takes dense rows only, and these would be {n_bytes / 2**30:.1f} GiB"
         )
-    partition, training, tested = _divide(spec, rows)
+    partition, training, tested = divide(spec, rows)
     # The learner's process must not be able to find this order: it is made of what that process
     # does not have, the content of the whole data set.  All seeds of 32 bits could be tried.
     whole = (str(spec.identity["data"]), spec.subset, spec.partition, "order")
@@ -132,7 +135,7 @@ def draw_items(spec: TrialSpec, rows: LabelledRows, learner: type[MetricLearner]
     )
 
 
-def _divide(
+def divide(
     spec: TrialSpec, rows: LabelledRows
 ) -> tuple[Partition, Judgements | None, Judgements | None]:
     """Draw training and test items, and the judgements of each, where the split has any."""
@@ -150,6 +153,32 @@ def _divide(
     draw = draw_unseen_classes if spec.split == "unseen-classes" else draw_partition
     sizes = e.per_class
     return draw(rows.y, spec.classes, *sizes, seed), None, None
+
+
+def refuse_untested_queries(specs: Sequence[TrialSpec], rows: LabelledRows) -> None:
+    """Check that each of the `queries` of an experiment names a test item of a first partition.
+
+    Raises
+    ------
+    UsageError
+        Where one does not.
+    """
+    first = {spec.subset: spec for spec in specs if spec.shows_examples}
+    queries = next((spec.queries for spec in first.values()), None)
+    if queries is None:
+        return
+    tested = np.unique(np.concatenate([divide(spec, rows)[0].test for spec in first.values()]))
+    for row in set(queries.rows).difference(tested.tolist()):
+        raise UsageError(
+            f"--queries {row}: this picture is no test item of the first partition: name one of "
+            f"those that are, such as {', '.join(map(str, tested[:5]))}, or a class"
+        )
+    for number in queries.classes:
+        if not Queries((), (number,)).among(tested, rows.y[tested]).any():
+            raise UsageError(
+                f"--queries {shown(rows.class_names[number])}: no test item of the first partition "
+                "is of this class: name one of the --classes"
+            )
 
 
 def _truth(y: Labels, training: Labels, tested: Judgements | None, order: Indices) -> Truth:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.stats import rankdata
 
+from oasis_bench.experiment.queries import Queries
 from oasis_bench.plugins.learner import ExemplarLearner, MetricLearner
 from oasis_bench.tasks.ranking import Numbers, kernel_ready, rank_others
 from oasis_bench.tasks.shared_labels import SharedLabels
 from oasis_bench.tasks.task import Evaluation, Task
 from oasis_bench.trial.items import TrialItems
 from oasis_bench.trial.messages import MessageError, Scores
+from oasis_bench.trial.projection import Projection, plane_of_rows
 
 EXAMPLE_RANKS = 5
 
@@ -41,7 +43,7 @@ class ScoreReader:
     ----------
     gallery : {'test', 'training'}
     n_queries, n_gallery : int
-    evaluations : sequence of Evaluation
+    evaluations : sequence of Evaluation or Projection
         They get each block.
     kept : array of int
         The queries whose scores are kept, in `rows`.
@@ -56,7 +58,7 @@ class ScoreReader:
         gallery: str,
         n_queries: int,
         n_gallery: int,
-        evaluations: Sequence[Evaluation],
+        evaluations: Sequence[Evaluation | Projection],
         kept: Numbers | Sequence[int] = (),
     ) -> None:
         self.gallery = gallery
@@ -112,9 +114,21 @@ class Judge:
         Test items whose neighbours are kept for the report.
     seed : int
         Draws the examples.
+    queries : Queries, optional
+        What they are drawn from; None: all test items.
+    projects : bool, default False
+        Whether test items are projected to a plane.
     """
 
-    def __init__(self, tasks: Sequence[Task], items: TrialItems, examples: int, seed: int) -> None:
+    def __init__(
+        self,
+        tasks: Sequence[Task],
+        items: TrialItems,
+        examples: int,
+        seed: int,
+        queries: Queries | None = None,
+        projects: bool = False,
+    ) -> None:
         self._items = items
         self._evaluations = {
             task.name: task.evaluation(items.truth, len(ties), ties)
@@ -122,11 +136,20 @@ class Judge:
             for ties in (items.ties[task.gallery],)
         }
         n_test = len(items.test_rows)
-        drawn = np.random.default_rng(seed).permutation(n_test)[:examples]
-        self._examples = np.argsort(items.original_order)[drawn]
+        drawn = np.random.default_rng(seed).permutation(n_test)
+        places = np.argsort(items.original_order)[drawn]
+        if queries is not None and items.truth.y is not None:
+            places = places[queries.among(items.test_rows, items.truth.y)[places]]
+        self._examples = places[:examples]
+        y = items.truth.y
+        self._projection = Projection(y, seed) if projects and isinstance(y, np.ndarray) else None
         self._readers: dict[str, ScoreReader] = {}
         for gallery in galleries_of(tasks):
-            evaluations = [self._evaluations[t.name] for t in tasks if t.gallery == gallery]
+            evaluations: list[Evaluation | Projection] = [
+                self._evaluations[task.name] for task in tasks if task.gallery == gallery
+            ]
+            if self._projection is not None and gallery == "test":
+                evaluations.append(self._projection)
             kept = [*items.sample, *(self._examples if gallery == "test" else ())]
             n_gallery = len(items.ties[gallery])
             self._readers[gallery] = ScoreReader(gallery, n_test, n_gallery, evaluations, kept)
@@ -216,6 +239,25 @@ class Judge:
             for place, query in enumerate(queries)
             for rank, found in enumerate(ranking[place, :EXAMPLE_RANKS], start=1)
         ]
+
+    def projections(self, prepared: Callable[[Numbers], Any] | None) -> Rows:
+        """Return rows of the table `projections`.
+
+        `prepared` gives test items as the learner got them, by their places; None: no rows.
+        """
+        if self._projection is None or "test" not in self._readers:
+            return []
+        points, items = self._projection.points(), self._projection.items
+        if points is None:
+            return []
+        before = None if prepared is None else plane_of_rows(prepared(items))
+        places = np.full_like(points, np.nan) if before is None else before
+        y, rows = self._items.truth.y, self._items.test_rows
+        assert y is not None
+        names = ("row", "label", "x", "y", "x_before", "y_before")
+        columns = (rows[items], y[items], *points.T, *places.T)
+        values = zip(*(column.tolist() for column in columns), strict=True)
+        return [dict(zip(names, one, strict=True)) for one in values]
 
 
 def _agree(scores: Scores2D, others: Scores2D) -> bool:

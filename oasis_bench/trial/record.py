@@ -28,6 +28,7 @@ class TrialRecord:
     traces: Sequence[Mapping[str, Any]] = ()
     symmetry: Sequence[Mapping[str, Any]] = ()
     retrievals: Sequence[Mapping[str, Any]] = ()
+    projections: Sequence[Mapping[str, Any]] = ()
     files: Mapping[str, Path] = field(default_factory=dict)
 
 

@@ -74,13 +74,16 @@ class SealedItems:
     @cached_property
     def test(self) -> int:
         """A file of the test items."""
-        return self._seal(X=self._prepare(self._items.X[self._items.test_rows]))
+        return self._seal(X=self.test_items(np.arange(len(self._items.test_rows))))
 
     @cached_property
     def sample(self) -> int:
         """A file of the test items that are asked once more alone."""
-        rows = self._items.test_rows[self._items.sample]
-        return self._seal(X=self._prepare(self._items.X[rows]))
+        return self._seal(X=self.test_items(self._items.sample))
+
+    def test_items(self, places: npt.NDArray[np.intp]) -> Any:
+        """Return some of the test items, by their places."""
+        return self._prepare(self._items.X[self._items.test_rows[places]])
 
     def _seal(self, **parts: Any) -> int:
         self._descriptors.append(seal_items(**parts))

@@ -38,6 +38,7 @@ from oasis_bench.reports.run.measure_tables import measure_tables
 from oasis_bench.reports.run.partition_figures import partition_figures
 from oasis_bench.reports.run.protocol import protocol_text, scaling_text
 from oasis_bench.reports.run.retrieved_images import all_pictures, retrieved
+from oasis_bench.reports.run.space_figure import space_figures
 from oasis_bench.reports.run.step_figures import step_figures
 from oasis_bench.reports.run.task_figures import task_figures
 from oasis_bench.reports.run.time_figures import along_seconds, quality_against_time
@@ -92,6 +93,7 @@ def write_report(folder: Path) -> Path:
         "steps": step_figures(run),
         "seconds": along_seconds(run),
         "costs": cost_figures(run),
+        "space": space_figures(run),
     }
     shows_symmetry = any(it.name.startswith("symmetry") and it.files for it in figures["steps"])
     parts = {

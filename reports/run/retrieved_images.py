@@ -21,6 +21,8 @@ class Picture:
     ----------
     key : str
         Its name in the page's style sheet, which holds each picture once.
+    row : int
+        Its number in the data set.
     caption : str
         Its class or words.
     uri : str or None
@@ -28,6 +30,7 @@ class Picture:
     """
 
     key: str
+    row: int
     caption: str
     uri: str | None
 
@@ -119,4 +122,4 @@ def _shown(run: RunRecord) -> pd.DataFrame:
 
 def _picture(row: int, caption: str, thumbnail: bytes | None) -> Picture:
     uri = None if thumbnail is None else data_uri(thumbnail, "image/jpeg")
-    return Picture(f"p{row}", caption, uri)
+    return Picture(f"p{row}", row, caption, uri)

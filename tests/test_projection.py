@@ -1,0 +1,131 @@
+"""Test items in a plane: principal axes against scikit-learn, what a run keeps, and its figure."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from fake_runs import fake_trial, make_run
+from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
+from sklearn.preprocessing import normalize
+
+from oasis_bench.experiment.settings import Experiment, LearnerSpec
+from oasis_bench.reports.run.space_figure import space_figures
+from oasis_bench.runner.run import run_experiment
+from oasis_bench.store.run_file import read_run
+from oasis_bench.trial.projection import CLASSES, ITEMS_A_CLASS, Projection, plane, plane_of_rows
+from oasis_bench.trial.record import TrialRecord
+
+ROWS = np.random.default_rng(0).normal(size=(40, 6)) * np.arange(1, 7)
+
+
+def same_up_to_signs(points, expected):
+    scale = np.linalg.norm(points[:, 0]) / np.linalg.norm(expected[:, 0])
+    return np.allclose(np.abs(points), scale * np.abs(expected), atol=1e-10)
+
+
+def minus_squared_distances(rows):
+    return -((rows[:, None] - rows) ** 2).sum(axis=2)
+
+
+@pytest.mark.parametrize("similarity", [ROWS @ ROWS.T, minus_squared_distances(ROWS)])
+def test_the_plane_is_that_of_the_principal_components(similarity):
+    pca = PCA(2).fit(ROWS)
+    points = plane(similarity)
+    assert same_up_to_signs(points, pca.transform(ROWS))
+    share = (points**2).sum(axis=1).mean()
+    assert share == pytest.approx(pca.explained_variance_ratio_.sum())
+    assert np.array_equal(plane_of_rows(ROWS), plane(ROWS @ ROWS.T))
+
+
+def test_constants_that_change_no_ranking_change_no_plane():
+    similarity = ROWS @ ROWS.T
+    assert np.allclose(plane(3 * similarity + 7), plane(similarity))
+
+
+def test_an_axis_of_a_negative_eigenvalue_has_no_length():
+    """The Gram matrix 2aa' - 3bb' has the eigenvalues 2 and -3: the plane has 2 / 5 of them."""
+    a, b = np.array([1.0, -1, 1, -1]) / 2, np.array([1.0, 1, -1, -1]) / 2
+    points = plane(2 * np.outer(a, a) - 3 * np.outer(b, b))
+    assert np.abs(points[:, 0]).tolist() == pytest.approx([0.4**0.5] * 4)
+    assert points[:, 1].tolist() == pytest.approx([0] * 4, abs=1e-6)
+
+
+@pytest.mark.parametrize("value", [np.inf, np.nan, 0.0, 1.0])
+def test_there_is_no_plane_of_scores_that_are_not_finite_or_all_alike(value):
+    assert plane(np.full((5, 5), value)) is None
+
+
+def test_scores_come_in_blocks_and_few_items_of_few_classes_are_kept():
+    y = np.random.default_rng(1).permutation(np.repeat(np.arange(30), 40))
+    projection = Projection(y, seed=3)
+    counts = pd.Series(y[projection.items]).value_counts()
+    assert len(counts) == CLASSES
+    assert set(counts) == {ITEMS_A_CLASS}
+    rows = np.random.default_rng(2).normal(size=(len(y), 3))
+    for start in range(0, len(y), 7):
+        projection.add(start, rows[start : start + 7] @ rows.T)
+    assert np.allclose(projection.points(), plane_of_rows(rows[projection.items]))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("projected") / "run"
+    experiment = Experiment(
+        *("Digits", "digits"),
+        {"OASIS": LearnerSpec("OASIS", {"n_steps": 300}), "Euclidean": LearnerSpec("Euclidean")},
+        classes=(2, 3),
+        partitions=2,
+        train_per_class=8,
+        test_per_class=6,
+        inner_folds=2,
+    )
+    assert run_experiment(experiment, folder) == 0
+    return read_run(folder)
+
+
+def test_a_run_keeps_the_planes_of_the_first_partition_of_its_largest_subset(run):
+    points = run.projections
+    assert set(zip(points["subset"], points["partition"], strict=True)) == {("3", 0)}
+    assert points.groupby(["learner", "label"]).size().tolist() == [6] * 6
+    X, y = load_digits(return_X_y=True)
+    own = points[points["learner"] == "Euclidean"]
+    assert y[own["row"]].tolist() == own["label"].tolist()
+    rows = normalize(X[own["row"]])
+    before = own[["x_before", "y_before"]].to_numpy()
+    assert same_up_to_signs(before, PCA(2).fit_transform(rows))
+    distances = -np.sqrt(np.maximum(-minus_squared_distances(rows), 0))
+    assert np.allclose(np.abs(own[["x", "y"]]), np.abs(plane(distances)), atol=1e-6)
+
+
+def test_the_figure_has_a_panel_before_and_one_for_each_learner(run):
+    (drawing,) = space_figures(run)
+    numbers = drawing.numbers
+    titles = [title.rpartition(": ")[0] for title in numbers["panel"].unique()]
+    assert titles == ["before learning, l2", "OASIS", "Euclidean"]
+    own = run.projections[run.projections["learner"] == "OASIS"]
+    share = (own[["x", "y"]] ** 2).sum(axis=1).mean()
+    drawn = numbers[numbers["panel"].str.startswith("OASIS")]
+    assert drawn["panel"].iloc[0] == f"OASIS: {100 * share:.0f} %"
+    assert set(drawn["series"]) == set(run.info.classes["3"])
+    # Turned, not stretched: the distances of the items are those that were kept.
+    kept, shown = (own.sort_values("label")[["x", "y"]], drawn[["x", "value"]])
+    lengths = [np.sort((it.to_numpy() ** 2).sum(axis=1)) for it in (kept, shown)]
+    assert np.allclose(*lengths, atol=1e-3)
+
+
+def test_a_turned_plane_lies_as_the_first_one_does(tmp_path):
+    """A plane that is the first one turned by 90 degrees and mirrored is drawn as the first."""
+    first = np.random.default_rng(0).normal(size=(6, 2))
+    turned = first @ np.array([[0.0, 1.0], [1.0, 0.0]])
+    names = ("row", "label", "x", "y", "x_before", "y_before")
+    rows = [
+        dict(zip(names, (row, row % 2, *turned[row], *first[row]), strict=True)) for row in range(6)
+    ]
+    trial = TrialRecord(fake_trial("A", 2).columns, projections=rows)
+    (drawing,) = space_figures(make_run(tmp_path / "run", [trial], ["A"], classes=(2,)))
+    panels = [own[["x", "value"]] for _, own in drawing.numbers.groupby("panel", sort=False)]
+    assert np.allclose(*panels, atol=2e-4)
+
+
+def test_without_projections_there_is_no_figure(tmp_path):
+    assert space_figures(make_run(tmp_path / "run", [fake_trial("A")], ["A"])) == []

@@ -1,0 +1,121 @@
+"""The test pictures that a report shows: those that `queries` names, and what is refused."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from oasis_bench.algorithms import Euclidean
+from oasis_bench.data.rows import LabelledRows
+from oasis_bench.datasets import Digits
+from oasis_bench.experiment.plan import plan
+from oasis_bench.experiment.queries import Queries
+from oasis_bench.experiment.settings import Experiment
+from oasis_bench.plugins.registry import load_registry
+from oasis_bench.system.errors import UsageError
+from oasis_bench.tasks.retrieval import Retrieval
+from oasis_bench.trial.items import draw_items, refuse_untested_queries
+from oasis_bench.trial.judge import Judge
+from oasis_bench.trial.messages import Scores
+
+
+@pytest.fixture
+def pictures(numbered_rows):
+    """The numbered rows with a picture each; the last class is called 5."""
+    images = tuple(Path(f"{row}.png") for row in range(72))
+    return LabelledRows(numbered_rows.X, numbered_rows.y, (*"abcde", "5"), images)
+
+
+@pytest.fixture
+def specs(experiment, pictures):
+    """Plan the trials of the largest subset, all six classes, with some queries."""
+
+    def specs(*queries, **settings):
+        of_all = replace(experiment, classes=("all",), queries=queries or None, **settings)
+        return plan(of_all, Digits(), pictures, load_registry())
+
+    return specs
+
+
+def shown(spec, pictures):
+    """Return the rows of the queries that a trial keeps, and the rows that test."""
+    items = draw_items(spec, pictures, Euclidean)
+    judge = Judge([Retrieval()], items, spec.experiment.examples, 0, spec.queries)
+    (reader,) = judge.readers
+    n = len(items.test_rows)
+    scores = np.random.default_rng(0).normal(size=(n, n))
+    reader.add(Scores("test", n, "float64"), scores.tobytes())
+    return {row["query"] for row in judge.retrievals()}, set(items.test_rows.tolist())
+
+
+def test_named_rows_are_shown_and_no_others(specs, pictures):
+    _, tested = shown(specs()[0], pictures)
+    asked = sorted(tested)[3:6]
+    assert shown(specs(*map(str, asked))[0], pictures)[0] == set(asked)
+
+
+def test_a_class_gives_as_many_as_there_are_examples(specs, pictures):
+    found, tested = shown(specs("b", examples=3)[0], pictures)
+    assert len(found) == 3
+    assert found <= {row for row in tested if pictures.y[row] == 1}
+
+
+def test_the_name_of_a_class_goes_before_a_row(specs, pictures):
+    """Class '5' is the one of that name, not row 5: its four test items are shown."""
+    found, tested = shown(specs("5")[0], pictures)
+    assert found == {row for row in tested if pictures.y[row] == 5}
+
+
+def test_without_queries_the_examples_are_drawn_from_all(specs, pictures):
+    found, tested = shown(specs()[0], pictures)
+    assert len(found) == 8
+    assert found < tested
+
+
+def test_an_item_of_several_labels_is_named_by_each():
+    y = sparse.csr_array(np.array([[1.0, 0, 0], [0, 2, 1], [0, 0, 3]]))
+    assert Queries((), (1,)).among(np.array([10, 11, 12]), y).tolist() == [False, True, False]
+    assert Queries((10,), (1, 2)).among(np.array([10, 11, 12]), y).tolist() == [True, True, True]
+
+
+@pytest.mark.parametrize(
+    ("queries", "message"),
+    [
+        (["72"], "--queries 72: rows of digits are 0 to 71"),
+        (["bb"], "unknown class 'bb': did you mean 'b'"),
+    ],
+)
+def test_unknown_queries_are_refused(specs, queries, message):
+    with pytest.raises(UsageError, match=message):
+        specs(*queries)
+
+
+def test_queries_are_refused_that_do_not_test(specs, pictures, experiment):
+    _, tested = shown(specs()[0], pictures)
+    trains = min(set(range(72)) - tested)
+    with pytest.raises(UsageError, match=f"--queries {trains}: this picture is no test item"):
+        refuse_untested_queries(specs(str(trains)), pictures)
+    refuse_untested_queries(specs(str(min(tested)), "b"), pictures)
+    two = replace(experiment, classes=(("a", "b"),), queries=("c",))
+    trials = plan(two, Digits(), pictures, load_registry())
+    with pytest.raises(UsageError, match="--queries 'c': no test item of the first partition"):
+        refuse_untested_queries(trials, pictures)
+
+
+def test_queries_are_refused_where_there_are_no_pictures(experiment, numbered_rows):
+    asked = replace(experiment, queries=("a",))
+    with pytest.raises(UsageError, match="--queries chooses pictures, and digits has none"):
+        plan(asked, Digits(), numbered_rows, load_registry())
+
+
+def test_more_queries_than_examples_are_refused(experiment):
+    with pytest.raises(UsageError, match="queries names 3 and examples = 2"):
+        replace(experiment, queries=("1", "2", "3"), examples=2)
+
+
+def test_an_experiment_file_may_list_rows_without_quotes(tmp_path):
+    path = tmp_path / "e.toml"
+    path.write_text('title = "T"\ndataset = "digits"\nqueries = [3, "b"]\n[learners.OASIS]\n')
+    assert Experiment.from_toml(str(path)).queries == ("3", "b")
