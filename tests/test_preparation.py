@@ -73,6 +73,21 @@ def test_scalings_of_columns_are_those_of_the_definitions():
     )
 
 
+def test_principal_components_are_those_of_the_covariance_of_unit_rows():
+    rng = np.random.default_rng(0)
+    X, rows = (rng.normal(size=(n, 6)) * [3, 2, 1, 1, 1, 0.1] for n in (5, 20))
+    unit, others = (part / np.linalg.norm(part, axis=1)[:, None] for part in (X, rows))
+    _, axes = np.linalg.eigh(np.cov(unit.T))
+    projected = (others - unit.mean(axis=0)) @ axes[:, :-6:-1]  # of 5 rows there are 5 at most
+    projected /= np.linalg.norm(projected, axis=1)[:, None]
+    found = dense("l2+pca", X, rows)
+    assert found.shape == (20, 5)
+    # The fifth is of variance 0: an axis of rounding.
+    np.testing.assert_allclose(
+        abs(found[:, :4] / found[:, :1]), abs(projected[:, :4] / projected[:, :1])
+    )
+
+
 @pytest.mark.parametrize("kind", SCALINGS)
 def test_a_column_that_does_not_vary_gives_finite_rows_and_float32_stays(kind):
     X = COUNTS.astype(np.float32)
@@ -82,7 +97,7 @@ def test_a_column_that_does_not_vary_gives_finite_rows_and_float32_stays(kind):
     assert np.isfinite(found).all()
 
 
-@pytest.mark.parametrize("kind", ["center+l2", "standard", "standard+l2", "minmax"])
+@pytest.mark.parametrize("kind", ["center+l2", "l2+pca", "standard", "standard+l2", "minmax"])
 def test_what_would_fill_sparse_rows_is_refused(kind):
     with pytest.raises(
         UsageError, match=rf"scaling {re.escape(kind)} turns the zeros .* none or l2 or tfidf"

@@ -143,6 +143,21 @@ class Patches:
             }
         )
 
+    def as_rows(self) -> Descriptors:
+        """Return what `one_each` was made of, kind beside kind: (n_pictures, sum of p).
+
+        Raises
+        ------
+        UsageError
+            Where a picture has more than one descriptor of a kind.
+        """
+        several = [name for name, kind in self.kinds.items() if len(kind.descriptors) > len(self)]
+        if several:
+            raise UsageError(
+                f"pictures have several patches of kind {several[0]}: rows have one descriptor each"
+            )
+        return np.concatenate([kind.descriptors for kind in self.kinds.values()], axis=1)
+
     def of_kinds(self, names: str | None) -> Self:
         """Return the patches of some kinds, their names joined by +; None: all.
 

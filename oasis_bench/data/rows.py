@@ -131,12 +131,15 @@ class LabelledRows:
         """Whether rows are relevant to queries instead of being of one class each."""
         return isinstance(self.y, sparse.csr_array)
 
-    def items(self, kind: str) -> Any:
+    def items(self, kind: str, features: str | None = None) -> Any:
         """Return the items as a learner takes them.
 
         Parameters
         ----------
         kind : {'rows', 'pixels', 'patches'}
+        features : str, optional
+            Kinds of features joined by +, where rows are made of several: rows, or patches, of
+            these alone.
 
         Raises
         ------
@@ -147,7 +150,15 @@ class LabelledRows:
         given = {name: items for name, items in given.items() if items is not None}
         if kind not in given:
             raise UsageError(f"the data set gives {' and '.join(given)}, not {kind}")
-        return given[kind]
+        if features is None:
+            return given[kind]
+        if self.patches is None or kind == "pixels":
+            raise UsageError(
+                f"features = {features}: the data set has no kinds of features to choose from, or "
+                "the learner takes pixels: ask for them, such as --features lab+hog"
+            )
+        chosen = self.patches.of_kinds(features)
+        return chosen if kind == "patches" else chosen.as_rows()
 
     @property
     def n_folds(self) -> int:

@@ -229,7 +229,7 @@ def plan(
     }
     trials, queries = [], find_queries(e, rows)
     for spec in e.learners.values():
-        refuse_unlike_inputs(registry.algorithms[spec.algorithm], dataset, rows)
+        refuse_unlike_inputs(registry.algorithms[spec.algorithm], dataset, rows, spec.features)
         if spec.model is not None:
             saved_model.refuse_unlike_rows(spec.model, registry, rows)
     tasks = _tasks_by_split(e, rows, registry)
@@ -316,6 +316,8 @@ def _learner_identity(
         "scaling": ", ".join(scalings),
         "source": source_hash(registry.algorithms[spec.algorithm]),
     }
+    if spec.features is not None:
+        identity["features"] = spec.features
     if spec.model is None:
         return identity
     return identity | {"model": saved_model.content_hash(spec.model), "grid": {}}  # it holds them

@@ -43,7 +43,7 @@ DEFAULT_PARTITIONS, DEFAULT_TRAIN, DEFAULT_TEST = 5, 40, 25
 MOST_TRIALS = 100_000
 """Of a run; more would take gigabytes before the first one begins."""
 
-NOT_HYPER_PARAMETERS = ("algorithm", *LIMITS)
+NOT_HYPER_PARAMETERS = ("algorithm", "features", *LIMITS)
 """Keys of a learner's table in a file that are not its hyper-parameters."""
 
 
@@ -62,6 +62,9 @@ class LearnerSpec:
         Its own limits; None: those of the experiment.
     model : str or None, default None
         The path of a model file, which is judged in place of a fit.
+    features : str or None, default None
+        Of a data set whose rows are several kinds of features, the kinds that it takes, joined by
+        +; None: all.
     """
 
     algorithm: str
@@ -69,6 +72,7 @@ class LearnerSpec:
     budget: str | None = None
     memory: str | None = None
     model: str | None = None
+    features: str | None = None
 
 
 @dataclass(frozen=True)
@@ -165,7 +169,7 @@ class Experiment:
     scaling: tuple[str, ...] | None = setting(
         None,
         "how rows are scaled, by what training rows tell: none, l2 (each to unit length), "
-        "center+l2, standard, standard+l2, minmax, tfidf; of several the inner folds choose",
+        "center+l2, l2+pca, standard, standard+l2, minmax, tfidf; of several inner folds choose",
         tuple,
         words="as the data set says",
         read=names_of_text,
@@ -340,6 +344,7 @@ class Experiment:
                 {name: v for name, v in table.items() if name not in NOT_HYPER_PARAMETERS},
                 table.get("budget"),
                 table.get("memory"),
+                features=table.get("features"),
             )
             for label, table in tables.items()
         }

@@ -14,7 +14,10 @@ EXAMPLES = {"pixels": ("pixels=SIZE",), "patches": ("patches=gb70+gb42", "featur
 
 
 def refuse_unlike_inputs(
-    learner: type[MetricLearner], dataset: Dataset, rows: LabelledRows
+    learner: type[MetricLearner],
+    dataset: Dataset,
+    rows: LabelledRows,
+    features: str | None = None,
 ) -> None:
     """Raise UsageError where the items of a data set are not what a learner takes.
 
@@ -24,8 +27,12 @@ def refuse_unlike_inputs(
     dataset : Dataset
     rows : LabelledRows
         What `dataset` loaded.
+    features : str, optional
+        The kinds of features that the learner takes, of those that rows are made of.
     """
     kind = learner.takes
+    if features is not None:
+        rows.items(kind, features)
     try:
         rows.items(kind)
     except UsageError as error:
