@@ -1,18 +1,23 @@
 """The data sets whose pictures people judged: their tables, small and real."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
+from report_helpers import measured
 from skimage.feature import local_binary_pattern
 
 from oasis_bench.datasets import MaterialAppearance, SimilarityTriplets
 from oasis_bench.datasets.features.histograms import picture_histograms
 from oasis_bench.datasets.features.picture_files import Workers, hashed_pictures
+from oasis_bench.experiment.settings import Experiment, LearnerSpec
 from oasis_bench.plugins.open_dataset import open_dataset
 from oasis_bench.plugins.registry import load_registry
+from oasis_bench.runner.run import run_experiment
+from oasis_bench.store.run_file import read_run
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.progress import no_progress
 
@@ -212,3 +217,43 @@ def test_a_folder_of_pictures_that_is_missing_is_told(data):
     dataset.images = str(data / "nowhere")
     with pytest.raises(UsageError, match="nowhere: there is no such folder of pictures"):
         dataset.load()
+
+
+def test_a_run_weighs_kinds_of_features_and_takes_some_of_them(data):
+    """Triplets are judged by colour: Euclidean on colours, and the golden feature, find out."""
+    pytest.importorskip("cv2", reason='pip install "oasis-bench[handmade]" is needed')
+    rng = np.random.default_rng(0)
+    lines = ["text_query,query,positive,negative"]
+    for group in range(10):
+        shades = ((255, 40, 40), (255, 60, 40), (40, 60, 255))
+        for name, shade, coarse in zip("qpn", shades, (4, 32, 4), strict=True):
+            grain = rng.integers(0, 40, (coarse, coarse, 1)).repeat(128 // coarse, 0)
+            pixels = np.clip(np.array(shade) - grain.repeat(128 // coarse, 1), 0, 255)
+            Image.fromarray(pixels.astype(np.uint8)).save(data / f"{group}{name}.png")
+        lines.append(f"{group},{group}q.png,{group}p.png,{group}n.png")
+    (data / "my.csv").write_text("\n".join(lines))
+    learners = {
+        "colours": LearnerSpec("Euclidean", features="lab"),
+        "patterns": LearnerSpec("GoldenFeature", {"kinds": "lbp", "C": 1.0}),
+        "both": LearnerSpec("GoldenFeature", {"C": 1.0}),
+    }
+    options = {"features": "lab+lbp"}
+    experiment = Experiment(
+        *("Kinds", str(data / "my.csv"), learners, options),
+        tasks=("judged-triplets",),
+        partitions=1,
+        inner_folds=2,
+        test_share=0.5,
+    )
+    assert run_experiment(experiment, data / "run") == 0
+    run = read_run(data / "run")
+    found = measured(run, "similarity precision", by="learner")
+    assert found.to_dict() == {"colours": 1, "patterns": 0, "both": 1}
+    dimensions = run.trials.set_index("learner")["n_features"]
+    assert dimensions["colours"] == 648
+    wrong = replace(experiment, learners={"none": LearnerSpec("Euclidean", features="hog")})
+    with pytest.raises(UsageError, match="unknown kind of patches 'hog'"):
+        run_experiment(wrong, data / "wrong")
+    plain = replace(experiment, dataset_options={}, learners=wrong.learners)
+    with pytest.raises(UsageError, match="no kinds of features to choose from"):
+        run_experiment(plain, data / "wrong")
