@@ -274,38 +274,64 @@ FROME_CLAIMS = (
     ),
 )
 
+SINGLE_FEATURES = (
+    *("wavelet", "colour (LAB)", "SIFT words", "Fisher vector", "HOG", "LBP"),
+    "texton",
+)
+OASIS_BY_HAND = "OASIS: hand-made"
+FEW_TRIPLETS = (
+    "The networks are pretrained ones that learn from some 800 judged triplets; the paper's "
+    "learned from 14 million pictures."
+)
+NO_STREAM = "It needs relevance computed for very many pictures, which are not at hand."
+
+
+def _judged(first: str, second: str, above: float = 0.0, below: float = math.inf) -> Condition:
+    effect = Gain(first, second, "similarity precision", "judged-triplets")
+    return Condition("deep-ranking", effect, above, below)
+
+
 DEEP_CLAIMS = (
     Claim(
         "D1",
-        "A learned embedding is above OASIS on hand-made features, that above these features, and "
-        "they above any single one, in similarity precision.",
+        "A learned embedding is above OASIS on hand-made features, and that above any single one "
+        "of them, in similarity precision.",
         "Wang et al. table 1",
-        note="No experiment yet.",
+        [
+            _judged("DeepRanking", OASIS_BY_HAND),
+            *(_judged(OASIS_BY_HAND, feature) for feature in SINGLE_FEATURES),
+        ],
+        FEW_TRIPLETS,
     ),
     Claim(
         "D2",
-        "Multiscale beats single scale; OASIS on a learned embedding adds little.",
+        "Multiscale beats single scale; OASIS on the features of a network adds little.",
         "Wang et al. table 2",
-        note="No experiment yet.",
+        [
+            _judged("DeepRanking", "single-scale ranking"),
+            _judged("OASIS: network", "network as it is", -math.inf, STABLE),
+        ],
+        FEW_TRIPLETS,
     ),
     Claim(
         "D3",
         "About 20 % of out-of-class negatives is best for similarity precision, and lowers the "
         "score at top 30.",
         "Wang et al. figure 6",
-        note="No experiment yet.",
+        note=NO_STREAM,
     ),
     Claim(
         "D4",
         "Weighted sampling beats uniform at the top 30, not in precision overall.",
         "Wang et al. 6.6",
-        note="No experiment yet.",
+        note=NO_STREAM,
     ),
     Claim(
         "D5",
-        "A network trained to classify misses appearance; one trained to rank keeps it.",
+        "A network that was trained to classify misses appearance; one trained to rank keeps it.",
         "Wang et al. 6.7, figure 7",
-        note="No experiment yet.",
+        [_judged("DeepRanking", "network as it is")],
+        FEW_TRIPLETS,
     ),
 )
 
