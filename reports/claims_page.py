@@ -11,7 +11,7 @@ import pandas as pd
 
 from oasis_bench.analysis.headlines import task_measures
 from oasis_bench.analysis.statistics import LEVEL, PairedInterval, summarise
-from oasis_bench.claims.claim import Finding, Verdict, judge
+from oasis_bench.claims.claim import Finding, Runs, Verdict, judge, worth_repeating
 from oasis_bench.claims.papers import CLAIMS, TABLE4, experiments
 from oasis_bench.claims.published_figures import published_minutes, published_precision
 from oasis_bench.experiment.settings import Experiment
@@ -24,8 +24,10 @@ from oasis_bench.store.run_file import FILE_NAME, RunRecord, read_run
 from oasis_bench.system.files import write_whole
 
 PAGE = "claims.html"
+SECOND_LOOK = "second-look"
+"""The folder of the runs that look again."""
+
 OUTCOMES = ("holds", "does not hold", "cannot be told", "not tested")
-Runs = Mapping[str, Mapping[str, RunRecord]]
 
 
 def write_claims(folder: Path) -> tuple[Path, str]:
@@ -50,7 +52,7 @@ def write_claims(folder: Path) -> tuple[Path, str]:
         Where a run cannot be read, or the files cannot be written.
     """
     runs = stored_runs(folder)
-    verdicts = judge(CLAIMS, runs)
+    verdicts = judge(CLAIMS, runs, stored_runs(folder / SECOND_LOOK))
     overview, details = _overview(verdicts), {v.claim.id: _findings(v) for v in verdicts}
     beside = list(_beside(runs))
     counts = Counter(str(verdict.outcome) for verdict in verdicts)
@@ -86,6 +88,11 @@ def stored_runs(folder: Path) -> dict[str, dict[str, RunRecord]]:
         if runs:
             found[name] = runs
     return found
+
+
+def second_look(folder: Path) -> dict[str, int]:
+    """Return the experiments in a folder that a second look is worth, with its partitions."""
+    return worth_repeating(judge(CLAIMS, stored_runs(folder)))
 
 
 def _is_run(folder: Path) -> bool:

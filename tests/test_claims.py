@@ -7,7 +7,7 @@ import pytest
 from fake_runs import fake_trial, write_run
 from scipy import stats
 
-from oasis_bench.claims.claim import Claim, Condition, judge
+from oasis_bench.claims.claim import Claim, Condition, judge, worth_repeating
 from oasis_bench.claims.effects import (
     Column,
     Gain,
@@ -38,10 +38,14 @@ def pair_of_learners(folder, gains=GAINS, **columns):
     return {"run": make_run(folder, trials)}
 
 
-def judged(conditions, runs, others=0):
-    """Judge one claim among `others` of the same conditions, which it is corrected for."""
+def judged(conditions, runs, others=0, again=None):
+    """Judge one claim among `others` of the same conditions, which it is corrected for.
+
+    The level is 0.1, so that each of two looks has 0.05.
+    """
     claims = [Claim(str(n), "it is so", "here", conditions) for n in range(1 + others)]
-    return judge(claims, {"experiment": runs})[0]
+    looks = [{"experiment": runs}, {"experiment": again} if again else None]
+    return judge(claims, *looks, level=0.1)[0]
 
 
 def gain(above=-math.inf, below=math.inf):
@@ -125,6 +129,23 @@ def test_what_cannot_be_told_says_how_many_partitions_would(tmp_path):
         return (stats.t.sf(t, n - 1) <= 0.05).mean()
 
     assert finding.needed == next(n for n in (10, 15, 20, 30) if power(n) >= 0.8)
+
+
+def test_a_second_look_decides_what_the_first_cannot_tell(tmp_path):
+    untold = pair_of_learners(tmp_path / "first", (0.05, -0.04, 0.06, -0.03, 0.01))
+    again = pair_of_learners(tmp_path / "again")
+    found = judged([gain(above=0.0)], untold, again=again)
+    assert (found.outcome, found.findings[0].where) == ("holds", "run, second look")
+    told = judged([gain(above=0.0)], again, again=untold)
+    assert (told.outcome, told.findings[0].where) == ("holds", "run")
+
+
+def test_a_second_look_is_worth_its_partitions_where_these_would_tell(tmp_path):
+    few = pair_of_learners(tmp_path / "few", (0.05, -0.03, 0.06, 0.01, 0.02), n_test=4)
+    none = pair_of_learners(tmp_path / "none", (0.05, -0.04, 0.06, -0.03, 0.01))
+    assert worth_repeating([judged([gain(above=0.0)], few)]) == {"experiment": 30}
+    assert worth_repeating([judged([gain(above=0.0)], none)]) == {}
+    assert worth_repeating([judged([gain(above=0.0)], pair_of_learners(tmp_path))]) == {}
 
 
 def test_no_number_of_partitions_tells_what_their_overlap_hides(tmp_path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from oasis_bench.analysis.statistics import (
@@ -16,7 +16,14 @@ from oasis_bench.analysis.statistics import (
 from oasis_bench.claims.effects import Effect, Measured
 from oasis_bench.store.run_file import RunRecord
 
+Runs = Mapping[str, Mapping[str, RunRecord]]
 Outcome = Literal["holds", "does not hold", "cannot be told", "not tested"]
+
+LOOKS = 2
+"""At the effects of a claim; each has its share of the level."""
+
+MOST_AGAIN = 30
+"""Partitions of a second look at most."""
 
 PARTITIONS = (3, 5, 10, 15, 20, 30, 50, 100, 200, 500, 1000)
 """Numbers of partitions that are looked at for how many would tell a difference."""
@@ -128,13 +135,14 @@ class Verdict:
 
 
 def judge(
-    claims: Sequence[Claim], runs: Mapping[str, Mapping[str, RunRecord]], level: float = LEVEL
+    claims: Sequence[Claim], runs: Runs, again: Runs | None = None, level: float = LEVEL
 ) -> list[Verdict]:
     """Decide claims from the runs of each experiment.
 
     A condition holds where its mean effect is told to be within its bounds, by the one-sided
-    corrected resampled t-test at `level` over the number of claims.  A claim holds where all its
-    conditions hold in all runs.  It does not hold where one of them is told to be out of bounds,
+    corrected resampled t-test, at half of `level` over the number of claims.  The other half is for
+    a second look at what the first cannot tell, in runs with other draws.  A claim holds where all
+    its conditions hold in all runs.  It does not hold where one is told to be out of its bounds,
     at that level over the number of its findings too.  So the probability of one or more wrong
     verdicts 'holds' is at most `level`, and likewise of 'does not hold'.
 
@@ -143,19 +151,49 @@ def judge(
     claims : sequence of Claim
     runs : mapping of str to mapping of str to RunRecord
         The runs of each experiment, by experiment and then by the name of the run.
+    again : mapping, optional
+        Those of the second look, by the same names.
     level : float, default 0.05
     """
     tested = sum(bool(claim.conditions) for claim in claims)
-    return [_verdict(claim, runs, level / max(1, tested)) for claim in claims]
+    own = level / LOOKS / max(1, tested)
+    return [_verdict(claim, [runs, again or {}], own) for claim in claims]
 
 
-def _verdict(claim: Claim, runs: Mapping[str, Mapping[str, RunRecord]], level: float) -> Verdict:
-    measured = [
-        (condition, one)
-        for condition in claim.conditions
-        for one in condition.effect.measured(runs.get(condition.experiment, {}))
-    ]
-    findings = [_finding(*pair, level, level / len(measured)) for pair in measured]
+def worth_repeating(verdicts: Sequence[Verdict]) -> dict[str, int]:
+    """Return the experiments whose second look would tell, with the partitions that it needs.
+
+    Claims are left out of which something would need more than 30 partitions, or any number.
+    """
+    found: dict[str, int] = {}
+    for verdict in verdicts:
+        untold = [one for one in verdict.findings if one.outcome == "cannot be told"]
+        needed = [one.needed for one in untold if one.needed and one.needed <= MOST_AGAIN]
+        if verdict.outcome == "cannot be told" and len(needed) == len(untold):
+            for one, n in zip(untold, needed, strict=True):
+                name = one.condition.experiment
+                found[name] = max(n, found.get(name, 0))
+    return found
+
+
+def _verdict(claim: Claim, looks: Sequence[Runs], level: float) -> Verdict:
+    first, again = (
+        [
+            (condition, one)
+            for condition in claim.conditions
+            for one in condition.effect.measured(runs.get(condition.experiment, {}))
+        ]
+        for runs in looks
+    )
+    levels = level, level / max(1, len(first))
+    second = {(condition, one.where): one for condition, one in again}
+    findings = []
+    for condition, one in first:
+        finding = _finding(condition, one, *levels)
+        more = second.get((condition, one.where))
+        if finding.outcome == "cannot be told" and more is not None:
+            finding = replace(_finding(condition, more, *levels), where=f"{one.where}, second look")
+        findings.append(finding)
     seen = {finding.condition for finding in findings}
     outcomes = {finding.outcome for finding in findings}
     if "does not hold" in outcomes:

@@ -442,6 +442,12 @@ def _add_paper(verbs: Any) -> None:
         action="store_true",
         help="2 partitions and short searches: whether it works, not what is true (default: no)",
     )
+    parser.add_argument(
+        "--second-look",
+        action="store_true",
+        help="afterwards run again, with other draws and as many partitions as are needed, 30 at "
+        "most, what decides a claim that cannot be told (default: no)",
+    )
     what = "where runs and page are written (default: runs/paper, with --quick runs/paper-quick)"
     _add_path(parser, "--output", "DIR", what)
     parser.set_defaults(

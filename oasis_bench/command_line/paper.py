@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,28 +30,50 @@ def run_paper(options: argparse.Namespace) -> int:
         if name not in experiments():
             raise UsageError(f"--experiments: {unknown_name('experiment', name, experiments())}")
     output = options.output or Path("runs") / ("paper-quick" if options.quick else "paper")
-    status, page, summary = 0, None, ""
-    for number, name in enumerate(names, 1):
-        experiment = Experiment.from_toml(name)
-        print(f"{name} ({number} of {len(names)}): {experiment.title}", flush=True)
-        if options.quick:
-            quick = {**quick_settings(experiment), "max_steps": QUICK_STEPS}
-            experiment = replace(experiment, **quick)
+    planned = {name: _experiment(name, options.quick) for name in names}
+    try:
+        failed = _run_all(planned, output, output, options)
+        if options.second_look:
+            reports = load_reports()
+            again = {
+                name: replace(planned[name], partitions=n, seed=planned[name].seed + 1)
+                for name, n in reports.second_look(output).items()
+                if planned.get(name) is not None and planned[name].partitions is not None
+            }
+            failed |= _run_all(again, output / reports.SECOND_LOOK, output, options)
+    except KeyboardInterrupt:
+        words = ["python", "-m", "oasis_bench", "paper", "--output", str(output)]
+        words += ["--quick"] * options.quick + ["--second-look"] * options.second_look
+        raise KeyboardInterrupt(f"interrupted: '{shlex.join(words)}' goes on") from None
+    page, summary = load_reports().write_claims(output)
+    print(summary)
+    print(f"report: {page}")
+    return TRIAL_FAILED if failed else 0
+
+
+def _experiment(name: str, quick: bool) -> Experiment:
+    experiment = Experiment.from_toml(name)
+    if not quick:
+        return experiment
+    return replace(experiment, **{**quick_settings(experiment), "max_steps": QUICK_STEPS})
+
+
+def _run_all(
+    planned: Mapping[str, Experiment], folder: Path, output: Path, options: argparse.Namespace
+) -> bool:
+    """Run experiments into folders of their names; tell whether a trial, or one of them, failed."""
+    failed = False
+    for number, (name, experiment) in enumerate(planned.items(), 1):
+        print(f"{name} ({number} of {len(planned)}): {experiment.title}", flush=True)
         try:
-            status = max(status, _run(experiment, output / name, options))
+            failed |= _run(experiment, folder / name, options) != 0
         except OutputError:
             raise
         except UsageError as error:
             print_note(f"oasis-bench: {name} is left out: {error}")
-            status = TRIAL_FAILED
-        except KeyboardInterrupt:
-            words = ["python", "-m", "oasis_bench", "paper", *["--quick"] * options.quick]
-            again = shlex.join([*words, "--output", str(output)])
-            raise KeyboardInterrupt(f"interrupted: '{again}' goes on") from None
-        page, summary = load_reports().write_claims(output)
-    print(summary)
-    print(f"report: {page}")
-    return status
+            failed = True
+        load_reports().write_claims(output)
+    return failed
 
 
 def _run(experiment: Experiment, folder: Path, options: argparse.Namespace) -> int:
