@@ -5,6 +5,7 @@ from oasis_bench.reports.comparison import comparison_text
 from oasis_bench.reports.ranks_page import Filters, write_ranks
 from oasis_bench.reports.run.export import export_run
 from oasis_bench.reports.run.notebook_page import summary_html
+from oasis_bench.reports.run.partition_figures import find_baseline
 from oasis_bench.reports.run.report import write_report
 from oasis_bench.reports.run.summary import summary_text
 from oasis_bench.reports.side_by_side import write_side_by_side
@@ -15,6 +16,7 @@ __all__ = [
     "Filters",
     "comparison_text",
     "export_run",
+    "find_baseline",
     "second_look",
     "summary_html",
     "summary_text",

@@ -228,6 +228,12 @@ def test_report_is_remade_from_the_store_alone(command, finished):
     assert "</html>" in page.read_text("utf-8")
 
 
+def test_an_unknown_baseline_of_a_report_is_told_in_one_line(command, finished):
+    status, out, errors = command("report", finished, "--baseline", "euclid")
+    assert (status, out, len(errors)) == (2, "", 1)
+    assert "unknown baseline 'euclid': did you mean 'Euclidean'? there are " in errors[0]
+
+
 def test_report_of_no_run_is_told_in_one_line(command, tmp_path):
     status, out, errors = command("report", tmp_path)
     assert (status, out, len(errors)) == (2, "", 1)

@@ -16,6 +16,7 @@ from oasis_bench.reports.run.time_figures import (
     quality_against_time,
     times_and_values,
 )
+from oasis_bench.system.errors import UsageError
 
 
 def by_definition(seconds, values):
@@ -79,6 +80,16 @@ def test_boxes_are_of_paired_differences_from_euclidean_where_it_runs(tmp_path):
     (drawing,) = partition_figures(run, "retrieval")
     assert drawing.title == "Retrieval: mAP less that of E"
     np.testing.assert_allclose(drawing.numbers["value"], [0.1, 0.0], atol=1e-12)
+
+
+def test_boxes_are_of_differences_from_the_baseline_that_is_named(tmp_path):
+    trials = [*fake_trials("A", [0.5, 0.6, 0.7]), *fake_trials("E", [0.4, 0.6, 0.5])]
+    run = make_run(tmp_path / "run", trials, ["A", "E"], partitions=3)
+    (drawing,) = partition_figures(run, "retrieval", "E")
+    assert drawing.title == "Retrieval: mAP less that of E"
+    np.testing.assert_allclose(drawing.numbers["value"], [0.1, 0.0, 0.2], atol=1e-12)
+    with pytest.raises(UsageError, match="unknown baseline 'e': did you mean 'E'"):
+        partition_figures(run, "retrieval", "e")
 
 
 def test_one_partition_or_one_learner_has_no_boxes(tmp_path):

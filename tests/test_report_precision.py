@@ -82,6 +82,29 @@ def test_differences_from_the_best_have_an_interval_a_corrected_p_and_what_could
     assert (tmp_path / "run" / "tables" / "differences_retrieval_10.tex").is_file()
 
 
+def test_differences_from_a_baseline_are_of_each_learner_less_it(tmp_path):
+    run = make_run(
+        tmp_path / "run",
+        [
+            *fake_trials("top", [0.71, 0.72, 0.73, 0.74, 0.75]),
+            *fake_trials("middle", [0.67, 0.67, 0.67, 0.67, 0.67]),
+            *fake_trials("far", [0.30, 0.31, 0.32, 0.33, 0.34]),
+        ],
+        ["top", "middle", "far"],
+    )
+    (table,) = difference_tables(run, "retrieval", "middle")
+    assert table.title == "mAP: each other learner less middle, 10 classes"
+    # As above: standard error 0.01436, p of t = 0.06 / 0.01436 and of 0.35 / 0.01436, by Holm.
+    assert [row[:4] + row[5:6] for row in texts(table)] == [
+        ["top", "0.060", "0.020 to 0.100", "0.014", "better"],
+        ["far", "-0.350", "-0.390 to -0.310", "< 0.0001", "worse"],
+    ]
+    assert set(table.numbers["baseline"]) == {"middle"}
+    page = write_report(tmp_path / "run", "middle").read_text()
+    assert "Retrieval: differences from middle" in page
+    assert "mAP less that of middle" in page
+
+
 def test_without_a_comparison_there_is_no_table_of_differences(tmp_path):
     run = make_run(tmp_path / "run", [fake_trial("A"), fake_trial("B")], ["A", "B"])
     assert difference_tables(run, "retrieval") == []

@@ -198,7 +198,11 @@ def holm(p_values: npt.ArrayLike) -> npt.NDArray[np.float64]:
 
 
 def compare_to_best(
-    scores: pd.DataFrame, n_train: int, n_test: int, level: float = LEVEL
+    scores: pd.DataFrame,
+    n_train: int,
+    n_test: int,
+    level: float = LEVEL,
+    baseline: str | None = None,
 ) -> BestLearners:
     """Find the best learner of one class subset, and those not distinguishable from it.
 
@@ -225,6 +229,8 @@ def compare_to_best(
         Items that each partition learns from and tests on.
     level : float, default 0.05
         Of the whole family.
+    baseline : str, optional
+        A learner that takes the place of the best.
     """
     counts = scores.count()
     names = [str(name) for name in scores.columns]
@@ -232,7 +238,8 @@ def compare_to_best(
     nothing = BestLearners(None, dict.fromkeys(names, ""), n_shared, {}, {})
     if counts.max() < 2:
         return nothing
-    best = str(scores.loc[:, counts == counts.max()].mean().idxmax())
+    with_most = scores.loc[:, counts == counts.max()]
+    best = str(with_most.mean().idxmax()) if baseline is None else baseline
     differences = {}
     for name in names:
         shared = (scores[best] - scores[name]).dropna()

@@ -108,11 +108,12 @@ def _kept_before(options: argparse.Namespace, kind: str) -> bool:
     return options.resume is not None and (options.resume / kind).is_dir()
 
 
-def report_on(folder: Path) -> int:
+def report_on(folder: Path, baseline: str | None = None) -> int:
     """Make the report of a run; what it says comes first."""
-    reports = load_reports()
-    print(reports.summary_text(read_run(folder)), flush=True)  # figures take seconds more
-    print(f"report: {reports.write_report(folder)}")
+    reports, run = load_reports(), read_run(folder)
+    reports.find_baseline(run, baseline)  # raises before anything is printed
+    print(reports.summary_text(run), flush=True)  # figures take seconds more
+    print(f"report: {reports.write_report(folder, baseline)}")
     return 0
 
 

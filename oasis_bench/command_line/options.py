@@ -116,6 +116,12 @@ def make_parser() -> argparse.ArgumentParser:
     _add_export(verbs)
     report = _add_verb(verbs, "report", "remake the report of a run")
     _add_path(report, "run", "RUN", "the output folder of the run")
+    report.add_argument(
+        "--baseline",
+        metavar="LEARNER",
+        help="the learner that tables and box plots of differences are relative to (default: the "
+        "best in tables; in box plots Euclidean, where it is there, or the first)",
+    )
     _add_ranks(verbs)
     return parser
 

@@ -337,7 +337,7 @@ def _print_facts(facts: dict[str, str]) -> None:
 VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
     "run": _run,
     "evaluate": _evaluate,
-    "report": lambda options: report_on(options.run),
+    "report": lambda options: report_on(options.run, options.baseline),
     "compare": _compare,
     "merge": _merge,
     "export": _export,

@@ -1,4 +1,4 @@
-"""The tables of differences between the best learner and the others, and of what could be seen."""
+"""The tables of differences from the best learner or a baseline, and of what could be seen."""
 
 from __future__ import annotations
 
@@ -27,48 +27,53 @@ VERDICTS = {
     "tied": "not told apart",
     "better": "better where both finished",
 }
+BESIDE_BASELINE = {**VERDICTS, "better": "better"}
 
 
-def difference_tables(run: RunRecord, task: str) -> list[Table]:
-    """Make a table for each subset with a comparison: a row for each learner but the best.
+def difference_tables(run: RunRecord, task: str, baseline: str | None = None) -> list[Table]:
+    """Make a table for each subset with a comparison: a row for each learner but one.
 
-    It shows the first headline of the task; its CSV file has all.
+    That is the best, or the baseline where one is named.  It shows the first headline of the task;
+    its CSV file has all.
     """
-    numbers = _numbers(run, task)
+    numbers = _numbers(run, task, baseline)
     if numbers.empty:
         return []
     shown = headlines(run, task)[0]
     return [
-        _table(run, task, str(subset), shown, own)
+        _table(run, task, str(subset), shown, own, baseline)
         for subset, own in numbers.groupby("subset", sort=False)
         if (own["measure"] == shown).any()
     ]
 
 
-def _numbers(run: RunRecord, task: str) -> pd.DataFrame:
+def _numbers(run: RunRecord, task: str, baseline: str | None) -> pd.DataFrame:
     """Compute the columns of the CSV files, a row for each subset, measure and comparison.
 
-    Of the best less the learner: difference, low and high, the 95 % interval, and sd over the n
-    shared partitions; p_value, and p_corrected for all comparisons of the subset and measure;
-    detectable, the true difference that one comparison alone finds with probability 0.8, and
-    detectable_corrected, the same at the first and strictest step of the correction.
+    Of the best less the learner, or of the learner less the baseline: difference, low and high,
+    the 95 % interval, and sd over the n shared partitions; p_value, and p_corrected for all
+    comparisons of the subset and measure; detectable, the true difference that one comparison
+    alone finds with probability 0.8, and detectable_corrected, the same at the first and strictest
+    step of the correction.
     """
     rows: list[dict[str, Any]] = []
-    for subset, measure, _, comparison in comparisons(run, task):
+    of = "best" if baseline is None else "baseline"
+    for subset, measure, _, comparison in comparisons(run, task, baseline):
         images = sizes(run, subset, split_of(run, task))
         for learner, found in comparison.differences.items():
             assert images is not None  # there are trials
             strictest = LEVEL / len(comparison.differences)
+            values = (found.mean, found.low, found.high)
+            if baseline is not None:
+                values = (-found.mean, -found.high, -found.low)
             rows.append(
                 {
                     "subset": subset,
                     "measure": measure,
-                    "best": comparison.best,
+                    of: comparison.best,
                     "learner": learner,
                     "n": found.n,
-                    "difference": found.mean,
-                    "low": found.low,
-                    "high": found.high,
+                    **dict(zip(("difference", "low", "high"), values, strict=True)),
                     "sd": found.sd,
                     "p_value": found.p_value,
                     "p_corrected": comparison.p_values[learner],
@@ -81,12 +86,18 @@ def _numbers(run: RunRecord, task: str) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _table(run: RunRecord, task: str, subset: str, name: str, numbers: pd.DataFrame) -> Table:
+def _table(
+    run: RunRecord, task: str, subset: str, name: str, numbers: pd.DataFrame, baseline: str | None
+) -> Table:
     shown = numbers[numbers["measure"] == name]
+    verdicts = VERDICTS if baseline is None else BESIDE_BASELINE
+    other = baseline or str(shown["best"].iloc[0])
+    what = f"{marked(run, other)}, the best, less each other learner"
+    if baseline is not None:
+        what = f"each other learner less {marked(run, other)}"
     return Table(
         name=f"differences_{task}_{file_name(subset)}",
-        title=f"{name}: {marked(run, shown['best'].iloc[0])}, the best, less each other learner, "
-        + subset_title(run, subset),
+        title=f"{name}: {what}, {subset_title(run, subset)}",
         header=(
             *("Learner", "Difference", "95 % interval", "p", "p, Holm"),
             *("Verdict", "Seen with power 0.8"),
@@ -99,13 +110,13 @@ def _table(run: RunRecord, task: str, subset: str, name: str, numbers: pd.DataFr
                 f"{row['low']:z.3f} to {row['high']:z.3f}",
                 p_text(row["p_value"]),
                 p_text(row["p_corrected"]),
-                VERDICTS[row["verdict"]],
+                verdicts[row["verdict"]],
                 f"{row['detectable']:.3f}",
             ]
             for row in shown.to_dict("records")
         ],
         numbers=numbers,
-        notes=[*_notes(shown), *dagger_notes(run, [*numbers["best"], *numbers["learner"]])],
+        notes=[*_notes(shown), *dagger_notes(run, [other, *numbers["learner"]])],
         of={**facets(run, task, subset), "Measure": name},
     )
 

@@ -105,8 +105,8 @@ def with_chance(numbers: pd.DataFrame) -> pd.DataFrame:
 
 
 @lru_cache(maxsize=16)
-def comparisons(run: RunRecord, task: str) -> tuple[Comparison, ...]:
-    """Compare the learners with the best, for each subset and headline of a task."""
+def comparisons(run: RunRecord, task: str, baseline: str | None = None) -> tuple[Comparison, ...]:
+    """Compare the learners with the best, or a baseline, for each subset and headline of a task."""
     found = []
     values = task_measures(run, task)
     for subset in subsets(run):
@@ -117,7 +117,7 @@ def comparisons(run: RunRecord, task: str) -> tuple[Comparison, ...]:
             scores = chosen.pivot(index="partition", columns="learner", values="value")
             scores = scores.reindex(columns=learners(run)).astype(float)
             # Without a trial there are no sizes, and no scores that they would matter for.
-            best = compare_to_best(scores, *(images or (1, 1)))
+            best = compare_to_best(scores, *(images or (1, 1)), baseline=baseline)
             found.append(Comparison(subset, name, scores, best))
     return tuple(found)
 

@@ -31,22 +31,26 @@ from oasis_bench.reports.run.facts import (
     task_title,
 )
 from oasis_bench.store.run_file import RunRecord
+from oasis_bench.system.errors import UsageError, unknown_name
 
 BASELINE = "Euclidean"
 """The algorithm that others are compared with, where it runs; else the first learner."""
 
 
 @mpl.rc_context(STYLE)
-def partition_figures(run: RunRecord, task: str) -> list[Drawing]:
-    """Draw the boxes of a task: nothing where there is one partition, or one learner."""
+def partition_figures(run: RunRecord, task: str, asked: str | None = None) -> list[Drawing]:
+    """Draw the boxes of a task: nothing where there is one partition, or one learner.
+
+    `asked` is the baseline, where one is named; likewise below.
+    """
     if run.info.experiment.n_partitions < 2 or len(learners(run)) < 2:
         return []
-    first, name = headlines(run, task)[0], marked(run, baseline(run))
+    first, name = headlines(run, task)[0], marked(run, find_baseline(run, asked))
     return [
         finish(
             f"{task}_partitions",
             f"{task_title(task)}: {first} less that of {clip(name, LABEL_WIDTH)}",
-            draw_partitions(run, task),
+            draw_partitions(run, task, asked),
             spread=f"each of {partitions_text(run)}, paired",
             caption=" ".join(
                 [
@@ -61,15 +65,25 @@ def partition_figures(run: RunRecord, task: str) -> list[Drawing]:
     ]
 
 
-def baseline(run: RunRecord) -> str:
-    """Return the label of the learner that the boxes are relative to."""
+def find_baseline(run: RunRecord, asked: str | None = None) -> str:
+    """Return the label of the learner that the boxes are relative to.
+
+    Raises
+    ------
+    UsageError
+        Where no learner has the label that was asked for.
+    """
     specs = run.info.experiment.learners
+    if asked is not None:
+        if asked not in specs:
+            raise UsageError(unknown_name("baseline", asked, specs))
+        return asked
     return next(
         (label for label, it in specs.items() if it.algorithm == BASELINE), next(iter(specs))
     )
 
 
-def differences(run: RunRecord, task: str) -> pd.DataFrame:
+def differences(run: RunRecord, task: str, asked: str | None = None) -> pd.DataFrame:
     """Return value less that of the baseline on the same partition, by the first headline.
 
     Returns
@@ -80,16 +94,17 @@ def differences(run: RunRecord, task: str) -> pd.DataFrame:
     values = task_measures(run, task)
     values = values[values["name"] == headlines(run, task)[0]]
     keys = ["subset", "partition"]
-    reference = values.loc[values["learner"] == baseline(run), [*keys, "value"]]
+    name = find_baseline(run, asked)
+    reference = values.loc[values["learner"] == name, [*keys, "value"]]
     paired = values.merge(reference, on=keys, suffixes=("", "_of_baseline"))
-    paired = paired[paired["learner"] != baseline(run)]
+    paired = paired[paired["learner"] != name]
     paired = paired.assign(difference=paired["value"] - paired["value_of_baseline"])
     return paired[["subset", "learner", "partition", "difference"]]
 
 
-def draw_partitions(run: RunRecord, task: str) -> Figure | None:
+def draw_partitions(run: RunRecord, task: str, asked: str | None = None) -> Figure | None:
     """Draw a box for each learner, the best at the top, a panel for each subset."""
-    rows = differences(run, task)
+    rows = differences(run, task, asked)
     if rows.empty:
         return None
     shown = [subset for subset in subsets(run) if (rows["subset"] == subset).any()]

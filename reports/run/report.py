@@ -35,7 +35,7 @@ from oasis_bench.reports.run.facts import (
     tasks,
 )
 from oasis_bench.reports.run.measure_tables import measure_tables
-from oasis_bench.reports.run.partition_figures import partition_figures
+from oasis_bench.reports.run.partition_figures import find_baseline, partition_figures
 from oasis_bench.reports.run.protocol import protocol_text, scaling_text
 from oasis_bench.reports.run.retrieved_images import all_pictures, retrieved
 from oasis_bench.reports.run.space_figure import space_figures
@@ -68,13 +68,16 @@ MANY_PARTITIONS = 20
 """The page says what difference this number of partitions would show."""
 
 
-def write_report(folder: Path) -> Path:
+def write_report(folder: Path, baseline: str | None = None) -> Path:
     """Make tables, figures and the page of a run from its store alone.
 
     Parameters
     ----------
     folder : Path
         The run's; 'tables/', 'figures/' and 'report.html' in it are written, each file whole.
+    baseline : str, optional
+        The label of the learner that differences are taken from; the best in tables, and Euclidean
+        or the first learner in figures, if not given.
 
     Returns
     -------
@@ -84,10 +87,11 @@ def write_report(folder: Path) -> Path:
     Raises
     ------
     UsageError
-        Where the folder holds no run, or cannot be written.
+        Where the folder holds no run, or cannot be written, or there is no such learner.
     """
     run = read_run(folder)
-    chapters = [_chapter(run, task) for task in tasks(run)]
+    find_baseline(run, baseline)  # raises
+    chapters = [_chapter(run, task, baseline) for task in tasks(run)]
     tables = _tables(run)
     figures = {
         "steps": step_figures(run),
@@ -99,6 +103,7 @@ def write_report(folder: Path) -> Path:
     parts = {
         "shows_symmetry": shows_symmetry,
         "chapters": chapters,
+        "baseline": None if baseline is None else marked(run, baseline),
         "tables": tables,
         "figures": figures,
     }
@@ -145,7 +150,7 @@ class Chapter:
         return [*self.headlines, *self.every, *self.differences, *self.confusion, *unanswered]
 
 
-def _chapter(run: RunRecord, task: str) -> Chapter:
+def _chapter(run: RunRecord, task: str, baseline: str | None = None) -> Chapter:
     source = run.info.sources.tasks[task]
     words = {name: measure_words(run, task, name) for name in named(run, task)["measure"].unique()}
     of_headlines, of_every = measure_tables(run, task)
@@ -156,11 +161,11 @@ def _chapter(run: RunRecord, task: str) -> Chapter:
         words={name: text for name, text in words.items() if text},
         headlines=of_headlines,
         every=of_every,
-        differences=difference_tables(run, task),
+        differences=difference_tables(run, task, baseline),
         confusion=confusion_tables(run, task),
         unanswered=unanswered_table(run, task),
         against_time=quality_against_time(run, task),
-        figures=[*task_figures(run, task), *partition_figures(run, task)],
+        figures=[*task_figures(run, task), *partition_figures(run, task, baseline)],
     )
 
 
