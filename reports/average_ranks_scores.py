@@ -13,6 +13,7 @@ from typing import Any
 
 import pandas as pd
 
+from oasis_bench.analysis.costs import with_costs
 from oasis_bench.analysis.headlines import named, task_measures
 from oasis_bench.plugins.open_dataset import PATH_DATASETS
 from oasis_bench.reports.formatting import plural, series, some
@@ -59,6 +60,9 @@ class ScoreTable:
     means : Series
         Mean of the measure over these partitions of each learner that has it on all of them, with
         six digits: as many as summaries have.
+    seconds : Series
+        What choosing and fitting took of each of these learners: their medians over partitions,
+        added; NaN where that is not known.
     missing : dict of str to str
         Why the run's other learners have no mean.
     settings : dict of str to Any
@@ -80,6 +84,7 @@ class ScoreTable:
     task: str
     measure: str
     means: pd.Series[float]
+    seconds: pd.Series[float]
     missing: Mapping[str, str]
     settings: Mapping[str, Any] = field(default_factory=dict)
     transductive: frozenset[str] = frozenset()
@@ -134,6 +139,8 @@ def scores_of_run(folder: Path, run: RunRecord, task: str, measure: str) -> Scor
         for name in learners(run)
         if name not in means
     }
+    costs = with_costs(trials.merge(complete, on=["subset", "partition"]))
+    medians = costs.groupby("learner")[["choice_seconds", "fit_seconds"]].median()
     e = run.info.experiment
     own = run.info.sources.dataset.name in PATH_DATASETS
     return ScoreTable(
@@ -150,6 +157,7 @@ def scores_of_run(folder: Path, run: RunRecord, task: str, measure: str) -> Scor
         task=task,
         measure=name_of_measure,
         means=six_digits(means.reindex([name for name in learners(run) if name in means])),
+        seconds=six_digits(medians.sum(axis=1, skipna=False).reindex(means.index)),
         missing={name: _reason(name, text) for name, text in missing.items()},
         settings={name: (spec.algorithm, spec.params) for name, spec in e.learners.items()},
         transductive=frozenset(transductive_learners(run)),
@@ -173,6 +181,15 @@ def joined_scores(tables: Sequence[ScoreTable]) -> pd.DataFrame:
     scores = pd.DataFrame([table.means for table in tables]).reindex(columns=list(names))
     scores.index = pd.MultiIndex.from_arrays([[table.data for table in tables], range(len(tables))])
     return scores.astype(float)
+
+
+def median_seconds(tables: Sequence[ScoreTable]) -> pd.Series[float]:
+    """Return what choosing and fitting took of each learner: its median data set.
+
+    Of several tables of a data set it is their mean.
+    """
+    seconds = pd.DataFrame([table.seconds for table in tables]).astype(float)
+    return seconds.groupby([table.data for table in tables]).mean().median()
 
 
 def one_of_each(tables: Sequence[ScoreTable]) -> list[ScoreTable]:

@@ -19,7 +19,12 @@ from oasis_bench.analysis.duels import (
     stretched_ranks,
 )
 from oasis_bench.analysis.elo import LEAST_DATASETS, PRIOR_DRAWS, elo_ratings
-from oasis_bench.reports.average_ranks_scores import ScoreTable, joined_scores
+from oasis_bench.reports.average_ranks_scores import (
+    ScoreTable,
+    joined_scores,
+    median_seconds,
+    six_digits,
+)
 from oasis_bench.reports.formatting import plural, series, some
 from oasis_bench.system.errors import UsageError, unknown_name
 
@@ -42,9 +47,10 @@ class Leaderboard:
         None where the learner that was to be it has no result, or a score is above 1.
     standing : DataFrame
         A row for each learner: learner, datasets (with a result), placed (on at least 3), rating,
-        low and high (Elo and its interval), win_rate, average_rank, and of the error reduction
-        datasets_beside_baseline, error_reduction, its _low and _high, and _median.  Those that are
-        placed stand first, the highest rating first.
+        low and high (Elo and its interval), win_rate, average_rank, seconds (see
+        `median_seconds`), and of the error reduction datasets_beside_baseline, error_reduction,
+        its _low and _high, and _median.  Those that are placed stand first, the highest rating
+        first.
     """
 
     tables: Sequence[ScoreTable]
@@ -106,6 +112,7 @@ def make_leaderboard(tables: Sequence[ScoreTable], baseline: str | None = None) 
             **elo_ratings(met),
             "win_rate": met.win_rates,
             "average_rank": stretched_ranks(scores),
+            "seconds": six_digits(median_seconds(tables)),
             **of_error.reindex(columns=columns),
         },
         index=scores.columns,
@@ -203,6 +210,12 @@ def caveats(board: Leaderboard) -> dict[str, str]:
         "the last of twenty. It hides how large differences are, and changes with who else is "
         "ranked.",
     }
+    told["Seconds"] = (
+        "What choosing and fitting took, their medians over partitions added: the median over the "
+        "data sets that a learner has. It hides how they grow: who was run on large data sets only "
+        "looks slow, and a search with a limit in seconds takes what it may. Compare them where "
+        "the same machine made the tables. Answering and memory are in the reports of the runs."
+    )
     if board.baseline is not None:
         told["Error reduction"] = (
             f"1 − (1 − m) / (1 − m of {board.baseline}), with m the measure: its mean over data "
@@ -213,7 +226,6 @@ def caveats(board: Leaderboard) -> dict[str, str]:
     told["All of them"] = (
         "A data set counts once: by the class subset with the most classes, and where several "
         "runs are of it they share its weight, however many partitions, classes or training items "
-        "they have. A data set of 150 rows counts as much as one of 10,000. What a learner costs "
-        "is not in these figures."
+        "they have. A data set of 150 rows counts as much as one of 10,000."
     )
     return told

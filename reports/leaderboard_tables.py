@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from oasis_bench.analysis.elo import LEAST_DATASETS
-from oasis_bench.reports.formatting import number_text, plural
+from oasis_bench.reports.formatting import number_text, plural, seconds_text
 from oasis_bench.reports.leaderboard import Leaderboard, budget_text
 from oasis_bench.reports.table import Cell, Table
 
@@ -23,6 +23,7 @@ def standing_table(board: Leaderboard) -> Table:
             "-" if pd.isna(row["low"]) else f"{row['low']:.0f} to {row['high']:.0f}",
             number_text(row["win_rate"], "{:.2f}", missing="-"),
             number_text(row["average_rank"], "{:.1f}", missing="-"),
+            "-" if pd.isna(row["seconds"]) else seconds_text(row["seconds"]),
         ]
         if with_error:
             low, high = row["error_reduction_low"], row["error_reduction_high"]
@@ -32,7 +33,7 @@ def standing_table(board: Leaderboard) -> Table:
                 _percent(row["error_reduction_median"]),
             ]
         rows.append(cells)
-    header = ["Learner", "Data sets", "Elo", "Elo, 95 %", "Win rate", "Average rank"]
+    header = ["Learner", "Data sets", "Elo", "Elo, 95 %", "Win rate", "Average rank", "Seconds"]
     header += ["Error reduction, %", "Its 95 %", "Its median, %"] * with_error
     few = not board.standing["placed"].all()
     return Table(
@@ -42,7 +43,8 @@ def standing_table(board: Leaderboard) -> Table:
         align="l" + "r" * (len(header) - 1),
         rows=rows,
         numbers=board.standing.round(
-            {"rating": 1, "low": 1, "high": 1} | dict.fromkeys(board.standing.columns[6:], 4)
+            {"rating": 1, "low": 1, "high": 1}
+            | dict.fromkeys(board.standing.columns[6:].drop("seconds"), 4)
         ),
         notes=[
             f"Last, not placed: those on fewer than {LEAST_DATASETS} data sets; '-': no interval."

@@ -92,6 +92,8 @@ def scores_of_summary(path: Path, rows: pd.DataFrame, task: str, measure: str) -
     n_partitions = own["partitions"].max()
     whole = own["partitions"] == n_partitions
     first = own.iloc[0]
+    costs = own.reindex(columns=["choice_seconds", "fit_seconds"]).loc[whole]
+    seconds = costs.apply(pd.to_numeric, errors="coerce").sum(axis=1, skipna=False)
     notes = own.loc[~whole, "note"].fillna("fewer partitions than others")
     return ScoreTable(
         source=str(path),
@@ -107,6 +109,7 @@ def scores_of_summary(path: Path, rows: pd.DataFrame, task: str, measure: str) -
         task=task,
         measure=str(first["name"]),
         means=six_digits(own.loc[whole, "mean"]),
+        seconds=six_digits(seconds),
         missing={str(name): str(note).removesuffix(".") for name, note in notes.items()},
     )
 

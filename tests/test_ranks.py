@@ -493,3 +493,25 @@ def test_a_summary_with_a_wrong_number_or_of_two_runs_is_told(ranks, tmp_path):
         status, _, err, _ = ranks(one, path)
         assert (status, err.count("\n")) == (2, 1)
         assert said in err
+
+
+def test_seconds_are_the_median_data_set_of_choosing_and_fitting(ranks, tmp_path):
+    """Choosing takes 5 + 2 s in made-up trials; two runs of a data set count by their mean."""
+    fits = {"r0": ("x", (1, 3, 50)), "r1": ("x", (5, 5, 5)), "r2": ("y", (2, 2, 2))}
+    runs = []
+    for name, (dataset, seconds) in fits.items():
+        trials = [
+            fake_trial(learner, partition=p, mAP=0.5 + 0.1 * (learner == "A"), fit_seconds=s)
+            for learner in "AB"
+            for p, s in enumerate(seconds)
+        ]
+        experiment = {"partitions": 3, "dataset": dataset}
+        runs.append(fake_runs.write_run(tmp_path / name, trials, experiment, {"data": dataset}))
+    _, _, _, folder = ranks(*runs)
+    expected = np.median([(7 + 3 + 7 + 5) / 2, 7 + 2])
+    assert leaderboard_of(folder)["seconds"].to_dict() == {"A": expected, "B": expected}
+    bare = summary_of(runs[0], tmp_path / "summaries")
+    rows = pd.read_csv(bare).drop(columns="choice_seconds")  # as one without costs
+    rows.to_csv(bare, index=False)
+    _, _, _, folder = ranks(bare, runs[2])
+    assert leaderboard_of(folder)["seconds"].to_dict() == {"A": 9, "B": 9}
