@@ -11,6 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from oasis_bench.plugins.learner import MahalanobisLearner
 from oasis_bench.system.memory import require_memory
+from oasis_bench.system.shared_work import sharing
 
 
 class LabelLearner(MahalanobisLearner):
@@ -53,7 +54,8 @@ class LabelLearner(MahalanobisLearner):
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
         check_classification_targets(y)
         self._check(X, y)
-        self._fit(X, y)
+        with sharing():
+            self._fit(X, y)
         return self
 
     def _check(self, X: Any, y: Any) -> None:

@@ -69,18 +69,16 @@ class WithinClassLearner(LabelLearner):
         """
 
     def _fit(self, X: Any, y: Any) -> None:
-        rows, classes, squares, axes = shared(_by_class_with_axes, X, y)
-        axes = axes[: self.n_axes or _axes_to_keep(len(rows) - len(classes), len(axes))]
-        projected = rows @ axes.T
-        floor = rounding(rows.shape) * float(squares[0])
-        directions = whitening(within_scatter(projected, classes), floor)
+        rows, classes, _, axes = shared(_by_class_with_axes, X, y)
+        n_axes = self.n_axes or _axes_to_keep(len(rows) - len(classes), len(axes))
+        self.n_axes_ = min(n_axes, len(axes))
+        projected, directions = shared(_on_axes, X, y, self.n_axes_)
         if not len(directions):
             raise ValueError(
-                f"no class varies by more than rounding along the first {len(axes)} principal "
+                f"no class varies by more than rounding along the first {self.n_axes_} principal "
                 "axes of the rows: give a larger n_axes"
             )
-        self.n_axes_ = len(axes)
-        self.components_ = self._learn(projected, classes, directions) @ axes
+        self.components_ = self._learn(projected, classes, directions) @ axes[: self.n_axes_]
 
     def _check(self, X: Any, y: Any) -> None:
         super()._check(X, y)
@@ -126,6 +124,14 @@ def _by_class_with_axes(X: Any, y: Any) -> tuple[FloatArray, list[slice], FloatA
     rows, classes = _by_class(X, y)
     rows -= rows.mean(axis=0)
     return rows, classes, *principal_axes(rows)
+
+
+def _on_axes(X: Any, y: Any, n_axes: int) -> tuple[FloatArray, FloatArray]:
+    """Return the rows of `_by_class_with_axes` on some axes, and their directions for `_learn`."""
+    rows, classes, squares, axes = shared(_by_class_with_axes, X, y)
+    projected = rows @ axes[:n_axes].T
+    floor = rounding(rows.shape) * float(squares[0])
+    return projected, whitening(within_scatter(projected, classes), floor)
 
 
 def _axes_to_keep(degrees: int, rank: int) -> int:

@@ -16,6 +16,7 @@ from oasis_bench.algorithms._principal_axes import rounding, whitening
 from oasis_bench.algorithms._within_class import AXES_GRID, WithinClassLearner
 from oasis_bench.data.rows import FloatArray
 from oasis_bench.plugins.learner import blocks
+from oasis_bench.system.shared_work import shared
 
 
 class LFDA(WithinClassLearner):
@@ -99,14 +100,24 @@ class LFDA(WithinClassLearner):
         self.n_axes = n_axes
 
     def _learn(self, rows: FloatArray, classes: list[slice], directions: FloatArray) -> FloatArray:
-        within, between = _local_scatters(rows, classes, self.n_neighbors)
-        within = directions @ within @ directions.T
-        floor = rounding(rows.shape) * float(np.trace(within))
-        whitened = whitening(within, floor) @ directions
-        values, vectors = eigh(whitened @ between @ whitened.T)
+        values, vectors, whitened = shared(
+            _discriminants, rows, classes, directions, self.n_neighbors
+        )
         kept = np.argsort(-values)[: self.n_components]
         lengths = np.sqrt(np.maximum(values[kept], 0))  # below 0 by rounding only
         return np.asarray(lengths[:, None] * vectors.T[kept] @ whitened)
+
+
+def _discriminants(
+    rows: FloatArray, classes: list[slice], directions: FloatArray, n_neighbors: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return eigenvalues, and eigenvectors as columns on the rows of a matrix that whitens S_w."""
+    within, between = _local_scatters(rows, classes, n_neighbors)
+    within = directions @ within @ directions.T
+    floor = rounding(rows.shape) * float(np.trace(within))
+    whitened = whitening(within, floor) @ directions
+    values, vectors = eigh(whitened @ between @ whitened.T)
+    return values, vectors, whitened
 
 
 def _local_scatters(

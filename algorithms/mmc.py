@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import Interval
 from oasis_bench.algorithms._principal_axes import whitening
 from oasis_bench.algorithms._within_class import AXES_GRID, WithinClassLearner, pair_scatter
 from oasis_bench.data.rows import FloatArray
+from oasis_bench.system.shared_work import shared
 
 BLOCK_NUMBERS = 2**19
 """Pairs whose distances are held at once: 4 MiB, about what a processor's cache holds."""
@@ -98,9 +99,8 @@ class MMC(WithinClassLearner):
         self.max_iter = max_iter
 
     def _learn(self, rows: FloatArray, classes: list[slice], directions: FloatArray) -> FloatArray:
-        whitened = whitening(pair_scatter(rows @ directions.T, classes), 0.0) @ directions
-        start = np.eye(len(whitened))
-        found, self.n_iter_ = maximise(rows @ whitened.T, classes, start, self.tol, self.max_iter)
+        whitened, ascent = shared(_start, rows, classes, directions)
+        found, self.n_iter_ = ascent.go_on(self.tol, self.max_iter)
         if found.gap > self.tol:
             warnings.warn(
                 f"MMC came to a gap of {found.gap:.1e} in max_iter={self.max_iter} iterations, "
@@ -121,10 +121,8 @@ class Point(NamedTuple):
     gap: float
 
 
-def maximise(
-    rows: FloatArray, classes: list[slice], start: FloatArray, tol: float, max_iter: int
-) -> tuple[Point, int]:
-    """Maximise the sum of |Lz| over the pairs of two classes, where |L| = 1.
+class Ascent:
+    """Maximises the sum of |Lz| over the pairs of two classes, where |L| = 1.
 
     Parameters
     ----------
@@ -134,25 +132,40 @@ def maximise(
         The rows of each class.
     start : ndarray of shape (k, k)
         L to start from, of full rank: a direction that it lacks is never found.
-    tol : float
-        Relative gap at which to stop.
-    max_iter : int
-
-    Returns
-    -------
-    point : Point
-    n_iter : int
     """
-    best = _evaluate(rows, classes, start)
-    n_iter = 0
-    while best.gap > tol and n_iter < max_iter:
-        n_iter += 1
-        step = best.L @ best.gradient
-        found = _evaluate(rows, classes, step @ best.gradient)
-        if found.objective < best.objective:  # too far; the plain step cannot be
-            found = _evaluate(rows, classes, step)
-        best = found
-    return best, n_iter
+
+    def __init__(self, rows: FloatArray, classes: list[slice], start: FloatArray) -> None:
+        self._rows, self._classes, self._first = rows, classes, start
+        self._restart()
+
+    def go_on(self, tol: float, max_iter: int) -> tuple[Point, int]:
+        """Iterate until the relative gap is `tol`; return the point and its number of iterations.
+
+        Goes on from where it is; from the start again where that is too far.
+        """
+        if self._gap_before <= tol or self._n_iter > max_iter:
+            self._restart()
+        while self._best.gap > tol and self._n_iter < max_iter:
+            self._gap_before = self._best.gap
+            self._n_iter += 1
+            step = self._best.L @ self._best.gradient
+            found = _evaluate(self._rows, self._classes, step @ self._best.gradient)
+            if found.objective < self._best.objective:  # too far; the plain step cannot be
+                found = _evaluate(self._rows, self._classes, step)
+            self._best = found
+        return self._best, self._n_iter
+
+    def _restart(self) -> None:
+        self._best = _evaluate(self._rows, self._classes, self._first)
+        self._n_iter, self._gap_before = 0, np.inf
+
+
+def _start(
+    rows: FloatArray, classes: list[slice], directions: FloatArray
+) -> tuple[FloatArray, Ascent]:
+    """Whiten rows by the sum of zz' over pairs of a class; return how, and the ascent from I."""
+    whitened = whitening(pair_scatter(rows @ directions.T, classes), 0.0) @ directions
+    return whitened, Ascent(rows @ whitened.T, classes, np.eye(len(whitened)))
 
 
 def _evaluate(rows: FloatArray, classes: list[slice], L: FloatArray) -> Point:

@@ -95,16 +95,21 @@ def test_the_gap_bounds_what_is_missing(digits):
     assert missing > 0
 
 
-def test_two_starts_come_to_the_same_optimum(digits):
+@pytest.fixture
+def classes_of_rows(digits):
+    """Whitened digits, by class, and the slice of each class."""
     X, y = digits
-    rng = np.random.default_rng(0)
-    order = np.argsort(y, kind="stable")
-    rows = RCA().fit(X, y).transform(X)[order]
+    rows = RCA().fit(X, y).transform(X)[np.argsort(y, kind="stable")]
     ends = np.cumsum([0, *np.bincount(y)]).tolist()
-    classes = [slice(a, b) for a, b in pairwise(ends)]
+    return rows, [slice(a, b) for a, b in pairwise(ends)]
+
+
+def test_two_starts_come_to_the_same_optimum(classes_of_rows):
+    rows, classes = classes_of_rows
+    rng = np.random.default_rng(0)
     k = rows.shape[1]
     points = [
-        module.maximise(rows, classes, start, 1e-6, 1000)[0]
+        module.Ascent(rows, classes, start).go_on(1e-6, 1000)[0]
         for start in (np.eye(k), rng.normal(size=(k, k)))
     ]
     assert points[0].objective == pytest.approx(points[1].objective, rel=2e-6)
@@ -170,3 +175,15 @@ def test_it_says_where_it_stopped_short(digits):
         learned = MMC(tol=1e-9, max_iter=2).fit(*digits)
     assert learned.n_iter_ == 2
     assert learned.gap_ > 1e-9
+
+
+def test_a_looser_tolerance_after_a_tighter_one_starts_again(classes_of_rows):
+    rows, classes = classes_of_rows
+    start = np.eye(rows.shape[1])
+    expected, n_iter = module.Ascent(rows, classes, start).go_on(0.1, 1000)
+    ascent = module.Ascent(rows, classes, start)
+    tighter, n_tighter = ascent.go_on(1e-6, 1000)
+    assert tighter.gap <= 1e-6 < expected.gap <= 0.1
+    found, n_found = ascent.go_on(0.1, 1000)
+    np.testing.assert_array_equal(found.L, expected.L)
+    assert n_found == n_iter < n_tighter

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.model_selection import ParameterGrid
 
 from oasis_bench.data.span import basis_and_coordinates, coordinates
 from oasis_bench.plugins.contract import quick
@@ -88,3 +89,15 @@ def test_work_is_shared_for_the_same_arrays_only_where_that_is_allowed():
         assert len(calls) == 5
     assert shared(count, X, y) == 5
     assert len(calls) == 6
+
+
+@pytest.mark.parametrize("name", ["LFDA", "MMC", "MCML", "RCA"])
+def test_candidates_that_share_work_learn_what_each_learns_alone(name, wide):
+    grid = ParameterGrid(dict(LEARNERS[name].search_space))
+    alone = [LEARNERS[name](**params).fit(wide.X, wide.y) for params in grid]
+    kept = {}
+    for params, expected in zip(grid, alone, strict=True):
+        with sharing(kept):
+            found = LEARNERS[name](**params).fit(wide.X, wide.y)
+        np.testing.assert_array_equal(found.components_, expected.components_)
+        assert getattr(found, "n_iter_", 0) == getattr(expected, "n_iter_", 0)

@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval
 from oasis_bench.algorithms._label_learner import LabelLearner
 from oasis_bench.algorithms._principal_axes import principal_axes
 from oasis_bench.algorithms._within_class import AXES_GRID
-from oasis_bench.algorithms.mcml._descent import MEMORY, minimise
+from oasis_bench.algorithms.mcml._descent import MEMORY, Minimum, minimise
 from oasis_bench.algorithms.mcml._objective import SCORE_BYTES, Objective
 from oasis_bench.data.rows import FloatArray
 from oasis_bench.system.shared_work import shared
@@ -103,13 +103,8 @@ class MCML(LabelLearner):
         self.max_iter = max_iter
 
     def _fit(self, X: Any, y: Any) -> None:
-        centred = shared(_centred, X)
-        squares, axes = (part[: self.n_axes] for part in shared(principal_axes, centred))
-        labels = np.unique(y, return_inverse=True)[1]
-        rows = centred @ axes.T
-        whitening = _whitening(Objective(rows, labels).pull, RIDGE * float(squares.mean()))
-        objective = Objective(rows @ whitening.T, labels)
-        found = minimise(objective, np.eye(len(axes)), self.tol * len(rows), self.max_iter)
+        n_axes = min(self.n_axes or X.shape[1], len(shared(_centred_with_axes, X)[2]))
+        found, self.components_ = shared(_minimum, X, y, n_axes, self.tol, self.max_iter)
         if not found.converged:
             warnings.warn(
                 f"MCML ended at max_iter={self.max_iter} short of its optimum: "
@@ -117,9 +112,8 @@ class MCML(LabelLearner):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        self.components_ = found.L @ whitening @ axes
         self.objective_ = found.value
-        self.n_axes_ = len(axes)
+        self.n_axes_ = n_axes
         self.n_iter_ = found.n_iter
 
     def _check(self, X: Any, y: Any) -> None:
@@ -132,8 +126,22 @@ class MCML(LabelLearner):
         return 3 * n * d + (2 * MEMORY + 10) * rank**2 + 10 * n * rank + SCORE_BYTES // 8
 
 
-def _centred(X: Any) -> FloatArray:
-    return np.asarray(X - X.mean(axis=0, dtype=np.float64))
+def _centred_with_axes(X: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return rows less their mean, and their `principal_axes`."""
+    centred = np.asarray(X - X.mean(axis=0, dtype=np.float64))
+    return centred, *principal_axes(centred)
+
+
+def _minimum(X: Any, y: Any, n_axes: int, tol: float, max_iter: int) -> tuple[Minimum, FloatArray]:
+    """Minimise f on the first axes; return the minimum in whitened coordinates, and L itself."""
+    centred, squares, axes = shared(_centred_with_axes, X)
+    squares, axes = squares[:n_axes], axes[:n_axes]
+    labels = np.unique(y, return_inverse=True)[1]
+    rows = centred @ axes.T
+    whitening = _whitening(Objective(rows, labels).pull, RIDGE * float(squares.mean()))
+    objective = Objective(rows @ whitening.T, labels)
+    found = minimise(objective, np.eye(len(axes)), tol * len(rows), max_iter)
+    return found, found.L @ whitening @ axes
 
 
 def _whitening(scatter: FloatArray, ridge: float) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Work that learners on the same arrays share, where who calls them says that they may.
+"""Work that learners on the same rows share, where who calls them says that they may.
 
 Nothing is kept unless `sharing` is entered.
 """
@@ -14,35 +14,40 @@ import numpy as np
 
 Result = TypeVar("Result")
 Kept: TypeAlias = dict[Callable[..., Any], tuple[tuple[Any, ...], Any]]
-"""By function: the arrays that it got last, and its result."""
+"""By function: what it was given last, and its result."""
 
 _kept: ContextVar[Kept | None] = ContextVar("kept", default=None)
 
 
 @contextmanager
-def sharing(kept: Kept) -> Iterator[None]:
-    """Let `shared` keep results in `kept` and find them there; its arrays must not change."""
-    token = _kept.set(kept)
+def sharing(kept: Kept | None = None) -> Iterator[None]:
+    """Let `shared` keep results in `kept` and find them there; its arrays must not change.
+
+    By default in what the caller shares already or, where it does not, until the end.
+    """
+    if kept is None:
+        kept = _kept.get()
+    token = _kept.set({} if kept is None else kept)
     try:
         yield
     finally:
         _kept.reset(token)
 
 
-def shared(compute: Callable[..., Result], *arrays: Any) -> Result:
-    """Return ``compute(*arrays)``; within `sharing` once for the same arrays, one after the other.
+def shared(compute: Callable[..., Result], *given: Any) -> Result:
+    """Return ``compute(*given)``; within `sharing` once where the same is given again at once.
 
-    Matrices are the same where they are one object, vectors where they are equal: validation by
-    scikit-learn makes new ones of labels.  The result must not be changed.
+    Matrices are the same where they are one object, vectors and numbers where they are equal:
+    validation by scikit-learn makes new vectors of labels.  The result must not be changed.
     """
     kept = _kept.get()
     if kept is None:
-        return compute(*arrays)
-    if compute not in kept or not all(map(_is_same, kept[compute][0], arrays)):
-        kept[compute] = arrays, compute(*arrays)
+        return compute(*given)
+    if compute not in kept or not all(map(_is_same, kept[compute][0], given)):
+        kept[compute] = given, compute(*given)
     found: Result = kept[compute][1]
     return found
 
 
 def _is_same(a: Any, b: Any) -> bool:
-    return a is b or (np.ndim(a) == 1 and np.array_equal(a, b))
+    return a is b or (np.ndim(a) < 2 and np.array_equal(a, b))
