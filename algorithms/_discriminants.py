@@ -95,7 +95,9 @@ def leading_discriminants(
         share = len(members) / len(X)
         ridge, factor = shrunk_covariance(members, shrinkage)
         parts.append(Shrunk(share * ridge, np.sqrt(share) * factor))
-    within = Shrunk(sum(part.ridge for part in parts), np.vstack([part.factor for part in parts]))
+    within = Shrunk(
+        np.sum([part.ridge for part in parts], axis=0), np.vstack([part.factor for part in parts])
+    )
     if not (within.ridge > 0).all():
         return None
     total = shrunk_covariance(X, shrinkage)
@@ -111,12 +113,13 @@ def leading_discriminants(
         shape = (X.shape[1],) * 2
         return LinearOperator(shape, lambda v: times(v.ravel()), dtype=np.float64)
 
+    start: Any = np.random.RandomState(START_SEED).normal(size=X.shape[1])
     _, vectors = eigsh(
         operator(total.times),  # S_t v = (a + 1) S_w v
         k=n_components,
         M=operator(within.times),
         Minv=operator(divided_by_within),
         which="LA",
-        v0=np.random.RandomState(START_SEED).normal(size=X.shape[1]),
+        v0=start,
     )
     return np.asarray(vectors[:, ::-1].T)

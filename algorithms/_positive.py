@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from scipy.linalg import eigh, get_lapack_funcs, qr
 
 from oasis_bench.data.matrices import symmetric_part
@@ -52,10 +51,10 @@ def psd_factor(W: FloatArray, rows: Any = None) -> FloatArray:
 
 def _psd_factor_in_span(W: FloatArray, rows: Any) -> FloatArray | None:
     """Return `psd_factor` of a W that is the identity outside of what rows span, else None."""
-    X = rows.toarray() if sparse.issparse(rows) else rows
+    X: Any = rows if isinstance(rows, np.ndarray) else rows.toarray()
     n, d = X.shape
     (reflectors, tau), _ = qr(X.T.astype(W.dtype), mode="raw", overwrite_a=True, check_finite=False)
-    multiply = get_lapack_funcs("ormqr", (reflectors,))
+    multiply: Any = get_lapack_funcs("ormqr", (reflectors,))
 
     def turned(vectors: FloatArray) -> FloatArray:
         """Return Q times columns, in their place: the first n of Q span the rows."""

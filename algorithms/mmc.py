@@ -135,8 +135,9 @@ class Ascent:
     """
 
     def __init__(self, rows: FloatArray, classes: list[slice], start: FloatArray) -> None:
-        self._rows, self._classes, self._first = rows, classes, start
-        self._restart()
+        self._rows, self._classes = rows, classes
+        self._first = self._best = _evaluate(rows, classes, start)
+        self._n_iter, self._gap_before = 0, np.inf
 
     def go_on(self, tol: float, max_iter: int) -> tuple[Point, int]:
         """Iterate until the relative gap is `tol`; return the point and its number of iterations.
@@ -144,7 +145,7 @@ class Ascent:
         Goes on from where it is; from the start again where that is too far.
         """
         if self._gap_before <= tol or self._n_iter > max_iter:
-            self._restart()
+            self._best, self._n_iter, self._gap_before = self._first, 0, np.inf
         while self._best.gap > tol and self._n_iter < max_iter:
             self._gap_before = self._best.gap
             self._n_iter += 1
@@ -154,10 +155,6 @@ class Ascent:
                 found = _evaluate(self._rows, self._classes, step)
             self._best = found
         return self._best, self._n_iter
-
-    def _restart(self) -> None:
-        self._best = _evaluate(self._rows, self._classes, self._first)
-        self._n_iter, self._gap_before = 0, np.inf
 
 
 def _start(

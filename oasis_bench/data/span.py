@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
-from scipy import sparse
+import numpy.typing as npt
 from scipy.linalg import qr
 
 from oasis_bench.data.rows import FloatArray
 
+Float64Array: TypeAlias = "npt.NDArray[np.float64]"
 
-def basis_and_coordinates(X: FloatArray) -> tuple[FloatArray, FloatArray]:
+
+def basis_and_coordinates(X: FloatArray) -> tuple[Float64Array, Float64Array]:
     """Return an orthonormal basis of what rows span, and the rows in it, both in float64.
 
     Parameters
@@ -42,7 +44,7 @@ def coordinates(X: Any) -> FloatArray:
         Of the type of `X`, or float64 for integers; inner products and distances are those of
         `X`, up to rounding.
     """
-    rows = X.toarray() if sparse.issparse(X) else X
+    rows = X if isinstance(X, np.ndarray) else X.toarray()
     dtype = np.result_type(rows.dtype, np.float32)
     (triangle,) = qr(rows.T.astype(np.float64), mode="r", overwrite_a=True, check_finite=False)
     return np.ascontiguousarray(triangle[: len(rows)].T, dtype=dtype)
