@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_consistent_length
 
-from oasis_bench.data.patches import Patches
+from oasis_bench.data.patches import Patches, PatchKind
 from oasis_bench.data.rows import check_items
 from oasis_bench.plugins.learner import EmbeddingLearner, FittedArray
 from oasis_bench.sampling import ClassTripletSampler
@@ -155,31 +155,34 @@ class GoldenFeature(EmbeddingLearner):
         Kinds follow one another in the order of `kinds_`; float32.
         """
         means = self._means(self._check_items(X))
-        parts = [np.sqrt(w) * mean for w, mean in zip(self.weights_, means, strict=True)]
-        return np.concatenate(parts, axis=1, dtype=np.float32)
+        embedded = np.concatenate(means, axis=1, dtype=np.float32)
+        embedded *= np.repeat(np.sqrt(self.weights_), self.widths_).astype(np.float32)
+        return embedded
 
     def _learn(self, X: Patches, triplets: npt.NDArray[np.integer], afresh: bool) -> Self:
-        means = _means(X.of_kinds(self.kinds)) if afresh else self._means(X)
-        differences = _differences(list(means.values()) if afresh else means, triplets)
+        before: list[Float64Array] = []
         if afresh:
-            self.kinds_ = np.array(list(means), dtype=object)
-            self.widths_ = np.array([rows.shape[1] for rows in means.values()], np.int64)
+            chosen = X.of_kinds(self.kinds)
+            self.kinds_ = np.array(list(chosen.kinds), dtype=object)
+            widths = [kind.descriptors.shape[1] for kind in chosen.kinds.values()]
+            self.widths_ = np.array(widths, np.int64)
         else:
-            differences = np.concatenate([self._differences, differences])
-        self._differences = differences
-        self.weights_, self.objective_ = largest_margin(differences, self.C)
+            before.append(self._differences)
+        differences = _differences(self._means(X), triplets)
+        self._differences = np.concatenate([*before, differences])
+        self.weights_, self.objective_ = largest_margin(self._differences, self.C)
         return self
 
     def _means(self, X: Patches) -> list[Any]:
         """Return the mean descriptors of the kinds that it has learned of, checked."""
-        means = _means(X.of_kinds("+".join(self.kinds_)))
-        for (kind, rows), width in zip(means.items(), self.widths_, strict=True):
-            if rows.shape[1] != width:
+        chosen = X.of_kinds("+".join(self.kinds_))
+        for (name, kind), width in zip(chosen.kinds.items(), self.widths_, strict=True):
+            if kind.descriptors.shape[1] != width:
                 raise UsageError(
-                    f"features of kind {kind} have {rows.shape[1]} numbers: {width} are needed, "
-                    "as in training"
+                    f"features of kind {name} have {kind.descriptors.shape[1]} numbers: {width} "
+                    "are needed, as in training"
                 )
-        return list(means.values())
+        return [_mean(kind) for kind in chosen.kinds.values()]
 
     def _check(self, X: Any, y: Any) -> None:
         check_items("patches", X)
@@ -233,13 +236,12 @@ def largest_margin(differences: Float64Array, C: float) -> tuple[Float64Array, f
     return found.x / scales, float(found.fun)
 
 
-def _means(X: Patches) -> dict[str, Any]:
-    """Return the mean descriptor of each picture (n_items, p) by kind."""
-    return {
-        name: np.add.reduceat(kind.descriptors, kind.offsets[:-1], axis=0, dtype=np.float64)
-        / np.diff(kind.offsets)[:, None]
-        for name, kind in X.kinds.items()
-    }
+def _mean(kind: PatchKind) -> Any:
+    """Return the mean descriptor of each picture (n_items, p)."""
+    if len(kind.descriptors) == len(kind):  # one each
+        return kind.descriptors
+    sums = np.add.reduceat(kind.descriptors, kind.offsets[:-1], axis=0, dtype=np.float64)
+    return sums / np.diff(kind.offsets)[:, None]
 
 
 def _differences(means: list[Any], triplets: npt.NDArray[np.integer]) -> Float64Array:

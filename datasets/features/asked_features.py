@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 from pathlib import Path
 
 import numpy as np
@@ -70,7 +69,7 @@ class AskedFeatures:
         ]
         if len(several) == 1:
             return several[0]
-        kept = reduce(np.intersect1d, [rows.kept for rows in several]).tolist()
+        kept = sorted(set.intersection(*(set(rows.kept) for rows in several)))
         left_out = {path: fault for rows in several for path, fault in rows.left_out}
         groups = {
             re.sub(r"\W", "_", part.option): normalize(rows.X[np.isin(rows.kept, kept)])

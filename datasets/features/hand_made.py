@@ -115,7 +115,7 @@ class HandMade:
         UsageError
             Where no picture can teach, or the cache cannot be written.
         """
-        key, codebook = "", {}
+        key, codebook = "", Arrays()
         with threadpool_limits(1):  # pictures run in parallel; sums keep one order
             if self.option in WORDS:
                 key, codebook = self._codebook(teachers(), workers)
@@ -162,7 +162,8 @@ class HandMade:
                 return np.random.default_rng(seed).permutation(found)[:n_each]
 
             samples, _ = workers.map(sample, drawn, f"sampling codebook pictures ({self.option})")
-            descriptors = np.concatenate(list(samples.values())) if samples else np.empty((0, 1))
+            nothing = np.empty((0, 1), np.float32)
+            descriptors = np.concatenate(list(samples.values())) if samples else nothing
             if len(descriptors) < picture_words.N_WORDS:
                 raise UsageError(
                     f"features = {self.option}: {len(drawn)} codebook images hold "

@@ -117,7 +117,8 @@ def fisher_vector(descriptors: Descriptors, codebook: Arrays) -> Vector:
     mixture.covariances_ = codebook["covariances"]
     mixture.precisions_cholesky_ = 1 / np.sqrt(codebook["covariances"])
     projected = (descriptors - codebook["mean"]) @ codebook["axes"].T
-    return np.asarray(of_mixture(projected, mixture, improved=True))
+    found: Vector = of_mixture(projected, mixture, improved=True)  # type: ignore[no-untyped-call]
+    return found
 
 
 def texton_pyramid(responses: Descriptors, codebook: Arrays) -> Vector:
@@ -126,7 +127,8 @@ def texton_pyramid(responses: Descriptors, codebook: Arrays) -> Vector:
     A spatial pyramid with max pooling (Lazebnik, Schmid & Ponce, CVPR 2006; Boureau et al., CVPR
     2010).
     """
-    textons = nearest_centres(responses / codebook["scale"], codebook["centres"])
+    scaled = (responses / codebook["scale"]).astype(np.float32, copy=False)
+    textons = nearest_centres(scaled, codebook["centres"])
     codes = textons.reshape(SIDE // 2, SIDE // 2)
     return np.concatenate([cell_counts(codes, N_TEXTONS, n) > 0 for n in (1, 2, 4)]).astype(float)
 

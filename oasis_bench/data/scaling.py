@@ -22,7 +22,7 @@ SCALINGS = {
     "standard": "each column less its mean, divided by its deviation over the training rows",
     "standard+l2": "standardised column by column, then divided by their length",
     "minmax": "each column scaled to 0 to 1 over the training rows",
-    "l2+pca": "divided by their length; their first 500 principal components over the training "
+    "l2+pca": "divided by their length; their first 256 principal components over the training "
     "rows, divided by their length",
     "tfidf": "weighted by the idf of training rows, then divided by their length",
 }
@@ -37,7 +37,7 @@ SCALES_COLUMNS = ("standard", "standard+l2", "minmax")
 UNLIKE = 1000.0
 """Columns whose ranges differ by more are worth a warning."""
 
-N_COMPONENTS = 500
+N_COMPONENTS = 256
 
 Preparation = Callable[[Any], Any]
 
@@ -83,7 +83,7 @@ def scaling_steps(kind: str) -> tuple[Any, ...]:
 
 
 class PrincipalComponents(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """The first 500 principal components of the training rows, or as many as there are.
+    """The first 256 principal components of the training rows, or as many as there are.
 
     They keep the matrix W of thousands of features small: Wang et al. 2014 take 1000 of a kernel
     PCA.
@@ -98,7 +98,9 @@ class PrincipalComponents(TransformerMixin, BaseEstimator):  # type: ignore[misc
         from sklearn.decomposition import PCA  # where it is used: it is slow to import
 
         n_components = min(N_COMPONENTS, *X.shape)
-        self.pca_ = PCA(n_components, svd_solver="randomized", random_state=0).fit(X)
+        self.pca_ = PCA(
+            n_components, svd_solver="randomized", iterated_power=2, random_state=0
+        ).fit(X)
         return self
 
     def transform(self, X: Rows) -> Any:
