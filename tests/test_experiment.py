@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 from oasis_bench.data.judgements import JudgedTriplets
-from oasis_bench.data.patches import Patches, PatchKind
+from oasis_bench.data.patches import Patches
 from oasis_bench.data.rows import LabelledRows
 from oasis_bench.datasets import Digits
 from oasis_bench.datasets.caltech_subsets import CALTECH256_FOLDERS
@@ -177,9 +177,13 @@ def test_built_in_experiments_parse_and_plan(name):
     y = np.arange(n_rows) % len(names)
     if name == "corel5k":
         y = sparse.csr_array(np.eye(len(names), dtype=np.float32)[y])
-    one_each = [np.zeros((1, 2))] * n_rows
-    patches = Patches({"gb70": PatchKind.joined(one_each, one_each)})
-    rows = LabelledRows(np.zeros((n_rows, 2)), y, names, patches=patches)
+    kinds = str(found.dataset_options.get("features", "")).replace("-", "_").split("+")
+    patches = Patches.one_each({name: np.zeros((n_rows, 2)) for name in {"gb70", *kinds} - {""}})
+    pixels = np.zeros((n_rows, 1, 1, 3), np.uint8)
+    judged = JudgedTriplets(np.arange(6).reshape(2, 3), None, np.arange(2))
+    rows = LabelledRows(
+        np.zeros((n_rows, 2)), y, names, judged=judged, pixels=pixels, patches=patches
+    )
     trials = plan(found, dataset, rows, load_registry())
     n_splits = 2 if "unseen-classes" in found.tasks else 1
     assert len(trials) == len(found.classes) * found.n_partitions * len(found.learners) * n_splits
