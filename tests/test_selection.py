@@ -23,7 +23,13 @@ from oasis_bench.experiment.splits import inner_folds
 from oasis_bench.plugins.learner import BilinearLearner, IncrementalLearner
 from oasis_bench.plugins.registry import load_registry
 from oasis_bench.tasks.task import Truth
-from oasis_bench.trial.choice import FIRST_CHECKPOINT, PATIENCE, checkpoints, choose
+from oasis_bench.trial.choice import (
+    FIRST_CHECKPOINT,
+    PATIENCE,
+    checkpoints,
+    choose,
+    n_in_any_case,
+)
 from oasis_bench.trial.lesson import Lesson, inner_lessons
 
 X, Y = np.arange(24.0)[:, None], np.arange(24) % 2
@@ -212,6 +218,35 @@ def test_learning_stops_when_patience_has_run_out():
     )
     assert choice.n_steps == steps[0]
     assert {learner.steps for learner in made} == {steps[PATIENCE]}
+
+
+@pytest.mark.parametrize(
+    ("best", "last"),
+    [
+        (8000, 32_000),  # four checkpoints: 11 314, 16 000, 22 627, 32 000
+        (16_000, 32_000),  # from 32 000 steps on two are enough: 22 627, 32 000
+        (22_627, 45_255),
+        (64_000, 128_000),
+    ],
+)
+def test_late_checkpoints_get_less_patience(best, last):
+    choice, made = choose_by(lambda learner: -abs(learner.steps - best), KnownSteps, (0,), 10**6)
+    assert choice.n_steps == best
+    assert {learner.steps for learner in made} == {last}
+
+
+@pytest.mark.parametrize(
+    ("steps", "since_best", "expected"),
+    [
+        ((0, 500, 707, 1000, 1414, 2000), 0, 5),
+        ((1000, 1414, 2000), 3, 1),
+        ((16_000, 22_627, 32_000, 45_255), 0, 3),
+        ((45_255, 64_000, 90_510), 0, 2),
+        ((500, 600), 0, 2),
+    ],
+)
+def test_checkpoints_that_no_value_can_spare_are_begun_at_once(steps, since_best, expected):
+    assert n_in_any_case(steps, since_best) == expected
 
 
 def test_an_improvement_within_patience_goes_on():

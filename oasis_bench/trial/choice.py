@@ -24,8 +24,11 @@ LEARNING, VALIDATION = "learning on inner folds", "validation"
 """The phases of choosing."""
 
 FIRST_CHECKPOINT = 500
-PATIENCE = 4
-"""Learning has saturated after so many checkpoints without a better value: 4 times the steps."""
+PATIENCE, LATE_PATIENCE = 4, 2
+"""Learning has saturated after so many checkpoints without a better value: 4 times the steps, or
+twice as many where these are costly, from `LATE` steps on."""
+
+LATE = 32_000
 
 Timer = Callable[[str], AbstractContextManager[None]]
 
@@ -60,6 +63,28 @@ def checkpoints(max_steps: int) -> list[int]:
     """Space the checkpoints by a factor of sqrt(2), from 500 steps to `max_steps`."""
     steps = (FIRST_CHECKPOINT * 2 ** (power / 2) for power in range(80))
     return [*(round(step) for step in steps if step < max_steps), max_steps]
+
+
+def has_saturated(since_best: int, n_steps: int) -> bool:
+    """Tell whether the search for the number of steps ends.
+
+    Parameters
+    ----------
+    since_best : int
+        Checkpoints without a better value than before them.
+    n_steps : int
+        Of the last of them.
+    """
+    return since_best >= (PATIENCE if n_steps < LATE else LATE_PATIENCE)
+
+
+def n_in_any_case(steps: Sequence[int], since_best: int) -> int:
+    """Count the checkpoints, of those that follow, that are judged whatever their values are."""
+    for count, n_steps in enumerate(steps, start=1):
+        since_best += n_steps > 0
+        if has_saturated(since_best, n_steps):
+            return count
+    return len(steps)
 
 
 class FoldJob(NamedTuple):
@@ -200,11 +225,10 @@ def choose(
             )
             for candidate in group:
                 best_here, since_best, n_begun = -np.inf, 0, 0
-                steps = [0, *checkpoints(max_steps)] if incremental else [None]
+                steps: list[Any] = [0, *checkpoints(max_steps)] if incremental else [None]
                 for number, n_steps in enumerate(steps):
                     if incremental and number == n_begun:
-                        # As many as are needed in any case: no fold waits for the others.
-                        n_begun += PATIENCE - since_best
+                        n_begun += n_in_any_case(steps[number:], since_best)  # no fold waits
                         parts = pairwise([None, *steps][number : n_begun + 1])
                         judged = folds.values(
                             FoldJob(fold, candidate.params, start, stop)
@@ -230,7 +254,7 @@ def choose(
                         best_here, since_best = mean, 0
                     else:
                         since_best += 1
-                    if since_best == PATIENCE:
+                    if incremental and has_saturated(since_best, n_steps):
                         break
         del lessons, work, folds, judged  # the items of one scaling at a time
     return choice
