@@ -6,11 +6,18 @@ from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, TypeAlias
 
+import numpy as np
 from numpy.random import RandomState
+from sklearn.decomposition import PCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from oasis_bench.algorithms._label_learner import LabelLearner
+from oasis_bench.data.rows import FloatArray
+from oasis_bench.data.span import basis_and_coordinates
+from oasis_bench.system.shared_work import shared
 
 Init: TypeAlias = Literal["auto", "pca", "lda", "identity", "random"]
 
@@ -27,7 +34,11 @@ class NCA(LabelLearner):
 
     which is not convex: where it ends depends on where it starts.
 
-    Time n^2 (n_components + d) an iteration; memory a few n x n matrices, in the type of the rows.
+    Of fewer rows than features it learns in the span of the rows, from the same start: the same L
+    up to rounding, which iterations amplify.
+
+    Time n^2 (n_components + min(n, d)) an iteration; memory a few n x n matrices, in the type of
+    the rows.
 
     Parameters
     ----------
@@ -59,7 +70,7 @@ class NCA(LabelLearner):
     name: ClassVar = "NCA"
     summary: ClassVar = "neighbourhood components analysis, scikit-learn's"
     citation: ClassVar = "Goldberger, Roweis, Hinton & Salakhutdinov, NIPS 17 (2005)"
-    cost: ClassVar = "time n^2 d an iteration, memory n^2"
+    cost: ClassVar = "time n^2 min(n, d) an iteration, memory n^2"
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {"n_components": (8, 32, None)}
 
     _matrix_type: ClassVar = None
@@ -87,16 +98,46 @@ class NCA(LabelLearner):
         self.random_state = random_state
 
     def _fit(self, X: Any, y: Any) -> None:
-        n_components = min(self.n_components or X.shape[1], X.shape[1])
+        n, d = X.shape
+        n_components = min(self.n_components or d, d)
+        whole = n_components == d and self.init in ("auto", "identity")
+        if n >= d or (n_components > n and not whole):
+            self.components_ = self._solve(X, y, n_components, self.init)
+            return
+        # Steps are sums of rows: outside of their span L stays what it is at the start.
+        basis, rows = shared(basis_and_coordinates, X)
+        if whole:
+            change = basis @ (self._solve(rows, y, n, "identity") - np.eye(n))
+            self.components_ = np.eye(d) + change @ basis.T
+        else:
+            start = self._start(X, y, n_components)
+            found = self._solve(rows, y, n_components, start @ basis)
+            self.components_ = start + (found - start @ basis) @ basis.T
+
+    def _solve(self, X: Any, y: Any, n_components: int, init: Init | FloatArray) -> FloatArray:
         solver = NeighborhoodComponentsAnalysis(
             n_components=n_components,
-            init=self.init,
+            init=init,
             max_iter=self.max_iter,
             tol=self.tol,
             random_state=self.random_state,
         ).fit(X, y)
-        self.components_ = solver.components_
         self.n_iter_ = solver.n_iter_
+        return np.asarray(solver.components_)
+
+    def _start(self, X: Any, y: Any, n_components: int) -> FloatArray:
+        """Return the start (n_components, n_features) that scikit-learn takes on rows `X`."""
+        init, rng = self.init, check_random_state(self.random_state)
+        if init == "auto":
+            by_classes = n_components < len(np.unique(y))
+            init = "lda" if by_classes else "pca" if n_components < len(X) else "identity"
+        if init == "lda":
+            found = LinearDiscriminantAnalysis(n_components=n_components).fit(X, y)
+            return np.asarray(found.scalings_.T[:n_components])
+        if init == "pca":
+            return np.asarray(PCA(n_components, random_state=rng).fit(X).components_)
+        shape = n_components, X.shape[1]
+        return np.eye(*shape) if init == "identity" else np.asarray(rng.standard_normal(shape))
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
         # Peaks of scikit-learn 1.9 are 0.8 to 1 times this, from n = 500 to 3000, d = 20 to 400.

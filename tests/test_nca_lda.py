@@ -1,5 +1,7 @@
 """NCA and LDA: scikit-learn's transforms as distances, and what they refuse."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
@@ -34,6 +36,27 @@ def test_nca_gives_the_distances_of_scikit_learns_transform(iris, init):
     Z = NeighborhoodComponentsAnalysis(**options).fit(X, y).transform(X)
     learner = NCA(**options).fit(X, y)
     np.testing.assert_allclose(-learner.similarity(X, X), cdist(Z, Z), rtol=1e-6, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("init", "n_components"),
+    [
+        *product(["auto", "identity", "pca", "lda", "random"], [2]),
+        *product(["auto", "identity", "pca", "random"], [8, 25]),
+        *product(["auto", "identity", "random"], [30, 35, None]),
+    ],
+)
+def test_nca_of_fewer_rows_than_features_is_scikit_learns(init, n_components):
+    rng = np.random.default_rng(0)
+    y = np.arange(30) % 3
+    X = 0.3 * rng.normal(size=(31, 40)) + 0.3 * rng.normal(size=(3, 40))[np.append(y, 0)]
+    X, other = X[:30], X[30:]
+    options = {"n_components": n_components, "init": init, "max_iter": 5, "random_state": 3}
+    theirs = NeighborhoodComponentsAnalysis(**options).fit(X, y)
+    ours = NCA(**options).fit(X, y)
+    assert ours.n_iter_ == theirs.n_iter_
+    expected = cdist(theirs.transform(other), theirs.transform(X))
+    np.testing.assert_allclose(-ours.similarity(other, X), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("n_components", [1, None])
