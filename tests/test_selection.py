@@ -223,10 +223,10 @@ def test_learning_stops_when_patience_has_run_out():
 @pytest.mark.parametrize(
     ("best", "last"),
     [
-        (8000, 32_000),  # four checkpoints: 11 314, 16 000, 22 627, 32 000
-        (16_000, 32_000),  # from 32 000 steps on two are enough: 22 627, 32 000
-        (22_627, 45_255),
-        (64_000, 128_000),
+        (1000, 4000),  # four checkpoints: 1414, 2000, 2828, 4000
+        (2828, 8000),  # from 8000 steps on three are enough: 4000, 5657, 8000
+        (8000, 22_627),
+        (64_000, 181_019),
     ],
 )
 def test_late_checkpoints_get_less_patience(best, last):
@@ -240,8 +240,9 @@ def test_late_checkpoints_get_less_patience(best, last):
     [
         ((0, 500, 707, 1000, 1414, 2000), 0, 5),
         ((1000, 1414, 2000), 3, 1),
-        ((16_000, 22_627, 32_000, 45_255), 0, 3),
-        ((45_255, 64_000, 90_510), 0, 2),
+        ((2828, 4000, 5657, 8000), 0, 4),
+        ((4000, 5657, 8000, 11_314), 0, 3),
+        ((11_314, 16_000, 22_627, 32_000), 1, 2),
         ((500, 600), 0, 2),
     ],
 )

@@ -24,11 +24,11 @@ LEARNING, VALIDATION = "learning on inner folds", "validation"
 """The phases of choosing."""
 
 FIRST_CHECKPOINT = 500
-PATIENCE, LATE_PATIENCE = 4, 2
+PATIENCE, LATE_PATIENCE = 4, 3
 """Learning has saturated after so many checkpoints without a better value: 4 times the steps, or
-twice as many where these are costly, from `LATE` steps on."""
+2.8 times as many where these cost more, from `LATE` steps on."""
 
-LATE = 32_000
+LATE = 8000
 
 Timer = Callable[[str], AbstractContextManager[None]]
 
