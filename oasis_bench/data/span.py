@@ -31,12 +31,12 @@ def basis_and_coordinates(X: FloatArray) -> tuple[Float64Array, Float64Array]:
     return basis, np.ascontiguousarray(rows.T)
 
 
-def coordinates(X: Any) -> FloatArray:
+def coordinates(X: npt.NDArray[Any]) -> FloatArray:
     """Return rows in an orthonormal basis of what they span, which is not formed.
 
     Parameters
     ----------
-    X : ndarray or CSR of shape (n_rows, n_features)
+    X : ndarray of shape (n_rows, n_features)
 
     Returns
     -------
@@ -44,7 +44,6 @@ def coordinates(X: Any) -> FloatArray:
         Of the type of `X`, or float64 for integers; inner products and distances are those of
         `X`, up to rounding.
     """
-    rows = X if isinstance(X, np.ndarray) else X.toarray()
-    dtype = np.result_type(rows.dtype, np.float32)
-    (triangle,) = qr(rows.T.astype(np.float64), mode="r", overwrite_a=True, check_finite=False)
-    return np.ascontiguousarray(triangle[: len(rows)].T, dtype=dtype)
+    dtype = np.result_type(X.dtype, np.float32)
+    (triangle,) = qr(X.T.astype(np.float64), mode="r", overwrite_a=True, check_finite=False)
+    return np.ascontiguousarray(triangle[: len(X)].T, dtype=dtype)

@@ -76,7 +76,7 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
     rotation_invariant : bool
         Whether turning all rows, those that it learns from and those that it is asked about, by
         one orthogonal matrix changes no score but by rounding.  On inner folds with fewer rows than
-        features such a learner gets rows in the coordinates of what they span.
+        features such a learner gets dense rows in the coordinates of what they span.
     takes : {'rows', 'pixels', 'patches'}
         What an item is: a row of numbers, a picture (uint8, RGB), or a set of local descriptors
         (`Patches`).

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from oasis_bench.data.judgements import JudgedTriplets, Ratings
 from oasis_bench.data.rows import Labels
@@ -54,14 +53,15 @@ class Lesson:
         """Return rows, to learn from and to validate on, in coordinates of what they all span.
 
         Inner products and distances stay, up to rounding.  The same lesson where rows are no fewer
-        than features, or too many for their coordinates.
+        than features, too many for their coordinates, or sparse, as coordinates are not.
         """
+        if not isinstance(self.X, np.ndarray):
+            return self
         n_learn, n_features = self.X.shape
         n_rows = n_learn + self.queries.shape[0]
         if n_rows >= n_features or 8 * n_rows * n_features > SPAN_BYTES:
             return self
-        stack = sparse.vstack if sparse.issparse(self.X) else np.vstack
-        rows = coordinates(stack([self.X, self.queries]))
+        rows = coordinates(np.vstack([self.X, self.queries]))
         return replace(self, X=rows[:n_learn], queries=rows[n_learn:])
 
     def teach(self, learner: MetricLearner, start: int = 0, stop: int | None = None) -> None:
