@@ -287,6 +287,7 @@ def _run_trials(
     unsuccessful = 0
     spec_of = {spec.trial_id: spec for spec in specs}
     tried = store.statuses().keys()
+    shrunk: set[int] = set()
     on_trial(None, 0, len(specs))
     with place.run(specs, rows, store.folder / "output.log") as records:
         for done, record in enumerate(records, start=1):
@@ -298,8 +299,9 @@ def _run_trials(
                 reason = f"{type(error).__name__}: {error}"
                 record = lost_record(spec, rows.X.shape[1], "failed", reason)
                 store.add(record, replace=spec.trial_id in tried)
-            if pictures := _pictures_of(record, rows):
+            if pictures := _pictures_of(record, rows, shrunk):
                 store.add_pictures(pictures)
+                shrunk.update(picture["row"] for picture in pictures)
             unsuccessful += record.columns["status"] not in ("ok", "not applicable")
             on_trial(record, done, len(specs))
     remove_unfinished(store.folder)
@@ -362,14 +364,16 @@ def task_sources(experiment: Experiment, registry: Registry) -> dict[str, TaskSo
     }
 
 
-def _pictures_of(record: TrialRecord, rows: LabelledRows) -> list[dict[str, Any]]:
-    """Shrink the pictures that a trial's examples show."""
+def _pictures_of(
+    record: TrialRecord, rows: LabelledRows, shrunk: Collection[int]
+) -> list[dict[str, Any]]:
+    """Shrink the pictures that a trial's examples show, but for those that are shrunk already."""
     if rows.images is None:
         return []
     shown = {item[end] for item in record.retrievals for end in ("query", "retrieved")}
     return [
         {"row": row, "caption": caption(rows, row), "thumbnail": thumbnail(rows.images[row])}
-        for row in sorted(shown)
+        for row in sorted(shown.difference(shrunk))
     ]
 
 

@@ -12,6 +12,9 @@ from oasis_bench.reports.report_files import data_uri
 from oasis_bench.reports.run.facts import learners, splits, subsets
 from oasis_bench.store.run_file import RunRecord
 
+SHOWN_RANKS = 5
+"""Of what a query retrieves a report shows so many, best first; the store has more."""
+
 
 @dataclass(frozen=True)
 class Picture:
@@ -114,10 +117,15 @@ def all_pictures(run: RunRecord) -> dict[int, Picture]:
     }
 
 
-def _shown(run: RunRecord) -> pd.DataFrame:
+def retrievals(run: RunRecord) -> pd.DataFrame:
     """Return the retrievals of the first partition of one split: others have other test images."""
     rows = run.retrievals[run.retrievals["partition"] == 0]
     return rows[rows["split"] == next((it for it in splits(run) if it in set(rows["split"])), None)]
+
+
+def _shown(run: RunRecord) -> pd.DataFrame:
+    rows = retrievals(run)
+    return rows[rows["rank"] <= SHOWN_RANKS]
 
 
 def _picture(row: int, caption: str, thumbnail: bytes | None) -> Picture:
