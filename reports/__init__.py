@@ -3,6 +3,8 @@
 from oasis_bench.reports.claims_page import SECOND_LOOK, second_look, write_claims
 from oasis_bench.reports.comparison import comparison_text
 from oasis_bench.reports.ranks_page import Filters, write_ranks
+from oasis_bench.reports.rating_files import collect_ratings
+from oasis_bench.reports.rating_page import write_rating_page
 from oasis_bench.reports.run.export import export_run
 from oasis_bench.reports.run.notebook_page import summary_html
 from oasis_bench.reports.run.partition_figures import find_baseline
@@ -14,6 +16,7 @@ from oasis_bench.reports.web_scale.report import write_web_scale_report
 __all__ = [
     "SECOND_LOOK",
     "Filters",
+    "collect_ratings",
     "comparison_text",
     "export_run",
     "find_baseline",
@@ -22,6 +25,7 @@ __all__ = [
     "summary_text",
     "write_claims",
     "write_ranks",
+    "write_rating_page",
     "write_report",
     "write_side_by_side",
     "write_web_scale_report",

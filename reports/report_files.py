@@ -25,8 +25,8 @@ DIRECTIONS = dict.fromkeys(
 """Marks of Unicode that order or turn the text after them."""
 
 
-def render(template: str, **context: Any) -> str:
-    """Fill a template of `reports/templates`; every value is escaped."""
+def render(template: str, script: str = "report.js", **context: Any) -> str:
+    """Fill a template of `reports/templates` with the script beside it; every value is escaped."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("oasis_bench.reports"),
         autoescape=True,
@@ -38,11 +38,10 @@ def render(template: str, **context: Any) -> str:
     environment.filters.update(
         clip=clip, data_uri=data_uri, inline_svg=inline_svg, plural=plural, series=series
     )
-    script = (
-        resources.files("oasis_bench.reports").joinpath("templates/report.js").read_text("utf-8")
-    )
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    environment.globals.update(script=Markup(script), script_hash=f"sha256-{digest}")
+    folder = resources.files("oasis_bench.reports").joinpath("templates")
+    text = folder.joinpath(script).read_text("utf-8")
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    environment.globals.update(script=Markup(text), script_hash=f"sha256-{digest}")
     return environment.get_template(template).render(**context)
 
 

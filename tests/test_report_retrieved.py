@@ -1,37 +1,19 @@
 """The example queries of a report and the images that learners retrieve for them."""
 
 import base64
-import io
 import re
 from html.parser import HTMLParser
 
 from fake_runs import fake_trial, make_run
-from PIL import Image
+from rated_runs import jpeg, with_retrievals
 
 from oasis_bench.reports import write_report
 from oasis_bench.reports.run.retrieved_images import all_pictures, retrieved
-from oasis_bench.trial.record import TrialRecord
-
-
-def jpeg(colour, size=(96, 64)):
-    content = io.BytesIO()
-    Image.new("RGB", size, colour).save(content, "JPEG")
-    return content.getvalue()
-
-
-def with_found(record, found):
-    """Add what a query brings up: query -> [(row, hit), ...]."""
-    rows = [
-        {"query": query, "rank": rank, "retrieved": row, "relevant": hit}
-        for query, pairs in found.items()
-        for rank, (row, hit) in enumerate(pairs, start=1)
-    ]
-    return TrialRecord(record.columns, retrievals=rows)
 
 
 def picture_run(folder, queries=1):
     trials = [
-        with_found(
+        with_retrievals(
             fake_trial(learner),
             {query: [(row, int(row % 2 == 0)) for row in found] for query in range(queries)},
         )
@@ -100,7 +82,9 @@ def test_queries_of_different_classes_are_seen_first(tmp_path):
         {"row": row, "caption": caption, "thumbnail": None} for row, caption in enumerate(captions)
     ]
     found = {row: [((row + 1) % 6, 0)] for row in range(6)}
-    run = make_run(tmp_path / "run", [with_found(fake_trial("A"), found)], ["A"], pictures=pictures)
+    run = make_run(
+        tmp_path / "run", [with_retrievals(fake_trial("A"), found)], ["A"], pictures=pictures
+    )
     (queries,) = retrieved(run, all_pictures(run)).values()
     assert [query.picture.key for query in queries] == ["p0", "p2", "p5", "p1", "p4", "p3"]
 
@@ -109,11 +93,23 @@ def test_the_queries_with_the_most_and_the_fewest_hits_stand_first(tmp_path):
     pictures = [{"row": row, "caption": "bear", "thumbnail": None} for row in range(5)]
     hits = {0: (1, 0), 1: (0, 0), 2: (1, 0), 3: (1, 1), 4: (1, 0)}
     found = {query: [(4 - query, first), (2, second)] for query, (first, second) in hits.items()}
-    run = make_run(tmp_path / "run", [with_found(fake_trial("A"), found)], ["A"], pictures=pictures)
+    run = make_run(
+        tmp_path / "run", [with_retrievals(fake_trial("A"), found)], ["A"], pictures=pictures
+    )
     (queries,) = retrieved(run, all_pictures(run)).values()
     assert [(query.picture.key, query.note) for query in queries] == [
         *(("p3", "most hits"), ("p1", "fewest hits"), ("p0", ""), ("p2", ""), ("p4", "")),
     ]
+
+
+def test_of_what_the_store_keeps_the_report_shows_the_first_five(tmp_path):
+    pictures = [{"row": row, "caption": "bear", "thumbnail": jpeg("red")} for row in range(21)]
+    found = {0: [(row, 0) for row in range(20, 0, -1)]}
+    trial = with_retrievals(fake_trial("A"), found)
+    run = make_run(tmp_path / "run", [trial], ["A"], pictures=pictures)
+    assert sorted(all_pictures(run)) == [0, *range(16, 21)]
+    ((query,),) = retrieved(run, all_pictures(run)).values()
+    assert [it.key for it, _ in query.lines[0].found] == ["p20", "p19", "p18", "p17", "p16"]
 
 
 def test_each_thumbnail_is_in_the_page_once_and_whole(tmp_path):
@@ -137,7 +133,7 @@ def test_many_queries_are_folded_up_and_without_any_there_is_no_section(tmp_path
 
 def test_of_several_splits_the_first_is_shown(tmp_path):
     trials = [
-        with_found(fake_trial("A", tasks=(task,)), {query: [(query + 1, 1)]})
+        with_retrievals(fake_trial("A", tasks=(task,)), {query: [(query + 1, 1)]})
         for task, query in (("unseen-classes", 7), ("retrieval", 3))
     ]
     tasks = ["retrieval", "unseen-classes"]

@@ -113,4 +113,5 @@ def krippendorff_alpha(counts: Counts) -> float:
 
 def _share(hits: Floats, n: Counts) -> Floats:
     """Return hits / n; NaN where n is 0."""
-    return np.divide(hits, n, out=np.full(hits.shape, np.nan), where=n > 0)
+    shares: Floats = np.full(hits.shape, np.nan)
+    return np.divide(hits, n, out=shares, where=n > 0)

@@ -122,6 +122,7 @@ def make_parser() -> argparse.ArgumentParser:
         help="the learner that tables and box plots of differences are relative to (default: the "
         "best in tables; in box plots Euclidean, where it is there, or the first)",
     )
+    _add_judge(verbs)
     _add_ranks(verbs)
     return parser
 
@@ -427,6 +428,38 @@ def _add_export(verbs: Any) -> None:
     )
     _add_path(parser, "--output", "DIR", "where to write them (default: RUN/export)")
     _add_plugin(parser, "for trec: a plugin file of the run (may be repeated; default: none)")
+
+
+def _add_judge(verbs: Any) -> None:
+    parser = _add_verb(
+        verbs,
+        "judge",
+        "have people rate the pictures that a run retrieves",
+        "Write a page on which people rate the pictures that the learners of a run retrieve for "
+        "its example queries (JMLR 2010, 5.2.3).  It is one file to send around, names no learner, "
+        "and saves each rater's marks as a file.  --collect takes those files; the report of the "
+        "run then has precision by raters, beside that by labels and the raters' own.",
+    )
+    _add_path(parser, "run", "RUN", "the output folder of a run on pictures")
+    for name, default, what in (
+        ("queries", 25, "query pictures, of those that 'run --examples' keeps"),
+        ("candidates", 20, "pictures to rate of each query, the first of all learners"),
+    ):
+        parser.add_argument(
+            f"--{name}",
+            type=_positive,
+            default=default,
+            metavar="N",
+            help=f"at most so many {what} (default {default})",
+        )
+    _add_path(parser, "--output", "FILE", "the page (default: RUN/judge.html)")
+    _add_path(
+        parser,
+        "--collect",
+        "FILE",
+        "files that raters saved: add their marks to RUN/ratings.csv (default: write the page)",
+        nargs="+",
+    )
 
 
 def _add_paper(verbs: Any) -> None:

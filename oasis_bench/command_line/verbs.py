@@ -25,6 +25,7 @@ from oasis_bench.command_line.carrying_out import (
     start_of,
 )
 from oasis_bench.command_line.check import check_file
+from oasis_bench.command_line.judge import judge
 from oasis_bench.command_line.listing import (
     aligned,
     facts_of,
@@ -341,6 +342,7 @@ VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
     "compare": _compare,
     "merge": _merge,
     "export": _export,
+    "judge": judge,
     "ranks": _ranks,
     "list": _list,
     "check": _check,

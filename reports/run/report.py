@@ -100,7 +100,7 @@ def write_report(folder: Path, baseline: str | None = None) -> Path:
         "space": space_figures(run),
     }
     shows_symmetry = any(it.name.startswith("symmetry") and it.files for it in figures["steps"])
-    parts = {
+    parts: dict[str, Any] = {
         "shows_symmetry": shows_symmetry,
         "chapters": chapters,
         "baseline": None if baseline is None else marked(run, baseline),
