@@ -8,7 +8,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import PackageNotFoundError, version
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -38,8 +39,8 @@ from oasis_bench.system.files import cache_home
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-EXTRA = ("scikit-image", "opencv-python-headless")
-"""The packages of the extra `handmade`, which decide the features."""
+EXTRA = {"skimage": "scikit-image", "cv2": "opencv-python-headless"}
+"""The modules and packages of the extra `handmade`, which decide the features."""
 
 TEACHING, SAMPLED = 1000, 200_000
 """Pictures that teach a codebook, at most, and the descriptors of them that are drawn."""
@@ -100,7 +101,12 @@ class HandMade:
     option: str
 
     def __post_init__(self) -> None:
-        self._versions()
+        for module, package in EXTRA.items():
+            if find_spec(module) is None:
+                raise UsageError(
+                    f"features = {self.option}: the package {package} is missing: "
+                    'pip install "oasis-bench[handmade]"'
+                )
 
     def rows_of(
         self, pictures: Sequence[Picture], workers: Workers, teachers: Teachers
@@ -178,13 +184,7 @@ class HandMade:
         return key, cached(cache_home() / "features" / f"codebook-{key}.npz", learn)
 
     def _versions(self) -> tuple[str, ...]:
-        try:
-            return tuple(f"{name} {version(name)}" for name in EXTRA)
-        except PackageNotFoundError as error:
-            raise UsageError(
-                f"features = {self.option}: the package {error.name} is missing: "
-                'pip install "oasis-bench[handmade]"'
-            ) from error
+        return tuple(f"{name} {import_module(name).__version__}" for name in EXTRA)
 
 
 def _resized(picture: Picture) -> Any:

@@ -132,7 +132,7 @@ def sift(points: Points) -> Descriptors:
     UsageError
         Where OpenCV is not installed.
     """
-    cv2 = opencv()
+    cv2 = _opencv()
     grey = cv2.cvtColor(np.rint(points.pixels * 255).astype(np.uint8), cv2.COLOR_RGB2GRAY)
     # SIFT's 4 x 4 cells are 6 times as wide as the size of a keypoint.
     places = [cv2.KeyPoint(float(x), float(y), RADIUS / 3, 0.0) for x, y in points.places]
@@ -140,8 +140,7 @@ def sift(points: Points) -> Descriptors:
     return unit_length(descriptors)
 
 
-def opencv() -> Any:
-    """Import OpenCV; raise UsageError, which names the extra, where it is missing."""
+def _opencv() -> Any:
     try:
         import cv2
     except ImportError as error:
@@ -200,7 +199,7 @@ class PatchOptions:
         if len(set(self.kinds)) < len(self.kinds):
             raise UsageError(f"patches = {'+'.join(self.kinds)}: name each kind once")
         if "sift" in self.kinds:
-            opencv()
+            _opencv()
 
 
 def patch_options(patches: str | None, n_points: int) -> PatchOptions | None:
@@ -278,7 +277,7 @@ def _of_kind(
     """Describe the patches of some pictures; `before` of all `total` pictures are done already."""
     libraries = [f"scipy {scipy.__version__}"]
     if name == "sift":
-        libraries.append(f"opencv {opencv().__version__}")
+        libraries.append(f"opencv {_opencv().__version__}")
     contents = [picture.content for picture in pictures]
     key = cache_key(CODE, *libraries, name, str(n_points), *contents)
 

@@ -5,13 +5,12 @@ Not for visterms, whose words are blocks (`visterms`).  All take a picture of 12
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from oasis_bench.datasets.features.geometric_blur import unit_length
-from oasis_bench.datasets.features.patches import opencv
 from oasis_bench.datasets.features.visterms import nearest_centres
 from oasis_bench.datasets.features.whole_picture import SIDE, Vector, cell_counts
 from oasis_bench.datasets.files.arrays import Arrays
@@ -42,7 +41,8 @@ def dense_sift(image: Image) -> Descriptors:
 
     They are the roots of SIFT's numbers divided by their sum (Arandjelovic & Zisserman, CVPR 2012).
     """
-    cv2: Any = opencv()
+    import cv2
+
     centres = range(EVERY, SIDE, EVERY)
     # SIFT's 4 x 4 cells are 6 times as wide as the size of a keypoint.
     places = [cv2.KeyPoint(x, y, w / 6, 0) for w in WIDTHS for y in centres for x in centres]
