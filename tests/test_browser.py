@@ -1,6 +1,7 @@
 """Pages in Chromium: sorting, filters, widths, contrast, hostile names, and nothing is loaded."""
 
 import base64
+from dataclasses import replace
 
 import browser
 import numpy as np
@@ -42,6 +43,13 @@ def page(tmp_path_factory):
         for learner, mAP in LEARNERS.items()
         for n_classes in (5, 10)
         for partition in range(3)
+    ]
+    points = np.random.default_rng(0).normal(size=(10, 4)).tolist()
+    names = ("row", "label", "x", "y", "x_before", "y_before")
+    placed = [dict(zip(names, (row, row, *it), strict=True)) for row, it in enumerate(points)]
+    trials = [
+        replace(it, projections=placed) if it.columns["trial_id"].endswith("10, 0") else it
+        for it in trials
     ]
     make_run(
         *(folder, trials, list(LEARNERS), 3, (5, 10)),
@@ -181,6 +189,14 @@ def _contrast(one, other):
         linear = np.where(s <= 0.04045, s / 12.92, ((s + 0.055) / 1.055) ** 2.4)
         lights.append(linear @ [0.2126, 0.7152, 0.0722])
     return (max(lights) + 0.05) / (min(lights) + 0.05)
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_the_learned_spaces_are_seen_whole(driver, page, width):
+    browser.show(driver, page, width)
+    box = "document.querySelector('#space ~ figure .scroll')"
+    assert "before learning" in driver.execute_script(f"return {box}.textContent")
+    assert driver.execute_script(f"return {box}.scrollHeight <= {box}.clientHeight + 1")
 
 
 def test_hostile_names_stay_text(driver, hostile):

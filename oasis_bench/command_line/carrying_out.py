@@ -113,7 +113,7 @@ def report_on(folder: Path, baseline: str | None = None) -> int:
     reports, run = load_reports(), read_run(folder)
     reports.find_baseline(run, baseline)  # raises before anything is printed
     print(reports.summary_text(run), flush=True)  # figures take seconds more
-    print(f"report: {reports.write_report(folder, baseline)}")
+    print(f"report: {reports.write_report(folder, baseline, run)}")
     return 0
 
 

@@ -323,19 +323,12 @@ def read_run(folder: Path) -> RunRecord:
             connection.execute("BEGIN")  # one snapshot, also while a run still writes
             refuse_other_schema(connection, version)
             refuse_damaged_rows(connection)
-            run = RunRecord(
-                info=_read_info(connection),
-                trials=pd.read_sql_query("SELECT * FROM trials", connection),
-                pictures=pd.read_sql_query("SELECT * FROM pictures", connection),
-                **{
-                    table: pd.read_sql_query(
-                        f"SELECT learner, subset, partition, split, {table}.* "
-                        f"FROM {table} JOIN trials USING (trial_id) ORDER BY {table}.rowid",
-                        connection,
-                    )
-                    for table in TRIAL_TABLES
-                },
-            )
+            # Texts as Python's: for tables of this size sooner filtered than pyarrow's.
+            with pd.option_context("mode.string_storage", "python"):
+                tables = {
+                    name: pd.read_sql_query(query, connection) for name, query in _queries().items()
+                }
+            run = RunRecord(info=_read_info(connection), **tables)
             refuse_what_does_not_fit(run.info, run.trials, run.answers, run.validation)
             return run
     except OtherVersionError:
@@ -346,6 +339,16 @@ def read_run(folder: Path) -> RunRecord:
         ) from error
     except (sqlite3.Error, pd.errors.DatabaseError) as error:
         raise UsageError(f"{path} is not a readable run: {error}") from error
+
+
+def _queries() -> dict[str, str]:
+    """Return the query of each table of a run, by its name in `RunRecord`."""
+    of_trials = {
+        table: f"SELECT learner, subset, partition, split, {table}.* "
+        f"FROM {table} JOIN trials USING (trial_id) ORDER BY {table}.rowid"
+        for table in TRIAL_TABLES
+    }
+    return {"trials": "SELECT * FROM trials", "pictures": "SELECT * FROM pictures"} | of_trials
 
 
 def column_types() -> dict[str, dict[str, str]]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from oasis_bench.analysis.headlines import measure_name, named, task_measures
@@ -29,9 +32,10 @@ def dataset_name(run: RunRecord) -> str:
     return Path(run.info.experiment.dataset).name if source in PATH_DATASETS else source
 
 
-def transductive_learners(run: RunRecord) -> set[str]:
+@lru_cache(maxsize=16)
+def transductive_learners(run: RunRecord) -> frozenset[str]:
     """Return the learners that may use the unlabelled test items."""
-    return set(run.trials.loc[run.trials["transductive"] == 1, "learner"])
+    return frozenset(run.trials.loc[run.trials["transductive"] == 1, "learner"])
 
 
 def transductive_note(items: str = "items") -> str:
@@ -159,10 +163,10 @@ def by_subset_and_learner(
     run: RunRecord, rows: pd.DataFrame
 ) -> Iterator[tuple[str, str, pd.DataFrame]]:
     """Yield each subset and learner with its rows, which may be none."""
+    held = rows.groupby(["subset", "learner"], sort=False).indices  # sooner than a filter each
     for subset in subsets(run):
         for learner in learners(run):
-            own = rows[(rows["subset"] == subset) & (rows["learner"] == learner)]
-            yield subset, learner, own
+            yield subset, learner, rows.iloc[held.get((subset, learner), [])]
 
 
 def by_cell(run: RunRecord, rows: pd.DataFrame) -> Iterator[tuple[str, str, str, pd.DataFrame]]:
@@ -192,6 +196,17 @@ def training_sizes(trials: pd.DataFrame) -> pd.Series[int]:
     return means.round().astype(int)
 
 
+@lru_cache(maxsize=16)
+def _cells(run: RunRecord) -> Mapping[Any, npt.NDArray[np.intp]]:
+    """Return the places of the trials of each subset, learner and split."""
+    return run.trials.groupby(["subset", "learner", "split"]).indices
+
+
+@lru_cache(maxsize=16)
+def _unanswered(run: RunRecord) -> pd.DataFrame:
+    return run.answers[run.answers["status"] != "ok"]
+
+
 @lru_cache(maxsize=1024)
 def shortfall(
     run: RunRecord, subset: str, learner: str, split: str, task: str | None = None
@@ -201,12 +216,10 @@ def shortfall(
     With a task, also where a trial gave a result but did not answer the task.
     """
     planned = run.info.experiment.n_partitions
-    trials = run.trials
-    trials = trials[
-        (trials["subset"] == subset) & (trials["learner"] == learner) & (trials["split"] == split)
-    ]
+    trials = run.trials.iloc[_cells(run).get((subset, learner, split), [])]
     lost = trials.loc[trials["status"] != "ok", ["status", "reason"]]
-    answers = run.answers[(run.answers["task"] == task) & (run.answers["status"] != "ok")]
+    answers = _unanswered(run)
+    answers = answers[answers["task"] == task] if len(answers) else answers
     kept = trials.loc[trials["status"] == "ok", "trial_id"]
     unanswered = answers.loc[answers["trial_id"].isin(kept), ["status", "reason"]]
     lost = pd.concat([lost, unanswered])

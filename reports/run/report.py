@@ -68,7 +68,7 @@ MANY_PARTITIONS = 20
 """The page says what difference this number of partitions would show."""
 
 
-def write_report(folder: Path, baseline: str | None = None) -> Path:
+def write_report(folder: Path, baseline: str | None = None, run: RunRecord | None = None) -> Path:
     """Make tables, figures and the page of a run from its store alone.
 
     Parameters
@@ -78,6 +78,8 @@ def write_report(folder: Path, baseline: str | None = None) -> Path:
     baseline : str, optional
         The label of the learner that differences are taken from; the best in tables, and Euclidean
         or the first learner in figures, if not given.
+    run : RunRecord, optional
+        What the folder holds, where it was read already.
 
     Returns
     -------
@@ -89,7 +91,7 @@ def write_report(folder: Path, baseline: str | None = None) -> Path:
     UsageError
         Where the folder holds no run, or cannot be written, or there is no such learner.
     """
-    run = read_run(folder)
+    run = read_run(folder) if run is None else run
     find_baseline(run, baseline)  # raises
     chapters = [_chapter(run, task, baseline) for task in tasks(run)]
     tables = _tables(run)
