@@ -234,7 +234,8 @@ def test_a_run_weighs_kinds_of_features_and_takes_some_of_them(data):
     (data / "my.csv").write_text("\n".join(lines))
     learners = {
         "colours": LearnerSpec("Euclidean", features="lab"),
-        "patterns": LearnerSpec("GoldenFeature", {"kinds": "lbp", "C": 1.0}),
+        "patterns": LearnerSpec("Euclidean", features="lbp"),
+        "weighed patterns": LearnerSpec("GoldenFeature", {"kinds": "lbp", "C": 1.0}),
         "both": LearnerSpec("GoldenFeature", {"C": 1.0}),
     }
     options = {"features": "lab+lbp"}
@@ -248,9 +249,9 @@ def test_a_run_weighs_kinds_of_features_and_takes_some_of_them(data):
     assert run_experiment(experiment, data / "run") == 0
     run = read_run(data / "run")
     found = measured(run, "similarity precision", by="learner")
-    assert found.to_dict() == {"colours": 1, "patterns": 0, "both": 1}
+    assert found.to_dict() == {"colours": 1, "patterns": 0, "weighed patterns": 0, "both": 1}
     dimensions = run.trials.set_index("learner")["n_features"]
-    assert dimensions["colours"] == 648
+    assert dimensions[["colours", "patterns", "both"]].tolist() == [648, 944, 648 + 944]
     wrong = replace(experiment, learners={"none": LearnerSpec("Euclidean", features="hog")})
     with pytest.raises(UsageError, match="unknown kind of patches 'hog'"):
         run_experiment(wrong, data / "wrong")

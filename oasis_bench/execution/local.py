@@ -132,7 +132,7 @@ class _Courses:
         cell = (spec.split, spec.subset, spec.partition)
         if cell != self._cell:  # trials that still run keep their items
             self._cell, self._drawn = cell, {}
-        kind = _kind_of_items(learner, self._rows)
+        kind = (spec.features, *_kind_of_items(learner, self._rows))
         if kind not in self._drawn:
             items = draw_items(spec, self._rows, learner)
             self._drawn[kind] = items, cache(partial(SealedItems, items, learner))

@@ -138,6 +138,11 @@ class TrialSpec:
         return None if path is None else Path(path)
 
     @property
+    def features(self) -> str | None:
+        """The kinds of features that the learner takes, where it does not take all."""
+        return self.experiment.learners[self.learner].features
+
+    @property
     def budget(self) -> Budget:
         """Limits of each call of the learner; not part of the identity."""
         return self.experiment.budget_of(self.learner)

@@ -103,7 +103,7 @@ def draw_items(spec: TrialSpec, rows: LabelledRows, learner: type[MetricLearner]
     NotApplicableError
         Where the learner does not take such items or labels.
     """
-    X = rows.items(learner.takes, spec.experiment.learners[spec.learner].features)
+    X = rows.items(learner.takes, spec.features)
     must_be_dense = sparse.issparse(X) and not learner.takes_sparse
     if rows.multi_label and not learner.takes_relevance:
         raise NotApplicableError(f"{learner.name} takes one label an item, not several")
