@@ -13,6 +13,7 @@ from oasis_bench.analysis.statistics import detectable_difference
 from oasis_bench.experiment.run_info import TaskSource
 from oasis_bench.reports.figure_style import Drawing
 from oasis_bench.reports.formatting import plural, series
+from oasis_bench.reports.rating_files import read_ratings
 from oasis_bench.reports.report_files import render, write_files
 from oasis_bench.reports.run.baselines import seen_and_unseen_tables, what_is_missing
 from oasis_bench.reports.run.confusion import confusion_tables
@@ -34,6 +35,8 @@ from oasis_bench.reports.run.facts import (
     task_title,
     tasks,
 )
+from oasis_bench.reports.run.human_rating_figures import rating_figures
+from oasis_bench.reports.run.human_ratings import rating_tables
 from oasis_bench.reports.run.measure_tables import measure_tables
 from oasis_bench.reports.run.partition_figures import find_baseline, partition_figures
 from oasis_bench.reports.run.protocol import protocol_text, scaling_text
@@ -74,7 +77,8 @@ def write_report(folder: Path, baseline: str | None = None, run: RunRecord | Non
     Parameters
     ----------
     folder : Path
-        The run's; 'tables/', 'figures/' and 'report.html' in it are written, each file whole.
+        The run's; 'tables/', 'figures/' and 'report.html' in it are written, each file whole.  What
+        raters said is read from its 'ratings.csv', where it has one.
     baseline : str, optional
         The label of the learner that differences are taken from; the best in tables, and Euclidean
         or the first learner in figures, if not given.
@@ -89,17 +93,21 @@ def write_report(folder: Path, baseline: str | None = None, run: RunRecord | Non
     Raises
     ------
     UsageError
-        Where the folder holds no run, or cannot be written, or there is no such learner.
+        Where the folder holds no run, or damaged ratings, or cannot be written, or there is no such
+        learner.
     """
     run = read_run(folder) if run is None else run
     find_baseline(run, baseline)  # raises
     chapters = [_chapter(run, task, baseline) for task in tasks(run)]
+    ratings = read_ratings(folder)
     tables = _tables(run)
+    tables["ratings"] = [] if ratings is None else rating_tables(run, ratings)
     figures = {
         "steps": step_figures(run),
         "seconds": along_seconds(run),
         "costs": cost_figures(run),
         "space": space_figures(run),
+        "ratings": [] if ratings is None else rating_figures(run, ratings),
     }
     shows_symmetry = any(it.name.startswith("symmetry") and it.files for it in figures["steps"])
     parts: dict[str, Any] = {

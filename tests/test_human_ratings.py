@@ -1,0 +1,101 @@
+"""What a report says of raters: a case worked by hand, part of the marks, hostile names."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from rated_runs import rated_run, rating_file, small_run
+
+from oasis_bench.reports import collect_ratings, write_report
+from oasis_bench.reports.rating_files import read_ratings
+from oasis_bench.reports.rating_questions import questions
+from oasis_bench.reports.run.human_ratings import marks_of, rated_subsets, rating_tables
+
+YES, NO, UNKNOWN = "relevant", "not relevant", "cannot tell"
+
+
+@pytest.fixture
+def by_hand(tmp_path):
+    """Two learners, one query, two raters; returns the run and the raters' files."""
+    rankings = {"A": {0: [1, 2, 3]}, "B": {0: [3, 1, 4]}}
+    run = rated_run(tmp_path / "run", rankings, [0, 0, 1, 1, 0])
+    marks = [(YES, NO, YES, NO), (YES, YES, NO, UNKNOWN)]
+    files = [
+        rating_file(
+            tmp_path / f"{number}.json",
+            run,
+            number,
+            {(0, row): mark for row, mark in enumerate(given, start=1)},
+            rater="<script>alert(1)</script>" if number else "",
+        )
+        for number, given in enumerate(marks)
+    ]
+    return run, files
+
+
+def test_tables_of_a_case_worked_by_hand(by_hand, tmp_path):
+    run, files = by_hand
+    collect_ratings(tmp_path / "run", files)
+    precision, raters = rating_tables(run, read_ratings(tmp_path / "run"))
+    assert [[cell.text for cell in row] for row in precision.cells] == [
+        ["10", "A", "3", "1", "0.667 ± 0.000", "0.333", "0.000", "–"],
+        ["10", "B", "3", "1", "0.583 ± 0.083", "0.667", "0.118", "–"],
+        ["10", "human level", "3", "1", "0.667 ± 0.000", "–", "0.000", "–"],
+    ]
+    of_b = precision.numbers[precision.numbers["learner"] == "B"]
+    np.testing.assert_allclose(of_b["by_raters"], [1 / 2, 3 / 4, 7 / 12])
+    np.testing.assert_allclose(of_b["by_labels"], [0, 1 / 2, 2 / 3])
+    assert "A random order of the rated candidates has 0.500." in precision.notes[0]
+    # Three candidates have two marks: (2, 0), (1, 1), (1, 1); observed 1/3, by chance 5/9.
+    assert "Fleiss’ kappa -0.500, Krippendorff’s alpha -0.250;" in precision.notes[1]
+    assert "3 candidates with at least two raters count, 1 do not; 1 of 8" in precision.notes[1]
+    assert [[cell.text for cell in row][1:] for row in raters.cells] == [
+        ["2", "2", "0", "0.667"],
+        ["2", "1", "1", "0.667"],
+    ]
+
+
+def test_the_report_has_them_and_escapes_names(by_hand, tmp_path):
+    _, files = by_hand
+    folder = tmp_path / "run"
+    assert "Judged by people" not in write_report(folder).read_text()
+    collect_ratings(folder, files)
+    page = write_report(folder).read_text()
+    section = page.partition('<h2 id="raters">')[2].partition("<h2")[0]
+    assert "<script>" not in section
+    assert "&lt;script&gt;alert(1)" in section
+    assert section.count("<svg") == 2
+    drawn = pd.read_csv(folder / "figures/ratings_precision_at_k.csv")
+    assert set(drawn["series"]) == {"A", "B", "human level", "A, labels", "B, labels"}
+    own = drawn[drawn["series"] == "human level"]
+    np.testing.assert_allclose(own["value"], [1 / 2, 1 / 2, 2 / 3], rtol=1e-5)
+
+
+def test_of_one_rater_there_is_no_human_level(by_hand, tmp_path):
+    run, files = by_hand
+    collect_ratings(tmp_path / "run", files[:1])
+    precision, _ = rating_tables(run, read_ratings(tmp_path / "run"))
+    assert [[cell.text for cell in row][4:6] for row in precision.cells] == [
+        ["0.667", "0.333"],
+        ["0.667", "0.667"],
+        ["–", "–"],
+    ]
+    assert (write_report(tmp_path / "run")).exists()
+
+
+def test_queries_that_are_not_rated_far_enough_are_left_out(tmp_path):
+    run = small_run(tmp_path / "run", n_queries=4, n_ranks=4)
+    asked = questions(run, 25, 20)
+    whole = {(one.query, row): YES for one in asked[:3] for row in one.candidates}
+    begun = {(asked[3].query, asked[3].candidates[0]): YES}
+    collect_ratings(tmp_path / "run", [rating_file(tmp_path / "1", run, 1, whole | begun)])
+    (rated,) = rated_subsets(run, marks_of(read_ratings(tmp_path / "run"))).values()
+    assert rated.k == 4
+    assert rated.queries == sorted(one.query for one in asked[:3])
+
+
+def test_ratings_of_nothing_but_doubt_leave_the_report_as_it_was(by_hand, tmp_path):
+    run, _ = by_hand
+    file = rating_file(tmp_path / "1", run, 1, {(0, 1): UNKNOWN})
+    collect_ratings(tmp_path / "run", [file])
+    assert rating_tables(run, read_ratings(tmp_path / "run")) == []
+    assert "Judged by people" not in write_report(tmp_path / "run").read_text()
