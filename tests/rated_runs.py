@@ -2,14 +2,17 @@
 
 import io
 import json
+from collections import defaultdict
 
 import numpy as np
 from fake_runs import fake_trial, make_run
 from PIL import Image
 
 from oasis_bench.reports.rating_page import FORMAT
-from oasis_bench.reports.rating_questions import data_key
+from oasis_bench.reports.rating_questions import data_key, questions
 from oasis_bench.trial.record import TrialRecord
+
+RELEVANT, NOT = "relevant", "not relevant"
 
 
 def jpeg(colour, size=(96, 64)):
@@ -29,7 +32,7 @@ def with_retrievals(record, found):
     return TrialRecord(record.columns, record.answers, record.measures, retrievals=rows)
 
 
-def rated_run(folder, rankings, labels, thumbnails=None):
+def rated_run(folder, rankings, labels, thumbnails=None, captions=None):
     """Write a run and read it back.
 
     Parameters
@@ -37,17 +40,21 @@ def rated_run(folder, rankings, labels, thumbnails=None):
     rankings : dict of str to dict
         What each learner retrieves for each query, best first: row numbers.
     labels : sequence
-        The class of each row; a hit has that of the query.
+        The class of each row, or its words as a set; a hit has that of the query, or shares one.
     thumbnails : sequence of bytes, optional
         The picture of each row; a colour each if not given.
+    captions : sequence of str, optional
+        Of each row; its class if not given.
     """
+
+    def hit(query, row):
+        both = labels[query], labels[row]
+        return bool(both[0] & both[1]) if isinstance(both[0], set) else both[0] == both[1]
+
     trials = [
         with_retrievals(
             fake_trial(learner),
-            {
-                query: [(row, labels[row] == labels[query]) for row in rows]
-                for query, rows in found.items()
-            },
+            {query: [(row, hit(query, row)) for row in rows] for query, rows in found.items()},
         )
         for learner, found in rankings.items()
     ]
@@ -55,7 +62,11 @@ def rated_run(folder, rankings, labels, thumbnails=None):
         jpeg((row * 37 % 256, row * 91 % 256, row * 53 % 256)) for row in range(len(labels))
     ]
     pictures = [
-        {"row": row, "caption": f"class {labels[row]}", "thumbnail": thumbnails[row]}
+        {
+            "row": row,
+            "caption": captions[row] if captions else f"class {labels[row]}",
+            "thumbnail": thumbnails[row],
+        }
         for row in range(len(labels))
     ]
     return make_run(folder, trials, list(rankings), partitions=1, pictures=pictures)
@@ -85,3 +96,51 @@ def rating_file(path, run, number, marks, **other):
     }
     path.write_text(json.dumps(content | other))
     return path
+
+
+def words_as_ratings(folder, run):
+    """Make rating files of the words of a run's pictures, which people gave them.
+
+    The i-th rater is the i-th word of each query, and finds relevant what has that word.
+    """
+    words = {
+        row: caption.split(", ") for row, caption in run.pictures[["row", "caption"]].to_numpy()
+    }
+    asked = questions(run, 25, 20)
+    most = max(len(words[one.query]) for one in asked)
+    return [
+        rating_file(
+            folder / f"word-{number}.json",
+            run,
+            number,
+            {
+                (one.query, row): RELEVANT if words[one.query][number] in words[row] else NOT
+                for one in asked
+                if number < len(words[one.query])
+                for row in one.candidates
+            },
+        )
+        for number in range(most)
+    ]
+
+
+def votes_as_ratings(folder, run, judged, n_raters=5):
+    """Make rating files of votes on triplets (query, a, b), for the pairs that the page asks.
+
+    A vote for a finds a relevant to the query, and b not.  The votes of a pair are dealt out to
+    raters in the order of the triplets; those of more raters than `n_raters` are left out.
+    """
+    votes = defaultdict(list)
+    for (query, *pair), counts in zip(judged.items.tolist(), judged.votes.tolist(), strict=True):
+        for place, row in enumerate(pair):
+            votes[query, row] += [RELEVANT] * counts[place] + [NOT] * counts[1 - place]
+    asked = [(one.query, row) for one in questions(run, 25, 20) for row in one.candidates]
+    return [
+        rating_file(
+            folder / f"vote-{number}.json",
+            run,
+            number,
+            {pair: votes[pair][number] for pair in asked if number < len(votes[pair])},
+        )
+        for number in range(n_raters)
+    ]
