@@ -199,7 +199,9 @@ def training_sizes(trials: pd.DataFrame) -> pd.Series[int]:
 @lru_cache(maxsize=16)
 def _cells(run: RunRecord) -> Mapping[Any, npt.NDArray[np.intp]]:
     """Return the places of the trials of each subset, learner and split."""
-    return run.trials.groupby(["subset", "learner", "split"]).indices
+    cells: Any = run.trials.groupby(["subset", "learner", "split"]).indices
+    places: Mapping[Any, npt.NDArray[np.intp]] = cells
+    return places
 
 
 @lru_cache(maxsize=16)
