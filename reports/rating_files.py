@@ -100,7 +100,7 @@ def read_ratings(folder: Path) -> pd.DataFrame | None:
         ratings = ratings.astype({"query": int, "candidate": int})
         if not ratings["mark"].isin(MARKS).all() or ratings.duplicated(ONCE).any():
             raise ValueError("a mark is unknown, or comes twice")
-    except (OSError, ValueError) as error:  # pandas' ParserError is a ValueError
+    except (OSError, ValueError, OverflowError) as error:  # ParserError is a ValueError
         raise UsageError(
             f"{path} is damaged: {printable(str(error))}: remove it and collect the raters' files "
             "again"

@@ -39,6 +39,8 @@ SLOW_FILES = (
     "test_image_datasets.py",
     "test_visterms.py",
     "test_report_page.py",
+    "test_human_ratings.py",
+    "test_rating_page.py",
     "test_trec.py",
     "test_keel.py",
     "test_trying.py",

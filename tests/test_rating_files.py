@@ -169,6 +169,7 @@ def test_a_missing_file_and_damaged_ratings_are_named(run, tmp_path, capsys):
         "a,b\n1,2\n",
         "rater_id,rater,query,candidate,mark\n1,x,0,1,good\n",
         "a,b\n1,2,3,4,5\n",
+        f"rater_id,rater,query,candidate,mark\n1,x,0,{10**40},relevant\n",
     ):
         (folder / "ratings.csv").write_text(text)
         with pytest.raises(UsageError, match=r"ratings\.csv is damaged"):

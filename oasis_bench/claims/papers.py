@@ -181,7 +181,8 @@ OASIS_CLAIMS = (
         "Precision by human raters is far above that by query labels, and near the raters' own for "
         "some queries.",
         "JMLR 5.2.3, figure 3",
-        note="It needs raters.",
+        note="It needs raters: 'judge RUN' makes their page, and the report of the run has what "
+        "they say.",
     ),
     Claim(
         "O12",

@@ -37,7 +37,7 @@ from oasis_bench.store.run_file import RunRecord
 
 HUMAN_STYLE: dict[str, Any] = {
     "label": HUMAN,
-    "color": "0.2",
+    "color": "#262626",
     "linestyle": (0, (2, 1.5)),
     "marker": "*",
 }
