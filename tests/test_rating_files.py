@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from fake_runs import fake_trial, make_run
+from PIL import Image
 from rated_runs import rated_run, rating_file, small_run
 
 from oasis_bench.command_line.main import main
@@ -12,6 +13,7 @@ from oasis_bench.reports import collect_ratings, write_rating_page
 from oasis_bench.reports.rating_files import read_ratings
 from oasis_bench.reports.rating_questions import questions, whole_depths
 from oasis_bench.reports.run.retrieved_images import retrievals
+from oasis_bench.store.run_file import read_run
 from oasis_bench.system.errors import UsageError
 
 PAIR = (0, 1)
@@ -185,3 +187,28 @@ def test_a_page_of_real_size_stays_small(tmp_path):
     content = text.partition('id="asked">')[2].partition("</script>")[0]
     rows = {row for query, found in json.loads(content)["questions"] for row in (query, *found)}
     assert text.count("data:image/jpeg") == len(rows)  # each picture once
+
+
+def test_a_real_run_keeps_twenty_ranks_and_their_pictures(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("OASIS_BENCH_DATA", raising=False)  # codebooks of these pictures
+    rng = np.random.default_rng(0)
+    for label in ("bear", "owl"):
+        (tmp_path / "pictures" / label).mkdir(parents=True)
+        for number in range(25):
+            noise = rng.integers(0, 256, (64, 64, 3), dtype=np.uint8)
+            Image.fromarray(noise).save(tmp_path / "pictures" / label / f"{number}.png")
+    words = ["run", "--dataset", str(tmp_path / "pictures"), "--block", "16", "--visterms", "10"]
+    words += ["--algorithms", "Euclidean,StandardizedEuclidean", "--partitions", "1"]
+    words += ["--train", "8", "--test", "12", "--tasks", "retrieval"]
+    folder = tmp_path / "run"
+    assert main([*words, "--examples", "3", "--output", str(folder)]) == 0
+    run = read_run(folder)
+    ranks = run.retrievals.groupby(["learner", "query"])["rank"].agg(list)
+    assert len(ranks) == 2 * 3
+    assert ranks.map(lambda it: it == list(range(1, 21))).all()
+    shown = {*run.retrievals["query"], *run.retrievals["retrieved"]}
+    assert set(run.pictures.loc[run.pictures["thumbnail"].notna(), "row"]) == shown
+    capsys.readouterr()
+    assert main(["judge", str(folder), "--queries", "3"]) == 0
+    assert "asked: 60 candidates of 3 query pictures" in capsys.readouterr().out
