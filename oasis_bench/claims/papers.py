@@ -107,23 +107,24 @@ OASIS_CLAIMS = (
         "JMLR figure 5",
         [
             Condition(
-                "paper-family",
+                "paper-curve",
                 OnCurve("OASIS", "test", _saturated, "test mAP at saturation less the highest"),
                 above=-EQUAL,
             ),
             Condition(
-                "paper-family",
+                "paper-curve",
                 OnCurve("OASIS", "test", _later, "test mAP at the end less that at saturation"),
                 above=-0.05,
                 below=EQUAL,
             ),
             Condition(
-                "paper-family",
+                "paper-curve",
                 OnCurve("OASIS", "train", _later, "training mAP at the end less at saturation"),
                 above=0.0,
             ),
         ],
-        "128 000 steps; the checkpoint before 35 000 steps counts as saturation.",
+        "The checkpoint before 35 000 steps counts as saturation; the end is where the inner folds "
+        "see no gain any more.",
     ),
     Claim(
         "O6",
