@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -19,7 +18,7 @@ from sklearn.utils.validation import validate_data
 from oasis_bench.algorithms._principal_axes import principal_axes
 from oasis_bench.data.rows import FloatArray
 from oasis_bench.plugins.learner import EmbeddingLearner, FittedArray
-from oasis_bench.system.errors import UsageError
+from oasis_bench.system.extras import require_packages
 from oasis_bench.system.memory import require_memory
 
 if TYPE_CHECKING:
@@ -65,6 +64,7 @@ class TrainedMap(ClassNamePrefixFeaturesOutMixin, EmbeddingLearner):  # type: ig
     """
 
     cost: ClassVar = "time n d^2 an epoch, memory 4 d^2"
+    imports: ClassVar = ("torch", "pytorch_metric_learning")
     _loss_name: ClassVar[str]
     _miner_name: ClassVar[str | None] = None
     _has_proxies: ClassVar[bool] = False  # a learned vector for each class
@@ -125,10 +125,7 @@ class TrainedMap(ClassNamePrefixFeaturesOutMixin, EmbeddingLearner):  # type: ig
 
     def _check(self, X: Any, y: Any) -> None:
         super()._check(X, y)
-        if missing := [n for n in ("torch", "pytorch_metric_learning") if find_spec(n) is None]:
-            raise UsageError(
-                f'{self.name} needs {" and ".join(missing)}: pip install "oasis-bench[pml]"'
-            )
+        require_packages(self.name, self.imports, "pml")
         if len(classes := np.unique(y)) < 2:
             raise ValueError(f"{self.name} needs at least 2 classes, but y has 1 ({classes[0]!s})")
         n, d = X.shape

@@ -346,7 +346,7 @@ class TestSources:
 class TestRefusals:
     def test_without_torch_it_names_the_extra(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-        with pytest.raises(UsageError, match=r'torch, .* pip install "oasis-bench\[deep\]"$'):
+        with pytest.raises(UsageError, match=r'needs torch: pip install "oasis-bench\[deep\]"$'):
             DeepRanking().fit(*digit_items("pixels"))
         assert "oasis-bench[deep]" in (DeepRanking().refusal(*digit_items("pixels")) or "")
 

@@ -132,6 +132,7 @@ def slow(tmp_path_factory, plugins):
     """Run learners that take their time, in two jobs, with a second but for their own budgets."""
     learners = {
         "NeverWarm": LearnerSpec("NeverWarm", budget="60s"),
+        "ImportsMuch": LearnerSpec("ImportsMuch", budget="60s"),
         "RaisesInReplay": LearnerSpec("RaisesInReplay"),
         "HangsInReplay": LearnerSpec("HangsInReplay", budget="5s"),
         "SlowsDown": LearnerSpec("SlowsDown", {"seconds": 1.5}, budget="off"),
@@ -145,6 +146,10 @@ def slow(tmp_path_factory, plugins):
 
 def test_a_warm_up_that_does_not_end_is_cut_short_and_the_fit_stands(slow):
     assert outcomes(slow)["NeverWarm"] == ("ok", None)
+
+
+def test_what_a_learner_imports_is_there_before_its_fit(slow):
+    assert outcomes(slow)["ImportsMuch"] == ("ok", None)
 
 
 def test_a_learner_has_its_own_budget_and_its_measured_fit_stands_without_its_replay(slow):

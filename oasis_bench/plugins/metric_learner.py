@@ -77,6 +77,9 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
         Whether turning all rows, those that it learns from and those that it is asked about, by
         one orthogonal matrix changes no score but by rounding.  On inner folds with fewer rows than
         features such a learner gets dense rows in the coordinates of what they span.
+    imports : sequence of str
+        Heavy packages that it imports when it is used.  The harness imports them before anything of
+        a trial is timed or limited.
     takes : {'rows', 'pixels', 'patches'}
         What an item is: a row of numbers, a picture (uint8, RGB), or a set of local descriptors
         (`Patches`).
@@ -103,6 +106,7 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {}
     inner_params: ClassVar[Mapping[str, Any]] = {}
     rotation_invariant: ClassVar[bool] = False
+    imports: ClassVar[Sequence[str]] = ()
     takes: ClassVar[str] = "rows"
     takes_sparse: ClassVar[bool] = False
     takes_relevance: ClassVar[bool] = False

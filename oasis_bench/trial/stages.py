@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from io import BytesIO
 from itertools import groupby
 from operator import attrgetter
@@ -387,6 +388,9 @@ def _warm_up(stage: Stage, line: Line) -> None:
     few = map_items(line.receive_file())
     n_steps = None if stage.chosen.n_steps is None else 10
     learner = _make(stage.spec, stage.chosen.params, "warm-up", n_steps)
+    for package in learner.imports:  # an import that is cut short leaves half of a package
+        with suppress(ImportError):
+            import_module(package)
     # Some learners fail on so few items.  Any other error occurs again on the clock.
     seconds = min(WARM_UP_SECONDS, (stage.spec.budget.seconds or math.inf) / 2)
     with suppress(Exception), time_limit(seconds):

@@ -1,6 +1,7 @@
 """Learners that take their time, in the fit or after it."""
 
 import os
+import sys
 import time
 
 from oasis_bench.algorithms import OASIS, Euclidean
@@ -28,6 +29,18 @@ class NeverWarm(Euclidean):
     def fit(self, X, y=None):
         while len(X) < N_TRAIN:
             time.sleep(0.01)
+        return super().fit(X, y)
+
+
+class ImportsMuch(Euclidean):
+    """Needs a package that is to be there before its warm-up."""
+
+    name = "ImportsMuch"
+    imports = ("wave",)
+
+    def fit(self, X, y=None):
+        if "wave" not in sys.modules:
+            raise ImportError("wave was not imported before the fit")
         return super().fit(X, y)
 
 
