@@ -2,6 +2,7 @@
 
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from oasis_bench.datasets.keel import TABLES
 from oasis_bench.experiment.plan import plan
 from oasis_bench.experiment.settings import Experiment
 from oasis_bench.plugins.registry import load_registry
+from oasis_bench.reports import write_side_by_side
 from oasis_bench.runner.run import run_experiment
 from oasis_bench.runner.several import one_for_each_value
 from oasis_bench.store.run_file import read_run
@@ -42,9 +44,13 @@ VOTES_TIE = {"vowel", "winequality-red", "glass"}
 
 @needs_data
 def test_euclidean_has_the_published_digits_where_votes_do_not_tie(tmp_path):
-    how = ["--experiment", "keel", "--algorithms", "Euclidean", "--jobs", "2"]
-    assert main(["run", *how, "--output", str(tmp_path / "all")]) == 0
-    beside = pd.read_csv(tmp_path / "all" / "tables" / "side_by_side.csv")
+    folders = {}
+    for name, experiment in one_for_each_value(Experiment.from_toml("keel")).items():
+        folders[name] = tmp_path / name
+        alone = replace(experiment, learners={"Euclidean": experiment.learners["Euclidean"]})
+        assert run_experiment(alone, folders[name], jobs=2) == 0
+    write_side_by_side(folders, tmp_path, "table")
+    beside = pd.read_csv(tmp_path / "tables" / "side_by_side.csv")
     beside = beside.dropna(subset=["published"])
     assert len(beside) == 10 * 3
     same = ~beside["dataset"].isin(VOTES_TIE) | (beside["dataset"] == "vowel") & (beside["k"] == 3)
