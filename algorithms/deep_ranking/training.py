@@ -128,7 +128,8 @@ class Trainer:
     def _halve(self, error: RuntimeError, n_triplets: int) -> None:
         """Take half of the triplets at once from now on, where `error` says that memory ran out."""
         text = str(error).lower()
-        if not isinstance(error, torch.OutOfMemoryError) and "alloc" not in text:
+        told = "alloc" in text or "could not create a" in text  # the latter: oneDNN's scratchpads
+        if not isinstance(error, torch.OutOfMemoryError) and not told:
             raise error
         now = min(self._at_once or n_triplets, n_triplets)
         if now == 1:
