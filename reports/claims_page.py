@@ -1,23 +1,23 @@
-"""The page of 'paper': each claim with its verdict, and published tables beside ours."""
+"""The page of 'paper': each claim with its verdict, and where the papers' figures are."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
 
-from oasis_bench.analysis.headlines import task_measures
-from oasis_bench.analysis.statistics import LEVEL, PairedInterval, summarise
-from oasis_bench.claims.claim import Finding, Runs, Verdict, judge, worth_repeating
-from oasis_bench.claims.papers import CLAIMS, TABLE4, experiments
-from oasis_bench.claims.published_figures import published_minutes, published_precision
+from oasis_bench.analysis.statistics import LEVEL, PairedInterval
+from oasis_bench.claims.challenges import CHALLENGES
+from oasis_bench.claims.claim import Finding, Verdict, judge, worth_repeating
+from oasis_bench.claims.papers import CLAIMS, experiments
+from oasis_bench.claims.tables_and_figures import ITEMS
 from oasis_bench.experiment.settings import Experiment
-from oasis_bench.reports.formatting import aligned, plural, seconds_text, series
+from oasis_bench.reports.formatting import aligned, plural, series
+from oasis_bench.reports.published_tables import beside_published
 from oasis_bench.reports.report_files import render, write_files
-from oasis_bench.reports.run.facts import subsets
 from oasis_bench.reports.table import Table, to_csv
 from oasis_bench.runner.several import one_for_each_value
 from oasis_bench.store.run_file import FILE_NAME, RunRecord, read_run
@@ -26,6 +26,9 @@ from oasis_bench.system.files import write_whole
 PAGE = "claims.html"
 SECOND_LOOK = "second-look"
 """The folder of the runs that look again."""
+
+CHALLENGED = "challenges"
+"""The folder that has one for the runs of each challenge, by its name."""
 
 OUTCOMES = ("holds", "does not hold", "cannot be told", "not tested")
 
@@ -54,7 +57,8 @@ def write_claims(folder: Path) -> tuple[Path, str]:
     runs = stored_runs(folder)
     verdicts = judge(CLAIMS, runs, stored_runs(folder / SECOND_LOOK))
     overview, details = _overview(verdicts), {v.claim.id: _findings(v) for v in verdicts}
-    beside = list(_beside(runs))
+    challenged = _challenged(verdicts, folder / CHALLENGED)
+    beside = beside_published(runs)
     counts = Counter(str(verdict.outcome) for verdict in verdicts)
     summary = series([f"{counts[name]} {name}" for name in OUTCOMES if counts[name]])
     page = render(
@@ -63,12 +67,14 @@ def write_claims(folder: Path) -> tuple[Path, str]:
         overview=overview,
         verdicts=verdicts,
         details=details,
+        challenged=challenged,
+        items=ITEMS,
         beside=beside,
         places={name: _page_of(name, own) for name, own in runs.items()},
         level=LEVEL,
         tested=sum(bool(verdict.claim.conditions) for verdict in verdicts),
     )
-    tables = [overview, *(table for table in details.values() if table.rows), *beside]
+    tables = [overview, *challenged, *(table for table in details.values() if table.rows), *beside]
     path = write_files(folder, PAGE, page, tables, [])
     write_whole(folder / "claims.csv", to_csv(overview.numbers))
     lines = [(v.claim.id, v.outcome, v.claim.sentence) for v in verdicts]
@@ -140,6 +146,45 @@ def _overview(verdicts: Sequence[Verdict]) -> Table:
     )
 
 
+def _challenged(verdicts: Sequence[Verdict], folder: Path) -> list[Table]:
+    """Make the table of what each challenge makes of each verdict; none where none has run."""
+    found = {
+        name: {one.claim.id: one for one in judge(CLAIMS, runs) if one.findings}
+        for name in CHALLENGES
+        if (runs := stored_runs(folder / name))
+    }
+    rows, numbers = [], []
+    for verdict in verdicts:
+        claim, cells = verdict.claim, []
+        for name, own in found.items():
+            one = own.get(claim.id)
+            cells.append(_short(one))
+            if one is not None and one.weakest is not None:
+                effect = one.weakest.interval.mean
+                numbers.append((claim.id, verdict.outcome, name, one.outcome, effect))
+        if any(cells):
+            rows.append([claim.id, _short(verdict), *cells])
+    if not rows:
+        return []
+    columns = ["id", "verdict", "challenge", "outcome", "effect"]
+    return [
+        Table(
+            name="challenges",
+            title="The same claims under other conditions",
+            header=("Claim", "Verdict", *(f"Other {name}" for name in found)),
+            align="l" * (2 + len(found)),
+            rows=rows,
+            numbers=pd.DataFrame(numbers, columns=columns),
+        )
+    ]
+
+
+def _short(verdict: Verdict | None) -> str:
+    if verdict is None or verdict.weakest is None:
+        return ""
+    return f"{verdict.outcome} ({verdict.weakest.interval.mean:.3f})"
+
+
 def _effect_text(finding: Finding | None) -> str:
     if finding is None:
         return ""
@@ -188,81 +233,4 @@ def _findings(verdict: Verdict) -> Table:
         align="lllrlr",
         rows=rows,
         numbers=pd.DataFrame(numbers),
-    )
-
-
-def _beside(runs: Runs) -> list[Table]:
-    """Make the tables of the JMLR paper, ours beside the published figures."""
-    precision: list[pd.DataFrame] = []
-    minutes: list[pd.DataFrame] = []
-    for name in TABLE4:
-        for run in runs.get(name, {}).values():
-            for subset, n_classes in subsets(run).items():
-                precision.append(_precision(run, subset, n_classes))
-                minutes.append(_minutes(run, subset, n_classes))
-    if not precision:
-        return []
-    return [
-        _table_beside(
-            "table4",
-            "JMLR table 4: ours, and (in brackets) the published, of other classes",
-            pd.concat(precision),
-            "{:.2f}".format,
-        ),
-        _table_beside(
-            "table5",
-            "JMLR table 5: CPU seconds of a fit: ours, and (in brackets) the published",
-            pd.concat(minutes),
-            seconds_text,
-        ),
-    ]
-
-
-def _precision(run: RunRecord, subset: str, n_classes: int) -> pd.DataFrame:
-    values = task_measures(run, "retrieval")
-    ours = values[values["subset"] == subset].groupby(["name", "learner"])["value"]
-    found = published_precision(n_classes).rename(columns={"mean": "published"})
-    means = ours.mean().rename("ours").reset_index()
-    return found.merge(means, on=["name", "learner"], how="left").assign(n_classes=n_classes)
-
-
-def _minutes(run: RunRecord, subset: str, n_classes: int) -> pd.DataFrame:
-    """Return CPU seconds of a fit; the published OASIS is the one with C."""
-    found = published_minutes(n_classes).replace({"learner": {"OASIS Matlab+C": "OASIS"}})
-    trials = run.trials[run.trials["subset"] == subset]
-    seconds = {
-        str(learner): summarise(own["fit_cpu_seconds"].astype(float).dropna()).mean
-        for learner, own in trials.groupby("learner")
-    }
-    found = found[found["learner"].isin(list(seconds))]
-    return found.assign(
-        name="seconds",
-        n_classes=n_classes,
-        ours=found["learner"].map(seconds),
-        published=60 * found["mean"],
-    )
-
-
-def _table_beside(
-    name: str, title: str, numbers: pd.DataFrame, text: Callable[[float], str]
-) -> Table:
-    """Make a row for each measure and number of classes, a column for each learner."""
-    names = list(dict.fromkeys(numbers["learner"]))
-    rows = []
-    for (n_classes, measure), own in numbers.groupby(["n_classes", "name"], sort=False):
-        by_learner = own.set_index("learner").reindex(names)
-        cells = [
-            ("-" if pd.isna(ours) else text(ours))
-            + ("" if pd.isna(published) else f" ({text(published)})")
-            for ours, published in zip(by_learner["ours"], by_learner["published"], strict=True)
-        ]
-        rows.append([str(n_classes), str(measure), *cells])
-    kept = numbers[["n_classes", "name", "learner", "ours", "published"]]
-    return Table(
-        name=name,
-        title=title,
-        header=("Classes", "Measure", *names),
-        align="rl" + "r" * len(names),
-        rows=rows,
-        numbers=kept,
     )

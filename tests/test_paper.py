@@ -1,11 +1,15 @@
 """The verb `paper`: what it says of its experiments, and the page that follows from the stores."""
 
 import csv
+from dataclasses import replace
 
 import pytest
 
+from oasis_bench.claims.challenges import CHALLENGES
 from oasis_bench.claims.papers import CLAIMS
+from oasis_bench.claims.tables_and_figures import ITEMS
 from oasis_bench.command_line.main import main
+from oasis_bench.experiment.settings import Experiment, built_in_experiments
 from oasis_bench.reports.claims_page import stored_runs, write_claims
 
 DIGITS = """
@@ -65,3 +69,44 @@ def test_an_experiment_that_cannot_run_is_told_and_left_out(capsys, folder):
     assert "holds a run of other settings" in captured.err
     assert "1 cannot be told" in captured.out
     assert (folder / "paper-words" / "results.sqlite").read_bytes() == before
+
+
+def test_what_a_challenge_finds_stands_beside_the_verdict(tmp_path):
+    (tmp_path / "small.toml").write_text(DIGITS)
+    small = ["run", "--experiment", str(tmp_path / "small.toml")]
+    folder = tmp_path / "paper"
+    assert main([*small, "--output", str(folder / "paper-words")]) == 0
+    again = folder / "challenges" / "draws" / "paper-words"
+    assert main([*small, "--seed", "1000", "--output", str(again)]) == 0
+    page, _ = write_claims(folder)
+    with open(folder / "tables" / "challenges.csv", encoding="utf-8") as file:
+        (row,) = csv.DictReader(file)
+    measures = stored_runs(again.parent)["paper-words"]["paper-words"].measures
+    means = measures[measures["measure"] == "mAP"].groupby("learner")["value"].mean()
+    assert (row["id"], row["challenge"]) == ("O10", "draws")
+    assert float(row["effect"]) == pytest.approx(means["OASIS"] - means["Euclidean"])
+    assert "Other draws" in page.read_text()
+
+
+def test_each_challenge_changes_the_one_thing_that_it_is_named_after():
+    planned = Experiment.from_toml("paper-table4")
+    changed = {name: challenge(planned) for name, challenge in CHALLENGES.items()}
+    settings = {"draws": "seed", "scaling": "scaling", "search": "search"}
+    for name, one in changed.items():
+        differ = [key for key, value in vars(one).items() if value != getattr(planned, key)]
+        assert differ == [settings.get(name, "dataset_options")]
+    assert changed["search"].search == "30s"
+    assert CHALLENGES["search"](replace(planned, search="20")).search == "60"
+    assert CHALLENGES["search"](replace(planned, search="off")) is None
+    assert CHALLENGES["features"](Experiment.from_toml("frome-settings")) is None
+
+
+def test_an_unknown_challenge_is_told_with_the_nearest(capsys, tmp_path):
+    assert main(["paper", "--challenge", "drawz", "--output", str(tmp_path)]) == 2
+    assert "did you mean 'draws'?" in capsys.readouterr().err
+
+
+def test_tables_and_figures_of_the_papers_name_experiments_that_there_are():
+    assert {item.experiment for item in ITEMS} - {""} <= set(built_in_experiments())
+    for item in ITEMS:
+        assert item.experiment or item.note, item.place

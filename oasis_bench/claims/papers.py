@@ -62,7 +62,7 @@ OASIS_CLAIMS = (
         "O1",
         "OASIS has a higher mAP and precision at k than Euclidean, LMNN, LEGO and MCML on 10, 20 "
         "and 50 classes.",
-        "JMLR table 4, figure 4",
+        "JMLR table 4, figure 6",
         [
             Condition(experiment, Gain("OASIS", other, measure), above=0.0)
             for experiment in TABLE4
@@ -87,7 +87,7 @@ OASIS_CLAIMS = (
     Claim(
         "O3",
         "The time of OASIS grows linearly with the number of images.",
-        "JMLR 5.3, figure 6, abstract",
+        "JMLR 5.3, figure 4, abstract",
         [Condition("paper-growth", Growth("OASIS", "n_train"), below=1.2)],
         "100 to 10 000 images of MNIST, steps chosen for each. Up to 2.3 million: web-scale.",
     ),

@@ -12,6 +12,20 @@ from oasis_bench.tasks.classification import ACCURACY, RECOGNITION_BY_FROME
 
 PUBLISHED = Path(__file__).parent / "published"
 CALTECH101_CLASSES = 101
+OUR_NAMES = {
+    "Wavelet": "wavelet",
+    "Color": "colour (LAB)",
+    "SIFT-like": "SIFT words",
+    "Fisher": "Fisher vector",
+    "HOG": "HOG",
+    "SPMKtexton1024max": "texton",
+    "OASIS on L1HashKPCA": "OASIS: hand-made",
+    "Golden features": "golden: all",
+    "ConvNet": "network as it is",
+    "Single-scale ranking": "single-scale ranking",
+    "DeepRanking": "DeepRanking",
+}
+"""The learners of the experiment deep-ranking that stand for models of its paper."""
 
 
 def published_figures(run: RunRecord) -> pd.DataFrame:
@@ -47,3 +61,10 @@ def published_minutes(n_classes: int) -> pd.DataFrame:
     """Return JMLR table 5 for a number of classes: learner, mean and sd of minutes of training."""
     cells = pd.read_csv(PUBLISHED / "jmlr_table5_runtime_minutes.csv")
     return cells.loc[cells["classes"] == n_classes, ["learner", "mean", "sd"]]
+
+
+def published_judgements() -> pd.DataFrame:
+    """Return tables 1 and 2 of Wang et al.: model, learner (ours; NaN: none) and precision."""
+    cells = pd.read_csv(PUBLISHED / "deep_ranking_tables.csv").drop_duplicates("model")
+    cells = cells.rename(columns={"similarity precision": "precision"})
+    return cells.assign(learner=cells["model"].map(OUR_NAMES))[["model", "learner", "precision"]]

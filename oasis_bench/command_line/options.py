@@ -487,6 +487,14 @@ def _add_paper(verbs: Any) -> None:
         help="afterwards run again, with other draws and as many partitions as are needed, 30 at "
         "most, what decides a claim that cannot be told (default: no)",
     )
+    parser.add_argument(
+        "--challenge",
+        type=_names,
+        default=[],
+        metavar="A,B",
+        help="afterwards try to break the verdicts: run the experiments again with other draws, "
+        "scaling, features (of a network) or search (three times as wide) (default: none)",
+    )
     what = "where runs and page are written (default: runs/paper, with --quick runs/paper-quick)"
     _add_path(parser, "--output", "DIR", what)
     parser.set_defaults(

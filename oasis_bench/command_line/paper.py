@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from oasis_bench.claims.challenges import CHALLENGES
 from oasis_bench.claims.papers import experiments
 from oasis_bench.command_line.carrying_out import TRIAL_FAILED, go_on, print_note, run_each
 from oasis_bench.experiment.quick import quick_settings
@@ -29,23 +29,29 @@ def run_paper(options: argparse.Namespace) -> int:
     for name in names:
         if name not in experiments():
             raise UsageError(f"--experiments: {unknown_name('experiment', name, experiments())}")
+    for name in options.challenge:
+        if name not in CHALLENGES:
+            raise UsageError(f"--challenge: {unknown_name('challenge', name, CHALLENGES)}")
     output = options.output or Path("runs") / ("paper-quick" if options.quick else "paper")
     planned = {name: _experiment(name, options.quick) for name in names}
+    reports = load_reports()
     try:
         failed = _run_all(planned, output, output, options)
         if options.second_look:
-            reports = load_reports()
             again = {
                 name: replace(planned[name], partitions=n, seed=planned[name].seed + 1)
                 for name, n in reports.second_look(output).items()
                 if planned.get(name) is not None and planned[name].partitions is not None
             }
             failed |= _run_all(again, output / reports.SECOND_LOOK, output, options)
+        for challenge in options.challenge:
+            changed = {name: CHALLENGES[challenge](one) for name, one in planned.items()}
+            own = {name: one for name, one in changed.items() if one is not None}
+            print(f"challenge: other {challenge}")
+            failed |= _run_all(own, output / reports.CHALLENGED / challenge, output, options)
     except KeyboardInterrupt:
-        words = ["python", "-m", "oasis_bench", "paper", "--output", str(output)]
-        words += ["--quick"] * options.quick + ["--second-look"] * options.second_look
-        raise KeyboardInterrupt(f"interrupted: '{shlex.join(words)}' goes on") from None
-    page, summary = load_reports().write_claims(output)
+        raise KeyboardInterrupt("interrupted: the same command goes on") from None
+    page, summary = reports.write_claims(output)
     print(summary)
     print(f"report: {page}")
     return TRIAL_FAILED if failed else 0
