@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import matplotlib as mpl
 import numpy as np
@@ -159,16 +159,18 @@ def log_counts(axes: Axes) -> None:
     axes.xaxis.set_minor_locator(NullLocator())
 
 
-def log_seconds(axes: Axes) -> None:
-    """Make the y axis logarithmic and label it in seconds, with units such as ms; set limits first.
+def log_seconds(axes: Axes, which: Literal["x", "y"]) -> None:
+    """Make an axis logarithmic and label it in seconds, with units such as ms; set limits first.
 
     The labels are plain text, which is drawn sooner than powers of ten.
     """
-    low, high = axes.get_ylim()
-    axes.set_yscale("log")
-    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 30 * low else (1,)))
-    axes.yaxis.set_major_formatter(EngFormatter(unit="s"))
-    axes.yaxis.set_minor_locator(NullLocator())
+    low, high = axes.get_xlim() if which == "x" else axes.get_ylim()
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    axes.set(**{f"{which}scale": "log"})
+    subs = (1, 2, 5) if high < 30 * low else (1,)
+    axis.set_major_locator(LogLocator(subs=subs, numticks=6 if which == "x" else None))
+    axis.set_major_formatter(EngFormatter(unit="s"))
+    axis.set_minor_locator(NullLocator())
 
 
 def draw_band(

@@ -28,7 +28,10 @@ class RatingPage(NamedTuple):
 
 
 def write_rating_page(
-    folder: Path, n_queries: int, n_candidates: int, output: Path | None = None
+    folder: Path,
+    n_queries: int = 25,
+    n_candidates: int = 20,
+    output: Path | None = None,
 ) -> RatingPage:
     """Write the rating page of a run, one file that names no learner and no class.
 
@@ -37,7 +40,7 @@ def write_rating_page(
     folder : Path
         The run's.
     n_queries, n_candidates : int
-        At most so many queries, and candidates of each.
+        At most so many queries (default 25), and candidates of each (default 20).
     output : Path, optional
         The page; judge.html in the run's folder if not given.
 

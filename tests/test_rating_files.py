@@ -212,3 +212,9 @@ def test_a_real_run_keeps_twenty_ranks_and_their_pictures(tmp_path, monkeypatch,
     capsys.readouterr()
     assert main(["judge", str(folder), "--queries", "3"]) == 0
     assert "asked: 60 candidates of 3 query pictures" in capsys.readouterr().out
+
+
+def test_what_is_for_the_page_is_refused_where_ratings_are_collected(tmp_path, run, capsys):
+    words = ["judge", str(tmp_path / "run"), "--collect", str(tmp_path / "file"), "--queries", "3"]
+    assert main(words) == 2
+    assert "--queries is for the page" in capsys.readouterr().err

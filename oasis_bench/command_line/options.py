@@ -448,9 +448,8 @@ def _add_judge(verbs: Any) -> None:
         parser.add_argument(
             f"--{name}",
             type=_positive,
-            default=default,
             metavar="N",
-            help=f"at most so many {what} (default {default})",
+            help=f"at most so many {what} (default: {default})",
         )
     _add_path(parser, "--output", "FILE", "the page (default: RUN/judge.html)")
     _add_path(

@@ -210,6 +210,11 @@ def _merge(options: argparse.Namespace) -> int:
     n_trials = merge_runs(options.runs, options.into)
     report_on(options.into)
     print(f"merged: {n_trials} trials of {len(options.runs)} runs")
+    for folder in options.runs:
+        if (folder / "ratings.csv").exists():
+            print(
+                f"{folder}/ratings.csv stays there: 'judge {options.into} --collect' takes ratings"
+            )
     return 0
 
 

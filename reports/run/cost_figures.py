@@ -76,7 +76,7 @@ def draw_costs(run: RunRecord, split: str) -> Figure | None:
         trials[cost] = trials[cost].where(trials[cost] > 0)
         if trials[cost].notna().any():  # a single value has no range of its own
             axes.set_ylim(trials[cost].min() / 2, trials[cost].max() * 2)
-        log_seconds(axes)
+        log_seconds(axes, "y")
         for learner, x in side_by_side(run).items():
             own = trials[trials["learner"] == learner]
             spread = own.groupby("subset")[cost].agg(["median", "min", "max"])

@@ -12,7 +12,6 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import EngFormatter, LogLocator, NullLocator
 
 from oasis_bench.analysis.costs import with_costs
 from oasis_bench.analysis.headlines import headlines, task_measures
@@ -25,6 +24,7 @@ from oasis_bench.reports.figure_style import (
     draw_legend,
     finish,
     learner_styles,
+    log_seconds,
 )
 from oasis_bench.reports.formatting import clip
 from oasis_bench.reports.plot import record
@@ -213,10 +213,5 @@ def _draw_alone(axes: Axes, trials: pd.DataFrame, style: LearnerStyle) -> None:
 
 def _log_seconds_along(axes: Axes, seconds: npt.NDArray[np.float64]) -> None:
     """Make the x axis one of seconds, on a logarithmic scale around all of `seconds`."""
-    low, high = seconds.min() / 1.6, seconds.max() * 1.6
-    axes.set_xscale("log")
-    axes.set_xlim(low, high)
-    decades = np.log10(high / low)
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if decades < 1.2 else (1,), numticks=6))
-    axes.xaxis.set_major_formatter(EngFormatter(unit="s"))
-    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlim(seconds.min() / 1.6, seconds.max() * 1.6)
+    log_seconds(axes, "x")
