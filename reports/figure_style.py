@@ -40,6 +40,7 @@ CHANCE: dict[str, Any] = {
     "linewidth": 1,
 }
 STYLE = {
+    "image.composite_image": False,  # in SVG each picture keeps its own pixels
     **sns.axes_style("whitegrid"),
     **sns.plotting_context("notebook", font_scale=0.85),
     "axes.edgecolor": "0.6",

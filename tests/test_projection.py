@@ -1,9 +1,15 @@
 """Test items in a plane: principal axes against scikit-learn, what a run keeps, and its figure."""
 
+import re
+from base64 import b64decode
+from io import BytesIO
+
 import numpy as np
 import pandas as pd
 import pytest
 from fake_runs import fake_trial, make_run
+from PIL import Image
+from rated_runs import jpeg
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import normalize
@@ -125,6 +131,28 @@ def test_a_turned_plane_lies_as_the_first_one_does(tmp_path):
     (drawing,) = space_figures(make_run(tmp_path / "run", [trial], ["A"], classes=(2,)))
     panels = [own[["x", "value"]] for _, own in drawing.numbers.groupby("panel", sort=False)]
     assert np.allclose(*panels, atol=2e-4)
+
+
+def test_pictures_are_drawn_where_they_lie_unless_they_would_cover_one(tmp_path):
+    """Of four items three have a picture; the last one lies on the first."""
+    places = [(0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (0.01, 0.01)]
+    names = ("row", "label", "x", "y", "x_before", "y_before")
+    rows = [
+        dict(zip(names, (row, row % 2, *place, *place), strict=True))
+        for row, place in enumerate(places)
+    ]
+    colours = {0: (255, 0, 0), 1: (0, 0, 255), 3: (0, 255, 0)}
+    pictures = [
+        {"row": row, "caption": "it", "thumbnail": jpeg(colour)} for row, colour in colours.items()
+    ]
+    trial = TrialRecord(fake_trial("A", 2).columns, projections=rows)
+    run = make_run(tmp_path / "run", [trial], ["A"], classes=(2,), pictures=pictures)
+    _, drawing = space_figures(run)
+    before = drawing.numbers[drawing.numbers["panel"].str.startswith("before")]
+    assert before[["x", "value"]].to_numpy().tolist() == [[0, 0], [1, 0]]
+    drawn = re.findall(rb"data:image/png;base64,([^\"]+)", drawing.files["svg"])
+    middles = [Image.open(BytesIO(b64decode(it))).convert("RGB").getpixel((24, 24)) for it in drawn]
+    assert np.allclose(middles, 2 * [colours[0], colours[1]], atol=3)  # in both panels
 
 
 def test_without_projections_there_is_no_figure(tmp_path):

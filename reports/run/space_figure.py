@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from io import BytesIO
+from typing import Any
+
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from PIL import Image
 
 from oasis_bench.analysis.headlines import headlines, task_measures
 from oasis_bench.reports.figure_style import (
@@ -35,12 +41,18 @@ from oasis_bench.store.run_file import RunRecord
 MOST_LEARNERS = 11
 """Panels of learners: those with the highest first measure."""
 
+THUMBNAIL, THUMBNAIL_PIXELS = 0.075, 48
+"""The side of a picture in a plane, as a share of the panel's, and of its file."""
+
 AFTER, BEFORE = ["x", "y"], ["x_before", "y_before"]
 
 
 @mpl.rc_context(STYLE)
 def space_figures(run: RunRecord) -> list[Drawing]:
-    """Draw the plane of each learner for the largest subset that has any; else nothing."""
+    """Draw the plane of each learner for the largest subset that has any; else nothing.
+
+    Where the run has pictures, a second figure has them in two of the planes.
+    """
     points = _largest_subset(run)
     if points.empty:
         return []
@@ -71,8 +83,57 @@ def space_figures(run: RunRecord) -> list[Drawing]:
                 ]
             ),
             without="",
+        ),
+        *_picture_figures(run, points, shown),
+    ]
+
+
+def _picture_figures(run: RunRecord, points: pd.DataFrame, shown: list[str]) -> list[Drawing]:
+    """Draw the planes before learning and of the best learner with pictures in them."""
+    thumbnails = run.pictures.set_index("row")["thumbnail"].dropna().to_dict()
+    held = points[points["row"].isin(list(thumbnails))]
+    if held.empty:
+        return []
+    best = _by_quality(run, points, shown)[0]
+    panels = _panels(run, points[points["learner"] == best], [best])
+    figure = Plot(len(panels), 2, (4.2, 4.2), "y", left=0.3, bottom=0.1)
+    for axes, (title, own) in zip(figure.panels, panels.items(), strict=True):
+        figure.set_panel_title(axes, clip(title, LABEL_WIDTH))
+        _draw_pictures(axes, own[own["row"].isin(list(thumbnails))], thumbnails)
+    return [
+        finish(
+            "learned_space_pictures",
+            "The pictures before and after learning",
+            figure,
+            spread=f"first partition, {subset_title(run, points['subset'].iloc[0])}",
+            caption="The planes of the figure above, before learning and of the learner with the "
+            "highest first measure, with the pictures that the run keeps: those of its example "
+            "queries and of what is retrieved for them. One that would cover another is left out.",
+            without="",
         )
     ]
+
+
+def _draw_pictures(axes: Axes, own: pd.DataFrame, thumbnails: Mapping[Any, bytes]) -> None:
+    """Draw each picture at its place; one that would cover an earlier one is left out."""
+    places = own[AFTER].to_numpy()
+    low, high = places.min(axis=0), places.max(axis=0)
+    side = THUMBNAIL * max(*(high - low), 1e-12)
+    drawn = np.full((0, 2), np.inf)
+    for row, place in zip(own["row"], places, strict=True):
+        if (np.abs(drawn - place).max(axis=1) < side).any():
+            continue
+        with Image.open(BytesIO(thumbnails[row])) as file:
+            picture = np.asarray(file.convert("RGB").resize((THUMBNAIL_PIXELS,) * 2))
+        left, bottom = place - side / 2
+        ends = (left, left + side, bottom, bottom + side)
+        axes.imshow(picture, extent=ends, interpolation="none")
+        drawn = np.vstack([drawn, place])
+    middle, half = (low + high) / 2, (high - low).max() / 2 + side  # the panel is a square
+    axes.set(xlim=middle[0] + np.array([-half, half]), ylim=middle[1] + np.array([-half, half]))
+    axes.set_xticks([])
+    axes.set_yticks([])
+    record(axes, "pictures", drawn[:, 0].round(4), drawn[:, 1].round(4))
 
 
 def _largest_subset(run: RunRecord) -> pd.DataFrame:
@@ -85,13 +146,18 @@ def _largest_subset(run: RunRecord) -> pd.DataFrame:
 def _shown(run: RunRecord, points: pd.DataFrame) -> list[str]:
     """Return the learners that have a panel, in the order of the experiment."""
     present = [name for name in learners(run) if name in set(points["learner"])]
+    best = _by_quality(run, points, present)[:MOST_LEARNERS]
+    return [name for name in present if name in best]
+
+
+def _by_quality(run: RunRecord, points: pd.DataFrame, present: list[str]) -> list[str]:
+    """Put learners in the order of their first measure, the best first."""
     task = next(it for it in tasks(run) if split_of(run, it) == points["split"].iloc[0])
     values = task_measures(run, task)
     of_subset = values["subset"] == points["subset"].iloc[0]
     values = values[of_subset & (values["name"] == headlines(run, task)[0])]
     means = values.groupby("learner")["value"].mean()
-    best = sorted(present, key=lambda name: -means.get(name, -np.inf))[:MOST_LEARNERS]
-    return [name for name in present if name in best]
+    return sorted(present, key=lambda name: -means.get(name, -np.inf))
 
 
 def _not_shown(run: RunRecord, points: pd.DataFrame, shown: list[str]) -> list[str]:
@@ -101,18 +167,8 @@ def _not_shown(run: RunRecord, points: pd.DataFrame, shown: list[str]) -> list[s
 
 def draw_spaces(run: RunRecord, points: pd.DataFrame, shown: list[str]) -> Figure:
     """Draw a panel for the rows of each scaling, then one for each learner."""
-    scalings = run.trials.set_index("trial_id")["scaling"]
-    points = points.assign(scaling=points["trial_id"].map(scalings))
-    panels: dict[str, pd.DataFrame] = {}
-    for scaling, own in points.dropna(subset=BEFORE).groupby("scaling", sort=False):
-        first = own[own["trial_id"] == own["trial_id"].iloc[0]]
-        before = first.assign(x=first["x_before"], y=first["y_before"])
-        panels[f"before learning, {scaling}"] = before
+    panels = _panels(run, points, shown)
     names = class_names(run, points["subset"].iloc[0], points["split"].iloc[0])
-    first = next(iter(panels.values()), None)
-    for learner in shown:
-        own = points[points["learner"] == learner]
-        panels[marked(run, learner)] = _turned(own, first)
     numbers = sorted(points["label"].unique())
     styles = learner_styles([names[number] for number in numbers])
     looks = [{**style, "linestyle": "none", "markersize": 3.5} for style in styles.values()]
@@ -130,6 +186,22 @@ def draw_spaces(run: RunRecord, points: pd.DataFrame, shown: list[str]) -> Figur
     marks = {clip(look["label"], LABEL_WIDTH): Line2D([], [], **look) for look in looks}
     draw_legend(figure, {}, marks)
     return figure
+
+
+def _panels(run: RunRecord, points: pd.DataFrame, shown: list[str]) -> dict[str, pd.DataFrame]:
+    """Return the points of each panel: the rows of each scaling, then each learner."""
+    scalings = run.trials.set_index("trial_id")["scaling"]
+    points = points.assign(scaling=points["trial_id"].map(scalings))
+    panels: dict[str, pd.DataFrame] = {}
+    for scaling, own in points.dropna(subset=BEFORE).groupby("scaling", sort=False):
+        first = own[own["trial_id"] == own["trial_id"].iloc[0]]
+        before = first.assign(x=first["x_before"], y=first["y_before"])
+        panels[f"before learning, {scaling}"] = before
+    first = next(iter(panels.values()), None)
+    for learner in shown:
+        own = points[points["learner"] == learner]
+        panels[marked(run, learner)] = _turned(own, first)
+    return panels
 
 
 def _turned(own: pd.DataFrame, first: pd.DataFrame | None) -> pd.DataFrame:
