@@ -11,8 +11,8 @@ from typing import Any
 
 from oasis_bench.analysis.costs import with_costs
 from oasis_bench.command_line.listing import aligned, form_of, input_of
-from oasis_bench.command_line.options import DATA_OPTIONS
 from oasis_bench.command_line.progress import Display
+from oasis_bench.command_line.trial_options import DATA_OPTIONS
 from oasis_bench.experiment.settings import Experiment, LearnerSpec
 from oasis_bench.plugins.inputs import refuse_unlike_inputs
 from oasis_bench.plugins.open_dataset import open_dataset

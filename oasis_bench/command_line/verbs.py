@@ -34,9 +34,9 @@ from oasis_bench.command_line.listing import (
     plugin_rows,
     task_lines,
 )
-from oasis_bench.command_line.options import JUDGED_SETTINGS
 from oasis_bench.command_line.paper import run_paper
 from oasis_bench.command_line.progress import Display, in_words
+from oasis_bench.command_line.trial_options import JUDGED_SETTINGS
 from oasis_bench.command_line.trying import tried_lines
 from oasis_bench.experiment.quick import quick_settings
 from oasis_bench.experiment.settings import (

@@ -1,0 +1,134 @@
+"""How words of the command line are read: the parser, and the types of options.
+
+A type reads a text or raises argparse.ArgumentTypeError.  Not which verbs and options there are:
+`command_line.options` and `command_line.trial_options`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+from oasis_bench.system.errors import UsageError, unknown_name
+from oasis_bench.system.plain_text import shown
+from oasis_bench.system.values import value_of_text
+
+MOST = 10**9
+"""No number of the command line is larger, where nothing else is said."""
+
+RETRIED = ("failed", "crashed", "timeout", "out-of-memory", "not-applicable")
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that takes options in full only and raises UsageError for a wrong one.
+
+    The error names the nearest option, verb or choice, and the help of the verb that was given.
+    """
+
+    def __init__(self, **how: Any) -> None:
+        super().__init__(**how, allow_abbrev=False)
+
+    def error(self, message: str) -> NoReturn:
+        """Raise a UsageError that names the help."""
+        raise UsageError(f"{message}: see '{self.prog} --help'")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """Parse, and refuse what is unknown here, where the options of the verb are known."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            options = [text for text in unknown if text.startswith("-")]
+            if not options:
+                self.error(f"argument {unknown[0]!r} is one too many")
+            name = options[0].partition("=")[0]
+            near = difflib.get_close_matches(name, self._option_string_actions, n=1)
+            hint = f": did you mean {near[0]}?" if near else ""
+            raise UsageError(f"unknown option {name!r}{hint or ':'} see '{self.prog} --help'")
+        return found, unknown
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            name = (action.option_strings or [str(action.metavar or "argument").lower()])[-1]
+            self.error(unknown_name(name, str(value), action.choices))
+
+
+def add_verb(verbs: Any, name: str, what: str, more: str = "") -> Parser:
+    """Add a verb that does `what`; its own help says `more`."""
+    parser: Parser = verbs.add_parser(name, help=what, description=more or what)
+    parser.set_defaults(verb=name)
+    return parser
+
+
+def add_path(parser: Parser, name: str, metavar: str, what: str, **more: Any) -> None:
+    """Add an option, or an argument, that is a path."""
+    parser.add_argument(name, type=path_of_text, metavar=metavar, help=what, **more)
+
+
+def path_of_text(text: str) -> Path:
+    """Read a path, which may not be empty."""
+    if not text:
+        raise argparse.ArgumentTypeError("'': a path is needed, such as . for this folder")
+    return Path(text)
+
+
+def positive_of_text(text: str, least: int = 1, most: int = MOST) -> int:
+    """Read a whole number within bounds."""
+    value = value_of_text(text, int) if text.isdecimal() else 0
+    if not (isinstance(value, int) and least <= value <= most):
+        small = isinstance(value, int) and value < least
+        needed = f"of at least {least}" if small else f"from {least} to {most}"
+        raise argparse.ArgumentTypeError(f"{shown(text)}: a whole number {needed} is needed")
+    return value
+
+
+def batch_of_text(text: str) -> int | None:
+    """Read the size of a batch; 'exact' is None."""
+    return None if text == "exact" else positive_of_text(text)
+
+
+def tolerance_of_text(text: str) -> float:
+    """Read a share of at least 0."""
+    try:
+        share = float(text)
+    except ValueError:
+        share = math.nan
+    if not 0 <= share < math.inf:
+        raise argparse.ArgumentTypeError(
+            f"{shown(text)}: a share of at least 0 is needed, such as 0.1"
+        )
+    return share
+
+
+def names_of_text(text: str) -> list[str]:
+    """Read different names between commas."""
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if len(set(names)) < len(names):
+        raise argparse.ArgumentTypeError(f"{shown(text)}: each name once")
+    if not names:
+        raise argparse.ArgumentTypeError(f"{shown(text)}: names separated by commas are needed")
+    return names
+
+
+def each_of_text(kind: Callable[[str], Any]) -> Callable[[str], list[Any]]:
+    """Make the type of an option that takes several values."""
+    return lambda text: [kind(part) for part in names_of_text(text)]
+
+
+def statuses_of_text(text: str) -> list[str]:
+    """Read statuses of trials, with - or blanks in their names."""
+    names = [name.replace(" ", "-") for name in names_of_text(text)]  # as reports spell them, too
+    for name in names:
+        if name not in RETRIED:
+            raise argparse.ArgumentTypeError(unknown_name("status", name, RETRIED))
+    return [name.replace("-", " ") for name in names]
+
+
+def name_and_value(text: str) -> tuple[str, str]:
+    """Read NAME=VALUE."""
+    name, sign, value = text.partition("=")
+    if not (name and sign):
+        raise argparse.ArgumentTypeError(f"{shown(text)}: NAME=VALUE is needed")
+    return name, value
