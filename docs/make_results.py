@@ -24,8 +24,9 @@ the command 'ranks docs/results/*.csv docs/results/*/*.csv' shows:
     <!-- leaderboard: classification accuracy@1; images -->
     <!-- end of results -->
 
-What the command 'paper' found, from docs/claims/ with its claims.csv, table4.csv and table5.csv,
-is marked so, with 'verdicts', 'table4' or 'table5':
+What the command 'paper' found, from docs/claims/ with its claims.csv and what is needed of
+table4.csv, table5.csv, deep_ranking.csv and challenges.csv, is marked so, with 'verdicts' or the
+name of a file:
 
     <!-- claims: verdicts -->
     <!-- end of results -->
@@ -234,6 +235,21 @@ def make_claims(what, folder):
                 texts[0] = claim.note
             about = f"{claim.sentence} ({claim.place})"
             lines.append([claim.id, about, f"**{row['verdict']}**", *texts])
+    elif what == "challenges":
+        rows = pd.read_csv(folder / "challenges.csv")
+        cells = rows["outcome"] + rows["effect"].map(" ({:.3f})".format)
+        table = rows.assign(cell=cells).pivot(
+            index=["id", "verdict"], columns="challenge", values="cell"
+        )
+        table = table.loc[rows["id"].unique(), rows["challenge"].unique()].fillna("")
+        lines = [["claim", "verdict", *(f"other {name}" for name in table)]]
+        lines += [["---"] * len(lines[0]), *([*at, *row] for at, *row in table.itertuples())]
+    elif what == "deep_ranking":
+        rows = pd.read_csv(folder / "deep_ranking.csv").dropna(subset="mean")
+        lines = [["model of the paper", "ours", "similarity precision ± sd", "published"]]
+        lines += [["---"] * 4]
+        for model, own, published, mean, sd in rows.itertuples(index=False):
+            lines.append([model, own, f"{mean:.3f} ± {sd:.3f}", f"{published:.3f}"])
     else:
         rows = pd.read_csv(folder / f"{what}.csv")
         learners = rows["learner"].unique().tolist()
