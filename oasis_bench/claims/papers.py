@@ -99,8 +99,10 @@ OASIS_CLAIMS = (
         "features.",
         "JMLR 2.2",
         [Condition("paper-features", Growth("OASIS", "n_features"), below=0.3)],
-        "The same steps on 300, 1000 and 3000 visual words. An image has somewhat more non-zeros "
-        "of more words, hence the bound above 0.",
+        "The same steps on 300, 1000 and 3000 visual words. Seen afterwards: an image has 28, 47 "
+        "and 68 non-zeros of these, and a step takes time for their square; that alone is a slope "
+        "of 0.8, and the measured one does not differ from it. The bound of 0.3 allows for too "
+        "little of that.",
     ),
     Claim(
         "O5",
