@@ -17,7 +17,7 @@ from oasis_bench.claims.published_figures import (
     published_precision,
 )
 from oasis_bench.reports.formatting import seconds_text
-from oasis_bench.reports.run.facts import subsets
+from oasis_bench.reports.run.facts import learners, subsets
 from oasis_bench.reports.table import Table
 from oasis_bench.store.run_file import RunRecord
 from oasis_bench.tasks.judged_triplets import PRECISION
@@ -59,7 +59,11 @@ def _precision(run: RunRecord, subset: str, n_classes: int) -> pd.DataFrame:
     ours = values[values["subset"] == subset].groupby(["name", "learner"])["value"]
     found = published_precision(n_classes).rename(columns={"mean": "published"})
     means = ours.mean().rename("ours").reset_index()
-    return found.merge(means, on=["name", "learner"], how="left").assign(n_classes=n_classes)
+    cells = pd.MultiIndex.from_product(
+        [found["name"].unique(), learners(run)], names=["name", "learner"]
+    ).to_frame(index=False)
+    both = cells.merge(found, how="left").merge(means, how="left")
+    return both.assign(n_classes=n_classes)
 
 
 def _minutes(run: RunRecord, subset: str, n_classes: int) -> pd.DataFrame:
