@@ -12,7 +12,7 @@ SEED = 1000
 """Added to the seed: far from that of a second look, which is the next one."""
 
 WIDER = 3
-"""So many times as many seconds, or candidates, has the search of every learner."""
+"""A wider search has so many times the seconds, or the candidates."""
 
 
 def other_draws(experiment: Experiment) -> Experiment | None:
