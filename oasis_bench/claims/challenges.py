@@ -21,10 +21,10 @@ def other_draws(experiment: Experiment) -> Experiment | None:
 
 
 def other_scaling(experiment: Experiment) -> Experiment | None:
-    """Learn from standardised columns of visual words, not from tf-idf; None without such words."""
+    """Leave out the weights of tf-idf: rows of unit length; None where there are no words."""
     if not _has_words(experiment):
         return None
-    return replace(experiment, scaling=("standard+l2",))
+    return replace(experiment, scaling=("l2",))
 
 
 def other_features(experiment: Experiment) -> Experiment | None:
