@@ -161,7 +161,7 @@ def _challenged(verdicts: Sequence[Verdict], folder: Path) -> list[Table]:
             cells.append(_short(one))
             if one is not None and one.weakest is not None:
                 effect = one.weakest.interval.mean
-                numbers.append((claim.id, verdict.outcome, name, one.outcome, effect))
+                numbers.append((claim.id, verdict.outcome, name, _outcome(one), effect))
         if any(cells):
             rows.append([claim.id, _short(verdict), *cells])
     if not rows:
@@ -182,7 +182,15 @@ def _challenged(verdicts: Sequence[Verdict], folder: Path) -> list[Table]:
 def _short(verdict: Verdict | None) -> str:
     if verdict is None or verdict.weakest is None:
         return ""
-    return f"{verdict.outcome} ({verdict.weakest.interval.mean:.3f})"
+    return f"{_outcome(verdict)} ({verdict.weakest.interval.mean:.3f})"
+
+
+def _outcome(verdict: Verdict) -> str:
+    """Return the outcome; of a claim that was challenged in part, what that part says."""
+    if verdict.outcome != "not tested" or not verdict.findings:
+        return verdict.outcome
+    held = all(one.outcome == "holds" for one in verdict.findings)
+    return f"in part: {'holds' if held else 'cannot be told'}"
 
 
 def _effect_text(finding: Finding | None) -> str:
