@@ -95,6 +95,13 @@ def test_between_two_bounds_both_must_be_told(tmp_path):
     assert judged([gain(-0.1, 0.0)], runs).outcome == "does not hold"
 
 
+def test_two_partitions_tell_nothing_even_where_they_are_equal(tmp_path):
+    equal = 0.25, 0.25, 0.25
+    assert judged([gain(above=0)], pair_of_learners(tmp_path / "3", equal)).outcome == "holds"
+    two = judged([gain(above=0)], pair_of_learners(tmp_path / "2", equal[:2]))
+    assert two.outcome == "cannot be told"
+
+
 def test_a_claim_holds_where_all_its_conditions_do(tmp_path):
     runs = pair_of_learners(tmp_path)
     assert judged([gain(above=0), gain(above=0.01)], runs).outcome == "holds"

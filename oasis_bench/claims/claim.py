@@ -22,6 +22,9 @@ Outcome = Literal["holds", "does not hold", "cannot be told", "not tested"]
 LOOKS = 2
 """At the effects of a claim; each has its share of the level."""
 
+LEAST = 3
+"""Partitions below which nothing is told: two that happen to be equal have no spread."""
+
 MOST_AGAIN = 30
 """Partitions of a second look at most."""
 
@@ -140,11 +143,12 @@ def judge(
     """Decide claims from the runs of each experiment.
 
     A condition holds where its mean effect is told to be within its bounds, by the one-sided
-    corrected resampled t-test, at half of `level` over the number of claims.  The other half is for
-    a second look at what the first cannot tell, in runs with other draws.  A claim holds where all
-    its conditions hold in all runs.  It does not hold where one is told to be out of its bounds,
-    at that level over the number of its findings too.  So the probability of one or more wrong
-    verdicts 'holds' is at most `level`, and likewise of 'does not hold'.
+    corrected resampled t-test on at least three partitions, at half of `level` over the number of
+    claims.  The other half is for a second look at what the first cannot tell, in runs with other
+    draws.  A claim holds where all its conditions hold in all runs.  It does not hold where one is
+    told to be out of its bounds, at that level over the number of its findings too.  So the
+    probability of one or more wrong verdicts 'holds' is at most `level`, and likewise of 'does not
+    hold'.
 
     Parameters
     ----------
@@ -216,10 +220,11 @@ def _finding(condition: Condition, one: Measured, level: float, refusal: float) 
         1 - _p_above(one, condition.above),
         1 - _p_above(Measured(one.where, -one.values, *overlap), -condition.below),
     )
+    enough = len(one.values) >= LEAST
     outcome: Outcome = "cannot be told"
-    if within <= level:
+    if enough and within <= level:
         outcome = "holds"
-    elif outside <= refusal:
+    elif enough and outside <= refusal:
         outcome = "does not hold"
     needed = _needed(condition, one, level) if outcome == "cannot be told" else None
     return Finding(condition, one.where, interval, within, outcome, needed)

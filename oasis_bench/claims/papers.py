@@ -89,7 +89,7 @@ OASIS_CLAIMS = (
         "The time of OASIS grows linearly with the number of images.",
         "JMLR 5.3, figure 4, abstract",
         [Condition("paper-growth", Growth("OASIS", "n_train"), below=1.2)],
-        "100 to 10 000 images of MNIST, steps chosen for each. Of fewer than some two thousand "
+        "100 to 6000 images of MNIST, steps chosen for each. Of fewer than some two thousand "
         "images a step takes a fraction of the time here, as products of rows are kept. Up to 2.3 "
         "million: web-scale.",
     ),
@@ -219,7 +219,7 @@ OASIS_CLAIMS = (
 )
 
 LOCAL = "LocalPatchDistances"
-SETTINGS = "20 classes of Caltech101, 15 training pictures each, 200 points a picture."
+SETTINGS = "Ten classes of Caltech101, 15 training pictures each, 100 points a picture."
 
 FROME_CLAIMS = (
     Claim(
@@ -234,7 +234,7 @@ FROME_CLAIMS = (
                 above=0.0,
             ),
         ],
-        "20 classes of Caltech101, 5 and 15 training pictures each.",
+        "20 classes of Caltech101, 5 and 15 training pictures each, 100 points a picture.",
     ),
     Claim(
         "F2",
