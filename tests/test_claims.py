@@ -215,6 +215,19 @@ def test_a_gain_grows_from_the_first_run_to_the_last(tmp_path):
     assert found.values == pytest.approx([0.04, 0.02])
 
 
+def test_a_relative_gain_grows_from_the_first_class_subset_to_the_last(tmp_path):
+    values = {"easy": (0.8, 0.4), "hard": (0.3, 0.1)}
+    trials = [
+        fake_trial(learner, subset=subset, partition=number, mAP=value)
+        for subset, pair in values.items()
+        for learner, value in zip("AB", pair, strict=True)
+        for number in range(2)
+    ]
+    runs = {"run": make_run(tmp_path, trials)}
+    (found,) = GainMore(Gain("A", "B", relative=True)).measured(runs)
+    assert found.values == pytest.approx([math.log(3 / 2)] * 2)
+
+
 def test_each_claim_has_an_id_of_its_own_and_experiments_that_exist():
     assert len({claim.id for claim in CLAIMS}) == len(CLAIMS)
     assert set(experiments()) <= set(built_in_experiments())

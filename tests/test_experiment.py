@@ -172,7 +172,10 @@ def test_built_in_experiments_parse_and_plan(name):
     options = {k: v for k, v in found.dataset_options.items() if k != "features"}  # an extra's
     dataset = open_dataset(found.dataset, load_registry(), options)
     refuse_unknown_subsets(found, dataset)
-    names = tuple(CALTECH256_FOLDERS) if found.dataset == "caltech256" else tuple("abcdefghij" * 20)
+    listed = [c for subset in found.classes if isinstance(subset, tuple) for c in subset]
+    names = tuple(listed or "abcdefghij" * 20)
+    if found.dataset == "caltech256":
+        names = tuple(CALTECH256_FOLDERS)
     n_rows = len(names) * sum(found.per_class)
     y = np.arange(n_rows) % len(names)
     if name == "corel5k":

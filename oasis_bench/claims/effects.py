@@ -53,16 +53,22 @@ class Effect(Protocol):
 
 @dataclass(frozen=True)
 class Gain:
-    """A measure of one learner less that of another, on the same partitions."""
+    """A measure of one learner less that of another, on the same partitions.
+
+    Where it is relative, the logarithm of one over the other.
+    """
 
     first: str
     second: str
     measure: str = "mAP"
     task: str = "retrieval"
+    relative: bool = False
 
     @property
     def words(self) -> str:
         """Say what it is."""
+        if self.relative:
+            return f"log of {self.measure} of {self.first} over that of {self.second}"
         return f"{self.measure} of {self.first} less that of {self.second}"
 
     def measured(self, runs: Mapping[str, RunRecord]) -> Iterator[Measured]:
@@ -75,15 +81,16 @@ class Gain:
             sizes = run.trials[run.trials["split"] == run.info.sources.tasks[self.task].split]
             for where, own, n_train, n_test in _subsets(name, values, sizes):
                 pairs = own.pivot_table(index="partition", columns="learner", values="value")
+                pairs = pairs.map(np.log) if self.relative else pairs
                 if (found := _differences(pairs, self.first, self.second)) is not None:
                     yield Measured(where, found, n_train, n_test)
 
 
 @dataclass(frozen=True)
 class GainMore:
-    """A gain in the last run less that in the first, partition by partition.
+    """A gain in the last run, or class subset, less that in the first, partition by partition.
 
-    The runs draw their partitions apart from each other: their numbers alone pair them.
+    They draw their partitions apart from each other: their numbers alone pair them.
     """
 
     gain: Gain
@@ -91,12 +98,12 @@ class GainMore:
     @property
     def words(self) -> str:
         """Say what it is."""
-        return f"{self.gain.words}, in the last run less in the first"
+        return f"{self.gain.words}, in the last less in the first"
 
     def measured(self, runs: Mapping[str, RunRecord]) -> Iterator[Measured]:
-        """Yield the differences of the two runs."""
+        """Yield the differences of the two."""
         found = list(self.gain.measured(runs))
-        if len(runs) > 1 and len(found) > 1:
+        if len(found) > 1:
             first, last = found[0], found[-1]
             n = min(len(first.values), len(last.values))
             where = f"{last.where} and {first.where}"
