@@ -1,6 +1,7 @@
 """Claims: effects measured in stored runs, and the verdicts that follow from them."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,13 +10,16 @@ from scipy import stats
 
 from oasis_bench.claims.claim import Claim, Condition, judge, worth_repeating
 from oasis_bench.claims.effects import (
+    Beyond,
     Column,
+    FitNumber,
     Gain,
     GainMore,
     Growth,
     Measured,
     OnCurve,
     TimesAsLong,
+    TrainingGain,
 )
 from oasis_bench.claims.papers import CLAIMS, experiments
 from oasis_bench.experiment.settings import Experiment, built_in_experiments
@@ -203,6 +207,29 @@ def test_a_column_is_that_of_the_learners_trials(tmp_path):
         {"run": make_run(tmp_path, [*trials, fake_trial("B", symmetry_index=0.1)])}
     )
     assert found.values == pytest.approx([0.9, 0.91, 0.92])
+
+
+def test_what_is_gained_on_training_items_beyond_test_items(tmp_path):
+    trials = [
+        replace(
+            fake_trial(learner, partition=number, mAP=0.5 + gain),
+            fit_numbers=[
+                {"name": "training", "value": 0.7 + 3 * gain},
+                {"name": "gap_", "value": number},
+            ],
+        )
+        for number, gains in enumerate([(0.1, 0.0), (0.05, 0.01)])
+        for learner, gain in zip("AB", gains, strict=True)
+    ]
+    runs = {"run": make_run(tmp_path, trials)}
+    training = TrainingGain("A", "B")
+    assert next(training.measured(runs)).values == pytest.approx([0.3, 0.12])
+    (found,) = Beyond(training, Gain("A", "B")).measured(runs)
+    assert found.values == pytest.approx([0.2, 0.08])
+    assert (found.n_train, found.n_test) == (400, 250)
+    (gap,) = FitNumber("B", "gap_", "gap").measured(runs)
+    assert gap.values.tolist() == [0, 1]
+    assert not list(Beyond(training, Gain("A", "C")).measured(runs))
 
 
 def test_a_gain_grows_from_the_first_run_to_the_last(tmp_path):

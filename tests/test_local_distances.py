@@ -356,6 +356,7 @@ def test_what_was_learned_is_the_solution_of_its_triplets(consistent):
     assert learned.primal_ == pytest.approx(value, rel=1e-5)  # distances are kept in float32
     assert 0 <= learned.gap_ <= 1e-4 * value
     assert learned.duals_[-1] == pytest.approx(learned.primal_ - learned.gap_)
+    assert learned.zero_share_ == np.mean(W == 0) > 0
 
 
 def test_consistent_weights_beat_independent_ones():

@@ -25,6 +25,7 @@ from oasis_bench.trial.messages import (
     to_line,
 )
 
+FITTED = b'{"kind": "Loaded", "threads": 1, "symmetry_index": null, "numbers": '
 MALFORMED = {
     "nothing": b"",
     "no JSON": b"learner says hello",
@@ -49,6 +50,9 @@ MALFORMED = {
     ),
     "a status that a trial cannot have": b'{"kind": "Ended", "status": "splendid"}',
     "an old table": b'{"measured": {"columns": {}}}',
+    "a fitted number that is a text": FITTED + b'{"gap_": "0"}}',
+    "a fitted number that is not finite": FITTED + b'{"gap_": 1e999}}',
+    "a fitted number with a hostile name": FITTED + b'{"<b>": 0.5}}',
     "a long number": b'{"kind": "Started", "n_bytes": ' + b"9" * 5000 + b"}",
 }
 
@@ -59,7 +63,7 @@ MALFORMED = {
         Started(10),
         PhaseBegan("the final fit"),
         Validated("l2", {"eta": 0.1}, n_steps=None, fold=2, value=0.25),
-        Fitted(1, 0.5, 0.4, None, 2**20, None),
+        Fitted(1, 0.5, 0.4, None, 2**20, None, {"gap_": 1e-3}),
         Scores("test", 5, "float32"),
         Answered(0.5, 0.25),
         Replayed(500, 0.9),

@@ -1,5 +1,7 @@
 """The figures of time and of partitions, their numbers, and the tables of every trial."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -112,6 +114,9 @@ def test_every_trial_is_listed_with_what_it_chose(tmp_path):
         ["A", "10", "1", "C=2", "4,000", "0.620", "0.600", "7.00", "1.00"],
         ["B", "10", "0", "none", "none", "none", "0.700", "7.00", "1.00"],
     ]
+    trained = [replace(it, fit_numbers=[{"name": "training", "value": 0.9}]) for it in trials[:1]]
+    run = make_run(tmp_path / "trained", [*trained, *trials[1:]], ["A", "B"], partitions=2)
+    assert [row[6] for row in texts(trials_table(run))] == ["0.900", "none", "none"]
     (candidates,) = candidates_tables(run)
     assert texts(candidates) == [
         ["A", "10", "C=2", "0.620", "1", "1"],

@@ -147,6 +147,14 @@ def test_a_learner_that_was_not_searched_is_not_fitted_for_selection(alone):
     assert "Euclidean" not in set(alone[0].validation["learner"])
 
 
+def mean_average_precision(learner, X, y):
+    scores = learner.similarity(normalize(X), normalize(X))
+    others = ~np.eye(len(y), dtype=bool)
+    return np.mean(
+        [average_precision_score(y[others[i]] == y[i], scores[i, others[i]]) for i in range(len(y))]
+    )
+
+
 def test_the_stored_numbers_are_those_of_a_fit_by_hand(alone, tiny):
     # The same learner, rows and triplets without the harness, scored by scikit-learn.
     run, _ = alone
@@ -162,14 +170,14 @@ def test_the_stored_numbers_are_those_of_a_fit_by_hand(alone, tiny):
         else:
             learner = Euclidean()
         learner.fit(normalize(X[train]), y[train])
-        scores = learner.similarity(normalize(X[test]), normalize(X[test]))
-        others = ~np.eye(12, dtype=bool)
-        expected = [
-            average_precision_score(y[test][others[i]] == y[test][i], scores[i, others[i]])
-            for i in range(12)
-        ]
         found = measured(run)[spec.trial_id]
-        assert found == pytest.approx(np.mean(expected), rel=1e-12)
+        assert found == pytest.approx(mean_average_precision(learner, X[test], y[test]), rel=1e-12)
+        numbers = run.fit_numbers[run.fit_numbers["trial_id"] == spec.trial_id]
+        numbers = numbers.set_index("name")["value"].to_dict()
+        training = mean_average_precision(learner, X[train], y[train])
+        assert numbers.pop("training") == pytest.approx(training, rel=1e-12)
+        names = ("n_steps_", "n_updates_") if spec.learner == "OASIS" else ()
+        assert numbers == {name: getattr(learner, name) for name in names}
         chance = measured(run, "precision", k=1, column="chance")
         assert chance[spec.trial_id] == pytest.approx(5 / 11)
 

@@ -94,6 +94,8 @@ class LocalDistances(ExemplarLearner):
     duals_ : ndarray of shape (n_passes + 1,)
         The dual before the first pass and after each.
     n_passes_, n_triplets_ : int
+    zero_share_ : float
+        Of the weights: those of items in a triplet that are zero.
     n_features_in_ : int
 
     References
@@ -116,6 +118,7 @@ class LocalDistances(ExemplarLearner):
     duals_: Float64Array
     n_passes_: int
     n_triplets_: int
+    zero_share_: float
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "C": [Interval(Real, 0, None, closed="neither"), None],
@@ -192,6 +195,8 @@ class LocalDistances(ExemplarLearner):
         self.exemplars_, self.C_ = X, ascent.C
         self.gap_, self.primal_, self.duals_ = found.gap, found.primal, np.array(found.duals)
         self.n_passes_, self.n_triplets_ = found.passes, constraints.n_triplets
+        if learned:
+            self.zero_share_ = float(np.mean(np.concatenate(learned) == 0))
         return self
 
     def similarity_to_training(self, queries: Any) -> FloatArray:

@@ -72,7 +72,7 @@ class LocalPatchDistances(LocalDistances):
         By kind; empty where `n_components` is None.
     weights_ : list of ndarray of shape (M_j,), float64
         Kinds in the order of ``exemplars_.kinds``, each kind's patches in their order.
-    C_, gap_, primal_, duals_, n_passes_, n_triplets_
+    C_, gap_, primal_, duals_, n_passes_, n_triplets_, zero_share_
         As in `LocalDistances`.
 
     References

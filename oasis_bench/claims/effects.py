@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -13,6 +13,7 @@ import pandas as pd
 from oasis_bench.analysis.costs import with_costs
 from oasis_bench.analysis.headlines import task_measures
 from oasis_bench.store.run_file import RunRecord
+from oasis_bench.trial.traces import TRAINING
 
 Float64Array = npt.NDArray[np.float64]
 
@@ -190,6 +191,66 @@ class Column:
                 values = pd.to_numeric(own[self.column]).dropna().to_numpy(np.float64)
                 if len(values):
                     yield Measured(where, values, n_train, n_test)
+
+
+@dataclass(frozen=True)
+class FitNumber:
+    """A number of a learner's fits, such as a fitted attribute."""
+
+    learner: str
+    name: str
+    words: str
+
+    def measured(self, runs: Mapping[str, RunRecord]) -> Iterator[Measured]:
+        """Yield the values of each run and class subset."""
+        for name, run in runs.items():
+            rows = run.fit_numbers
+            rows = rows[(rows["learner"] == self.learner) & (rows["name"] == self.name)]
+            for where, own, n_train, n_test in _subsets(name, rows, run.trials):
+                yield Measured(where, own["value"].to_numpy(np.float64), n_train, n_test)
+
+
+@dataclass(frozen=True)
+class TrainingGain:
+    """The measure that chooses, of one learner less that of another, on the training items."""
+
+    first: str
+    second: str
+
+    @property
+    def words(self) -> str:
+        """Say what it is."""
+        return f"measure of {self.first} less that of {self.second} on training items"
+
+    def measured(self, runs: Mapping[str, RunRecord]) -> Iterator[Measured]:
+        """Yield the differences of each run and class subset."""
+        for name, run in runs.items():
+            rows = run.fit_numbers[run.fit_numbers["name"] == TRAINING]
+            for where, own, n_train, n_test in _subsets(name, rows, run.trials):
+                pairs = own.pivot_table(index="partition", columns="learner", values="value")
+                if (found := _differences(pairs, self.first, self.second)) is not None:
+                    yield Measured(where, found, n_train, n_test)
+
+
+@dataclass(frozen=True)
+class Beyond:
+    """One effect less another, partition by partition."""
+
+    more: Effect
+    less: Effect
+
+    @property
+    def words(self) -> str:
+        """Say what it is."""
+        return f"{self.more.words}, less the {self.less.words}"
+
+    def measured(self, runs: Mapping[str, RunRecord]) -> Iterator[Measured]:
+        """Yield the differences of each run and class subset that both were measured in."""
+        less = {one.where: one.values for one in self.less.measured(runs)}
+        for one in self.more.measured(runs):
+            other = less.get(one.where)
+            if other is not None and len(other) == len(one.values):
+                yield replace(one, values=one.values - other)
 
 
 @dataclass(frozen=True)

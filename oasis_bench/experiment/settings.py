@@ -187,7 +187,8 @@ class Experiment:
     max_steps: int = setting(400_000, "end of the search for the number of steps", int, least=1)
     traces: bool = setting(
         True,
-        "replay the measure that chooses, and the symmetry of W, along the steps after each fit",
+        "after each fit ask for the measure that chooses on the training items too, and replay it, "
+        "and the symmetry of W, along the steps",
         bool,
         words="yes",
         metavar="",

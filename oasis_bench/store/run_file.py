@@ -20,7 +20,7 @@ import pandas as pd
 
 from oasis_bench.experiment.run_info import RunInfo
 from oasis_bench.store.schema import (
-    PROJECTIONS,
+    ADDED,
     READ_SCHEMAS,
     SCHEMA,
     SCHEMA_VERSION,
@@ -78,12 +78,14 @@ class RunRecord:
         A row for each trial, example query and rank.
     projections : DataFrame
         A row for each trial and projected test item.
+    fit_numbers : DataFrame
+        A row for each trial and single number of its fit.
     pictures : DataFrame
         A row for each picture of the examples.
 
     Notes
     -----
-    The tables from `answers` to `projections` also have the columns learner, subset, partition and
+    The tables from `answers` to `fit_numbers` also have the columns learner, subset, partition and
     split of their trial.
     """
 
@@ -97,6 +99,7 @@ class RunRecord:
     symmetry: pd.DataFrame
     retrievals: pd.DataFrame
     projections: pd.DataFrame
+    fit_numbers: pd.DataFrame
     pictures: pd.DataFrame
 
 
@@ -369,8 +372,10 @@ def _connect_to_read(path: Path) -> sqlite3.Connection:
     # A run that was killed while it wrote left a journal, which SQLite must roll back.
     mode = "rw" if os.access(path, os.W_OK) else "ro"
     connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode={mode}", uri=True)
-    if _version(connection) < SCHEMA_VERSION:  # it lacks this table: read it as empty
-        connection.execute(PROJECTIONS.replace("TABLE", "TEMP TABLE", 1))
+    version = _version(connection)
+    for since, table in ADDED.items():
+        if version < since:  # it lacks this table: read it as empty
+            connection.execute(table.replace("TABLE", "TEMP TABLE", 1))
     connection.execute("PRAGMA query_only = ON")
     connection.execute("PRAGMA trusted_schema = OFF")
     return connection

@@ -1,12 +1,13 @@
 """The tables of a run's SQLite file; `oasis_bench.store.run_file` writes and reads them."""
 
-SCHEMA_VERSION = 9
+SCHEMA_VERSION = 10
 """Raised by one with every change of the tables, or of what the table `run` holds."""
 
 TRIAL_TABLES = (
     *("answers", "measures", "confusion", "validation", "traces", "symmetry"),
     "retrievals",
     "projections",
+    "fit_numbers",
 )
 """The tables with further rows of each trial."""
 
@@ -128,7 +129,23 @@ CREATE TABLE projections (            -- some test items in a plane (see trial.p
 ) STRICT;
 """
 
-SCHEMA = SCHEMA_8 + PROJECTIONS
+FIT_NUMBERS = """
+CREATE TABLE fit_numbers (            -- single numbers of the final fit
+    trial_id TEXT NOT NULL REFERENCES trials,
+    name TEXT NOT NULL,               -- a fitted attribute, such as gap_; 'training': the
+                                      -- measure that chooses, on the training items
+    value REAL NOT NULL,
+    PRIMARY KEY (trial_id, name)
+) STRICT;
+"""
 
-READ_SCHEMAS = {8: SCHEMA_8, SCHEMA_VERSION: SCHEMA}
-"""Of the versions that are read: the last one lacked a table and was no different else."""
+ADDED = {9: PROJECTIONS, SCHEMA_VERSION: FIT_NUMBERS}
+"""The table that each version added; the versions are no different else."""
+
+READ_SCHEMAS = {
+    version: SCHEMA_8 + "".join(table for since, table in ADDED.items() if since <= version)
+    for version in (8, *ADDED)
+}
+"""Of the versions that are read."""
+
+SCHEMA = READ_SCHEMAS[SCHEMA_VERSION]

@@ -55,7 +55,7 @@ from oasis_bench.trial.stages import (
     folds_at_once,
     has_choice,
 )
-from oasis_bench.trial.traces import Traces
+from oasis_bench.trial.traces import TRAINING, Traces
 
 
 class Course:
@@ -126,6 +126,7 @@ class Course:
         if not chooses:
             sealed(scaling)  # raises where the items cannot be scaled so
         self._columns: dict[str, Any] = {}
+        self._numbers: dict[str, float] = {}
         self._validation: list[dict[str, Any]] = []
         self._kept = KeptFiles(spec, items, folder)
         self._saved_model = model
@@ -154,6 +155,8 @@ class Course:
         elif self._stages[0] == "answer alone":
             self._alone = self._judge.readers_alone()
             self._readers.extend(self._alone)
+        elif self._stages[0] == "training items":
+            self._readers.append(self._traces.begin_training())
 
     def stage(self, server: int) -> Stage:
         """Return the stage that is to run, below the process `server`."""
@@ -172,6 +175,9 @@ class Course:
         match message:
             case Started() if stage == "replay":
                 return [items.training, items.test]
+            case PhaseBegan(phase) if stage == "training items":
+                assert self._model is not None
+                return [self._model, items.gallery]
             case PhaseBegan(phase) if phase == WARM_UP:
                 return [items.few]
             case PhaseBegan(phase) if phase == FIT:
@@ -273,8 +279,15 @@ class Course:
             validation=self._validation,
             traces=self._traces.values,
             symmetry=self._traces.symmetry,
+            fit_numbers=self._fit_numbers() if judge else (),
         )
         self.close()
+
+    def _fit_numbers(self) -> list[dict[str, Any]]:
+        """Return what the learner says in numbers, and the measure on training items."""
+        training = self._traces.training_value(self._columns["n_steps"])
+        named = {} if training is None else {TRAINING: training}
+        return [{"name": name, "value": value} for name, value in (self._numbers | named).items()]
 
     def close(self) -> None:
         """Close the file of the fitted learner, and remove what is not finished."""
@@ -296,8 +309,11 @@ class Course:
             self._is_measured = True
             steps = issubclass(self._learner, IncrementalLearner)
             # Where the number of steps was given, there is no checkpoint to stop at.
-            if steps and self.spec.experiment.traces and self._chosen.last_checkpoint is not None:
-                self._stages.append("replay")
+            if self.spec.experiment.traces:
+                if steps and self._chosen.last_checkpoint is not None:
+                    self._stages.append("replay")
+                elif self._chooser.gallery == "test":
+                    self._stages.append("training items")
         if self._stages:
             self._begin_stage()
             self.stage_has_ended = True
@@ -322,6 +338,7 @@ class Course:
                 if file is None:
                     raise MessageError("the fitted learner did not come with the message")
                 self._model = file
+                self._numbers = message.numbers
                 seconds, cpu_seconds = self._at_least(
                     message.seconds, message.cpu_seconds, os.fstat(file).st_size
                 )
@@ -336,6 +353,7 @@ class Course:
                 if file is None:
                     raise MessageError("the fitted learner did not come with the message")
                 self._model = file
+                self._numbers = message.numbers
                 self._columns |= self._columns_of_model(message)
             case Answered() if self._readers:
                 raise MessageError("scores are missing")

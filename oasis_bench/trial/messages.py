@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from types import UnionType
 from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
 
@@ -20,6 +20,9 @@ from oasis_bench.system.plain_text import cut
 
 MOST_SCORE_BYTES = 64 * 2**20
 """Of one message."""
+
+MOST_NUMBERS, LONGEST_NAME = 50, 60
+"""Of the single numbers of a fit, and of their names."""
 
 
 class MessageError(ValueError):
@@ -95,6 +98,8 @@ class Fitted:
         See `oasis_bench.trial.clock.Cost`.
     symmetry_index : float or None
         Of W; None where there is none.
+    numbers : dict
+        The fitted attributes that are single numbers, by name.
     """
 
     threads: int
@@ -103,6 +108,7 @@ class Fitted:
     waiting_seconds: float | None
     peak_bytes: int | None
     symmetry_index: float | None
+    numbers: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -121,6 +127,7 @@ class Loaded:
 
     threads: int
     symmetry_index: float | None
+    numbers: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -227,6 +234,8 @@ def from_line(line: bytes) -> Message:
     times = [value for name, value in vars(message).items() if name.endswith("seconds")]
     if any(seconds is not None and seconds < 0 for seconds in times):
         raise MessageError("a time below zero")
+    if isinstance(message, Fitted | Loaded):
+        _refuse_numbers(message.numbers)
     if isinstance(message, Ended) and message.status not in STATUSES:
         raise MessageError(f"a trial cannot end as {message.status!r}")
     return message
@@ -244,6 +253,22 @@ def _checked(value: object, kind: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError("a number that is not finite")
     return cut(value) if isinstance(value, str) else value
+
+
+def _refuse_numbers(numbers: Mapping[str, object]) -> None:
+    """Check names and values of fitted numbers.
+
+    Raises
+    ------
+    MessageError
+        Where they are too many, or one is not a finite number with the name of an attribute.
+    """
+    for name, value in numbers.items():
+        is_number = type(value) is float and math.isfinite(value)
+        if not (name.isidentifier() and len(name) <= LONGEST_NAME and is_number):
+            raise MessageError(f"{name!r:.50} is not a fitted number")
+    if len(numbers) > MOST_NUMBERS:
+        raise MessageError(f"{len(numbers)} fitted numbers")
 
 
 def _refuse_constant(name: str) -> object:

@@ -29,6 +29,7 @@ class TrialRecord:
     symmetry: Sequence[Mapping[str, Any]] = ()
     retrievals: Sequence[Mapping[str, Any]] = ()
     projections: Sequence[Mapping[str, Any]] = ()
+    fit_numbers: Sequence[Mapping[str, Any]] = ()
     files: Mapping[str, Path] = field(default_factory=dict)
 
 

@@ -20,6 +20,7 @@ RESULTS: dict[StageName, tuple[type[Message], ...]] = {
     "load": (Loaded, Answered),
     "answer alone": (),
     "replay": (),
+    "training items": (),
 }
 """What each stage must send before it ends well, in this order and each once."""
 
@@ -45,6 +46,7 @@ class Rules:
             "load": {WARM_UP: 1, LOAD: 1, ANSWER: 1},
             "answer alone": {ANSWER: 1},
             "replay": {REPLAY: len(self._checkpoints)},
+            "training items": {REPLAY: 1},
         }
 
     def results(self, stage: StageName) -> list[type[Message]]:

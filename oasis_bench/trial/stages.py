@@ -24,11 +24,9 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from oasis_bench.data.matrices import symmetry_index
 from oasis_bench.experiment.budget import search_of
 from oasis_bench.experiment.plan import TrialSpec
 from oasis_bench.plugins.learner import (
-    BilinearLearner,
     ExemplarLearner,
     IncrementalLearner,
     MetricLearner,
@@ -43,6 +41,7 @@ from oasis_bench.tasks.ranking import Similarity, block_size, kernel_ready
 from oasis_bench.tasks.task import evaluate
 from oasis_bench.trial.choice import LEARNING, VALIDATION, FoldWork, checkpoints, choose
 from oasis_bench.trial.clock import Meter, Stopwatch, time_limit
+from oasis_bench.trial.fitted import copied, numbers_of, symmetry_of
 from oasis_bench.trial.fold_processes import EndedError, FoldProcesses
 from oasis_bench.trial.items import NotApplicableError
 from oasis_bench.trial.lesson import Lesson, inner_lessons, whole_lesson
@@ -63,18 +62,13 @@ from oasis_bench.trial.messages import (
 )
 from oasis_bench.trial.sealed_items import learn_preparation, map_items
 
-StageName = Literal["choose", "fit", "load", "answer alone", "replay"]
+StageName = Literal["choose", "fit", "load", "answer alone", "replay", "training items"]
 
 WARM_UP, FIT, ANSWER = "the warm-up", "the final fit", "answering"
 LOAD, REPLAY = "reading the model", "the replay for the traces"
 
 WARM_UP_SECONDS = 10.0
 """After these the warm-up ends: on so few items some learners do not converge."""
-
-COPY_SECONDS, COPY_RATE = 0.02, 200e6
-"""To copy a fitted learner takes at most so long, and so many bytes a second.
-
-What takes longer is work that the learner has put off, and is added to the time of its fit."""
 
 
 class Line(Protocol):
@@ -122,6 +116,7 @@ def run_stage(stage: Stage, line: Line) -> None:
         "load": _load,
         "answer alone": _answer_alone,
         "replay": _replay,
+        "training items": _answer_for_training,
     }
     try:
         with _limited_to(stage.spec.experiment.threads):
@@ -251,8 +246,8 @@ def _fit(stage: Stage, line: Line) -> None:
                 _refuse(spec, [learner], items)
             lesson.teach(learner)
         cost = meter.cost()
-    symmetry = _symmetry(learner) if spec.experiment.traces else None
-    model, late = _copied(learner)
+    symmetry = symmetry_of(learner) if spec.experiment.traces else None
+    model, late = copied(learner)
     line.send(
         Fitted(
             threads,
@@ -261,6 +256,7 @@ def _fit(stage: Stage, line: Line) -> None:
             cost.waiting_seconds,
             cost.peak_bytes,
             symmetry,
+            numbers_of(learner),
         ),
         model,
     )
@@ -283,9 +279,9 @@ def _load(stage: Stage, line: Line) -> None:
     line.send(PhaseBegan(LOAD))
     content = BytesIO(map_bytes(line.receive_file()))
     learner = read_model(content, load_registry(spec.plugin_files))
-    symmetry = _symmetry(learner) if spec.experiment.traces else None
-    model, _ = _copied(learner)
-    line.send(Loaded(blas_threads(), symmetry), model)
+    symmetry = symmetry_of(learner) if spec.experiment.traces else None
+    model, _ = copied(learner)
+    line.send(Loaded(blas_threads(), symmetry, numbers_of(learner)), model)
     _answer_with(learner, stage, line)
 
 
@@ -298,6 +294,15 @@ def _answer_alone(stage: Stage, line: Line) -> None:
     line.send(PhaseBegan(ANSWER))
     learner = pickle.loads(map_bytes(line.receive_file()))
     _send_answers(learner, stage.galleries, *_receive_items(stage, line), line, nullcontext())
+
+
+def _answer_for_training(stage: Stage, line: Line) -> None:
+    """Compare the training items with one another, by a copy of the fitted learner."""
+    load_registry(stage.spec.plugin_files)  # imports the module of the learner
+    line.send(PhaseBegan(REPLAY))
+    learner = pickle.loads(map_bytes(line.receive_file()))
+    X = map_items(line.receive_file())["X"]
+    _send_answers(learner, ("test",), X, X, line, nullcontext())
 
 
 def _answer_with(learner: MetricLearner, stage: Stage, line: Line) -> None:
@@ -333,7 +338,7 @@ def _replay(stage: Stage, line: Line) -> None:
         line.send(PhaseBegan(REPLAY))
         lesson.teach(learner, done, n_steps)
         done = n_steps
-        line.send(Replayed(n_steps, _symmetry(learner)))
+        line.send(Replayed(n_steps, symmetry_of(learner)))
         if "test" in stage.galleries:
             _send_answers(learner, ("test",), X, X, line, nullcontext())
         _send_answers(learner, stage.galleries, test["X"], X, line, nullcontext())
@@ -420,19 +425,3 @@ def _make(
     if n_steps is not None:
         learner.set_params(n_steps=n_steps)
     return learner
-
-
-def _copied(learner: MetricLearner) -> tuple[int, float]:
-    """Write a fitted learner into a sealed file; return this, and by how much it took too long."""
-    start = time.perf_counter()
-    model = seal(lambda file: pickle.dump(learner, file, protocol=5))
-    seconds = time.perf_counter() - start
-    return model, max(0.0, seconds - COPY_SECONDS - os.fstat(model).st_size / COPY_RATE)
-
-
-def _symmetry(learner: MetricLearner) -> float | None:
-    """Return the symmetry index of W, or None for a learner without one and for W = 0."""
-    if isinstance(learner, BilinearLearner):
-        with suppress(ValueError):
-            return symmetry_index(learner.bilinear_matrix_)
-    return None

@@ -1,4 +1,4 @@
-"""The replay of a trial's steps: its measure and the symmetry of W at each checkpoint."""
+"""A trial's measure on its training items, and along the steps: the replay, with W's symmetry."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from oasis_bench.tasks.task import Evaluation, Task
 from oasis_bench.trial.items import TrialItems
 from oasis_bench.trial.judge import ScoreReader
 from oasis_bench.trial.messages import Replayed
+
+TRAINING = "training"
+"""The measure on the training items, among the numbers of a fit."""
 
 
 class Traces:
@@ -31,7 +34,8 @@ class Traces:
         self._task, self._by, self._items = task, by, items
         self.values: list[dict[str, Any]] = []
         self.symmetry: list[dict[str, Any]] = []
-        self._pending: tuple[Replayed, list[tuple[str, Evaluation]]] | None = None
+        self._training: float | None = None
+        self._pending: tuple[Replayed | None, list[tuple[str, Evaluation]]] | None = None
 
     def has(self, n_steps: int) -> bool:
         """Tell whether a checkpoint has come."""
@@ -43,25 +47,50 @@ class Traces:
         Where the gallery is the training items, these find themselves there and are left out.
         """
         task, items, only = self._task, self._items, (self._by.measure,)
-        ties, training = items.ties[task.gallery], items.ties["training"]
+        ties = items.ties[task.gallery]
         test = task.evaluation(items.truth, len(ties), ties, only)
         readers = [ScoreReader(task.gallery, len(items.test_rows), len(ties), [test])]
         parts = [("test", test)]
         if task.gallery == "test":
-            own = task.evaluation(items.training_truth, len(training), training, only)
-            readers.insert(0, ScoreReader(task.gallery, len(training), len(training), [own]))
+            reader, own = self._of_training()
+            readers.insert(0, reader)
             parts.insert(0, ("train", own))
         self._pending = message, parts
         return readers
+
+    def begin_training(self) -> ScoreReader:
+        """Return what takes the scores of the training items by the fitted learner."""
+        reader, own = self._of_training()
+        self._pending = None, [("train", own)]
+        return reader
+
+    def training_value(self, n_steps: int | None) -> float | None:
+        """Return the measure on training items after that many steps, or of the fitted learner."""
+        for row in self.values:
+            if (row["part"], row["n_steps"]) == ("train", n_steps):
+                return float(row["value"])
+        return self._training
 
     def finish(self) -> None:
         """Keep the values of the checkpoint whose scores have all come, if there is one."""
         if self._pending is None:
             return
         (message, parts), self._pending = self._pending, None
+        if message is None:
+            self._training = self._value(parts[0][1])
+            return
         for part, evaluation in parts:
-            value = evaluation.value(self._by.measure, self._by.k)
+            value = self._value(evaluation)
             self.values.append({"part": part, "n_steps": message.n_steps, "value": value})
         if message.symmetry_index is not None:
             point = {"n_steps": message.n_steps, "symmetry_index": message.symmetry_index}
             self.symmetry.append(point)
+
+    def _of_training(self) -> tuple[ScoreReader, Evaluation]:
+        items, ties = self._items, self._items.ties["training"]
+        n = len(ties)
+        own = self._task.evaluation(items.training_truth, n, ties, (self._by.measure,))
+        return ScoreReader("test", n, n, [own]), own
+
+    def _value(self, evaluation: Evaluation) -> float:
+        return evaluation.value(self._by.measure, self._by.k)

@@ -28,8 +28,10 @@ def trials_table(run: RunRecord) -> Table:
     """Make the table of all finished trials: what was chosen, what it gave, what it took."""
     numbers = with_costs(chosen_trials(run))
     columns = ["learner", "subset", "n_classes", "split", "partition", "scaling", "params"]
-    columns += ["n_steps", "measure", "validation", "test", "choice_seconds", "fit_seconds"]
+    columns += ["n_steps", "measure", "validation", "training", "test"]
+    columns += ["choice_seconds", "fit_seconds"]
     several, names, labels = _words(run)
+    asked = bool(numbers["training"].notna().any())
     rows: list[list[str | Cell]] = [
         [
             names[row["learner"]],
@@ -40,6 +42,7 @@ def trials_table(run: RunRecord) -> Table:
             params_text(row["params"]),
             number_text(row["n_steps"], "{:,.0f}", missing="none"),
             number_text(row["validation"], "{:.3f}", missing="none"),
+            *([number_text(row["training"], "{:.3f}", missing="none")] if asked else []),
             number_text(row["test"], "{:.3f}"),
             seconds_text(row["choice_seconds"]),
             seconds_text(row["fit_seconds"]),
@@ -53,12 +56,17 @@ def trials_table(run: RunRecord) -> Table:
         header=(
             *("Learner", class_noun(run).capitalize(), *of_splits(run, "Split"), "Partition"),
             *(["Scaling"] if several else []),
-            *("Chosen", "Steps", "Validation", "Test", "Choice, s", "Fit, s"),
+            *("Chosen", "Steps", "Validation", *(["Training"] if asked else []), "Test"),
+            *("Choice, s", "Fit, s"),
         ),
-        align="lr" + "l" * len(of_splits(run, "")) + "r" + "l" * several + "lrrrrr",
+        align="lr" + "l" * len(of_splits(run, "")) + "r" + "l" * several + "lrrrrr" + "r" * asked,
         rows=rows,
         numbers=numbers[columns],
-        notes=[*chosen_by(run), *dagger_notes(run, numbers["learner"])],
+        notes=[
+            *chosen_by(run),
+            *(["Training: the same measure, of the training items among themselves."] * asked),
+            *dagger_notes(run, numbers["learner"]),
+        ],
     )
 
 

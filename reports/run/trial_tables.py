@@ -28,6 +28,7 @@ from oasis_bench.reports.run.facts import (
 from oasis_bench.reports.run.search_notes import search_notes
 from oasis_bench.reports.table import Cell, Table
 from oasis_bench.store.run_file import RunRecord
+from oasis_bench.trial.traces import TRAINING
 
 
 def selection_table(run: RunRecord) -> Table:
@@ -82,13 +83,18 @@ def chosen_by(run: RunRecord) -> Iterator[str]:
 
 
 def chosen_trials(run: RunRecord) -> pd.DataFrame:
-    """Return the finished trials with what chose them: on validation folds, and on test items."""
+    """Return the finished trials with what chose them: on validation folds, training, test items.
+
+    That of training items is NaN where it was not measured.
+    """
     keys = ["trial_id", "scaling", "params", "n_steps"]
     seen = run.validation.assign(n_steps=pd.to_numeric(run.validation["n_steps"]))
     validation = seen.groupby(keys, dropna=False)["value"].mean().reset_index(name="validation")
     trials = finished(run).sort_values("partition")
     trials = trials.assign(n_steps=pd.to_numeric(trials["n_steps"]))
     trials = trials.merge(validation, on=keys, how="left")
+    training = run.fit_numbers[run.fit_numbers["name"] == TRAINING].set_index("trial_id")["value"]
+    trials["training"] = trials["trial_id"].map(training.to_dict()).astype(float)
     parts = []
     for split in splits(run):
         own = trials[trials["split"] == split]
