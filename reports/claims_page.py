@@ -6,12 +6,13 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import get_args
 
 import pandas as pd
 
 from oasis_bench.analysis.statistics import LEVEL, PairedInterval
 from oasis_bench.claims.challenges import CHALLENGES
-from oasis_bench.claims.claim import Finding, Verdict, judge, worth_repeating
+from oasis_bench.claims.claim import LEAST, Finding, Outcome, Verdict, judge, worth_repeating
 from oasis_bench.claims.papers import CLAIMS, experiments
 from oasis_bench.claims.tables_and_figures import ITEMS
 from oasis_bench.experiment.settings import Experiment
@@ -21,6 +22,7 @@ from oasis_bench.reports.report_files import render, write_files
 from oasis_bench.reports.table import Table, to_csv
 from oasis_bench.runner.several import one_for_each_value
 from oasis_bench.store.run_file import FILE_NAME, RunRecord, read_run
+from oasis_bench.system.errors import UsageError
 from oasis_bench.system.files import write_whole
 
 PAGE = "claims.html"
@@ -29,8 +31,6 @@ SECOND_LOOK = "second-look"
 
 CHALLENGED = "challenges"
 """The folder that has one for the runs of each challenge, by its name."""
-
-OUTCOMES = ("holds", "does not hold", "cannot be told", "not tested")
 
 
 def write_claims(folder: Path) -> tuple[Path, str]:
@@ -52,15 +52,15 @@ def write_claims(folder: Path) -> tuple[Path, str]:
     Raises
     ------
     UsageError
-        Where a run cannot be read, or the files cannot be written.
+        Where the files cannot be written.
     """
-    runs = stored_runs(folder)
-    verdicts = judge(CLAIMS, runs, stored_runs(folder / SECOND_LOOK))
+    runs, left_out = stored_runs(folder)
+    verdicts = judge(CLAIMS, runs, stored_runs(folder / SECOND_LOOK)[0])
     overview, details = _overview(verdicts), {v.claim.id: _findings(v) for v in verdicts}
     challenged = _challenged(verdicts, folder / CHALLENGED)
     beside = beside_published(runs)
     counts = Counter(str(verdict.outcome) for verdict in verdicts)
-    summary = series([f"{counts[name]} {name}" for name in OUTCOMES if counts[name]])
+    summary = series([f"{counts[name]} {name}" for name in get_args(Outcome) if counts[name]])
     page = render(
         "claims.html.j2",
         summary=f"{plural(len(verdicts), 'claim')}: {summary}.",
@@ -71,6 +71,7 @@ def write_claims(folder: Path) -> tuple[Path, str]:
         items=ITEMS,
         beside=beside,
         places={name: _page_of(name, own) for name, own in runs.items()},
+        left_out=left_out,
         level=LEVEL,
         tested=sum(bool(verdict.claim.conditions) for verdict in verdicts),
     )
@@ -81,28 +82,41 @@ def write_claims(folder: Path) -> tuple[Path, str]:
     return path, "\n".join([*aligned(lines, left=(0, 1, 2)), summary])
 
 
-def stored_runs(folder: Path) -> dict[str, dict[str, RunRecord]]:
-    """Read the runs of each experiment that a folder has, by the paths of their folders in it.
+def stored_runs(folder: Path) -> tuple[dict[str, dict[str, RunRecord]], dict[str, str]]:
+    """Read the finished experiments of a folder; tell why others that have begun do not count.
 
-    An experiment that is several runs has them in the order of its values.
+    A verdict from half of the partitions would be a look that the test does not allow for.
+
+    Returns
+    -------
+    dict
+        By experiment its runs, by the paths of their folders in `folder`; those of an experiment
+        that is several runs in the order of its values.
+    dict
+        By experiment why its runs do not count.
     """
-    found = {}
+    found, reasons = {}, {}
     for name in experiments():
-        values = one_for_each_value(Experiment.from_toml(name))
-        paths = [f"{name}/{value}" for value in values] or [name]
-        runs = {path: read_run(folder / path) for path in paths if _is_run(folder / path)}
-        if runs:
+        planned = Experiment.from_toml(name)
+        values = one_for_each_value(planned) or {"": planned}
+        paths = {f"{name}/{value}" if value else name: one for value, one in values.items()}
+        here = [path for path in paths if (folder / path / FILE_NAME).is_file()]
+        try:
+            runs = {path: read_run(folder / path) for path in here}
+        except UsageError as error:
+            reasons[name] = str(error)
+            continue
+        if len(runs) < len(paths) or any(run.info.finished is None for run in runs.values()):
+            if runs:
+                reasons[name] = "not finished"
+        else:
             found[name] = runs
-    return found
+    return found, reasons
 
 
 def second_look(folder: Path) -> dict[str, int]:
     """Return the experiments in a folder that a second look is worth, with its partitions."""
-    return worth_repeating(judge(CLAIMS, stored_runs(folder)))
-
-
-def _is_run(folder: Path) -> bool:
-    return (folder / FILE_NAME).is_file()
+    return worth_repeating(judge(CLAIMS, stored_runs(folder)[0]))
 
 
 def _page_of(name: str, runs: Mapping[str, RunRecord]) -> str:
@@ -151,7 +165,7 @@ def _challenged(verdicts: Sequence[Verdict], folder: Path) -> list[Table]:
     found = {
         name: {one.claim.id: one for one in judge(CLAIMS, runs) if one.findings}
         for name in CHALLENGES
-        if (runs := stored_runs(folder / name))
+        if (runs := stored_runs(folder / name)[0])
     }
     rows, numbers = [], []
     for verdict in verdicts:
@@ -171,12 +185,16 @@ def _challenged(verdicts: Sequence[Verdict], folder: Path) -> list[Table]:
         Table(
             name="challenges",
             title="The same claims under other conditions",
-            header=("Claim", "Verdict", *(f"Other {name}" for name in found)),
+            header=("Claim", "Verdict", *(_heading(name) for name in found)),
             align="l" * (2 + len(found)),
             rows=rows,
             numbers=pd.DataFrame(numbers, columns=columns),
         )
     ]
+
+
+def _heading(challenge: str) -> str:
+    return "Wider search" if challenge == "search" else f"Other {challenge}"
 
 
 def _short(verdict: Verdict | None) -> str:
@@ -211,7 +229,8 @@ def _findings(verdict: Verdict) -> Table:
     for one in verdict.findings:
         interval, needed = one.interval, ""
         if one.outcome == "cannot be told":
-            needed = "more do not help" if one.needed is None else str(one.needed)
+            few = "not known yet" if interval.n < LEAST else "more do not help"
+            needed = few if one.needed is None else str(one.needed)
         row = [one.condition.words, one.where, _interval_text(interval), str(interval.n)]
         rows.append([*row, one.outcome, needed])
         numbers.append(
@@ -235,7 +254,7 @@ def _findings(verdict: Verdict) -> Table:
             "Run",
             f"Effect [{100 * (1 - 2 * verdict.level):.2f} % interval]",
             "Values",
-            "It",
+            "Outcome",
             "Partitions that would tell",
         ),
         align="lllrlr",

@@ -35,7 +35,7 @@ def _of_jmlr(runs: Runs) -> list[Table]:
         for run in runs.get(name, {}).values():
             for subset, n_classes in subsets(run).items():
                 precision.append(_precision(run, subset, n_classes))
-                minutes.append(_minutes(run, subset, n_classes))
+                minutes.append(_seconds(run, subset, n_classes))
     if not precision:
         return []
     return [
@@ -66,7 +66,7 @@ def _precision(run: RunRecord, subset: str, n_classes: int) -> pd.DataFrame:
     return both.assign(n_classes=n_classes)
 
 
-def _minutes(run: RunRecord, subset: str, n_classes: int) -> pd.DataFrame:
+def _seconds(run: RunRecord, subset: str, n_classes: int) -> pd.DataFrame:
     """Return CPU seconds of a fit; the published OASIS is the one with C."""
     found = published_minutes(n_classes).replace({"learner": {"OASIS Matlab+C": "OASIS"}})
     trials = run.trials[run.trials["subset"] == subset]

@@ -1,6 +1,9 @@
 """The verb `paper`: what it says of its experiments, and the page that follows from the stores."""
 
 import csv
+import shutil
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -40,11 +43,25 @@ def test_claims_csv_has_a_line_for_each_claim(folder):
         rows = list(csv.DictReader(file))
     assert [row["id"] for row in rows] == [claim.id for claim in CLAIMS]
     (words,) = [row for row in rows if row["id"] == "O10"]
-    run = stored_runs(folder)["paper-words"]["paper-words"]
+    run = stored_runs(folder)[0]["paper-words"]["paper-words"]
     measures = run.measures[run.measures["measure"] == "mAP"]
     means = measures.groupby("learner")["value"].mean()
     assert float(words["effect"]) == pytest.approx(means["OASIS"] - means["Euclidean"])
     assert words["partitions"] in ("2", "2.0")
+
+
+def test_a_run_that_has_not_ended_decides_nothing(folder, tmp_path):
+    shutil.copytree(folder / "paper-words", tmp_path / "paper-words")
+    with closing(sqlite3.connect(tmp_path / "paper-words" / "results.sqlite")) as connection:
+        connection.execute("DELETE FROM run WHERE key = 'finished'")
+        connection.commit()
+    write_claims(tmp_path)
+    assert "paper-words (not finished)" in (tmp_path / "claims.html").read_text()
+    with open(tmp_path / "claims.csv", encoding="utf-8") as file:
+        assert {row["verdict"] for row in csv.DictReader(file)} == {"not tested"}
+    (tmp_path / "paper-words" / "results.sqlite").write_bytes(b"no store")
+    write_claims(tmp_path)
+    assert "is not a readable run" in (tmp_path / "claims.html").read_text()
 
 
 def test_the_page_links_to_the_report_of_what_was_run_alone(folder):
@@ -81,7 +98,7 @@ def test_what_a_challenge_finds_stands_beside_the_verdict(tmp_path):
     page, _ = write_claims(folder)
     with open(folder / "tables" / "challenges.csv", encoding="utf-8") as file:
         (row,) = csv.DictReader(file)
-    measures = stored_runs(again.parent)["paper-words"]["paper-words"].measures
+    measures = stored_runs(again.parent)[0]["paper-words"]["paper-words"].measures
     means = measures[measures["measure"] == "mAP"].groupby("learner")["value"].mean()
     assert (row["id"], row["challenge"]) == ("O10", "draws")
     assert float(row["effect"]) == pytest.approx(means["OASIS"] - means["Euclidean"])

@@ -8,16 +8,16 @@ from dataclasses import replace
 from oasis_bench.experiment.budget import search_of
 from oasis_bench.experiment.settings import Experiment
 
-SEED = 1000
+SEED_AWAY = 1000
 """Added to the seed: far from that of a second look, which is the next one."""
 
 WIDER = 3
 """A wider search has so many times the seconds, or the candidates."""
 
 
-def other_draws(experiment: Experiment) -> Experiment | None:
+def other_draws(experiment: Experiment) -> Experiment:
     """Change the seed: other partitions, folds, candidates and triplets."""
-    return replace(experiment, seed=experiment.seed + SEED)
+    return replace(experiment, seed=experiment.seed + SEED_AWAY)
 
 
 def other_scaling(experiment: Experiment) -> Experiment | None:

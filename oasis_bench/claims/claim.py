@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+import numpy as np
+
 from oasis_bench.analysis.statistics import (
     LEVEL,
     PairedInterval,
@@ -24,6 +26,9 @@ LOOKS = 2
 
 LEAST = 3
 """Partitions below which nothing is told: two that happen to be equal have no spread."""
+
+ROUNDING = 1e-12
+"""Values that differ by no more are equal."""
 
 MOST_AGAIN = 30
 """Partitions of a second look at most."""
@@ -123,7 +128,7 @@ class Verdict:
     outcome : str
     findings : sequence of Finding
     level : float
-        Of each test: that of all claims over their number.
+        Of each test: half of that of all claims, over their number.
     """
 
     claim: Claim
@@ -142,11 +147,11 @@ def judge(
 ) -> list[Verdict]:
     """Decide claims from the runs of each experiment.
 
-    A condition holds where its mean effect is told to be within its bounds, by the one-sided
+    A condition holds where its mean effect is shown to be within its bounds, by the one-sided
     corrected resampled t-test on at least three partitions, at half of `level` over the number of
     claims.  The other half is for a second look at what the first cannot tell, in runs with other
     draws.  A claim holds where all its conditions hold in all runs.  It does not hold where one is
-    told to be out of its bounds, at that level over the number of its findings too.  So the
+    shown to be out of its bounds, at that level over the number of its findings too.  So the
     probability of one or more wrong verdicts 'holds' is at most `level`, and likewise of 'does not
     hold'.
 
@@ -167,7 +172,8 @@ def judge(
 def worth_repeating(verdicts: Sequence[Verdict]) -> dict[str, int]:
     """Return the experiments whose second look would tell, with the partitions that it needs.
 
-    Claims are left out of which something would need more than 30 partitions, or any number.
+    Claims are left out where something would need more than 30 partitions, or where no number of
+    them would decide.
     """
     found: dict[str, int] = {}
     for verdict in verdicts:
@@ -210,34 +216,52 @@ def _verdict(claim: Claim, looks: Sequence[Runs], level: float) -> Verdict:
 
 
 def _finding(condition: Condition, one: Measured, level: float, refusal: float) -> Finding:
-    overlap = one.n_train, one.n_test
-    interval = paired_interval(one.values, *overlap, 1 - 2 * level)
-    within = max(
-        _p_above(one, condition.above),
-        _p_above(Measured(one.where, -one.values, *overlap), -condition.below),
-    )
-    outside = min(
-        1 - _p_above(one, condition.above),
-        1 - _p_above(Measured(one.where, -one.values, *overlap), -condition.below),
-    )
+    interval = paired_interval(one.values, one.n_train, one.n_test, 1 - 2 * level)
+    if _are_equal(one):
+        half = -math.log(level) / _n_items(one)
+        interval = replace(interval, low=interval.mean - half, high=interval.mean + half)
+    low = _p_above(one, condition.above)
+    high = _p_above(replace(one, values=-one.values), -condition.below)
+    within, outside = max(low, high), 1 - max(low, high)
     enough = len(one.values) >= LEAST
     outcome: Outcome = "cannot be told"
     if enough and within <= level:
         outcome = "holds"
     elif enough and outside <= refusal:
         outcome = "does not hold"
-    needed = _needed(condition, one, level) if outcome == "cannot be told" else None
+    needed = None
+    if outcome == "cannot be told":
+        is_out = not condition.above < interval.mean < condition.below
+        needed = _needed(condition, one, refusal if is_out else level)
     return Finding(condition, one.where, interval, within, outcome, needed)
 
 
 def _p_above(one: Measured, bound: float) -> float:
-    """Return the one-sided p-value of a mean at most `bound`; NaN values of one partition: 0.5."""
+    """Return the one-sided p-value of a mean at most `bound`; 0.5 of one partition.
+
+    Partitions that are all equal have no spread.  Where each test item counts one, as in an
+    accuracy, none of m test items then showed a difference, as happens with a probability of at
+    most exp(-m delta) where the true mean is delta away.
+    """
     if math.isinf(bound):
         return 0.0 if bound < 0 else 1.0
     found = paired_interval(one.values - bound, one.n_train, one.n_test)
     if math.isnan(found.p_value):
         return 0.5
-    return found.p_value / 2 if found.mean > 0 else 1 - found.p_value / 2
+    p_value = found.p_value
+    if _are_equal(one):
+        p_value = 2 * math.exp(-abs(found.mean) * _n_items(one))
+    return p_value / 2 if found.mean > 0 else 1 - p_value / 2
+
+
+def _are_equal(one: Measured) -> bool:
+    """Tell whether several values are the same, but for rounding."""
+    return len(one.values) > 1 and bool(np.ptp(one.values) <= ROUNDING)
+
+
+def _n_items(one: Measured) -> int:
+    """Return the test items of all partitions; the partitions where they do not overlap."""
+    return len(one.values) * max(1, one.n_test)
 
 
 def _needed(condition: Condition, one: Measured, level: float) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -28,15 +28,15 @@ class Measured:
     ----------
     where : str
         The run, and the class subset where there are several.
-    values : ndarray of shape (n,), float64
-        One for each partition, or for each run where `n_test` is 0.
+    values : Series of float64
+        By the number of the partition, or of the run where each run has a value.
     n_train, n_test : int
         Items that each partition learns from and tests on, which correct the interval for the
-        overlap of partitions; `n_test` is 0 where values do not overlap, as seconds.
+        overlap of partitions; `n_test` is 0 where values are of different data sets.
     """
 
     where: str
-    values: Float64Array
+    values: pd.Series[float]
     n_train: int
     n_test: int
 
@@ -68,9 +68,10 @@ class Gain:
     @property
     def words(self) -> str:
         """Say what it is."""
+        first, second = _quoted(self.first), _quoted(self.second)
         if self.relative:
-            return f"log of {self.measure} of {self.first} over that of {self.second}"
-        return f"{self.measure} of {self.first} less that of {self.second}"
+            return f"log of {self.measure} of {first} over that of {second}"
+        return f"{self.measure} of {first} less that of {second}"
 
     def measured(self, runs: Mapping[str, RunRecord]) -> Iterator[Measured]:
         """Yield the differences of each run and class subset."""
@@ -80,7 +81,7 @@ class Gain:
             values = task_measures(run, self.task)
             values = values[values["name"] == self.measure]
             sizes = run.trials[run.trials["split"] == run.info.sources.tasks[self.task].split]
-            for where, own, n_train, n_test in _subsets(name, values, sizes):
+            for where, own, n_train, n_test in _subsets(name, run, values, sizes):
                 pairs = own.pivot_table(index="partition", columns="learner", values="value")
                 pairs = pairs.map(np.log) if self.relative else pairs
                 if (found := _differences(pairs, self.first, self.second)) is not None:
@@ -91,7 +92,8 @@ class Gain:
 class GainMore:
     """A gain in the last run, or class subset, less that in the first, partition by partition.
 
-    They draw their partitions apart from each other: their numbers alone pair them.
+    They draw their partitions apart from each other: their numbers alone pair them.  The overlap
+    is taken for that of the smaller run, which makes intervals rather too wide than too narrow.
     """
 
     gain: Gain
@@ -99,16 +101,15 @@ class GainMore:
     @property
     def words(self) -> str:
         """Say what it is."""
-        return f"{self.gain.words}, in the last less in the first"
+        return f"{self.gain.words}, the last minus the first of these runs or class subsets"
 
     def measured(self, runs: Mapping[str, RunRecord]) -> Iterator[Measured]:
         """Yield the differences of the two."""
         found = list(self.gain.measured(runs))
         if len(found) > 1:
             first, last = found[0], found[-1]
-            n = min(len(first.values), len(last.values))
             where = f"{last.where} and {first.where}"
-            values = last.values[:n] - first.values[:n]
+            values = (last.values - first.values).dropna()
             yield Measured(where, values, min(first.n_train, last.n_train), last.n_test)
 
 
@@ -125,30 +126,33 @@ class TimesAsLong:
     @property
     def words(self) -> str:
         """Say what it is."""
-        return f"log10 of CPU seconds of a fit of {self.slow} over those of {self.fast}"
+        slow, fast = _quoted(self.slow), _quoted(self.fast)
+        return f"log10 of CPU seconds of a fit of {slow} over those of {fast}"
 
     def measured(self, runs: Mapping[str, RunRecord]) -> Iterator[Measured]:
         """Yield the logarithms of each run and class subset."""
         for name, run in runs.items():
             trials = with_costs(run.trials)
             trials = trials[trials["split"] == trials["split"].iloc[0]]
-            for where, own, n_train, _ in _subsets(name, trials, trials):
+            for where, own, n_train, n_test in _subsets(name, run, trials, trials):
                 seconds = own.pivot_table(index="partition", columns="learner", values=COST)
                 found = _differences(seconds.map(np.log10), self.slow, self.fast)
                 if found is not None:
-                    yield Measured(where, found, n_train, 0)
+                    yield Measured(where, found, n_train, n_test)
 
 
 @dataclass(frozen=True)
 class OnCurve:
     """A number of the curve of the choosing measure along the steps, one a partition.
 
+    Curves that have none, as they end too early, are left out.
+
     Parameters
     ----------
     learner : str
     part : {'test', 'train'}
     number : callable
-        From steps (n,) and values (n,) in order of the steps.
+        From steps (n,) and values (n,) in order of the steps; NaN where there is none.
     words : str
         What that number is.
     """
@@ -164,15 +168,16 @@ class OnCurve:
             points = run.traces[
                 (run.traces["learner"] == self.learner) & (run.traces["part"] == self.part)
             ]
-            for where, own, n_train, n_test in _subsets(name, points, run.trials):
-                curves = [curve.sort_values("n_steps") for _, curve in own.groupby("partition")]
-                values = [
-                    self.number(
+            for where, own, n_train, n_test in _subsets(name, run, points, run.trials):
+                numbers = {
+                    partition: self.number(
                         curve["n_steps"].to_numpy(np.float64), curve["value"].to_numpy(np.float64)
                     )
-                    for curve in curves
-                ]
-                yield Measured(where, np.array(values), n_train, n_test)
+                    for partition, curve in own.sort_values("n_steps").groupby("partition")
+                }
+                values = pd.Series(numbers, dtype=np.float64).dropna()
+                if len(values):
+                    yield Measured(where, values, n_train, n_test)
 
 
 @dataclass(frozen=True)
@@ -187,8 +192,9 @@ class Column:
         """Yield the values of each run and class subset."""
         for name, run in runs.items():
             trials = run.trials[run.trials["learner"] == self.learner]
-            for where, own, n_train, n_test in _subsets(name, trials, trials):
-                values = pd.to_numeric(own[self.column]).dropna().to_numpy(np.float64)
+            for where, own, n_train, n_test in _subsets(name, run, trials, trials):
+                numbers = own.set_index("partition")[self.column]
+                values = pd.to_numeric(numbers).dropna().astype(np.float64)
                 if len(values):
                     yield Measured(where, values, n_train, n_test)
 
@@ -206,8 +212,8 @@ class FitNumber:
         for name, run in runs.items():
             rows = run.fit_numbers
             rows = rows[(rows["learner"] == self.learner) & (rows["name"] == self.name)]
-            for where, own, n_train, n_test in _subsets(name, rows, run.trials):
-                yield Measured(where, own["value"].to_numpy(np.float64), n_train, n_test)
+            for where, own, n_train, n_test in _subsets(name, run, rows, run.trials):
+                yield Measured(where, own.set_index("partition")["value"], n_train, n_test)
 
 
 @dataclass(frozen=True)
@@ -220,16 +226,20 @@ class TrainingGain:
     @property
     def words(self) -> str:
         """Say what it is."""
-        return f"measure of {self.first} less that of {self.second} on training items"
+        first, second = _quoted(self.first), _quoted(self.second)
+        return f"measure of {first} less that of {second} on training items"
 
     def measured(self, runs: Mapping[str, RunRecord]) -> Iterator[Measured]:
-        """Yield the differences of each run and class subset."""
-        for name, run in runs.items():
-            rows = run.fit_numbers[run.fit_numbers["name"] == TRAINING]
-            for where, own, n_train, n_test in _subsets(name, rows, run.trials):
-                pairs = own.pivot_table(index="partition", columns="learner", values="value")
-                if (found := _differences(pairs, self.first, self.second)) is not None:
-                    yield Measured(where, found, n_train, n_test)
+        """Yield the differences of each run and class subset where both were measured."""
+        firsts, seconds = (
+            {one.where: one for one in FitNumber(learner, TRAINING, "").measured(runs)}
+            for learner in (self.first, self.second)
+        )
+        yield from (
+            replace(one, values=(one.values - seconds[where].values).dropna())
+            for where, one in firsts.items()
+            if where in seconds
+        )
 
 
 @dataclass(frozen=True)
@@ -242,15 +252,14 @@ class Beyond:
     @property
     def words(self) -> str:
         """Say what it is."""
-        return f"{self.more.words}, less the {self.less.words}"
+        return f"{self.more.words}, minus the {self.less.words}"
 
     def measured(self, runs: Mapping[str, RunRecord]) -> Iterator[Measured]:
         """Yield the differences of each run and class subset that both were measured in."""
         less = {one.where: one.values for one in self.less.measured(runs)}
         for one in self.more.measured(runs):
-            other = less.get(one.where)
-            if other is not None and len(other) == len(one.values):
-                yield replace(one, values=one.values - other)
+            if one.where in less:
+                yield replace(one, values=(one.values - less[one.where]).dropna())
 
 
 @dataclass(frozen=True)
@@ -275,16 +284,15 @@ class Growth:
         if len(trials) < 2:
             return
         points = with_costs(pd.concat(trials)).dropna(subset=[COST])
-        exponents = [
-            float(np.polyfit(np.log(own[self.size]), np.log(own[COST]), 1)[0])
-            for _, own in points.astype({self.size: float}).groupby("partition")
+        exponents = {
+            partition: float(np.polyfit(np.log(own[self.size]), np.log(own[COST]), 1)[0])
+            for partition, own in points.astype({self.size: float}).groupby("partition")
             if own[self.size].nunique() > 1
-        ]
+        }
         if exponents:
             first, *_, last = runs
-            yield Measured(
-                f"{first} to {last}", np.array(exponents), int(points["n_train"].max()), 0
-            )
+            sizes = points[["n_train", "n_test"]].max()
+            yield Measured(f"{first} to {last}", pd.Series(exponents), *map(int, sizes))
 
 
 @dataclass(frozen=True)
@@ -308,8 +316,7 @@ class FromPublished:
 
     def measured(self, runs: Mapping[str, RunRecord]) -> Iterator[Measured]:
         """Yield the differences of all runs, the mean over k of each."""
-        values = np.array([self._difference(run) for run in runs.values()])
-        values = values[~np.isnan(values)]
+        values = pd.Series([self._difference(run) for run in runs.values()]).dropna()
         if len(values):
             yield Measured(f"{len(values)} data sets", values, 1, 0)
 
@@ -324,10 +331,10 @@ class FromPublished:
 
 
 def _subsets(
-    name: str, rows: pd.DataFrame, trials: pd.DataFrame
+    name: str, run: RunRecord, rows: pd.DataFrame, trials: pd.DataFrame
 ) -> Iterator[tuple[str, pd.DataFrame, int, int]]:
-    """Go over the class subsets: where, its rows, training and test items."""
-    subsets: Sequence[str] = list(dict.fromkeys(trials["subset"]))
+    """Go over the class subsets in the run's order: where, its rows, training and test items."""
+    subsets = [name for name in run.info.classes if (trials["subset"] == name).any()]
     for subset in subsets:
         own, sizes = rows[rows["subset"] == subset], trials[trials["subset"] == subset]
         if not own.empty:
@@ -335,9 +342,14 @@ def _subsets(
             yield where, own, int(sizes["n_train"].iloc[0]), int(sizes["n_test"].iloc[0])
 
 
-def _differences(pairs: pd.DataFrame, first: str, second: str) -> Float64Array | None:
+def _differences(pairs: pd.DataFrame, first: str, second: str) -> pd.Series[float] | None:
     """Return first less second where both are; None where they never are."""
     if first not in pairs or second not in pairs:
         return None
-    found = (pairs[first] - pairs[second]).dropna().to_numpy(np.float64)
+    found = (pairs[first] - pairs[second]).dropna().astype(np.float64)
     return found if len(found) else None
+
+
+def _quoted(label: str) -> str:
+    """Return a learner's label, in quotes where it is several words."""
+    return f"'{label}'" if " " in label else label

@@ -23,8 +23,10 @@ QUICK_STEPS = 8_000
 def run_paper(options: argparse.Namespace) -> int:
     """Run the experiments one after the other; the page is written after each.
 
-    One that cannot run, as its data is not to be had, is told and left out.
+    One that cannot run, as its data is not to be had, is reported and left out.
     """
+    if options.quick and options.second_look:
+        raise UsageError("--second-look is not for --quick, whose two partitions tell nothing")
     names = options.experiments or experiments()
     for name in names:
         if name not in experiments():
