@@ -61,6 +61,7 @@ def test_a_merged_run_holds_every_row_of_the_runs_as_it_was(write_run, merge, tm
                 projections=[
                     {"row": 1, "label": 0, "x": 0.1, "y": 0.2, "x_before": None, "y_before": None}
                 ],
+                fit_numbers=[{"name": "gap_", "value": 0.1 + 0.2}],
             )
         )
     before = [contents(folder) for folder in (a, b)]
