@@ -10,7 +10,7 @@ import pandas as pd
 from oasis_bench.analysis.headlines import task_measures
 from oasis_bench.analysis.statistics import summarise
 from oasis_bench.claims.claim import Runs
-from oasis_bench.claims.papers import TABLE4
+from oasis_bench.claims.oasis_papers import TABLE4
 from oasis_bench.claims.published_figures import (
     published_judgements,
     published_minutes,
