@@ -32,7 +32,8 @@ class Measured:
         By the number of the partition, or of the run where each run has a value.
     n_train, n_test : int
         Items that each partition learns from and tests on, which correct the interval for the
-        overlap of partitions; `n_test` is 0 where values are of different data sets.
+        overlap of partitions; `n_test` is 0 where no test item plays a part, as in seconds of a fit
+        (the correction is for a measure), and where values are of different data sets.
     """
 
     where: str
@@ -134,11 +135,11 @@ class TimesAsLong:
         for name, run in runs.items():
             trials = with_costs(run.trials)
             trials = trials[trials["split"] == trials["split"].iloc[0]]
-            for where, own, n_train, n_test in _subsets(name, run, trials, trials):
+            for where, own, n_train, _ in _subsets(name, run, trials, trials):
                 seconds = own.pivot_table(index="partition", columns="learner", values=COST)
                 found = _differences(seconds.map(np.log10), self.slow, self.fast)
                 if found is not None:
-                    yield Measured(where, found, n_train, n_test)
+                    yield Measured(where, found, n_train, 0)
 
 
 @dataclass(frozen=True)
@@ -291,8 +292,8 @@ class Growth:
         }
         if exponents:
             first, *_, last = runs
-            sizes = points[["n_train", "n_test"]].max()
-            yield Measured(f"{first} to {last}", pd.Series(exponents), *map(int, sizes))
+            n_train = int(points["n_train"].max())
+            yield Measured(f"{first} to {last}", pd.Series(exponents), n_train, 0)
 
 
 @dataclass(frozen=True)
