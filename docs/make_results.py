@@ -228,6 +228,10 @@ def make_claims(what, folder):
         for claim in CLAIMS:
             row, texts = rows.loc[claim.id], ["", "", ""]
             if not pd.isna(row["effect"]):
+                if row["condition"] not in [condition.words for condition in claim.conditions]:
+                    sys.exit(
+                        f"claims.csv: {claim.id} has a condition of an earlier rule: remake it"
+                    )
                 ends = "" if pd.isna(row["low"]) else f"[{row['low']:.3f}, {row['high']:.3f}]"
                 words = f"{row['condition']} ({row['where']}): {row['effect']:.3f}"
                 texts = [words, ends, f"{row['partitions']:.0f}"]

@@ -32,8 +32,8 @@ class Measured:
         By the number of the partition, or of the run where each run has a value.
     n_train, n_test : int
         Items that each partition learns from and tests on, which correct the interval for the
-        overlap of partitions; `n_test` is 0 where no test item plays a part, as in seconds of a fit
-        (the correction is for a measure), and where values are of different data sets.
+        overlap of partitions; `n_test` is 0 where the value is no measure, as seconds of a fit or
+        what it learned, and where values are of different data sets.
     """
 
     where: str
@@ -193,16 +193,16 @@ class Column:
         """Yield the values of each run and class subset."""
         for name, run in runs.items():
             trials = run.trials[run.trials["learner"] == self.learner]
-            for where, own, n_train, n_test in _subsets(name, run, trials, trials):
+            for where, own, n_train, _ in _subsets(name, run, trials, trials):
                 numbers = own.set_index("partition")[self.column]
                 values = pd.to_numeric(numbers).dropna().astype(np.float64)
                 if len(values):
-                    yield Measured(where, values, n_train, n_test)
+                    yield Measured(where, values, n_train, 0)
 
 
 @dataclass(frozen=True)
 class FitNumber:
-    """A number of a learner's fits, such as a fitted attribute."""
+    """A number of a learner's fits: a fitted attribute, or the measure on training items."""
 
     learner: str
     name: str
@@ -214,7 +214,8 @@ class FitNumber:
             rows = run.fit_numbers
             rows = rows[(rows["learner"] == self.learner) & (rows["name"] == self.name)]
             for where, own, n_train, n_test in _subsets(name, run, rows, run.trials):
-                yield Measured(where, own.set_index("partition")["value"], n_train, n_test)
+                overlap = n_train, n_test if self.name == TRAINING else 0
+                yield Measured(where, own.set_index("partition")["value"], *overlap)
 
 
 @dataclass(frozen=True)
