@@ -105,8 +105,8 @@ def test_what_would_fill_sparse_rows_is_refused(kind):
         learn_scaling(kind, sparse.csr_array(COUNTS))
 
 
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
-def test_columns_of_unlike_ranges_are_found(form):
+def test_columns_of_unlike_ranges_are_found():
     X = np.array([[0.0, 5, 7], [1, 5, 1007], [0.5, 5, 0]])
-    assert unlike_scales(form(X)) == (1, 1007)  # the column that does not vary does not count
-    assert unlike_scales(form(X / [1, 1, 1.01])) is None
+    assert unlike_scales(X) == (1, 1007)  # the column that does not vary does not count
+    assert unlike_scales(X / [1, 1, 1.01]) is None
+    assert unlike_scales(sparse.csr_array(X)) is None  # whatever makes them alike fills them

@@ -10,7 +10,6 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, Normalizer, StandardScaler
-from sklearn.utils.sparsefuncs import min_max_axis
 
 from oasis_bench.data.rows import Rows
 from oasis_bench.system.errors import UsageError
@@ -154,12 +153,12 @@ def refuse_scaling(kinds: Iterable[str], X: Rows) -> None:
 def unlike_scales(X: Rows) -> tuple[float, float] | None:
     """Return the least and the largest range of a column, where they differ by more than `UNLIKE`.
 
-    A range is the largest value less the least one; columns that do not vary do not count.
+    A range is the largest value less the least one; columns that do not vary do not count.  None
+    for sparse rows: nothing makes their columns alike and keeps them sparse.
     """
     if sparse.issparse(X):
-        least, most = min_max_axis(X, axis=0)
-    else:
-        least, most = X.min(axis=0), X.max(axis=0)
+        return None
+    least, most = X.min(axis=0), X.max(axis=0)
     ranges = (most - least)[most > least]
     if not ranges.size or ranges.max() <= UNLIKE * ranges.min():
         return None
