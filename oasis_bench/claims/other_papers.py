@@ -97,7 +97,10 @@ FEW_TRIPLETS = (
     "The networks are pretrained ones that learn from some 800 judged triplets; the paper's "
     "learned from 14 million pictures."
 )
-NO_STREAM = "It needs relevance computed for very many pictures, which are not at hand."
+NO_STREAM = (
+    "It needs relevance that is computed from features, for a network that learns from pixels: a "
+    "learner gets one or the other here."
+)
 
 
 def _judged(first: str, second: str, above: float = 0.0, below: float = math.inf) -> Condition:

@@ -74,7 +74,7 @@ ITEMS = (
     PaperItem(
         "Wang et al. figure 6",
         "share of out-of-class negatives",
-        note="it needs relevance of very many pictures, which are not at hand",
+        note="a learner gets features, for the relevance, or pixels, not both here",
     ),
     PaperItem(
         "Frome et al. figure 2",
