@@ -238,7 +238,7 @@ def _add_paper(verbs: Any) -> None:
     parser.add_argument(
         "--quick",
         action="store_true",
-        help="2 partitions and short searches: whether it works, not what is true (default: no)",
+        help="1 partition and short searches: whether it works, not what is true (default: no)",
     )
     parser.add_argument(
         "--second-look",

@@ -16,8 +16,8 @@ from oasis_bench.plugins.registry import load_reports
 from oasis_bench.runner.several import one_for_each_value, what_varies
 from oasis_bench.system.errors import OutputError, UsageError, unknown_name
 
-QUICK_STEPS = 8_000
-"""The end of the search for steps in a quick run: fewer than `run --quick` has."""
+QUICK = {"partitions": 1, "max_steps": 8_000}
+"""What a quick run has less of than `run --quick`: neither tells anything."""
 
 
 def run_paper(options: argparse.Namespace) -> int:
@@ -26,7 +26,7 @@ def run_paper(options: argparse.Namespace) -> int:
     One that cannot run, as its data is not to be had, is reported and left out.
     """
     if options.quick and options.second_look:
-        raise UsageError("--second-look is not for --quick, whose two partitions tell nothing")
+        raise UsageError("--second-look is not for --quick, whose one partition tells nothing")
     names = options.experiments or experiments()
     for name in names:
         if name not in experiments():
@@ -63,7 +63,7 @@ def _experiment(name: str, quick: bool) -> Experiment:
     experiment = Experiment.from_toml(name)
     if not quick:
         return experiment
-    return replace(experiment, **{**quick_settings(experiment), "max_steps": QUICK_STEPS})
+    return replace(experiment, **{**quick_settings(experiment), **QUICK})
 
 
 def _run_all(
