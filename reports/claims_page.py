@@ -97,9 +97,8 @@ def stored_runs(folder: Path) -> tuple[dict[str, dict[str, RunRecord]], dict[str
     """
     found, reasons = {}, {}
     for name in experiments():
-        planned = Experiment.from_toml(name)
-        values = one_for_each_value(planned) or {"": planned}
-        paths = {f"{name}/{value}" if value else name: one for value, one in values.items()}
+        values = one_for_each_value(Experiment.from_toml(name))
+        paths = [f"{name}/{value}" for value in values] or [name]
         here = [path for path in paths if (folder / path / FILE_NAME).is_file()]
         try:
             runs = {path: read_run(folder / path) for path in here}

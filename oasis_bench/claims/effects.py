@@ -233,15 +233,8 @@ class TrainingGain:
 
     def measured(self, runs: Mapping[str, RunRecord]) -> Iterator[Measured]:
         """Yield the differences of each run and class subset where both were measured."""
-        firsts, seconds = (
-            {one.where: one for one in FitNumber(learner, TRAINING, "").measured(runs)}
-            for learner in (self.first, self.second)
-        )
-        yield from (
-            replace(one, values=(one.values - seconds[where].values).dropna())
-            for where, one in firsts.items()
-            if where in seconds
-        )
+        first, second = (FitNumber(name, TRAINING, "") for name in (self.first, self.second))
+        yield from Beyond(first, second).measured(runs)
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ OASIS_CLAIMS = (
         "and 50 classes.",
         "JMLR table 4, figure 6",
         [
-            Condition(experiment, Gain("OASIS", other, measure), above=0.0)
+            gain(experiment, "OASIS", other, measure=measure)
             for experiment in TABLE4
             for other in RIVALS
             for measure in ("mAP", "precision at 10")

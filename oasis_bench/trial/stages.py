@@ -290,19 +290,23 @@ def _answer_alone(stage: Stage, line: Line) -> None:
 
     What this takes is not kept.
     """
-    load_registry(stage.spec.plugin_files)  # imports the module of the learner
-    line.send(PhaseBegan(ANSWER))
-    learner = pickle.loads(map_bytes(line.receive_file()))
+    learner = _fitted_copy(stage, line, ANSWER)
     _send_answers(learner, stage.galleries, *_receive_items(stage, line), line, nullcontext())
 
 
 def _answer_for_training(stage: Stage, line: Line) -> None:
     """Compare the training items with one another, by a copy of the fitted learner."""
-    load_registry(stage.spec.plugin_files)  # imports the module of the learner
-    line.send(PhaseBegan(REPLAY))
-    learner = pickle.loads(map_bytes(line.receive_file()))
+    learner = _fitted_copy(stage, line, REPLAY)
     X = map_items(line.receive_file())["X"]
     _send_answers(learner, ("test",), X, X, line, nullcontext())
+
+
+def _fitted_copy(stage: Stage, line: Line, phase: str) -> MetricLearner:
+    """Begin a phase with a copy of the fitted learner, which the harness sends."""
+    load_registry(stage.spec.plugin_files)  # imports the module of the learner
+    line.send(PhaseBegan(phase))
+    learner: MetricLearner = pickle.loads(map_bytes(line.receive_file()))
+    return learner
 
 
 def _answer_with(learner: MetricLearner, stage: Stage, line: Line) -> None:
