@@ -2,7 +2,7 @@
 
 from oasis_bench.algorithms.classifier_posterior import ClassifierPosterior
 from oasis_bench.algorithms.covariance import Covariance
-from oasis_bench.algorithms.deep_ranking import DeepRanking
+from oasis_bench.algorithms.deep_ranking import DeepRanking, GoldenDeepRanking
 from oasis_bench.algorithms.euclidean import Euclidean
 from oasis_bench.algorithms.golden_feature import GoldenFeature
 from oasis_bench.algorithms.lda import LDA
@@ -68,6 +68,7 @@ __all__ = [
     "DissimOASIS",
     "Euclidean",
     "FastLMNN",
+    "GoldenDeepRanking",
     "GoldenFeature",
     "LocalDistances",
     "LocalPatchDistances",

@@ -240,7 +240,8 @@ class TestLearning:
         assert precision(learner, X[80:], unseen) > 0.9
         assert precision(learner, X[80:], other) < 0.7
 
-    def test_it_learns_an_order_within_categories_from_relevance(self) -> None:
+    @pytest.mark.parametrize("sampling", ["weighted", "uniform", "reservoir"])
+    def test_it_learns_an_order_within_categories_from_relevance(self, sampling: Any) -> None:
         # Grey pictures of two textures; within one, the nearer their greys the more relevant.
         rng = np.random.default_rng(0)
         grey, y = rng.random(80), np.arange(80) % 2
@@ -248,7 +249,7 @@ class TestLearning:
         X[y == 1, ::2] *= 0.3
         R = (y[:, None] == y) * np.maximum(0, 1 - 3 * np.abs(grey[:, None] - grey))
         learner = small(n_steps=2560, out_of_class=0.3, margin=0.2, learning_rate=0.05)
-        learner.fit(X.astype(np.uint8), y, relevance=R)
+        learner.set_params(sampling=sampling).fit(X.astype(np.uint8), y, relevance=R)
         scores = learner.similarity(X.astype(np.uint8), X.astype(np.uint8))
         q, p, m = rng.integers(0, 80, (3, 4000))
         near = (y[q] == y[p]) & (y[q] == y[m]) & (R[q, p] - R[q, m] > 0.3) & (q != p)

@@ -219,9 +219,8 @@ def test_a_folder_of_pictures_that_is_missing_is_told(data):
         dataset.load()
 
 
-def test_a_run_weighs_kinds_of_features_and_takes_some_of_them(data):
-    """Triplets are judged by colour: Euclidean on colours, and the golden feature, find out."""
-    pytest.importorskip("cv2", reason='pip install "oasis-bench[handmade]" is needed')
+def judged_by_colour(data):
+    """Write pictures of colours and grains, and my.csv: ten triplets that are judged by colour."""
     rng = np.random.default_rng(0)
     lines = ["text_query,query,positive,negative"]
     for group in range(10):
@@ -232,6 +231,12 @@ def test_a_run_weighs_kinds_of_features_and_takes_some_of_them(data):
             Image.fromarray(pixels.astype(np.uint8)).save(data / f"{group}{name}.png")
         lines.append(f"{group},{group}q.png,{group}p.png,{group}n.png")
     (data / "my.csv").write_text("\n".join(lines))
+
+
+def test_a_run_weighs_kinds_of_features_and_takes_some_of_them(data):
+    """Euclidean on colours, and the golden feature, find out what the triplets are judged by."""
+    pytest.importorskip("cv2", reason='pip install "oasis-bench[handmade]" is needed')
+    judged_by_colour(data)
     learners = {
         "colours": LearnerSpec("Euclidean", features="lab"),
         "patterns": LearnerSpec("Euclidean", features="lbp"),
@@ -258,3 +263,45 @@ def test_a_run_weighs_kinds_of_features_and_takes_some_of_them(data):
     plain = replace(experiment, dataset_options={}, learners=wrong.learners)
     with pytest.raises(UsageError, match="no kinds of features to choose from"):
         run_experiment(plain, data / "wrong")
+
+
+BY_BOTH = Path(__file__).parent / "plugins" / "patches_and_pixels.py"
+
+
+def test_a_learner_gets_pixels_beside_features_and_labels_beside_triplets(data):
+    pytest.importorskip("cv2", reason='pip install "oasis-bench[handmade]" is needed')
+    judged_by_colour(data)
+    experiment = Experiment(
+        *("Both", str(data / "my.csv"), {"KindOfColour": LearnerSpec("KindOfColour")}),
+        {"features": "lab+lbp", "pixels": 16},
+        tasks=("judged-triplets",),
+        partitions=1,
+        inner_folds=2,
+        test_share=0.5,
+    )
+    assert run_experiment(experiment, data / "run", plugin_files=[BY_BOTH]) == 0
+    run = read_run(data / "run")
+    assert measured(run, "similarity precision", by="learner").to_dict() == {"KindOfColour": 1}
+    assert run.trials["n_features"].tolist() == [648 + 944 + 16 * 16 * 3]
+    without = replace(experiment, dataset_options={"features": "lab+lbp"})
+    with pytest.raises(UsageError, match=r"give --data-option features=lab\+hog, and pixels=SIZE"):
+        run_experiment(without, data / "wrong", plugin_files=[BY_BOTH])
+
+
+def test_a_network_learns_by_the_relevance_of_features(data):
+    """What people judge is in one kind of features alone; the network sees the pixels alone."""
+    pytest.importorskip("torch", reason='pip install "oasis-bench[deep]" is needed')
+    pytest.importorskip("cv2", reason='pip install "oasis-bench[handmade]" is needed')
+    judged_by_colour(data)
+    params = {"n_triplets": 640, "dimension": 8, "out_of_class": 0.0}
+    experiment = Experiment(
+        *("Golden", str(data / "my.csv"), {"golden": LearnerSpec("GoldenDeepRanking", params)}),
+        {"features": "lab+lbp", "pixels": 16},
+        tasks=("judged-triplets",),
+        partitions=1,
+        inner_folds=2,
+        test_share=0.5,
+    )
+    assert run_experiment(experiment, data / "run") == 0
+    run = read_run(data / "run")
+    assert measured(run, "similarity precision", by="learner").to_dict() == {"golden": 1}

@@ -134,11 +134,15 @@ def test_every_fitted_array_of_a_registered_learner_has_a_stated_form(name):
         learner.set_params(max_iter=20)
     y = np.arange(36) % 3
     X = np.random.default_rng(0).normal(size=(36, 6)) + 2 * np.eye(3, 6)[y]
-    if learner.takes == "patches":
+    if learner.takes.startswith("patches"):
         places = [np.zeros((3, 2))] * len(X)
         X = Patches({"corner": PatchKind.joined([row.reshape(3, 2) for row in X], places)})
+    pixels = np.random.default_rng(0).integers(0, 256, (36, 8, 8, 3), dtype=np.uint8)
     if learner.takes == "pixels":
-        X = np.random.default_rng(0).integers(0, 256, (36, 8, 8, 3), dtype=np.uint8)
+        X = pixels
+    if learner.takes == "patches+pixels":
+        X = Patches(X.kinds, pixels)
+        learner.set_params(n_triplets=64)
     if "pip install" in (reason := learner.refusal(X, y) or ""):
         pytest.skip(reason)
     if isinstance(learner, IncrementalLearner):

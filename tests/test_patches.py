@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from oasis_bench.data.patches import Patches, PatchKind
-from oasis_bench.data.rows import LabelledRows
+from oasis_bench.data.rows import LabelledRows, check_items
 from oasis_bench.system.errors import UsageError
 
 SIZES = (3, 1, 4, 2)
@@ -91,13 +91,21 @@ def labelled(**items):
 
 
 def test_a_data_set_gives_its_items_by_kind(patches):
-    pixels = np.zeros((4, 2, 2, 3), dtype=np.uint8)
+    pixels = np.arange(48, dtype=np.uint8).reshape(4, 2, 2, 3)
     rows = labelled(patches=patches, pixels=pixels)
     assert rows.items("patches") is patches
     assert rows.items("pixels") is pixels
     assert rows.items("rows") is rows.X
+    both = rows.items("patches+pixels", "hsv")[np.array([2, 0])]
+    assert list(both.kinds) == ["hsv"]
+    np.testing.assert_array_equal(both.pixels, pixels[[2, 0]])
+    check_items("patches+pixels", both)
+    with pytest.raises(UsageError, match="without pixels: give Patches"):
+        check_items("patches+pixels", patches)
     with pytest.raises(UsageError, match="gives rows and patches, not pixels"):
         labelled(patches=patches).items("pixels")
+    with pytest.raises(UsageError, match="'hsv': 4, 'pixels': 3"):
+        Patches(patches.kinds, pixels[:3])
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The sampler of Deep Ranking against exact distributions, enumerated for small cases."""
+"""The samplers of Deep Ranking against exact distributions, enumerated for small cases."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from itertools import permutations
 import numpy as np
 import numpy.typing as npt
 import pytest
+from scipy import sparse
 from scipy.stats import chisquare
 
+from oasis_bench.algorithms.deep_ranking.relevance_sampler import RelevanceSampler
 from oasis_bench.algorithms.deep_ranking.reservoir import Reservoir, ReservoirSampler
 from oasis_bench.system.errors import UsageError
 
@@ -217,3 +219,66 @@ class TestTriplets:
         R = np.ones((3, 3))
         with pytest.raises(UsageError, match=f"{next(iter(wrong))} is "):
             ReservoirSampler(filled(np.array([0, 0, 1]), R), of_matrix(R), **wrong)
+
+
+def by_definition(
+    categories: npt.NDArray[np.int64],
+    R: npt.NDArray[np.float64],
+    weighted: bool,
+    out_of_class: float,
+    margin: float,
+) -> dict[tuple[int, ...], float]:
+    """The distribution of triplets by eq. 6 to 8 of the paper: a sum over all of them."""
+    n, totals = len(R), R.sum(axis=1)
+    found: dict[tuple[int, ...], float] = {}
+    for outside, share in ((True, out_of_class), (False, 1 - out_of_class)):
+        of_kind: dict[tuple[int, ...], float] = {}
+        for q, p in zip(*np.nonzero(R), strict=True):
+            of_query = totals[q] / totals.sum() if weighted else 1 / np.count_nonzero(totals)
+            of_positive = R[q, p] / totals[q] if weighted else 1 / np.count_nonzero(R[q])
+            if outside:
+                weights = (categories != categories[q]).astype(float)
+            else:
+                own = (categories == categories[q]) & ~np.isin(np.arange(n), [q, p])
+                weights = own * (R[q, p] - R[q] >= margin) * (R[q] if weighted else 1.0)
+            for m in np.flatnonzero(weights):
+                chance = of_query * of_positive * weights[m] / weights.sum()
+                of_kind[int(q), int(p), int(m)] = chance
+        whole = sum(of_kind.values())
+        found |= {key: share * value / whole for key, value in of_kind.items() if share}
+    return found
+
+
+class TestRelevanceSampler:
+    CATEGORIES = TestTriplets.CATEGORIES
+
+    @pytest.mark.parametrize("weighted", [True, False])
+    @pytest.mark.parametrize(
+        ("out_of_class", "margin"), [(1.0, 0.0), (0.0, 0.25), (0.3, 0.15), (0.0, 0.0)]
+    )
+    def test_triplets_are_distributed_as_defined(
+        self, weighted: bool, out_of_class: float, margin: float
+    ) -> None:
+        R = TestTriplets().relevance()
+        mixed = np.random.default_rng(3).permutation(len(R))  # categories lie side by side nowhere
+        categories, R = self.CATEGORIES[mixed], R[np.ix_(mixed, mixed)]
+        # Pictures 20 and more: numbers of items are not their places, and say nothing else.
+        items, large = 20 + np.arange(len(R)), np.full((31, 31), 7.0)
+        large[20:, 20:] = R + 7.0 * (categories[:, None] != categories)
+        sampler = RelevanceSampler(
+            items, categories, sparse.csr_array(large), weighted, out_of_class, margin
+        )
+        drawn = sampler.draw(15_000, np.random.default_rng(1)) - 20
+        expected = by_definition(categories, R, weighted, out_of_class, margin)
+        assert_drawn_as(Counter(map(tuple, drawn.tolist())), expected)
+
+    def test_where_there_is_no_triplet_it_says_so(self) -> None:
+        y = np.array([0, 0, 0, 1, 1])
+        R = sparse.csr_array((y[:, None] == y) * 0.5)
+        with pytest.raises(UsageError, match=r"of the same category: lower the margin \(0\.1\)"):
+            RelevanceSampler(np.arange(5), y, R, margin=0.1).draw(100, np.random.default_rng(0))
+        with pytest.raises(UsageError, match="all pictures are of 1 category: give 0"):
+            RelevanceSampler(np.arange(3), y[:3], R)
+        for weighted in (True, False):
+            with pytest.raises(UsageError, match="2 relevant pictures or more"):
+                RelevanceSampler(np.arange(5), np.arange(5), R, weighted)

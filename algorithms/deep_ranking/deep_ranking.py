@@ -39,8 +39,8 @@ class DeepRanking(EmbeddingLearner, IncrementalLearner):
 
     over all weights :math:`\theta` of f.  A step is one triplet; each `batch_size` of them change
     the weights once, by their mean loss.  Triplets come from class labels (any picture of another
-    class is a negative), from a relevance of pictures within their category (by `ReservoirSampler`,
-    with negatives of the same category too), or from people's judgements.
+    class is a negative), from a relevance of pictures within their category (with negatives of the
+    same category too), or from people's judgements.
 
     Pictures are pixels of one size: 64 suits the small network, which trains in minutes on two
     cores, and 224 the pretrained one.  It needs torch, and uses a GPU where there is one, with
@@ -83,6 +83,10 @@ class DeepRanking(EmbeddingLearner, IncrementalLearner):
     margin : float, default 0
         With relevance: T_r, by how much the positive is more relevant than a negative of the same
         category (eq. 8).
+    sampling : {'weighted', 'uniform', 'reservoir'}, default 'weighted'
+        With relevance: pictures with probability proportional to it (eq. 7), each with the same
+        probability (section 6.6), or of what `Reservoir` keeps of at most 1000 pictures a category
+        (section 5.1), which comes near eq. 7 where this is a small part of them.
     validation_fraction : float, default 0
         Share of the classes, categories or judged queries that `fit` holds out.  It looks 20 times
         at the share of their triplets in the right order, ends after 5 looks without a better
@@ -134,6 +138,7 @@ class DeepRanking(EmbeddingLearner, IncrementalLearner):
         "shift": [Interval(Real, 0, 1, closed="left")],
         "out_of_class": [Interval(Real, 0, 1, closed="both")],
         "margin": [Interval(Real, 0, None, closed="left")],
+        "sampling": [StrOptions({"weighted", "uniform", "reservoir"})],
         "validation_fraction": [Interval(Real, 0, 1, closed="left")],
         "random_state": ["random_state"],
     }
@@ -154,6 +159,7 @@ class DeepRanking(EmbeddingLearner, IncrementalLearner):
         shift: float = 1 / 16,
         out_of_class: float = 0.2,
         margin: float = 0.0,
+        sampling: Literal["weighted", "uniform", "reservoir"] = "weighted",
         validation_fraction: float = 0.0,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -171,6 +177,7 @@ class DeepRanking(EmbeddingLearner, IncrementalLearner):
         self.shift = shift
         self.out_of_class = out_of_class
         self.margin = margin
+        self.sampling = sampling
         self.validation_fraction = validation_fraction
         self.random_state = random_state
 
@@ -284,8 +291,8 @@ class DeepRanking(EmbeddingLearner, IncrementalLearner):
         return int(check_random_state(self.random_state).randint(2**31))
 
     def _given(self, X: Pixels, y: Any, relevance: Any = None, triplets: Any = None) -> Given:
-        sampling = {"out_of_class": self.out_of_class, "margin": self.margin}
-        return Given(len(X), y, relevance, triplets, sampling)
+        negatives = self.out_of_class, self.margin
+        return Given(len(X), y, relevance, triplets, self.sampling, *negatives)
 
     def _start(self, seed: int) -> None:
         from oasis_bench.algorithms.deep_ranking import network

@@ -14,6 +14,7 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_consistent_length
 
+from oasis_bench.algorithms.deep_ranking.relevance_sampler import RelevanceSampler
 from oasis_bench.algorithms.deep_ranking.reservoir import Reservoir, ReservoirSampler
 from oasis_bench.sampling import ClassTripletSampler
 from oasis_bench.system.errors import UsageError
@@ -22,7 +23,7 @@ Triplets = npt.NDArray[np.int64]
 Items = npt.NDArray[np.int64]
 
 CAPACITY = 1000
-"""Pictures of a category in the reservoir: all of them, for the data sets of this project."""
+"""Pictures of a category in the reservoir."""
 
 
 class Given:
@@ -33,8 +34,9 @@ class Given:
     n_pictures : int
     y, relevance, triplets
         As `DeepRanking.fit` takes them.
-    sampling : dict
-        `out_of_class` and `margin` of `ReservoirSampler`.
+    sampling : {'weighted', 'uniform', 'reservoir'}
+    out_of_class, margin : float
+        As `DeepRanking` has them.
 
     Raises
     ------
@@ -43,10 +45,18 @@ class Given:
     """
 
     def __init__(
-        self, n_pictures: int, y: Any, relevance: Any, triplets: Any, sampling: dict[str, float]
+        self,
+        n_pictures: int,
+        y: Any,
+        relevance: Any,
+        triplets: Any,
+        sampling: str,
+        out_of_class: float,
+        margin: float,
     ) -> None:
         self._everything = np.arange(n_pictures)
-        self._triplets, self._relevance, self._sampling = None, None, sampling
+        self._triplets, self._relevance = None, None
+        self._sampling, self._negatives = sampling, (out_of_class, margin)
         if triplets is not None:
             self._triplets = check_triplets(triplets, n_pictures)
             if not len(self._triplets):
@@ -66,7 +76,10 @@ class Given:
         items = self._everything if part is None else self._everything[part]
         if self._relevance is None:
             return LabelSource(items, self._y[items])
-        return relevance_source(items, self._y[items], self._relevance, seed, **self._sampling)
+        if self._sampling == "reservoir":
+            return reservoir_source(items, self._y[items], self._relevance, seed, *self._negatives)
+        weighted = self._sampling == "weighted"
+        return RelevanceSampler(items, self._y[items], self._relevance, weighted, *self._negatives)
 
     def split(self, fraction: float, seed: int) -> tuple[Source, Source]:
         """Return two sources that share no class, category or judged query.
@@ -110,10 +123,15 @@ class JudgedSource:
         return np.asarray(self._triplets[rng.integers(len(self._triplets), size=n_triplets)])
 
 
-def relevance_source(
-    items: Items, y: npt.NDArray[Any], relevance: Any, seed: int, **sampling: Any
+def reservoir_source(
+    items: Items,
+    y: npt.NDArray[Any],
+    relevance: Any,
+    seed: int,
+    out_of_class: float,
+    margin: float,
 ) -> ReservoirSampler:
-    """Return a sampler by the relevance (n_pictures, n_pictures) of the pictures `items`.
+    """Return a sampler of what a reservoir keeps of the pictures `items`, which it reads once.
 
     Parameters
     ----------
@@ -122,8 +140,8 @@ def relevance_source(
     relevance : csr_array of shape (n_pictures, n_pictures)
         0 or more; what it says of pictures of different categories is not looked at.
     seed : int
-    **sampling
-        `out_of_class` and `margin` of `ReservoirSampler`.
+    out_of_class, margin : float
+        As `ReservoirSampler` has them.
     """
     _, categories = np.unique(y, return_inverse=True)
     totals = np.zeros(len(items))
@@ -136,7 +154,7 @@ def relevance_source(
     def of_pairs(a: Items, b: Items) -> npt.NDArray[np.float64]:
         return np.asarray(relevance[a.ravel(), b.ravel()], np.float64).reshape(a.shape)
 
-    return ReservoirSampler(reservoir, of_pairs, **sampling)
+    return ReservoirSampler(reservoir, of_pairs, out_of_class, margin)
 
 
 def check_relevance(relevance: Any, n_pictures: int) -> Any:

@@ -110,6 +110,8 @@ class Patches:
     ----------
     kinds : mapping of str to PatchKind
         At least one, named by identifiers such as 'sift'; all of the same pictures.
+    pixels : ndarray of shape (n_items, height, width, 3), uint8, optional
+        The pictures themselves, for a learner that takes 'patches+pixels'.
 
     Raises
     ------
@@ -118,9 +120,12 @@ class Patches:
     """
 
     kinds: Mapping[str, PatchKind]
+    pixels: npt.NDArray[np.uint8] | None = None
 
     def __post_init__(self) -> None:
         counts = {name: len(kind) for name, kind in self.kinds.items()}
+        if self.pixels is not None:
+            counts["pixels"] = len(self.pixels)
         if len(set(counts.values())) != 1:
             raise UsageError(
                 f"kinds of patches with these numbers of pictures: {counts}: at least one kind, "
@@ -170,7 +175,7 @@ class Patches:
         for name in chosen:
             if name not in self.kinds:
                 raise UsageError(f"kinds: {unknown_name('kind of patches', name, self.kinds)}")
-        return type(self)({name: self.kinds[name] for name in chosen})
+        return type(self)({name: self.kinds[name] for name in chosen}, self.pixels)
 
     @property
     def shape(self) -> tuple[int]:
@@ -193,10 +198,15 @@ class Patches:
         if isinstance(numbers, tuple):  # scikit-learn asks for X[numbers, ...]
             numbers = numbers[0]
         chosen = np.atleast_1d(np.arange(len(self))[numbers])
-        return type(self)({name: kind.part(chosen) for name, kind in self.kinds.items()})
+        return type(self)(
+            {name: kind.part(chosen) for name, kind in self.kinds.items()},
+            None if self.pixels is None else self.pixels[chosen],
+        )
 
     def arrays(self) -> Iterator[npt.NDArray[Any]]:
         """Go over the arrays, in order: what a hash of the content reads."""
         yield np.array(list(self.kinds))
         for kind in self.kinds.values():
             yield from (kind.descriptors, kind.offsets, kind.positions)
+        if self.pixels is not None:
+            yield self.pixels

@@ -24,8 +24,10 @@ Labels: TypeAlias = "npt.NDArray[np.int64] | sparse.csr_array"
 FloatArray: TypeAlias = "npt.NDArray[np.floating]"
 Pixels: TypeAlias = "npt.NDArray[np.uint8]"
 
-KINDS = ("rows", "pixels", "patches")
-"""What an item can be to a learner: a row of X, a picture, or a set of local descriptors."""
+PATCHES_AND_PIXELS = "patches+pixels"
+
+KINDS = ("rows", "pixels", "patches", PATCHES_AND_PIXELS)
+"""What an item is to a learner: a row of X, a picture, a set of local descriptors, or the two."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +138,8 @@ class LabelledRows:
 
         Parameters
         ----------
-        kind : {'rows', 'pixels', 'patches'}
+        kind : {'rows', 'pixels', 'patches', 'patches+pixels'}
+            The last gives `Patches` that hold the pixels too.
         features : str, optional
             Kinds of features joined by +, where rows are made of several: rows, or patches, of
             these alone.
@@ -148,6 +151,8 @@ class LabelledRows:
         """
         given = {"rows": self.X, "pixels": self.pixels, "patches": self.patches}
         given = {name: items for name, items in given.items() if items is not None}
+        if self.patches is not None and self.pixels is not None:
+            given[PATCHES_AND_PIXELS] = Patches(self.patches.kinds, self.pixels)
         if kind not in given:
             raise UsageError(f"the data set gives {' and '.join(given)}, not {kind}")
         if features is None:
@@ -158,7 +163,9 @@ class LabelledRows:
                 "the learner takes pixels: ask for them, such as --features lab+hog"
             )
         chosen = self.patches.of_kinds(features)
-        return chosen if kind == "patches" else chosen.as_rows()
+        if kind == "rows":
+            return chosen.as_rows()
+        return Patches(chosen.kinds, self.pixels if kind == PATCHES_AND_PIXELS else None)
 
     @property
     def n_folds(self) -> int:
@@ -200,11 +207,13 @@ def _check_folds(folds: npt.NDArray[np.int64], n_rows: int) -> None:
 
 def check_items(kind: str, items: Any) -> None:
     """Raise UsageError where items are not pixels, or not patches, as `LabelledRows` holds them."""
+    if kind != "pixels" and not isinstance(items, Patches):
+        raise UsageError(f"patches are a {type(items).__name__}: a Patches is needed")
     if kind == "patches":
-        if not isinstance(items, Patches):
-            raise UsageError(f"patches are a {type(items).__name__}: a Patches is needed")
         return
-    pixels = np.asarray(items)
+    if kind == PATCHES_AND_PIXELS and items.pixels is None:
+        raise UsageError("these patches are without pixels: give Patches(kinds, pixels)")
+    pixels = np.asarray(items.pixels if kind == PATCHES_AND_PIXELS else items)
     if pixels.ndim != 4 or pixels.shape[3] != 3 or pixels.dtype != np.uint8:
         raise UsageError(
             f"pixels of shape {pixels.shape} and type {pixels.dtype}: uint8 of shape "

@@ -140,7 +140,7 @@ class LearnerContract:
         self, fitted: MetricLearner, items: Items
     ) -> None:
         only(hasattr(fitted, "pair_score"), "it has no pair_score")
-        only(fitted.takes != "patches", "patches are no array of pairs")
+        only(not fitted.takes.startswith("patches"), "patches are no array of pairs")
         only(not fitted.transductive, "it is transductive")
         X, _ = items
         queries, gallery = X[:7], X[5:]

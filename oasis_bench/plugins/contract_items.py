@@ -10,6 +10,7 @@ from sklearn.datasets import load_digits
 from sklearn.preprocessing import normalize
 
 from oasis_bench.data.patches import Patches, PatchKind
+from oasis_bench.data.rows import PATCHES_AND_PIXELS
 
 
 def digit_rows(dtype: type = np.float64) -> tuple[Any, Any]:
@@ -19,17 +20,19 @@ def digit_rows(dtype: type = np.float64) -> tuple[Any, Any]:
 
 
 def digit_items(kind: str) -> tuple[Any, Any]:
-    """Return the same digits as items of a kind: 'rows', 'pixels' or 'patches'; and their labels.
+    """Return the same digits as items of a kind, one of `KINDS`; and their labels.
 
     Patches are the blocks of 4 x 4 and of 2 x 2 pixels on a grid that are not blank.
     """
     if kind == "rows":
         return digit_rows()
     pictures, y = _digits()
+    grey = np.rint(pictures * 255 / 16).astype(np.uint8)
+    pixels = np.repeat(grey[..., None], 3, axis=3)
     if kind == "pixels":
-        grey = np.rint(pictures * 255 / 16).astype(np.uint8)
-        return np.repeat(grey[..., None], 3, axis=3), y
-    return Patches({"block": _blocks(pictures, 4), "corner": _blocks(pictures, 2)}), y
+        return pixels, y
+    kinds = {"block": _blocks(pictures, 4), "corner": _blocks(pictures, 2)}
+    return Patches(kinds, pixels if kind == PATCHES_AND_PIXELS else None), y
 
 
 def _digits() -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:

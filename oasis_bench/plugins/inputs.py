@@ -1,4 +1,4 @@
-"""Whether a data set gives what a learner takes: rows, pixels or patches."""
+"""Whether a data set gives what a learner takes: rows, pixels, patches, or the last two."""
 
 from __future__ import annotations
 
@@ -38,10 +38,13 @@ def refuse_unlike_inputs(
     except UsageError as error:
         what = f"{learner.name} takes {kind}, and data set {dataset.name}"
         options = inspect.signature(type(dataset)).parameters
-        asks = [one for one in EXAMPLES.get(kind, ()) if one.partition("=")[0] in options]
-        if kind in dataset.gives and asks:
+        asks = [
+            " or ".join(one for one in EXAMPLES.get(part, ()) if one.partition("=")[0] in options)
+            for part in kind.split("+")
+        ]
+        if all(asks) and set(kind.split("+")) <= set(dataset.gives):
             raise UsageError(
-                f"{what} makes them only when asked: give --data-option {' or '.join(asks)}"
+                f"{what} makes them only when asked: give --data-option {', and '.join(asks)}"
             ) from error
         raise UsageError(
             f"{what} gives {' and '.join(dataset.gives)}: choose another learner or data set"

@@ -80,9 +80,9 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
     imports : sequence of str
         Heavy packages that it imports when it is used.  The harness imports them before anything of
         a trial is timed or limited.
-    takes : {'rows', 'pixels', 'patches'}
-        What an item is: a row of numbers, a picture (uint8, RGB), or a set of local descriptors
-        (`Patches`).
+    takes : {'rows', 'pixels', 'patches', 'patches+pixels'}
+        What an item is: a row of numbers, a picture (uint8, RGB), a set of local descriptors
+        (`Patches`), or the last two (`Patches` with `pixels`).
     takes_sparse : bool
         Whether `fit` takes CSR rows without making them dense.
     takes_relevance : bool
@@ -90,6 +90,8 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
     takes_triplets : bool
         Whether it has ``partial_fit_triplets(X, triplets)``, which learns from given triplets
         (n_triplets, 3) of item numbers: query, positive, negative.
+    takes_labels_with_triplets : bool
+        Whether it learns from both together, by ``fit(X, y, triplets=...)``.
     needs_labels : bool
         Whether `fit` reads `y`.
     transductive : bool
@@ -111,6 +113,7 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
     takes_sparse: ClassVar[bool] = False
     takes_relevance: ClassVar[bool] = False
     takes_triplets: ClassVar[bool] = False
+    takes_labels_with_triplets: ClassVar[bool] = False
     needs_labels: ClassVar[bool] = True
     transductive: ClassVar[bool] = False
     with_transform: ClassVar[str] = "a learner of a distance, such as LMNN"

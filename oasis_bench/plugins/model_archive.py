@@ -125,6 +125,8 @@ def encode(value: Any, place: str, arrays: Arrays) -> Any:
             name: [kind.descriptors, kind.offsets, kind.positions]
             for name, kind in value.kinds.items()
         }
+        if value.pixels is not None:
+            raise UsageError(f"{place} is Patches with pixels: keep its kinds or its pixels alone")
         return {"Patches": encode(parts, place, arrays)}
     if type(value) is sparse.csr_array:
         csr = [value.data, value.indices, value.indptr, list(value.shape)]

@@ -86,7 +86,8 @@ class TrialItems:
     def n_features(self) -> int:
         """Numbers of an item as the data set gives it; of patches, each descriptor together."""
         if isinstance(self.X, Patches):
-            return sum(kind.descriptors.shape[1] for kind in self.X.kinds.values())
+            pixels = 0 if self.X.pixels is None else np.prod(self.X.pixels.shape[1:])
+            return int(pixels + sum(kind.descriptors.shape[1] for kind in self.X.kinds.values()))
         return int(np.prod(self.X.shape[1:]))
 
     @property

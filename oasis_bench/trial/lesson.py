@@ -68,10 +68,13 @@ class Lesson:
         """Let a learner learn its steps from `start` to `stop`; all that it has, without `stop`.
 
         A learner that takes triplets learns from those that people judged, where there are some:
-        step by step in a random order with repetition, or from each of them at once; others learn
-        from the labels.
+        step by step in a random order with repetition, or from each of them at once, with the
+        labels where it takes both; others learn from the labels.
         """
-        if self.triplets is not None and learner.takes_triplets:
+        if self.triplets is not None and learner.takes_labels_with_triplets:
+            both: Any = learner
+            both.fit(self.X, self.y, triplets=self.triplets)
+        elif self.triplets is not None and learner.takes_triplets:
             chosen = self.triplets
             if isinstance(learner, IncrementalLearner):
                 rng = np.random.default_rng(self.seed)

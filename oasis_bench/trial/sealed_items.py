@@ -143,7 +143,8 @@ def _to_arrays(name: str, part: Any) -> dict[str, npt.NDArray[Any]]:
             f"{name}.shape": np.array(part.shape),
         }
     if isinstance(part, Patches):
-        return {
+        pixels = {} if part.pixels is None else {f"{name}.pixels": part.pixels}
+        return pixels | {
             f"{name}.{kind}.{key}": array
             for kind, patches in part.kinds.items()
             for key, array in vars(patches).items()
@@ -160,7 +161,8 @@ def _of_arrays(name: str, arrays: Mapping[str, npt.NDArray[Any]]) -> Any:
         if of == name:
             kind, _, part = rest.rpartition(".")
             parts.setdefault(kind, {})[part] = array
-    if "" not in parts:
-        return Patches({kind: PatchKind(**patches) for kind, patches in parts.items()})
-    csr = parts[""]
+    csr = parts.pop("", {})
+    if parts:
+        kinds = {kind: PatchKind(**patches) for kind, patches in parts.items()}
+        return Patches(kinds, csr.get("pixels"))
     return sparse.csr_array((csr["data"], csr["indices"], csr["indptr"]), shape=tuple(csr["shape"]))

@@ -1,0 +1,201 @@
+"""Deep Ranking as its authors train it: triplets by the relevance that a golden feature gives."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.stats import rankdata
+from sklearn.metrics import euclidean_distances
+from sklearn.utils import check_random_state, column_or_1d
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from oasis_bench.algorithms.deep_ranking.deep_ranking import DeepRanking
+from oasis_bench.algorithms.golden_feature import GoldenFeature
+from oasis_bench.data.patches import Patches
+from oasis_bench.data.rows import PATCHES_AND_PIXELS, check_items
+from oasis_bench.plugins.learner import EmbeddingLearner, FittedArray
+
+Floats = npt.NDArray[np.float64]
+
+
+class GoldenDeepRanking(EmbeddingLearner):
+    r"""A network that learns from pixels what hand-made features say of pictures of one category.
+
+    .. math:: r_{ij} = \Pr(D(k, l) > D(i, j))
+
+    over all pairs k, l of pictures of one category, for i and j of one; it is 0 for others.  D is
+    the distance of `GoldenFeature`, learned from the given triplets or, without any, from the
+    labels.  `DeepRanking` then learns from triplets that are drawn by this relevance.  A fitted
+    learner embeds pixels; of the features it needs nothing any more.
+
+    Parameters
+    ----------
+    backbone, freeze_backbone, dimension, gap, out_of_class, sampling
+        As `DeepRanking` has them.
+    margin : float, default 0.1
+        T_r (eq. 8).
+    n_triplets : int, default 20000
+        The steps of the network.
+    C : float, default 0.1
+        Of `GoldenFeature`.
+    random_state : int, RandomState or None, default None
+
+    Attributes
+    ----------
+    kinds_ : ndarray of shape (n_kinds,), object
+        The names of the kinds of features.
+    weights_ : ndarray of shape (n_kinds,)
+        Their weights in D.
+    parameters_ : ndarray of shape (n_parameters,), float32
+        All weights of the network.
+
+    References
+    ----------
+    J. Wang, Y. Song, T. Leung, C. Rosenberg, J. Wang, J. Philbin, B. Chen and Y. Wu. Learning
+    fine-grained image similarity with deep ranking. CVPR, 2014 (sections 5.1 and 6.1).  They do
+    not say how a distance becomes a relevance: the rank is ours.
+    """
+
+    name: ClassVar = "GoldenDeepRanking"
+    summary: ClassVar = "DeepRanking from triplets by the relevance of a golden feature"
+    citation: ClassVar = "Wang et al., CVPR 2014"
+    cost: ClassVar = DeepRanking.cost
+    imports: ClassVar = DeepRanking.imports
+    takes: ClassVar = PATCHES_AND_PIXELS
+    takes_labels_with_triplets: ClassVar = True
+
+    kinds_: npt.NDArray[np.object_]
+    weights_: Floats
+    parameters_: npt.NDArray[np.float32]
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "backbone": [StrOptions({"small", "efficientnet-lite0"})],
+        "freeze_backbone": ["boolean"],
+        "dimension": [Interval(Integral, 1, None, closed="left")],
+        "gap": [Interval(Real, 0, None, closed="neither")],
+        "out_of_class": [Interval(Real, 0, 1, closed="both")],
+        "sampling": [StrOptions({"weighted", "uniform", "reservoir"})],
+        "margin": [Interval(Real, 0, None, closed="left")],
+        "n_triplets": [Interval(Integral, 0, None, closed="left")],
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        backbone: Literal["small", "efficientnet-lite0"] = "small",
+        freeze_backbone: bool = False,
+        dimension: int = 128,
+        gap: float = 0.2,
+        out_of_class: float = 0.2,
+        sampling: Literal["weighted", "uniform", "reservoir"] = "weighted",
+        margin: float = 0.1,
+        n_triplets: int = 20_000,
+        C: float = 0.1,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.backbone = backbone
+        self.freeze_backbone = freeze_backbone
+        self.dimension = dimension
+        self.gap = gap
+        self.out_of_class = out_of_class
+        self.sampling = sampling
+        self.margin = margin
+        self.n_triplets = n_triplets
+        self.C = C
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, *, triplets: Any = None) -> Self:
+        """Learn the golden feature, then the network.
+
+        Parameters
+        ----------
+        X : Patches with pixels, of n_items pictures
+        y : array of shape (n_items,)
+            The category of each; pictures of one are told apart by the features.
+        triplets : array of shape (n_triplets, 3), integers, optional
+            Item numbers: query, positive, negative, as people judged them.
+
+        Raises
+        ------
+        UsageError
+            Where torch is missing, or what is given is not of this kind.
+        """
+        self._validate_params()
+        self._check(X, y)
+        seeds = check_random_state(self.random_state).randint(2**31, size=2)
+        golden = GoldenFeature(self.C, random_state=int(seeds[0]))
+        if triplets is None:
+            golden.fit(X, y)
+        else:
+            golden.partial_fit_triplets(X, triplets)
+        relevance = relevance_within(golden, X, column_or_1d(y))
+        network = self._network(int(seeds[1])).fit(X.pixels, y, relevance=relevance)
+        self.kinds_, self.weights_ = golden.kinds_, golden.weights_
+        self.parameters_ = network.parameters_
+        return self
+
+    def embed(self, X: Any) -> Any:
+        """Return the points of pictures, of unit length: (n_items, dimension), float32."""
+        X = self._check_items(X)
+        network = self._network(seed=0)
+        network.parameters_ = self.parameters_
+        return network.embed(X.pixels)
+
+    def _network(self, seed: int) -> DeepRanking:
+        return DeepRanking(
+            backbone=self.backbone,
+            freeze_backbone=self.freeze_backbone,
+            dimension=self.dimension,
+            gap=self.gap,
+            n_steps=self.n_triplets,
+            out_of_class=self.out_of_class,
+            margin=self.margin,
+            sampling=self.sampling,
+            random_state=seed,
+        )
+
+    def _check(self, X: Any, y: Any) -> None:
+        super()._check(X, y)
+        check_items(PATCHES_AND_PIXELS, X)
+        self._network(seed=0)._check(X.pixels, y)
+
+    def _fitted_state(self) -> dict[str, FittedArray]:
+        return {
+            "kinds_": FittedArray(("n_kinds",), np.object_),
+            "weights_": FittedArray(("n_kinds",)),
+            "parameters_": FittedArray(("n_parameters",), np.float32),
+        }
+
+
+def relevance_within(golden: GoldenFeature, X: Patches, y: npt.NDArray[Any]) -> sparse.csr_array:
+    """Return the share of the pairs of one category that are further apart than i and j, r_ij.
+
+    Parameters
+    ----------
+    golden : GoldenFeature
+        Fitted; says how far apart pictures are.
+    X : Patches of n_items pictures
+    y : array of shape (n_items,)
+        Categories.
+
+    Returns
+    -------
+    csr_array of shape (n_items, n_items)
+        From 0 to 1; pairs of equal distance count as a half.  0 for pictures of two categories,
+        and for a picture and itself.
+    """
+    embedded = golden.embed(X)
+    pairs, distances = [], []
+    for category in np.unique(y):
+        own = np.flatnonzero(y == category)
+        others = ~np.eye(len(own), dtype=bool)
+        pairs.append(own[np.argwhere(others)])
+        distances.append(euclidean_distances(embedded[own], squared=True)[others])
+    D = np.concatenate(distances)
+    relevance = 1 - (rankdata(D) - 0.5) / max(1, len(D))
+    return sparse.csr_array((relevance, tuple(np.concatenate(pairs).T)), shape=(len(y), len(y)))

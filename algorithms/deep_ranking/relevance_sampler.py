@@ -1,0 +1,119 @@
+"""Triplets from pairwise relevance that fits memory: the distribution of Deep Ranking, exactly.
+
+For a stream that does not fit, `oasis_bench.algorithms.deep_ranking.reservoir` comes near it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from oasis_bench.system.errors import UsageError
+
+Items = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+MOST_DROPPED = 10_000
+"""After so many dropped queries in a row, no triplet is to be expected."""
+
+
+class RelevanceSampler:
+    r"""Triplets (query, positive, negative) of pictures with categories and a relevance.
+
+    Weighted, a query q is drawn with probability proportional to :math:`r_q = \sum_p r_{qp}`, the
+    sum over its category, and its positive p to :math:`r_{qp}` (Wang et al., eq. 6, 7).  A negative
+    n of another category is uniform; one of the same category is drawn like the positive, of those
+    with :math:`r_{qp} - r_{qn} \ge` `margin` (eq. 8).  Where there is none, the query is dropped,
+    and another takes its place in a triplet of the same kind.
+
+    Not weighted, the query is uniform, its positive is uniform of those with :math:`r_{qp} > 0`,
+    and a negative of the same category uniform of those with that margin (section 6.6).
+
+    Parameters
+    ----------
+    items, y : array of shape (n,)
+        Numbers of pictures, and the category of each.
+    relevance : csr_array of shape (n_pictures, n_pictures)
+        0 or more; what it says of pictures of different categories is not looked at.
+    weighted : bool, default True
+    out_of_class : float, default 0.2
+        Probability that a negative is of another category.
+    margin : float, default 0
+        T_r, in the unit of r.
+
+    Raises
+    ------
+    UsageError
+        Where no picture can be a query, or there is one category and `out_of_class` is above 0.
+    """
+
+    def __init__(
+        self,
+        items: Items,
+        y: npt.NDArray[Any],
+        relevance: Any,
+        weighted: bool = True,
+        out_of_class: float = 0.2,
+        margin: float = 0.0,
+    ) -> None:
+        self.weighted, self.out_of_class, self.margin = weighted, out_of_class, margin
+        _, categories = np.unique(y, return_inverse=True)
+        order = np.argsort(categories, kind="stable")
+        self._items = items[order]
+        self._starts: list[int] = []
+        self._rows: list[Floats] = []  # of each picture, its relevance to those of its category
+        stops = np.cumsum(np.bincount(categories))
+        for own in np.split(self._items, stops[:-1]):
+            r = relevance[own][:, own].toarray().astype(np.float64)
+            np.fill_diagonal(r, 0)
+            self._starts += [len(self._rows)] * len(own)
+            self._rows.extend(r)
+        totals = np.array([row.sum() for row in self._rows])
+        self._queries = totals if weighted else totals > 0
+        if not self._queries.any():
+            raise UsageError(
+                "triplets need a category with 2 relevant pictures or more: give other categories "
+                "or a relevance above 0"
+            )
+        if out_of_class > 0 and len(stops) < 2:
+            raise UsageError(
+                f"out_of_class is {out_of_class}, but all pictures are of 1 category: give 0"
+            )
+
+    def draw(self, n_triplets: int, rng: np.random.Generator) -> Items:
+        """Draw triplets of item numbers (n_triplets, 3).
+
+        Raises
+        ------
+        UsageError
+            Where 10000 queries in a row are dropped.
+        """
+        outside = rng.random(n_triplets) < self.out_of_class
+        places = [self._triplet(bool(other), rng) for other in outside]
+        return np.asarray(self._items[np.array(places, np.int64).reshape(-1, 3)])
+
+    def _triplet(self, outside: bool, rng: np.random.Generator) -> tuple[int, int, int]:
+        """Draw the places of one triplet; `outside`: its negative is of another category."""
+        for _ in range(MOST_DROPPED):
+            query = _drawn(self._queries, rng)
+            r, start = self._rows[query], self._starts[query]
+            positive = _drawn(r if self.weighted else r > 0, rng)
+            if outside:
+                negative = int(rng.integers(len(self._items) - len(r)))
+                return query, start + positive, negative + len(r) * (negative >= start)
+            chances = (r[positive] - r >= self.margin) * (r if self.weighted else 1.0)
+            chances[[positive, query - start]] = 0
+            if chances.any():
+                return query, start + positive, start + _drawn(chances, rng)
+        raise UsageError(
+            f"{MOST_DROPPED} queries in a row gave no triplet with a negative of the same "
+            f"category: lower the margin ({self.margin})"
+        )
+
+
+def _drawn(chances: npt.NDArray[Any], rng: np.random.Generator) -> int:
+    """Draw a number with probability proportional to `chances` (n,)."""
+    sums = np.cumsum(chances)
+    return int(np.searchsorted(sums, rng.random() * sums[-1], side="right"))
