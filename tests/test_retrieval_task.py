@@ -211,7 +211,11 @@ def test_a_measure_is_read_with_its_k(task, text, expected):
         (Retrieval, "precision@51", "k is 51: precision has k = 1 to 50"),
         (Retrieval, "precision@", "k is missing: precision has k = 1 to 50"),
         (Classification, "accuracy@2", "k is 2: accuracy has k = 1, 3, 5 or 7"),
-        (JudgedTripletsTask, "ceiling", "there are similarity precision, score at top K@30, agr"),
+        (
+            JudgedTripletsTask,
+            "ceiling",
+            "similarity precision, score at top K@30 or 3, agreement",
+        ),
     ],
 )
 def test_a_measure_that_a_task_has_not_is_refused_with_those_that_it_has(task, text, line):

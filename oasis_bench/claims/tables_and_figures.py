@@ -73,8 +73,8 @@ ITEMS = (
     PaperItem("Wang et al. tables 1, 2", "similarity precision of models", "deep-ranking"),
     PaperItem(
         "Wang et al. figure 6",
-        "share of out-of-class negatives",
-        note="a learner gets features, for the relevance, or pixels, not both here",
+        "share of out-of-class negatives, weighted and uniform sampling",
+        "deep-ranking-sampling",
     ),
     PaperItem(
         "Frome et al. figure 2",
