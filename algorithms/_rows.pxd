@@ -19,7 +19,7 @@ ctypedef fused column:
 
 # Beyond this share of entries, 1 in so many, a whole row of d numbers is read sooner than the
 # entries of it are picked.
-cdef enum: SPREAD = 10
+cdef enum: SPREAD = 4
 
 cdef extern from "_rows.h" nogil:
     # sum_i q_i (W_i . v); W (d, d)

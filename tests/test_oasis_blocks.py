@@ -9,6 +9,8 @@ from oasis_bench.algorithms import OASIS, MiniBatchOASIS
 from oasis_bench.algorithms.oasis import _blocks as _oasis_blocks
 from oasis_bench.algorithms.oasis import _reference as _oasis_reference
 from oasis_bench.algorithms.oasis._block_schedule import block_size, learn_in_blocks
+from oasis_bench.algorithms.oasis._dense_blocks import dense_blocks_pay, learn_in_dense_blocks
+from oasis_bench.algorithms.oasis._dual_steps import dual_pays
 from oasis_bench.plugins.contract import digit_rows
 
 
@@ -91,6 +93,54 @@ def test_a_mini_batch_of_two_worked_by_hand():
     assert exact.n_updates_ == 2
 
 
+@pytest.mark.parametrize("size", [1, 7, 128, 700])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 2e-5)])
+def test_blocks_of_dense_rows_are_single_steps(size, dtype, tolerance):
+    X = sparse_rows(density=0.9, dtype=dtype).toarray()
+    triplets, expected, W = random_triplets(), np.eye(50), np.eye(50, dtype=dtype)
+    n_expected = _oasis_reference.step(X.astype(np.float64), triplets, 0.3, expected)
+    n_updates = learn_in_dense_blocks(X, cut(triplets, size), 0.3, W, in_order=True)
+    assert 0 < n_updates == n_expected < 700
+    np.testing.assert_allclose(W, expected, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("size", [1, 10, 256])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 2e-5)])
+def test_mini_batches_of_dense_rows_are_those_of_the_twin(size, dtype, tolerance):
+    X = sparse_rows(density=0.9, dtype=dtype).toarray()
+    triplets, expected, W = random_triplets(), np.eye(50), np.eye(50, dtype=dtype)
+    n_expected = sum(
+        _oasis_reference.step_mini_batch(X.astype(np.float64), batch, 0.05, expected)
+        for batch in cut(triplets, size)
+    )
+    n_updates = learn_in_dense_blocks(X, cut(triplets, size), 0.05, W, in_order=False)
+    assert n_updates == n_expected > 0
+    np.testing.assert_allclose(W, expected, rtol=0, atol=tolerance)
+
+
+def test_learners_take_blocks_of_wide_dense_rows_and_learn_the_same():
+    # Too many rows for the dual form; half of the numbers are not 0.
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(9000, 260)) * (rng.random((9000, 260)) < 0.6)
+    X = normalize(X[:, :256])
+    triplets = rng.integers(9000, size=(300, 3))
+    assert dense_blocks_pay(X)
+    assert not dual_pays(X, len(triplets))
+    assert not dense_blocks_pay(X[:, :255])
+    assert not dense_blocks_pay(X * (rng.random(X.shape) < 0.8))
+    expected, apart = np.eye(256), np.eye(256)
+    n_updates = _oasis_reference.step(X, triplets, 0.1, expected)
+    learner = OASIS(aggressiveness=0.1).partial_fit_triplets(X, triplets)
+    np.testing.assert_allclose(learner.bilinear_matrix_, expected, rtol=0, atol=1e-12)
+    assert learner.n_updates_ == n_updates
+    for batch in cut(triplets, 64):
+        _oasis_reference.step_mini_batch(X, batch, 0.1, apart)
+    for n_threads in (1, 2):
+        batches = MiniBatchOASIS(aggressiveness=0.1, n_threads=n_threads)
+        batches.partial_fit_triplets(X, triplets)
+        np.testing.assert_allclose(batches.bilinear_matrix_, apart, rtol=0, atol=1e-12)
+
+
 @pytest.mark.parametrize("n_threads", [2, 5])
 def test_the_number_of_threads_does_not_change_a_bit(n_threads):
     X, y = sparse_rows(200, 300, 0.05), np.arange(200) % 4
@@ -114,16 +164,16 @@ def test_wide_sparse_rows_are_learned_in_blocks_and_dense_or_few_ones_are_not():
     shared = (np.bincount(wide.indices, minlength=3000) / 500) ** 2
     assert block_size(wide, queries) == int(0.6 * 3000 / np.sqrt(shared.sum()))
     assert block_size(wide, queries[:255]) == 0
-    narrow = wide[:, :1000]
+    narrow = wide[:, :2000]
     assert block_size(narrow, queries) > 0
-    assert block_size(narrow.astype(np.float32), queries) == 0  # W takes 4 MB
+    assert block_size(narrow.astype(np.float32), queries) == 0  # W takes 16 MB
     assert block_size(sparse.csr_array(digit_rows()[0]), np.zeros(500, dtype=int)) == 0
     huge = sparse.csr_array(([1.0], ([0], [70_000])), shape=(300, 70_001))
     assert block_size(huge, np.arange(300)) == 0
 
 
 def test_oasis_on_wide_sparse_rows_takes_the_steps_of_the_twin(monkeypatch):
-    X = normalize(sparse.random_array((200, 900), density=0.08, format="csr", rng=0))
+    X = normalize(sparse.random_array((200, 1600), density=0.08, format="csr", rng=0))
     y, n_steps = np.arange(200) % 5, 320
     assert 0 < block_size(X, np.arange(n_steps) % 200) < n_steps
     compiled = OASIS(n_steps=n_steps, random_state=0).fit(X, y)

@@ -32,3 +32,9 @@ def step_dual(
     taus: npt.NDArray[np.floating],
     seen: npt.NDArray[np.intp],
 ) -> int: ...
+def solve_block(
+    products: npt.NDArray[np.floating],
+    scores: npt.NDArray[np.float64],
+    aggressiveness: float,
+    taus: npt.NDArray[np.floating],
+) -> None: ...

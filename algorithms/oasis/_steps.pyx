@@ -1,7 +1,8 @@
-"""Kernel: OASIS steps over given triplets, on dense rows, CSR rows or a Gram matrix (eq. 3-9).
+"""Kernel: OASIS steps over given triplets, on dense rows, CSR rows or Gram matrices (eq. 3-9).
 
 Each step reads q'W(p - n) and, where the loss is positive, adds tau q(p - n)' to W.  Nothing here
-is checked: the faces `oasis.py` and `_dual_steps.py` do that.  The readable twin is `_reference.py`.
+is checked: the faces `oasis.py`, `_dual_steps.py` and `_dense_blocks.py` do that.  The readable
+twin is `_reference.py`.
 
 What makes it fast: the loops over a row of W are compiled for the machine's vector instructions
 (`_rows.h`); rows of W that q does not touch are passed over; and where p - n has a non-zero in
@@ -124,6 +125,21 @@ def step_dual(
             D[steps[0, m], steps[1, m]] += taus[m]
             D[steps[0, m], steps[2, m]] -= taus[m]
     return n_updates
+
+
+def solve_block(
+    const real[:, ::1] products,        # IN: (m, m) (q_t . q_u)(v_t . v_u)
+    const double[::1] scores,           # IN: (m,) q'W(p - n) before the first step
+    double aggressiveness,              # IN: C
+    real[::1] taus,                     # OUT: (m,)
+):
+    """Find the steps of a block in order as `_dense_blocks.py` says."""
+    cdef Py_ssize_t t
+    cdef double score
+    with nogil:
+        for t in range(products.shape[0]):
+            score = scores[t] + dot_dense(&products[t, 0], &taus[0], t)
+            taus[t] = <real>step_size(score, products[t, t], aggressiveness)
 
 
 cdef inline double score_rows(

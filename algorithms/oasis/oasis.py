@@ -14,6 +14,11 @@ from oasis_bench.algorithms._triplet_learner import TRIPLETS_A_DRAW, TripletLear
 from oasis_bench.algorithms.oasis import _reference as _oasis_reference
 from oasis_bench.algorithms.oasis import _steps as _oasis
 from oasis_bench.algorithms.oasis._block_schedule import block_size, learn_in_blocks
+from oasis_bench.algorithms.oasis._dense_blocks import (
+    BLOCK,
+    dense_blocks_pay,
+    learn_in_dense_blocks,
+)
 from oasis_bench.algorithms.oasis._dual_steps import dual_pays, learn_in_dual
 from oasis_bench.data.rows import FloatArray
 from oasis_bench.plugins.learner import BilinearLearner
@@ -32,12 +37,12 @@ class OASIS(TripletLearner, BilinearLearner):
         W \leftarrow W + \min(C, \ell / \|V\|^2)\, V .
 
     A step on W costs nnz(q) (nnz(p) + nnz(n)) for CSR rows, whatever the number of features is,
-    and nnz(q) d for dense ones; W takes d^2 numbers of the rows' precision.  Two other ways lead to
-    the same W up to rounding, and are taken where they are faster.  With many features a step
-    waits for memory, not for arithmetic: steps on sparse rows are then taken in blocks that go over
-    W once.  And few rows span little of W: on up to about 1500 of them many steps are taken in the
-    dual form, at n_rows numbers a step, a few products with the rows, and up to about 64 MiB beside
-    W.
+    and nnz(q) d for dense ones; W takes d^2 numbers of the rows' precision.  Other ways lead to the
+    same W up to rounding, and are taken where they are faster.  With many features a step waits for
+    memory, not for arithmetic: steps are then taken in blocks, which go over W once on sparse rows,
+    and are matrix products on dense ones.  And few rows span little of W: on up to about 1500 of
+    them many steps are taken in the dual form, at n_rows numbers a step, a few products with the
+    rows, and up to about 64 MiB beside W.
 
     Parameters
     ----------
@@ -127,4 +132,7 @@ class OASIS(TripletLearner, BilinearLearner):
             return _oasis.step_csr(
                 X.data, X.indices, X.indptr, triplets, C, W, values, columns, spread
             )
+        if dense_blocks_pay(X):
+            batches = (triplets[part] for part in slices(len(triplets), BLOCK))
+            return learn_in_dense_blocks(X, batches, C, W, in_order=True)
         return _oasis.step_dense(X, triplets, C, W, np.empty(X.shape[1], dtype=X.dtype))

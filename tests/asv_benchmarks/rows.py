@@ -5,7 +5,7 @@ from scipy import sparse
 from sklearn.datasets import load_digits
 from sklearn.preprocessing import normalize
 
-KINDS = ["sparse 1000", "sparse 10000", "digits 64", "pixels 784"]
+KINDS = ["sparse 1000", "sparse 10000", "digits 64", "pixels 784", "embeddings 1280"]
 """And their numbers of features."""
 
 N_ROWS = 20_000  # the rows of a step do not lie in the cache
@@ -18,6 +18,8 @@ def noise(kind, dtype):
         X = load_digits().data
     elif kind == "pixels 784":
         X = pixels(784)
+    elif kind == "embeddings 1280":
+        X = np.random.default_rng(0).standard_normal((N_ROWS, 1280))
     else:
         X = visterms(int(kind.removeprefix("sparse ")))
     y = np.random.default_rng(1).integers(10, size=X.shape[0])
