@@ -2,9 +2,8 @@
 
 from oasis_bench.algorithms.classifier_posterior import ClassifierPosterior
 from oasis_bench.algorithms.covariance import Covariance
-from oasis_bench.algorithms.deep_ranking import DeepRanking, GoldenDeepRanking
+from oasis_bench.algorithms.deep_ranking import DeepRanking, GoldenDeepRanking, GoldenFeature
 from oasis_bench.algorithms.euclidean import Euclidean
-from oasis_bench.algorithms.golden_feature import GoldenFeature
 from oasis_bench.algorithms.lda import LDA
 from oasis_bench.algorithms.lfda import LFDA
 from oasis_bench.algorithms.lmnn import LMNN, FastLMNN

@@ -15,6 +15,8 @@ from scipy.signal import correlate
 
 from oasis_bench.algorithms import DeepRanking
 from oasis_bench.algorithms.deep_ranking import sources
+from oasis_bench.algorithms.deep_ranking.relevance_sampler import RelevanceSampler
+from oasis_bench.algorithms.deep_ranking.reservoir import ReservoirSampler
 from oasis_bench.plugins.contract_items import digit_items
 from oasis_bench.plugins.model_file import load_model, save_model
 from oasis_bench.system.errors import UsageError
@@ -61,6 +63,17 @@ def precision(learner: Any, X: Any, triplets: Any) -> float:
 
 def small(**params: Any) -> DeepRanking:
     return DeepRanking(**{"dimension": 8, "n_steps": 320, "random_state": 0} | params)
+
+
+def test_relevance_is_sampled_as_asked() -> None:
+    y, R = np.array([0, 0, 0, 1, 1, 1]), np.ones((6, 6))
+    for sampling, weighted in (("weighted", True), ("uniform", False)):
+        source = sources.Given(6, y, R, None, sampling, 0.3, 0.1).source(seed=0)
+        assert isinstance(source, RelevanceSampler)
+        assert (source.weighted, source.out_of_class, source.margin) == (weighted, 0.3, 0.1)
+    kept = sources.Given(6, y, R, None, "reservoir", 0.3, 0.1).source(seed=0)
+    assert isinstance(kept, ReservoirSampler)
+    assert (kept.out_of_class, kept.margin) == (0.3, 0.1)
 
 
 @needs_torch

@@ -227,7 +227,7 @@ def test_a_learner_of_another_input_is_refused_in_one_line(learner):
     with pytest.raises(UsageError) as error:
         refuse_unlike_inputs(pixels, dataset, rows)
     assert str(error.value) == (
-        "Eigenpictures takes pixels, and data set digits makes them only when asked: give "
+        "Eigenpictures takes pixels, and data set digits makes pixels only when asked: give "
         "--data-option pixels=SIZE"
     )
     refuse_unlike_inputs(pixels, dataset, Digits(pixels=8).load())

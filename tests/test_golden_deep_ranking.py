@@ -41,3 +41,14 @@ def test_pictures_without_another_of_their_category_are_relevant_to_none() -> No
 def test_patches_without_pixels_are_refused() -> None:
     with pytest.raises(UsageError, match="these patches are without pixels"):
         GoldenDeepRanking().fit(described(8), np.arange(8) % 2)
+
+
+def test_its_network_has_the_parameters_that_it_is_given() -> None:
+    given = {"sampling": "uniform", "out_of_class": 0.4, "margin": 0.3, "gap": 0.7, "dimension": 5}
+    learner = GoldenDeepRanking("efficientnet-lite0", True, n_triplets=77, **given)
+    found = learner._network(seed=3).get_params()
+    shared = {*given, "backbone", "freeze_backbone"}
+    assert {name: found[name] for name in shared} == {
+        name: learner.get_params()[name] for name in shared
+    }
+    assert (found["n_steps"], found["random_state"]) == (77, 3)

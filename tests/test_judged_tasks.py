@@ -87,10 +87,8 @@ def test_score_at_top_k_ranks_the_items_of_the_triplets_own_group():
     groups = np.repeat([4, 8], [50, 30])
     scores = rng.normal(size=(100, 100))
     found = judge(scores, items, groups=groups)
-    at_3, at_30, at_all = (
-        top_k_written_out(scores, items.tolist(), groups.tolist(), k) for k in (3, 30, 99)
-    )
-    assert len({at_3, at_30, at_all}) > 1
+    at_3, at_30 = (top_k_written_out(scores, items.tolist(), groups.tolist(), k) for k in (3, 30))
+    assert len({at_3, at_30}) == 2
     assert found.value("score at top K", 3) == at_3
     assert found.value("score at top K", 30) == at_30
 

@@ -4,14 +4,16 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.preprocessing import normalize
+from threadpoolctl import threadpool_limits
 
-from oasis_bench.algorithms import OASIS, MiniBatchOASIS
+from oasis_bench.algorithms import OASIS, AveragedOASIS, MiniBatchOASIS
 from oasis_bench.algorithms.oasis import _blocks as _oasis_blocks
 from oasis_bench.algorithms.oasis import _reference as _oasis_reference
 from oasis_bench.algorithms.oasis._block_schedule import block_size, learn_in_blocks
 from oasis_bench.algorithms.oasis._dense_blocks import dense_blocks_pay, learn_in_dense_blocks
 from oasis_bench.algorithms.oasis._dual_steps import dual_pays
 from oasis_bench.plugins.contract import digit_rows
+from oasis_bench.system.threads import blas_threads
 
 
 @pytest.fixture(params=[True, False], ids=["avx2", "portable"])
@@ -118,16 +120,40 @@ def test_mini_batches_of_dense_rows_are_those_of_the_twin(size, dtype, tolerance
     np.testing.assert_allclose(W, expected, rtol=0, atol=tolerance)
 
 
-def test_learners_take_blocks_of_wide_dense_rows_and_learn_the_same():
-    # Too many rows for the dual form; half of the numbers are not 0.
+@pytest.mark.parametrize("scale", [1e10, 1e-12])
+def test_blocks_of_float32_rows_of_any_length_are_single_steps(scale):
+    # Products of four such numbers are beyond float32.
+    X = (sparse_rows(density=0.9).toarray() * scale).astype(np.float32)
+    triplets, expected, W = random_triplets(), np.eye(50), np.eye(50, dtype=np.float32)
+    n_expected = _oasis_reference.step(X.astype(np.float64), triplets, 0.3, expected)
+    n_updates = learn_in_dense_blocks(X, cut(triplets, 64), 0.3, W, in_order=True)
+    apart = np.eye(50, dtype=np.float32)
+    assert n_updates == pytest.approx(n_expected, abs=3)
+    assert learn_in_dense_blocks(X, cut(triplets, 64), 0.3, apart, in_order=False) > 300
+    np.testing.assert_allclose(W, expected, rtol=0, atol=1e-4 * abs(expected).max())
+
+
+def test_learners_take_blocks_of_wide_dense_rows_and_learn_the_same(monkeypatch):
+    # Too many rows for the dual form; more than half of the numbers are not 0.
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(9000, 260)) * (rng.random((9000, 260)) < 0.6)
-    X = normalize(X[:, :256])
+    X = rng.normal(size=(9000, 256)) * (rng.random((9000, 256)) < 0.6)
+    X = normalize(X)
     triplets = rng.integers(9000, size=(300, 3))
-    assert dense_blocks_pay(X)
+    assert dense_blocks_pay(X, 300)
     assert not dual_pays(X, len(triplets))
-    assert not dense_blocks_pay(X[:, :255])
-    assert not dense_blocks_pay(X * (rng.random(X.shape) < 0.8))
+    assert not dense_blocks_pay(X[:, :255], 300)
+    assert not dense_blocks_pay(X, 63)
+    assert not dense_blocks_pay(X * (rng.random(X.shape) < 0.8), 300)
+    sizes = []
+
+    def watched(X, batches, *others, in_order):
+        batches = list(batches)
+        sizes.append((in_order, [len(batch) for batch in batches]))
+        return learn_in_dense_blocks(X, iter(batches), *others, in_order=in_order)
+
+    for module in ("oasis", "mini_batch"):
+        name = f"oasis_bench.algorithms.oasis.{module}.learn_in_dense_blocks"
+        monkeypatch.setattr(name, watched)
     expected, apart = np.eye(256), np.eye(256)
     n_updates = _oasis_reference.step(X, triplets, 0.1, expected)
     learner = OASIS(aggressiveness=0.1).partial_fit_triplets(X, triplets)
@@ -139,6 +165,22 @@ def test_learners_take_blocks_of_wide_dense_rows_and_learn_the_same():
         batches = MiniBatchOASIS(aggressiveness=0.1, n_threads=n_threads)
         batches.partial_fit_triplets(X, triplets)
         np.testing.assert_allclose(batches.bilinear_matrix_, apart, rtol=0, atol=1e-12)
+    by_64 = (False, [64] * 4 + [44])
+    assert sizes == [(True, [128, 128, 44]), by_64, by_64]
+
+
+def test_threads_of_blas_do_not_change_a_bit_of_dense_blocks():
+    X, y = np.random.default_rng(0).normal(size=(4000, 300)), np.arange(4000) % 3
+    one, several = (
+        AveragedOASIS(n_learners=3, n_threads=n, n_steps=300, random_state=0) for n in (1, 3)
+    )
+    with threadpool_limits(1, "blas"):
+        one.fit(X, y)
+    with threadpool_limits(2, "blas"):
+        before = blas_threads()
+        several.fit(X, y)
+        assert blas_threads() == before
+    np.testing.assert_array_equal(one.bilinear_matrix_, several.bilinear_matrix_)
 
 
 @pytest.mark.parametrize("n_threads", [2, 5])

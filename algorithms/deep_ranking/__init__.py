@@ -1,7 +1,8 @@
-"""Deep Ranking: a network that embeds pictures, learned from triplets (Wang et al. 2014)."""
+"""Deep Ranking: a network that embeds pictures, and the golden feature (Wang et al. 2014)."""
 
 from oasis_bench.algorithms.deep_ranking.deep_ranking import DeepRanking
 from oasis_bench.algorithms.deep_ranking.golden_deep_ranking import GoldenDeepRanking
+from oasis_bench.algorithms.deep_ranking.golden_feature import GoldenFeature
 from oasis_bench.algorithms.deep_ranking.reservoir import Reservoir, ReservoirSampler
 
-__all__ = ["DeepRanking", "GoldenDeepRanking", "Reservoir", "ReservoirSampler"]
+__all__ = ["DeepRanking", "GoldenDeepRanking", "GoldenFeature", "Reservoir", "ReservoirSampler"]

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from oasis_bench.algorithms.deep_ranking.deep_ranking import DeepRanking
-from oasis_bench.algorithms.golden_feature import GoldenFeature
+from oasis_bench.algorithms.deep_ranking.golden_feature import GoldenFeature
 from oasis_bench.data.patches import Patches
 from oasis_bench.data.rows import PATCHES_AND_PIXELS, check_items
 from oasis_bench.plugins.learner import EmbeddingLearner, FittedArray
@@ -27,10 +27,10 @@ class GoldenDeepRanking(EmbeddingLearner):
 
     .. math:: r_{ij} = \Pr(D(k, l) > D(i, j))
 
-    over all pairs k, l of pictures of one category, for i and j of one; it is 0 for others.  D is
-    the distance of `GoldenFeature`, learned from the given triplets or, without any, from the
-    labels.  `DeepRanking` then learns from triplets that are drawn by this relevance.  A fitted
-    learner embeds pixels; of the features it needs nothing any more.
+    for pictures i, j of one category, where k, l are all pairs that share a category, those of
+    every category together; 0 for others.  D is the distance of `GoldenFeature`, learned from the
+    given triplets or, without any, from the labels.  `DeepRanking` then learns from triplets that
+    are drawn by this relevance.  `embed` reads the pixels alone, but takes the same items.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class GoldenDeepRanking(EmbeddingLearner):
     name: ClassVar = "GoldenDeepRanking"
     summary: ClassVar = "DeepRanking from triplets by the relevance of a golden feature"
     citation: ClassVar = "Wang et al., CVPR 2014"
-    cost: ClassVar = DeepRanking.cost
+    cost: ClassVar = f"{DeepRanking.cost}; memory of all pairs of a category"
     imports: ClassVar = DeepRanking.imports
     takes: ClassVar = PATCHES_AND_PIXELS
     takes_labels_with_triplets: ClassVar = True
@@ -128,12 +128,12 @@ class GoldenDeepRanking(EmbeddingLearner):
         self._validate_params()
         self._check(X, y)
         seeds = check_random_state(self.random_state).randint(2**31, size=2)
-        golden = GoldenFeature(self.C, random_state=int(seeds[0]))
+        golden, features = GoldenFeature(self.C, random_state=int(seeds[0])), Patches(X.kinds)
         if triplets is None:
-            golden.fit(X, y)
+            golden.fit(features, y)
         else:
-            golden.partial_fit_triplets(X, triplets)
-        relevance = relevance_within(golden, X, column_or_1d(y))
+            golden.partial_fit_triplets(features, triplets)
+        relevance = relevance_within(golden, features, column_or_1d(y))
         network = self._network(int(seeds[1])).fit(X.pixels, y, relevance=relevance)
         self.kinds_, self.weights_ = golden.kinds_, golden.weights_
         self.parameters_ = network.parameters_
@@ -173,7 +173,7 @@ class GoldenDeepRanking(EmbeddingLearner):
 
 
 def relevance_within(golden: GoldenFeature, X: Patches, y: npt.NDArray[Any]) -> sparse.csr_array:
-    """Return the share of the pairs of one category that are further apart than i and j, r_ij.
+    """Return r_ij, the share of all pairs that share a category that are further apart.
 
     Parameters
     ----------

@@ -71,8 +71,8 @@ class RelevanceSampler:
             self._starts += [len(self._rows)] * len(own)
             self._rows.extend(r)
         totals = np.array([row.sum() for row in self._rows])
-        self._queries = totals if weighted else totals > 0
-        if not self._queries.any():
+        self._queries = np.cumsum(totals if weighted else totals > 0)
+        if not self._queries[-1]:
             raise UsageError(
                 "triplets need a category with 2 relevant pictures or more: give other categories "
                 "or a relevance above 0"
@@ -99,21 +99,20 @@ class RelevanceSampler:
         for _ in range(MOST_DROPPED):
             query = _drawn(self._queries, rng)
             r, start = self._rows[query], self._starts[query]
-            positive = _drawn(r if self.weighted else r > 0, rng)
+            positive = _drawn(np.cumsum(r if self.weighted else r > 0), rng)
             if outside:
                 negative = int(rng.integers(len(self._items) - len(r)))
                 return query, start + positive, negative + len(r) * (negative >= start)
             chances = (r[positive] - r >= self.margin) * (r if self.weighted else 1.0)
             chances[[positive, query - start]] = 0
             if chances.any():
-                return query, start + positive, start + _drawn(chances, rng)
+                return query, start + positive, start + _drawn(np.cumsum(chances), rng)
         raise UsageError(
             f"{MOST_DROPPED} queries in a row gave no triplet with a negative of the same "
             f"category: lower the margin ({self.margin})"
         )
 
 
-def _drawn(chances: npt.NDArray[Any], rng: np.random.Generator) -> int:
-    """Draw a number with probability proportional to `chances` (n,)."""
-    sums = np.cumsum(chances)
+def _drawn(sums: npt.NDArray[Any], rng: np.random.Generator) -> int:
+    """Draw a number, given the sums of the chances up to each (n,)."""
     return int(np.searchsorted(sums, rng.random() * sums[-1], side="right"))

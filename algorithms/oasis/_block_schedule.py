@@ -33,8 +33,8 @@ SMALLEST, LARGEST = 256, 4096
 block copies leaves the cache."""
 
 CACHED_BYTES = 16 * 2**20
-"""A W of up to this size stays in the caches: single steps are faster.  Measured: on an EPYC with a
-cache of 32 MiB up to 32, on a Xeon up to 6."""
+"""A W of up to this size stays in the caches: single steps are faster.  Measured: up to 32 MiB on
+an EPYC with a cache of this size, up to 6 MiB on a Xeon, on which this is too much."""
 
 Places: TypeAlias = "npt.NDArray[np.intp]"
 Triplets: TypeAlias = "npt.NDArray[np.intp]"

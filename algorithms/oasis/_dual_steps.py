@@ -22,6 +22,7 @@ from scipy import sparse
 from sklearn.utils.extmath import row_norms
 
 from oasis_bench.algorithms.oasis import _steps as _oasis
+from oasis_bench.algorithms.oasis._dense_blocks import GAIN, dense_blocks_pay
 from oasis_bench.data.rows import FloatArray
 from oasis_bench.system.threads import slices
 
@@ -70,6 +71,8 @@ def dual_pays(X: Any, n_triplets: int) -> bool:
     n_entries = np.count_nonzero(X[:ROWS_COUNTED]) / min(n, ROWS_COUNTED) if is_dense else X.nnz / n
     picked, passed = 8e-10 * size * n_entries, 2e-11 * size * d  # one row of W by p - n
     step = 2 * n_entries * (passed if is_dense else min(picked, passed))
+    if is_dense and dense_blocks_pay(X, n_triplets):
+        step /= GAIN
     dual_step = 2e-9 * n + 2e-13 * size * n**2
     products = 2 * (n + d) * n * min(3e-12 * size * d, 7e-10 * n_entries)
     is_quicker = products + n_triplets * dual_step < 0.8 * n_triplets * step

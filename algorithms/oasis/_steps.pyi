@@ -33,8 +33,10 @@ def step_dual(
     seen: npt.NDArray[np.intp],
 ) -> int: ...
 def solve_block(
-    products: npt.NDArray[np.floating],
+    cosines: npt.NDArray[np.floating],
     scores: npt.NDArray[np.float64],
+    norms: npt.NDArray[np.float64],
     aggressiveness: float,
-    taus: npt.NDArray[np.floating],
+    lengths: npt.NDArray[np.floating],
+    taus: npt.NDArray[np.float64],
 ) -> None: ...

@@ -128,18 +128,21 @@ def step_dual(
 
 
 def solve_block(
-    const real[:, ::1] products,        # IN: (m, m) (q_t . q_u)(v_t . v_u)
+    const real[:, ::1] cosines,         # IN: (m, m) cos(q_t, q_u) cos(v_t, v_u), v = p - n
     const double[::1] scores,           # IN: (m,) q'W(p - n) before the first step
+    const double[::1] norms,            # IN: (m,) |q| |v|
     double aggressiveness,              # IN: C
-    real[::1] taus,                     # OUT: (m,)
+    real[::1] lengths,                  # work space: (m,) tau |q| |v|
+    double[::1] taus,                   # OUT: (m,)
 ):
     """Find the steps of a block in order as `_dense_blocks.py` says."""
     cdef Py_ssize_t t
     cdef double score
     with nogil:
-        for t in range(products.shape[0]):
-            score = scores[t] + dot_dense(&products[t, 0], &taus[0], t)
-            taus[t] = <real>step_size(score, products[t, t], aggressiveness)
+        for t in range(cosines.shape[0]):
+            score = scores[t] + norms[t] * dot_dense(&cosines[t, 0], &lengths[0], t)
+            taus[t] = step_size(score, norms[t] * norms[t], aggressiveness)
+            lengths[t] = <real>(taus[t] * norms[t])
 
 
 cdef inline double score_rows(

@@ -18,7 +18,7 @@ from oasis_bench.experiment.seeds import derive_seed
 from oasis_bench.plugins.learner import FittedArray
 from oasis_bench.sampling.class_triplets import seed_state
 from oasis_bench.system.progress import Progress
-from oasis_bench.system.threads import side_by_side, slices
+from oasis_bench.system.threads import blas_threads, one_blas_thread, side_by_side, slices
 
 
 class AveragedOASIS(OASIS):
@@ -126,7 +126,9 @@ class AveragedOASIS(OASIS):
         self._n_dealt += len(triplets)
 
     def _side_by_side(self, learn: Callable[[int], int]) -> int:
-        return sum(side_by_side(learn, range(len(self.matrices_)), self.n_threads))
+        n_threads = self.n_threads or blas_threads()
+        with one_blas_thread:  # here: of a limit that a thread sets, the others need not know
+            return sum(side_by_side(learn, range(len(self.matrices_)), n_threads))
 
     def _fitted_state(self) -> dict[str, FittedArray]:
         return {

@@ -10,12 +10,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils._param_validation import Interval
-from threadpoolctl import threadpool_limits
 
 from oasis_bench.algorithms._triplet_learner import TripletSampler, uses_twin
 from oasis_bench.algorithms.oasis import _reference as _oasis_reference
 from oasis_bench.algorithms.oasis._block_schedule import MAX_FEATURES, learn_in_blocks
-from oasis_bench.algorithms.oasis._dense_blocks import dense_blocks_pay, learn_in_dense_blocks
+from oasis_bench.algorithms.oasis._dense_blocks import is_wide_and_dense, learn_in_dense_blocks
 from oasis_bench.algorithms.oasis.oasis import OASIS
 from oasis_bench.system.progress import Progress
 from oasis_bench.system.threads import blas_threads, slices
@@ -29,11 +28,13 @@ class MiniBatchOASIS(OASIS):
     .. math:: W \leftarrow W + \sum_{t \in \text{batch}} \tau_t\, q_t (p_t - n_t)^\top .
 
     One pass over W serves a whole batch, and the threads own parts of its rows, so that the result
-    does not depend on their number.  On dense rows of 256 features or more BLAS makes the pass: its
-    threads change the result by rounding.  A batch must be small against the rows, or the steps
-    of a batch, which do not see each other, overshoot.  A call ends its last batch: two calls of
-    `partial_fit` give the W of one where the first makes whole batches.  With float32 rows, but by
-    BLAS, each p - n is rounded to 16 bits, by at most 1 / 65534 of its largest entry.
+    does not depend on their number.  With float32 rows each p - n is rounded to 16 bits, by at most
+    1 / 65534 of its largest entry.  Dense rows of 256 features or more, at least half of them not
+    0, are not rounded: their passes are matrix products, in one thread.
+
+    A batch must be small against the rows, or the steps of a batch, which do not see each other,
+    overshoot.  A call ends its last batch: two calls of `partial_fit` give the W of one where the
+    first makes whole batches.
 
     Parameters
     ----------
@@ -110,9 +111,8 @@ class MiniBatchOASIS(OASIS):
         C, W = float(self.aggressiveness), self.bilinear_matrix_
         if uses_twin():
             return sum(_oasis_reference.step_mini_batch(X, batch, C, W) for batch in batches)
+        if isinstance(X, np.ndarray) and self.batch_size > 1 and is_wide_and_dense(X):
+            return learn_in_dense_blocks(X, batches, C, W, in_order=False)
         n_threads = self.n_threads or blas_threads()
-        if isinstance(X, np.ndarray) and dense_blocks_pay(X):
-            with threadpool_limits(n_threads, "blas"):
-                return learn_in_dense_blocks(X, batches, C, W, in_order=False)
         rows = X if sparse.issparse(X) else sparse.csr_array(X)
         return learn_in_blocks(rows, batches, C, W, in_order=False, n_threads=n_threads)

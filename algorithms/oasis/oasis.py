@@ -132,7 +132,7 @@ class OASIS(TripletLearner, BilinearLearner):
             return _oasis.step_csr(
                 X.data, X.indices, X.indptr, triplets, C, W, values, columns, spread
             )
-        if dense_blocks_pay(X):
+        if dense_blocks_pay(X, len(triplets)):
             batches = (triplets[part] for part in slices(len(triplets), BLOCK))
             return learn_in_dense_blocks(X, batches, C, W, in_order=True)
         return _oasis.step_dense(X, triplets, C, W, np.empty(X.shape[1], dtype=X.dtype))

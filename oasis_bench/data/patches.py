@@ -125,6 +125,7 @@ class Patches:
     def __post_init__(self) -> None:
         counts = {name: len(kind) for name, kind in self.kinds.items()}
         if self.pixels is not None:
+            check_pixels(self.pixels)
             counts["pixels"] = len(self.pixels)
         if len(set(counts.values())) != 1:
             raise UsageError(
@@ -210,3 +211,13 @@ class Patches:
             yield from (kind.descriptors, kind.offsets, kind.positions)
         if self.pixels is not None:
             yield self.pixels
+
+
+def check_pixels(pixels: Any) -> None:
+    """Raise UsageError where pixels are not uint8 of shape (n_pictures, height, width, 3)."""
+    array = np.asarray(pixels)
+    if array.ndim != 4 or array.shape[3] != 3 or array.dtype != np.uint8:
+        raise UsageError(
+            f"pixels of shape {array.shape} and type {array.dtype}: uint8 of shape "
+            "(n, height, width, 3) is needed"
+        )

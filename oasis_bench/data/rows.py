@@ -16,7 +16,7 @@ from scipy import sparse
 
 from oasis_bench.data.csr import canonical_csr
 from oasis_bench.data.judgements import JudgedTriplets, Ratings, check_item_numbers
-from oasis_bench.data.patches import Patches
+from oasis_bench.data.patches import Patches, check_pixels
 from oasis_bench.system.errors import UsageError
 
 Rows: TypeAlias = "npt.NDArray[np.floating] | sparse.csr_array"
@@ -207,18 +207,14 @@ def _check_folds(folds: npt.NDArray[np.int64], n_rows: int) -> None:
 
 def check_items(kind: str, items: Any) -> None:
     """Raise UsageError where items are not pixels, or not patches, as `LabelledRows` holds them."""
-    if kind != "pixels" and not isinstance(items, Patches):
+    if kind == "pixels":
+        check_pixels(items)
+    elif not isinstance(items, Patches):
         raise UsageError(f"patches are a {type(items).__name__}: a Patches is needed")
-    if kind == "patches":
-        return
-    if kind == PATCHES_AND_PIXELS and items.pixels is None:
+    elif kind == PATCHES_AND_PIXELS and items.pixels is None:
         raise UsageError("these patches are without pixels: give Patches(kinds, pixels)")
-    pixels = np.asarray(items.pixels if kind == PATCHES_AND_PIXELS else items)
-    if pixels.ndim != 4 or pixels.shape[3] != 3 or pixels.dtype != np.uint8:
-        raise UsageError(
-            f"pixels of shape {pixels.shape} and type {pixels.dtype}: uint8 of shape "
-            "(n, height, width, 3) is needed"
-        )
+    elif kind == "patches" and items.pixels is not None:
+        raise UsageError("these patches hold pixels: give Patches(kinds)")
 
 
 def _parts(array: npt.NDArray[Any] | sparse.csr_array) -> tuple[npt.NDArray[Any], ...]:

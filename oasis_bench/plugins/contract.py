@@ -11,6 +11,7 @@ oasis_bench.plugins.contract`` all that are registered.  A plugin's own tests de
 from __future__ import annotations
 
 import copy
+import inspect
 import pickle
 import warnings
 from collections.abc import Sequence
@@ -100,6 +101,9 @@ class LearnerContract:
         assert set(unfitted.inner_params) <= set(unfitted.get_params())
         assert not set(unfitted.inner_params) & set(unfitted.search_space)
         assert unfitted.takes_triplets == hasattr(unfitted, "partial_fit_triplets")
+        if unfitted.takes_labels_with_triplets:
+            assert "triplets" in inspect.signature(unfitted.fit).parameters
+            assert not isinstance(unfitted, IncrementalLearner), "its steps would not be chosen"
 
     def test_an_unfitted_learner_says_so(self, unfitted: MetricLearner, items: Items) -> None:
         X, _ = items
@@ -252,6 +256,20 @@ class LearnerContract:
         assert not np.array_equal(answers(learned, X, X), answers(start, X, X))
         with pytest.raises(ValueError, match="60"):
             learned.partial_fit_triplets(X, [[0, 1, 60]])
+
+    def test_labels_and_triplets_are_learned_from_together_where_it_says_so(
+        self, unfitted: MetricLearner, items: Items
+    ) -> None:
+        only(unfitted.takes_labels_with_triplets, "it does not take both together")
+        X, y = items
+        learner: Any = unfitted
+        triplets = np.array([[query, (query + 1) % 15, 15 + query] for query in range(15)])
+        both = answers(clone(learner).fit(X, y, triplets=triplets), X, X)
+        assert not np.array_equal(both, answers(clone(learner).fit(X, y), X, X))
+        other = np.roll(np.asarray(y), 7)
+        assert not np.array_equal(
+            both, answers(clone(learner).fit(X, other, triplets=triplets), X, X)
+        )
 
     def test_a_fitted_learner_can_be_copied_and_pickled(
         self, fitted: MetricLearner, items: Items

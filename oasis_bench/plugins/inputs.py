@@ -38,13 +38,16 @@ def refuse_unlike_inputs(
     except UsageError as error:
         what = f"{learner.name} takes {kind}, and data set {dataset.name}"
         options = inspect.signature(type(dataset)).parameters
+        parts = kind.split("+")
+        missing = [part for part in parts if getattr(rows, part, None) is None]
         asks = [
             " or ".join(one for one in EXAMPLES.get(part, ()) if one.partition("=")[0] in options)
-            for part in kind.split("+")
+            for part in missing
         ]
-        if all(asks) and set(kind.split("+")) <= set(dataset.gives):
+        if asks and all(asks) and set(parts) <= set(dataset.gives):
+            given = " and ".join(f"--data-option {one}" for one in asks)
             raise UsageError(
-                f"{what} makes them only when asked: give --data-option {', and '.join(asks)}"
+                f"{what} makes {' and '.join(missing)} only when asked: give {given}"
             ) from error
         raise UsageError(
             f"{what} gives {' and '.join(dataset.gives)}: choose another learner or data set"

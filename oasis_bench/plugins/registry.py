@@ -19,7 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Generic, TypeVar
 
-from oasis_bench.data.rows import KINDS
+from oasis_bench.data.rows import KINDS, PATCHES_AND_PIXELS
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.plugins.learner import MetricLearner
 from oasis_bench.system.errors import UsageError, unknown_name
@@ -214,10 +214,12 @@ def _checked(plugin: object, base: type[T], where: str) -> type[T]:
             raise BrokenPluginError(f"{where} has no class attribute {attribute!r} of type str")
     if issubclass(plugin, Task):
         _check_task(plugin, where)
+    is_data = issubclass(plugin, Dataset)  # it gives the two apart, and a learner takes both
+    known = [kind for kind in KINDS if not (is_data and kind == PATCHES_AND_PIXELS)]
     kinds = plugin.gives if issubclass(plugin, Dataset) else (getattr(plugin, "takes", "rows"),)
     for kind in kinds:
-        if kind not in KINDS:
-            raise BrokenPluginError(f"{where} has items of kind {kind!r}: {', '.join(KINDS)}")
+        if kind not in known:
+            raise BrokenPluginError(f"{where} has items of kind {kind!r}: {', '.join(known)}")
     if issubclass(plugin, MetricLearner):
         with _as_broken_plugin(f"{where} cannot be made without arguments"):
             plugin()

@@ -9,7 +9,8 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from typing import TypeVar
+from threading import Lock
+from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
@@ -42,6 +43,34 @@ def blas_threads() -> int:
     """Return how many threads the numerical libraries of this process may use."""
     pools = _libraries(len(sys.modules)).info()
     return max((int(pool["num_threads"]) for pool in pools), default=1)
+
+
+class _OneBlasThread:
+    """A context that gives BLAS one thread, as for many small products: more wait for each other.
+
+    The limit is of the whole process.  Several threads may be in the context at once: it ends with
+    the last of them.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._n_inside = 0
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._n_inside:
+                self._limit = _libraries(len(sys.modules)).limit(limits=1, user_api="blas")
+            self._n_inside += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._n_inside -= 1
+            if not self._n_inside:
+                self._limit.restore_original_limits()
+
+
+one_blas_thread = _OneBlasThread()
 
 
 @lru_cache(maxsize=1)
