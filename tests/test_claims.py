@@ -8,6 +8,7 @@ import pytest
 from fake_runs import fake_trial, write_run
 from scipy import stats
 
+from oasis_bench.analysis.headlines import measure_name
 from oasis_bench.claims.claim import Claim, Condition, judge, worth_repeating
 from oasis_bench.claims.effects import (
     Beyond,
@@ -23,6 +24,7 @@ from oasis_bench.claims.effects import (
 )
 from oasis_bench.claims.papers import CLAIMS, experiments
 from oasis_bench.experiment.settings import Experiment, built_in_experiments
+from oasis_bench.plugins.registry import load_registry
 from oasis_bench.store.run_file import read_run
 
 GAINS = (0.05, 0.06, 0.04, 0.055, 0.045)
@@ -292,6 +294,23 @@ def test_a_relative_gain_grows_from_the_first_class_subset_to_the_last(tmp_path)
 def test_each_claim_has_an_id_of_its_own_and_experiments_that_exist():
     assert len({claim.id for claim in CLAIMS}) == len(CLAIMS)
     assert set(experiments()) <= set(built_in_experiments())
+
+
+MEASURES = [
+    (claim.id, condition.experiment, effect.task, effect.measure)
+    for claim in CLAIMS
+    for condition in claim.conditions
+    if hasattr(effect := getattr(condition.effect, "gain", condition.effect), "measure")
+]
+
+
+@pytest.mark.parametrize(("claim", "experiment", "task", "measure"), MEASURES)
+def test_a_measure_of_a_claim_is_one_of_a_task_of_its_experiment(claim, experiment, task, measure):
+    assert task in Experiment.from_toml(experiment).tasks
+    kind = load_registry().tasks[task]
+    assert measure in [
+        measure_name(name, k) for name in kind.measures for k in kind.ks.get(name, (math.nan,))
+    ]
 
 
 LABELS = [

@@ -98,7 +98,7 @@ FEW_TRIPLETS = (
     "The networks are pretrained ones that learn from some 800 judged triplets; the paper's "
     "learned from 14 million pictures."
 )
-PRECISION, AT_TOP_3 = "similarity precision", "score at top K@3"
+PRECISION, AT_TOP_3 = "similarity precision", "score at top 3"
 IN_CLASS, A_FIFTH, UNIFORM = "0 % out of class", "20 % out of class", "0 % uniform"
 SAMPLING = (
     "Networks on a frozen pretrained one learn from 12,800 triplets; the paper's from 24 million. "
