@@ -16,6 +16,7 @@ from oasis_bench.datasets.features.picture_files import Workers, hashed_pictures
 from oasis_bench.experiment.settings import Experiment, LearnerSpec
 from oasis_bench.plugins.open_dataset import open_dataset
 from oasis_bench.plugins.registry import load_registry
+from oasis_bench.reports import write_report
 from oasis_bench.runner.run import run_experiment
 from oasis_bench.store.run_file import read_run
 from oasis_bench.system.errors import UsageError
@@ -283,6 +284,9 @@ def test_a_learner_gets_pixels_beside_features_and_labels_beside_triplets(data):
     run = read_run(data / "run")
     assert measured(run, "similarity precision", by="learner").to_dict() == {"KindOfColour": 1}
     assert run.trials["n_features"].tolist() == [648 + 944 + 16 * 16 * 3]
+    report = " ".join(write_report(data / "run").read_text().split())
+    assert "1 outer partition at random (seed 0). Nothing is scaled: no learner takes" in report
+    assert not [line for line in run.info.remarks if line.startswith("warning")]
     without = replace(experiment, dataset_options={"features": "lab+lbp"})
     with pytest.raises(
         UsageError, match="makes pixels only when asked: give --data-option pixels="

@@ -126,7 +126,7 @@ class RunInfo(Session):
     n_folds : int
         Folds that the data set is published with, which are the partitions; 0: there are none.
     scaling : sequence of str
-        How rows were scaled; of several the inner folds chose.
+        How rows were scaled; of several the inner folds chose.  Empty: no learner takes rows.
     remarks : sequence of str
         What of the data decided how the run was made, and what may mislead, a line each.
     left_out : sequence of str

@@ -118,7 +118,8 @@ def run_experiment(
             experiment, registry, plugin_files, on_download, place.shares_cores, keep
         )
         subsets = {spec.subset: spec.classes for spec in specs}
-        scalings = scalings_of(experiment, dataset, rows)
+        takes_rows = _takes_rows(experiment, registry)
+        scalings = scalings_of(experiment, dataset, rows) if takes_rows else ()
         remarks = [
             *remarks,
             *_remarks(experiment, specs[0].experiment, dataset.items, scalings, rows),
@@ -146,7 +147,7 @@ def run_experiment(
             notes={name: dataset.notes[name] for name in subsets if name in dataset.notes},
         )
         with Store.create(output, info) as store:
-            if experiment.scaling is None:
+            if experiment.scaling is None and scalings:
                 on_note(f"rows are scaled by {scalings[0]}, as the data set says: see --scaling")
             for remark in remarks:
                 on_note(remark)
@@ -327,6 +328,12 @@ def _sources(experiment: Experiment, dataset: Dataset, registry: Registry) -> So
     )
 
 
+def _takes_rows(experiment: Experiment, registry: Registry) -> bool:
+    """Tell whether any learner of an experiment takes rows, which alone are scaled."""
+    algorithms = (spec.algorithm for spec in experiment.learners.values())
+    return any(registry.algorithms[name].takes == "rows" for name in algorithms)
+
+
 def _remarks(
     asked: Experiment,
     settled: Experiment,
@@ -340,7 +347,7 @@ def _remarks(
         yield remark
     if (remark := few_train_remark(asked, settled, rows, items)) is not None:
         yield remark
-    ranges = unlike_scales(rows.X)
+    ranges = unlike_scales(rows.X) if scalings else None
     if ranges is not None and not set(scalings) & set(SCALES_COLUMNS):
         least, most = ranges
         yield (

@@ -46,6 +46,8 @@ def protocol_text(run: RunRecord) -> str:
 def scaling_text(run: RunRecord) -> str:
     """Say how rows were scaled."""
     scalings = run.info.scaling
+    if not scalings:
+        return "Nothing is scaled: no learner takes rows."
     rows = f"Rows of {run.trials['n_features'].iloc[0]:,} features" if len(run.trials) else "Rows"
     if len(scalings) == 1:
         what = f"{rows} are scaled by {scalings[0]}: {SCALINGS[scalings[0]]}"
