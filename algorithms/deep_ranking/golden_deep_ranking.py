@@ -63,7 +63,7 @@ class GoldenDeepRanking(EmbeddingLearner):
     name: ClassVar = "GoldenDeepRanking"
     summary: ClassVar = "DeepRanking from triplets by the relevance of a golden feature"
     citation: ClassVar = "Wang et al., CVPR 2014"
-    cost: ClassVar = f"{DeepRanking.cost}; memory of all pairs of a category"
+    cost: ClassVar = "time of DeepRanking, memory of all pairs of a category"
     imports: ClassVar = DeepRanking.imports
     takes: ClassVar = PATCHES_AND_PIXELS
     takes_labels_with_triplets: ClassVar = True

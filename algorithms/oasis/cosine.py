@@ -44,7 +44,7 @@ class CosineOASIS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TripletLear
     name: ClassVar = "CosineOASIS"
     summary: ClassVar = "cosine in the space that OASIS learned, so that no long row is a hub"
     citation: ClassVar = "oasis-bench; the steps: " + OASIS.citation
-    cost: ClassVar = "time nnz(q) (nnz(p) + nnz(n)) a step, + d^2 min(n, d), memory 3 d^2"
+    cost: ClassVar = "time nnz(q) (nnz(p) + nnz(n)) a step, + d^2 min(n, d), memory 4 d^2"
 
     _learned: ClassVar[str] = "raw_matrix_"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = OASIS._parameter_constraints

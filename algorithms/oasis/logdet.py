@@ -64,7 +64,7 @@ class LogDetOASIS(LogDetLearner):
     name: ClassVar = "LogDetOASIS"
     summary: ClassVar = "OASIS's triplets under the LogDet divergence, a Mahalanobis distance"
     citation: ClassVar = "after Chechik et al., JMLR 11 (2010), 6.2 & Jain et al., NIPS 21 (2008)"
-    cost: ClassVar = "time d^2 a step, d^3 at the end, memory 4 d^2"
+    cost: ClassVar = "time d^2 a step, d^3 at the end, memory 5 d^2"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LogDetLearner._parameter_constraints,

@@ -48,7 +48,7 @@ class PsdOASIS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OASIS):  # typ
 
     name: ClassVar = "PsdOASIS"
     summary: ClassVar = "OASIS projected on the PSD cone, so that it gives an embedding too"
-    cost: ClassVar = "time nnz(q) (nnz(p) + nnz(n)) a step, d^3 a projection, memory 3 d^2"
+    cost: ClassVar = "time nnz(q) (nnz(p) + nnz(n)) a step, d^3 a projection, memory 4 d^2"
 
     _learned: ClassVar[str] = "raw_matrix_"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from oasis_bench.data.rows import LabelledRows
+from oasis_bench.data.rows import PATCHES_AND_PIXELS, LabelledRows
 from oasis_bench.data.scaling import SCALINGS, unlike_scales
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.plugins.learner import (
@@ -76,9 +76,10 @@ def learner_lines(catalogue: Catalogue[MetricLearner]) -> list[str]:
 
 
 def input_of(learner: type[MetricLearner]) -> str:
-    """Name what a learner takes: dense or sparse rows, pixels or patches."""
+    """Name what a learner takes: dense or sparse rows, pixels, patches, or both: pixels+."""
     density = "sparse" if learner.takes_sparse else "dense"
-    return density if learner.takes == "rows" else learner.takes
+    named = {"rows": density, PATCHES_AND_PIXELS: "pixels+"}
+    return named.get(learner.takes, learner.takes)
 
 
 def size_of(learner: type[MetricLearner]) -> str:
