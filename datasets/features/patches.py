@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,6 +32,7 @@ from oasis_bench.datasets.files.arrays import Arrays, cache_key, cached
 from oasis_bench.system.errors import UsageError, unknown_name
 from oasis_bench.system.files import cache_home
 from oasis_bench.system.memory import require_memory
+from oasis_bench.system.progress import Progress
 from oasis_bench.system.threads import slices
 from oasis_bench.system.values import check_value
 
@@ -251,48 +252,63 @@ def patches_of(
         )
     except MemoryError as error:
         raise UsageError(str(error)) from error
-    kinds: dict[str, PatchKind] = {}
+    found: dict[str, dict[str, tuple[Descriptors, Descriptors]]] = {k: {} for k in options.kinds}
     faults: dict[str, Fault] = {}
+    # The kinds of a picture share its points and edges: those of a file of the cache are kept.
+    points = lru_cache(AT_ONCE)(partial(points_of, n_points=options.n_points))
+    what, n_done = f"describing patches ({'+'.join(options.kinds)})", 0
+    total = len(unique) * len(options.kinds)
     with threadpool_limits(1):  # the pictures run in parallel, not the products within one
-        for name in options.kinds:
-            found: dict[str, tuple[Descriptors, Descriptors]] = {}
-            for part in slices(len(unique), AT_ONCE):
-                done = list(unique.values())[part]
-                arrays = _of_kind(done, name, options.n_points, part.start, len(unique), workers)
+        for part in slices(len(unique), AT_ONCE):
+            some = list(unique.values())[part]
+            for name, own in found.items():
+                report = partial(_report, workers.progress, what, n_done, total)
+                here = replace(workers, progress=report)
+                arrays = _of_kind(some, name, options.n_points, points, here)
+                n_done += len(some)
                 faults |= faults_of_arrays(arrays)
-                usable = [one.content for one in done if one.content not in faults]
+                usable = [one.content for one in some if one.content not in faults]
                 pieces = (np.split(arrays[key], arrays["ends"]) for key in ("rows", "places"))
-                found |= zip(usable, zip(*pieces, strict=True), strict=False)
-            chosen = [found[one.content] for one in pictures if one.content in found]
-            if chosen:
-                kinds[name] = PatchKind.joined(*zip(*chosen, strict=True))
+                own |= zip(usable, zip(*pieces, strict=True), strict=False)
+    kinds: dict[str, PatchKind] = {}
+    for name, own in found.items():
+        chosen = [own[one.content] for one in pictures if one.content in own]
+        if chosen:
+            kinds[name] = PatchKind.joined(*zip(*chosen, strict=True))
     kept = [number for number, one in enumerate(pictures) if one.content not in faults]
     left_out = [(one.path, faults[one.content]) for one in pictures if one.content in faults]
     return Patches(kinds) if kept else None, kept, left_out
 
 
+def _report(
+    progress: Progress, what: str, before: int, total: int, _: str, done: int, __: int | None
+) -> None:
+    """Tell the progress of a part, `before` which so many of `total` were done."""
+    progress(what, before + done, total)
+
+
 def _of_kind(
-    pictures: Sequence[Picture], name: str, n_points: int, before: int, total: int, workers: Workers
+    pictures: Sequence[Picture],
+    name: str,
+    n_points: int,
+    points: Callable[[Picture], Points],
+    workers: Workers,
 ) -> Arrays:
-    """Describe the patches of some pictures; `before` of all `total` pictures are done already."""
+    """Describe the patches of some pictures at their `points`."""
     libraries = [f"scipy {scipy.__version__}"]
     if name == "sift":
         libraries.append(f"opencv {_opencv().__version__}")
     contents = [picture.content for picture in pictures]
     key = cache_key(CODE, *libraries, name, str(n_points), *contents)
 
-    def progress(what: str, done: int, _: int | None) -> None:
-        workers.progress(what, before + done, total)
-
     def describe(picture: Picture) -> tuple[Descriptors, npt.NDArray[np.float32]]:
-        points = points_of(picture, n_points)
+        its = points(picture)
         # The centre of a pixel of the scaled picture, in pixels of the picture itself.
-        positions = (points.places + 0.5) / points.scale - 0.5
-        return KINDS[name].describe(points), positions.astype(np.float32)
+        positions = (its.places + 0.5) / its.scale - 0.5
+        return KINDS[name].describe(its), positions.astype(np.float32)
 
     def compute() -> Arrays:
-        here = replace(workers, progress=progress)
-        found, faults = here.map(describe, pictures, f"describing patches ({name})")
+        found, faults = workers.map(describe, pictures, "describing patches")
         rows, positions = zip(*found.values(), strict=True) if found else ((), ())
         return {
             "rows": np.concatenate([np.empty((0, KINDS[name].width), np.float32), *rows]),
