@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.stats import rankdata
 from sklearn.metrics import euclidean_distances
 from sklearn.utils import check_random_state, column_or_1d
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms.deep_ranking.deep_ranking import DeepRanking
 from oasis_bench.algorithms.deep_ranking.golden_feature import GoldenFeature
@@ -20,6 +20,12 @@ from oasis_bench.data.rows import PATCHES_AND_PIXELS, check_items
 from oasis_bench.plugins.learner import EmbeddingLearner, FittedArray
 
 Floats = npt.NDArray[np.float64]
+
+OF_THE_NETWORK = (
+    *("backbone", "freeze_backbone", "dimension", "gap"),
+    *("out_of_class", "sampling", "margin"),
+)
+"""Parameters that `DeepRanking` has as well, and gets."""
 
 
 class GoldenDeepRanking(EmbeddingLearner):
@@ -73,13 +79,7 @@ class GoldenDeepRanking(EmbeddingLearner):
     parameters_: npt.NDArray[np.float32]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "backbone": [StrOptions({"small", "efficientnet-lite0"})],
-        "freeze_backbone": ["boolean"],
-        "dimension": [Interval(Integral, 1, None, closed="left")],
-        "gap": [Interval(Real, 0, None, closed="neither")],
-        "out_of_class": [Interval(Real, 0, 1, closed="both")],
-        "sampling": [StrOptions({"weighted", "uniform", "reservoir"})],
-        "margin": [Interval(Real, 0, None, closed="left")],
+        **{name: DeepRanking._parameter_constraints[name] for name in OF_THE_NETWORK},
         "n_triplets": [Interval(Integral, 0, None, closed="left")],
         "C": [Interval(Real, 0, None, closed="neither")],
         "random_state": ["random_state"],
@@ -148,14 +148,8 @@ class GoldenDeepRanking(EmbeddingLearner):
 
     def _network(self, seed: int) -> DeepRanking:
         return DeepRanking(
-            backbone=self.backbone,
-            freeze_backbone=self.freeze_backbone,
-            dimension=self.dimension,
-            gap=self.gap,
+            **{name: getattr(self, name) for name in OF_THE_NETWORK},
             n_steps=self.n_triplets,
-            out_of_class=self.out_of_class,
-            margin=self.margin,
-            sampling=self.sampling,
             random_state=seed,
         )
 

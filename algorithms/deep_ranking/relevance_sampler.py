@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from oasis_bench.algorithms.deep_ranking.reservoir import MOST_DROPPED, refuse_too_few
 from oasis_bench.system.errors import UsageError
 
 Items = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-
-MOST_DROPPED = 10_000
-"""After so many dropped queries in a row, no triplet is to be expected."""
 
 
 class RelevanceSampler:
@@ -72,15 +70,7 @@ class RelevanceSampler:
             self._rows.extend(r)
         totals = np.array([row.sum() for row in self._rows])
         self._queries = np.cumsum(totals if weighted else totals > 0)
-        if not self._queries[-1]:
-            raise UsageError(
-                "triplets need a category with 2 relevant pictures or more: give other categories "
-                "or a relevance above 0"
-            )
-        if out_of_class > 0 and len(stops) < 2:
-            raise UsageError(
-                f"out_of_class is {out_of_class}, but all pictures are of 1 category: give 0"
-            )
+        refuse_too_few(bool(self._queries[-1]), len(stops), out_of_class)
 
     def draw(self, n_triplets: int, rng: np.random.Generator) -> Items:
         """Draw triplets of item numbers (n_triplets, 3).

@@ -146,15 +146,7 @@ class ReservoirSampler:
             raise UsageError(f"most_failures is {most_failures}: at least 1 is needed")
         buffers = reservoir.buffers()
         sizes = np.array([len(items) for items, _ in buffers.values()], np.int64)
-        if sizes.max(initial=0) < 2:
-            raise UsageError(
-                "triplets need a category with 2 relevant pictures or more: give other categories "
-                "or a relevance above 0"
-            )
-        if out_of_class > 0 and len(sizes) < 2:
-            raise UsageError(
-                f"out_of_class is {out_of_class}, but all pictures are of 1 category: give 0"
-            )
+        refuse_too_few(sizes.max(initial=0) >= 2, len(sizes), out_of_class)
         self._items = np.concatenate([items for items, _ in buffers.values()])
         self._totals = np.concatenate([totals for _, totals in buffers.values()])
         self._starts = np.repeat(np.cumsum(sizes) - sizes, sizes)
@@ -250,3 +242,25 @@ class ReservoirSampler:
             active = active[~hit]
             tried += shape[1]
         return place, found, n_rejected
+
+
+def refuse_too_few(has_pair: bool, n_categories: int, out_of_class: float) -> None:
+    """Raise UsageError where no triplet can be drawn.
+
+    Parameters
+    ----------
+    has_pair : bool
+        Whether a category has two pictures that are relevant to each other.
+    n_categories : int
+    out_of_class : float
+        The share of negatives of another category.
+    """
+    if not has_pair:
+        raise UsageError(
+            "triplets need a category with 2 relevant pictures or more: give other categories "
+            "or a relevance above 0"
+        )
+    if out_of_class > 0 and n_categories < 2:
+        raise UsageError(
+            f"out_of_class is {out_of_class}, but all pictures are of 1 category: give 0"
+        )

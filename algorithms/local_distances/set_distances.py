@@ -13,13 +13,12 @@ from threading import Lock
 
 import numpy as np
 import numpy.typing as npt
-from threadpoolctl import threadpool_limits
 
 from oasis_bench.data.patches import Descriptors, Patches, PatchKind
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.files import whole_file
 from oasis_bench.system.progress import Progress, no_progress
-from oasis_bench.system.threads import blas_threads, side_by_side, slices
+from oasis_bench.system.threads import blas_threads, one_blas_thread, side_by_side, slices
 
 BLOCK = 2048
 """Patches of exemplars in a product; the fewer, the larger the other pictures are."""
@@ -156,7 +155,7 @@ def _computed(
         return found
 
     n_threads = blas_threads()
-    with threadpool_limits(1, "blas"):
+    with one_blas_thread:
         return list(chain(*side_by_side(work, groups, n_threads)))
 
 
