@@ -6,6 +6,7 @@ never imports torch, whose hundreds of megabytes every trial would inherit.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -170,6 +171,13 @@ class _Embedding:
         ]
 
     def end(self) -> None:
-        """End the processes, also in the middle of their work."""
+        """End the processes, also in the middle of their work.
+
+        The pool does not wait for its thread that feeds them.  Where Python ended before that
+        thread, its semaphores were told as leaked.
+        """
         if self._pool is not None:
+            feeders = [one for one in threading.enumerate() if one.name == "QueueFeederThread"]
             self._pool.shutdown(kill_workers=True)
+            for feeder in feeders:
+                feeder.join(timeout=5)
