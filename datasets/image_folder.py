@@ -57,6 +57,8 @@ class ImageFolder(ImageDataset):
         Patches of each kind a picture, at most.
     features : str, default 'visterms'
         What a row is, as `ImageDataset` has it.
+    max_classes : int, optional
+        Take the first so many classes by name.
     """
 
     name = "images"
@@ -75,8 +77,9 @@ class ImageFolder(ImageDataset):
         patches: str | None = None,
         n_points: int = 400,
         features: str = VISTERMS,
+        max_classes: int | None = None,
     ) -> None:
-        super().__init__(visterms, block, pixels, patches, n_points, features)
+        super().__init__(visterms, block, pixels, patches, n_points, features, max_classes)
         self.path = path
 
     @property

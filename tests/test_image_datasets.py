@@ -557,6 +557,13 @@ class TestCorel5k:
         with pytest.raises(UsageError, match=r"no official download any more: put its train_jpeg"):
             Corel5k().find_images()
 
+    def test_words_are_no_classes_of_which_some_could_be_taken(self, corel5k: Path) -> None:
+        with (
+            pytest.warns(UserWarning, match="no such file"),
+            pytest.raises(UsageError, match="max_classes is for pictures of one class each"),
+        ):
+            Corel5k(max_classes=2).load()
+
     def test_labels_without_images_are_told(self, corel5k: Path) -> None:
         shutil.rmtree(corel5k / "train_jpeg")
         shutil.rmtree(corel5k / "test_jpeg")
@@ -587,6 +594,21 @@ class TestImageFolder:
                 ("cats/deep/er/a.jpeg", "cats"),
                 ("dogs/c.gif", "dogs"),
             ]
+
+    def test_the_first_classes_by_name_are_as_if_the_others_were_not_there(
+        self, home: Path, data: Path
+    ) -> None:
+        picture(home / "ants" / "d.png", 4)
+        some = ImageFolder(home, features="lab", max_classes=2).load()
+        assert some.class_names == ("ants", "cats")
+        shutil.rmtree(home / "dogs")
+        alone = ImageFolder(home, features="lab").load()
+        np.testing.assert_array_equal(some.X, alone.X)
+        assert some.images == alone.images
+
+    def test_fewer_than_two_classes_are_refused(self, home: Path) -> None:
+        with pytest.raises(UsageError, match="max_classes = 1: a whole number of at least 2"):
+            ImageFolder(home, max_classes=1)
 
     def test_without_the_usual_teacher_a_fifth_of_each_class_is_set_apart(
         self, data: Path, tmp_path: Path
