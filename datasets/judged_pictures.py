@@ -33,6 +33,7 @@ from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.files import open_regular
 from oasis_bench.system.progress import Progress, no_progress
+from oasis_bench.system.values import check_value
 
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
     import pandas as pd
@@ -73,6 +74,9 @@ class JudgedPictures(Dataset):
     features : str, default 'histograms'
         What a row is: histograms, or what `ImageDataset` takes beside visterms.  Codebooks of
         hand-made features are learned from caltech101.
+    max_triplets : int, optional
+        Take the first so many triplets of the table, and their pictures alone: for a first look at
+        features that take long.
     """
 
     items = "images"
@@ -82,9 +86,17 @@ class JudgedPictures(Dataset):
     columns: ClassVar[tuple[str, ...]]
     optional: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, pixels: int | None = None, features: str = HISTOGRAMS) -> None:
+    def __init__(
+        self,
+        pixels: int | None = None,
+        features: str = HISTOGRAMS,
+        max_triplets: int | None = None,
+    ) -> None:
         check_side(pixels)
+        if max_triplets is not None:
+            check_value("max_triplets", max_triplets, int, least=1)
         self.pixels = pixels
+        self.max_triplets = max_triplets
         self.asked_features = asked_features(features, HISTOGRAMS)
 
     @property
@@ -117,7 +129,7 @@ class JudgedPictures(Dataset):
         table, folder = self._places()
         cells = self._cells(table)
         try:
-            read = self._judgements(cells)
+            read = self._judgements(cells[: self.max_triplets])
         except UsageError as error:
             raise UsageError(f"{table}: {error}") from error
         images = tuple(folder / path for path in read.paths)

@@ -29,7 +29,7 @@ class OwnTriplets(JudgedPictures):
         The CSV file, or a folder that holds it as ``triplets.csv``.
     images : str, optional
         The folder that the names of pictures are below.  Default: that of the CSV file.
-    pixels, features
+    pixels, features, max_triplets
         As `JudgedPictures` has them.
     """
 
@@ -49,8 +49,9 @@ class OwnTriplets(JudgedPictures):
         images: str | None = None,
         pixels: int | None = None,
         features: str = HISTOGRAMS,
+        max_triplets: int | None = None,
     ) -> None:
-        super().__init__(pixels, features)
+        super().__init__(pixels, features, max_triplets)
         self.path = path
         self.images = images
 

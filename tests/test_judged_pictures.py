@@ -188,6 +188,16 @@ def test_they_may_have_votes_and_groups_and_lie_in_a_folder(data):
     assert rows.class_names == ("null", "zebra")
 
 
+def test_the_first_triplets_may_be_taken_alone(data):
+    own(data, "query,positive,negative\nc.png,a.png,b.png\nb.png,c.png,a.png\nb.png,a.png,d.png\n")
+    table = str(data / "similarity-triplets" / "images" / "triplets.csv")
+    rows = open_dataset(table, load_registry(), {"max_triplets": 2}).load()
+    assert [path.name for path in rows.images] == ["a.png", "b.png", "c.png"]
+    assert rows.judged.items.tolist() == [[2, 0, 1], [1, 2, 0]]
+    with pytest.raises(UsageError, match="max_triplets = 0: a whole number of at least 1"):
+        SimilarityTriplets(max_triplets=0)
+
+
 def test_other_files_of_rows_are_still_tables(data):
     (data / "rows.csv").write_text("a,b,label\n1,2,x\n3,4,y\n")
     assert open_dataset(str(data / "rows.csv"), load_registry()).name == "file"
