@@ -143,6 +143,15 @@ def test_columns_of_unlike_scales_are_told_where_nothing_makes_them_alike(comman
         assert (warning[9:40] in (tmp_path / scaling / "report.html").read_text()) == expected
 
 
+@pytest.mark.parametrize(("threads", "expected"), [(64, True), (1, False)])
+def test_trials_that_wait_for_one_another_s_threads_are_told(command, tmp_path, threads, expected):
+    where = ["--jobs", "2", "--threads", str(threads), "--output", tmp_path / "run"]
+    status, _, errors = command("run", *SMALL.split(), *where)
+    warning = f"warning: 2 trials at a time with {threads} threads each wait for one another on"
+    assert status == 0
+    assert any(line.startswith(warning) for line in errors) == expected
+
+
 def test_list_shows_all_that_can_be_named(command, plugins):
     status, out, errors = command("list", "--plugin", plugins / "sleeper.py")
     assert (status, errors) == (0, [])

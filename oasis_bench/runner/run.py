@@ -44,7 +44,7 @@ from oasis_bench.store.run_file import RefusedRecordError, Store, refuse_used_fo
 from oasis_bench.system.errors import OutputError, UsageError
 from oasis_bench.system.plain_text import printable
 from oasis_bench.system.progress import Progress, no_progress
-from oasis_bench.system.provenance import load_average, provenance
+from oasis_bench.system.provenance import available_cores, load_average, provenance
 from oasis_bench.trial.items import refuse_untested_queries
 from oasis_bench.trial.kept import MODELS, PREDICTIONS
 from oasis_bench.trial.record import TrialRecord, lost_record
@@ -123,6 +123,7 @@ def run_experiment(
         remarks = [
             *remarks,
             *_remarks(experiment, specs[0].experiment, dataset.items, scalings, rows),
+            *_crowding(jobs, experiment.threads),
         ]
         info = RunInfo(
             experiment=specs[0].experiment,
@@ -353,6 +354,16 @@ def _remarks(
         yield (
             f"warning: columns have ranges from {least:.3g} to {most:.3g}: the widest decide what "
             "is similar; --scaling standard+l2 makes them alike"
+        )
+
+
+def _crowding(jobs: int, threads: int) -> Iterator[str]:
+    """Yield what misleads where trials at a time, each of several threads, share too few cores."""
+    cores = available_cores()
+    if min(jobs, threads) > 1 and jobs * threads > cores:
+        yield (
+            f"warning: {jobs} trials at a time with {threads} threads each wait for one another on "
+            f"{cores} cores, often for longer than they work: --jobs 1, or --threads 1"
         )
 
 
