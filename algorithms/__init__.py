@@ -2,7 +2,12 @@
 
 from oasis_bench.algorithms.classifier_posterior import ClassifierPosterior
 from oasis_bench.algorithms.covariance import Covariance
-from oasis_bench.algorithms.deep_ranking import DeepRanking, GoldenDeepRanking, GoldenFeature
+from oasis_bench.algorithms.deep_ranking import (
+    DeepRanking,
+    DeepRankingOASIS,
+    GoldenDeepRanking,
+    GoldenFeature,
+)
 from oasis_bench.algorithms.euclidean import Euclidean
 from oasis_bench.algorithms.lda import LDA
 from oasis_bench.algorithms.lfda import LFDA
@@ -64,6 +69,7 @@ __all__ = [
     "CosineOASIS",
     "Covariance",
     "DeepRanking",
+    "DeepRankingOASIS",
     "DissimOASIS",
     "Euclidean",
     "FastLMNN",

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pytest
 from scipy.signal import correlate
 
-from oasis_bench.algorithms import DeepRanking
+from oasis_bench.algorithms import DeepRanking, DeepRankingOASIS
 from oasis_bench.algorithms.deep_ranking import sources
 from oasis_bench.algorithms.deep_ranking.relevance_sampler import RelevanceSampler
 from oasis_bench.algorithms.deep_ranking.reservoir import ReservoirSampler
@@ -321,6 +321,37 @@ class TestLearning:
         on_gpu = learner.embed(X)
         monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
         np.testing.assert_allclose(learner.embed(X), on_gpu, atol=1e-2)
+
+
+@needs_torch
+class TestOASISOnPoints:
+    def test_without_steps_of_oasis_it_ranks_as_the_network_does(self) -> None:
+        X, y, _ = halves(30)
+        learner = DeepRankingOASIS(dimension=8, n_steps=320, n_oasis_steps=0, random_state=0)
+        network = small(multiscale=False).fit(X, y)
+        network.parameters_ = learner.fit(X, y).parameters_
+        squared = network.similarity(X, X) ** 2
+        np.testing.assert_allclose(learner.similarity(X, X), 1 - squared / 2, atol=1e-5)
+
+    def test_a_step_of_oasis_is_one_on_the_points(self) -> None:
+        X, *_ = halves(30)
+        learner = DeepRankingOASIS(
+            dimension=8, n_steps=32, aggressiveness=0.3, n_oasis_steps=1, random_state=0
+        )
+        learner.partial_fit_triplets(X, [[3, 1, 2]])
+        q, p, n = learner.embed(X)[[3, 1, 2]].astype(float)
+        V = np.outer(q, p - n)
+        step = min(0.3, max(0.0, 1 - q @ (p - n)) / (V**2).sum())
+        np.testing.assert_allclose(learner.bilinear_matrix_, np.eye(8) + step * V, atol=1e-6)
+
+    def test_the_network_goes_on_with_more_triplets(self) -> None:
+        X, colours, _ = halves(120)
+        learner = DeepRankingOASIS(dimension=8, n_steps=1600, n_oasis_steps=500, random_state=0)
+        judged = judged_by(colours[:80], 400)
+        for half in (judged[:200], judged[200:]):
+            learner.partial_fit_triplets(X[:80], half)
+        assert learner.n_steps_ == 3200
+        assert precision(learner, X[80:], judged_by(colours[80:], 300)) > 0.9
 
 
 class TestSources:
