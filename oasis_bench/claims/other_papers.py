@@ -137,14 +137,14 @@ DEEP_CLAIMS = (
     ),
     Claim(
         "D2",
-        "Multiscale beats single scale; OASIS on the features of a network adds little.",
+        "Multiscale beats single scale; OASIS on the points of a network adds little.",
         "Wang et al. table 2",
         [
             _judged("DeepRanking", "single-scale ranking"),
-            _judged("OASIS: network", "network as it is", -STABLE, STABLE),
+            _judged("OASIS: single-scale ranking", "single-scale ranking", -STABLE, STABLE),
         ],
-        f"{FEW_TRIPLETS} OASIS learns here on the features of the network as it is; in the paper "
-        "on those of single-scale ranking.",
+        f"{FEW_TRIPLETS} Until there was a learner for OASIS on single-scale ranking, the rule was "
+        "of OASIS on the features of the network as it is, where the gain was -.002.",
     ),
     Claim(
         "D3",

@@ -23,6 +23,7 @@ OUR_NAMES = {
     "Golden features": "golden: all",
     "ConvNet": "network as it is",
     "Single-scale ranking": "single-scale ranking",
+    "OASIS on single-scale ranking": "OASIS: single-scale ranking",
     "DeepRanking": "DeepRanking",
 }
 """The learners of the experiment deep-ranking that stand for models of its paper."""
