@@ -14,6 +14,7 @@ from oasis_bench.datasets import MaterialAppearance, SimilarityTriplets
 from oasis_bench.datasets.features.histograms import picture_histograms
 from oasis_bench.datasets.features.picture_files import Workers, hashed_pictures
 from oasis_bench.experiment.settings import Experiment, LearnerSpec
+from oasis_bench.notebook.result import RunResult
 from oasis_bench.plugins.open_dataset import open_dataset
 from oasis_bench.plugins.registry import load_registry
 from oasis_bench.reports import write_report
@@ -268,6 +269,9 @@ def test_a_run_weighs_kinds_of_features_and_takes_some_of_them(data):
     assert found.to_dict() == {"colours": 1, "patterns": 0, "weighed patterns": 0, "both": 1}
     dimensions = run.trials.set_index("learner")["n_features"]
     assert dimensions[["colours", "patterns", "both"]].tolist() == [648, 944, 648 + 944]
+    alone = replace(experiment, learners={"colours": learners["colours"]})
+    assert run_experiment(alone, data / "alone") == 0
+    assert RunResult(data / "alone").best()[-1].n_features_in_ == 648
     wrong = replace(experiment, learners={"none": LearnerSpec("Euclidean", features="hog")})
     with pytest.raises(UsageError, match="unknown kind of patches 'hog'"):
         run_experiment(wrong, data / "wrong")

@@ -54,8 +54,8 @@ def refit_best(run: RunRecord) -> Pipeline:
         learner.set_params(random_state=derive_seed(e.seed, "best"))
     if won.n_steps is not None:
         learner.set_params(n_steps=won.n_steps)
-    steps = [(type(step).__name__.lower(), step) for step in _steps_before(learner, won, rows)]
-    X = rows.items(learner.takes)
+    X = rows.items(learner.takes, spec.features)
+    steps = [(type(step).__name__.lower(), step) for step in _steps_before(learner, won, X)]
     for _, step in steps:
         X = step.fit_transform(X)
     judged = next(iter(run.info.sources.tasks.values())).split == "judged"
@@ -106,11 +106,11 @@ def _rows(info: RunInfo, registry: Registry) -> LabelledRows:
     return rows
 
 
-def _steps_before(learner: MetricLearner, won: Winner, rows: LabelledRows) -> list[Any]:
+def _steps_before(learner: MetricLearner, won: Winner, X: Any) -> list[Any]:
     """Return the unfitted steps that make of items what the learner takes."""
     if learner.takes != "rows":
         return []
     steps = list(scaling_steps(won.scaling))
-    if sparse.issparse(rows.X) and not learner.takes_sparse:
+    if sparse.issparse(X) and not learner.takes_sparse:
         steps.append(FunctionTransformer(sparse.csr_array.toarray, accept_sparse=True))
     return steps

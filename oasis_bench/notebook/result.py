@@ -53,7 +53,8 @@ class RunResult:
         -------
         Pipeline
             The scaling, if there is one, then the learner, both fitted.  It takes rows as they are
-            in the data set; `oasis_bench.scorers.similarity_of` asks it for similarities.
+            in the data set, of those kinds of features that the experiment names for the learner;
+            `oasis_bench.scorers.similarity_of` asks it for similarities.
 
         Raises
         ------
