@@ -43,6 +43,15 @@ def test_patches_without_pixels_are_refused() -> None:
         GoldenDeepRanking().fit(described(8), np.arange(8) % 2)
 
 
+def test_pairs_that_do_not_fit_into_memory_are_refused() -> None:
+    n = 10**6
+    X = Patches.one_each({"one": np.zeros((n, 1), np.float32)})
+    X = Patches(X.kinds, np.zeros((n, 1, 1, 3), np.uint8))
+    reason = GoldenDeepRanking().refusal(X, np.zeros(n, int)) or ""
+    assert reason.startswith("GoldenDeepRanking on 1000000000000 pairs of pictures that share a")
+    assert reason.endswith("use fewer pictures a category")
+
+
 def test_its_network_has_the_parameters_that_it_is_given() -> None:
     given = {"sampling": "uniform", "out_of_class": 0.4, "margin": 0.3, "gap": 0.7, "dimension": 5}
     learner = GoldenDeepRanking("efficientnet-lite0", True, n_triplets=77, **given)

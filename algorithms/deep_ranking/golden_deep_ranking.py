@@ -18,6 +18,7 @@ from oasis_bench.algorithms.deep_ranking.golden_feature import GoldenFeature
 from oasis_bench.data.patches import Patches
 from oasis_bench.data.rows import PATCHES_AND_PIXELS, check_items
 from oasis_bench.plugins.learner import EmbeddingLearner, FittedArray
+from oasis_bench.system.memory import require_memory
 
 Floats = npt.NDArray[np.float64]
 
@@ -26,6 +27,9 @@ OF_THE_NETWORK = (
     *("out_of_class", "sampling", "margin"),
 )
 """Parameters that `DeepRanking` has as well, and gets."""
+
+PAIR_BYTES = 70
+"""What `relevance_within` takes for each pair of pictures that share a category, measured."""
 
 
 class GoldenDeepRanking(EmbeddingLearner):
@@ -156,6 +160,12 @@ class GoldenDeepRanking(EmbeddingLearner):
     def _check(self, X: Any, y: Any) -> None:
         super()._check(X, y)
         check_items(PATCHES_AND_PIXELS, X)
+        n_pairs = int((np.unique(y, return_counts=True)[1] ** 2).sum())
+        require_memory(
+            PAIR_BYTES * n_pairs,
+            f"{self.name} on {n_pairs} pairs of pictures that share a category",
+            "use fewer pictures a category",
+        )
         self._network(seed=0)._check(X.pixels, y)
 
     def _fitted_state(self) -> dict[str, FittedArray]:
