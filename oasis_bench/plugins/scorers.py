@@ -53,7 +53,7 @@ def similarity_of(estimator: Any, queries: Any, gallery: Any) -> FloatArray:
     UsageError
         Where there is no learner at the end.
     """
-    learner, items = _learner_of(estimator, [queries, gallery])
+    learner, items = learner_of(estimator, [queries, gallery])
     return learner.similarity(*items)
 
 
@@ -119,7 +119,7 @@ class NeighbourScorer:
         """
         if sparse.issparse(y):
             raise UsageError("knn_accuracy: y has several labels an item: one class each is needed")
-        learner, (items,) = _learner_of(estimator, [X])
+        learner, (items,) = learner_of(estimator, [X])
         classes = np.unique(np.asarray(y), return_inverse=True)[1].reshape(-1).astype(np.int64)
         numbers = np.arange(len(classes))
         similarity = similarity_by_number(learner, items)
@@ -184,7 +184,7 @@ def measures(*names: str) -> SeveralScorer:
 
 def _ranked(estimator: Any, X: Any, y: Any, names: Sequence[str]) -> dict[str, float]:
     """Return measures of one ranking, by their names."""
-    learner, (items,) = _learner_of(estimator, [X])
+    learner, (items,) = learner_of(estimator, [X])
     labels = ranked_labels(y)
     asked = {name: parse_measure(name, Retrieval) for name in names}
     numbers, kept = np.arange(labels.shape[0]), {measure for measure, _ in asked.values()}
@@ -193,7 +193,7 @@ def _ranked(estimator: Any, X: Any, y: Any, names: Sequence[str]) -> dict[str, f
     return {name: found.value(*measure) for name, measure in asked.items()}
 
 
-def _learner_of(estimator: Any, items: list[Any]) -> tuple[MetricLearner, list[Any]]:
+def learner_of(estimator: Any, items: list[Any]) -> tuple[MetricLearner, list[Any]]:
     """Return the learner at the end of pipelines and searches, and items as it takes them."""
     while not isinstance(estimator, MetricLearner):
         if isinstance(estimator, Pipeline):
