@@ -328,7 +328,7 @@ class TestOASISOnPoints:
     def test_without_steps_of_oasis_it_ranks_as_the_network_does(self) -> None:
         X, y, _ = halves(30)
         learner = DeepRankingOASIS(dimension=8, n_steps=320, n_oasis_steps=0, random_state=0)
-        network = small(multiscale=False).fit(X, y)
+        network = small(multiscale=False, n_steps=0).fit(X, y)
         network.parameters_ = learner.fit(X, y).parameters_
         squared = network.similarity(X, X) ** 2
         np.testing.assert_allclose(learner.similarity(X, X), 1 - squared / 2, atol=1e-5)
@@ -344,14 +344,21 @@ class TestOASISOnPoints:
         step = min(0.3, max(0.0, 1 - q @ (p - n)) / (V**2).sum())
         np.testing.assert_allclose(learner.bilinear_matrix_, np.eye(8) + step * V, atol=1e-6)
 
-    def test_the_network_goes_on_with_more_triplets(self) -> None:
+    def test_the_network_goes_on_with_more_triplets_also_from_a_file(self, tmp_path: Path) -> None:
         X, colours, _ = halves(120)
         learner = DeepRankingOASIS(dimension=8, n_steps=1600, n_oasis_steps=500, random_state=0)
         judged = judged_by(colours[:80], 400)
-        for half in (judged[:200], judged[200:]):
-            learner.partial_fit_triplets(X[:80], half)
-        assert learner.n_steps_ == 3200
+        learner.partial_fit_triplets(X[:80], judged[:200])
+        save_model(learner, tmp_path / "half.npz")
+        learner.partial_fit_triplets(X[:80], judged[200:])
+        loaded: Any = load_model(tmp_path / "half.npz")
+        loaded.partial_fit_triplets(X[:80], judged[200:])
+        assert learner.n_steps_ == loaded.n_steps_ == 3200
+        scores = learner.similarity(X, X)
+        np.testing.assert_array_equal(loaded.similarity(X, X), scores)
         assert precision(learner, X[80:], judged_by(colours[80:], 300)) > 0.9
+        learner.partial_fit_triplets(X, judged[:0])
+        np.testing.assert_array_equal(learner.similarity(X, X), scores)
 
 
 class TestSources:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from oasis_bench.algorithms.deep_ranking.network import MultiscaleNetwork
     from oasis_bench.algorithms.deep_ranking.training import Trainer
 
+LEARNED = ("parameters_", "_momentum", "_seed", "n_steps_", "precision_")
+"""The attributes of `DeepRanking` that learning changes: with them it goes on where it was."""
+
 N_CHECKS = 20
 """Times that `fit` looks at the pictures held out, where there are some."""
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
-from oasis_bench.algorithms.deep_ranking.deep_ranking import DeepRanking
+from oasis_bench.algorithms.deep_ranking.deep_ranking import LEARNED, DeepRanking
 from oasis_bench.algorithms.deep_ranking.sources import JudgedSource, check_triplets
 from oasis_bench.algorithms.oasis import OASIS
 from oasis_bench.data.rows import FloatArray
@@ -19,9 +19,6 @@ from oasis_bench.plugins.learner import FittedArray, MetricLearner
 OF_THE_NETWORK = ("backbone", "dimension", "multiscale", "freeze_backbone", "gap", "n_steps")
 """Parameters that `DeepRanking` has as well, and gets."""
 
-LEARNED = ("parameters_", "_momentum", "_seed", "n_steps_", "precision_")
-"""What `DeepRanking` has learned."""
-
 
 class DeepRankingOASIS(MetricLearner):
     r"""`OASIS` on what `DeepRanking` makes of pictures: two learners, one after the other.
@@ -29,6 +26,7 @@ class DeepRankingOASIS(MetricLearner):
     .. math:: S(x, y) = f(x)^\top W f(y)
 
     The network f learns first, then OASIS learns W on the network's points of the same pictures.
+    Without steps of OASIS, W is I, and pictures are ranked as by the network alone.
 
     Parameters
     ----------
@@ -44,8 +42,8 @@ class DeepRankingOASIS(MetricLearner):
 
     Attributes
     ----------
-    parameters_ : ndarray of shape (n_parameters,), float32
-        All weights of the network.
+    parameters_, n_steps_, precision_
+        Of the network, as `DeepRanking` has them.
     bilinear_matrix_ : ndarray of shape (dimension, dimension), float32
         W.
 
@@ -114,15 +112,17 @@ class DeepRankingOASIS(MetricLearner):
         return self._keep(network, self._oasis(seeds[1]).fit(network.embed(X), y))
 
     def partial_fit_triplets(self, X: Any, triplets: npt.ArrayLike) -> Self:
-        """Learn from given triplets, which each learner draws at random with repetition.
+        """Learn from given triplets, of which each learner draws its steps, with repetition.
 
-        The network goes on from where it is.  OASIS begins anew, as the points have changed.
+        The network goes on from where it is, for `n_steps` more.  OASIS begins anew, as the points
+        have changed.
 
         Parameters
         ----------
         X : ndarray of shape (n_pictures, height, width, 3), uint8
         triplets : array of shape (n_triplets, 3), integers
-            Numbers of pictures: query, positive, negative.  Without any, nothing is learned.
+            Numbers of pictures: query, positive, negative.  Without any, it stays as it is, or
+            has the network's first weights and W = I.
 
         Raises
         ------
@@ -132,13 +132,16 @@ class DeepRankingOASIS(MetricLearner):
         self._validate_params()
         seeds = self._seeds()
         network, oasis = self._network(seeds[0]), self._oasis(seeds[1])
+        network._check_all(X)
         given = check_triplets(triplets, len(X))
+        drawn = given
         if len(given):
             network.partial_fit(X, triplets=given)
             drawn = JudgedSource(given).draw(self.n_oasis_steps, np.random.default_rng(seeds[1]))
+        elif hasattr(self, "parameters_"):
+            return self
         else:
             network.partial_fit_triplets(X, given)
-            drawn = given
         return self._keep(network, oasis.partial_fit_triplets(network.embed(X), drawn))
 
     def embed(self, X: Any) -> Any:
