@@ -115,10 +115,13 @@ class ClassifierPosterior(MetricLearner):
         return self
 
     def embed(self, X: Any) -> FloatArray:
-        """Return p(x) for each row of `X`, shape (n_rows, n_classes)."""
+        """Return p(x) for each row of `X`, shape (n_rows, n_classes), float64.
+
+        With a small C all p(x)'p(y) are nearly equal: in float32 rounding would order them.
+        """
         X = self._check_rows(X)
         scores = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
-        return np.asarray(softmax(scores, axis=1))
+        return np.asarray(softmax(scores.astype(np.float64), axis=1))
 
     def score_embeddings(self, queries: Any, gallery: Any) -> FloatArray:
         """Return p(x)'p(y) of every query and gallery item, shape (n_queries, n_gallery)."""

@@ -68,6 +68,17 @@ def test_two_classes_have_the_odds_of_one_another(digits):
     np.testing.assert_allclose(found, p, atol=1e-12)
 
 
+def test_rounding_does_not_order_posteriors_that_are_nearly_equal():
+    rng = np.random.default_rng(0)
+    X = normalize(rng.random((80, 300), dtype=np.float32))
+    learner = ClassifierPosterior(C=1e-4).fit(X, np.arange(80) % 10)
+    P = softmax(X.astype(float) @ learner.coef_.T + learner.intercept_)
+    exact = P @ P.T
+    assert np.ptp(exact) < 1e-4
+    found = learner.similarity(X, X)
+    np.testing.assert_allclose(found, exact, rtol=0, atol=1e-3 * np.ptp(exact))
+
+
 def test_with_several_labels_it_minimises_the_cross_entropy_of_their_shares(words):
     X, R = words
     learned = ClassifierPosterior(C=2.0).fit(X, sparse.csr_array(R))
