@@ -75,8 +75,8 @@ class JudgedPictures(Dataset):
         What a row is: histograms, or what `ImageDataset` takes beside visterms.  Codebooks of
         hand-made features are learned from caltech101.
     max_triplets : int, optional
-        Take the first so many triplets of the table, and their pictures alone: for a first look at
-        features that take long.
+        Use only the first `max_triplets` triplets of the table, and their pictures: for a quick try
+        of features that take long.
     """
 
     items = "images"
@@ -101,8 +101,10 @@ class JudgedPictures(Dataset):
 
     @property
     def title(self) -> str:
-        """The data set, and its features where they are no histograms."""
-        return f"{self.name} {self.asked_features.option}" if self.asked_features else self.name
+        """The data set, its features where they are no histograms, and the part that is taken."""
+        features = f" {self.asked_features.option}" if self.asked_features else ""
+        part = f", first {self.max_triplets} triplets" if self.max_triplets else ""
+        return f"{self.name}{features}{part}"
 
     def location(self) -> str | None:
         """Return the folder of the table, or None where it is not on this machine."""

@@ -83,14 +83,14 @@ class ImageDataset(Dataset):
         picture without edges is left out.
     n_points : int, default 400
         Patches of each kind a picture, at most.
-    max_classes : int, optional
-        Take the first so many classes by name, as if the others were not on disk: for a first look
-        at features that take long.  Not for data sets of several labels a picture.
     features : str, default 'visterms'
         What a row is: visterms; or, scaled by l2 where an experiment does not say, hand-made
         features (see `HandMade`), the pooled features of a pretrained network
         ('efficientnet-lite0', or 'timm:NAME' for one of the library timm), several of these joined
         by + (see `AskedFeatures`), or features of the user's in 'FILE.npz' (see `FeatureFile`).
+    max_classes : int, optional
+        Use only the first `max_classes` classes, sorted by name: for a quick try of features that
+        take long.  Not for data sets of several labels a picture.
     """
 
     scaling = "tfidf"
@@ -127,8 +127,10 @@ class ImageDataset(Dataset):
 
     @property
     def title(self) -> str:
-        """The data set, and its features where they are no visterms."""
-        return f"{self.name} {self.asked_features.option}" if self.asked_features else self.name
+        """The data set, its features where they are no visterms, and the part that is taken."""
+        features = f" {self.asked_features.option}" if self.asked_features else ""
+        part = f", first {self.max_classes} classes" if self.max_classes else ""
+        return f"{self.name}{features}{part}"
 
     def default_scaling(self, rows: LabelledRows) -> str:
         """Return 'tfidf' for visterms, and 'l2' for features that were asked for."""
@@ -261,7 +263,10 @@ class ImageDataset(Dataset):
             return found
         labels = {label for _, label in found}
         if not all(isinstance(label, str) for label in labels):
-            raise UsageError(f"{self.name}: max_classes is for pictures of one class each")
+            raise UsageError(
+                f"max_classes = {self.max_classes}: pictures of {self.name} have several labels "
+                "each: leave it out"
+            )
         chosen = sorted(labels)[: self.max_classes]
         return [one for one in found if one[1] in chosen]
 

@@ -48,7 +48,7 @@ def test_pairs_that_do_not_fit_into_memory_are_refused() -> None:
     X = Patches.one_each({"one": np.zeros((n, 1), np.float32)})
     X = Patches(X.kinds, np.zeros((n, 1, 1, 3), np.uint8))
     reason = GoldenDeepRanking().refusal(X, np.zeros(n, int)) or ""
-    assert reason.startswith("GoldenDeepRanking on 1000000000000 pairs of pictures that share a")
+    assert reason.startswith("GoldenDeepRanking on 1,000,000,000,000 pairs of pictures that ")
     assert reason.endswith("use fewer pictures a category")
 
 

@@ -560,7 +560,7 @@ class TestCorel5k:
     def test_words_are_no_classes_of_which_some_could_be_taken(self, corel5k: Path) -> None:
         with (
             pytest.warns(UserWarning, match="no such file"),
-            pytest.raises(UsageError, match="max_classes is for pictures of one class each"),
+            pytest.raises(UsageError, match="max_classes = 2: pictures of corel5k have several"),
         ):
             Corel5k(max_classes=2).load()
 

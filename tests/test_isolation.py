@@ -52,6 +52,7 @@ def hostile(tmp_path_factory, plugins):
     learners = {name: LearnerSpec(name) for name in HOSTILE}
     for name in HANGING:
         learners[name] = LearnerSpec(name, budget="6s")
+    learners["HangsInSimilarity"] = LearnerSpec("HangsInSimilarity", budget="10s")  # after its fit
     for name in ("LeavesChildren", "ExitsAfterChildren"):
         learners[name] = LearnerSpec(name, {"folder": str(folder)})
     learners["TakesNoNumber"] = LearnerSpec("TakesNoNumber", {"n_steps": "auto"})

@@ -9,11 +9,15 @@ from dataclasses import replace
 import pytest
 
 from oasis_bench.claims.challenges import CHALLENGES
-from oasis_bench.claims.papers import CLAIMS
+from oasis_bench.claims.papers import CLAIMS, experiments
 from oasis_bench.claims.tables_and_figures import ITEMS
 from oasis_bench.command_line.main import main
+from oasis_bench.command_line.paper import paper_experiment
 from oasis_bench.experiment.settings import Experiment, built_in_experiments
+from oasis_bench.plugins.open_dataset import open_dataset
+from oasis_bench.plugins.registry import load_registry
 from oasis_bench.reports.claims_page import stored_runs, write_claims
+from oasis_bench.runner.several import one_for_each_value
 
 DIGITS = """
 title = "Two learners on digits"
@@ -116,6 +120,16 @@ def test_each_challenge_changes_the_one_thing_that_it_is_named_after():
     assert CHALLENGES["search"](replace(planned, search="20")).search == "60"
     assert CHALLENGES["search"](replace(planned, search="off")) is None
     assert CHALLENGES["features"](Experiment.from_toml("frome-settings")) is None
+
+
+@pytest.mark.parametrize("name", experiments())
+def test_a_quick_experiment_has_options_that_its_data_set_takes_and_rows_where_they_count(name):
+    quick, registry = paper_experiment(name, quick=True), load_registry()
+    assert (quick.partitions, quick.threads) == (1, 1)
+    for one in (one_for_each_value(quick) or {name: quick}).values():
+        open_dataset(one.dataset, registry, one.dataset_options)  # refuses unknown options
+    kinds = {registry.algorithms[spec.algorithm].takes for spec in quick.learners.values()}
+    assert "rows" not in kinds or "patches" not in quick.dataset_options
 
 
 def test_an_unknown_challenge_is_told_with_the_nearest(capsys, tmp_path):

@@ -65,7 +65,7 @@ def test_two_at_a_time_two_fits_go_on_at_once_and_never_three(tmp_path, plugins)
 
 
 def test_a_slow_trial_keeps_its_items_while_the_next_partition_begins(tmp_path, plugins):
-    params = {"Clocked": {"seconds": 0.25}, "Euclidean": None}
+    params = {"Clocked": {"seconds": 0.5}, "Euclidean": None}
     _, alone = run(tmp_path / "alone", plugins, params)
     _, together = run(tmp_path / "together", plugins, params, jobs=2)
     keys = ["learner", "partition", "measure", "k"]

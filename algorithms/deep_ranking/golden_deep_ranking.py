@@ -29,7 +29,7 @@ OF_THE_NETWORK = (
 """Parameters that `DeepRanking` has as well, and gets."""
 
 PAIR_BYTES = 70
-"""What `relevance_within` takes for each pair of pictures that share a category, measured."""
+"""Bytes that `relevance_within` takes for each pair of pictures that share a category: measured."""
 
 
 class GoldenDeepRanking(EmbeddingLearner):
@@ -128,6 +128,8 @@ class GoldenDeepRanking(EmbeddingLearner):
         ------
         UsageError
             Where torch is missing, or what is given is not of this kind.
+        MemoryError
+            Where the pairs of pictures of one category do not fit into memory.
         """
         self._validate_params()
         self._check(X, y)
@@ -160,10 +162,10 @@ class GoldenDeepRanking(EmbeddingLearner):
     def _check(self, X: Any, y: Any) -> None:
         super()._check(X, y)
         check_items(PATCHES_AND_PIXELS, X)
-        n_pairs = int((np.unique(y, return_counts=True)[1] ** 2).sum())
+        n_pairs = int((np.unique(column_or_1d(y), return_counts=True)[1] ** 2).sum())
         require_memory(
             PAIR_BYTES * n_pairs,
-            f"{self.name} on {n_pairs} pairs of pictures that share a category",
+            f"{self.name} on {n_pairs:,} pairs of pictures that share a category",
             "use fewer pictures a category",
         )
         self._network(seed=0)._check(X.pixels, y)

@@ -124,6 +124,7 @@ class _Embedding:
     workers: Workers
     n_pictures: int
     _pool: Any = None
+    _others: frozenset[threading.Thread] = frozenset()
     _n_done: int = 0
     _seconds: float = 0.0
 
@@ -131,6 +132,7 @@ class _Embedding:
         """Embed some of the pictures; `before` are done already."""
         start = time.monotonic()
         if self._pool is None:
+            self._others = frozenset(threading.enumerate())
             self._pool = ProcessPoolExecutor(
                 min(self.workers.n_workers or available_cores(), MOST_PROCESSES),
                 initializer=linux.die_with_parent,
@@ -173,11 +175,12 @@ class _Embedding:
     def end(self) -> None:
         """End the processes, also in the middle of their work.
 
-        The pool does not wait for its thread that feeds them.  Where Python ended before that
-        thread, its semaphores were told as leaked.
+        Shutting down does not wait for the thread that feeds the pool, and Python warns of leaked
+        semaphores where it ends before that thread.  So this waits for it.
         """
         if self._pool is not None:
-            feeders = [one for one in threading.enumerate() if one.name == "QueueFeederThread"]
+            ours = set(threading.enumerate()) - self._others  # joblib may have a pool of its own
+            feeders = [one for one in ours if one.name == "QueueFeederThread"]
             self._pool.shutdown(kill_workers=True)
             for feeder in feeders:
                 feeder.join(timeout=5)

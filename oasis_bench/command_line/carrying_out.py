@@ -29,8 +29,8 @@ TRIAL_FAILED = 1
 
 def start_of(experiment: Experiment, output: Path, options: argparse.Namespace) -> partial[int]:
     """Return what runs an experiment into a new folder."""
-    how = {"plugin_files": options.plugin, "on_note": print_note, "remarks": quick_note(options)}
-    return partial(run_experiment, experiment, output, **how)
+    remarks = quick_note(options)
+    return partial(run_experiment, experiment, output, plugin_files=options.plugin, remarks=remarks)
 
 
 def run_each(
@@ -79,6 +79,7 @@ def carry_out(start: Callable[..., int], output: Path, options: argparse.Namespa
                 cluster=options.cluster,
                 on_trial=display.trial,
                 on_download=display.download,
+                on_note=print_note,
                 on_plan=display.plan,
             )
         except KeyboardInterrupt:

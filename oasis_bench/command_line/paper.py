@@ -18,9 +18,12 @@ from oasis_bench.system.errors import OutputError, UsageError, unknown_name
 from oasis_bench.system.provenance import available_cores
 
 QUICK = {"partitions": 1, "max_steps": 8_000, "threads": 1}
-"""What a quick run has less of than `run --quick`: neither tells anything.
+"""What is smaller than in `run --quick`: the results of neither are evidence.
 
-Its trials are side by side, one on each core."""
+Trials are side by side, one on each core."""
+
+QUICK_JOBS = 8
+"""Trials at a time, at most: those of networks take some 1 GB of memory each."""
 
 QUICK_PATCHES = {"max_classes": 20, "features": "lab"}
 """Options of data sets with patches: those of all classes take minutes.  The rows are not used, and
@@ -30,7 +33,7 @@ QUICK_PIXELS = {"pixels": 64, "max_triplets": 300}
 """Options of data sets with pixels: a sixth of the pixels of 160, and a third of the pictures."""
 
 QUICK_TRIPLETS = 3_200
-"""Triplets that a quick run's networks learn from, at most."""
+"""The most that a learner's parameter `n_triplets` may be in a quick run."""
 
 
 def run_paper(options: argparse.Namespace) -> int:
@@ -41,7 +44,7 @@ def run_paper(options: argparse.Namespace) -> int:
     if options.quick and options.second_look:
         raise UsageError("--second-look is not for --quick, whose one partition tells nothing")
     if options.quick:
-        options.jobs = available_cores()  # its times tell nothing either
+        options.jobs = min(available_cores(), QUICK_JOBS)  # its times are no evidence either
     names = options.experiments or experiments()
     for name in names:
         if name not in experiments():
@@ -50,7 +53,7 @@ def run_paper(options: argparse.Namespace) -> int:
         if name not in CHALLENGES:
             raise UsageError(f"--challenge: {unknown_name('challenge', name, CHALLENGES)}")
     output = options.output or Path("runs") / ("paper-quick" if options.quick else "paper")
-    planned = {name: _experiment(name, options.quick) for name in names}
+    planned = {name: paper_experiment(name, options.quick) for name in names}
     reports = load_reports()
     try:
         failed = _run_all(planned, output, output, options)
@@ -74,7 +77,8 @@ def run_paper(options: argparse.Namespace) -> int:
     return TRIAL_FAILED if failed else 0
 
 
-def _experiment(name: str, quick: bool) -> Experiment:
+def paper_experiment(name: str, quick: bool) -> Experiment:
+    """Return a built-in experiment; `quick`: of few partitions, pictures and steps."""
     experiment = Experiment.from_toml(name)
     if not quick:
         return experiment

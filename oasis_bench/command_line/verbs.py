@@ -19,7 +19,6 @@ from oasis_bench.command_line.carrying_out import (
     carry_out,
     command_words,
     kept_kinds,
-    print_note,
     report_on,
     run_each,
     start_of,
@@ -99,7 +98,7 @@ def _evaluate(options: argparse.Namespace) -> int:
         dataset_options=_data_options(options, options.dataset),
         **_given(options, JUDGED_SETTINGS),
     )
-    start = partial(run_experiment, experiment, plugin_files=options.plugin, on_note=print_note)
+    start = partial(run_experiment, experiment, plugin_files=options.plugin)
     output = options.output or new_folder(experiment.dataset)
     return carry_out(partial(start, output, command=command_words()), output, options)
 

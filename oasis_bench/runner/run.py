@@ -178,6 +178,7 @@ def resume_experiment(
     keep: Collection[str] = (),
     on_trial: OnTrial = lambda record, done, planned: None,
     on_download: Progress = no_progress,
+    on_note: Callable[[str], None] = lambda line: None,
     on_plan: OnPlan = lambda specs: None,
     command: str | None = None,
 ) -> int:
@@ -195,6 +196,8 @@ def resume_experiment(
         Statuses of trials to run again, such as 'failed'; the new records replace the old ones.
     limits : mapping, optional
         'budget' and 'memory' for these trials, where they are not to be those of the run.
+    on_note : callable
+        Told, before the first trial, where jobs need more cores than there are.
 
     Returns
     -------
@@ -219,6 +222,8 @@ def resume_experiment(
         statuses = store.statuses()
         done = {trial for trial, status in statuses.items() if status not in retry}
         left = [spec for spec in specs if spec.trial_id not in done]
+        for remark in _crowding(jobs, experiment.threads):
+            on_note(remark)
         now = Resumption(
             started=_now(),
             trials=len(left),
@@ -358,12 +363,13 @@ def _remarks(
 
 
 def _crowding(jobs: int, threads: int) -> Iterator[str]:
-    """Yield what misleads where trials at a time, each of several threads, share too few cores."""
+    """Yield a warning where trials at a time, of several threads each, share too few cores."""
     cores = available_cores()
     if min(jobs, threads) > 1 and jobs * threads > cores:
         yield (
-            f"warning: {jobs} trials at a time with {threads} threads each wait for one another on "
-            f"{cores} cores, often for longer than they work: --jobs 1, or --threads 1"
+            f"warning: {jobs} trials at a time, of {threads} threads each, need {jobs * threads} "
+            f"cores, and there are {cores}: they wait for one another, often for longer than they "
+            f"work. Choose --jobs and --threads whose product is at most {cores}"
         )
 
 
