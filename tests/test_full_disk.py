@@ -48,22 +48,22 @@ def on_small_disk(tmp_path):
 
 
 def test_a_run_that_fills_the_disk_goes_on_once_there_is_room(on_small_disk, tmp_path):
-    script = f"{RUN} --partitions 40 --jobs 2 --output disk/run; echo $?; cp -r disk/run roomy"
-    _, out, err = on_small_disk(180, script)
+    script = f"{RUN} --partitions 16 --jobs 2 --output disk/run; echo $?; cp -r disk/run roomy"
+    _, out, err = on_small_disk(168, script)
     assert out == "2\n"
     before, told, after = re.split(r"^(oasis-bench: .*\n)", err, flags=re.MULTILINE)
     assert "disk is full: what is finished is kept; free or correct it and go on with" in told
-    assert re.sub(r"(\[\d+/40\] Euclidean|rows are scaled by l2), .*\n", "", before) == after == ""
+    assert re.sub(r"(\[\d+/16\] Euclidean|rows are scaled by l2), .*\n", "", before) == after == ""
     with sqlite3.connect(tmp_path / "roomy" / FILE_NAME) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     full = read_run(tmp_path / "roomy").trials
     n_done = len(full)
-    assert 1 <= n_done < 40
+    assert 1 <= n_done < 16
     told = []
     resume_experiment(tmp_path / "roomy", on_trial=lambda *args: told.append(args[1:]))
-    assert told[-1] == (40 - n_done, 40 - n_done)
+    assert told[-1] == (16 - n_done, 16 - n_done)
     whole = read_run(tmp_path / "roomy").trials
-    assert whole["status"].tolist() == ["ok"] * 40
+    assert whole["status"].tolist() == ["ok"] * 16
     assert whole[:n_done].equals(full)
 
 
