@@ -1,7 +1,9 @@
 """Arrays handed from process to process: they arrive as they were, and nobody can change them."""
 
+import mmap
 import os
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -59,6 +61,23 @@ def test_only_a_file_that_nobody_can_change_counts_as_sealed(sealed, tmp_path):
     assert not any(map(is_sealed, others))
     for descriptor in others:
         os.close(descriptor)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="seals are Linux's")
+def test_a_file_of_which_something_holds_a_page_is_sealed_once_it_is_free(monkeypatch):
+    descriptor = linux.memory_file()
+    os.write(descriptor, bytes(4096))
+    held = mmap.mmap(descriptor, 4096)  # as the kernel does now and then
+    monkeypatch.setattr(linux, "SEAL_SECONDS", 0.05)
+    with pytest.raises(OSError, match="busy"):
+        linux.seal_memory_file(descriptor)
+    monkeypatch.setattr(linux, "SEAL_SECONDS", 60)
+    release = threading.Timer(0.2, held.close)
+    release.start()
+    linux.seal_memory_file(descriptor)
+    release.join()
+    assert is_sealed(descriptor)
+    os.close(descriptor)
 
 
 def test_no_name_is_left_in_the_folder_of_temporary_files(tmp_path, monkeypatch):

@@ -6,10 +6,12 @@ On other systems each function does nothing, or returns None or 0 for 'not known
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import re
 import signal
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
@@ -17,6 +19,9 @@ import psutil
 
 _IS_LINUX = sys.platform == "linux"
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+
+SEAL_SECONDS = 5.0
+"""How long the kernel is asked to seal a file of which something holds a page."""
 
 # --- processes
 
@@ -174,10 +179,22 @@ def memory_file() -> int | None:
 
 
 def seal_memory_file(descriptor: int) -> None:
-    """Forbid for ever, to every process, to change the file or its length."""
+    """Forbid for ever, to every process, to change the file or its length.
+
+    The kernel refuses (EBUSY) while anybody could still write to a page of the file, and while it
+    holds a page itself, as where it moves memory.  So it is asked again for `SEAL_SECONDS`.
+    """
     import fcntl
 
-    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _seals())
+    deadline = time.monotonic() + SEAL_SECONDS
+    while True:
+        try:
+            fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _seals())
+            return
+        except OSError as error:
+            if error.errno != errno.EBUSY or time.monotonic() > deadline:
+                raise
+        time.sleep(0.02)
 
 
 def is_sealed(descriptor: int) -> bool | None:
