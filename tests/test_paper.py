@@ -126,6 +126,8 @@ def test_each_challenge_changes_the_one_thing_that_it_is_named_after():
 def test_a_quick_experiment_has_options_that_its_data_set_takes_and_rows_where_they_count(name):
     quick, registry = paper_experiment(name, quick=True), load_registry()
     assert (quick.partitions, quick.threads) == (1, 1)
+    if "efficientnet" in str(quick.dataset_options):
+        pytest.importorskip("torch", reason='pip install "oasis-bench[deep]" is needed')
     for one in (one_for_each_value(quick) or {name: quick}).values():
         open_dataset(one.dataset, registry, one.dataset_options)  # refuses unknown options
     kinds = {registry.algorithms[spec.algorithm].takes for spec in quick.learners.values()}
