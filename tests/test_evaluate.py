@@ -249,7 +249,7 @@ def test_what_cannot_be_judged_is_told_in_one_line(kept, tmp_path, capsys):
         (model, [*new, *digits, "--tasks", "judged-triplets"], "cannot be asked for judged-trip"),
         (model, [*new, *digits, "--tasks", "reading"], "unknown task 'reading'"),
         (damaged, [*new, *digits], "damaged.npz: cannot be read as a model file"),
-        (tmp_path / "none.npz", [*new, *digits], "none.npz does not exist"),
+        (tmp_path / "none.npz", [*new, *digits], "none.npz: No such file"),
         (kept, [], "Name them with --tasks"),
         (kept, ["--tasks", "retrieval", *digits], "dataset is for a model"),
         (kept, ["--tasks", "unseen-classes"], "and the run has seen-classes: ask it in a new run"),

@@ -176,12 +176,16 @@ def test_class_subsets_that_hold_the_same_classes_are_different_trials(tmp_path)
 
 
 def test_options_that_would_change_a_run_are_refused_where_it_goes_on(tmp_path, capsys):
+    go_on = ["--resume", str(tmp_path)]
     for words, message in (
-        (["--resume", "runs/x", "--classes", "3"], "--classes cannot be given with --resume"),
-        (["--resume", "runs/x", "--algorithms", "OASIS"], "algorithms cannot be given"),
+        ([*go_on, "--classes", "3"], "--classes cannot be given with --resume"),
+        ([*go_on, "--algorithms", "OASIS"], "algorithms cannot be given"),
         (["--retry", "failed"], "--retry is for a run that goes on: name it with --resume"),
-        (["--resume", "runs/x", "--retry", "fail"], "unknown status 'fail': did you mean 'failed'"),
-        (["--resume", str(tmp_path)], "holds no run"),
+        (
+            [*go_on, "--retry", "fail"],
+            "unknown status 'fail': did you mean 'failed'",
+        ),
+        (go_on, "holds no run"),
     ):
         assert main(["run", *words]) == 2
         assert message in capsys.readouterr().err

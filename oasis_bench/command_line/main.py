@@ -18,6 +18,7 @@ from functools import partial
 from typing import NoReturn, TextIO
 
 from oasis_bench.command_line.options import make_parser
+from oasis_bench.experiment.settings import Experiment
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.plain_text import LONGEST_REASON, cut, shown
 
@@ -42,6 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             signal.signal(getattr(signal, name), _end)
     try:
         options = make_parser().parse_args(arguments)  # --help ends here, by SystemExit
+        if options.verb == "run" and options.experiment is not None:
+            options.experiment = Experiment.from_toml(options.experiment)  # or what is wrong in it
         if options.verb == "run" and options.cluster is None:
             from oasis_bench.execution.fork_server import borrow, give_back
 

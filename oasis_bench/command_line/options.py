@@ -11,9 +11,11 @@ from oasis_bench import __version__
 from oasis_bench.command_line.parsing import (
     MOST,
     Parser,
+    add_input,
     add_path,
     add_verb,
     batch_of_text,
+    dataset_of_text,
     each_of_text,
     names_of_text,
     positive_of_text,
@@ -49,7 +51,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_merge(verbs)
     _add_export(verbs)
     report = add_verb(verbs, "report", "remake the report of a run")
-    add_path(report, "run", "RUN", "the output folder of the run")
+    add_input(report, "run", "RUN", "the output folder of the run")
     report.add_argument(
         "--baseline",
         metavar="LEARNER",
@@ -68,6 +70,7 @@ def _add_list(verbs: Any) -> None:
     parser.add_argument(
         "--for",
         dest="dataset",
+        type=dataset_of_text,
         metavar="NAME|PATH",
         help="try every algorithm on one small partition of this data set: which apply, what they "
         "cost there, and which to begin with (with 'list algorithms'; a minute or two)",
@@ -85,7 +88,7 @@ def _add_check(verbs: Any) -> None:
         "checks, the same score for a pair whatever else is asked, saving and loading, and more. "
         "The exit status is 1 where one fails.",
     )
-    add_path(parser, "file", "FILE", "a Python file that defines a learner")
+    add_input(parser, "file", "FILE", "a Python file that defines a learner")
 
 
 def _add_data(verbs: Any) -> None:
@@ -99,7 +102,8 @@ def _add_data(verbs: Any) -> None:
         parser = add_verb(actions, action, what)
         parser.set_defaults(verb=f"data {action}")
         if action != "list":
-            parser.add_argument("dataset", metavar="NAME|PATH", help="a name, a file or a folder")
+            what = "a name, a file or a folder"
+            parser.add_argument("dataset", type=dataset_of_text, metavar="NAME|PATH", help=what)
             add_data_options(parser)
         add_plugin(parser)
 
@@ -157,8 +161,8 @@ def _add_compare(verbs: Any) -> None:
         "Compare the trials that two runs have in common. The exit status is 1 where something "
         "got worse beyond noise, 0 where not, and 3 where nothing could be judged.",
     )
-    add_path(parser, "old", "OLD", "the output folder of the run before")
-    add_path(parser, "new", "NEW", "the output folder of the run after")
+    add_input(parser, "old", "OLD", "the output folder of the run before")
+    add_input(parser, "new", "NEW", "the output folder of the run after")
     parser.add_argument(
         "--tolerance",
         type=tolerance_of_text,
@@ -170,13 +174,13 @@ def _add_compare(verbs: Any) -> None:
 
 def _add_merge(verbs: Any) -> None:
     parser = add_verb(verbs, "merge", "make one run of several, and its report")
-    add_path(parser, "runs", "RUN", "output folders of runs on the same data", nargs="+")
+    add_input(parser, "runs", "RUN", "output folders of runs on the same data", nargs="+")
     add_path(parser, "--into", "DIR", "a new folder", required=True)
 
 
 def _add_export(verbs: Any) -> None:
     parser = add_verb(verbs, "export", "write the numbers of a run for other programs")
-    add_path(parser, "run", "RUN", "the output folder of the run")
+    add_input(parser, "run", "RUN", "the output folder of the run")
     parser.add_argument(
         "--format",
         required=True,
@@ -200,7 +204,7 @@ def _add_judge(verbs: Any) -> None:
         "and saves each rater's marks as a file.  --collect takes those files; the report of the "
         "run then has precision by raters, beside that by labels and the raters' own.",
     )
-    add_path(parser, "run", "RUN", "the output folder of a run on pictures")
+    add_input(parser, "run", "RUN", "the output folder of a run on pictures")
     for name, default, what in (
         ("queries", 25, "query pictures, of those that 'run --examples' keeps"),
         ("candidates", 20, "pictures to rate of each query, the first of all learners"),
@@ -212,7 +216,7 @@ def _add_judge(verbs: Any) -> None:
             help=f"at most so many {what} (default: {default})",
         )
     add_path(parser, "--output", "FILE", "the page (default: RUN/judge.html)")
-    add_path(
+    add_input(
         parser,
         "--collect",
         "FILE",
@@ -276,7 +280,7 @@ def _add_ranks(verbs: Any) -> None:
         "it share its weight.",
     )
     what = "output folders of runs, or the CSV files of 'export --format summary'"
-    add_path(parser, "runs", "RUN|FILE.csv", what, nargs="+")
+    add_input(parser, "runs", "RUN|FILE.csv", what, nargs="+")
     parser.add_argument("--task", help="a task of the runs (default: the first)")
     parser.add_argument(
         "--measure", help="of the task, such as mAP or accuracy@3 (default: its first)"

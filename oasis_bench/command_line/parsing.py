@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from oasis_bench.system.errors import UsageError, unknown_name
-from oasis_bench.system.plain_text import shown
+from oasis_bench.system.plain_text import LONGEST_PATH, cut, printable, shown
 from oasis_bench.system.values import value_of_text
 
 MOST = 10**9
@@ -63,8 +63,13 @@ def add_verb(verbs: Any, name: str, what: str, more: str = "") -> Parser:
 
 
 def add_path(parser: Parser, name: str, metavar: str, what: str, **more: Any) -> None:
-    """Add an option, or an argument, that is a path."""
+    """Add an option, or an argument, that is a path to write to."""
     parser.add_argument(name, type=path_of_text, metavar=metavar, help=what, **more)
+
+
+def add_input(parser: Parser, name: str, metavar: str, what: str, **more: Any) -> None:
+    """Add an option, or an argument, that is the path of what is read: there must be something."""
+    parser.add_argument(name, type=existing_path_of_text, metavar=metavar, help=what, **more)
 
 
 def path_of_text(text: str) -> Path:
@@ -72,6 +77,26 @@ def path_of_text(text: str) -> Path:
     if not text:
         raise argparse.ArgumentTypeError("'': a path is needed, such as . for this folder")
     return Path(text)
+
+
+def existing_path_of_text(text: str) -> Path:
+    """Read a path at which there is something; else it is told before imports of a second."""
+    path = path_of_text(text)
+    try:
+        path.stat()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        called = printable(cut(text, LONGEST_PATH))
+        raise argparse.ArgumentTypeError(f"{called}: {reason}") from error
+    return path
+
+
+def dataset_of_text(text: str) -> str:
+    """Read the name of a data set, or a path; a table or a folder that is not there is told."""
+    path = Path(text)
+    if path.name != text or path.suffix.lower() in (".csv", ".parquet"):
+        existing_path_of_text(text)
+    return text
 
 
 def positive_of_text(text: str, least: int = 1, most: int = MOST) -> int:

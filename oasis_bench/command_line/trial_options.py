@@ -10,11 +10,13 @@ from typing import Any
 from oasis_bench.command_line.parsing import (
     RETRIED,
     Parser,
+    add_input,
     add_path,
     add_verb,
+    dataset_of_text,
+    existing_path_of_text,
     name_and_value,
     names_of_text,
-    path_of_text,
     positive_of_text,
     statuses_of_text,
 )
@@ -85,6 +87,7 @@ def add_run(verbs: Any) -> None:
     )
     run.add_argument(
         "--dataset",
+        type=dataset_of_text,
         metavar="NAME|PATH",
         help="a data set, your own file, or a folder of pictures (default: the experiment's)",
     )
@@ -106,7 +109,7 @@ def add_run(verbs: Any) -> None:
     add_path(run, "--output", "DIR", "a new folder (default: runs/DATASET-TIME)")
     run.add_argument(
         "--resume",
-        type=path_of_text,
+        type=existing_path_of_text,
         metavar="RUN",
         help="go on with a run that was cut short, by its output folder: with its settings, and "
         "without the trials that it has; its plugin files are to be named again with --plugin "
@@ -140,8 +143,9 @@ def add_evaluate(verbs: Any) -> None:
         "run with --predictions, --tasks judge the scores that it kept; their measures join the "
         "run's others.",
     )
-    add_path(parser, "judged", "MODEL|RUN", "a model file, or the output folder of a run")
-    parser.add_argument("--dataset", metavar="NAME|PATH", help="the data to judge a model on")
+    add_input(parser, "judged", "MODEL|RUN", "a model file, or the output folder of a run")
+    what = "the data to judge a model on"
+    parser.add_argument("--dataset", type=dataset_of_text, metavar="NAME|PATH", help=what)
     _add_settings(
         parser,
         "--tasks is for a run as well, the others for a model. Rows are scaled as --scaling or "
@@ -225,4 +229,4 @@ def add_plugin(
     "default: none)",
 ) -> None:
     """Add the option for plugin files."""
-    add_path(parser, "--plugin", "FILE", what, action="append", default=[])
+    add_input(parser, "--plugin", "FILE", what, action="append", default=[])

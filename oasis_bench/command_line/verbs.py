@@ -87,8 +87,6 @@ def _evaluate(options: argparse.Namespace) -> int:
     """Judge kept scores, of a run, or a model on other data."""
     if options.judged.is_dir():
         return _evaluate_run(options)
-    if not options.judged.exists():
-        raise UsageError(f"{options.judged} does not exist: give a model file or a run's folder")
     if options.dataset is None:
         raise UsageError(f"which data is {options.judged} to be judged on? Name it with --dataset")
     experiment = model_experiment(
@@ -142,9 +140,7 @@ def _resume(options: argparse.Namespace, **how: Any) -> int:
 
 def _experiment(options: argparse.Namespace) -> Experiment:
     """Read the experiment and put the options of the command line over it."""
-    experiment = Experiment.from_toml(
-        "default" if options.experiment is None else options.experiment
-    )
+    experiment = options.experiment or Experiment.from_toml("default")
     changes = _given(options, settings().keys() - set(LIMITS))
     if options.quick:
         changes = {**quick_settings(experiment), **changes}
