@@ -1,0 +1,62 @@
+"""The model behind the plan for many machines, against hand cases and known numbers."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from oasis_bench.web_scale.training import Checkpoint, Training, TrainingRecord
+
+PLAN = Path(__file__).parent.parent / "docs" / "web_scale_plan.py"
+spec = importlib.util.spec_from_file_location("web_scale_plan", PLAN)
+plan = sys.modules["web_scale_plan"] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(plan)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "n_workers", "expected"),
+    [
+        ([3.0], 1, (3 + 5, 1)),  # the client receives it
+        ([3, 1, 2], 1, (6 + 2 * 0.5 + 5, 1)),
+        ([3, 3], 2, (3 + (5 + 0.5) + 5, 2)),
+        ([1] * 8, 8, (1 + 3 * (5 + 0.5) + 5, 8)),  # three levels, a matrix leaves each worker
+        ([1, 9, 1, 1], 2, (9 + (5 + 0.5) + 0.5 + 5, 2)),  # the second worker has shard 1 alone
+    ],
+)
+def test_the_simulation_is_right_on_hand_cases(seconds, n_workers, expected):
+    assert plan.simulated(seconds, n_workers, transfer=5, add=0.5) == pytest.approx(expected)
+
+
+def test_where_sending_and_adding_cost_nothing_shards_fill_the_workers():
+    rng = np.random.default_rng(0)
+    for n_workers in (1, 3, 64):
+        seconds = rng.uniform(1, 2, 200).tolist()
+        ends = [0.0] * n_workers
+        for one in seconds:
+            k = int(np.argmin(ends))
+            ends[k] += one
+        assert plan.simulated(seconds, n_workers, 0, 0)[0] == pytest.approx(max(ends))
+
+
+def test_the_fit_finds_the_numbers_that_trainings_are_made_of():
+    def record(n_images):
+        def checkpoint(n_steps):
+            updates = n_steps * np.exp(0.5 - 0.2 * np.log(n_steps) + 0.1 * np.log(n_images))
+            seconds = 5e-6 * n_steps + 1e-5 * updates
+            peak = 2 * plan.MATRIX + 500 * n_images
+            return Checkpoint(n_steps, updates, seconds, 0, 0, 0, {}, 0, 0, peak, None)
+
+        points = tuple(checkpoint(n_images * k) for k in (1, 10, 70))
+        training = Training(n_images, 70 * n_images, 65_536, 0)
+        return TrainingRecord({}, training, 2, points, {})
+
+    model = plan.fitted([record(n) for n in (10_000, 100_000)])
+    assert model.step == pytest.approx(5e-6)
+    assert model.update == pytest.approx(1e-5)
+    assert model.share == pytest.approx([0.5, -0.2, 0.1])
+    assert (model.matrices, model.row) == pytest.approx((2, 500))
+    asked = record(1_000_000).checkpoints[-1]
+    assert model.seconds(1e6) == pytest.approx(asked.learn_seconds)
+    assert model.memory(1e6) == pytest.approx(asked.peak_bytes)
