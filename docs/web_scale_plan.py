@@ -3,9 +3,9 @@
     python -m oasis_bench web-scale --images 10000,30000,100000,300000 --output RUN
     python docs/web_scale_plan.py RUN [--cluster]
 
-Prints the fit to the trainings in RUN, and the plan for one and for 64 machines, as
-`docs/results.md` shows them.  With --cluster: what the simulation of `fit_on_cluster` says beside
-what two processes of this machine take.
+Prints the fit to the trainings in RUN, what a fit without the largest of them says of it, and the
+plan for one machine and for 64: the tables of `docs/results.md`, "More images and machines".  With
+--cluster: what the simulation of `fit_on_cluster` says beside what two processes here take.
 """
 
 from __future__ import annotations
@@ -21,73 +21,82 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import nnls
 
-from oasis_bench.algorithms.oasis import MiniBatchOASIS, fit_on_cluster
+from oasis_bench.algorithms.oasis import MiniBatchOASIS, cluster, fit_on_cluster
 from oasis_bench.web_scale.training import STEPS_AN_IMAGE, TrainingRecord, open_data, read_records
 
 N_VISTERMS = 10_000
-MATRIX = 4 * N_VISTERMS**2
-"""Bytes of W in float32."""
+MATRIX_BYTES = 4 * N_VISTERMS**2
+"""Of W, in float32."""
 
 N_TEST = 4096
 """Test images that are drawn besides; nothing is ranked here."""
 
 SIZES = (2_292_259, 10_000_000, 100_000_000)
+N_MACHINES = 64
 NETWORKS = {"10 Gbit/s": 1.25e9, "1 Gbit/s": 0.125e9}
 """Bytes a second between two machines."""
 
 LATENCY = 0.01
-"""Seconds until a task of Dask begins on another machine; its documentation says less."""
+"""Seconds until a task begins on another machine: a guess on the safe side."""
+
+ADDED_BYTES = 0.8e9
+"""Bytes of W a second when two are added, as measured with --cluster on two shared cores."""
 
 
 class Model(NamedTuple):
-    """What a machine with two cores takes.
+    """What one machine takes that holds its rows in memory.
 
     Attributes
     ----------
     step, update : float
         Seconds of a step, and of its update where there is one.
-    share : ndarray of shape (3,)
-        The share of steps that are updates is exp(share @ (1, log n_steps, log n_images)).
-    matrices, row : float
-        Memory: matrices of d^2 numbers, and bytes of an image.
+    exponents : ndarray of shape (3,)
+        The share of steps that are updates is exp(exponents @ (1, log n_steps, log n_images)).
+    fixed_bytes, image_bytes : float
+        Memory without images, all of Python, W and a batch included, and of each image.
     """
 
     step: float
     update: float
-    share: np.ndarray
-    matrices: float
-    row: float
+    exponents: np.ndarray
+    fixed_bytes: float
+    image_bytes: float
 
-    def seconds(self, n_images: float, n_steps: float | None = None) -> float:
+    def seconds(self, n_images: float, n_steps: float) -> float:
         """Return the seconds of a training."""
-        n_steps = n_steps or n_images * STEPS_AN_IMAGE
-        share = np.exp(self.share @ (1, np.log(n_steps), np.log(n_images)))
+        share = np.exp(self.exponents @ (1, np.log(n_steps), np.log(n_images)))
         return n_steps * (self.step + self.update * min(1.0, share))
 
     def memory(self, n_images: float) -> float:
-        """Return the bytes of a training, its mapped rows included."""
-        return self.matrices * MATRIX + self.row * n_images
+        """Return the bytes of a training at its peak, its mapped rows included."""
+        return self.fixed_bytes + self.image_bytes * n_images
 
 
 def fitted(records: Sequence[TrainingRecord]) -> Model:
-    """Fit the model to trainings, by relative least squares."""
+    """Fit the model to trainings of several sizes, by relative least squares."""
     points = [
         (record.training.n_images, point)
         for record in records
         for point in record.checkpoints
         if point.n_steps
     ]
-    n_images = np.array([n for n, _ in points], float)
-    steps, updates, seconds, peak = (
+    images = np.array([n for n, _ in points], float)
+    steps, updates, seconds = (
         np.array([getattr(point, name) for _, point in points], float)
-        for name in ("n_steps", "n_updates", "learn_seconds", "peak_bytes")
+        for name in ("n_steps", "n_updates", "learn_seconds")
     )
-    costs, _ = nnls(np.column_stack([steps, updates]) / seconds[:, None], np.ones(len(points)))
-    form = np.column_stack([np.ones(len(points)), np.log(steps), np.log(n_images)])
-    share = np.linalg.lstsq(form, np.log(updates / steps))[0]
-    form = np.column_stack([np.full(len(points), float(MATRIX)), n_images])
-    memory, _ = nnls(form / peak[:, None], np.ones(len(points)))
-    return Model(*costs, share, *memory)
+    costs = _relative(np.column_stack([steps, updates]), seconds)
+    form = np.column_stack([np.ones(len(points)), np.log(steps), np.log(images)])
+    exponents = np.linalg.lstsq(form, np.log(updates / steps))[0]
+    sizes = np.array([record.training.n_images for record in records], float)
+    peaks = [max(point.peak_bytes for point in record.checkpoints) for record in records]
+    memory = _relative(np.column_stack([np.full(len(sizes), 1e9), sizes]), np.array(peaks, float))
+    return Model(*costs, exponents, 1e9 * memory[0], memory[1])
+
+
+def _relative(form: np.ndarray, measured: np.ndarray) -> np.ndarray:
+    """Return coefficients of 0 or more whose squared relative errors are least."""
+    return np.asarray(nnls(form / measured[:, None], np.ones(len(measured)))[0])
 
 
 def simulated(
@@ -100,7 +109,6 @@ def simulated(
     seconds : sequence of float
         Of learning each shard.
     n_workers : int
-        Each does one task at a time; a sum goes before a shard, on the worker of its left part.
     transfer, add : float
         Seconds to send a matrix from one worker to another, and to add two.
 
@@ -110,17 +118,24 @@ def simulated(
         Seconds until the client has the sum.
     int
         Matrices that were sent.
+
+    Notes
+    -----
+    Assumed, unlike Dask: a sum is made where its left part lies, as soon as that worker is free and
+    before it learns the next shard, and a worker that waits for a matrix does nothing else.
     """
-    parts, whole = _tree(len(seconds))
+    parts = _parts_of_sums(len(seconds))
+    sum_of = {part: node for node, pair in parts.items() for part in pair}
     place: dict[int, int] = {}  # the worker that holds the matrix of a node
-    waiting: list[list[int]] = [[] for _ in range(n_workers)]  # sums that it is to make
-    idle, shards, sent, now = set(range(n_workers)), iter(enumerate(seconds)), 0, 0.0
+    sums: list[list[int]] = [[] for _ in range(n_workers)]  # that each worker is to make
+    shards, sent, now = iter(enumerate(seconds)), 0, 0.0
+    idle = set(range(n_workers))
     running: list[tuple[float, int, int]] = []  # end, worker, node
     while True:
         for worker in sorted(idle):
-            if waiting[worker]:
-                node = waiting[worker].pop(0)
-                away = sum(place[child] != worker for child in parts[node])
+            if sums[worker]:
+                node = sums[worker].pop(0)
+                away = place[parts[node][1]] != worker
                 sent, end = sent + away, now + add + transfer * away
             elif (shard := next(shards, None)) is not None:
                 node, end = shard[0], now + shard[1]
@@ -130,24 +145,27 @@ def simulated(
             heapq.heappush(running, (end, worker, node))
         if not running:
             return now + transfer, sent + 1
-        now, worker, node = heapq.heappop(running)
-        idle.add(worker)
-        place[node] = worker
-        above = whole.get(node)
-        if above is not None and all(child in place for child in parts[above]):
-            waiting[place[parts[above][0]]].append(above)
+        now = running[0][0]
+        while running and running[0][0] == now:  # all that end at once, before the next begin
+            _, worker, node = heapq.heappop(running)
+            idle.add(worker)
+            place[node] = worker
+            above = sum_of.get(node)
+            if above is not None and all(part in place for part in parts[above]):
+                sums[place[parts[above][0]]].append(above)
 
 
-def _tree(n_shards: int) -> tuple[dict[int, tuple[int, int]], dict[int, int]]:
-    """Return the two parts of each sum, and the sum of each part, as `fit_on_cluster` adds."""
+def _parts_of_sums(n_shards: int) -> dict[int, tuple[int, int]]:
+    """Return the two parts of each sum of `fit_on_cluster`; shards are 0 to n_shards - 1."""
     parts: dict[int, tuple[int, int]] = {}
-    level, node = list(range(n_shards)), n_shards
-    while len(level) > 1:
-        pairs = list(zip(level[::2], level[1::2], strict=False))
-        sums = list(range(node, node + len(pairs)))
-        parts.update(zip(sums, pairs, strict=True))
-        level, node = sums + level[2 * len(pairs) :], node + len(pairs)
-    return parts, {part: node for node, pair in parts.items() for part in pair}
+
+    class Recorder:
+        def submit(self, add: object, left: int, right: int, **how: object) -> int:
+            parts[node := n_shards + len(parts)] = (left, right)
+            return node
+
+    cluster._tree_sum(Recorder(), list(range(n_shards)), "")
+    return parts
 
 
 def on_machines(
@@ -155,17 +173,17 @@ def on_machines(
 ) -> tuple[float, float, float]:
     """Return seconds, bytes of memory of a machine and bytes sent of a training in shards.
 
-    Each machine learns one shard.  Between rounds W goes back to all, by peers: each that has it
-    sends it to one more.
+    Each machine learns one shard.  More than one round is what `fit_on_cluster` leaves out: W goes
+    from the client to all machines between them, each that has it sending it to one more.
     """
-    transfer, add = LATENCY + MATRIX / network, MATRIX / 2e9
+    transfer, add = LATENCY + MATRIX_BYTES / network, MATRIX_BYTES / ADDED_BYTES
     images = n_images / n_machines
-    learn = model.seconds(images) / rounds
+    learn = model.seconds(images, images * STEPS_AN_IMAGE) / rounds
     seconds, sent = simulated([learn] * n_machines, n_machines, transfer, add)
-    back = transfer * np.ceil(np.log2(n_machines))
+    back = transfer * np.ceil(np.log2(n_machines + 1))
     total = rounds * seconds + (rounds - 1) * back
-    matrices = rounds * sent + (rounds - 1) * (n_machines - 1)
-    return total, model.memory(images) + 2 * MATRIX, matrices * MATRIX
+    matrices = rounds * sent + (rounds - 1) * n_machines
+    return total, model.memory(images) + 2 * MATRIX_BYTES, matrices * MATRIX_BYTES
 
 
 def plan_lines(model: Model) -> list[str]:
@@ -175,14 +193,15 @@ def plan_lines(model: Model) -> list[str]:
         "|---|---|---|---|---|---|---|",
     ]
     for n_images in SIZES:
-        alone = f"{_time(model.seconds(n_images))} | {model.memory(n_images) / 2**30:.1f} GiB"
-        lines.append(f"| {n_images:,} | 1 | | never | {alone} | |")
+        seconds = model.seconds(n_images, n_images * STEPS_AN_IMAGE)
+        alone = f"{_time(seconds)} | {model.memory(n_images) / 2**30:.1f} GiB"
+        lines.append(f"| {n_images:,} | 1 |  |  | {alone} |  |")
         for network, speed in NETWORKS.items():
             for rounds in (1, 20):
-                seconds, memory, sent = on_machines(model, n_images, 64, speed, rounds)
+                seconds, memory, sent = on_machines(model, n_images, N_MACHINES, speed, rounds)
                 often = "once" if rounds == 1 else f"{rounds} times"
                 lines.append(
-                    f"| {n_images:,} | 64 | {network} | {often} | {_time(seconds)} | "
+                    f"| {n_images:,} | {N_MACHINES} | {network} | {often} | {_time(seconds)} | "
                     f"{memory / 2**30:.1f} GiB | {sent / 1e9:.0f} GB |"
                 )
     return lines
@@ -198,8 +217,8 @@ def cluster_lines(n_images: int, n_steps: int) -> list[str]:
     shards = [partial(_shard, n_images, k * size, size) for k in range(8)]
     lines = ["| shards | simulated, s | real, s |", "|---|---|---|"]
     with (
-        LocalCluster(2, threads_per_worker=1, memory_limit=0, dashboard_address=":0") as cluster,
-        Client(cluster) as client,
+        LocalCluster(2, threads_per_worker=1, memory_limit=0, dashboard_address=":0") as two,
+        Client(two) as client,
     ):
         a, b = client.scheduler_info()["workers"]
 
@@ -242,7 +261,27 @@ def _timed(work: object) -> float:
 
 
 def _time(seconds: float) -> str:
+    if seconds < 600:
+        return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 2 * 3600 else f"{seconds / 3600:.1f} h"
+
+
+def _one_kind(records: Sequence[TrainingRecord], run: Path) -> list[TrainingRecord]:
+    """Return the trainings by size, or end with a line where the model is not for them."""
+    kinds = {
+        (one.data["n_visterms"], one.training.batch_size is not None, one.n_threads)
+        for one in records
+    }
+    records = sorted(records, key=lambda one: one.training.n_images)
+    sizes = [one.training.n_images for one in records]
+    if len(set(sizes)) < 3 or len(kinds) > 1 or {(N_VISTERMS, True)} != {k[:2] for k in kinds}:
+        raise SystemExit(
+            f"{run} has trainings on {sizes} images: three sizes, {N_VISTERMS} visterms, batches "
+            "and one number of threads are needed: see web-scale --help"
+        )
+    if not all(point.peak_bytes for one in records for point in one.checkpoints):
+        raise SystemExit(f"{run} has trainings without a peak of memory: run them on Linux")
+    return records
 
 
 def main() -> None:
@@ -251,16 +290,25 @@ def main() -> None:
     parser.add_argument("run", type=Path, help="output folder of web-scale")
     parser.add_argument("--cluster", action="store_true", help="compare with two processes")
     options = parser.parse_args()
-    records = read_records(options.run)
-    model = fitted(records)
+    records = _one_kind(read_records(options.run), options.run)
+    model, threads = fitted(records), records[0].n_threads
+    a, b, c = model.exponents
     print(
-        f"a step {1e6 * model.step:.1f} us, its update {1e6 * model.update:.1f} us; share of "
-        f"updates e^{model.share[0]:.2f} steps^{model.share[1]:.2f} images^{model.share[2]:.2f}; "
-        f"memory {model.matrices:.1f} W and {model.row:.0f} bytes an image\n"
+        f"{threads} threads: a step {1e6 * model.step:.2f} us, its update {1e6 * model.update:.2f} "
+        f"us; share of updates {np.exp(a):.3g} steps^{b:.3f} images^{c:.3f}; memory "
+        f"{model.fixed_bytes / 1e9:.2f} GB and {model.image_bytes:.0f} bytes an image\n"
     )
-    for record in records:
-        n, last = record.training.n_images, record.checkpoints[-1]
-        print(f"{n} images: {last.learn_seconds:.1f} s, the model {model.seconds(n):.1f} s")
+    *smaller, largest = records
+    for name, one, told in [
+        *(("fitted", one, model) for one in records),
+        ("foretold by the smaller ones", largest, fitted(smaller)),
+    ]:
+        n, last = one.training.n_images, one.checkpoints[-1]
+        peak = max(point.peak_bytes for point in one.checkpoints)
+        print(
+            f"{n} images, {name}: {told.seconds(n, last.n_steps):.1f} s, measured "
+            f"{last.learn_seconds:.1f} s; {told.memory(n) / 1e9:.2f} GB, measured {peak / 1e9:.2f}"
+        )
     print(*plan_lines(model), sep="\n")
     if options.cluster:
         print(*cluster_lines(80_000, 2_000_000), sep="\n")

@@ -380,8 +380,8 @@ def test_the_help_of_run_shows_every_setting_with_its_default(command):
     [
         ("", "data set '': a name or a path is needed"),
         ("x" * 5000, "unknown data set 'xxx"),
-        ("x" * 5000 + ".csv", "File name too long"),
-        ("missing.csv", "missing.csv: No such file or directory"),
+        ("x" * 5000 + ".csv", "File name too long: give a path that exists"),
+        ("missing.csv", "missing.csv: No such file or directory: give a path that exists"),
     ],
 )
 def test_a_data_set_that_is_none_is_one_short_line_and_nothing_else(
@@ -394,6 +394,33 @@ def test_a_data_set_that_is_none_is_one_short_line_and_nothing_else(
     assert told in line
     assert len(line) < 500
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["run --dataset no.csv", "data describe a/b", "run --experiment none", "report absent"],
+)
+def test_what_is_not_there_is_told_before_the_slow_imports(words, tmp_path):
+    code = f"""
+import sys
+from oasis_bench.command_line.main import main
+assert main({words.split()}) == 2
+assert "oasis_bench.command_line.verbs" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)
+
+
+@pytest.mark.parametrize("name", ["acme/iris", "iris.csv"])
+def test_a_data_set_of_a_plugin_may_be_called_like_a_path(name, command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    plugin = tmp_path / "plugin.py"
+    plugin.write_text(
+        "from oasis_bench.datasets import Digits\n"
+        f"class Own(Digits):\n    name = {name!r}\n    summary = 'digits once more'\n"
+    )
+    status, out, errors = command("data", "describe", name, "--plugin", plugin)
+    assert (status, errors) == (0, [])
+    assert "digits once more" in out
 
 
 INTERRUPTED_AT = """

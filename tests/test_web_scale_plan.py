@@ -1,6 +1,7 @@
 """The model behind the plan for many machines, against hand cases and known numbers."""
 
 import importlib.util
+import subprocess
 import sys
 from pathlib import Path
 
@@ -22,6 +23,11 @@ spec.loader.exec_module(plan)
         ([3, 1, 2], 1, (6 + 2 * 0.5 + 5, 1)),
         ([3, 3], 2, (3 + (5 + 0.5) + 5, 2)),
         ([1] * 8, 8, (1 + 3 * (5 + 0.5) + 5, 8)),  # three levels, a matrix leaves each worker
+        (
+            [3] * 4,
+            2,
+            (9 + 0.5 + (5 + 0.5) + 5, 3),
+        ),  # the first two are added while the fourth learns
         ([1, 9, 1, 1], 2, (9 + (5 + 0.5) + 0.5 + 5, 2)),  # the second worker has shard 1 alone
     ],
 )
@@ -45,7 +51,7 @@ def test_the_fit_finds_the_numbers_that_trainings_are_made_of():
         def checkpoint(n_steps):
             updates = n_steps * np.exp(0.5 - 0.2 * np.log(n_steps) + 0.1 * np.log(n_images))
             seconds = 5e-6 * n_steps + 1e-5 * updates
-            peak = 2 * plan.MATRIX + 500 * n_images
+            peak = 8e8 + 500 * n_images
             return Checkpoint(n_steps, updates, seconds, 0, 0, 0, {}, 0, 0, peak, None)
 
         points = tuple(checkpoint(n_images * k) for k in (1, 10, 70))
@@ -53,10 +59,30 @@ def test_the_fit_finds_the_numbers_that_trainings_are_made_of():
         return TrainingRecord({}, training, 2, points, {})
 
     model = plan.fitted([record(n) for n in (10_000, 100_000)])
-    assert model.step == pytest.approx(5e-6)
-    assert model.update == pytest.approx(1e-5)
-    assert model.share == pytest.approx([0.5, -0.2, 0.1])
-    assert (model.matrices, model.row) == pytest.approx((2, 500))
+    assert (model.step, model.update) == pytest.approx((5e-6, 1e-5))
+    assert model.exponents == pytest.approx([0.5, -0.2, 0.1])
+    assert (model.fixed_bytes, model.image_bytes) == pytest.approx((8e8, 500))
     asked = record(1_000_000).checkpoints[-1]
-    assert model.seconds(1e6) == pytest.approx(asked.learn_seconds)
+    assert model.seconds(1e6, 70e6) == pytest.approx(asked.learn_seconds)
     assert model.memory(1e6) == pytest.approx(asked.peak_bytes)
+
+
+def test_what_machines_take_is_their_part_the_tree_and_the_way_back():
+    model = plan.Model(1e-6, 0, np.zeros(3), 1e9, 500)
+    matrix, network = 4e8, 1e8
+    send, add = plan.LATENCY + matrix / network, matrix / plan.ADDED_BYTES
+    seconds, memory, sent = plan.on_machines(model, 4e6, 4, network)
+    assert seconds == pytest.approx(70 + 2 * (send + add) + send)
+    assert memory == pytest.approx(1e9 + 500e6 + 2 * matrix)
+    assert sent == 4 * matrix
+    seconds, _, sent = plan.on_machines(model, 4e6, 4, network, rounds=2)
+    assert seconds == pytest.approx(70 + 2 * (2 * (send + add) + send) + 3 * send)
+    assert sent == (2 * 4 + 4) * matrix
+
+
+def test_a_folder_without_trainings_of_three_sizes_is_told_in_one_line(tmp_path):
+    words = [sys.executable, PLAN, tmp_path / "absent"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "three sizes" in done.stderr
+    assert done.stderr.count("\n") == 1

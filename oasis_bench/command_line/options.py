@@ -15,7 +15,6 @@ from oasis_bench.command_line.parsing import (
     add_path,
     add_verb,
     batch_of_text,
-    dataset_of_text,
     each_of_text,
     names_of_text,
     positive_of_text,
@@ -70,7 +69,6 @@ def _add_list(verbs: Any) -> None:
     parser.add_argument(
         "--for",
         dest="dataset",
-        type=dataset_of_text,
         metavar="NAME|PATH",
         help="try every algorithm on one small partition of this data set: which apply, what they "
         "cost there, and which to begin with (with 'list algorithms'; a minute or two)",
@@ -102,8 +100,7 @@ def _add_data(verbs: Any) -> None:
         parser = add_verb(actions, action, what)
         parser.set_defaults(verb=f"data {action}")
         if action != "list":
-            what = "a name, a file or a folder"
-            parser.add_argument("dataset", type=dataset_of_text, metavar="NAME|PATH", help=what)
+            parser.add_argument("dataset", metavar="NAME|PATH", help="a name, a file or a folder")
             add_data_options(parser)
         add_plugin(parser)
 

@@ -80,23 +80,15 @@ def path_of_text(text: str) -> Path:
 
 
 def existing_path_of_text(text: str) -> Path:
-    """Read a path at which there is something; else it is told before imports of a second."""
+    """Read a path that must exist."""
     path = path_of_text(text)
     try:
         path.stat()
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         called = printable(cut(text, LONGEST_PATH))
-        raise argparse.ArgumentTypeError(f"{called}: {reason}") from error
+        raise argparse.ArgumentTypeError(f"{called}: {reason}: give a path that exists") from error
     return path
-
-
-def dataset_of_text(text: str) -> str:
-    """Read the name of a data set, or a path; a table or a folder that is not there is told."""
-    path = Path(text)
-    if path.name != text or path.suffix.lower() in (".csv", ".parquet"):
-        existing_path_of_text(text)
-    return text
 
 
 def positive_of_text(text: str, least: int = 1, most: int = MOST) -> int:

@@ -13,7 +13,6 @@ from oasis_bench.command_line.parsing import (
     add_input,
     add_path,
     add_verb,
-    dataset_of_text,
     existing_path_of_text,
     name_and_value,
     names_of_text,
@@ -87,7 +86,6 @@ def add_run(verbs: Any) -> None:
     )
     run.add_argument(
         "--dataset",
-        type=dataset_of_text,
         metavar="NAME|PATH",
         help="a data set, your own file, or a folder of pictures (default: the experiment's)",
     )
@@ -144,8 +142,7 @@ def add_evaluate(verbs: Any) -> None:
         "run's others.",
     )
     add_input(parser, "judged", "MODEL|RUN", "a model file, or the output folder of a run")
-    what = "the data to judge a model on"
-    parser.add_argument("--dataset", type=dataset_of_text, metavar="NAME|PATH", help=what)
+    parser.add_argument("--dataset", metavar="NAME|PATH", help="the data to judge a model on")
     _add_settings(
         parser,
         "--tasks is for a run as well, the others for a model. Rows are scaled as --scaling or "
