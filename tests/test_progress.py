@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from oasis_bench.command_line import carrying_out, verbs
-from oasis_bench.command_line.options import make_parser
+from oasis_bench.command_line.options import make_parser, parse_words
 from oasis_bench.command_line.progress import TimeLeft, in_words
 
 
@@ -59,9 +59,12 @@ def test_it_is_told_no_more_exactly_than_it_is_known(seconds, words):
         ("--dataset my.csv", ("all",), 2),
     ],
 )
-def test_a_quick_run_is_small_where_nothing_else_is_given(words, classes, partitions):
-    options = make_parser().parse_args(["run", "--quick", *words.split()])
-    experiment = verbs._experiment(options)
+def test_a_quick_run_is_small_where_nothing_else_is_given(
+    words, classes, partitions, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my.csv").touch()
+    experiment = verbs._experiment(parse_words(["run", "--quick", *words.split()]))
     assert (experiment.classes, experiment.partitions) == (classes, partitions)
     assert (experiment.inner_folds, experiment.search) == (2, "4")
 

@@ -215,6 +215,7 @@ def test_a_real_run_keeps_twenty_ranks_and_their_pictures(tmp_path, monkeypatch,
 
 
 def test_what_is_for_the_page_is_refused_where_ratings_are_collected(tmp_path, run, capsys):
+    (tmp_path / "file").touch()
     words = ["judge", str(tmp_path / "run"), "--collect", str(tmp_path / "file"), "--queries", "3"]
     assert main(words) == 2
     assert "--queries is for the page" in capsys.readouterr().err

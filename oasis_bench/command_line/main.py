@@ -5,7 +5,6 @@ Its options are in `command_line.options`; what it does, and prints, is in `comm
 
 from __future__ import annotations
 
-import argparse
 import errno
 import gc
 import os
@@ -16,18 +15,11 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from importlib.metadata import entry_points
-from pathlib import Path
 from typing import NoReturn, TextIO
 
-from oasis_bench.command_line.options import make_parser
-from oasis_bench.command_line.parsing import existing_path_of_text
-from oasis_bench.experiment.settings import Experiment
+from oasis_bench.command_line.options import parse_words
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.plain_text import LONGEST_REASON, cut, shown
-
-DATASETS = "oasis_bench.datasets"
-"""The group of entry points by which data sets are registered."""
 
 USAGE = 2
 INTERRUPTED = 130
@@ -49,8 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), _end)
     try:
-        options = make_parser().parse_args(arguments)  # --help ends here, by SystemExit
-        _read_early(options)
+        options = parse_words(arguments)  # --help ends here, by SystemExit
         if options.verb == "run" and options.cluster is None:
             from oasis_bench.execution.fork_server import borrow, give_back
 
@@ -85,22 +76,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"oasis-bench: {line}", file=sys.stderr)
         return USAGE
     return status
-
-
-def _read_early(options: argparse.Namespace) -> None:
-    """Read the experiment, and look for the data set's file, before imports that take two seconds.
-
-    As the type of an option either would lose the words of its error.
-    """
-    if getattr(options, "experiment", None) is not None:
-        options.experiment = Experiment.from_toml(options.experiment)
-    name = getattr(options, "dataset", None) or ""
-    is_path = "/" in name or Path(name).suffix
-    if is_path and not options.plugin and name not in entry_points(group=DATASETS).names:
-        try:
-            existing_path_of_text(name)
-        except argparse.ArgumentTypeError as error:
-            raise UsageError(f"data set {error}") from error
 
 
 def _carry_out(verb: Callable[[], int]) -> int:

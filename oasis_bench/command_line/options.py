@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from functools import partial
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from oasis_bench.command_line.parsing import (
     each_of_text,
     names_of_text,
     positive_of_text,
+    refuse_missing,
     tolerance_of_text,
 )
 from oasis_bench.command_line.trial_options import (
@@ -26,9 +29,28 @@ from oasis_bench.command_line.trial_options import (
     add_plugin,
     add_run,
 )
+from oasis_bench.experiment.settings import Experiment
+
+DATASETS = "oasis_bench.datasets"
+"""The group of entry points by which data sets are registered."""
 
 LEAST_IMAGES = 10
 """Of fewer web images none may be relevant to another."""
+
+
+def parse_words(words: Sequence[str] | None = None) -> argparse.Namespace:
+    """Parse the words of a command, read its experiment and look for the data set's file.
+
+    What is wrong in them is told before imports that take two seconds.
+    """
+    options = make_parser().parse_args(words)
+    if getattr(options, "experiment", None) is not None:
+        options.experiment = Experiment.from_toml(options.experiment)
+    name = getattr(options, "dataset", None) or ""
+    is_path = "/" in name or Path(name).suffix
+    if is_path and not options.plugin and name not in entry_points(group=DATASETS).names:
+        refuse_missing(Path(name))
+    return options
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -27,10 +27,12 @@ class Parser(argparse.ArgumentParser):
     """A parser that takes options in full only and raises UsageError for a wrong one.
 
     The error names the nearest option, verb or choice, and the help of the verb that was given.
+    A path of `inputs` must exist; that is looked at last, when all words are known to be right.
     """
 
     def __init__(self, **how: Any) -> None:
         super().__init__(**how, allow_abbrev=False)
+        self.inputs: list[argparse.Action] = []
 
     def error(self, message: str) -> NoReturn:
         """Raise a UsageError that names the help."""
@@ -47,6 +49,13 @@ class Parser(argparse.ArgumentParser):
             near = difflib.get_close_matches(name, self._option_string_actions, n=1)
             hint = f": did you mean {near[0]}?" if near else ""
             raise UsageError(f"unknown option {name!r}{hint or ':'} see '{self.prog} --help'")
+        for action in self.inputs:
+            given = getattr(found, action.dest) or []
+            for path in given if isinstance(given, list) else [given]:
+                try:
+                    refuse_missing(path)
+                except UsageError as error:
+                    self.error(str(argparse.ArgumentError(action, str(error))))
         return found, unknown
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
@@ -69,7 +78,8 @@ def add_path(parser: Parser, name: str, metavar: str, what: str, **more: Any) ->
 
 def add_input(parser: Parser, name: str, metavar: str, what: str, **more: Any) -> None:
     """Add an option, or an argument, that is the path of what is read: there must be something."""
-    parser.add_argument(name, type=existing_path_of_text, metavar=metavar, help=what, **more)
+    action = parser.add_argument(name, type=path_of_text, metavar=metavar, help=what, **more)
+    parser.inputs.append(action)
 
 
 def path_of_text(text: str) -> Path:
@@ -79,16 +89,14 @@ def path_of_text(text: str) -> Path:
     return Path(text)
 
 
-def existing_path_of_text(text: str) -> Path:
-    """Read a path that must exist."""
-    path = path_of_text(text)
+def refuse_missing(path: Path) -> None:
+    """Raise UsageError where there is nothing at this path."""
     try:
         path.stat()
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        called = printable(cut(text, LONGEST_PATH))
-        raise argparse.ArgumentTypeError(f"{called}: {reason}: give a path that exists") from error
-    return path
+        called = printable(cut(str(path), LONGEST_PATH))
+        raise UsageError(f"{called}: {reason}: give a path that exists") from error
 
 
 def positive_of_text(text: str, least: int = 1, most: int = MOST) -> int:

@@ -13,7 +13,6 @@ from oasis_bench.command_line.parsing import (
     add_input,
     add_path,
     add_verb,
-    existing_path_of_text,
     name_and_value,
     names_of_text,
     positive_of_text,
@@ -105,11 +104,11 @@ def add_run(verbs: Any) -> None:
     add_data_options(run)
     _add_place(run)
     add_path(run, "--output", "DIR", "a new folder (default: runs/DATASET-TIME)")
-    run.add_argument(
+    add_input(
+        run,
         "--resume",
-        type=existing_path_of_text,
-        metavar="RUN",
-        help="go on with a run that was cut short, by its output folder: with its settings, and "
+        "RUN",
+        "go on with a run that was cut short, by its output folder: with its settings, and "
         "without the trials that it has; its plugin files are to be named again with --plugin "
         "(default: a new run)",
     )
