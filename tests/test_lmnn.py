@@ -10,7 +10,7 @@ from sklearn.preprocessing import scale
 from threadpoolctl import threadpool_limits
 
 from oasis_bench.algorithms import LMNN, FastLMNN
-from oasis_bench.algorithms.lmnn import _descent
+from oasis_bench.algorithms.lmnn import _descent, _objective
 from oasis_bench.algorithms.lmnn._descent import Descent
 from oasis_bench.algorithms.lmnn._objective import Objective, best_scale, target_neighbours
 from oasis_bench.system import memory
@@ -282,3 +282,21 @@ def test_without_a_step_to_remember_the_first_direction_is_the_steepest():
     gradient, A = np.random.default_rng(0).normal(size=(2, 4, 9))
     expected = -0.1 * np.linalg.norm(A) * gradient / np.linalg.norm(gradient)
     np.testing.assert_allclose(history.direction(gradient, A), expected)
+
+
+@pytest.mark.parametrize("length", [1.0, 1e3])
+def test_the_working_set_has_every_pair_within_reach_and_no_other(length, monkeypatch):
+    monkeypatch.setattr(_objective, "BLOCK_ROWS", 37)
+    rng = np.random.default_rng(0)
+    starts = np.array([0, 60, 130, 150], dtype=np.int32)
+    y = np.repeat([0, 1, 2], np.diff(starts))
+    rows = rng.normal(size=(150, 30)) * np.linspace(1, 0.05, 30) + length * rng.normal(size=30)
+    objective = Objective(rows, starts, target_neighbours(rows, starts, 2), 0.5, 0.1)
+    objective.find_impostors(rows)
+    distances = cdist(rows, rows, "sqeuclidean")
+    farthest = np.take_along_axis(distances, objective.targets, axis=1).max(axis=1)
+    reach = (1 + _objective.SLACK) * (1 + farthest)
+    expected = (distances < np.maximum(reach[:, None], reach)) & (y[:, None] < y)
+    assert 100 < expected.sum() < 0.5 * (y[:, None] < y).sum()
+    np.testing.assert_array_equal(np.unique(objective.pairs, axis=0), np.argwhere(expected))
+    assert len(objective.pairs) == expected.sum()

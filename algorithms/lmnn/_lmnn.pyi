@@ -2,6 +2,7 @@ import numpy as np
 import numpy.typing as npt
 
 _Doubles = npt.NDArray[np.float64]
+_Singles = npt.NDArray[np.float32]
 _Rows = npt.NDArray[np.int32]
 
 def target_distances(Z: _Doubles, targets: _Rows, distances: _Doubles) -> float: ...
@@ -22,12 +23,13 @@ def laplacian_times(
     product: _Doubles,
 ) -> None: ...
 def pairs_within_reach(
-    products: _Doubles,
-    left: _Doubles,
-    right: _Doubles,
-    left_reach: _Doubles,
-    right_reach: _Doubles,
+    products: _Singles,
+    left: _Singles,
+    right: _Singles,
+    left_reach: _Singles,
+    right_reach: _Singles,
     first_left: int,
     first_right: int,
     pairs: _Rows,
 ) -> int: ...
+def keep_within_reach(Z: _Doubles, reach: _Doubles, pairs: _Rows) -> int: ...

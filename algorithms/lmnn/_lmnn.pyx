@@ -9,6 +9,10 @@ from libc.stdint cimport int32_t
 cdef extern from "_lmnn.h" nogil:
     double squared_distance(const double*, const double*, Py_ssize_t)
     void add_difference(double*, double*, const double*, const double*, double, Py_ssize_t)
+    Py_ssize_t pairs_of_row(
+        const float* products, float left, float left_reach, const float* right,
+        const float* right_reach, Py_ssize_t n, int32_t a, int32_t first, int32_t (*pairs)[2],
+        Py_ssize_t room)
 
 
 def target_distances(
@@ -82,25 +86,38 @@ def laplacian_times(
 
 
 def pairs_within_reach(
-    const double[:, ::1] products,  # IN: (p, q) z_a'z_b
-    const double[::1] left,         # IN: (p,) |z_a|^2
-    const double[::1] right,        # IN: (q,) |z_b|^2
-    const double[::1] left_reach,   # IN: (p,) squared distance within which a pair counts ...
-    const double[::1] right_reach,  # IN: (q,) ... for either of its rows
+    const float[:, ::1] products,   # IN: (p, q) z_a'z_b
+    const float[::1] left,          # IN: (p,) |z_a|^2
+    const float[::1] right,         # IN: (q,) |z_b|^2
+    const float[::1] left_reach,    # IN: (p,) squared distance within which a pair counts ...
+    const float[::1] right_reach,   # IN: (q,) ... for either of its rows
     Py_ssize_t first_left,          # IN: row number of the first a ...
     Py_ssize_t first_right,         # IN: ... and of the first b
     int32_t[:, ::1] pairs,          # OUT: (room, 2)
 ):
     """Write the pairs as far as there is room; return how many there are."""
-    cdef Py_ssize_t a, b, count = 0
-    cdef double distance
+    cdef Py_ssize_t a, room = pairs.shape[0], count = 0
     with nogil:
         for a in range(products.shape[0]):
-            for b in range(products.shape[1]):
-                distance = left[a] + right[b] - 2 * products[a, b]
-                if distance < left_reach[a] or distance < right_reach[b]:
-                    if count < pairs.shape[0]:
-                        pairs[count, 0] = <int32_t>(first_left + a)
-                        pairs[count, 1] = <int32_t>(first_right + b)
-                    count += 1
+            count += pairs_of_row(
+                &products[a, 0], left[a], left_reach[a], &right[0], &right_reach[0],
+                products.shape[1], <int32_t>(first_left + a), <int32_t>first_right,
+                <int32_t (*)[2]>(&pairs[0, 0] + 2 * min(count, room)), max(room - count, 0),
+            )
+    return count
+
+
+def keep_within_reach(
+    const double[:, ::1] Z,      # IN: (n, r)
+    const double[::1] reach,     # IN: (n,) squared distance within which a pair of the row counts
+    int32_t[:, ::1] pairs,       # INOUT: (m, 2), those that stay come first
+):
+    """Move the pairs within reach of either row to the front; return how many they are."""
+    cdef Py_ssize_t m, a, b, count = 0
+    with nogil:
+        for m in range(pairs.shape[0]):
+            a, b = pairs[m, 0], pairs[m, 1]
+            if squared_distance(&Z[a, 0], &Z[b, 0], Z.shape[1]) < max(reach[a], reach[b]):
+                pairs[count, 0], pairs[count, 1] = <int32_t>a, <int32_t>b
+                count += 1
     return count
