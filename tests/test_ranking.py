@@ -9,9 +9,10 @@ import tracemalloc
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.datasets import load_digits
 from threadpoolctl import threadpool_limits
 
-from oasis_bench.algorithms import OASIS, Euclidean
+from oasis_bench.algorithms import LMNN, OASIS, Euclidean
 from oasis_bench.system import threads
 from oasis_bench.system.threads import side_by_side
 from oasis_bench.tasks import ranking, scoring
@@ -23,6 +24,7 @@ from oasis_bench.tasks.ranking import (
     tie_order,
     top_k,
 )
+from oasis_bench.tasks.retrieval import evaluate_ranking
 from oasis_bench.tasks.scoring import score_sparse
 
 # Two full chunks of a kernel and a bit.
@@ -313,3 +315,34 @@ def test_an_error_in_a_thread_is_raised(monkeypatch):
     monkeypatch.setattr(threads, "blas_threads", lambda: 2)
     with pytest.raises(ZeroDivisionError):
         side_by_side(lambda item: 1 // item, range(10))
+
+
+class CountingLMNN(LMNN):
+    """Counts how often items are embedded."""
+
+    calls = 0
+
+    def embed(self, X):
+        """As in LMNN."""
+        self.calls += 1
+        return super().embed(X)
+
+
+def test_the_gallery_of_a_learner_is_embedded_once_not_once_a_block(monkeypatch):
+    monkeypatch.setattr(ranking, "BLOCK_BYTES", 8 * 300 * 10)
+    X, y = load_digits(n_class=4, return_X_y=True)
+    learner = CountingLMNN(max_iter=5, tol=0.5).fit(X[:100], y[:100])
+    rows, scores = top_k(learner.similarity, X[400:450], X[:300], 5, seed=0)
+    assert learner.calls == 2
+    measured = evaluate_ranking(learner.similarity, X[:300], y[:300], seed=0)
+    assert learner.calls == 3
+
+    def asked(queries, gallery):
+        return learner.similarity(queries, gallery)
+
+    expected = top_k(asked, X[400:450], X[:300], 5, seed=0)
+    np.testing.assert_array_equal(rows, expected[0])
+    np.testing.assert_allclose(scores, expected[1], rtol=1e-9)
+    others = evaluate_ranking(asked, X[:300], y[:300], seed=0)
+    assert measured.mean_average_precision == pytest.approx(others.mean_average_precision)
+    assert learner.calls > 12

@@ -151,7 +151,9 @@ def score_in_blocks(
         Where a similarity is not of its shape.
     """
     n_queries, n_gallery = len(rows), gallery.shape[0]
-    for block in slices(n_queries, block_size(n_gallery, X.dtype)):
+    size = block_size(n_gallery, X.dtype)
+    similarity, X, rows, gallery = _embedded_once(similarity, X, rows, gallery)
+    for block in slices(n_queries, size):
         scores = similarity(X[rows[block]], gallery)
         if scores.shape != (block.stop - block.start, n_gallery):
             raise ValueError(
@@ -162,6 +164,23 @@ def score_in_blocks(
         take(block.start, scores)
         del scores  # before the next block is scored
         progress("ranking", block.stop, n_queries)
+
+
+def _embedded_once(
+    similarity: Similarity, X: Any, rows: Numbers, gallery: Any
+) -> tuple[Similarity, Any, Numbers, Any]:
+    """Return what to score in place of items: a learner's `similarity` embeds both sides anew.
+
+    Where the similarity is of a learner with an embedding, these are its `score_embeddings` and
+    the embeddings, so that the gallery is embedded, or checked, once and not once a block.
+    """
+    learner: Any = getattr(similarity, "__self__", None)
+    if not getattr(learner, "has_embedding", False) or similarity != learner.similarity:
+        return similarity, X, rows, gallery
+    embedded = learner.embed(gallery)
+    if X is gallery:
+        return learner.score_embeddings, embedded, rows, embedded
+    return learner.score_embeddings, learner.embed(X[rows]), np.arange(len(rows)), embedded
 
 
 def rank_in_parts(scores: Scores, rank: Callable[[slice], Result]) -> list[Result]:
