@@ -156,7 +156,7 @@ def test_ratings_have_the_level_of_people_beside(judged):
         ("digits", {"choose_by": "accuracy"}, "unknown measure of the task retrieval 'accuracy'"),
         ("digits", {"choose_by": "precision@99"}, "k is 99: precision has k = 1 to 50"),
         ("digits", {"choose_by": "precision@50"}, "has 31 other items to rank: precision@31 at m"),
-        ("digits", {"tasks": ()}, r"tasks = \[\]: a list of names is needed"),
+        ("digits", {"tasks": ()}, r"tasks = \[\]: names are needed"),
     ],
 )
 def test_a_wrong_task_or_measure_is_one_line_before_anything_runs(

@@ -183,6 +183,7 @@ class Experiment:
         str,
         check=search_of,
         metavar="N,TIME",
+        numbers_as_text=True,
     )
     max_steps: int = setting(400_000, "end of the search for the number of steps", int, least=1)
     traces: bool = setting(
@@ -211,6 +212,7 @@ class Experiment:
         read=names_of_text,
         check=check_optional_names,
         metavar="A,B",
+        numbers_as_text=True,
     )
     budget: str = setting(
         "1h",
@@ -349,13 +351,13 @@ class Experiment:
             )
             for label, table in tables.items()
         }
-        return cls(**_with_tuples({**values, "learners": learners}))
+        return cls(**{**_held(values), "learners": learners})
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Make it of what `to_dict` gave, also when JSON has turned tuples into lists."""
         learners = {label: LearnerSpec(**spec) for label, spec in values["learners"].items()}
-        return cls(**_with_tuples({**values, "learners": learners}))
+        return cls(**{**_held(values), "learners": learners})
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain values for the store."""
@@ -376,18 +378,7 @@ def built_in_experiments() -> list[str]:
     return sorted(path.stem for path in BUILT_IN.glob("*.toml"))
 
 
-def _with_tuples(values: dict[str, Any]) -> dict[str, Any]:
-    """Make tuples of the lists of subsets, tasks, scalings and queries, which TOML and JSON have.
-
-    One scaling may stand in a file without brackets, and rows of queries without quotes.
-    """
-    if isinstance(values.get("queries"), list):
-        values = {**values, "queries": [str(one) for one in values["queries"]]}
-    if isinstance(values.get("scaling"), str):
-        values = {**values, "scaling": [values["scaling"]]}
-    return {
-        key: tuple(tuple(item) if isinstance(item, list) else item for item in value)
-        if key in ("classes", "tasks", "scaling", "queries") and isinstance(value, list | tuple)
-        else value
-        for key, value in values.items()
-    }
+def _held(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keys of a file or a store with values as an experiment holds them."""
+    known = settings()
+    return {key: known[key].held(v) if key in known else v for key, v in values.items()}
