@@ -92,7 +92,9 @@ class Meter:
         own = _cpu_seconds() - self._cpu_start
         waited = waiting_seconds(self._scheduled, linux.scheduled_seconds(), own)
         others = cpu_seconds_below(self._server, but=os.getpid()) - self._cpu_of_others
-        peak_bytes = None if _has_had_children() else self._memory.above_start()
+        peak_bytes = self._memory.above_start()
+        if peak_bytes is not None and _has_had_children():  # asked last: not all systems can tell
+            peak_bytes = None
         return Cost(self._seconds, own + max(0.0, others), waited, peak_bytes)
 
 
