@@ -29,7 +29,6 @@ from oasis_bench.experiment.identity import (
 )
 from oasis_bench.experiment.queries import Queries, find_queries
 from oasis_bench.experiment.search import Candidate, candidates
-from oasis_bench.experiment.seeds import derive_seed
 from oasis_bench.experiment.settings import Experiment, LearnerSpec
 from oasis_bench.experiment.sizes import settle, sizes_of_fold
 from oasis_bench.experiment.subsets import choose_subsets
@@ -37,6 +36,7 @@ from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.plugins.inputs import refuse_unlike_inputs
 from oasis_bench.plugins.registry import Registry
 from oasis_bench.system.errors import UsageError, unknown_name
+from oasis_bench.system.seeds import derive_seed
 from oasis_bench.tasks.task import Task, has_measure, parse_measure
 
 DECIDING_SETTINGS = (

@@ -20,7 +20,6 @@ from oasis_bench.data.rows import LabelledRows, Labels
 from oasis_bench.experiment.judged_splits import draw_groups
 from oasis_bench.experiment.plan import TrialSpec
 from oasis_bench.experiment.queries import Queries
-from oasis_bench.experiment.seeds import derive_seed
 from oasis_bench.experiment.splits import (
     Indices,
     Partition,
@@ -32,6 +31,7 @@ from oasis_bench.experiment.splits import (
 from oasis_bench.plugins.learner import MetricLearner
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.plain_text import shown
+from oasis_bench.system.seeds import derive_seed
 from oasis_bench.tasks.ranking import tie_order
 from oasis_bench.tasks.task import Truth
 from oasis_bench.tasks.unseen_classes import too_few_classes

@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from oasis_bench.experiment.seeds import derive_seed
 from oasis_bench.plugins.model_file import load_model, save_model
 from oasis_bench.plugins.registry import load_registry
 from oasis_bench.system.errors import UsageError
@@ -26,6 +25,7 @@ from oasis_bench.system.files import write_whole
 from oasis_bench.system.memory import PeakMemory
 from oasis_bench.system.progress import Progress, no_progress
 from oasis_bench.system.provenance import load_average, provenance
+from oasis_bench.system.seeds import derive_seed
 from oasis_bench.tasks.retrieval import evaluate_ranking
 
 VERSION = 1
