@@ -75,7 +75,9 @@ class Clock:
         yield
 
 
-def choose_by(score, cls=Known, levels=(0,), max_steps=4000, timer=None):
+def choose_by(
+    score, cls=Known, levels=(0,), max_steps=4000, timer=None, on_point=lambda point: None
+):
     made = []
 
     def make(params, fold):
@@ -89,17 +91,22 @@ def choose_by(score, cls=Known, levels=(0,), max_steps=4000, timer=None):
         lambda learner, lesson: score(learner),
         max_steps,
         timer or Clock(),
-        lambda point: None,
+        on_point,
     )
     return choice, made[1:]  # the first one only tells whether it has steps
 
 
 def test_the_candidate_with_the_best_mean_is_chosen():
     scores = {10: (0.5, 0.5, 0.5), 20: (0.9, 0.2, 0.2), 30: (0.6, 0.6, 0.5), 40: (0.1, 0.1, 0.1)}
-    choice, _ = choose_by(lambda learner: scores[learner.level][learner.fold], levels=tuple(scores))
+    points = []
+    choice, _ = choose_by(
+        lambda learner: scores[learner.level][learner.fold],
+        levels=tuple(scores),
+        on_point=points.append,
+    )
     assert choice.params == {"level": 30}
     assert choice.n_steps is None
-    seen = {(p["params"]["level"], p["fold"]): p["value"] for p in choice.points}
+    seen = {(p["params"]["level"], p["fold"]): p["value"] for p in points}
     assert seen == {(level, i): row[i] for level, row in scores.items() for i in range(3)}
 
 
@@ -271,18 +278,21 @@ def test_a_slow_candidate_is_not_stopped_by_a_faster_one_before_it():
 def test_without_a_choice_nothing_is_fitted():
     clock = Clock()
     choice, made = choose_by(lambda learner: 1 / 0, timer=clock)
-    assert (choice.params, choice.n_steps, choice.points) == ({"level": 0}, None, [])
+    assert (choice.params, choice.n_steps) == ({"level": 0}, None)
     assert not any(learner.rows for learner in made)
     assert clock.timed == []
 
 
 def test_steps_go_on_from_where_they_were_on_the_learning_rows_of_one_fold():
-    choice, made = choose_by(lambda learner: learner.steps, KnownSteps, max_steps=2000)
+    points = []
+    _, made = choose_by(
+        lambda learner: learner.steps, KnownSteps, max_steps=2000, on_point=points.append
+    )
     assert len(made) == 3
     for learner, fold in zip(made, FOLDS, strict=True):
         assert learner.steps == 2000
         assert learner.rows == [X[fold.learn, 0].tolist()] * (1 + len(checkpoints(2000)))
-    assert [p["n_steps"] for p in choice.points if p["fold"] == 0] == [0, *checkpoints(2000)]
+    assert [p["n_steps"] for p in points if p["fold"] == 0] == [0, *checkpoints(2000)]
 
 
 def test_each_candidate_is_judged_on_each_fold():

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby, pairwise, product
 from operator import attrgetter
 from typing import Any, NamedTuple, Protocol
@@ -35,7 +35,7 @@ Timer = Callable[[str], AbstractContextManager[None]]
 
 @dataclass
 class Choice:
-    """What the inner folds chose, and what they saw.
+    """What the inner folds chose.
 
     Attributes
     ----------
@@ -48,15 +48,12 @@ class Choice:
         candidates name `n_steps`.
     last_checkpoint : int or None
         The largest checkpoint that was validated with these parameters.
-    points : list of dict
-        One for each fit and checkpoint: scaling, params, n_steps, fold, value.
     """
 
     scaling: str
     params: Mapping[str, Any]
     n_steps: int | None = None
     last_checkpoint: int | None = None
-    points: list[dict[str, Any]] = field(default_factory=list)
 
 
 def checkpoints(max_steps: int) -> list[int]:
@@ -196,7 +193,8 @@ def choose(
     timer : callable
         ``timer('learning on inner folds')`` and ``timer('validation')`` are entered around these.
     on_point : callable
-        Told of each point as soon as it is there.
+        Called with each value as soon as it is known: a dict of scaling, params, n_steps, fold and
+        value.
     seconds : float, optional
         After these nothing further is begun; what has not been validated on all folds by then does
         not count.  Without any such result the first candidate is chosen.
@@ -240,8 +238,7 @@ def choose(
                             return choice
                         values.append(next(judged))
                         point = {**candidate._asdict(), "n_steps": n_steps, "fold": fold}
-                        choice.points.append({**point, "value": values[-1]})
-                        on_point(choice.points[-1])
+                        on_point({**point, "value": values[-1]})
                     mean = float(np.mean(values))
                     if mean > best:
                         best, choice.n_steps = mean, n_steps
