@@ -16,8 +16,8 @@ from oasis_bench.plugins.registry import load_registry
 from oasis_bench.runner.run import run_experiment
 from oasis_bench.store.run_file import read_run
 from oasis_bench.system.errors import UsageError
+from oasis_bench.trial.fit_data import inner_fit_data
 from oasis_bench.trial.items import draw_items
-from oasis_bench.trial.lesson import inner_lessons
 
 ALL_CLASSES = ("retrieval", "classification", "unseen-classes")
 
@@ -70,10 +70,10 @@ def test_classes_are_held_apart_in_the_split_and_in_its_inner_folds():
     seen, unseen = set(items.y), set(items.truth.y)
     assert (len(seen), len(unseen), seen & unseen) == (4, 4, set())
     training = {"X": rows.X[items.train_rows], "y": items.y}
-    lessons = inner_lessons(spec, training, learner, "l2")
-    for lesson in lessons:
-        assert not set(lesson.y) & set(lesson.truth.y)
-        assert len(set(lesson.truth.y)) >= 2
+    folds_data = inner_fit_data(spec, training, learner, "l2")
+    for data in folds_data:
+        assert not set(data.y) & set(data.truth.y)
+        assert len(set(data.truth.y)) >= 2
 
 
 @pytest.mark.parametrize(

@@ -30,12 +30,12 @@ from oasis_bench.trial.choice import (
     choose,
     n_in_any_case,
 )
-from oasis_bench.trial.lesson import Lesson, inner_lessons
+from oasis_bench.trial.fit_data import FitData, inner_fit_data
 
 X, Y = np.arange(24.0)[:, None], np.arange(24) % 2
 FOLDS = inner_folds(Y, 3, seed=0)
-LESSONS = [
-    Lesson(X[fold.learn], Y[fold.learn], None, 0, X[fold.validate], Truth(y=Y[fold.validate]))
+FIT_DATA = [
+    FitData(X[fold.learn], Y[fold.learn], None, 0, X[fold.validate], Truth(y=Y[fold.validate]))
     for fold in FOLDS
 ]
 
@@ -87,8 +87,8 @@ def choose_by(
     choice = choose(
         make,
         [Candidate("none", {"level": level}) for level in levels],
-        lambda scaling: LESSONS,
-        lambda learner, lesson: score(learner),
+        lambda scaling: FIT_DATA,
+        lambda learner, data: score(learner),
         max_steps,
         timer or Clock(),
         on_point,
@@ -148,8 +148,8 @@ def test_when_the_time_is_up_only_what_all_folds_have_judged_counts(monkeypatch)
         return choose(
             lambda params, fold: Known(**params, fold=fold),
             [Candidate("none", {"level": level}) for level in (1, 2, 3)],
-            lambda scaling: LESSONS,
-            lambda learner, lesson: float(learner.level),
+            lambda scaling: FIT_DATA,
+            lambda learner, data: float(learner.level),
             1000,
             Clock(),
             lambda point: None,
@@ -185,13 +185,13 @@ def test_each_scaling_is_learned_from_the_rows_that_a_fold_learns_from():
     )
     (spec,) = plan(experiment, TableFile(Path("my.csv")), rows, load_registry())
     assert spec.candidates == (Candidate("l2", {}), Candidate("standard", {}))
-    lessons = inner_lessons(spec, {"X": rows.X, "y": rows.y}, Euclidean, "standard")
-    raw = inner_lessons(spec, {"X": rows.X, "y": rows.y}, Euclidean, "none")
-    assert len(lessons) == 2
-    for lesson, own in zip(lessons, raw, strict=True):
+    folds_data = inner_fit_data(spec, {"X": rows.X, "y": rows.y}, Euclidean, "standard")
+    raw = inner_fit_data(spec, {"X": rows.X, "y": rows.y}, Euclidean, "none")
+    assert len(folds_data) == 2
+    for data, own in zip(folds_data, raw, strict=True):
         scale = StandardScaler().fit(own.X)
-        np.testing.assert_allclose(lesson.X, scale.transform(own.X))
-        np.testing.assert_allclose(lesson.queries, scale.transform(own.queries))
+        np.testing.assert_allclose(data.X, scale.transform(own.X))
+        np.testing.assert_allclose(data.queries, scale.transform(own.queries))
 
 
 def test_the_step_with_the_best_mean_is_chosen():
@@ -298,14 +298,14 @@ def test_steps_go_on_from_where_they_were_on_the_learning_rows_of_one_fold():
 def test_each_candidate_is_judged_on_each_fold():
     seen = []
 
-    def score(learner, lesson):
-        seen.append(lesson.queries[:, 0].tolist())
+    def score(learner, data):
+        seen.append(data.queries[:, 0].tolist())
         return 0.0
 
     choose(
         lambda params, fold: Known(),
         [Candidate("none", {"level": level}) for level in (1, 2)],
-        lambda scaling: LESSONS,
+        lambda scaling: FIT_DATA,
         score,
         1000,
         Clock(),

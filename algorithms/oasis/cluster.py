@@ -71,7 +71,7 @@ def fit_on_cluster(
         again where the shard is learned again: it must find the same rows.  Pairs are for rows
         of a few megabytes.
     progress : callable, default no_progress
-        Told of each shard that is learned.
+        Called with each shard that is learned.
 
     Returns
     -------

@@ -325,7 +325,8 @@ def _learner_identity(
         identity["features"] = spec.features
     if spec.model is None:
         return identity
-    return identity | {"model": saved_model.content_hash(spec.model), "grid": {}}  # it holds them
+    # the model file holds its hyper-parameters
+    return identity | {"model": saved_model.content_hash(spec.model), "grid": {}}
 
 
 def _candidates(

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from oasis_bench.experiment.budget import OFF, Budget, bytes_of, search_of, seconds_of
-from oasis_bench.experiment.setting import (
+from oasis_bench.experiment.setting_checks import (
     Setting,
     check_names,
     check_optional_count,
@@ -168,8 +168,9 @@ class Experiment:
     seed: int = setting(0, "decides all that is random", int, least=0, most=2**63 - 1)
     scaling: tuple[str, ...] | None = setting(
         None,
-        "how rows are scaled, by what training rows tell: none, l2 (each to unit length), "
-        "center+l2, l2+pca, standard, standard+l2, minmax, tfidf; of several inner folds choose",
+        "how rows are scaled, with statistics of the training rows: none, l2 (each to unit "
+        "length), center+l2, l2+pca, standard, standard+l2, minmax, tfidf; if several are named, "
+        "inner folds choose",
         tuple,
         words="as the data set says",
         read=names_of_text,
@@ -185,11 +186,13 @@ class Experiment:
         metavar="N,TIME",
         numbers_as_text=True,
     )
-    max_steps: int = setting(400_000, "end of the search for the number of steps", int, least=1)
+    max_steps: int = setting(
+        400_000, "the largest number of steps that the search tries", int, least=1
+    )
     traces: bool = setting(
         True,
-        "after each fit ask for the measure that chooses on the training items too, and replay it, "
-        "and the symmetry of W, along the steps",
+        "after each fit also compute the selection measure on the training items, and repeat the "
+        "fit to record that measure and the symmetry of W at each checkpoint",
         bool,
         words="yes",
         metavar="",

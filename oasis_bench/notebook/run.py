@@ -21,7 +21,7 @@ from oasis_bench.runner.run import new_folder, run_experiment
 from oasis_bench.runner.several import one_for_each_value
 from oasis_bench.store.run_file import FILE_NAME, refuse_used_folder
 from oasis_bench.system.errors import UsageError, unknown_name
-from oasis_bench.trial.kept import MODELS, PREDICTIONS
+from oasis_bench.trial.output_files import MODELS, PREDICTIONS
 from oasis_bench.trial.record import TrialRecord
 
 

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from oasis_bench.data.rows import Labels
 from oasis_bench.plugins.registry import Registry, load_registry
-from oasis_bench.runner.kept_scores import find_kept_scores
 from oasis_bench.runner.run import refuse_missing_plugins
+from oasis_bench.runner.scored_trials import find_kept_scores
 from oasis_bench.store.run_file import RunRecord, read_run
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.files import exporting_to, whole_file
@@ -69,7 +69,7 @@ def export_trec(
         The folder of the files; it is made where it is missing.  Each file is written whole or not
         at all, and replaces that of an earlier export.
     on_download, on_query : callable
-        Told of progress.
+        Called with progress.
     plugin_files : sequence of Path
         Those of the run.
 

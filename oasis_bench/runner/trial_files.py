@@ -12,7 +12,7 @@ from pathlib import Path
 from oasis_bench.experiment.identity import SEEN_CLASSES
 from oasis_bench.experiment.plan import TrialSpec
 from oasis_bench.system.errors import OutputError
-from oasis_bench.trial.kept import UNFINISHED
+from oasis_bench.trial.output_files import UNFINISHED
 from oasis_bench.trial.record import TrialRecord
 
 LONGEST_NAME = 100

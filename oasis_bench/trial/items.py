@@ -40,7 +40,9 @@ DENSE_BYTES = 2 * 2**30
 """Sparse rows are made dense for a learner that takes no others, up to this size."""
 
 N_SAMPLE = 30
-"""Test items that are asked once more alone; half of them, where there are fewer than 60."""
+"""Test items scored a second time, by a process that has no others.
+
+Half of them, where there are fewer than 60."""
 
 
 class NotApplicableError(Exception):

@@ -6,8 +6,8 @@ from typing import Any
 
 from oasis_bench.experiment.plan import ChooseBy
 from oasis_bench.tasks.task import Evaluation, Task
+from oasis_bench.trial.evaluator import ScoreReader
 from oasis_bench.trial.items import TrialItems
-from oasis_bench.trial.judge import ScoreReader
 from oasis_bench.trial.messages import Replayed
 
 TRAINING = "training"
