@@ -34,7 +34,7 @@ CHALLENGED = "challenges"
 
 
 def write_claims(folder: Path) -> tuple[Path, str]:
-    """Judge the claims by the runs in a folder, and write tables and page into it.
+    """Decide the claims by the runs in a folder, and write tables and page into it.
 
     Parameters
     ----------

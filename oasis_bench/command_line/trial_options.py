@@ -179,7 +179,7 @@ def _add_settings(
 ) -> None:
     """Add an option for each of the settings of an experiment, which checks their values.
 
-    Without a file of it their keys are not told, and all classes are the default.
+    Without a file of it their keys are not named, and all classes are the default.
     """
     group = parser.add_argument_group("settings of the experiment", description)
     for name in names:

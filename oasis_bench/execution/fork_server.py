@@ -105,7 +105,7 @@ class ForkServer:
         """
         call = Call(function, arguments, _import_path(), dict(os.environ), _working_folder())
         self._exit_code = None
-        with suppress(OSError):  # the server is dead: `exit_code` tells
+        with suppress(OSError):  # the server is dead: `exit_code` reports it
             self._connection.send_bytes(pickle.dumps(call))
             send_handle(self._connection, line, self.pid)
 

@@ -1,6 +1,6 @@
 """One trial in processes of its own: started, followed by its messages, and held to its budget.
 
-Those processes run a plugin's code: nothing here waits for what they send without a limit of time.
+Those processes run a plugin's code: nothing here waits without a limit of time for what they send.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class _Inbox:
 
     def send_file(self, file: int) -> None:
         """Send a file to the process."""
-        with suppress(OSError):  # it has died: the server tells
+        with suppress(OSError):  # it has died: the server reports it
             socket.send_fds(self._line, [b"f"], [file])
 
     def close(self) -> None:
@@ -219,7 +219,7 @@ class TrialProcess:
         if self._budget.seconds is not None and isinstance(message, Started | PhaseBegan):
             self._deadline = now + self._budget.seconds  # each phase has the whole of it
         elif self._deadline is not None and isinstance(message, Scores):
-            self._deadline += now - start  # to judge them is not the learner's time
+            self._deadline += now - start  # evaluating them is not the learner's time
 
     def _start_stage(self) -> None:
         self._server = borrow()

@@ -36,7 +36,7 @@ def find_kept_scores(
     folder : Path
         The output of a run.
     info : RunInfo
-        What the run tells of itself.
+        Its metadata.
     experiment : Experiment
         That of the run, with the tasks whose splits are looked for.
     registry : Registry

@@ -1,6 +1,6 @@
-"""Kept scores as run and qrels files in TREC's format, for other programs that judge rankings.
+"""Kept scores as run and qrels files in TREC's format, for other programs that evaluate rankings.
 
-trec_eval, pytrec_eval, ir_measures and ranx read them.  Nothing is judged here.
+trec_eval, pytrec_eval, ir_measures and ranx read them.  Nothing is evaluated here.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def export_trec(
 ) -> list[Path]:
     """Write a run file and a qrels file for each trial that kept its scores among test items.
 
-    They hold what the task `retrieval`, or `unseen-classes`, is judged by.  An item is called by
+    They hold what the task `retrieval`, or `unseen-classes`, is evaluated by.  An item is called by
     its row number in the data set, such as 'row-17'.  The files of a trial have the name of its
     scores, such as 'OASIS_10_0.run' and 'OASIS_10_0.qrels'; the first is also the tag of the run.
 

@@ -209,7 +209,7 @@ class Store:
             raise OutputError.of(path, error) from error
 
     def info(self) -> RunInfo:
-        """Return what the run tells of itself."""
+        """Return the metadata of the run."""
         return _read_info(self.connection)
 
     def write_info(self, **values: Any) -> None:

@@ -1,4 +1,4 @@
-"""What only Linux tells or does: prctl, /proc, control groups, glibc; the one module with these.
+"""What only Linux reports or does: prctl, /proc, control groups, glibc; the one module with these.
 
 On other systems each function does nothing, or returns None or 0 for 'not known'.
 """

@@ -23,7 +23,7 @@ from oasis_bench.trial.messages import Ended
 
 
 class EndedError(Exception):
-    """What was done in a fold's process has not ended well; `message` tells how."""
+    """The work of a fold's process has not ended well; `message` says how."""
 
     def __init__(self, message: Ended) -> None:
         super().__init__(message.reason)

@@ -71,7 +71,7 @@ class TrialItems:
     ties : dict of str to ndarray
         For a gallery of 'test' or 'training' items the order within ties.
     sample : ndarray
-        Places of the test items that are asked once more alone.
+        Places of the test items that are scored a second time, alone.
     """
 
     X: Any

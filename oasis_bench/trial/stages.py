@@ -288,7 +288,7 @@ def _load(stage: Stage, channel: Channel) -> None:
 def _answer_alone(stage: Stage, channel: Channel) -> None:
     """Score some test items with a copy of the fitted learner, which has never seen the others.
 
-    What this takes is not kept.
+    Its time is not recorded.
     """
     learner = _fitted_copy(stage, channel, ANSWER)
     _send_answers(learner, stage.galleries, *_receive_items(stage, channel), channel, nullcontext())
@@ -409,7 +409,7 @@ def _warm_up(stage: Stage, channel: Channel) -> None:
 
 
 def _refuse(spec: TrialSpec, learners: Iterable[MetricLearner], items: Mapping[str, Any]) -> None:
-    """Ask the learner itself, with all parameters that would be tried."""
+    """Raise NotApplicableError where a learner refuses the items, with any parameters to try."""
     for learner in learners:
         by_triplets = spec.split == "judged" and learner.takes_triplets  # labels do not matter
         if not by_triplets and (reason := learner.refusal(items["X"], items["y"])):
