@@ -1,6 +1,15 @@
 """A process that has done the imports, which take a second, and forks trials at once.
 
 This is the harness's side of it; the other side is in `server_process`.
+
+Python's own, the start method 'forkserver' of multiprocessing with these imports preloaded, starts
+and joins a child that does nothing in 38 ms, this one in 65 ms (medians of 50 each, in turn, on two
+busy cores).  The 27 ms buy three things that learners must not take from a run:
+
+- A guard process is the parent of the learner's.  There it is the server: a learner that kills or
+  stops its parent ends all trials after it.
+- When a call has ended, all that it has started is dead, also what left its group and session.
+- A call gets a socket, by which files go to and fro.
 """
 
 from __future__ import annotations
