@@ -140,8 +140,9 @@ def names_of_text(text: str) -> tuple[str, ...]:
 def check_names(name: str, value: object) -> None:
     """Raise UsageError where a value is not a tuple of different names."""
     if not (isinstance(value, tuple) and value and all(isinstance(one, str) for one in value)):
-        several = isinstance(value, tuple) and len(value) != 1
-        given = list(value) if several else value[0] if isinstance(value, tuple) else value
+        given: Any = value
+        if isinstance(value, tuple):
+            given = value[0] if len(value) == 1 else list(value)
         raise UsageError(f"{name} = {shown(given)}: names are needed")
     if len(set(value)) < len(value):
         raise UsageError(f"{name} = {shown(list(value))}: name each once")
