@@ -6,8 +6,8 @@ Python's own, the start method 'forkserver' of multiprocessing with these import
 and joins a child that does nothing in 38 ms, this one in 65 ms (medians of 50 each, in turn, on two
 busy cores).  The 27 ms buy three things that learners must not take from a run:
 
-- A guard process is the parent of the learner's.  There it is the server: a learner that kills or
-  stops its parent ends all trials after it.
+- A guard process is the parent of the learner's process.  With multiprocessing the server is: a
+  learner that kills or stops its parent would end all trials after it.
 - When a call has ended, all that it has started is dead, also what left its group and session.
 - A call gets a socket, by which files go to and fro.
 """

@@ -217,7 +217,7 @@ def choose(
         with closing(
             _InTurn(work, timer) if folds_of is None else folds_of(work, n_folds)
         ) as folds:
-            judged = folds.values(
+            validated = folds.values(
                 FoldJob(fold, candidate.params, None, None)
                 for candidate, fold in product([] if incremental else group, range(n_folds))
             )
@@ -228,7 +228,7 @@ def choose(
                     if incremental and number == n_begun:
                         n_begun += n_in_any_case(steps[number:], since_best)  # no fold waits
                         parts = pairwise([None, *steps][number : n_begun + 1])
-                        judged = folds.values(
+                        validated = folds.values(
                             FoldJob(fold, candidate.params, start, stop)
                             for (start, stop), fold in product(parts, range(n_folds))
                         )
@@ -236,7 +236,7 @@ def choose(
                     for fold in range(n_folds):
                         if time.monotonic() > end:
                             return choice
-                        values.append(next(judged))
+                        values.append(next(validated))
                         point = {**candidate._asdict(), "n_steps": n_steps, "fold": fold}
                         on_point({**point, "value": values[-1]})
                     mean = float(np.mean(values))
@@ -254,5 +254,5 @@ def choose(
                         since_best += 1
                     if incremental and has_saturated(since_best, n_steps):
                         break
-        del folds_data, work, folds, judged  # the items of one scaling at a time
+        del folds_data, work, folds, validated  # the items of one scaling at a time
     return choice
