@@ -43,7 +43,7 @@ setup(
                 [source],
                 include_dirs=[os.path.dirname(source), "algorithms", "oasis_bench/system"],
                 depends=HEADERS,
-                extra_compile_args=[] if os.name == "nt" else FLAGS,
+                extra_compile_args=FLAGS,
             )
             for name, source in KERNELS.items()
         ],

@@ -12,7 +12,7 @@ import pandas as pd
 
 from oasis_bench.analysis.statistics import LEVEL, PairedInterval
 from oasis_bench.claims.challenges import CHALLENGES
-from oasis_bench.claims.claim import LEAST, Finding, Outcome, Verdict, judge, worth_repeating
+from oasis_bench.claims.claim import LEAST, Finding, Outcome, Verdict, decide, worth_repeating
 from oasis_bench.claims.papers import CLAIMS, experiments
 from oasis_bench.claims.tables_and_figures import ITEMS
 from oasis_bench.experiment.settings import Experiment
@@ -34,7 +34,7 @@ CHALLENGED = "challenges"
 
 
 def write_claims(folder: Path) -> tuple[Path, str]:
-    """Judge the claims by the runs in a folder, and write tables and page into it.
+    """Decide the claims by the runs in a folder, and write tables and page into it.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def write_claims(folder: Path) -> tuple[Path, str]:
         Where the files cannot be written.
     """
     runs, left_out = stored_runs(folder)
-    verdicts = judge(CLAIMS, runs, stored_runs(folder / SECOND_LOOK)[0])
+    verdicts = decide(CLAIMS, runs, stored_runs(folder / SECOND_LOOK)[0])
     overview, details = _overview(verdicts), {v.claim.id: _findings(v) for v in verdicts}
     challenged = _challenged(verdicts, folder / CHALLENGED)
     beside = beside_published(runs)
@@ -115,7 +115,7 @@ def stored_runs(folder: Path) -> tuple[dict[str, dict[str, RunRecord]], dict[str
 
 def second_look(folder: Path) -> dict[str, int]:
     """Return the experiments in a folder that a second look is worth, with its partitions."""
-    return worth_repeating(judge(CLAIMS, stored_runs(folder)[0]))
+    return worth_repeating(decide(CLAIMS, stored_runs(folder)[0]))
 
 
 def _page_of(name: str, runs: Mapping[str, RunRecord]) -> str:
@@ -162,7 +162,7 @@ def _overview(verdicts: Sequence[Verdict]) -> Table:
 def _challenged(verdicts: Sequence[Verdict], folder: Path) -> list[Table]:
     """Make the table of what each challenge makes of each verdict; none where none has run."""
     found = {
-        name: {one.claim.id: one for one in judge(CLAIMS, runs) if one.findings}
+        name: {one.claim.id: one for one in decide(CLAIMS, runs) if one.findings}
         for name in CHALLENGES
         if (runs := stored_runs(folder / name)[0])
     }

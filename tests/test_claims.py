@@ -9,7 +9,7 @@ from fake_runs import fake_trial, write_run
 from scipy import stats
 
 from oasis_bench.analysis.headlines import measure_name
-from oasis_bench.claims.claim import Claim, Condition, judge, worth_repeating
+from oasis_bench.claims.claim import Claim, Condition, decide, worth_repeating
 from oasis_bench.claims.effects import (
     Beyond,
     Column,
@@ -51,7 +51,7 @@ def judged(conditions, runs, others=0, again=None):
     """
     claims = [Claim(str(n), "it is so", "here", conditions) for n in range(1 + others)]
     looks = [{"experiment": runs}, {"experiment": again} if again else None]
-    return judge(claims, *looks, level=0.1)[0]
+    return decide(claims, *looks, level=0.1)[0]
 
 
 def gain(above=-math.inf, below=math.inf):

@@ -3,6 +3,7 @@
 import json
 import pickle
 from dataclasses import replace
+from typing import get_type_hints
 
 import numpy as np
 import pytest
@@ -13,8 +14,14 @@ from oasis_bench.data.patches import Patches
 from oasis_bench.data.rows import LabelledRows
 from oasis_bench.datasets import Digits
 from oasis_bench.datasets.caltech_subsets import CALTECH256_FOLDERS
+from oasis_bench.experiment.changes import changed
 from oasis_bench.experiment.plan import plan
-from oasis_bench.experiment.settings import Experiment, LearnerSpec, built_in_experiments
+from oasis_bench.experiment.settings import (
+    Experiment,
+    LearnerSpec,
+    built_in_experiments,
+    settings,
+)
 from oasis_bench.experiment.subsets import choose_subsets, refuse_unknown_subsets
 from oasis_bench.plugins.open_dataset import open_dataset
 from oasis_bench.plugins.registry import load_registry
@@ -96,6 +103,85 @@ def test_what_is_left_out_is_as_in_the_papers(parse):
 
 
 @pytest.mark.parametrize(
+    ("name", "text", "values"),
+    [
+        ("classes", "2,B10,bear+dog", (2, "B10", ("bear", "dog"))),
+        ("classes", "5", (5,)),
+        ("tasks", "retrieval,classification", ("retrieval", "classification")),
+        ("tasks", "retrieval", ("retrieval",)),
+        ("scaling", "l2,none", ("l2", "none")),
+        ("scaling", "l2", ("l2",)),
+        ("queries", "bear,7", ("bear", "7")),
+        ("queries", "bear", ("bear",)),
+    ],
+)
+def test_a_list_may_be_given_as_list_tuple_or_text_in_python_and_in_a_file(
+    parse, name, text, values
+):
+    listed = [list(one) if isinstance(one, tuple) else one for one in values]
+    for given in (listed, values, text):
+        assert settings()[name].held(given) == values
+    assert settings()[name].read(text) == values
+    for written in (json.dumps(listed), json.dumps(text)):  # what TOML reads, too
+        assert getattr(parse(f"{MINIMAL}{name} = {written}\n{LEARNERS}"), name) == values
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "held"),
+    [
+        ("classes", 5, (5,)),
+        ("classes", range(2, 4), (2, 3)),
+        ("queries", 7, ("7",)),
+        ("queries", [7, "bear"], ("7", "bear")),
+        ("queries", [np.int64(7)], ("7",)),
+        ("search", 20, "20"),
+        ("queries", None, None),
+        ("scaling", None, None),
+        ("partitions", 3, 3),
+    ],
+)
+def test_a_value_may_stand_alone_and_a_number_for_its_text(name, given, held):
+    assert settings()[name].held(given) == held
+
+
+def test_which_settings_are_lists_is_what_their_types_say():
+    hints = get_type_hints(Experiment)
+    lists = {name for name in settings() if "tuple" in str(hints[name])}
+    assert {name for name, known in settings().items() if known.is_list} == lists
+    assert lists == {"classes", "tasks", "scaling", "queries"}
+
+
+def test_another_data_set_has_all_classes_a_title_and_options_of_its_own():
+    usual = Experiment(
+        "Usual",
+        "mine/faces.csv",
+        {"Euclidean": LearnerSpec("Euclidean", budget="1m")},
+        dataset_options={"label": "kind"},
+        each={"seed": [1, 2]},
+        classes=(3,),
+        budget="2m",
+    )
+    same = changed(
+        usual, {"partitions": 2}, dataset="mine/faces.csv", dataset_options={"drop": "a"}
+    )
+    assert (same.title, same.classes, same.partitions) == ("Usual", (3,), 2)
+    assert same.dataset_options == {"label": "kind", "drop": "a"}
+    assert same.each == {"seed": [1, 2]}
+    other = changed(usual, {}, dataset="mine/birds.csv", dataset_options={"drop": "a"}, quick=True)
+    assert (other.title, other.dataset, other.classes) == ("birds.csv", "mine/birds.csv", ("all",))
+    assert (other.dataset_options, other.partitions) == ({"drop": "a"}, 2)
+    own = changed(
+        usual,
+        {"classes": (2,), "seed": 3, "budget": "3m"},
+        dataset="mine/birds.csv",
+        learners={"b": LearnerSpec("LMNN", budget="1m")},
+        title="Own",
+    )
+    assert (own.title, own.classes, own.each) == ("Own", (2,), {})
+    assert (own.budget, own.learners) == ("3m", {"b": LearnerSpec("LMNN")})
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         (MINIMAL + "partition = 3\n" + LEARNERS, "unknown key 'partition': did you mean 'partit"),
@@ -112,13 +198,13 @@ def test_what_is_left_out_is_as_in_the_papers(parse):
         (MINIMAL + 'seed = "x"\n' + LEARNERS, "seed = 'x': a whole number of at least 0"),
         (MINIMAL + "seed = -1\n" + LEARNERS, "seed = -1: a whole number of at least 0"),
         (MINIMAL + "inner_folds = 1\n" + LEARNERS, "inner_folds = 1: a whole number of at least 2"),
-        (MINIMAL + "classes = 2\n" + LEARNERS, "classes = 2: a list of class subsets"),
+        (MINIMAL + "classes = true\n" + LEARNERS, "classes = True: a whole number of at least 2"),
         (MINIMAL + "classes = []\n" + LEARNERS, "a list of class subsets is needed"),
         (MINIMAL + "classes = [2, 1]\n" + LEARNERS, "classes = 1: a whole number of at least 2"),
         (MINIMAL + "classes = [2.5]\n" + LEARNERS, "classes = 2.5: a whole number"),
         (MINIMAL + "classes = [2, 5, 2]\n" + LEARNERS, "classes"),
-        (MINIMAL + 'tasks = "retrieval"\n' + LEARNERS, "tasks = 'retrieval': a list of names"),
-        (MINIMAL + "tasks = [2]\n" + LEARNERS, "tasks = [2]: a list of names is needed"),
+        (MINIMAL + 'tasks = "a,a"\n' + LEARNERS, "tasks = ['a', 'a']: name each once"),
+        (MINIMAL + "tasks = [2]\n" + LEARNERS, "tasks = 2: names are needed"),
         (MINIMAL + "choose_by = 3\n" + LEARNERS, "choose_by = 3: a text is needed"),
         (MINIMAL + 'traces = "no"\n' + LEARNERS, "traces = 'no': true or false is needed"),
         (MINIMAL + "label = 3\n" + LEARNERS, "unknown key 'label'"),
@@ -129,7 +215,7 @@ def test_what_is_left_out_is_as_in_the_papers(parse):
         (MINIMAL + "budget = 5\n" + LEARNERS, "budget = 5: a number above 0 with a unit"),
         (MINIMAL + LEARNERS + 'memory = "4"\n', "memory = '4': a number above 0 with a unit"),
         (MINIMAL + 'scaling = "L2"\n' + LEARNERS, "'L2': did you mean 'l2'"),
-        (MINIMAL + "scaling = 2\n" + LEARNERS, "scaling = 2: a list of names is needed"),
+        (MINIMAL + "scaling = 2\n" + LEARNERS, "scaling = 2: names are needed"),
         (MINIMAL + "train_per_class = 4\n" + LEARNERS, "inner_folds = 5 but train_per_class = 4"),
         (MINIMAL + "classes = [2\n", "is not TOML"),
     ],

@@ -14,9 +14,9 @@ from oasis_bench.store.run_file import read_run
 from oasis_bench.trial import stages
 from oasis_bench.trial.choice import LEARNING, VALIDATION, choose
 from oasis_bench.trial.clock import Stopwatch
+from oasis_bench.trial.fit_data import inner_fit_data
 from oasis_bench.trial.fold_processes import FoldProcesses
 from oasis_bench.trial.items import draw_items
-from oasis_bench.trial.lesson import inner_lessons
 from oasis_bench.trial.sealed_items import SealedItems, map_items
 
 PLUGIN = """
@@ -113,16 +113,18 @@ def test_the_choice_is_that_of_folds_in_turn(algorithm, at_once):
     items = map_items(sealed.training)
 
     def chosen(folds_of, stopwatch):
-        return choose(
+        points = []
+        choice = choose(
             lambda params, fold: stages._make(spec, params, f"fold {fold}"),
             spec.candidates,
-            lambda scaling: inner_lessons(spec, items, learner, scaling),
+            lambda scaling: inner_fit_data(spec, items, learner, scaling),
             stages._validation(spec),
             4000,
             stopwatch,
-            lambda point: None,
+            points.append,
             folds_of=folds_of,
         )
+        return choice, points
 
     in_turn = chosen(None, Stopwatch(lambda phase: None))
     phases = []
@@ -131,7 +133,7 @@ def test_the_choice_is_that_of_folds_in_turn(algorithm, at_once):
         lambda work, n: FoldProcesses(work, n, at_once, stopwatch, stages._ended, None), stopwatch
     )
     assert found == in_turn  # values too, bit for bit
-    assert phases.count(LEARNING) == phases.count(VALIDATION) == len(in_turn.points)
+    assert phases.count(LEARNING) == phases.count(VALIDATION) == len(in_turn[1])
     assert min(stopwatch.seconds[LEARNING], stopwatch.seconds[VALIDATION]) > 0
 
 

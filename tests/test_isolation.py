@@ -237,7 +237,7 @@ def test_a_harness_that_is_killed_takes_its_trials_with_it(tmp_path, plugins):
     try:
         _wait_for(lambda: len(list(tmp_path.glob("[TFG]*-*"))) == 5, 60)
         _wait_for(lambda: len(_below(harness.pid)) >= 3, 20)
-        time.sleep(1)  # for HoldsTheGIL to be in its fit
+        _wait_for((tmp_path / "holds").exists, 20)
         below = _below(harness.pid)
     finally:
         harness.kill()

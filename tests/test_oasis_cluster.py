@@ -27,7 +27,7 @@ from oasis_bench.algorithms import (
 from oasis_bench.algorithms._positive import psd_factor
 from oasis_bench.algorithms.oasis import _reference as _oasis_reference
 from oasis_bench.algorithms.oasis import fit_on_cluster
-from oasis_bench.experiment.seeds import derive_seed
+from oasis_bench.system.seeds import derive_seed
 from oasis_bench.tasks.retrieval import evaluate_ranking
 
 

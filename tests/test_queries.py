@@ -16,8 +16,8 @@ from oasis_bench.experiment.settings import Experiment
 from oasis_bench.plugins.registry import load_registry
 from oasis_bench.system.errors import UsageError
 from oasis_bench.tasks.retrieval import Retrieval
+from oasis_bench.trial.evaluator import Evaluator
 from oasis_bench.trial.items import draw_items, refuse_untested_queries
-from oasis_bench.trial.judge import Judge
 from oasis_bench.trial.messages import Scores
 
 
@@ -42,12 +42,12 @@ def specs(experiment, pictures):
 def shown(spec, pictures):
     """Return the rows of the queries that a trial keeps, and the rows that test."""
     items = draw_items(spec, pictures, Euclidean)
-    judge = Judge([Retrieval()], items, spec.experiment.examples, 0, spec.queries)
-    (reader,) = judge.readers
+    evaluator = Evaluator([Retrieval()], items, spec.experiment.examples, 0, spec.queries)
+    (reader,) = evaluator.readers
     n = len(items.test_rows)
     scores = np.random.default_rng(0).normal(size=(n, n))
     reader.add(Scores("test", n, "float64"), scores.tobytes())
-    return {row["query"] for row in judge.retrievals()}, set(items.test_rows.tolist())
+    return {row["query"] for row in evaluator.retrievals()}, set(items.test_rows.tolist())
 
 
 def test_named_rows_are_shown_and_no_others(specs, pictures):

@@ -1,10 +1,9 @@
 """Ranks and best k against a full sort, and sparse scores against dense products."""
 
-import os
 import signal
 import threading
-import time
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -297,18 +296,28 @@ def test_there_are_as_many_threads_as_blas_may_use():
 
 @pytest.mark.parametrize("count", [1, 2], ids=["one thread", "two threads"])
 def test_after_ctrl_c_no_further_item_is_begun(count, monkeypatch):
+    ended = threading.Event()
+
+    class Pool(ThreadPoolExecutor):
+        def shutdown(self, wait=True, *, cancel_futures=False):
+            super().shutdown(wait=False, cancel_futures=cancel_futures)
+            ended.set()
+            super().shutdown(wait=wait)
+
+    monkeypatch.setattr(threads, "ThreadPoolExecutor", Pool)
     monkeypatch.setattr(threads, "blas_threads", lambda: count)
     begun = []
 
     def work(item):
         begun.append(item)
         if item == 3:
-            os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(0.01)
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        if item >= 3:
+            ended.wait(1)  # a signal just before the main thread waits is seen when an item ends
 
     with pytest.raises(KeyboardInterrupt):
         side_by_side(work, range(200))
-    assert len(begun) < 50
+    assert len(begun) < 20
 
 
 def test_an_error_in_a_thread_is_raised(monkeypatch):

@@ -30,8 +30,12 @@ JOINED = {
     "algorithms/deep_ranking/deep_ranking_oasis.py": "oasis_bench.algorithms.oasis.OASIS",
 }
 """Learners that are made of learners of two families, and the one of the other family."""
+BETWEEN_WINGS = {
+    # Its network is the one whose outputs are a data set's features: one definition of its layers.
+    "algorithms/deep_ranking/network.py": "oasis_bench.datasets.features.efficientnet_lite0",
+}
+"""Modules of a wing that import one module of another wing, each with its reason."""
 WINGS = ("algorithms", "datasets", "reports")
-SOURCES = (".py", ".pyx")
 TOP = sorted(path.name for path in (ROOT / "oasis_bench").glob("*.py"))
 
 
@@ -80,6 +84,32 @@ def test_a_module_imports_from_its_own_room_and_lower_floors_only(module: str) -
         if other != room and FLOORS.get(other, 12) >= FLOORS[room]
     }
     assert not refused
+
+
+@pytest.mark.parametrize(
+    "module",
+    sorted(
+        path.relative_to(ROOT).as_posix()
+        for wing in ("algorithms", "datasets")
+        for path in (ROOT / wing).rglob("*.py")
+    ),
+)
+def test_plugins_import_from_the_room_of_plugins_and_lower_floors_only(module: str) -> None:
+    wing = module.partition("/")[0]
+    refused = {
+        name
+        for name in imported(ROOT / module)
+        if (room := room_of(name)) not in (None, wing)
+        and FLOORS.get(str(room), 12) > FLOORS["plugins"]
+        and name.rpartition(".")[0] != BETWEEN_WINGS.get(module)
+    }
+    assert not refused
+
+
+@pytest.mark.parametrize("module", BETWEEN_WINGS)
+def test_a_stated_exception_is_still_one(module: str) -> None:
+    names = {name.rpartition(".")[0] for name in imported(ROOT / module)}
+    assert BETWEEN_WINGS[module] in names
 
 
 def test_every_room_has_a_floor() -> None:

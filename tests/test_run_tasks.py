@@ -16,8 +16,8 @@ from oasis_bench.plugins.registry import load_registry
 from oasis_bench.runner.run import run_experiment
 from oasis_bench.store.run_file import read_run
 from oasis_bench.system.errors import UsageError
+from oasis_bench.trial.fit_data import inner_fit_data
 from oasis_bench.trial.items import draw_items
-from oasis_bench.trial.lesson import inner_lessons
 
 ALL_CLASSES = ("retrieval", "classification", "unseen-classes")
 
@@ -70,10 +70,10 @@ def test_classes_are_held_apart_in_the_split_and_in_its_inner_folds():
     seen, unseen = set(items.y), set(items.truth.y)
     assert (len(seen), len(unseen), seen & unseen) == (4, 4, set())
     training = {"X": rows.X[items.train_rows], "y": items.y}
-    lessons = inner_lessons(spec, training, learner, "l2")
-    for lesson in lessons:
-        assert not set(lesson.y) & set(lesson.truth.y)
-        assert len(set(lesson.truth.y)) >= 2
+    folds_data = inner_fit_data(spec, training, learner, "l2")
+    for data in folds_data:
+        assert not set(data.y) & set(data.truth.y)
+        assert len(set(data.truth.y)) >= 2
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_ratings_have_the_level_of_people_beside(judged):
         ("digits", {"choose_by": "accuracy"}, "unknown measure of the task retrieval 'accuracy'"),
         ("digits", {"choose_by": "precision@99"}, "k is 99: precision has k = 1 to 50"),
         ("digits", {"choose_by": "precision@50"}, "has 31 other items to rank: precision@31 at m"),
-        ("digits", {"tasks": ()}, r"tasks = \[\]: a list of names is needed"),
+        ("digits", {"tasks": ()}, r"tasks = \[\]: names are needed"),
     ],
 )
 def test_a_wrong_task_or_measure_is_one_line_before_anything_runs(

@@ -30,12 +30,12 @@ from oasis_bench.trial.choice import (
     choose,
     n_in_any_case,
 )
-from oasis_bench.trial.lesson import Lesson, inner_lessons
+from oasis_bench.trial.fit_data import FitData, inner_fit_data
 
 X, Y = np.arange(24.0)[:, None], np.arange(24) % 2
 FOLDS = inner_folds(Y, 3, seed=0)
-LESSONS = [
-    Lesson(X[fold.learn], Y[fold.learn], None, 0, X[fold.validate], Truth(y=Y[fold.validate]))
+FIT_DATA = [
+    FitData(X[fold.learn], Y[fold.learn], None, 0, X[fold.validate], Truth(y=Y[fold.validate]))
     for fold in FOLDS
 ]
 
@@ -75,7 +75,9 @@ class Clock:
         yield
 
 
-def choose_by(score, cls=Known, levels=(0,), max_steps=4000, timer=None):
+def choose_by(
+    score, cls=Known, levels=(0,), max_steps=4000, timer=None, on_point=lambda point: None
+):
     made = []
 
     def make(params, fold):
@@ -85,21 +87,26 @@ def choose_by(score, cls=Known, levels=(0,), max_steps=4000, timer=None):
     choice = choose(
         make,
         [Candidate("none", {"level": level}) for level in levels],
-        lambda scaling: LESSONS,
-        lambda learner, lesson: score(learner),
+        lambda scaling: FIT_DATA,
+        lambda learner, data: score(learner),
         max_steps,
         timer or Clock(),
-        lambda point: None,
+        on_point,
     )
     return choice, made[1:]  # the first one only tells whether it has steps
 
 
 def test_the_candidate_with_the_best_mean_is_chosen():
     scores = {10: (0.5, 0.5, 0.5), 20: (0.9, 0.2, 0.2), 30: (0.6, 0.6, 0.5), 40: (0.1, 0.1, 0.1)}
-    choice, _ = choose_by(lambda learner: scores[learner.level][learner.fold], levels=tuple(scores))
+    points = []
+    choice, _ = choose_by(
+        lambda learner: scores[learner.level][learner.fold],
+        levels=tuple(scores),
+        on_point=points.append,
+    )
     assert choice.params == {"level": 30}
     assert choice.n_steps is None
-    seen = {(p["params"]["level"], p["fold"]): p["value"] for p in choice.points}
+    seen = {(p["params"]["level"], p["fold"]): p["value"] for p in points}
     assert seen == {(level, i): row[i] for level, row in scores.items() for i in range(3)}
 
 
@@ -141,8 +148,8 @@ def test_when_the_time_is_up_only_what_all_folds_have_judged_counts(monkeypatch)
         return choose(
             lambda params, fold: Known(**params, fold=fold),
             [Candidate("none", {"level": level}) for level in (1, 2, 3)],
-            lambda scaling: LESSONS,
-            lambda learner, lesson: float(learner.level),
+            lambda scaling: FIT_DATA,
+            lambda learner, data: float(learner.level),
             1000,
             Clock(),
             lambda point: None,
@@ -178,13 +185,13 @@ def test_each_scaling_is_learned_from_the_rows_that_a_fold_learns_from():
     )
     (spec,) = plan(experiment, TableFile(Path("my.csv")), rows, load_registry())
     assert spec.candidates == (Candidate("l2", {}), Candidate("standard", {}))
-    lessons = inner_lessons(spec, {"X": rows.X, "y": rows.y}, Euclidean, "standard")
-    raw = inner_lessons(spec, {"X": rows.X, "y": rows.y}, Euclidean, "none")
-    assert len(lessons) == 2
-    for lesson, own in zip(lessons, raw, strict=True):
+    folds_data = inner_fit_data(spec, {"X": rows.X, "y": rows.y}, Euclidean, "standard")
+    raw = inner_fit_data(spec, {"X": rows.X, "y": rows.y}, Euclidean, "none")
+    assert len(folds_data) == 2
+    for data, own in zip(folds_data, raw, strict=True):
         scale = StandardScaler().fit(own.X)
-        np.testing.assert_allclose(lesson.X, scale.transform(own.X))
-        np.testing.assert_allclose(lesson.queries, scale.transform(own.queries))
+        np.testing.assert_allclose(data.X, scale.transform(own.X))
+        np.testing.assert_allclose(data.queries, scale.transform(own.queries))
 
 
 def test_the_step_with_the_best_mean_is_chosen():
@@ -271,31 +278,34 @@ def test_a_slow_candidate_is_not_stopped_by_a_faster_one_before_it():
 def test_without_a_choice_nothing_is_fitted():
     clock = Clock()
     choice, made = choose_by(lambda learner: 1 / 0, timer=clock)
-    assert (choice.params, choice.n_steps, choice.points) == ({"level": 0}, None, [])
+    assert (choice.params, choice.n_steps) == ({"level": 0}, None)
     assert not any(learner.rows for learner in made)
     assert clock.timed == []
 
 
 def test_steps_go_on_from_where_they_were_on_the_learning_rows_of_one_fold():
-    choice, made = choose_by(lambda learner: learner.steps, KnownSteps, max_steps=2000)
+    points = []
+    _, made = choose_by(
+        lambda learner: learner.steps, KnownSteps, max_steps=2000, on_point=points.append
+    )
     assert len(made) == 3
     for learner, fold in zip(made, FOLDS, strict=True):
         assert learner.steps == 2000
         assert learner.rows == [X[fold.learn, 0].tolist()] * (1 + len(checkpoints(2000)))
-    assert [p["n_steps"] for p in choice.points if p["fold"] == 0] == [0, *checkpoints(2000)]
+    assert [p["n_steps"] for p in points if p["fold"] == 0] == [0, *checkpoints(2000)]
 
 
 def test_each_candidate_is_judged_on_each_fold():
     seen = []
 
-    def score(learner, lesson):
-        seen.append(lesson.queries[:, 0].tolist())
+    def score(learner, data):
+        seen.append(data.queries[:, 0].tolist())
         return 0.0
 
     choose(
         lambda params, fold: Known(),
         [Candidate("none", {"level": level}) for level in (1, 2)],
-        lambda scaling: LESSONS,
+        lambda scaling: FIT_DATA,
         score,
         1000,
         Clock(),

@@ -10,8 +10,8 @@ from oasis_bench.plugins.contract import quick
 from oasis_bench.plugins.registry import load_registry
 from oasis_bench.system.shared_work import shared, sharing
 from oasis_bench.tasks.task import Truth
-from oasis_bench.trial import lesson as lesson_module
-from oasis_bench.trial.lesson import Lesson
+from oasis_bench.trial import fit_data
+from oasis_bench.trial.fit_data import FitData
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def wide():
     y = np.arange(40) % 4
     X = rng.normal(size=(40, 60)) + 2 * rng.normal(size=(4, 60))[y]
     X /= np.linalg.norm(X, axis=1, keepdims=True)
-    return Lesson(X[:30], y[:30], None, 0, X[30:], Truth(y=y[30:]))
+    return FitData(X[:30], y[:30], None, 0, X[30:], Truth(y=y[30:]))
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, int])
@@ -55,7 +55,7 @@ def test_who_says_that_rotations_do_not_matter_scores_in_the_span_as_before(name
     scores = []
     for one in (wide, wide.in_their_span()):
         learner = quick(LEARNERS[name](), 500)
-        one.teach(learner)
+        one.fit(learner)
         scores.append(learner.similarity(one.queries, one.X))
     assert one.X.shape == (30, 40)
     # FastLMNN stops within 1 % of its minimum, so that rounding may decide where.
@@ -64,11 +64,11 @@ def test_who_says_that_rotations_do_not_matter_scores_in_the_span_as_before(name
 
 def test_sparse_rows_and_as_many_as_features_stay_as_they_are(wide, monkeypatch):
     rows = np.eye(40)
-    many = Lesson(rows[:30], wide.y, None, 0, rows[30:], wide.truth)
+    many = FitData(rows[:30], wide.y, None, 0, rows[30:], wide.truth)
     assert many.in_their_span() is many
-    few = Lesson(sparse.csr_array(wide.X), wide.y, None, 0, sparse.csr_array(wide.queries))
+    few = FitData(sparse.csr_array(wide.X), wide.y, None, 0, sparse.csr_array(wide.queries))
     assert few.in_their_span() is few
-    monkeypatch.setattr(lesson_module, "SPAN_BYTES", 8 * 40 * 60 - 1)
+    monkeypatch.setattr(fit_data, "SPAN_BYTES", 8 * 40 * 60 - 1)
     assert wide.in_their_span() is wide
 
 

@@ -5,9 +5,9 @@ import hashlib
 import numpy as np
 import pytest
 
-from oasis_bench.experiment.seeds import derive_seed
 from oasis_bench.experiment.splits import choose_classes, draw_partition, inner_folds
 from oasis_bench.system.errors import UsageError
+from oasis_bench.system.seeds import derive_seed
 
 N_TRAIN, N_TEST = 40, 25
 

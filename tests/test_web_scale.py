@@ -1,5 +1,6 @@
 """The web-scale experiment: what it keeps, goes on from and refuses."""
 
+import json
 import re
 
 import numpy as np
@@ -46,6 +47,12 @@ def test_a_training_is_partial_fit_on_the_first_images(data, tmp_path, batch_siz
     assert last.n_steps == 2_000
     assert 0 < last.n_queries <= 50  # some have no other relevant test image
     assert last.n_updates == pytest.approx(learner.n_updates_, abs=2)
+    assert read_records(tmp_path) == [record]
+    (path,) = tmp_path.glob("*.json")
+    older = json.loads(path.read_text())
+    for point in older["checkpoints"]:
+        point["rank_seconds"] = 3.0
+    path.write_text(json.dumps(older))
     assert read_records(tmp_path) == [record]
 
 

@@ -44,7 +44,6 @@ def checkpoint(n_steps, mAP=0.5, seconds=1.0, **others):
         "standard_error": 0.01,
         "precision_at": {"1": mAP + 0.2, "10": mAP + 0.1, "50": mAP},
         "n_queries": 1000,
-        "rank_seconds": 3.0,
         "peak_bytes": 2**30,
         "load": 1.5,
     }

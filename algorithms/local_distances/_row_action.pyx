@@ -10,6 +10,8 @@ readable twin is in the tests.
 from libc.math cimport fabs
 from libc.stdint cimport intptr_t
 
+from _rows cimport real
+
 cdef extern from "_row_action.h" nogil:
     double weigh "weigh_float"(const double* u, const float* d, Py_ssize_t n)
     double weigh "weigh_double"(const double* u, const double* d, Py_ssize_t n)
@@ -25,10 +27,6 @@ cdef extern from "_row_action.h" nogil:
         double* u, const double* d, Py_ssize_t n, double step)
     double apart "apart_float"(const float* a, const float* b, Py_ssize_t n)
     double apart "apart_double"(const double* a, const double* b, Py_ssize_t n)
-
-ctypedef fused real:
-    float
-    double
 
 cdef double LEAST_CURVATURE = 0.01  # of |d|^2, where nearly all weights are 0
 cdef double LEAST_SHARE = 1e-12     # of a move that is not taken back

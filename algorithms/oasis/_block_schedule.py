@@ -237,6 +237,9 @@ def learn_in_blocks(
     """
     solver = OrderedSolver(len(W), W.dtype) if in_order else None
     is_packed = W.dtype == np.float32 and not in_order
+    go_over_rows = (
+        _oasis_blocks.pass_packed_over_rows if is_packed else _oasis_blocks.pass_over_rows
+    )
     done, following, spare = (Block(len(W), W.dtype, is_packed) for _ in range(3))
     n_updates = 0
     pool = ThreadPoolExecutor(n_threads)
@@ -251,9 +254,7 @@ def learn_in_blocks(
     def go_over(part: tuple[int, int]) -> Scores:
         """Apply the steps of `done` to a part of W; return what it adds to the next scores."""
         scores = np.zeros(following.n_triplets)
-        _oasis_blocks.pass_over_rows(
-            W, *part, *done.by_row(), done.step, *following.by_row(), scores
-        )
+        go_over_rows(W, *part, *done.by_row(), done.step, *following.by_row(), scores)
         return scores
 
     try:

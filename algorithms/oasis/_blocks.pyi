@@ -46,6 +46,12 @@ def pass_over_rows(
     stop: int,
     *blocks: npt.NDArray[Any],  # mypy cannot tell apart two tuples that are spread out
 ) -> None: ...
+def pass_packed_over_rows(
+    W: npt.NDArray[np.float32],
+    first: int,
+    stop: int,
+    *blocks: npt.NDArray[Any],
+) -> None: ...
 def solve_in_order(
     n_triplets: int,
     scores: _Double,

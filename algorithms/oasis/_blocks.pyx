@@ -8,11 +8,6 @@ from libc.stdint cimport int16_t, int32_t, uint16_t
 
 from _rows cimport index, real, squared_norm, subtract
 
-ctypedef fused stored:  # type of the entries of p - n: that of W, or int16_t beside a float W
-    int16_t
-    float
-    double
-
 cdef extern from "_blocks.h" nogil:
     ctypedef struct block:
         const Py_ssize_t* query_start
@@ -160,7 +155,7 @@ def pass_over_rows(
     const Py_ssize_t[::1] done_start,           # IN
     const int32_t[::1] done_count,              # IN
     const uint16_t[::1] done_columns,           # IN
-    const stored[::1] done_values,              # IN
+    const real[::1] done_values,                # IN
     const double[::1] step,                     # IN: (m,) tau of each of its triplets
     Py_ssize_t[::1] next_row_start,             # IN: the block after it
     int32_t[::1] next_row_triplets,             # IN
@@ -168,30 +163,72 @@ def pass_over_rows(
     const Py_ssize_t[::1] next_start,           # IN
     const int32_t[::1] next_count,              # IN
     const uint16_t[::1] next_columns,           # IN
-    const stored[::1] next_values,              # IN
+    const real[::1] next_values,                # IN
     double[::1] scores,                 # INOUT: (m,) q'W(p - n), summed over the rows so far
 ):
-    """Apply the steps of one block to rows of W, and score the next block against them.
-
-    Where values are packed, both are in units of each triplet's scale.
-    """
+    """Apply the steps of one block to rows of W, and score the next block against them."""
     cdef block done, following
     with nogil:
-        done.row_start, done.row_triplets = &done_row_start[0], &done_row_triplets[0]
-        done.row_weights, done.start = &done_row_weights[0], &done_start[0]
-        done.count, done.columns, done.values = &done_count[0], &done_columns[0], &done_values[0]
-        following.row_start, following.row_triplets = &next_row_start[0], &next_row_triplets[0]
-        following.row_weights, following.start = &next_row_weights[0], &next_start[0]
-        following.count, following.columns = &next_count[0], &next_columns[0]
-        following.values = &next_values[0]
-        if real is float and stored is int16_t:
-            pass_packed(
-                &W[0, 0], W.shape[0], first, stop, &done, &step[0], &following, &scores[0]
-            )
-        else:
-            pass_in_full(
-                &W[0, 0], W.shape[0], first, stop, &done, &step[0], &following, &scores[0]
-            )
+        done = by_row(
+            done_row_start, done_row_triplets, done_row_weights, done_start, done_count,
+            done_columns, &done_values[0],
+        )
+        following = by_row(
+            next_row_start, next_row_triplets, next_row_weights, next_start, next_count,
+            next_columns, &next_values[0],
+        )
+        pass_in_full(&W[0, 0], W.shape[0], first, stop, &done, &step[0], &following, &scores[0])
+
+
+def pass_packed_over_rows(
+    float[:, ::1] W,                    # INOUT: as in `pass_over_rows`, like all that follows
+    Py_ssize_t first,
+    Py_ssize_t stop,
+    Py_ssize_t[::1] done_row_start,
+    int32_t[::1] done_row_triplets,
+    float[::1] done_row_weights,
+    const Py_ssize_t[::1] done_start,
+    const int32_t[::1] done_count,
+    const uint16_t[::1] done_columns,
+    const int16_t[::1] done_values,     # IN: as `pack` made them
+    const double[::1] step,             # IN: (m,) in units of each triplet's scale
+    Py_ssize_t[::1] next_row_start,
+    int32_t[::1] next_row_triplets,
+    float[::1] next_row_weights,
+    const Py_ssize_t[::1] next_start,
+    const int32_t[::1] next_count,
+    const uint16_t[::1] next_columns,
+    const int16_t[::1] next_values,
+    double[::1] scores,                 # INOUT: (m,) in units of each triplet's scale
+):
+    """Do what `pass_over_rows` does, with entries of p - n that are rounded to 16 bits."""
+    cdef block done, following
+    with nogil:
+        done = by_row(
+            done_row_start, done_row_triplets, done_row_weights, done_start, done_count,
+            done_columns, &done_values[0],
+        )
+        following = by_row(
+            next_row_start, next_row_triplets, next_row_weights, next_start, next_count,
+            next_columns, &next_values[0],
+        )
+        pass_packed(&W[0, 0], W.shape[0], first, stop, &done, &step[0], &following, &scores[0])
+
+
+cdef inline block by_row(
+    Py_ssize_t[::1] row_start,
+    int32_t[::1] row_triplets,
+    real[::1] row_weights,
+    const Py_ssize_t[::1] start,
+    const int32_t[::1] count,
+    const uint16_t[::1] columns,
+    const void* values,
+) noexcept nogil:
+    """Return what a pass over W needs of a block."""
+    cdef block of
+    of.row_start, of.row_triplets, of.row_weights = &row_start[0], &row_triplets[0], &row_weights[0]
+    of.start, of.count, of.columns, of.values = &start[0], &count[0], &columns[0], values
+    return of
 
 
 def solve_in_order(

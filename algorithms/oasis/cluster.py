@@ -15,8 +15,8 @@ from sklearn.base import clone
 
 from oasis_bench.algorithms._triplet_learner import TripletLearner
 from oasis_bench.data.rows import FloatArray
-from oasis_bench.experiment.seeds import derive_seed
 from oasis_bench.system.progress import Progress, no_progress
+from oasis_bench.system.seeds import derive_seed
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -71,7 +71,7 @@ def fit_on_cluster(
         again where the shard is learned again: it must find the same rows.  Pairs are for rows
         of a few megabytes.
     progress : callable, default no_progress
-        Told of each shard that is learned.
+        Called with each shard that is learned.
 
     Returns
     -------

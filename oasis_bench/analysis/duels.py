@@ -1,4 +1,4 @@
-"""Learners over data sets of which they may lack some: wins over each other, ranks, errors saved.
+"""Compares learners over data sets where results may be missing: wins, ranks, errors saved.
 
 Not for Demšar's test, which needs all learners on all data sets: `analysis.average_ranks`.  Not for
 ratings: `analysis.elo`.

@@ -1,4 +1,4 @@
-"""The measures of a run's tasks by name, and the few of each task that stand for it."""
+"""The measures of a run's tasks by name, and the few that summarise each task."""
 
 from __future__ import annotations
 

@@ -22,10 +22,12 @@ Runs = Mapping[str, Mapping[str, RunRecord]]
 Outcome = Literal["holds", "does not hold", "cannot be told", "not tested"]
 
 LOOKS = 2
-"""At the effects of a claim; each has its share of the level."""
+"""How often the effects of a claim are tested; each test has its share of the level."""
 
 LEAST = 3
-"""Partitions below which nothing is told: two that happen to be equal have no spread."""
+"""The fewest partitions on which a condition is decided.
+
+Two that happen to be equal have no spread."""
 
 ROUNDING = 1e-12
 """Values that differ by no more are equal."""
@@ -34,7 +36,7 @@ MOST_AGAIN = 30
 """Partitions of a second look at most."""
 
 PARTITIONS = (3, 5, 10, 15, 20, 30, 50, 100, 200, 500, 1000)
-"""Numbers of partitions that are looked at for how many would tell a difference."""
+"""Numbers of partitions that are tried to find how many would show a difference."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ class Finding:
         Of the one-sided test that the mean effect is within its bounds, uncorrected.
     outcome : str
     needed : int or None
-        Partitions that would tell a difference as large as this one with probability 0.8, where it
+        Partitions that would show a difference as large as this one with probability 0.8, where it
         cannot be told; None where no number would.
     """
 
@@ -142,7 +144,7 @@ class Verdict:
         return max(self.findings, key=lambda one: one.p_value, default=None)
 
 
-def judge(
+def decide(
     claims: Sequence[Claim], runs: Runs, again: Runs | None = None, level: float = LEVEL
 ) -> list[Verdict]:
     """Decide claims from the runs of each experiment.
@@ -170,7 +172,7 @@ def judge(
 
 
 def worth_repeating(verdicts: Sequence[Verdict]) -> dict[str, int]:
-    """Return the experiments whose second look would tell, with the partitions that it needs.
+    """Return the experiments whose second look could decide the claim, with the partitions needed.
 
     Claims are left out where something would need more than 30 partitions, or where no number of
     them would decide.
@@ -265,7 +267,7 @@ def _n_items(one: Measured) -> int:
 
 
 def _needed(condition: Condition, one: Measured, level: float) -> int | None:
-    """Return the least number of partitions that would tell the mean from the nearest bound."""
+    """Return the least number of partitions that would separate the mean from the nearest bound."""
     mean, sd = float(one.values.mean()), float(one.values.std(ddof=1)) if len(one.values) > 1 else 0
     distance = min(abs(mean - condition.above), abs(mean - condition.below))
     if not (sd > 0 and distance > 0):

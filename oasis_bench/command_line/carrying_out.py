@@ -22,7 +22,7 @@ from oasis_bench.runner.run import resume_experiment, run_experiment
 from oasis_bench.runner.several import begun, finished
 from oasis_bench.store.run_file import read_run
 from oasis_bench.system.command_words import without_options
-from oasis_bench.trial.kept import MODELS, PREDICTIONS
+from oasis_bench.trial.output_files import MODELS, PREDICTIONS
 
 TRIAL_FAILED = 1
 

@@ -45,7 +45,7 @@ JUDGED_SETTINGS = (
     *("tasks", "classes", "partitions", "train_per_class", "test_per_class", "test_share", "seed"),
     *("scaling", "threads", "examples", "queries", "budget", "memory"),
 )
-"""The settings of an experiment that also decide how a saved model is judged."""
+"""The settings of an experiment that also decide how a saved model is evaluated."""
 
 FILE_KEYS = (
     "title: of the report (needed). "
@@ -134,19 +134,19 @@ def add_evaluate(verbs: Any) -> None:
     parser = add_verb(
         verbs,
         "evaluate",
-        "judge a saved model on other data, or the kept scores of a run by other tasks",
-        "Judge without a new fit. A model (of 'run --save-models' or save_model) is judged on "
-        "--dataset: a run like any other, but that the model is read where others are fitted. Of a "
-        "run with --predictions, --tasks judge the scores that it kept; their measures join the "
-        "run's others.",
+        "evaluate a saved model on other data, or the kept scores of a run by other tasks",
+        "Evaluate without a new fit. A model (of 'run --save-models' or save_model) is evaluated "
+        "on --dataset: a run like any other, except that the model is loaded, not fitted. For a "
+        "run with --predictions, --tasks evaluate the scores that it kept; their measures are "
+        "added to those of the run.",
     )
     add_input(parser, "judged", "MODEL|RUN", "a model file, or the output folder of a run")
-    parser.add_argument("--dataset", metavar="NAME|PATH", help="the data to judge a model on")
+    parser.add_argument("--dataset", metavar="NAME|PATH", help="the data to evaluate a model on")
     _add_settings(
         parser,
         "--tasks is for a run as well, the others for a model. Rows are scaled as --scaling or "
         "the data set says; what scaling learns, such as the weights of tfidf, it learns from the "
-        "training part of the data that the model is judged on.",
+        "training part of the data that the model is evaluated on.",
         JUDGED_SETTINGS,
         of_a_file=False,
     )
@@ -179,7 +179,7 @@ def _add_settings(
 ) -> None:
     """Add an option for each of the settings of an experiment, which checks their values.
 
-    Without a file of it their keys are not told, and all classes are the default.
+    Without a file of it their keys are not named, and all classes are the default.
     """
     group = parser.add_argument_group("settings of the experiment", description)
     for name in names:

@@ -24,7 +24,7 @@ from oasis_bench.plugins.registry import load_registry
 from oasis_bench.system.errors import OutputError, UsageError
 from oasis_bench.system.plain_text import error_line
 from oasis_bench.system.provenance import provenance
-from oasis_bench.trial.kept import UNFINISHED
+from oasis_bench.trial.output_files import UNFINISHED
 from oasis_bench.trial.record import TrialRecord, lost_record
 
 try:
@@ -109,14 +109,14 @@ class Cluster:
 
     def provenance(self) -> dict[str, Any]:
         """Describe the machine and the installation of each worker, by its address."""
-        with self._at_hand():
+        with self._cluster_errors():
             return {"workers": dict(self._client.run(provenance))}
 
     @property
     def shares_cores(self) -> bool:
         """Whether a machine of the cluster runs several trials at a time."""
         threads: Counter[str] = Counter()
-        with self._at_hand():
+        with self._cluster_errors():
             for worker in self._workers().values():
                 threads[worker["host"]] += worker["nthreads"]
         return max(threads.values(), default=0) > 1
@@ -155,7 +155,7 @@ class Cluster:
         sends: Counter[str] = Counter()
         shared = self._send(rows)
 
-        @self._at_hand()
+        @self._cluster_errors()
         def submit() -> None:
             # Only as many as can run at once: a worker that dies then loses only running trials.
             n_threads = sum(worker["nthreads"] for worker in self._workers().values())
@@ -217,12 +217,12 @@ class Cluster:
 
     def _send(self, rows: LabelledRows) -> Future:
         """Send the rows to all workers that are there."""
-        with self._at_hand():
+        with self._cluster_errors():
             self._client.wait_for_workers(1, timeout=WORKER_SECONDS)
             return self._client.scatter(replace(rows, images=None), broadcast=True, hash=False)
 
     @contextmanager
-    def _at_hand(self) -> Iterator[None]:
+    def _cluster_errors(self) -> Iterator[None]:
         """Raise UsageError where the scheduler or the last worker is gone.
 
         A client that has lost its scheduler tries to reach it for `CONNECT_SECONDS`; then it
@@ -271,7 +271,7 @@ def _run_on_worker(spec: TrialSpec, rows: LabelledRows) -> Result:
     # Dask removes the folder of a worker that was killed when the next one starts.
     with tempfile.TemporaryDirectory(dir=get_worker().local_directory) as folder:
         log = Path(folder) / "output.log"
-        here = ThisMachine(jobs=1, on_look=_leave_if_unwanted)
+        here = ThisMachine(jobs=1, on_poll=_leave_if_unwanted)
         try:
             with here.run([spec], rows, log) as records:
                 (record,) = records

@@ -1,6 +1,15 @@
 """A process that has done the imports, which take a second, and forks trials at once.
 
 This is the harness's side of it; the other side is in `server_process`.
+
+Python's own, the start method 'forkserver' of multiprocessing with these imports preloaded, starts
+and joins a child that does nothing in 38 ms, this one in 65 ms (medians of 50 each, in turn, on two
+busy cores).  The 27 ms buy three things that learners must not take from a run:
+
+- A guard process is the parent of the learner's process.  With multiprocessing the server is: a
+  learner that kills or stops its parent would end all trials after it.
+- When a call has ended, all that it has started is dead, also what left its group and session.
+- A call gets a socket, by which files go to and fro.
 """
 
 from __future__ import annotations
@@ -105,7 +114,7 @@ class ForkServer:
         """
         call = Call(function, arguments, _import_path(), dict(os.environ), _working_folder())
         self._exit_code = None
-        with suppress(OSError):  # the server is dead: `exit_code` tells
+        with suppress(OSError):  # the server is dead: `exit_code` reports it
             self._connection.send_bytes(pickle.dumps(call))
             send_handle(self._connection, line, self.pid)
 

@@ -27,10 +27,10 @@ from oasis_bench.plugins.learner import MetricLearner
 from oasis_bench.plugins.registry import load_registry
 from oasis_bench.system.plain_text import error_line
 from oasis_bench.system.sealed_arrays import seal
-from oasis_bench.trial.course import Course
 from oasis_bench.trial.items import NotApplicableError, TrialItems, draw_items
 from oasis_bench.trial.record import TrialRecord, lost_record
 from oasis_bench.trial.sealed_items import Sealed, SealedItems
+from oasis_bench.trial.trial_state import TrialState
 
 
 @dataclass(frozen=True)
@@ -41,12 +41,12 @@ class ThisMachine:
     ----------
     jobs : int
         Trials at a time, started in the order in which they are given.
-    on_look : callable, optional
+    on_poll : callable, optional
         Called at least once a second while trials run; what it raises ends them.
     """
 
     jobs: int
-    on_look: Callable[[], None] = lambda: None
+    on_poll: Callable[[], None] = lambda: None
 
     def __enter__(self) -> Self:
         """Start a fork server: it imports while the data set is loaded."""
@@ -71,9 +71,9 @@ class ThisMachine:
     ) -> Iterator[Iterator[TrialRecord]]:
         """Run trials and yield their records as they end; see `Executor`."""
         running: list[TrialProcess] = []
-        with closing(_Courses(rows, output_log.parent)) as courses:
+        with closing(_TrialStates(rows, output_log.parent)) as states:
             try:
-                yield self._records(deque(specs), running, courses, output_log)
+                yield self._records(deque(specs), running, states, output_log)
             finally:
                 for trial in running:
                     trial.close()
@@ -82,29 +82,29 @@ class ThisMachine:
         self,
         waiting: deque[TrialSpec],
         running: list[TrialProcess],
-        courses: _Courses,
+        states: _TrialStates,
         output_log: Path,
     ) -> Iterator[TrialRecord]:
         while waiting or running:
             while waiting and len(running) < self.jobs:
-                course = courses.begin(waiting.popleft())
-                if isinstance(course, TrialRecord):
-                    yield course
+                state = states.begin(waiting.popleft())
+                if isinstance(state, TrialRecord):
+                    yield state
                 else:
-                    running.append(TrialProcess(course, output_log))
-            self.on_look()
+                    running.append(TrialProcess(state, output_log))
+            self.on_poll()
             connection.wait(
                 [item for trial in running for item in trial.waits_for],
-                timeout=min((trial.next_look for trial in running), default=0),
+                timeout=min((trial.seconds_to_poll for trial in running), default=0),
             )
             for trial in [*running]:
-                trial.look()
+                trial.poll()
                 if trial.record is not None:
                     running.remove(trial)
                     yield trial.record
 
 
-class _Courses:
+class _TrialStates:
     """Begins trials; the items of a partition are drawn and sealed once for all learners."""
 
     def __init__(self, rows: LabelledRows, folder: Path) -> None:
@@ -113,8 +113,8 @@ class _Courses:
         self._drawn: dict[tuple[object, ...], tuple[TrialItems, Sealed]] = {}
         self._models: dict[Path, int] = {}
 
-    def begin(self, spec: TrialSpec) -> Course | TrialRecord:
-        """Return the course of a trial, or the record of one that cannot be run."""
+    def begin(self, spec: TrialSpec) -> TrialState | TrialRecord:
+        """Return the state of a trial, or the record of one that cannot be run."""
         registry = load_registry(spec.plugin_files)
         try:
             learner = registry.algorithms[spec.algorithm]
@@ -122,7 +122,7 @@ class _Courses:
             tasks = [registry.tasks[name]() for name in spec.tasks]
             model = None if spec.model is None else self._model(spec.model, spec.identity["model"])
             items, sealed = self._items(spec, learner)
-            return Course(spec, items, sealed, learner, tasks, self._folder, model)
+            return TrialState(spec, items, sealed, learner, tasks, self._folder, model)
         except NotApplicableError as error:
             return lost_record(spec, self._rows.X.shape[1], "not applicable", str(error))
         except Exception as error:

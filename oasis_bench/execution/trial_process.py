@@ -1,6 +1,6 @@
 """One trial in processes of its own: started, followed by its messages, and held to its budget.
 
-Those processes run a plugin's code: nothing here waits for what they send without a limit of time.
+Those processes run a plugin's code: nothing here waits without a limit of time for what they send.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from oasis_bench.plugins.registry import load_registry
 from oasis_bench.system import linux, threads
 from oasis_bench.system.processes import bytes_below, exceeds
 from oasis_bench.tasks.retrieval import evaluate_ranking
-from oasis_bench.trial.course import Course
 from oasis_bench.trial.messages import (
     WITH_FILE,
     Message,
@@ -38,8 +37,9 @@ from oasis_bench.trial.messages import (
 )
 from oasis_bench.trial.record import TrialRecord
 from oasis_bench.trial.stages import Stage, run_stage
+from oasis_bench.trial.trial_state import TrialState
 
-LOOK_SECONDS, LONG_LOOK_SECONDS = 0.05, 1.0
+POLL_SECONDS, LONG_POLL_SECONDS = 0.05, 1.0
 """Seconds between two looks at a trial with a limit of memory, and at one without."""
 
 LONGEST_LINE = 2**20
@@ -95,7 +95,7 @@ class _Inbox:
             n_read = 0
         self.is_open = n_read > 0
 
-    def next(self, course: Course) -> tuple[Message, bytearray, int | None] | None:
+    def next(self, state: TrialState) -> tuple[Message, bytearray, int | None] | None:
         """Return the next message that is complete, its scores and its file; None without one.
 
         Raises
@@ -110,7 +110,7 @@ class _Inbox:
                     raise MessageError("a line without an end")
                 return None
             self._message = from_line(bytes(line))
-            self._content = bytearray(course.n_bytes_after(self._message))
+            self._content = bytearray(state.n_bytes_after(self._message))
             here = min(len(rest), len(self._content))
             self._content[:here] = rest[:here]
             self._missing = len(self._content) - here
@@ -129,7 +129,7 @@ class _Inbox:
 
     def send_file(self, file: int) -> None:
         """Send a file to the process."""
-        with suppress(OSError):  # it has died: the server tells
+        with suppress(OSError):  # it has died: the server reports it
             socket.send_fds(self._line, [b"f"], [file])
 
     def close(self) -> None:
@@ -141,50 +141,50 @@ class _Inbox:
 class TrialProcess:
     """A trial under way; what its learner prints is appended to `output_log`."""
 
-    def __init__(self, course: Course, output_log: Path) -> None:
-        self._course, self._output_log = course, output_log
-        self._budget = course.spec.budget
+    def __init__(self, state: TrialState, output_log: Path) -> None:
+        self._state, self._output_log = state, output_log
+        self._budget = state.spec.budget
         self._deadline: float | None = None
         self._start_stage()
 
     @property
     def record(self) -> TrialRecord | None:
         """The result of the trial, once it has ended."""
-        return self._course.record
+        return self._state.record
 
     @property
     def waits_for(self) -> list[Any]:
-        """What `multiprocessing.connection.wait` should wait for before `look` is called."""
+        """What `multiprocessing.connection.wait` should wait for before `poll` is called."""
         return [self._server.sentinel, *([self._line] if self._inbox.is_open else [])]
 
     @property
-    def next_look(self) -> float:
-        """Seconds until `look` must be called at the latest."""
-        longest = LONG_LOOK_SECONDS if self._budget.n_bytes is None else LOOK_SECONDS
+    def seconds_to_poll(self) -> float:
+        """Seconds until `poll` must be called at the latest."""
+        longest = LONG_POLL_SECONDS if self._budget.n_bytes is None else POLL_SECONDS
         if self._deadline is None:
             return longest
         return min(longest, max(0.0, self._deadline - time.monotonic()))
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Read what was sent, hold the trial to its budget, make its record where it has ended."""
-        course = self._course
+        state = self._state
         exit_code = self._server.exit_code()  # first: what it sent before its end is still read
         try:
             self._inbox.read()
-            while course.record is None and (found := self._inbox.next(course)) is not None:
+            while state.record is None and (found := self._inbox.next(state)) is not None:
                 self._take(*found)
-                if course.stage_has_ended:
+                if state.stage_has_ended:
                     break
         except MessageError as error:
-            course.end("crashed", f"what its process sent cannot be read: {error}")
-        if course.record is None and course.stage_has_ended:
+            state.end("crashed", f"what its process sent cannot be read: {error}")
+        if state.record is None and state.stage_has_ended:
             self.end()
             self._start_stage()
-        elif course.record is None and exit_code is not None and not self._inbox.is_open:
-            course.end(*self._cause_of_death(exit_code))
-        elif course.record is None and course.first_bytes is not None:
-            self._hold_to_budget(course.first_bytes)
-        if course.record is not None:
+        elif state.record is None and exit_code is not None and not self._inbox.is_open:
+            state.end(*self._cause_of_death(exit_code))
+        elif state.record is None and state.first_bytes is not None:
+            self._hold_to_budget(state.first_bytes)
+        if state.record is not None:
             self.end()
         _shorten(self._output_log)
 
@@ -196,9 +196,9 @@ class TrialProcess:
 
     def close(self) -> None:
         """End the trial, where it has not ended."""
-        if self._course.record is None:
+        if self._state.record is None:
             self.end()
-            self._course.close()
+            self._state.close()
 
     def _take(self, message: Message, content: bytearray, file: int | None) -> None:
         start = time.monotonic()
@@ -206,43 +206,43 @@ class TrialProcess:
             os.close(file)
             file = None
         try:
-            self._course.add(message, content, file)
+            self._state.add(message, content, file)
         except MessageError:
             if file is not None:
                 os.close(file)
             raise
-        if self._course.record is not None:
+        if self._state.record is not None:
             return
-        for sent in self._course.files(message):
+        for sent in self._state.files(message):
             self._inbox.send_file(sent)
         now = time.monotonic()
         if self._budget.seconds is not None and isinstance(message, Started | PhaseBegan):
             self._deadline = now + self._budget.seconds  # each phase has the whole of it
         elif self._deadline is not None and isinstance(message, Scores):
-            self._deadline += now - start  # to judge them is not the learner's time
+            self._deadline += now - start  # evaluating them is not the learner's time
 
     def _start_stage(self) -> None:
         self._server = borrow()
         self._line, theirs = socket.socketpair()
         self._inbox = _Inbox(self._line)
         self._kills_before = linux.oom_kills()
-        stage = self._course.stage(self._server.pid)
-        self._course.stage_has_ended = False
+        stage = self._state.stage(self._server.pid)
+        self._state.stage_has_ended = False
         self._server.start(_main, stage, self._output_log, line=theirs.fileno())
         theirs.close()
         self._deadline = None  # the time begins with the first message
 
     def _hold_to_budget(self, first_bytes: int) -> None:
-        budget, course = self._budget, self._course
+        budget, state = self._budget, self._state
         if self._deadline is not None and time.monotonic() > self._deadline:
-            reason = f"{course.phase} took longer than the budget of {budget.seconds:g} s"
-            course.end("timeout", reason)
+            reason = f"{state.phase} took longer than the budget of {budget.seconds:g} s"
+            state.end("timeout", reason)
         elif budget.n_bytes is not None and exceeds(self._server.pid, first_bytes + budget.n_bytes):
             limit = f"{budget.n_bytes / 2**20:,.0f} MiB"
-            course.end("out of memory", f"{course.phase} took more than {limit}")
+            state.end("out of memory", f"{state.phase} took more than {limit}")
 
     def _cause_of_death(self, code: int) -> tuple[str, str]:
-        phase = self._course.phase
+        phase = self._state.phase
         if code == -signal.SIGKILL and linux.oom_kills() > self._kills_before:
             return "out of memory", f"the system killed it during {phase}"
         how = (

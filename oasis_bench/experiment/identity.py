@@ -24,7 +24,7 @@ DECIDING = (
 )
 """The packages whose code decides results."""
 
-CODE = {".py", ".so", ".pyd"}
+CODE = {".py", ".so"}
 
 WORDS = {
     "data": "the rows of the data set",

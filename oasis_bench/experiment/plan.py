@@ -29,7 +29,6 @@ from oasis_bench.experiment.identity import (
 )
 from oasis_bench.experiment.queries import Queries, find_queries
 from oasis_bench.experiment.search import Candidate, candidates
-from oasis_bench.experiment.seeds import derive_seed
 from oasis_bench.experiment.settings import Experiment, LearnerSpec
 from oasis_bench.experiment.sizes import settle, sizes_of_fold
 from oasis_bench.experiment.subsets import choose_subsets
@@ -37,6 +36,7 @@ from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.plugins.inputs import refuse_unlike_inputs
 from oasis_bench.plugins.registry import Registry
 from oasis_bench.system.errors import UsageError, unknown_name
+from oasis_bench.system.seeds import derive_seed
 from oasis_bench.tasks.task import Task, has_measure, parse_measure
 
 DECIDING_SETTINGS = (
@@ -325,7 +325,8 @@ def _learner_identity(
         identity["features"] = spec.features
     if spec.model is None:
         return identity
-    return identity | {"model": saved_model.content_hash(spec.model), "grid": {}}  # it holds them
+    # the model file holds its hyper-parameters
+    return identity | {"model": saved_model.content_hash(spec.model), "grid": {}}
 
 
 def _candidates(

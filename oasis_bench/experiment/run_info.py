@@ -1,4 +1,4 @@
-"""What a run tells of itself as a whole; the store keeps each field as JSON under its name."""
+"""Metadata of a run; the store keeps each field as JSON under its name."""
 
 from __future__ import annotations
 

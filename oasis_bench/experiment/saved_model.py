@@ -1,4 +1,4 @@
-"""A saved model in place of a learner to fit: what is asked of its file before anything runs."""
+"""A saved model in place of a learner to fit: checks of its file before anything runs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def refuse_unlike_rows(path: str, registry: Registry, rows: LabelledRows) -> Non
     if isinstance(learner, ExemplarLearner):
         raise UsageError(
             f"{path}: {learner.name} knows how similar an item is to its own training items alone: "
-            "it cannot be judged on other data"
+            "it cannot be evaluated on other data"
         )
     n_features = learner.n_features_in_ if learner.takes == "rows" else rows.X.shape[1]
     if n_features != rows.X.shape[1]:

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.model_selection import ParameterGrid
 
 from oasis_bench.experiment.budget import SearchBudget
-from oasis_bench.experiment.seeds import derive_seed
+from oasis_bench.system.seeds import derive_seed
 
 
 class Candidate(NamedTuple):
@@ -45,7 +45,7 @@ def candidates(
     seed : int
         Of the run; the order does not change from partition to partition.
     learner : str
-        Its name, of which the seed is derived, too.
+        Its name; the seed is derived from it, too.
     """
     all_of_them = [Candidate(s, p) for s in scalings for p in ParameterGrid(dict(grid))]
     n_tried = min(budget.candidates or len(all_of_them), len(all_of_them))

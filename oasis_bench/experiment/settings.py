@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from oasis_bench.experiment.budget import OFF, Budget, bytes_of, search_of, seconds_of
-from oasis_bench.experiment.setting import (
+from oasis_bench.experiment.setting_checks import (
     Setting,
     check_names,
     check_optional_count,
@@ -168,8 +168,9 @@ class Experiment:
     seed: int = setting(0, "decides all that is random", int, least=0, most=2**63 - 1)
     scaling: tuple[str, ...] | None = setting(
         None,
-        "how rows are scaled, by what training rows tell: none, l2 (each to unit length), "
-        "center+l2, l2+pca, standard, standard+l2, minmax, tfidf; of several inner folds choose",
+        "how rows are scaled, with statistics of the training rows: none, l2 (each to unit "
+        "length), center+l2, l2+pca, standard, standard+l2, minmax, tfidf; if several are named, "
+        "inner folds choose",
         tuple,
         words="as the data set says",
         read=names_of_text,
@@ -183,12 +184,15 @@ class Experiment:
         str,
         check=search_of,
         metavar="N,TIME",
+        numbers_as_text=True,
     )
-    max_steps: int = setting(400_000, "end of the search for the number of steps", int, least=1)
+    max_steps: int = setting(
+        400_000, "the largest number of steps that the search tries", int, least=1
+    )
     traces: bool = setting(
         True,
-        "after each fit ask for the measure that chooses on the training items too, and replay it, "
-        "and the symmetry of W, along the steps",
+        "after each fit also compute the selection measure on the training items, and repeat the "
+        "fit to record that measure and the symmetry of W at each checkpoint",
         bool,
         words="yes",
         metavar="",
@@ -211,6 +215,7 @@ class Experiment:
         read=names_of_text,
         check=check_optional_names,
         metavar="A,B",
+        numbers_as_text=True,
     )
     budget: str = setting(
         "1h",
@@ -349,13 +354,13 @@ class Experiment:
             )
             for label, table in tables.items()
         }
-        return cls(**_with_tuples({**values, "learners": learners}))
+        return cls(**{**_held(values), "learners": learners})
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Make it of what `to_dict` gave, also when JSON has turned tuples into lists."""
         learners = {label: LearnerSpec(**spec) for label, spec in values["learners"].items()}
-        return cls(**_with_tuples({**values, "learners": learners}))
+        return cls(**{**_held(values), "learners": learners})
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain values for the store."""
@@ -376,18 +381,7 @@ def built_in_experiments() -> list[str]:
     return sorted(path.stem for path in BUILT_IN.glob("*.toml"))
 
 
-def _with_tuples(values: dict[str, Any]) -> dict[str, Any]:
-    """Make tuples of the lists of subsets, tasks, scalings and queries, which TOML and JSON have.
-
-    One scaling may stand in a file without brackets, and rows of queries without quotes.
-    """
-    if isinstance(values.get("queries"), list):
-        values = {**values, "queries": [str(one) for one in values["queries"]]}
-    if isinstance(values.get("scaling"), str):
-        values = {**values, "scaling": [values["scaling"]]}
-    return {
-        key: tuple(tuple(item) if isinstance(item, list) else item for item in value)
-        if key in ("classes", "tasks", "scaling", "queries") and isinstance(value, list | tuple)
-        else value
-        for key, value in values.items()
-    }
+def _held(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keys of a file or a store with values as an experiment holds them."""
+    known = settings()
+    return {key: known[key].held(v) if key in known else v for key, v in values.items()}

@@ -48,7 +48,7 @@ def settle(experiment: Experiment, dataset: Dataset, rows: LabelledRows) -> Expe
 def settled_as(experiment: Experiment, before: Experiment) -> Experiment:
     """Return an experiment with the numbers that another one has settled on the same data set.
 
-    What it names itself stays.
+    Numbers that it sets itself stay.
     """
     partitions = experiment.partitions or before.n_partitions
     if before.train_per_class is None or before.test_per_class is None:

@@ -15,13 +15,13 @@ from oasis_bench.analysis.headlines import headlines, task_measures
 from oasis_bench.data.rows import LabelledRows
 from oasis_bench.data.scaling import scaling_steps
 from oasis_bench.experiment.run_info import RunInfo
-from oasis_bench.experiment.seeds import derive_seed
 from oasis_bench.plugins.learner import MetricLearner
 from oasis_bench.plugins.open_dataset import open_dataset
 from oasis_bench.plugins.registry import Registry, load_registry
 from oasis_bench.store.run_file import RunRecord
 from oasis_bench.system.errors import UsageError
-from oasis_bench.trial.lesson import Lesson, preferences
+from oasis_bench.system.seeds import derive_seed
+from oasis_bench.trial.fit_data import FitData, preferences
 
 
 class Winner(NamedTuple):
@@ -60,7 +60,7 @@ def refit_best(run: RunRecord) -> Pipeline:
         X = step.fit_transform(X)
     judged = next(iter(run.info.sources.tasks.values())).split == "judged"
     triplets = preferences(rows.judged) if judged and rows.judged is not None else None
-    Lesson(X, rows.y, triplets, derive_seed(e.seed, "judged triplets")).teach(learner)
+    FitData(X, rows.y, triplets, derive_seed(e.seed, "judged triplets")).fit(learner)
     return Pipeline([*steps, (type(learner).__name__.lower(), learner)])
 
 

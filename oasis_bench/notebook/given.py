@@ -1,6 +1,6 @@
-"""What a user gives to `oasis_bench.run` as data and learners, made what an experiment holds.
+"""Converts what is given to `oasis_bench.run` into settings and files.
 
-Rows in memory become a file, so that a run of them can go on and be judged again as any other.
+Rows in memory become a file, so that a run of them can go on and be evaluated again as any other.
 """
 
 from __future__ import annotations

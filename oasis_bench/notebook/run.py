@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from inspect import signature
 from pathlib import Path
 from typing import Any
 
 from tqdm.auto import tqdm
 
+from oasis_bench.experiment.changes import changed
 from oasis_bench.experiment.identity import cell_name
-from oasis_bench.experiment.quick import QUICK_REMARK, quick_settings
-from oasis_bench.experiment.settings import LIMITS, Experiment, settings
+from oasis_bench.experiment.quick import QUICK_REMARK
+from oasis_bench.experiment.settings import Experiment, settings
 from oasis_bench.notebook.given import keep_rows, learners_of, rows_as_file
 from oasis_bench.notebook.result import RunResult
 from oasis_bench.plugins.registry import load_reports
@@ -21,7 +21,7 @@ from oasis_bench.runner.run import new_folder, run_experiment
 from oasis_bench.runner.several import one_for_each_value
 from oasis_bench.store.run_file import FILE_NAME, refuse_used_folder
 from oasis_bench.system.errors import UsageError, unknown_name
-from oasis_bench.trial.kept import MODELS, PREDICTIONS
+from oasis_bench.trial.output_files import MODELS, PREDICTIONS
 from oasis_bench.trial.record import TrialRecord
 
 
@@ -109,9 +109,9 @@ def run(
     """
     plan = Experiment.from_toml(str(experiment))
     files = [Path(path) for path in plugin_files]
+    specs = None
     if learners is not None:
         specs, files = learners_of(learners, plan.learners, files)
-        plan = replace(plan, learners=specs)
     folder = None if output is None else Path(output)
     rows = None
     if dataset is not None and not isinstance(dataset, str | Path):
@@ -121,29 +121,23 @@ def run(
         folder = new_folder("rows") if folder is None else folder
         refuse_used_folder(folder)
         dataset = folder.absolute().with_name(folder.name + ending)
-    changes = _settings(others)
-    if quick:
-        changes = {**quick_settings(plan), **changes}
-    limits = {name: changes.pop(name) for name in LIMITS if name in changes}
-    if dataset is not None and str(dataset) != plan.dataset:
-        name = Path(dataset).name
-        if "classes" not in others:
-            changes["classes"] = ("all",)
-        changes = {"title": name, "dataset_options": {}, **changes}
-        changes["dataset"] = str(dataset)
     columns = {
         "label": label,
         "drop": drop if isinstance(drop, str | None) else ",".join(drop),
         "fold_column": fold_column,
     }
-    changes["dataset_options"] = {
-        **changes.get("dataset_options", plan.dataset_options),
-        **(dataset_options or {}),
-        **{name: column for name, column in columns.items() if column is not None},
-    }
-    if title is not None:
-        changes["title"] = title
-    plan = replace(plan, **changes).limited(limits)
+    plan = changed(
+        plan,
+        _settings(others),
+        dataset=None if dataset is None else str(dataset),
+        dataset_options={
+            **(dataset_options or {}),
+            **{name: column for name, column in columns.items() if column is not None},
+        },
+        learners=specs,
+        title=title,
+        quick=quick,
+    )
     if several := one_for_each_value(plan):
         raise UsageError(
             f"this experiment is on {len(several)} data sets: name one with dataset_options, or "
@@ -180,25 +174,13 @@ def run(
 
 
 def _settings(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings as an experiment holds them.
-
-    Of those that are lists in an experiment file one value may stand alone, or text as on the
-    command line.
-    """
-    known, values = settings(), dict(given)
-    for name, value in given.items():
+    """Return settings as an experiment holds them."""
+    known = settings()
+    for name in given:
         if name not in known:
             named = [*signature(run).parameters][:-1]  # but for **others
             raise UsageError(unknown_name("setting", name, [*named, *known]))
-        if name == "search" and type(value) is int:
-            values[name] = str(value)
-        if name in ("classes", "tasks", "scaling") and value is not None:
-            if isinstance(value, str):
-                values[name] = known[name].read(value)
-            else:
-                each = value if isinstance(value, Sequence) else [value]
-                values[name] = tuple(tuple(o) if isinstance(o, list) else o for o in each)
-    return values
+    return {name: known[name].held(value) for name, value in given.items()}
 
 
 class _Bars:

@@ -1,4 +1,4 @@
-"""The contract run over the learners of a plugin file, and what came out of each check.
+"""Runs the contract over the learners of a plugin file, and reports the result of each check.
 
 It needs pytest.  Not for printing: that is in `command_line.check`.
 """
@@ -27,7 +27,7 @@ OPTIONS = (
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came out of one check of one learner.
+    """The result of one check of one learner.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ def check_learners(path: Path, on_outcome: Callable[[Outcome], None]) -> None:
 
 
 class _Suite:
-    """A plugin of pytest: it says which learners are tested, and passes on what comes out."""
+    """A plugin of pytest: it says which learners are tested, and passes on the results."""
 
     def __init__(
         self, learners: Mapping[str, type[MetricLearner]], on_outcome: Callable[[Outcome], None]
@@ -98,9 +98,9 @@ class _Suite:
         status = {"passed": "ok", "failed": "failed", "skipped": "skipped"}[report.outcome]
         if report.when != "call" and status == "ok":
             return
-        told: Any = dict(report.user_properties)
-        learner = self._learners[told["learner"]]
-        self._on_outcome(Outcome(learner, told["check"], status, _reason(report)))
+        properties: Any = dict(report.user_properties)
+        learner = self._learners[properties["learner"]]
+        self._on_outcome(Outcome(learner, properties["check"], status, _reason(report)))
 
 
 def _reason(report: pytest.TestReport) -> str:

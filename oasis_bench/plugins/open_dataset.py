@@ -110,7 +110,7 @@ def _holds_triplets(path: Path) -> bool:
     try:
         with open_regular(path) as file:
             names = file.readline(LONGEST_HEADER).decode("utf-8-sig", "replace").split(",")
-    except OSError:  # the data set of a table tells it
+    except OSError:  # the data set of a table reports it
         return False
     return {"query", "positive", "negative"} <= {name.strip().strip('"') for name in names}
 

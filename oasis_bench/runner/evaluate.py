@@ -1,4 +1,4 @@
-"""Judges what was learned before: kept scores by other tasks, a saved model on other data.
+"""Evaluates what was learned before: kept scores by other tasks, a saved model on other data.
 
 Nothing is fitted here.
 """
@@ -17,15 +17,15 @@ from oasis_bench.experiment.plan import TrialSpec, find_tasks
 from oasis_bench.experiment.settings import Experiment, LearnerSpec
 from oasis_bench.plugins.model_file import load_model
 from oasis_bench.plugins.registry import Registry, load_registry
-from oasis_bench.runner.kept_scores import find_kept_scores
 from oasis_bench.runner.run import refuse_missing_plugins, task_sources
+from oasis_bench.runner.scored_trials import find_kept_scores
 from oasis_bench.store.run_file import Store
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.plain_text import LONGEST_REASON, cut, error_line, printable
 from oasis_bench.system.progress import Progress, no_progress
 from oasis_bench.tasks.task import GALLERIES, Task
+from oasis_bench.trial.evaluator import Evaluator, answer, reason_against
 from oasis_bench.trial.items import TrialItems, draw_items
-from oasis_bench.trial.judge import Judge, answer, reason_against
 from oasis_bench.trial.predictions import Predictions, what_was_scored
 
 Rows = Mapping[str, list[dict[str, Any]]]
@@ -34,7 +34,7 @@ Rows = Mapping[str, list[dict[str, Any]]]
 def model_experiment(
     model: Path, dataset: str, plugin_files: Sequence[Path] = (), **settings: Any
 ) -> Experiment:
-    """Return the experiment that judges a saved model on a data set.
+    """Return the experiment that evaluates a saved model on a data set.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def evaluate_run(
     on_download: Progress = no_progress,
     on_trial: Progress = no_progress,
 ) -> int:
-    """Judge the kept scores of a run by tasks; their measures go into its store.
+    """Evaluate the kept scores of a run by tasks; their measures go into its store.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def evaluate_run(
     plugin_files : sequence of Path
         Those of the run, and others.
     on_download, on_trial : callable
-        Told of progress.
+        Called with progress.
 
     Returns
     -------
@@ -107,10 +107,10 @@ def evaluate_run(
         failures = 0
         for done, (spec, trial_id, scores) in enumerate(trials, start=1):
             of_split = [task for task in asked if task.split == spec.split]
-            for name, found in _judge(of_split, spec, rows, registry, scores):
+            for name, found in _evaluate(of_split, spec, rows, registry, scores):
                 store.add_answers(trial_id, [name], found)
                 failures += found["answers"][0]["status"] == "failed"
-            on_trial("trials judged", done, len(trials))
+            on_trial("trials evaluated", done, len(trials))
         sources = replace(
             info.sources, tasks={**info.sources.tasks, **task_sources(experiment, registry)}
         )
@@ -118,7 +118,7 @@ def evaluate_run(
         return failures
 
 
-def _judge(
+def _evaluate(
     tasks: Sequence[Task],
     spec: TrialSpec,
     rows: LabelledRows,
@@ -134,12 +134,12 @@ def _judge(
             yield task.name, _without_measures(task, "not applicable", reason)
             continue
         try:
-            judge = Judge([task], items, 0, 0)
-            for reader in judge.readers:
+            evaluator = Evaluator([task], items, 0, 0)
+            for reader in evaluator.readers:
                 for message, content in scores.blocks(reader.gallery):
                     reader.add(message, content)
-            found = {"answers": judge.answers(), "measures": judge.measures()}
-            yield task.name, {**found, "confusion": judge.confusion()}
+            found = {"answers": evaluator.answers(), "measures": evaluator.measures()}
+            yield task.name, {**found, "confusion": evaluator.confusion()}
         except UsageError:
             raise
         except Exception as error:  # of a task of the user's own

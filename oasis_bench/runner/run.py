@@ -46,7 +46,7 @@ from oasis_bench.system.plain_text import printable
 from oasis_bench.system.progress import Progress, no_progress
 from oasis_bench.system.provenance import available_cores, load_average, provenance
 from oasis_bench.trial.items import refuse_untested_queries
-from oasis_bench.trial.kept import MODELS, PREDICTIONS
+from oasis_bench.trial.output_files import MODELS, PREDICTIONS
 from oasis_bench.trial.record import TrialRecord, lost_record
 
 LONGEST_NAME = 100
@@ -89,11 +89,11 @@ def run_experiment(
         What is kept of each trial in files: 'models', the fitted learners; 'predictions', their
         scores.
     on_trial, on_download : callable
-        Told of progress.
+        Called with progress.
     on_note : callable
-        Told, before the first trial, how rows are scaled and what may mislead, a line each.
+        Called, before the first trial, with how rows are scaled and what may mislead, a line each.
     on_plan : callable
-        Told, before the first trial, which are to run.
+        Called, before the first trial, with those that are to run.
     command : str, optional
         The command line that repeats the run, for the report.
     remarks : sequence of str
@@ -123,7 +123,7 @@ def run_experiment(
         remarks = [
             *remarks,
             *_remarks(experiment, specs[0].experiment, dataset.items, scalings, rows),
-            *_crowding(jobs, experiment.threads),
+            *_core_warning(jobs, experiment.threads),
         ]
         info = RunInfo(
             experiment=specs[0].experiment,
@@ -197,7 +197,7 @@ def resume_experiment(
     limits : mapping, optional
         'budget' and 'memory' for these trials, where they are not to be those of the run.
     on_note : callable
-        Told, before the first trial, where jobs need more cores than there are.
+        Called, before the first trial, where jobs need more cores than there are.
 
     Returns
     -------
@@ -222,7 +222,7 @@ def resume_experiment(
         statuses = store.statuses()
         done = {trial for trial, status in statuses.items() if status not in retry}
         left = [spec for spec in specs if spec.trial_id not in done]
-        for remark in _crowding(jobs, experiment.threads):
+        for remark in _core_warning(jobs, experiment.threads):
             on_note(remark)
         now = Resumption(
             started=_now(),
@@ -362,7 +362,7 @@ def _remarks(
         )
 
 
-def _crowding(jobs: int, threads: int) -> Iterator[str]:
+def _core_warning(jobs: int, threads: int) -> Iterator[str]:
     """Yield a warning where trials at a time, of several threads each, share too few cores."""
     cores = available_cores()
     if min(jobs, threads) > 1 and jobs * threads > cores:

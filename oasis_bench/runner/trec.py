@@ -1,6 +1,6 @@
-"""Kept scores as run and qrels files in TREC's format, for other programs that judge rankings.
+"""Kept scores as run and qrels files in TREC's format, for other programs that evaluate rankings.
 
-trec_eval, pytrec_eval, ir_measures and ranx read them.  Nothing is judged here.
+trec_eval, pytrec_eval, ir_measures and ranx read them.  Nothing is evaluated here.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from oasis_bench.data.rows import Labels
 from oasis_bench.plugins.registry import Registry, load_registry
-from oasis_bench.runner.kept_scores import find_kept_scores
 from oasis_bench.runner.run import refuse_missing_plugins
+from oasis_bench.runner.scored_trials import find_kept_scores
 from oasis_bench.store.run_file import RunRecord, read_run
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.files import exporting_to, whole_file
@@ -38,7 +38,7 @@ def export_trec(
 ) -> list[Path]:
     """Write a run file and a qrels file for each trial that kept its scores among test items.
 
-    They hold what the task `retrieval`, or `unseen-classes`, is judged by.  An item is called by
+    They hold what the task `retrieval`, or `unseen-classes`, is evaluated by.  An item is called by
     its row number in the data set, such as 'row-17'.  The files of a trial have the name of its
     scores, such as 'OASIS_10_0.run' and 'OASIS_10_0.qrels'; the first is also the tag of the run.
 
@@ -69,7 +69,7 @@ def export_trec(
         The folder of the files; it is made where it is missing.  Each file is written whole or not
         at all, and replaces that of an earlier export.
     on_download, on_query : callable
-        Told of progress.
+        Called with progress.
     plugin_files : sequence of Path
         Those of the run.
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from oasis_bench.experiment.identity import SEEN_CLASSES
 from oasis_bench.experiment.plan import TrialSpec
 from oasis_bench.system.errors import OutputError
-from oasis_bench.trial.kept import UNFINISHED
+from oasis_bench.trial.output_files import UNFINISHED
 from oasis_bench.trial.record import TrialRecord
 
 LONGEST_NAME = 100
@@ -44,7 +44,7 @@ def file_names(specs: Sequence[TrialSpec]) -> dict[str, str]:
 
 
 def keep_files(record: TrialRecord, folder: Path, name: str) -> None:
-    """Give the files of a trial that has ended their names in the folder of the run.
+    """Move the files of a trial that has ended to their names in the folder of the run.
 
     Raises
     ------
@@ -61,5 +61,5 @@ def keep_files(record: TrialRecord, folder: Path, name: str) -> None:
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Remove what trials left that were cut short."""
+    """Remove the files of trials that were cut short."""
     shutil.rmtree(folder / UNFINISHED, ignore_errors=True)

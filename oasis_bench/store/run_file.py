@@ -5,6 +5,7 @@ The only module that knows SQL, with `oasis_bench.store.schema`.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -208,7 +209,7 @@ class Store:
             raise OutputError.of(path, error) from error
 
     def info(self) -> RunInfo:
-        """Return what the run tells of itself."""
+        """Return the metadata of the run."""
         return _read_info(self.connection)
 
     def write_info(self, **values: Any) -> None:
@@ -420,12 +421,8 @@ def _write_info(connection: sqlite3.Connection, values: Mapping[str, Any]) -> No
     )
 
 
-def _lock(folder: Path) -> int | None:
+def _lock(folder: Path) -> int:
     """Lock `folder` against other writers, until the descriptor is closed or this process ends."""
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        return None
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

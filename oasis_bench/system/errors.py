@@ -9,7 +9,7 @@ from oasis_bench.system.plain_text import SHOWN, shown
 
 
 class UsageError(ValueError):
-    """Bad input from the user, told in one line that names the value, the bound and the remedy.
+    """Bad input from the user, reported in one line that names the value, the bound and the remedy.
 
     The command line prints it without a traceback and exits with status 2.
     """

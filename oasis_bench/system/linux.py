@@ -1,4 +1,4 @@
-"""What only Linux tells or does: prctl, /proc, control groups, glibc; the one module with these.
+"""What only Linux reports or does: prctl, /proc, control groups, glibc; the one module with these.
 
 On other systems each function does nothing, or returns None or 0 for 'not known'.
 """
@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import os
 import re
+import resource
 import signal
 import sys
 import time
@@ -83,8 +85,6 @@ def oom_kills() -> int:
 def limit_memory(n_bytes: int) -> None:
     """Make allocations fail that take more than `n_bytes` beyond what this process has now."""
     if _IS_LINUX:
-        import resource
-
         limit = psutil.Process().memory_info().data + n_bytes
         resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 
@@ -118,8 +118,6 @@ def limits_left() -> list[int]:
     """Return the bytes that each limit on this process and its control groups leaves."""
     if not _IS_LINUX:
         return []
-    import resource
-
     used = psutil.Process().memory_info()
     left = []
     for kind, n_bytes in ((resource.RLIMIT_AS, used.vms), (resource.RLIMIT_DATA, used.data)):
@@ -184,8 +182,6 @@ def seal_memory_file(descriptor: int) -> None:
     The kernel refuses (EBUSY) while anybody could still write to a page of the file, and while it
     holds a page itself, as where it moves memory.  So it is asked again for `SEAL_SECONDS`.
     """
-    import fcntl
-
     deadline = time.monotonic() + SEAL_SECONDS
     while True:
         try:
@@ -201,8 +197,6 @@ def is_sealed(descriptor: int) -> bool | None:
     """Tell whether `seal_memory_file` was called for a file; None where there is no such thing."""
     if not _IS_LINUX:
         return None
-    import fcntl
-
     try:
         return fcntl.fcntl(descriptor, fcntl.F_GET_SEALS) & _seals() == _seals()
     except OSError:  # it is no file in memory
@@ -210,8 +204,6 @@ def is_sealed(descriptor: int) -> bool | None:
 
 
 def _seals() -> int:
-    import fcntl
-
     return fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
 
 

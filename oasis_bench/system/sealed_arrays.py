@@ -54,9 +54,9 @@ def seal(write: Callable[[Any], object]) -> int:
 def is_sealed(descriptor: int) -> bool:
     """Tell whether a file that came from elsewhere is one as `seal` makes them.
 
-    Nobody can change such a file, and it takes as much memory as it is long: what copies it does
-    not fill the disk with a length that was only claimed.  Not on Linux, this says only that it is
-    a regular file.
+    Nobody can change such a file, and it takes as much memory as it is long: a copy of it cannot
+    fill the disk because of a length that was only claimed.  On other systems than Linux this says
+    only that it is a regular file.
     """
     status = os.fstat(descriptor)
     is_sealed = linux.is_sealed(descriptor)

@@ -13,17 +13,18 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 
 Result = TypeVar("Result")
-Kept: TypeAlias = dict[Callable[..., Any], tuple[tuple[Any, ...], Any]]
+LastResults: TypeAlias = dict[Callable[..., Any], tuple[tuple[Any, ...], Any]]
 """By function: what it was given last, and its result."""
 
-_kept: ContextVar[Kept | None] = ContextVar("kept", default=None)
+_kept: ContextVar[LastResults | None] = ContextVar("kept", default=None)
 
 
 @contextmanager
-def sharing(kept: Kept | None = None) -> Iterator[None]:
+def sharing(kept: LastResults | None = None) -> Iterator[None]:
     """Let `shared` keep results in `kept` and find them there; its arrays must not change.
 
-    By default in what the caller shares already or, where it does not, until the end.
+    Without `kept`, the enclosing `sharing` is used; where there is none, results are dropped at the
+    end of the block.
     """
     if kept is None:
         kept = _kept.get()
@@ -35,8 +36,9 @@ def sharing(kept: Kept | None = None) -> Iterator[None]:
 
 
 def shared(compute: Callable[..., Result], *given: Any) -> Result:
-    """Return ``compute(*given)``; within `sharing` once where the same is given again at once.
+    """Return ``compute(*given)``.
 
+    Within `sharing`, return the last result where the arguments are the same.
     Matrices are the same where they are one object, vectors and numbers where they are equal:
     validation by scikit-learn makes new vectors of labels.  The result must not be changed.
     """

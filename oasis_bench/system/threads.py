@@ -46,7 +46,7 @@ def blas_threads() -> int:
 
 
 class _OneBlasThread:
-    """A context that gives BLAS one thread, as for many small products: more wait for each other.
+    """A context with one BLAS thread, for many small products: more threads wait for each other.
 
     The limit is of the whole process.  Several threads may be in the context at once: it ends with
     the last of them.

@@ -90,7 +90,7 @@ class Evaluation(ABC):
 
     @abstractmethod
     def judge(self, start: int, scores: Scores) -> None:
-        """Judge a block of queries: as `add`, with scores that have been checked but for NaN."""
+        """Evaluate a block of queries: as `add`, with scores that have been checked but for NaN."""
 
     @abstractmethod
     def values(self, measure: str) -> Mapping[int | None, float]:

@@ -1,4 +1,4 @@
-"""What a task is: a question to a fitted learner, and how its answer is judged.
+"""What a task is: a question to a fitted learner, and how its answer is evaluated.
 
 A task is a plugin: a class derived from `Task`, named by an entry point of the group
 `oasis_bench.tasks` or in a file given with `--plugin`.  Rankings come from

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby, pairwise, product
 from operator import attrgetter
 from typing import Any, NamedTuple, Protocol
@@ -17,8 +17,8 @@ import numpy as np
 
 from oasis_bench.experiment.search import Candidate
 from oasis_bench.plugins.learner import IncrementalLearner, MetricLearner
-from oasis_bench.system.shared_work import Kept, sharing
-from oasis_bench.trial.lesson import Lesson
+from oasis_bench.system.shared_work import LastResults, sharing
+from oasis_bench.trial.fit_data import FitData
 
 LEARNING, VALIDATION = "learning on inner folds", "validation"
 """The phases of choosing."""
@@ -35,7 +35,7 @@ Timer = Callable[[str], AbstractContextManager[None]]
 
 @dataclass
 class Choice:
-    """What the inner folds chose, and what they saw.
+    """What the inner folds chose.
 
     Attributes
     ----------
@@ -48,15 +48,12 @@ class Choice:
         candidates name `n_steps`.
     last_checkpoint : int or None
         The largest checkpoint that was validated with these parameters.
-    points : list of dict
-        One for each fit and checkpoint: scaling, params, n_steps, fold, value.
     """
 
     scaling: str
     params: Mapping[str, Any]
     n_steps: int | None = None
     last_checkpoint: int | None = None
-    points: list[dict[str, Any]] = field(default_factory=list)
 
 
 def checkpoints(max_steps: int) -> list[int]:
@@ -79,7 +76,7 @@ def has_saturated(since_best: int, n_steps: int) -> bool:
 
 
 def n_in_any_case(steps: Sequence[int], since_best: int) -> int:
-    """Count the checkpoints, of those that follow, that are judged whatever their values are."""
+    """Return how many of the next checkpoints are validated even if none is better."""
     for count, n_steps in enumerate(steps, start=1):
         since_best += n_steps > 0
         if has_saturated(since_best, n_steps):
@@ -88,7 +85,7 @@ def n_in_any_case(steps: Sequence[int], since_best: int) -> int:
 
 
 class FoldJob(NamedTuple):
-    """What one inner fold is to learn next, before it is judged.
+    """What one inner fold is to learn next, before it is validated.
 
     Attributes
     ----------
@@ -105,28 +102,28 @@ class FoldJob(NamedTuple):
 
 
 class FoldWork:
-    """What is done on inner folds: a learner of each is taught and judged.
+    """The work on inner folds: a learner of each is fitted and validated.
 
     Parameters
     ----------
     make, score : callable
         See `choose`.
-    lessons : sequence of Lesson
+    folds_data : sequence of FitData
         One for each fold.
     """
 
     def __init__(
         self,
         make: Callable[[Mapping[str, Any], int], MetricLearner],
-        lessons: Sequence[Lesson],
-        score: Callable[[MetricLearner, Lesson], float],
+        folds_data: Sequence[FitData],
+        score: Callable[[MetricLearner, FitData], float],
     ) -> None:
-        self._make, self._lessons, self._score = make, [*lessons], score
+        self._make, self._fit_data, self._score = make, [*folds_data], score
         self._learners: dict[int, MetricLearner] = {}
-        self._shared: dict[int, Kept] = {}
+        self._shared: dict[int, LastResults] = {}
 
     def __call__(self, job: FoldJob, timer: Timer) -> float:
-        """Teach the learner of a fold and return its value."""
+        """Fit the learner of a fold and return its value."""
         if job.start is None:
             self._learners[job.fold] = self._make(job.params, job.fold)
         learner = self._learners[job.fold]
@@ -134,12 +131,12 @@ class FoldWork:
             if job.fold not in self._shared:
                 self._shared[job.fold] = {}
                 if learner.rotation_invariant:
-                    self._lessons[job.fold] = self._lessons[job.fold].in_their_span()
-            lesson = self._lessons[job.fold]
+                    self._fit_data[job.fold] = self._fit_data[job.fold].in_their_span()
+            data = self._fit_data[job.fold]
             with sharing(self._shared[job.fold]):
-                lesson.teach(learner, job.start or 0, job.stop)
+                data.fit(learner, job.start or 0, job.stop)
         with timer(VALIDATION):
-            return self._score(learner, lesson)
+            return self._score(learner, data)
 
 
 class Folds(Protocol):
@@ -168,8 +165,8 @@ class _InTurn:
 def choose(
     make: Callable[[Mapping[str, Any], int], MetricLearner],
     candidates: Sequence[Candidate],
-    lessons_of: Callable[[str], Sequence[Lesson]],
-    score: Callable[[MetricLearner, Lesson], float],
+    fit_data_of: Callable[[str], Sequence[FitData]],
+    score: Callable[[MetricLearner, FitData], float],
     max_steps: int,
     timer: Timer,
     on_point: Callable[[Mapping[str, Any]], None],
@@ -179,8 +176,8 @@ def choose(
     """Choose a scaling, hyper-parameters, and the number of steps where the learner has steps.
 
     All folds go on together: memory holds one model a fold.  Where the candidates name
-    `n_steps`, only their values are tried; else a learner with steps is also judged before its
-    first one, as it is at 0 steps.  Without steps and with one candidate nothing is fitted.
+    `n_steps`, only their values are tried; else a learner with steps is also validated at 0 steps.
+    Without steps and with one candidate nothing is fitted.
 
     Parameters
     ----------
@@ -188,15 +185,16 @@ def choose(
         ``make(params, fold)`` gives an unfitted learner.
     candidates : sequence of Candidate
         What to try, in this order.
-    lessons_of : callable
-        ``lessons_of(scaling)`` gives those of the inner folds, scaled so.
+    fit_data_of : callable
+        ``fit_data_of(scaling)`` gives the data of the inner folds, scaled so.
     score : callable
-        ``score(learner, lesson)`` gives the measure that chooses, on the lesson's queries.
+        ``score(learner, data)`` gives the measure that chooses, on the fold's queries.
     max_steps : int
     timer : callable
         ``timer('learning on inner folds')`` and ``timer('validation')`` are entered around these.
     on_point : callable
-        Told of each point as soon as it is there.
+        Called with each value as soon as it is known: a dict of scaling, params, n_steps, fold and
+        value.
     seconds : float, optional
         After these nothing further is begun; what has not been validated on all folds by then does
         not count.  Without any such result the first candidate is chosen.
@@ -214,12 +212,12 @@ def choose(
     if not incremental and len(candidates) == 1:
         return choice
     for scaling, of_scaling in groupby(candidates, attrgetter("scaling")):
-        lessons, group = lessons_of(scaling), [*of_scaling]
-        work, n_folds = FoldWork(make, lessons, score), len(lessons)
+        folds_data, group = fit_data_of(scaling), [*of_scaling]
+        work, n_folds = FoldWork(make, folds_data, score), len(folds_data)
         with closing(
             _InTurn(work, timer) if folds_of is None else folds_of(work, n_folds)
         ) as folds:
-            judged = folds.values(
+            validated = folds.values(
                 FoldJob(fold, candidate.params, None, None)
                 for candidate, fold in product([] if incremental else group, range(n_folds))
             )
@@ -230,7 +228,7 @@ def choose(
                     if incremental and number == n_begun:
                         n_begun += n_in_any_case(steps[number:], since_best)  # no fold waits
                         parts = pairwise([None, *steps][number : n_begun + 1])
-                        judged = folds.values(
+                        validated = folds.values(
                             FoldJob(fold, candidate.params, start, stop)
                             for (start, stop), fold in product(parts, range(n_folds))
                         )
@@ -238,10 +236,9 @@ def choose(
                     for fold in range(n_folds):
                         if time.monotonic() > end:
                             return choice
-                        values.append(next(judged))
+                        values.append(next(validated))
                         point = {**candidate._asdict(), "n_steps": n_steps, "fold": fold}
-                        choice.points.append({**point, "value": values[-1]})
-                        on_point(choice.points[-1])
+                        on_point({**point, "value": values[-1]})
                     mean = float(np.mean(values))
                     if mean > best:
                         best, choice.n_steps = mean, n_steps
@@ -249,12 +246,13 @@ def choose(
                     if candidate == (choice.scaling, choice.params):
                         choice.last_checkpoint = n_steps
                     if n_steps == 0:
-                        continue  # what has not begun has not saturated
+                        # the unfitted learner does not count as a checkpoint without a gain
+                        continue
                     if mean > best_here:
                         best_here, since_best = mean, 0
                     else:
                         since_best += 1
                     if incremental and has_saturated(since_best, n_steps):
                         break
-        del lessons, work, folds, judged  # the items of one scaling at a time
+        del folds_data, work, folds, validated  # the items of one scaling at a time
     return choice

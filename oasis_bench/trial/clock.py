@@ -16,7 +16,7 @@ from oasis_bench.system.memory import PeakMemory
 from oasis_bench.system.processes import cpu_seconds_below
 
 UNCLOCKED_SECONDS, UNCLOCKED_RATE = 1.0, 100e6
-"""What an honest stage may take beside its own clock: so long, and so many bytes a second."""
+"""Seconds, and bytes a second, that a stage may take beyond what it reports."""
 
 
 class Stopwatch:
@@ -92,12 +92,14 @@ class Meter:
         own = _cpu_seconds() - self._cpu_start
         waited = waiting_seconds(self._scheduled, linux.scheduled_seconds(), own)
         others = cpu_seconds_below(self._server, but=os.getpid()) - self._cpu_of_others
-        peak_bytes = None if _has_had_children() else self._memory.above_start()
+        peak_bytes = self._memory.above_start()
+        if peak_bytes is not None and _has_had_children():  # asked last: not all systems can tell
+            peak_bytes = None
         return Cost(self._seconds, own + max(0.0, others), waited, peak_bytes)
 
 
-class Outside:
-    """The harness's own clock beside a stage: what a stage tells of its cost cannot be much less.
+class HarnessClock:
+    """The harness's clock for a stage: a lower bound on the cost that the stage reports.
 
     A learner may replace the clocks of its process, or work there before they start.
 
@@ -111,16 +113,16 @@ class Outside:
         self._server = server
         self._cpu_start = cpu_seconds_below(server, but=os.getpid())
         self._start = time.monotonic()
-        self._excused = UNCLOCKED_SECONDS
+        self._subtracted = UNCLOCKED_SECONDS
 
-    def excuse(self, seconds: float = 0.0, n_bytes: int = 0) -> None:
-        """Leave out time that is the harness's, and that to write so many bytes."""
-        self._excused += seconds + n_bytes / UNCLOCKED_RATE
+    def subtract(self, seconds: float = 0.0, n_bytes: int = 0) -> None:
+        """Leave out time that the harness took, and the time to write so many bytes."""
+        self._subtracted += seconds + n_bytes / UNCLOCKED_RATE
 
     def at_least(self) -> tuple[float, float]:
         """Return the least that the stage has taken since: wall clock and processor time."""
         cpu = cpu_seconds_below(self._server, but=os.getpid()) - self._cpu_start
-        return time.monotonic() - self._start - self._excused, cpu - self._excused
+        return time.monotonic() - self._start - self._subtracted, cpu - self._subtracted
 
 
 def waiting_seconds(

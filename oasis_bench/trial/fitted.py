@@ -1,4 +1,4 @@
-"""What a trial's process tells of a fitted learner, and the copy of it that the harness gets."""
+"""What a trial's process sends of a fitted learner: its numbers, its symmetry, a copy of it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ from oasis_bench.system.sealed_arrays import seal
 from oasis_bench.trial.messages import LONGEST_NAME, MOST_NUMBERS
 
 COPY_SECONDS, COPY_RATE = 0.02, 200e6
-"""To copy a fitted learner takes at most so long, and so many bytes a second.
+"""Seconds, and bytes a second, that copying a fitted learner may take.
 
 What takes longer is work that the learner has put off, and is added to the time of its fit."""
 
 
 def copied(learner: MetricLearner) -> tuple[int, float]:
-    """Write a fitted learner into a sealed file; return this, and by how much it took too long."""
+    """Write a fitted learner into a sealed file.
+
+    Return its descriptor, and the seconds beyond COPY_SECONDS and COPY_RATE.
+    """
     start = time.perf_counter()
     model = seal(lambda file: pickle.dump(learner, file, protocol=5))
     seconds = time.perf_counter() - start

@@ -23,7 +23,7 @@ from oasis_bench.trial.messages import Ended
 
 
 class EndedError(Exception):
-    """What was done in a fold's process has not ended well; `message` tells how."""
+    """The work of a fold's process has not ended well; `message` says how."""
 
     def __init__(self, message: Ended) -> None:
         super().__init__(message.reason)
@@ -44,8 +44,8 @@ class _Fold:
 class FoldProcesses:
     """Processes of the inner folds, of which so many work at a time.
 
-    The trial's process forks them before it has fitted anything.  Where one dies, it dies alike, so
-    that the harness sees what happened.
+    The trial's process forks them before it has fitted anything.  Where a fold's process ends
+    badly, this one ends with the same signal or status.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class FoldProcesses:
         while n_yielded < n_jobs:
             self._begin(waiting)
             busy = {fold.connection: fold for fold in self._folds if fold.number is not None}
-            for connection in wait([*busy], self._next_look(busy.values())):
+            for connection in wait([*busy], self._seconds_to_poll(busy.values())):
                 assert isinstance(connection, Connection)
                 self._receive(busy[connection], values)
             self._hold_to_budget(busy.values())
@@ -117,7 +117,7 @@ class FoldProcesses:
         try:
             message = fold.connection.recv()
         except (EOFError, OSError):
-            _die_like(fold.pid)
+            _end_with_status_of(fold.pid)
         if isinstance(message, str):
             fold.phase, fold.since = message, time.monotonic()
             self._stopwatch.begin(message)
@@ -130,7 +130,7 @@ class FoldProcesses:
                 self._stopwatch.seconds[phase] += taken
             fold.number = None
 
-    def _next_look(self, busy: Iterable[_Fold]) -> float | None:
+    def _seconds_to_poll(self, busy: Iterable[_Fold]) -> float | None:
         if self._seconds is None:
             return None
         return max(0.0, min(fold.since for fold in busy) + self._seconds - time.monotonic())
@@ -180,8 +180,8 @@ def _serve(line: Connection, work: FoldWork, ended: Callable[[Exception], Ended]
         os._exit(status)
 
 
-def _die_like(pid: int) -> NoReturn:
-    """End this process as that of a fold has ended."""
+def _end_with_status_of(pid: int) -> NoReturn:
+    """End this process with the signal or the status of a fold's process."""
     _, status = os.waitpid(pid, 0)
     code = os.waitstatus_to_exitcode(status)
     if code < 0:

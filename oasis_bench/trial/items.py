@@ -20,7 +20,6 @@ from oasis_bench.data.rows import LabelledRows, Labels
 from oasis_bench.experiment.judged_splits import draw_groups
 from oasis_bench.experiment.plan import TrialSpec
 from oasis_bench.experiment.queries import Queries
-from oasis_bench.experiment.seeds import derive_seed
 from oasis_bench.experiment.splits import (
     Indices,
     Partition,
@@ -32,6 +31,7 @@ from oasis_bench.experiment.splits import (
 from oasis_bench.plugins.learner import MetricLearner
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.plain_text import shown
+from oasis_bench.system.seeds import derive_seed
 from oasis_bench.tasks.ranking import tie_order
 from oasis_bench.tasks.task import Truth
 from oasis_bench.tasks.unseen_classes import too_few_classes
@@ -40,7 +40,9 @@ DENSE_BYTES = 2 * 2**30
 """Sparse rows are made dense for a learner that takes no others, up to this size."""
 
 N_SAMPLE = 30
-"""Test items that are asked once more alone; half of them, where there are fewer than 60."""
+"""Test items scored a second time, by a process that has no others.
+
+Half of them, where there are fewer than 60."""
 
 
 class NotApplicableError(Exception):
@@ -69,7 +71,7 @@ class TrialItems:
     ties : dict of str to ndarray
         For a gallery of 'test' or 'training' items the order within ties.
     sample : ndarray
-        Places of the test items that are asked once more alone.
+        Places of the test items that are scored a second time, alone.
     """
 
     X: Any

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import UnionType
 from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
@@ -204,7 +204,6 @@ WITH_FILE = (Fitted, Saved, Loaded)
 """The messages that a file comes with."""
 
 ScoreArray = npt.NDArray[np.floating]
-Send: TypeAlias = Callable[[Message], None]
 
 KINDS: dict[str, type[Message]] = {kind.__name__: kind for kind in get_args(Message)}
 STATUSES = ("ok", "failed", "out of memory", "timeout", "not applicable")

@@ -114,7 +114,7 @@ class Predictions:
             Where the file is damaged.
         """
         with (
-            _told(path),
+            _damage_as_usage_error(path),
             open_regular(path) as stream,
             np.load(stream, allow_pickle=False) as file,
         ):
@@ -131,7 +131,7 @@ class Predictions:
             Where the file is damaged.
         """
         with (
-            _told(self.path),
+            _damage_as_usage_error(self.path),
             zipfile.ZipFile(self.path) as archive,
             archive.open(f"scores_{gallery}.npy") as stream,
         ):
@@ -147,7 +147,7 @@ class Predictions:
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
+def _damage_as_usage_error(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:

@@ -1,6 +1,6 @@
-"""Where some test items lie in a plane, by their rows and by what a learner says of them.
+"""Places some test items in a plane: by their rows, and by the scores of a learner.
 
-It is what a report draws of a learned space; not a measure.
+For the figures of learned spaces in a report; not a measure.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a trial came to: the columns and the rows that the store keeps of it."""
+"""The result of a trial: the columns and the rows that the store keeps."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from oasis_bench.system.plain_text import LONGEST_REASON, cut, printable
 class TrialRecord:
     """One finished trial: the columns of `trials` and the rows of its further tables.
 
-    `files` are those that it was asked to keep, by the folder that is for them: 'models',
-    'predictions'.  Who stores the record moves them there.
+    `files` are those that it was asked to keep, by the folder where they belong: 'models',
+    'predictions'.  The code that stores the record moves them there.
     """
 
     columns: Mapping[str, Any]

@@ -1,6 +1,6 @@
 """What the process of a trial may send at each stage, and how often.
 
-It runs a plugin's code: what may not come ends the trial.
+A plugin's code runs there: a message that is not allowed ends the trial.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ class Rules:
     Parameters
     ----------
     spec : TrialSpec
-
     """
 
     def __init__(self, spec: TrialSpec) -> None:
@@ -74,5 +73,5 @@ class Rules:
         )
 
     def is_checkpoint(self, n_steps: int) -> bool:
-        """Tell whether a replay stops there."""
+        """Tell whether a replay sends scores after so many steps."""
         return n_steps in self._checkpoints

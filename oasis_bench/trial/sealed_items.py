@@ -78,7 +78,7 @@ class SealedItems:
 
     @cached_property
     def sample(self) -> int:
-        """A file of the test items that are asked once more alone."""
+        """A file of the test items that are scored a second time, alone."""
         return self._seal(X=self.test_items(self._items.sample))
 
     def test_items(self, places: npt.NDArray[np.intp]) -> Any:
@@ -91,7 +91,7 @@ class SealedItems:
 
 
 Sealed = Callable[[str | None], SealedItems]
-"""Gives the items of a trial in a scaling; those that it has given before are the same object."""
+"""Gives the items of a trial in a scaling: for the same scaling, the same object."""
 
 
 def _close_all(descriptors: list[int]) -> None:
@@ -102,7 +102,7 @@ def _close_all(descriptors: list[int]) -> None:
 def learn_preparation(learner: type[MetricLearner], scaling: str, X: Any) -> Preparation:
     """Make the function that turns items as the data set gives them into those of a learner.
 
-    Rows are scaled by what `X` tells, then made dense for a learner that takes no sparse ones;
+    Rows are scaled with statistics of `X`, then made dense for a learner that takes no sparse ones;
     pixels and patches stay as they are.
     """
     if learner.takes != "rows":

@@ -1,7 +1,7 @@
 """The stages of a trial: choose; fit, or load a saved model, and answer; answer alone; replay.
 
 Each runs in a process of its own, which has fitted and cached nothing before.  What is here runs
-beside the learner; what judges its answers runs in the harness (`oasis_bench.trial.judge`).
+beside the learner; what evaluates its answers runs in the harness (`oasis_bench.trial.evaluator`).
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ from oasis_bench.tasks.ranking import Similarity, block_size, kernel_ready
 from oasis_bench.tasks.task import evaluate
 from oasis_bench.trial.choice import LEARNING, VALIDATION, FoldWork, checkpoints, choose
 from oasis_bench.trial.clock import Meter, Stopwatch, time_limit
+from oasis_bench.trial.fit_data import FitData, inner_fit_data, whole_fit_data
 from oasis_bench.trial.fitted import copied, numbers_of, symmetry_of
 from oasis_bench.trial.fold_processes import EndedError, FoldProcesses
 from oasis_bench.trial.items import NotApplicableError
-from oasis_bench.trial.lesson import Lesson, inner_lessons, whole_lesson
 from oasis_bench.trial.messages import (
     MOST_SCORE_BYTES,
     Answered,
@@ -71,8 +71,8 @@ WARM_UP_SECONDS = 10.0
 """After these the warm-up ends: on so few items some learners do not converge."""
 
 
-class Line(Protocol):
-    """The line between a trial's process and the harness, seen from the process."""
+class Channel(Protocol):
+    """The process's end of the channel between a trial's process and the harness."""
 
     def send(self, message: Message, descriptor: int | None = None) -> None:
         """Send a message, with a file where one is given."""
@@ -108,9 +108,9 @@ class Stage:
     server: int
 
 
-def run_stage(stage: Stage, line: Line) -> None:
+def run_stage(stage: Stage, channel: Channel) -> None:
     """Do the work of a stage and tell the harness how it ended."""
-    works: dict[StageName, Callable[[Stage, Line], None]] = {
+    works: dict[StageName, Callable[[Stage, Channel], None]] = {
         "choose": _choose,
         "fit": _fit,
         "load": _load,
@@ -120,12 +120,12 @@ def run_stage(stage: Stage, line: Line) -> None:
     }
     try:
         with _limited_to(stage.spec.experiment.threads):
-            works[stage.name](stage, line)
-        line.send(Ended("ok"))
+            works[stage.name](stage, channel)
+        channel.send(Ended("ok"))
     except EndedError as error:
-        line.send(error.message)
+        channel.send(error.message)
     except Exception as error:
-        line.send(_ended(error))
+        channel.send(_ended(error))
 
 
 @contextmanager
@@ -157,11 +157,11 @@ def has_choice(spec: TrialSpec, learner: type[MetricLearner]) -> bool:
     return by_steps or len(spec.candidates) > 1
 
 
-def _choose(stage: Stage, line: Line) -> None:
+def _choose(stage: Stage, channel: Channel) -> None:
     """Choose on the inner folds."""
     spec, e = stage.spec, stage.spec.experiment
-    items = map_items(line.receive_file())
-    stopwatch = Stopwatch(lambda phase: line.send(PhaseBegan(phase)))
+    items = map_items(channel.receive_file())
+    stopwatch = Stopwatch(lambda phase: channel.send(PhaseBegan(phase)))
     start = time.perf_counter()
     learner, by_scaling = _learner_class(spec), attrgetter("scaling")
     for scaling, of_scaling in groupby(sorted(spec.candidates, key=by_scaling), by_scaling):
@@ -171,15 +171,15 @@ def _choose(stage: Stage, line: Line) -> None:
     choice = choose(
         lambda params, fold: _make(spec, {**learner.inner_params, **params}, f"fold {fold}"),
         spec.candidates,
-        lambda scaling: inner_lessons(spec, items, learner, scaling),
+        lambda scaling: inner_fit_data(spec, items, learner, scaling),
         _validation(spec),
         e.max_steps,
         stopwatch,
-        lambda point: line.send(Validated(**point)),
+        lambda point: channel.send(Validated(**point)),
         search_of("search", e.search).seconds,
         partial(_fold_processes, spec, stopwatch) if folds_at_once(spec) > 1 else None,
     )
-    line.send(
+    channel.send(
         Chosen(
             scaling=choice.scaling,
             params=dict(choice.params),
@@ -207,19 +207,19 @@ def _fold_processes(
     return FoldProcesses(work, n_folds, folds_at_once(spec), stopwatch, _ended, spec.budget.seconds)
 
 
-def _validation(spec: TrialSpec) -> Callable[[MetricLearner, Lesson], float]:
-    """Return what judges a learner on the queries of an inner fold, by the measure that chooses."""
+def _validation(spec: TrialSpec) -> Callable[[MetricLearner, FitData], float]:
+    """Return the measure that chooses, as a function of a learner and the data of a fold."""
     by, seed = spec.chooses_by, spec.seed_for("ties")
     task = load_registry(spec.plugin_files).tasks[by.task]()
 
-    def value(learner: MetricLearner, lesson: Lesson) -> float:
-        assert lesson.truth is not None
+    def value(learner: MetricLearner, data: FitData) -> float:
+        assert data.truth is not None
         similarity: Similarity = learner.similarity
         if task.gallery == "training" and isinstance(learner, ExemplarLearner):
             similarity = partial(_similarity_to_training, learner)
         only = (by.measure,)
-        asked = (similarity, lesson.queries, seed, lesson.X, only)
-        return evaluate(task, lesson.truth, *asked).value(by.measure, by.k)
+        asked = (similarity, data.queries, seed, data.X, only)
+        return evaluate(task, data.truth, *asked).value(by.measure, by.k)
 
     return value
 
@@ -229,26 +229,26 @@ def _similarity_to_training(learner: ExemplarLearner, queries: Any, training: An
     return learner.similarity_to_training(queries)
 
 
-def _fit(stage: Stage, line: Line) -> None:
+def _fit(stage: Stage, channel: Channel) -> None:
     """Fit on the clock, send the fitted learner, then score the test items."""
     spec, chosen = stage.spec, stage.chosen
-    _warm_up(stage, line)
+    _warm_up(stage, channel)
     learner = _make(spec, chosen.params, "fit", chosen.n_steps)
-    line.send(PhaseBegan(FIT))
-    # Not before, and from here on the clock runs: nothing must prepare the fit.
-    items = map_items(line.receive_file())
-    lesson = whole_lesson(spec, items)
+    channel.send(PhaseBegan(FIT))
+    # Items are sent only now, with the clock running, so that no work on them is free.
+    items = map_items(channel.receive_file())
+    data = whole_fit_data(spec, items)
     with _limited_to(spec.experiment.threads):  # of libraries loaded by now, too
         threads = blas_threads()
         meter = Meter(stage.server)
         with meter:
             if not has_choice(spec, type(learner)):
                 _refuse(spec, [learner], items)
-            lesson.teach(learner)
+            data.fit(learner)
         cost = meter.cost()
     symmetry = symmetry_of(learner) if spec.experiment.traces else None
     model, late = copied(learner)
-    line.send(
+    channel.send(
         Fitted(
             threads,
             cost.seconds + late,
@@ -261,91 +261,91 @@ def _fit(stage: Stage, line: Line) -> None:
         model,
     )
     if spec.saves_model:
-        _send_model_file(learner, line)
-    _answer_with(learner, stage, line)
+        _send_model_file(learner, channel)
+    _answer_with(learner, stage, channel)
 
 
-def _send_model_file(learner: MetricLearner, line: Line) -> None:
+def _send_model_file(learner: MetricLearner, channel: Channel) -> None:
     try:
-        line.send(Saved(), seal(lambda file: write_model(learner, file)))
+        channel.send(Saved(), seal(lambda file: write_model(learner, file)))
     except Exception as error:
-        line.send(Saved(cut(error_line(error))))
+        channel.send(Saved(cut(error_line(error))))
 
 
-def _load(stage: Stage, line: Line) -> None:
+def _load(stage: Stage, channel: Channel) -> None:
     """Read a saved model in place of a fit, then score the test items."""
     spec = stage.spec
-    _warm_up(stage, line)
-    line.send(PhaseBegan(LOAD))
-    content = BytesIO(map_bytes(line.receive_file()))
+    _warm_up(stage, channel)
+    channel.send(PhaseBegan(LOAD))
+    content = BytesIO(map_bytes(channel.receive_file()))
     learner = read_model(content, load_registry(spec.plugin_files))
     symmetry = symmetry_of(learner) if spec.experiment.traces else None
     model, _ = copied(learner)
-    line.send(Loaded(blas_threads(), symmetry, numbers_of(learner)), model)
-    _answer_with(learner, stage, line)
+    channel.send(Loaded(blas_threads(), symmetry, numbers_of(learner)), model)
+    _answer_with(learner, stage, channel)
 
 
-def _answer_alone(stage: Stage, line: Line) -> None:
+def _answer_alone(stage: Stage, channel: Channel) -> None:
     """Score some test items with a copy of the fitted learner, which has never seen the others.
 
-    What this takes is not kept.
+    Its time is not recorded.
     """
-    learner = _fitted_copy(stage, line, ANSWER)
-    _send_answers(learner, stage.galleries, *_receive_items(stage, line), line, nullcontext())
+    learner = _fitted_copy(stage, channel, ANSWER)
+    _send_answers(learner, stage.galleries, *_receive_items(stage, channel), channel, nullcontext())
 
 
-def _answer_for_training(stage: Stage, line: Line) -> None:
+def _answer_for_training(stage: Stage, channel: Channel) -> None:
     """Compare the training items with one another, by a copy of the fitted learner."""
-    learner = _fitted_copy(stage, line, REPLAY)
-    X = map_items(line.receive_file())["X"]
-    _send_answers(learner, ("test",), X, X, line, nullcontext())
+    learner = _fitted_copy(stage, channel, REPLAY)
+    X = map_items(channel.receive_file())["X"]
+    _send_answers(learner, ("test",), X, X, channel, nullcontext())
 
 
-def _fitted_copy(stage: Stage, line: Line, phase: str) -> MetricLearner:
+def _fitted_copy(stage: Stage, channel: Channel, phase: str) -> MetricLearner:
     """Begin a phase with a copy of the fitted learner, which the harness sends."""
     load_registry(stage.spec.plugin_files)  # imports the module of the learner
-    line.send(PhaseBegan(phase))
-    learner: MetricLearner = pickle.loads(map_bytes(line.receive_file()))
+    channel.send(PhaseBegan(phase))
+    learner: MetricLearner = pickle.loads(map_bytes(channel.receive_file()))
     return learner
 
 
-def _answer_with(learner: MetricLearner, stage: Stage, line: Line) -> None:
+def _answer_with(learner: MetricLearner, stage: Stage, channel: Channel) -> None:
     """Score the items that the harness sends, on the clock."""
     meter = Meter(stage.server)
-    line.send(PhaseBegan(ANSWER))
-    _send_answers(learner, stage.galleries, *_receive_items(stage, line), line, meter)
+    channel.send(PhaseBegan(ANSWER))
+    _send_answers(learner, stage.galleries, *_receive_items(stage, channel), channel, meter)
     cost = meter.cost()
-    line.send(Answered(cost.seconds, cost.cpu_seconds))
+    channel.send(Answered(cost.seconds, cost.cpu_seconds))
 
 
-def _receive_items(stage: Stage, line: Line) -> tuple[Any, Any]:
+def _receive_items(stage: Stage, channel: Channel) -> tuple[Any, Any]:
     """Wait for the test items and, where they are compared with these, the training items."""
-    test = map_items(line.receive_file())["X"]
-    return test, map_items(line.receive_file())["X"] if "training" in stage.galleries else None
+    test = map_items(channel.receive_file())["X"]
+    return test, map_items(channel.receive_file())["X"] if "training" in stage.galleries else None
 
 
-def _replay(stage: Stage, line: Line) -> None:
+def _replay(stage: Stage, channel: Channel) -> None:
     """Learn the same steps once more, and send the scores at each checkpoint.
 
     The replay passes through the measured model, up to rounding, and goes on as far as the
     validation did; nothing is chosen by it.
     """
     spec, chosen = stage.spec, stage.chosen
-    training, test = (map_items(line.receive_file()) for _ in range(2))
-    X, lesson = training["X"], whole_lesson(spec, training)
+    training, test = (map_items(channel.receive_file()) for _ in range(2))
+    X, data = training["X"], whole_fit_data(spec, training)
     learner = _make(spec, chosen.params, "fit")
     assert chosen.last_checkpoint is not None
     done = 0
     for n_steps in checkpoints(spec.experiment.max_steps):
         if n_steps > chosen.last_checkpoint:
             break
-        line.send(PhaseBegan(REPLAY))
-        lesson.teach(learner, done, n_steps)
+        channel.send(PhaseBegan(REPLAY))
+        data.fit(learner, done, n_steps)
         done = n_steps
-        line.send(Replayed(n_steps, symmetry_of(learner)))
+        channel.send(Replayed(n_steps, symmetry_of(learner)))
         if "test" in stage.galleries:
-            _send_answers(learner, ("test",), X, X, line, nullcontext())
-        _send_answers(learner, stage.galleries, test["X"], X, line, nullcontext())
+            _send_answers(learner, ("test",), X, X, channel, nullcontext())
+        _send_answers(learner, stage.galleries, test["X"], X, channel, nullcontext())
 
 
 def _send_answers(
@@ -353,7 +353,7 @@ def _send_answers(
     galleries: tuple[str, ...],
     test: Any,
     training: Any,
-    line: Line,
+    channel: Channel,
     meter: AbstractContextManager[None],
 ) -> None:
     """Send the scores of test items against each gallery; `meter` is entered around the work."""
@@ -372,7 +372,7 @@ def _send_answers(
                     f"queries and {n_gallery} gallery rows"
                 )
             sent = kernel_ready(scores)
-            line.send_scores(Scores(gallery, n_queries, sent.dtype.name), sent)
+            channel.send_scores(Scores(gallery, n_queries, sent.dtype.name), sent)
 
 
 def _scorer(
@@ -388,13 +388,13 @@ def _scorer(
     return lambda part: learner.score_embeddings(queries[part], embedded)
 
 
-def _warm_up(stage: Stage, line: Line) -> None:
+def _warm_up(stage: Stage, channel: Channel) -> None:
     """Fit and ask a few items, so that the clock sees no lazy import and no first call.
 
     That learner is thrown away, and the process has no other items yet.
     """
-    line.send(PhaseBegan(WARM_UP))
-    few = map_items(line.receive_file())
+    channel.send(PhaseBegan(WARM_UP))
+    few = map_items(channel.receive_file())
     n_steps = None if stage.chosen.n_steps is None else 10
     learner = _make(stage.spec, stage.chosen.params, "warm-up", n_steps)
     for package in learner.imports:  # an import that is cut short leaves half of a package
@@ -403,13 +403,13 @@ def _warm_up(stage: Stage, line: Line) -> None:
     # Some learners fail on so few items.  Any other error occurs again on the clock.
     seconds = min(WARM_UP_SECONDS, (stage.spec.budget.seconds or math.inf) / 2)
     with suppress(Exception), time_limit(seconds):
-        whole_lesson(stage.spec, few).teach(learner)
+        whole_fit_data(stage.spec, few).fit(learner)
         for gallery in stage.galleries:
             _scorer(learner, gallery, few["X"], few["X"])(slice(0, 2))
 
 
 def _refuse(spec: TrialSpec, learners: Iterable[MetricLearner], items: Mapping[str, Any]) -> None:
-    """Ask the learner itself, with all parameters that would be tried."""
+    """Raise NotApplicableError where a learner refuses the items, with any parameters to try."""
     for learner in learners:
         by_triplets = spec.split == "judged" and learner.takes_triplets  # labels do not matter
         if not by_triplets and (reason := learner.refusal(items["X"], items["y"])):

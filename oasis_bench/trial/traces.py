@@ -1,4 +1,4 @@
-"""A trial's measure on its training items, and along the steps: the replay, with W's symmetry."""
+"""The measure of a trial on its training items and at each checkpoint, with the symmetry of W."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 from oasis_bench.experiment.plan import ChooseBy
 from oasis_bench.tasks.task import Evaluation, Task
+from oasis_bench.trial.evaluator import ScoreReader
 from oasis_bench.trial.items import TrialItems
-from oasis_bench.trial.judge import ScoreReader
 from oasis_bench.trial.messages import Replayed
 
 TRAINING = "training"
@@ -38,7 +38,7 @@ class Traces:
         self._pending: tuple[Replayed | None, list[tuple[str, Evaluation]]] | None = None
 
     def has(self, n_steps: int) -> bool:
-        """Tell whether a checkpoint has come."""
+        """Tell whether the scores of a checkpoint are there."""
         return any(row["n_steps"] == n_steps for row in self.values)
 
     def begin(self, message: Replayed) -> list[ScoreReader]:

@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from oasis_bench.experiment.seeds import derive_seed
 from oasis_bench.plugins.model_file import load_model, save_model
 from oasis_bench.plugins.registry import load_registry
 from oasis_bench.system.errors import UsageError
@@ -26,6 +25,7 @@ from oasis_bench.system.files import write_whole
 from oasis_bench.system.memory import PeakMemory
 from oasis_bench.system.progress import Progress, no_progress
 from oasis_bench.system.provenance import load_average, provenance
+from oasis_bench.system.seeds import derive_seed
 from oasis_bench.tasks.retrieval import evaluate_ranking
 
 VERSION = 1
@@ -97,8 +97,6 @@ class Checkpoint:
     n_queries : int
         Test images that were queries, each against all other test images; test images without a
         relevant other do not count.
-    rank_seconds : float
-        Wall clock of the ranking.
     peak_bytes : int or None
         Resident memory at its peak while learning since the checkpoint before, the pages of the
         mapped rows among them; None where the system does not tell.
@@ -114,7 +112,6 @@ class Checkpoint:
     standard_error: float
     precision_at: dict[str, float]
     n_queries: int
-    rank_seconds: float
     peak_bytes: int | None
     load: float | None
 
@@ -260,7 +257,6 @@ def _learn_and_measure(
     learner.partial_fit(rows.X, rows.R, n_steps - getattr(learner, "n_steps_", 0), show)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     peak, load = memory.peak(), load_average()
-    start = time.perf_counter()
     measured = evaluate_ranking(
         learner.similarity,
         data.test.X,
@@ -282,7 +278,6 @@ def _learn_and_measure(
             if k <= len(measured.precision_at_k)
         },
         n_queries=measured.n_queries,
-        rank_seconds=time.perf_counter() - start,
         peak_bytes=peak,
         load=load,
     )
@@ -339,6 +334,8 @@ def _read_record(path: Path) -> TrainingRecord:
         if content.pop("version") != VERSION:
             raise ValueError("it is of another version")
         content["training"] = Training(**content["training"])
+        for point in content["checkpoints"]:
+            point.pop("rank_seconds", None)  # older records have it
         content["checkpoints"] = tuple(Checkpoint(**point) for point in content["checkpoints"])
         return TrainingRecord(**content)
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:

@@ -15,7 +15,7 @@ from oasis_bench.experiment.splits import inner_folds
 from oasis_bench.plugins.registry import load_registry
 from oasis_bench.tasks.task import Truth
 from oasis_bench.trial.choice import choose
-from oasis_bench.trial.lesson import Lesson
+from oasis_bench.trial.fit_data import FitData
 
 LEARNERS = ["OASIS", "CosineOASIS", "LDA", "RCA", "LFDA", "MCML", "LMNN"]
 N_ROWS, N_FEATURES, N_CLASSES, N_FOLDS, MAX_STEPS = 400, 1280, 10, 5, 8000
@@ -30,9 +30,9 @@ def embeddings():
     return normalize(rows).astype(np.float32), y
 
 
-def lesson_of(fold, X, y):
+def fit_data_of(fold, X, y):
     truth = Truth(y=y[fold.validate], training=y[fold.learn])
-    return Lesson(X[fold.learn], y[fold.learn], None, 0, X[fold.validate], truth)
+    return FitData(X[fold.learn], y[fold.learn], None, 0, X[fold.validate], truth)
 
 
 class Embeddings400x1280:
@@ -47,8 +47,8 @@ class Embeddings400x1280:
         self.learner = load_registry().algorithms[name]
         grid = ParameterGrid(dict(self.learner.search_space))
         self.candidates = [Candidate("none", params) for params in grid]
-        self.lessons = [
-            lesson_of(fold, self.X, self.y) for fold in inner_folds(self.y, N_FOLDS, seed=0)
+        self.fit_data = [
+            fit_data_of(fold, self.X, self.y) for fold in inner_folds(self.y, N_FOLDS, seed=0)
         ]
 
     def time_choosing(self, name):
@@ -59,8 +59,8 @@ class Embeddings400x1280:
                 Candidate("none", params)
                 for params in ParameterGrid(dict(self.learner.search_space))
             ],
-            lambda scaling: self.lessons,
-            lambda learner, lesson: learner.score(lesson.queries, lesson.truth.y),
+            lambda scaling: self.fit_data,
+            lambda learner, data: learner.score(data.queries, data.truth.y),
             MAX_STEPS,
             lambda phase: nullcontext(),
             lambda point: None,

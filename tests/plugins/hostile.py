@@ -109,6 +109,7 @@ class HoldsTheGILWithChild(StartsChild, HoldsTheGIL):
 
     def fit(self, X, y=None):
         self.start_child("G")
+        (Path(self.folder) / "holds").touch()
         return super().fit(X, y)
 
 

@@ -1,4 +1,4 @@
-"""The scores that the trials of a run kept, found again beside the data that they are of."""
+"""Finds the trials of a run whose scores were kept, and loads the data that the scores are of."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from oasis_bench.store.run_file import read_run
 from oasis_bench.system.command_words import without_options
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.progress import Progress
-from oasis_bench.trial.kept import PREDICTIONS
+from oasis_bench.trial.output_files import PREDICTIONS
 from oasis_bench.trial.predictions import Predictions
 
 
@@ -36,13 +36,13 @@ def find_kept_scores(
     folder : Path
         The output of a run.
     info : RunInfo
-        What the run tells of itself.
+        Its metadata.
     experiment : Experiment
         That of the run, with the tasks whose splits are looked for.
     registry : Registry
     plugin_files : sequence of Path
     on_download : callable
-        Told of progress.
+        Called with progress.
 
     Returns
     -------

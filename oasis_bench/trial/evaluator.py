@@ -1,4 +1,4 @@
-"""Judges the answers of a learner as they come: in the harness, which alone has the labels."""
+"""Evaluates the answers of a learner as they come: in the harness, which alone has the labels."""
 
 from __future__ import annotations
 
@@ -28,8 +28,7 @@ Rounding of distances in float32 reaches some 3e-4.
 """
 
 MOVED = 0.01
-"""The most that items move in the rankings of the sample, as a share of what a random order moves
-them by, a third of their number."""
+"""Largest mean change of rank, as a share of n/3, that of two random orders."""
 
 HIGHEST = float(np.finfo(float).max)
 
@@ -87,7 +86,7 @@ class ScoreReader:
         return message.n_bytes(self._n_gallery)
 
     def add(self, message: Scores, content: bytes | bytearray) -> None:
-        """Judge a block.
+        """Evaluate a block.
 
         Raises
         ------
@@ -103,7 +102,7 @@ class ScoreReader:
         self._done += message.n_queries
 
 
-class Judge:
+class Evaluator:
     """Evaluates what a trial's learner answers to the tasks of one split.
 
     Parameters
@@ -171,7 +170,7 @@ class Judge:
         ]
 
     def refuse_other_scores(self, alone: Sequence[ScoreReader]) -> None:
-        """Compare the scores of the sample with those that it got among all test items.
+        """Compare the scores of the sample alone with its scores among all test items.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""The course of one trial, stage by stage, as its processes tell of it; it ends in a record.
+"""The state of one trial: stage by stage, it takes messages, and it ends in a record.
 
 Not for processes: `oasis_bench.execution.trial_process` starts the stages, passes on what they send
 and need, and holds them to the budget.
@@ -22,10 +22,9 @@ from oasis_bench.system.provenance import processor_name
 from oasis_bench.system.sealed_arrays import is_sealed
 from oasis_bench.tasks.task import Task, parse_measure
 from oasis_bench.trial.choice import LEARNING
-from oasis_bench.trial.clock import Outside
+from oasis_bench.trial.clock import HarnessClock
+from oasis_bench.trial.evaluator import Evaluator, ScoreReader, answer, galleries_of, reason_against
 from oasis_bench.trial.items import NotApplicableError, TrialItems
-from oasis_bench.trial.judge import Judge, ScoreReader, answer, galleries_of, reason_against
-from oasis_bench.trial.kept import KeptFiles
 from oasis_bench.trial.messages import (
     Answered,
     Chosen,
@@ -41,6 +40,7 @@ from oasis_bench.trial.messages import (
     Started,
     Validated,
 )
+from oasis_bench.trial.output_files import OutputFiles
 from oasis_bench.trial.record import TrialRecord, columns_of
 from oasis_bench.trial.rules import Rules
 from oasis_bench.trial.sealed_items import Sealed
@@ -58,7 +58,7 @@ from oasis_bench.trial.stages import (
 from oasis_bench.trial.traces import TRAINING, Traces
 
 
-class Course:
+class TrialState:
     """A trial under way.
 
     Parameters
@@ -116,7 +116,7 @@ class Course:
         self._galleries = galleries_of(answered)
         examples = spec.experiment.examples if spec.shows_examples else 0
         drawn = (examples, spec.seed_for("examples"), spec.queries, spec.projects)
-        self._judge = Judge(answered, items, *drawn)
+        self._evaluator = Evaluator(answered, items, *drawn)
         self._chooser = next(t for t in answered if t.name == spec.chooses_by.task)
         self._traces = Traces(self._chooser, spec.chooses_by, items)
         self._rules = Rules(spec)
@@ -128,7 +128,7 @@ class Course:
         self._columns: dict[str, Any] = {}
         self._numbers: dict[str, float] = {}
         self._validation: list[dict[str, Any]] = []
-        self._kept = KeptFiles(spec, items, folder)
+        self._kept = OutputFiles(spec, items, folder)
         self._saved_model = model
         self._model: int | None = None
         self._notes: list[str] = []
@@ -147,13 +147,13 @@ class Course:
         self.stage_has_ended = False
         self._phases: Counter[str] = Counter()
         self._results: deque[type[Message]] = deque(self._rules.results(self._stages[0]))
-        self._outside: Outside | None = None
+        self._clock: HarnessClock | None = None
         self._readers: deque[ScoreReader] = deque()
         self._alone: list[ScoreReader] = []
         if self._stages[0] in ("fit", "load"):
-            self._readers.extend(self._judge.readers)
+            self._readers.extend(self._evaluator.readers)
         elif self._stages[0] == "answer alone":
-            self._alone = self._judge.readers_alone()
+            self._alone = self._evaluator.readers_alone()
             self._readers.extend(self._alone)
         elif self._stages[0] == "training items":
             self._readers.append(self._traces.begin_training())
@@ -223,15 +223,15 @@ class Course:
                 self._phases[phase] += 1
                 self.phase = phase
                 is_timed = phase == FIT or (phase == ANSWER and stage != "answer alone")
-                if is_timed or (phase == LEARNING and self._outside is None):
-                    self._outside = Outside(self._server)
+                if is_timed or (phase == LEARNING and self._clock is None):
+                    self._clock = HarnessClock(self._server)
             case Validated() if stage == "choose" and self._rules.is_point(
                 message, len(self._validation)
             ):
                 row = {**vars(message), "params": json.dumps(message.params)}
                 self._validation.append(row)
             case Scores():
-                self._judge_scores(message, content)
+                self._evaluate_scores(message, content)
             case Replayed(n_steps) if (
                 stage == "replay"
                 and not self._readers
@@ -259,8 +259,8 @@ class Course:
             status, traceback = "ok", None
         if status == "ok":
             reason = "; ".join(self._notes) or None
-        judge = self._judge if self._is_measured else None
-        takes_rows = judge is not None and self._learner.takes == "rows"
+        evaluator = self._evaluator if self._is_measured else None
+        takes_rows = evaluator is not None and self._learner.takes == "rows"
         prepared = self._sealed(self._chosen.scaling).test_items if takes_rows else None
         self.record = TrialRecord(
             {
@@ -268,18 +268,18 @@ class Course:
                 "n_train": len(self._items.ties["training"]),
                 "n_test": len(self._items.test_rows),
                 "transductive": int(self._is_transductive),
-                **(self._columns if judge else {}),
+                **(self._columns if evaluator else {}),
             },
-            answers=[*judge.answers(), *self._not_answered()] if judge else (),
-            measures=judge.measures() if judge else (),
-            confusion=judge.confusion() if judge else (),
-            retrievals=judge.retrievals() if judge else (),
-            projections=judge.projections(prepared) if judge else (),
-            files=self._kept.finish() if judge else {},
+            answers=[*evaluator.answers(), *self._not_answered()] if evaluator else (),
+            measures=evaluator.measures() if evaluator else (),
+            confusion=evaluator.confusion() if evaluator else (),
+            retrievals=evaluator.retrievals() if evaluator else (),
+            projections=evaluator.projections(prepared) if evaluator else (),
+            files=self._kept.finish() if evaluator else {},
             validation=self._validation,
             traces=self._traces.values,
             symmetry=self._traces.symmetry,
-            fit_numbers=self._fit_numbers() if judge else (),
+            fit_numbers=self._fit_numbers() if evaluator else (),
         )
         self.close()
 
@@ -301,7 +301,7 @@ class Course:
         stage = self._stages.popleft()
         if stage == "answer alone":
             try:
-                self._judge.refuse_other_scores(self._alone)
+                self._evaluator.refuse_other_scores(self._alone)
             except ValueError as error:
                 self.end("failed", str(error))
                 return
@@ -376,10 +376,10 @@ class Course:
         self, seconds: float, cpu_seconds: float = 0.0, n_bytes: int = 0
     ) -> tuple[float, float]:
         """Return what a stage says that it took, or what it took at least by the clock here."""
-        if self._outside is None:
+        if self._clock is None:
             return seconds, cpu_seconds
-        self._outside.excuse(n_bytes=n_bytes)
-        least, least_cpu = self._outside.at_least()
+        self._clock.subtract(n_bytes=n_bytes)
+        least, least_cpu = self._clock.at_least()
         return max(seconds, least), max(cpu_seconds, least_cpu)
 
     def _columns_of_model(self, message: Fitted | Loaded) -> dict[str, Any]:
@@ -407,7 +407,7 @@ class Course:
             "selection_score_seconds": chosen.score_seconds,
         }
 
-    def _judge_scores(self, message: Scores, content: bytearray) -> None:
+    def _evaluate_scores(self, message: Scores, content: bytearray) -> None:
         start = time.monotonic()
         try:
             self._readers[0].add(message, content)
@@ -416,8 +416,8 @@ class Course:
             return
         if self._stages[0] in ("fit", "load"):
             self._kept.add_scores(message, content)
-        if self._outside is not None:
-            self._outside.excuse(time.monotonic() - start, len(content))
+        if self._clock is not None:
+            self._clock.subtract(time.monotonic() - start, len(content))
         if self._readers[0].is_complete:
             self._readers.popleft()
         if not self._readers:

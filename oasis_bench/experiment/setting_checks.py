@@ -5,9 +5,10 @@ The settings themselves are the fields of `oasis_bench.experiment.settings.Exper
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from numbers import Integral
 from typing import Any, cast
 
 from oasis_bench.system.errors import UsageError, unknown_name
@@ -29,6 +30,10 @@ class Setting:
         What stands for the value in the help; empty where the option is a switch without a value.
     flag : str
         The option, where it is not the name with - in place of _.
+    is_list : bool
+        Whether an experiment holds a tuple of values.
+    numbers_as_text : bool
+        Whether a whole number stands for the text of it, as the value or as one of a list.
     """
 
     help: str
@@ -37,6 +42,25 @@ class Setting:
     check: Callable[[str, Any], object]
     metavar: str
     flag: str
+    is_list: bool
+    numbers_as_text: bool
+
+    def held(self, given: Any) -> Any:
+        """Return a value of an experiment file, or of Python, as an experiment holds it.
+
+        For a list one value may stand alone, and a text is read as on the command line.  A value
+        that is wrong is left for `check`.
+        """
+        if given is None or not self.is_list:
+            return self._as_text(given)
+        if isinstance(given, str):
+            return self.read(given)
+        values = given if isinstance(given, Sequence) else [given]
+        return tuple(tuple(v) if isinstance(v, list) else self._as_text(v) for v in values)
+
+    def _as_text(self, value: Any) -> Any:
+        is_number = isinstance(value, Integral) and not isinstance(value, bool)
+        return str(value) if self.numbers_as_text and is_number else value
 
 
 def setting(
@@ -51,11 +75,12 @@ def setting(
     check: Callable[[str, Any], object] | None = None,
     metavar: str = "N",
     flag: str = "",
+    numbers_as_text: bool = False,
 ) -> Any:
     """Make a field of a dataclass that is a setting of type `kind`, from `least` to `most`.
 
     `words` say what the default is, where its value does not.  `read` and `check` replace those
-    of the type and the bound.
+    of the type and the bound.  The kind of a list is tuple.
     """
     known = Setting(
         help,
@@ -64,6 +89,8 @@ def setting(
         check or partial(check_value, kind=kind, least=least, most=most),
         metavar,
         flag,
+        kind is tuple,
+        numbers_as_text,
     )
     return field(default=default, metadata={"setting": known})
 
@@ -113,8 +140,10 @@ def names_of_text(text: str) -> tuple[str, ...]:
 def check_names(name: str, value: object) -> None:
     """Raise UsageError where a value is not a tuple of different names."""
     if not (isinstance(value, tuple) and value and all(isinstance(one, str) for one in value)):
-        given = list(value) if isinstance(value, tuple) else value
-        raise UsageError(f"{name} = {shown(given)}: a list of names is needed")
+        given: Any = value
+        if isinstance(value, tuple):
+            given = value[0] if len(value) == 1 else list(value)
+        raise UsageError(f"{name} = {shown(given)}: names are needed")
     if len(set(value)) < len(value):
         raise UsageError(f"{name} = {shown(list(value))}: name each once")
 

@@ -1,4 +1,4 @@
-"""What a learner learns from: all training items of a trial, or those of one inner fold."""
+"""What a learner is fitted on: all training items of a trial, or those of one inner fold."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SPAN_BYTES = 256 * 2**20
 
 
 @dataclass(frozen=True)
-class Lesson:
+class FitData:
     """Items to learn from and, of an inner fold, items to validate on.
 
     Attributes
@@ -49,10 +49,10 @@ class Lesson:
     queries: Any = None
     truth: Truth | None = None
 
-    def in_their_span(self) -> Lesson:
+    def in_their_span(self) -> FitData:
         """Return rows, to learn from and to validate on, in coordinates of what they all span.
 
-        Inner products and distances stay, up to rounding.  The same lesson where rows are no fewer
+        Inner products and distances stay, up to rounding.  The same data where rows are no fewer
         than features, too many for their coordinates, or sparse, as coordinates are not.
         """
         if not isinstance(self.X, np.ndarray):
@@ -64,8 +64,8 @@ class Lesson:
         rows = coordinates(np.vstack([self.X, self.queries]))
         return replace(self, X=rows[:n_learn], queries=rows[n_learn:])
 
-    def teach(self, learner: MetricLearner, start: int = 0, stop: int | None = None) -> None:
-        """Let a learner learn its steps from `start` to `stop`; all that it has, without `stop`.
+    def fit(self, learner: MetricLearner, start: int = 0, stop: int | None = None) -> None:
+        """Fit a learner from step `start` to step `stop`; without `stop`, with all its steps.
 
         A learner that takes triplets learns from those that people judged, where there are some:
         step by step in a random order with repetition, or from each of them at once, with the
@@ -88,19 +88,19 @@ class Lesson:
             learner.partial_fit(self.X, self.y, n_steps=stop - start)
 
 
-def whole_lesson(spec: TrialSpec, items: Mapping[str, Any]) -> Lesson:
-    """Return the lesson of all training items, as `oasis_bench.trial.items` has sealed them."""
+def whole_fit_data(spec: TrialSpec, items: Mapping[str, Any]) -> FitData:
+    """Return all training items, as `oasis_bench.trial.items` has sealed them."""
     judged = _judged(items)
     triplets = None if judged is None else preferences(judged)
-    return Lesson(items["X"], items["y"], triplets, spec.seed_for("judged triplets"))
+    return FitData(items["X"], items["y"], triplets, spec.seed_for("judged triplets"))
 
 
-def inner_lessons(
+def inner_fit_data(
     spec: TrialSpec, items: Mapping[str, Any], learner: type[MetricLearner], scaling: str
-) -> list[Lesson]:
-    """Return the lessons of the inner folds, split as the trial itself is.
+) -> list[FitData]:
+    """Return the data of the inner folds, split as the trial itself is.
 
-    Each fold is scaled by what its own rows to learn from tell.
+    Each fold is scaled with statistics of its own rows to learn from.
 
     Raises
     ------
@@ -110,8 +110,8 @@ def inner_lessons(
     X, y = items["X"], items["y"]
     n_folds, seed = spec.experiment.inner_folds, spec.seed_for("folds")
     if spec.split in ("judged", "rated"):
-        lessons = _lessons_of_groups(spec, items, n_folds, seed)
-        return [_scaled(lesson, learner, scaling) for lesson in lessons]
+        folds_data = _fit_data_of_groups(spec, items, n_folds, seed)
+        return [_scaled(data, learner, scaling) for data in folds_data]
     if spec.split == "unseen-classes":
         if reason := too_few_for_folds(len(np.unique(y))):
             raise NotApplicableError(reason)
@@ -120,7 +120,7 @@ def inner_lessons(
         folds = inner_folds(y, n_folds, seed)
     return [
         _scaled(
-            Lesson(
+            FitData(
                 X[fold.learn],
                 y[fold.learn],
                 None,
@@ -135,9 +135,9 @@ def inner_lessons(
     ]
 
 
-def _scaled(lesson: Lesson, learner: type[MetricLearner], scaling: str) -> Lesson:
-    prepare = learn_preparation(learner, scaling, lesson.X)
-    return replace(lesson, X=prepare(lesson.X), queries=prepare(lesson.queries))
+def _scaled(data: FitData, learner: type[MetricLearner], scaling: str) -> FitData:
+    prepare = learn_preparation(learner, scaling, data.X)
+    return replace(data, X=prepare(data.X), queries=prepare(data.queries))
 
 
 def preferences(judged: JudgedTriplets) -> npt.NDArray[np.int64]:
@@ -155,18 +155,18 @@ def _judged(items: Mapping[str, Any]) -> JudgedTriplets | None:
     return JudgedTriplets(items["judged_items"], items.get("judged_votes"), items["judged_groups"])
 
 
-def _lessons_of_groups(
+def _fit_data_of_groups(
     spec: TrialSpec, items: Mapping[str, Any], n_folds: int, seed: int
-) -> list[Lesson]:
+) -> list[FitData]:
     X, y = items["X"], items["y"]
     judgements = _judged(items) or Ratings(
         *(items[f"rated_{key}"] for key in ("queries", "candidates", "marks"))
     )
-    lessons = []
+    folds_data = []
     for part in group_folds(judgements, X.shape[0], n_folds, seed):
         tested, training = part.tested, part.training
-        lessons.append(
-            Lesson(
+        folds_data.append(
+            FitData(
                 X[part.train],
                 y[part.train],
                 preferences(training) if isinstance(training, JudgedTriplets) else None,
@@ -175,4 +175,4 @@ def _lessons_of_groups(
                 truth_of(tested),
             )
         )
-    return lessons
+    return folds_data

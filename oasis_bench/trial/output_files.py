@@ -1,4 +1,4 @@
-"""The files that a trial is asked to keep: its scores as they come, and the fitted learner."""
+"""The files that a trial writes on request: its scores as they come, and the fitted learner."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ UNFINISHED = ".unfinished"
 COPY_BYTES = 16 * 2**20
 
 
-class KeptFiles:
-    """The files of one trial under way.
+class OutputFiles:
+    """The files that one trial under way writes.
 
     Parameters
     ----------
