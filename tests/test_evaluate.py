@@ -6,11 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from distributed import LocalCluster
+from judged_files import judged_at_random, judged_by_colour
 from sklearn.datasets import load_digits
 from sklearn.preprocessing import normalize
 
 from oasis_bench.algorithms import LDA
 from oasis_bench.command_line.main import main
+from oasis_bench.datasets import OwnTriplets
 from oasis_bench.experiment.settings import Experiment, LearnerSpec
 from oasis_bench.plugins.model_file import load_model, save_model
 from oasis_bench.runner.evaluate import evaluate_run, model_experiment
@@ -208,6 +210,67 @@ def test_a_model_that_a_program_saved_is_judged_on_a_file_of_the_users(tmp_path)
     accuracy = (y[training][nearest] == y[test]).mean()
     stored = read_run(tmp_path / "run").measures.set_index(["measure", "k"])["value"]
     assert stored["accuracy", 1] == pytest.approx(accuracy, abs=1e-12)
+
+
+def similarity_precision(scores, triplets):
+    """The share of triplets (query, positive, negative) with the positive above the negative."""
+    margins = [scores[q, p] - scores[q, n] for q, p, n in triplets]
+    return np.mean([1.0 if margin > 0 else 0.5 if margin == 0 else 0.0 for margin in margins])
+
+
+def test_a_model_of_judged_triplets_is_judged_on_all_triplets_of_a_file_it_has_not_seen(
+    tmp_path, monkeypatch
+):
+    pytest.importorskip("cv2", reason='pip install "oasis-bench[handmade]" is needed')
+    monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path / "cache"))
+    judged_by_colour(tmp_path)
+    names, triplets = judged_at_random(tmp_path / "other")
+    features = ["--data-option", "features=lab+lbp"]
+    once = ["--partitions", "1", "--inner-folds", "2", "--test-share", "0.5"]
+    asked = ["--tasks", "judged-triplets", *features]
+    learned = ["run", "--dataset", str(tmp_path / "my.csv"), "--algorithms", "GoldenFeature"]
+    assert main([*learned, *asked, *once, "--save-models", "--output", str(tmp_path / "run")]) == 0
+    (path,) = (tmp_path / "run" / "models").iterdir()
+    new = tmp_path / "new"
+    assert evaluate(path, "--dataset", tmp_path / "other" / "my.csv", *asked, "--output", new) == 0
+    record = read_run(new)
+    assert record.trials["partition"].tolist() == [0]
+    found = record.measures.set_index("measure").loc["similarity precision", "value"]
+
+    rows = OwnTriplets(tmp_path / "other" / "my.csv", features="lab+lbp").load()
+    assert [image.name for image in rows.images] == names
+    model = load_model(path)
+    scores = model.similarity(rows.patches, rows.patches)
+    assert found == pytest.approx(similarity_precision(scores, triplets), abs=1e-12)
+    assert 0.2 < found < 0.8
+    page = " ".join((new / "report.html").read_text().split())
+    assert "Split judged: all judgements test." in page
+    assert "--partitions 20" not in page  # more of the same would tell nothing new
+
+    some = ["--partitions", "2", "--output", tmp_path / "some"]
+    assert evaluate(path, "--dataset", tmp_path / "other" / "my.csv", *asked, *some) == 0
+    trials = read_run(tmp_path / "some").trials
+    assert len(trials) == 2
+    assert (trials["n_test"] < len(names)).all()  # draws of some groups
+
+
+def test_all_judgements_test_only_what_has_learned_already(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path / "cache"))
+    judged_by_colour(tmp_path)
+    words = ["run", "--dataset", str(tmp_path / "my.csv"), "--algorithms", "Euclidean"]
+    words += ["--tasks", "judged-triplets", "--test-share", "1", "--output", str(tmp_path / "run")]
+    assert main(words) == 2
+    assert "test_share = 1: Euclidean has nothing to learn from" in capsys.readouterr().err
+
+
+def test_a_learner_that_learns_nothing_needs_no_judgement_to_train_by(tmp_path, monkeypatch):
+    monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path / "cache"))
+    judged_at_random(tmp_path / "other")
+    words = ["run", "--dataset", str(tmp_path / "other" / "my.csv"), "--algorithms", "Euclidean"]
+    # One group is left to train, and its triplets hold pictures of those that test.
+    words += ["--tasks", "judged-triplets", "--test-share", "0.95", "--partitions", "1"]
+    assert main([*words, "--output", str(tmp_path / "run")]) == 0
+    assert read_run(tmp_path / "run").trials["status"].tolist() == ["ok"]
 
 
 def test_a_run_of_a_model_goes_on_with_the_same_model_only(kept, tmp_path):

@@ -15,7 +15,7 @@ import numpy as np
 from oasis_bench.data.rows import LabelledRows
 from oasis_bench.experiment.plan import TrialSpec, find_tasks
 from oasis_bench.experiment.settings import Experiment, LearnerSpec
-from oasis_bench.plugins.model_file import load_model
+from oasis_bench.plugins.model_file import load_model_of
 from oasis_bench.plugins.registry import Registry, load_registry
 from oasis_bench.runner.kept_scores import find_kept_scores
 from oasis_bench.runner.run import refuse_missing_plugins, task_sources
@@ -46,17 +46,24 @@ def model_experiment(
         Where the learner may be defined.
     settings
         Fields of `Experiment`; those that are not given have its defaults, but `classes` is all.
+        Where all tasks are of judgements, and neither `partitions` nor `test_share` is given, each
+        judgement tests, once.
 
     Raises
     ------
     UsageError
         Where the model cannot be read or a setting is wrong.
     """
-    name = load_model(model, plugin_files).name
+    registry = load_registry(plugin_files)
+    name = load_model_of(registry, str(model)).name
     learner = LearnerSpec(name, model=str(model.resolve()))
     title = f"{name} of {model.name} on {Path(dataset).name}"
     # There are no inner folds; for fewer of them fewer training items are enough.
     defaults: dict[str, Any] = {"classes": ("all",), "inner_folds": 2}
+    splits = {registry.tasks[task].split for task in settings.get("tasks", ())}
+    draws = {"partitions", "test_share"} & settings.keys()
+    if splits and splits <= {"judged", "rated"} and not draws:
+        defaults |= {"partitions": 1, "test_share": 1.0}
     return Experiment(title, dataset, {name: learner}, **{**defaults, **settings})
 
 

@@ -312,13 +312,22 @@ class Course:
             if self.spec.experiment.traces:
                 if steps and self._chosen.last_checkpoint is not None:
                     self._stages.append("replay")
-                elif self._chooser.gallery == "test":
+                elif self._chooser.gallery == "test" and self._has_learned:
                     self._stages.append("training items")
         if self._stages:
             self._begin_stage()
             self.stage_has_ended = True
         else:
             self.end("ok")
+
+    @property
+    def _has_learned(self) -> bool:
+        """Whether the learner has learned from the training items, and something judges it there.
+
+        A saved model has not.  Of judgements, none may be left to train by.
+        """
+        judgements = self._items.judgements
+        return self._saved_model is None and (judgements is None or len(judgements.items) > 0)
 
     def _keep(self, message: Message, file: int | None) -> None:
         if file is not None and not is_sealed(file):
