@@ -1,12 +1,15 @@
 """Kept models and scores: judged again, on other data and by other tasks, without a new fit."""
 
+import html
 import shutil
+from collections import Counter
 
 import numpy as np
 import pandas as pd
 import pytest
 from distributed import LocalCluster
 from judged_files import judged_at_random, judged_by_colour
+from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits
 from sklearn.preprocessing import normalize
 
@@ -15,6 +18,7 @@ from oasis_bench.command_line.main import main
 from oasis_bench.datasets import OwnTriplets
 from oasis_bench.experiment.settings import Experiment, LearnerSpec
 from oasis_bench.plugins.model_file import load_model, save_model
+from oasis_bench.reports import write_report
 from oasis_bench.runner.evaluate import evaluate_run, model_experiment
 from oasis_bench.runner.run import resume_experiment, run_experiment
 from oasis_bench.store.run_file import Store, read_run
@@ -26,9 +30,9 @@ BOTH = ("models", "predictions")
 TASKS = ("retrieval", "classification")
 
 
-def run(folder, *learners, dataset="digits", tasks=("retrieval",), **how):
+def run(folder, *learners, dataset="digits", tasks=("retrieval",), settings=None, **how):
     """Run an experiment without a report; return how many trials did not end well."""
-    steps = {"max_steps": 1000, "inner_folds": 2, "traces": False}
+    steps = {"max_steps": 1000, "inner_folds": 2, "traces": False, **(settings or {})}
     specs = {name: LearnerSpec(name) for name in learners}
     experiment = Experiment("Small", str(dataset), specs, tasks=tasks, **SIZES, **steps)
     return run_experiment(experiment, folder, **how)
@@ -350,6 +354,46 @@ def test_scores_that_are_not_there_or_are_of_other_rows_are_refused(tmp_path):
     shutil.rmtree(folder / "predictions")
     with pytest.raises(UsageError, match="has no kept scores: run it anew with --predictions"):
         evaluate_run(folder, ["retrieval"])
+
+
+def first_seen_twice(ranked):
+    """Frome's rule (2007, section 6), written out."""
+    for place, name in enumerate(ranked[:10]):
+        if name in ranked[:place]:
+            return name
+    return ranked[0]
+
+
+def test_confusion_is_by_the_rule_that_the_run_chooses_by_also_when_judged_again(tmp_path):
+    X, y = load_digits(return_X_y=True)
+    X += np.random.default_rng(0).normal(scale=8, size=X.shape)  # so that the two rules differ
+    pd.DataFrame(X).assign(label=y).to_csv(tmp_path / "digits.csv", index=False)
+    folder, by_frome = tmp_path / "run", "mean recognition by Frome's rule"
+    settings = {"choose_by": by_frome, "scaling": ("none",)}
+    how = {
+        "tasks": ("classification",),
+        "keep": ["predictions"],
+        "dataset": tmp_path / "digits.csv",
+    }
+    assert run(folder, "Euclidean", settings=settings, **how) == 0
+    stored = read_run(folder).confusion
+    stored = stored[stored["partition"] == 0]
+    with np.load(folder / "predictions" / "Euclidean_4_0.npz") as kept:
+        test, training = kept["test_rows"], kept["training_rows"]
+    order = cdist(X[test], X[training]).argsort(axis=1)
+    predicted = [first_seen_twice(y[training][row].tolist()) for row in order]
+    counts = Counter(zip(y[test].tolist(), predicted, strict=True))
+    assert counts != Counter(zip(y[test].tolist(), y[training][order[:, 0]].tolist(), strict=True))
+    found = stored[["label", "predicted", "n"]].itertuples(index=False)
+    assert {(row.label, row.predicted): row.n for row in found} == counts
+    before = measured(folder, "classification")
+    assert evaluate_run(folder, ["classification"]) == 0
+    assert measured(folder, "classification") == before
+    assert f"Classes are predicted as for {html.escape(by_frome)};" in page(folder)
+
+
+def page(folder):
+    return " ".join(write_report(folder).read_text().split())
 
 
 def test_a_new_task_that_fails_is_a_row_with_the_reason(kept, tmp_path):

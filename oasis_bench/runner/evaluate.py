@@ -23,7 +23,7 @@ from oasis_bench.store.run_file import Store
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.plain_text import LONGEST_REASON, cut, error_line, printable
 from oasis_bench.system.progress import Progress, no_progress
-from oasis_bench.tasks.task import GALLERIES, Task
+from oasis_bench.tasks.task import GALLERIES, Task, has_measure
 from oasis_bench.trial.items import TrialItems, draw_items
 from oasis_bench.trial.judge import Judge, answer, reason_against
 from oasis_bench.trial.predictions import Predictions, what_was_scored
@@ -105,6 +105,8 @@ def evaluate_run(
         registry = load_registry(list(dict.fromkeys(path.resolve() for path in plugin_files)))
         experiment = replace(info.experiment, tasks=tuple(tasks), choose_by=None)
         asked = find_tasks(experiment, registry)
+        if any(has_measure(task, info.experiment.choose_by or "") for task in asked):
+            experiment = replace(experiment, choose_by=info.experiment.choose_by)
         _refuse_other_splits(asked, {str(one["split"]) for one in info.identities.values()})
         rows, trials = find_kept_scores(
             folder, info, experiment, registry, plugin_files, on_download
@@ -141,7 +143,7 @@ def _judge(
             yield task.name, _without_measures(task, "not applicable", reason)
             continue
         try:
-            judge = Judge([task], items, 0, 0)
+            judge = Judge([task], items, 0, 0, chooses_by=spec.chooses_by)
             for reader in judge.readers:
                 for message, content in scores.blocks(reader.gallery):
                     reader.add(message, content)

@@ -116,7 +116,7 @@ class Course:
         self._galleries = galleries_of(answered)
         examples = spec.experiment.examples if spec.shows_examples else 0
         drawn = (examples, spec.seed_for("examples"), spec.queries, spec.projects)
-        self._judge = Judge(answered, items, *drawn)
+        self._judge = Judge(answered, items, *drawn, spec.chooses_by)
         self._chooser = next(t for t in answered if t.name == spec.chooses_by.task)
         self._traces = Traces(self._chooser, spec.chooses_by, items)
         self._rules = Rules(spec)
