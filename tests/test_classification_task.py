@@ -104,6 +104,20 @@ def test_mean_recognition_is_the_mean_of_the_classes():
     assert (found.n_queries, found.n_left_out) == (4, 0)
 
 
+def test_the_confusion_matrix_is_by_the_rule_of_the_measure_that_is_asked_for():
+    # Training items of classes 0 0 0 1 1 2 2.  Down its ranking, the test item of class 0 sees the
+    # classes 2 1 0 0 1 2 0, that of class 1 0 1 1 0 0 2 2, and that of class 2 1 2 2 1 0 0 0.
+    scores = [[5, 4, 1, 6, 3, 7, 2], [7, 4, 3, 6, 5, 2, 1], [3, 2, 1, 7, 4, 6, 5]]
+    found = ask(scores, [0, 1, 2], [0, 0, 0, 1, 1, 2, 2])
+    nearest = [[0, 0, 1], [1, 0, 0], [0, 1, 0]]
+    assert found.confusion().tolist() == nearest
+    assert found.confusion("accuracy", 1).tolist() == nearest
+    of_three = [[0, 0, 1], [0, 1, 0], [0, 0, 1]]  # one vote each for 2, 1 and 0: the nearest
+    assert found.confusion("mean recognition", 3).tolist() == of_three
+    for measure in ("accuracy by Frome's rule", "mean recognition by Frome's rule"):
+        assert found.confusion(measure).tolist() == np.eye(3).tolist()
+
+
 def test_equal_scores_are_ordered_by_the_seed_not_by_the_row():
     y, training = np.zeros(40, dtype=int), np.repeat([0, 1], 10)
     seeds = [ask(np.zeros((40, 20)), y, training, seed) for seed in range(60)]

@@ -6,6 +6,7 @@ import importlib.util
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
@@ -21,6 +22,7 @@ from oasis_bench.datasets.features.embeddings import Network
 from oasis_bench.datasets.features.feature_file import FeatureFile
 from oasis_bench.datasets.features.network_process import Embedded
 from oasis_bench.datasets.features.picture_files import Picture, Workers, hashed_pictures
+from oasis_bench.system import linux
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.progress import no_progress
 
@@ -291,6 +293,21 @@ class TestProcesses:
         with pytest.raises(UsageError, match="a process that embeds images was ended from outs"):
             Network("timm:some").rows_of(pictures_of(folder), WORKERS)
 
+    @pytest.mark.parametrize(("sees_gpu", "n_processes"), [(True, 1), (False, 2)])
+    def test_on_a_gpu_one_process_alone_embeds(
+        self, sees_gpu: bool, n_processes: int, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def slowly(name: str | None, paths: Sequence[Path]) -> Embedded:
+            time.sleep(1)  # so that another process, where there is one, takes the other batch
+            return Embedded(np.full((len(paths), 1), os.getpid(), np.float32), {}, "slow")
+
+        monkeypatch.setattr(row_cache, "AT_ONCE", 6)
+        monkeypatch.setattr(linux, "has_gpu_driver", lambda: True)
+        monkeypatch.setattr(network_process, "sees_gpu", lambda: sees_gpu)
+        monkeypatch.setattr(network_process, "embed", slowly)
+        rows = Network("timm:some").rows_of(pictures_of(folder), Workers(no_progress, n_workers=2))
+        assert len(np.unique(rows.X)) == n_processes
+
     def test_where_no_picture_can_be_decoded_the_data_set_says_so(self, folder: Path) -> None:
         for path in paths_of(folder):
             path.write_bytes(path.as_posix().encode())
@@ -374,6 +391,22 @@ class TestNetwork:
                 expected = loaded.network(loaded.transform(image)[None])[0]
             scores = weights["_fc.weight"] @ torch.from_numpy(row) + weights["_fc.bias"]
             np.testing.assert_allclose(scores, expected, atol=1e-3)
+
+    def test_on_a_gpu_it_embeds_as_on_a_processor(
+        self, photographs: list[Path], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        import torch
+
+        if not torch.cuda.is_available():
+            pytest.skip("torch sees no GPU")
+        pictures = hashed_pictures(photographs, WORKERS)
+        on_gpu = Network("efficientnet-lite0").rows_of(pictures, Workers(no_progress, n_workers=2))
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+        network_process.load.cache_clear()
+        on_processor = network_process.embed(None, photographs)
+        network_process.load.cache_clear()
+        scale = np.abs(on_processor.rows).max()
+        np.testing.assert_allclose(on_gpu.X, on_processor.rows, atol=5e-3 * scale)
 
     def test_weights_of_another_shape_are_refused(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

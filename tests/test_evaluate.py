@@ -1,18 +1,24 @@
 """Kept models and scores: judged again, on other data and by other tasks, without a new fit."""
 
+import html
 import shutil
+from collections import Counter
 
 import numpy as np
 import pandas as pd
 import pytest
 from distributed import LocalCluster
+from judged_files import judged_at_random, judged_by_colour
+from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits
 from sklearn.preprocessing import normalize
 
 from oasis_bench.algorithms import LDA
 from oasis_bench.command_line.main import main
+from oasis_bench.datasets import OwnTriplets
 from oasis_bench.experiment.settings import Experiment, LearnerSpec
 from oasis_bench.plugins.model_file import load_model, save_model
+from oasis_bench.reports import write_report
 from oasis_bench.runner.evaluate import evaluate_run, model_experiment
 from oasis_bench.runner.run import resume_experiment, run_experiment
 from oasis_bench.store.run_file import Store, read_run
@@ -24,9 +30,9 @@ BOTH = ("models", "predictions")
 TASKS = ("retrieval", "classification")
 
 
-def run(folder, *learners, dataset="digits", tasks=("retrieval",), **how):
+def run(folder, *learners, dataset="digits", tasks=("retrieval",), settings=None, **how):
     """Run an experiment without a report; return how many trials did not end well."""
-    steps = {"max_steps": 1000, "inner_folds": 2, "traces": False}
+    steps = {"max_steps": 1000, "inner_folds": 2, "traces": False, **(settings or {})}
     specs = {name: LearnerSpec(name) for name in learners}
     experiment = Experiment("Small", str(dataset), specs, tasks=tasks, **SIZES, **steps)
     return run_experiment(experiment, folder, **how)
@@ -210,6 +216,67 @@ def test_a_model_that_a_program_saved_is_judged_on_a_file_of_the_users(tmp_path)
     assert stored["accuracy", 1] == pytest.approx(accuracy, abs=1e-12)
 
 
+def similarity_precision(scores, triplets):
+    """The share of triplets (query, positive, negative) with the positive above the negative."""
+    margins = [scores[q, p] - scores[q, n] for q, p, n in triplets]
+    return np.mean([1.0 if margin > 0 else 0.5 if margin == 0 else 0.0 for margin in margins])
+
+
+def test_a_model_of_judged_triplets_is_judged_on_all_triplets_of_a_file_it_has_not_seen(
+    tmp_path, monkeypatch
+):
+    pytest.importorskip("cv2", reason='pip install "oasis-bench[handmade]" is needed')
+    monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path / "cache"))
+    judged_by_colour(tmp_path)
+    names, triplets = judged_at_random(tmp_path / "other")
+    features = ["--data-option", "features=lab+lbp"]
+    once = ["--partitions", "1", "--inner-folds", "2", "--test-share", "0.5"]
+    asked = ["--tasks", "judged-triplets", *features]
+    learned = ["run", "--dataset", str(tmp_path / "my.csv"), "--algorithms", "GoldenFeature"]
+    assert main([*learned, *asked, *once, "--save-models", "--output", str(tmp_path / "run")]) == 0
+    (path,) = (tmp_path / "run" / "models").iterdir()
+    new = tmp_path / "new"
+    assert evaluate(path, "--dataset", tmp_path / "other" / "my.csv", *asked, "--output", new) == 0
+    record = read_run(new)
+    assert record.trials["partition"].tolist() == [0]
+    found = record.measures.set_index("measure").loc["similarity precision", "value"]
+
+    rows = OwnTriplets(tmp_path / "other" / "my.csv", features="lab+lbp").load()
+    assert [image.name for image in rows.images] == names
+    model = load_model(path)
+    scores = model.similarity(rows.patches, rows.patches)
+    assert found == pytest.approx(similarity_precision(scores, triplets), abs=1e-12)
+    assert 0.2 < found < 0.8
+    page = " ".join((new / "report.html").read_text().split())
+    assert "Split judged: all judgements test." in page
+    assert "--partitions 20" not in page  # more of the same would tell nothing new
+
+    some = ["--partitions", "2", "--output", tmp_path / "some"]
+    assert evaluate(path, "--dataset", tmp_path / "other" / "my.csv", *asked, *some) == 0
+    trials = read_run(tmp_path / "some").trials
+    assert len(trials) == 2
+    assert (trials["n_test"] < len(names)).all()  # draws of some groups
+
+
+def test_all_judgements_test_only_what_has_learned_already(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path / "cache"))
+    judged_by_colour(tmp_path)
+    words = ["run", "--dataset", str(tmp_path / "my.csv"), "--algorithms", "Euclidean"]
+    words += ["--tasks", "judged-triplets", "--test-share", "1", "--output", str(tmp_path / "run")]
+    assert main(words) == 2
+    assert "test_share = 1: Euclidean has nothing to learn from" in capsys.readouterr().err
+
+
+def test_a_learner_that_learns_nothing_needs_no_judgement_to_train_by(tmp_path, monkeypatch):
+    monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path / "cache"))
+    judged_at_random(tmp_path / "other")
+    words = ["run", "--dataset", str(tmp_path / "other" / "my.csv"), "--algorithms", "Euclidean"]
+    # One group is left to train, and its triplets hold pictures of those that test.
+    words += ["--tasks", "judged-triplets", "--test-share", "0.95", "--partitions", "1"]
+    assert main([*words, "--output", str(tmp_path / "run")]) == 0
+    assert read_run(tmp_path / "run").trials["status"].tolist() == ["ok"]
+
+
 def test_a_run_of_a_model_goes_on_with_the_same_model_only(kept, tmp_path):
     model, folder = tmp_path / "model.npz", tmp_path / "run"
     shutil.copy(kept / "models" / "LDA_4_0.npz", model)
@@ -287,6 +354,46 @@ def test_scores_that_are_not_there_or_are_of_other_rows_are_refused(tmp_path):
     shutil.rmtree(folder / "predictions")
     with pytest.raises(UsageError, match="has no kept scores: run it anew with --predictions"):
         evaluate_run(folder, ["retrieval"])
+
+
+def first_seen_twice(ranked):
+    """Frome's rule (2007, section 6), written out."""
+    for place, name in enumerate(ranked[:10]):
+        if name in ranked[:place]:
+            return name
+    return ranked[0]
+
+
+def test_confusion_is_by_the_rule_that_the_run_chooses_by_also_when_judged_again(tmp_path):
+    X, y = load_digits(return_X_y=True)
+    X += np.random.default_rng(0).normal(scale=8, size=X.shape)  # so that the two rules differ
+    pd.DataFrame(X).assign(label=y).to_csv(tmp_path / "digits.csv", index=False)
+    folder, by_frome = tmp_path / "run", "mean recognition by Frome's rule"
+    settings = {"choose_by": by_frome, "scaling": ("none",)}
+    how = {
+        "tasks": ("classification",),
+        "keep": ["predictions"],
+        "dataset": tmp_path / "digits.csv",
+    }
+    assert run(folder, "Euclidean", settings=settings, **how) == 0
+    stored = read_run(folder).confusion
+    stored = stored[stored["partition"] == 0]
+    with np.load(folder / "predictions" / "Euclidean_4_0.npz") as kept:
+        test, training = kept["test_rows"], kept["training_rows"]
+    order = cdist(X[test], X[training]).argsort(axis=1)
+    predicted = [first_seen_twice(y[training][row].tolist()) for row in order]
+    counts = Counter(zip(y[test].tolist(), predicted, strict=True))
+    assert counts != Counter(zip(y[test].tolist(), y[training][order[:, 0]].tolist(), strict=True))
+    found = stored[["label", "predicted", "n"]].itertuples(index=False)
+    assert {(row.label, row.predicted): row.n for row in found} == counts
+    before = measured(folder, "classification")
+    assert evaluate_run(folder, ["classification"]) == 0
+    assert measured(folder, "classification") == before
+    assert f"Classes are predicted as for {html.escape(by_frome)};" in page(folder)
+
+
+def page(folder):
+    return " ".join(write_report(folder).read_text().split())
 
 
 def test_a_new_task_that_fails_is_a_row_with_the_reason(kept, tmp_path):

@@ -6,15 +6,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from judged_files import judged_at_random, judged_by_colour
 from PIL import Image
 from report_helpers import measured
 from skimage.feature import local_binary_pattern
 
-from oasis_bench.datasets import MaterialAppearance, SimilarityTriplets
+from oasis_bench.command_line.main import main
+from oasis_bench.datasets import MaterialAppearance, OwnTriplets, SimilarityTriplets
 from oasis_bench.datasets.features.histograms import picture_histograms
 from oasis_bench.datasets.features.picture_files import Workers, hashed_pictures
 from oasis_bench.experiment.settings import Experiment, LearnerSpec
 from oasis_bench.notebook.result import RunResult
+from oasis_bench.plugins.model_file import load_model
 from oasis_bench.plugins.open_dataset import open_dataset
 from oasis_bench.plugins.registry import load_registry
 from oasis_bench.reports import write_report
@@ -231,20 +234,6 @@ def test_a_folder_of_pictures_that_is_missing_is_told(data):
         dataset.load()
 
 
-def judged_by_colour(data):
-    """Write pictures of colours and grains, and my.csv: ten triplets that are judged by colour."""
-    rng = np.random.default_rng(0)
-    lines = ["text_query,query,positive,negative"]
-    for group in range(10):
-        shades = ((255, 40, 40), (255, 60, 40), (40, 60, 255))
-        for name, shade, coarse in zip("qpn", shades, (4, 32, 4), strict=True):
-            grain = rng.integers(0, 40, (coarse, coarse, 1)).repeat(128 // coarse, 0)
-            pixels = np.clip(np.array(shade) - grain.repeat(128 // coarse, 1), 0, 255)
-            Image.fromarray(pixels.astype(np.uint8)).save(data / f"{group}{name}.png")
-        lines.append(f"{group},{group}q.png,{group}p.png,{group}n.png")
-    (data / "my.csv").write_text("\n".join(lines))
-
-
 def test_a_run_weighs_kinds_of_features_and_takes_some_of_them(data):
     """Euclidean on colours, and the golden feature, find out what the triplets are judged by."""
     pytest.importorskip("cv2", reason='pip install "oasis-bench[handmade]" is needed')
@@ -325,3 +314,37 @@ def test_a_network_learns_by_the_relevance_of_features(data):
     assert run_experiment(experiment, data / "run") == 0
     run = read_run(data / "run")
     assert measured(run, "similarity precision", by="learner").to_dict() == {"golden": 1}
+
+
+NETWORK = """\
+title = "A network of judged triplets"
+tasks = ["judged-triplets"]
+partitions = 1
+inner_folds = 2
+test_share = 0.5
+dataset = {{ name = "{table}", pixels = 16 }}
+learners.DeepRanking = {{ n_steps = 640, dimension = 8 }}
+"""
+
+
+def test_a_network_is_judged_on_all_triplets_of_a_file_it_has_not_seen(data):
+    pytest.importorskip("torch", reason='pip install "oasis-bench[deep]" is needed')
+    judged_by_colour(data)
+    _, triplets = judged_at_random(data / "other")
+    (data / "network.toml").write_text(NETWORK.format(table=data / "my.csv"))
+    run, new, table = data / "run", data / "new", data / "other" / "my.csv"
+    words = ["run", "--experiment", data / "network.toml", "--save-models", "--output", run]
+    assert main(list(map(str, words))) == 0
+    (path,) = (run / "models").iterdir()
+    words = ["evaluate", path, "--dataset", table, "--data-option", "pixels=16"]
+    words += ["--tasks", "judged-triplets", "--output", new]
+    assert main(list(map(str, words))) == 0
+    pixels = OwnTriplets(table, pixels=16).load().pixels
+    points = load_model(path).embed(pixels)
+    right = [
+        np.linalg.norm(points[q] - points[p]) < np.linalg.norm(points[q] - points[n])
+        for q, p, n in triplets
+    ]
+    (found,) = measured(read_run(new), "similarity precision", by="learner")
+    assert found == pytest.approx(np.mean(right), abs=1e-12)
+    assert 0.2 < found < 0.8

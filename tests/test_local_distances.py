@@ -468,6 +468,26 @@ def test_distances_of_pictures_kept_in_the_cache_give_the_same_weights(tmp_path,
     assert len(list(tmp_path.rglob("*.npy"))) == len(few)
 
 
+@pytest.mark.parametrize("keep", [False, True])
+def test_a_fit_on_pictures_tells_how_far_it_is(keep, tmp_path, monkeypatch):
+    monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path))
+    monkeypatch.setattr("oasis_bench.algorithms.local_distances.local_patch_distances.PICTURES", 4)
+    patches, y = digit_items("patches")
+    few, y = patches[::6], y[::6]
+    told = []
+    learner = LocalPatchDistances(C=0.1, random_state=0, keep=keep)
+    learner.fit(few, y, progress=lambda *step: told.append(step))
+    passes = [("passes", n + 1, None) for n in range(learner.n_passes_)]
+    assert learner.n_passes_ > 1
+    assert told[-learner.n_passes_ :] == passes
+    before = told[: -learner.n_passes_]
+    assert {(what, total) for what, _, total in before} == {("distances between patches", 10)}
+    done = [n for _, n, _ in before]
+    assert done == sorted(set(done))
+    assert done[-1] == 10
+    assert keep or len(done) >= 3  # after each part of 4 exemplars at least
+
+
 def test_kinds_of_patches_can_be_chosen():
     patches, y = digit_items("patches")
     few, y = patches[::4], y[::4]

@@ -157,12 +157,35 @@ def test_the_pairs_confused_most_are_those_of_the_best_and_the_file_has_all(tmp_
         ["2", "best", "cat", "dog", "4", "0.160"],
         ["2", "best", "dog", "cat", "1", "0.040"],
     ]
+    assert table.notes == (
+        "Classes are predicted as for accuracy, k = 1; the learner shown is the best by it.",
+    )
     assert set(table.numbers["learner"]) == {"best", "other"}
     shares = confusion_shares(run, "classification").groupby(["learner", "label"])["share"].sum()
     assert shares.tolist() == pytest.approx([1] * 4)
     write_report(tmp_path / "run")
     written = pd.read_csv(tmp_path / "run" / "tables" / "classification_confusion.csv")
     assert len(written) == 8
+
+
+def test_confusion_is_of_the_best_learner_by_the_measure_that_chooses(tmp_path):
+    counts = [{"task": "classification", "label": 0, "predicted": 1, "n": 1}]
+    trials = []
+    for learner, values in (("near", {1: 0.9, 3: 0.5}), ("votes", {1: 0.8, 3: 0.6})):
+        made = fake_trial(learner, 2, tasks=("classification",))
+        rows = [
+            {"task": "classification", "measure": "accuracy", "k": k, "value": v, "chance": 0.5}
+            for k, v in values.items()
+        ]
+        trials.append(TrialRecord(made.columns, made.answers, rows, counts))
+    settings = {"classes": (2,), "tasks": ["classification"]}
+    info = {"classes": {"2": ["cat", "dog"]}}
+    for choose_by, k, shown in ((None, 1, "near"), ("accuracy@3", 3, "votes")):
+        chosen = {**settings, "choose_by": choose_by, "info": info}
+        run = make_run(tmp_path / str(k), trials, ["near", "votes"], **chosen)
+        (table,) = confusion_tables(run, "classification")
+        assert texts(table)[0][1] == shown
+        assert f"accuracy, k = {k};" in table.notes[0]
 
 
 def test_what_the_inner_folds_choose_by_is_told_and_shown(tmp_path):

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from scipy import sparse
-from scipy.stats import chisquare
+from scipy.stats import binomtest, chisquare
 
 from oasis_bench.algorithms.deep_ranking.relevance_sampler import RelevanceSampler
 from oasis_bench.algorithms.deep_ranking.reservoir import Reservoir, ReservoirSampler
@@ -271,6 +271,31 @@ class TestRelevanceSampler:
         drawn = sampler.draw(15_000, np.random.default_rng(1)) - 20
         expected = by_definition(categories, R, weighted, out_of_class, margin)
         assert_drawn_as(Counter(map(tuple, drawn.tolist())), expected)
+
+    @pytest.mark.parametrize(
+        ("weighted", "share_dropped"),
+        # Of pictures 0, 1 and 2, r is 1 between 0 and 1, and .5 with 2.  A triplet with the margin
+        # .25 has 0 and 1 as query and positive, and 2 as the negative.  Weighted, r_q is 1.5, 1.5
+        # and 1, and p is the other one of 0 and 1 with probability 1 / 1.5: 3 / 4 times 2 / 3 are
+        # taken.  Uniform, 2 / 3 times 1 / 2.
+        [(True, 1 - 3 / 4 * 2 / 3), (False, 1 - 2 / 3 * 1 / 2)],
+    )
+    def test_as_many_queries_are_dropped_as_the_probabilities_say(
+        self, weighted: bool, share_dropped: float
+    ) -> None:
+        R = sparse.csr_array([[0, 1, 0.5], [1, 0, 0.5], [0.5, 0.5, 0]])
+        sampler = RelevanceSampler(np.arange(3), np.zeros(3, int), R, weighted, 0.0, 0.25)
+        drawn = [sampler.draw(n, np.random.default_rng(n)) for n in (9000, 1000)]
+        assert {tuple(triplet) for triplet in np.concatenate(drawn)} == {(0, 1, 2), (1, 0, 2)}
+        assert sampler.n_triplets == 10_000
+        n_queries = sampler.n_triplets + sampler.n_dropped
+        assert binomtest(sampler.n_dropped, n_queries, share_dropped).pvalue > LEAST_P
+        assert sampler.n_rejected_positives == sampler.n_rejected_negatives == 0
+        # All are dropped: none of 10000 in a row gives a triplet.
+        sampler = RelevanceSampler(np.arange(3), np.zeros(3, int), R, weighted, 0.0, 0.75)
+        with pytest.raises(UsageError, match="10000 queries in a row"):
+            sampler.draw(3, np.random.default_rng(0))
+        assert (sampler.n_triplets, sampler.n_dropped) == (0, 10_000)
 
     def test_where_there_is_no_triplet_it_says_so(self) -> None:
         y = np.array([0, 0, 0, 1, 1])

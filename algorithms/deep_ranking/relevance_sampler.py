@@ -41,6 +41,12 @@ class RelevanceSampler:
     margin : float, default 0
         T_r, in the unit of r.
 
+    Attributes
+    ----------
+    n_triplets, n_rejected_positives, n_rejected_negatives, n_dropped : int
+        Counts of all draws, as `ReservoirSampler` has them.  Candidates are drawn by their chances,
+        so that none is ever rejected; queries are dropped.
+
     Raises
     ------
     UsageError
@@ -57,6 +63,8 @@ class RelevanceSampler:
         margin: float = 0.0,
     ) -> None:
         self.weighted, self.out_of_class, self.margin = weighted, out_of_class, margin
+        self.n_triplets = self.n_dropped = 0
+        self.n_rejected_positives = self.n_rejected_negatives = 0
         _, categories = np.unique(y, return_inverse=True)
         order = np.argsort(categories, kind="stable")
         self._items = items[order]
@@ -82,6 +90,7 @@ class RelevanceSampler:
         """
         outside = rng.random(n_triplets) < self.out_of_class
         places = [self._triplet(bool(other), rng) for other in outside]
+        self.n_triplets += n_triplets
         return np.asarray(self._items[np.array(places, np.int64).reshape(-1, 3)])
 
     def _triplet(self, outside: bool, rng: np.random.Generator) -> tuple[int, int, int]:
@@ -97,6 +106,7 @@ class RelevanceSampler:
             chances[[positive, query - start]] = 0
             if chances.any():
                 return query, start + positive, start + _drawn(np.cumsum(chances), rng)
+            self.n_dropped += 1
         raise UsageError(
             f"{MOST_DROPPED} queries in a row gave no triplet with a negative of the same "
             f"category: lower the margin ({self.margin})"

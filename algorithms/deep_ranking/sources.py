@@ -1,6 +1,6 @@
 """Where the triplets of Deep Ranking come from: class labels, relevance, or what people judged.
 
-Each source draws `n` triplets of picture numbers from a generator, and keeps no state of its own.
+Each source draws `n` triplets of picture numbers from a generator, and keeps no state but counts.
 """
 
 from __future__ import annotations

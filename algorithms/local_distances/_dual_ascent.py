@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from oasis_bench.algorithms.local_distances import _row_action
 from oasis_bench.algorithms.local_distances._constraints import Constraints
+from oasis_bench.system.progress import Progress, no_progress
 from oasis_bench.system.threads import side_by_side, slices
 
 Float64Array = npt.NDArray[np.float64]
@@ -206,7 +207,13 @@ class Solution:
         return self.gap <= tol * self.primal
 
 
-def maximise(ascent: DualAscent, tol: float, least_growth: float, max_passes: int) -> Solution:
+def maximise(
+    ascent: DualAscent,
+    tol: float,
+    least_growth: float,
+    max_passes: int,
+    progress: Progress = no_progress,
+) -> Solution:
     """Visit all groups, again and again, until the gap is small or the dual hardly grows.
 
     Between two passes it goes on in the direction of the last ones (Nesterov's momentum), unless
@@ -223,6 +230,8 @@ def maximise(ascent: DualAscent, tol: float, least_growth: float, max_passes: in
         Growth of the dual over a pass, as a share of it, below which it stops; 0: never for that.
         It also stops where a pass changes nothing.
     max_passes : int
+    progress : callable, optional
+        Called as ``progress('passes', done, None)`` after each pass.
     """
     best = Solution(ascent.weights, ascent.primal(ascent.weights), [ascent.dual()])
     before, momentum = ascent.alphas.copy(), 0
@@ -230,6 +239,7 @@ def maximise(ascent: DualAscent, tol: float, least_growth: float, max_passes: in
     for n in range(1, max_passes + 1):
         ascent.visit_groups()
         best.duals.append(ascent.dual())
+        progress("passes", n, None)
         total += ascent.weights
         grown = best.duals[-1] - best.duals[-2]
         stalls = grown < least_growth * best.duals[-1] if least_growth else False

@@ -25,6 +25,7 @@ from oasis_bench.algorithms.local_distances._dual_ascent import (
 from oasis_bench.data.rows import FloatArray
 from oasis_bench.plugins.learner import ExemplarLearner, FittedArray, blocks
 from oasis_bench.system.memory import require_memory
+from oasis_bench.system.progress import Progress, no_progress
 from oasis_bench.system.threads import side_by_side
 
 DUALS = {"duals_": FittedArray(("n_passes + 1",))}
@@ -148,8 +149,12 @@ class LocalDistances(ExemplarLearner):
         self.n_nearest = n_nearest
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, *, progress: Progress = no_progress) -> Self:
         """Learn the weights of each item of `X` (n_items, n_features) from labels `y` (n_items,).
+
+        `progress` is called as ``progress('passes', done, None)``, for how many there will be is
+        not known; of pictures with patches first as ``progress('distances between patches', done,
+        n_items)``.
 
         Warns
         -----
@@ -171,12 +176,12 @@ class LocalDistances(ExemplarLearner):
             self.exemplars_ = X
             self.weights_ = [np.ones(width) for width in self._widths(X)]
             return self
-        constraints = self._constraints(X, np.unique(y, return_inverse=True)[1])
+        constraints = self._constraints(X, np.unique(y, return_inverse=True)[1], progress)
         if self.C is None:
             ascent = choose_by_one_pass(constraints, seed)
         else:
             ascent = DualAscent(constraints, float(self.C), np.random.default_rng(seed))
-        found = maximise(ascent, self.tol, self.least_growth, self.max_passes)
+        found = maximise(ascent, self.tol, self.least_growth, self.max_passes, progress)
         if found.passes == self.max_passes and not found.is_within(self.tol):
             warnings.warn(
                 f"{self.name} came to a gap of {found.gap / found.primal:.1e} of the primal in "
@@ -208,11 +213,11 @@ class LocalDistances(ExemplarLearner):
             scores[part] = -np.column_stack(self._distances_to(queries[part]))
         return scores
 
-    def _constraints(self, X: Any, y: npt.NDArray[np.intp]) -> Constraints:
+    def _constraints(self, X: Any, y: npt.NDArray[np.intp], progress: Progress) -> Constraints:
         """Return the triplets of the pairs of the short lists."""
         kept: list[FloatArray] = []
         references: list[Numbers] = []
-        for j, distances in enumerate(self._training_distances(X)):
+        for j, distances in enumerate(self._training_distances(X, progress)):
             near = short_list(distances, j, self.n_nearest)
             references.append(near)
             kept.append(np.ascontiguousarray(distances[near]))
@@ -241,7 +246,7 @@ class LocalDistances(ExemplarLearner):
         """Return M_j of each item."""
         return [int(X.shape[1])] * X.shape[0]
 
-    def _training_distances(self, X: Any) -> Iterator[npt.NDArray[np.float32]]:
+    def _training_distances(self, X: Any, progress: Progress) -> Iterator[npt.NDArray[np.float32]]:
         """Go over the training items: d_ji for all items i, shape (n_items, M_j)."""
         for x in X:
             yield np.abs(X - x, dtype=X.dtype).astype(np.float32)

@@ -20,6 +20,7 @@ from oasis_bench.data.patches import Descriptors, Patches, PatchKind
 from oasis_bench.data.rows import FloatArray, check_items
 from oasis_bench.plugins.learner import ExemplarLearner, FittedArray
 from oasis_bench.system.files import cache_home
+from oasis_bench.system.progress import Progress
 from oasis_bench.system.threads import slices
 
 PICTURES = 16
@@ -132,12 +133,12 @@ class LocalPatchDistances(LocalDistances):
     def _widths(self, X: Any) -> list[int]:
         return [sum(map(len, picture.values())) for picture in X.of_kinds(self.kinds)]
 
-    def _training_distances(self, X: Any) -> Iterator[npt.NDArray[np.float32]]:
+    def _training_distances(self, X: Any, progress: Progress) -> Iterator[npt.NDArray[np.float32]]:
         if self.keep:
-            yield from set_distances(X, X, cache_home() / "distances")
+            yield from set_distances(X, X, cache_home() / "distances", progress)
             return
         for part in slices(len(X), PICTURES):
-            yield from set_distances(X[part], X)
+            yield from set_distances(X[part], X, progress=_of_all(progress, part.start, len(X)))
 
     def _row_bytes(self) -> int:
         return 4 * PICTURES * max(len(w) for w in self.weights_)
@@ -152,6 +153,11 @@ class LocalPatchDistances(LocalDistances):
 
     def _fitted_state(self) -> dict[str, FittedArray]:
         return {**ExemplarLearner._fitted_state(self), **DUALS}
+
+
+def _of_all(progress: Progress, before: int, total: int) -> Progress:
+    """Return the progress of a part, which comes after `before` of the `total` exemplars."""
+    return lambda what, done, _: progress(what, before + done, total)
 
 
 def weighted_patches(

@@ -83,8 +83,9 @@ class Network:
         The picture is resized and its middle is cut out, mostly 224 x 224 pixels.  What was
         computed is kept in ``embeddings`` of the cache folder, one file for 256 pictures, under a
         hash of their contents, of the network, of the code that computes it and of its libraries:
-        after Ctrl-C a call goes on from there.  Processes compute, one for each core, on the GPU
-        where torch finds one; there, a row may differ from a processor's in its last digits.
+        after Ctrl-C a call goes on from there.  Processes compute, one for each core; on a GPU,
+        where torch finds one, a single process, for each would take memory of the GPU for a copy
+        of the network; there, a row may differ from a processor's in its last digits.
 
         Raises
         ------
@@ -131,13 +132,6 @@ class _Embedding:
     def arrays(self, pictures: Sequence[Picture], before: int) -> Arrays:
         """Embed some of the pictures; `before` are done already."""
         start = time.monotonic()
-        if self._pool is None:
-            self._others = frozenset(threading.enumerate())
-            self._pool = ProcessPoolExecutor(
-                min(self.workers.n_workers or available_cores(), MOST_PROCESSES),
-                initializer=linux.die_with_parent,
-                env=dict.fromkeys(threads.VARIABLES, "1"),
-            )
         name = self.option.removeprefix(TIMM) if self.option.startswith(TIMM) else None
         batches = [
             [one.path for one in pictures[part]] for part in threads.slices(len(pictures), BATCH)
@@ -145,6 +139,8 @@ class _Embedding:
         rows, about = [], ""
         faults: dict[Picture, Fault] = {}
         try:
+            if self._pool is None:
+                self._start()
             for number, answer in enumerate(
                 self._pool.map(partial(network_process.embed, name), batches)
             ):
@@ -162,6 +158,17 @@ class _Embedding:
         self._n_done += len(pictures)
         self._seconds += time.monotonic() - start
         return {"rows": np.concatenate(rows), "about": np.array(about), **arrays_of_faults(faults)}
+
+    def _start(self) -> None:
+        """Start the processes: one, and where that sees no GPU, as many as there are cores."""
+        self._others = frozenset(threading.enumerate())
+        n_processes = min(self.workers.n_workers or available_cores(), MOST_PROCESSES)
+        if n_processes > 1 and linux.has_gpu_driver():
+            self._pool = _processes(1)
+            if self._pool.submit(network_process.sees_gpu).result():
+                return
+            self._pool.shutdown()
+        self._pool = _processes(n_processes)
 
     def speed(self) -> list[str]:
         """Say how fast it was, where anything was computed."""
@@ -184,3 +191,11 @@ class _Embedding:
             self._pool.shutdown(kill_workers=True)
             for feeder in feeders:
                 feeder.join(timeout=5)
+
+
+def _processes(n_processes: int) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(
+        n_processes,
+        initializer=linux.die_with_parent,
+        env=dict.fromkeys(threads.VARIABLES, "1"),
+    )

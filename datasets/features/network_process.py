@@ -73,6 +73,13 @@ def embed(name: str | None, paths: Sequence[Path]) -> Embedded:
     return Embedded(rows, faults, loaded.about)
 
 
+def sees_gpu() -> bool:
+    """Tell whether torch finds a GPU."""
+    import torch
+
+    return bool(torch.cuda.is_available())
+
+
 @lru_cache(maxsize=1)
 def load(name: str | None, classifier: bool = False) -> Loaded:
     """Load a network and what it was trained with: size, filter, crop, mean and deviation.
@@ -82,7 +89,7 @@ def load(name: str | None, classifier: bool = False) -> Loaded:
     import torch
 
     torch.set_num_threads(1)
-    device = "cuda" if torch.cuda.is_available() else "cpu"
+    device = "cuda" if sees_gpu() else "cpu"
     if name is None:
         from oasis_bench.datasets.features import efficientnet_lite0 as lite0
 

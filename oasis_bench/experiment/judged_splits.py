@@ -64,7 +64,8 @@ def draw_groups(
     n_items : int
         Items of the data set; those that nobody judged train.
     test_share : float
-        Share of the groups that test; at least one tests and one trains.
+        Share of the groups that test; at least one tests and one trains.  1: all of them test, and
+        all items are in ``train`` without a judgement, for a saved model, which learns nothing.
     seed : int
 
     Raises
@@ -72,6 +73,11 @@ def draw_groups(
     UsageError
         Where all judgements are of one group, or no item is left to train.
     """
+    if test_share == 1:
+        every = np.ones(len(judgements.groups), dtype=np.bool_)
+        test = np.unique(_flat(judgements)).astype(np.intp)
+        items = np.arange(n_items, dtype=np.intp)
+        return JudgedPartition(items, test, judgements.part(~every), judgements.among(test), 0)
     groups = _shuffled_groups(judgements, seed)
     n_test = min(max(1, round(test_share * len(groups))), len(groups) - 1)
     return _hold_out(judgements, n_items, groups[:n_test], items_are_shared(judgements))

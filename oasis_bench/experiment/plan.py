@@ -238,6 +238,7 @@ def plan(
         if spec.model is not None:
             saved_model.refuse_unlike_rows(spec.model, registry, rows)
     tasks = _tasks_by_split(e, rows, registry)
+    saved_model.refuse_nothing_to_learn_from(e, tasks, rows)
     for split, asked in tasks.items():
         names, chooses_by = tuple(task.name for task in asked), _chooses_by(e, asked, rows)
         subsets = _subsets(split, e, dataset, rows)

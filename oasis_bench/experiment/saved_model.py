@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from oasis_bench.data.rows import LabelledRows
+from oasis_bench.experiment.settings import Experiment
 from oasis_bench.plugins.learner import ExemplarLearner
 from oasis_bench.plugins.model_file import load_model_of
 from oasis_bench.plugins.registry import Registry
@@ -53,3 +55,14 @@ def refuse_unlike_rows(path: str, registry: Registry, rows: LabelledRows) -> Non
             f"{path}: this {learner.name} was fitted on {n_features} features and the data set has "
             f"{rows.X.shape[1]}: choose data of the same features"
         )
+
+
+def refuse_nothing_to_learn_from(e: Experiment, splits: Iterable[str], rows: LabelledRows) -> None:
+    """Raise UsageError where all judgements are to test, and a learner or a task needs others."""
+    if e.test_share < 1:
+        return
+    fitted = [label for label, spec in e.learners.items() if spec.model is None]
+    others = rows.multi_label and not {"judged", "rated"}.issuperset(splits)
+    if fitted or others:
+        needs = f"{fitted[0]} has nothing to learn from" if fitted else "no item is left to train"
+        raise UsageError(f"test_share = 1: {needs}: give a number below 1")

@@ -96,10 +96,10 @@ def setting(
 
 
 def check_share(name: str, value: object) -> None:
-    """Raise UsageError where a value is not a number between 0 and 1."""
+    """Raise UsageError where a value is not a number above 0 and at most 1."""
     check_value(name, value, float)
-    if not (isinstance(value, float) and 0 < value < 1):
-        raise UsageError(f"{name} = {shown(value)}: a number between 0 and 1 is needed")
+    if not (isinstance(value, float) and 0 < value <= 1):
+        raise UsageError(f"{name} = {shown(value)}: a number above 0 and at most 1 is needed")
 
 
 def check_scalings(name: str, value: object) -> None:

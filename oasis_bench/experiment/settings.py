@@ -160,7 +160,8 @@ class Experiment:
     )
     test_share: float = setting(
         0.1,
-        "share of the items that test, where items have several labels, or of judged groups",
+        "share of the items that test, where items have several labels, or of judged groups; 1, "
+        "for a saved model: all judgements",
         float,
         check=check_share,
         metavar="P",

@@ -15,7 +15,7 @@ import numpy as np
 from oasis_bench.data.rows import LabelledRows
 from oasis_bench.experiment.plan import TrialSpec, find_tasks
 from oasis_bench.experiment.settings import Experiment, LearnerSpec
-from oasis_bench.plugins.model_file import load_model
+from oasis_bench.plugins.model_file import load_model_of
 from oasis_bench.plugins.registry import Registry, load_registry
 from oasis_bench.runner.run import refuse_missing_plugins, task_sources
 from oasis_bench.runner.scored_trials import find_kept_scores
@@ -23,7 +23,7 @@ from oasis_bench.store.run_file import Store
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.plain_text import LONGEST_REASON, cut, error_line, printable
 from oasis_bench.system.progress import Progress, no_progress
-from oasis_bench.tasks.task import GALLERIES, Task
+from oasis_bench.tasks.task import GALLERIES, Task, has_measure
 from oasis_bench.trial.evaluator import Evaluator, answer, reason_against
 from oasis_bench.trial.items import TrialItems, draw_items
 from oasis_bench.trial.predictions import Predictions, what_was_scored
@@ -46,17 +46,24 @@ def model_experiment(
         Where the learner may be defined.
     settings
         Fields of `Experiment`; those that are not given have its defaults, but `classes` is all.
+        Where all tasks are of judgements, and neither `partitions` nor `test_share` is given, each
+        judgement tests, once.
 
     Raises
     ------
     UsageError
         Where the model cannot be read or a setting is wrong.
     """
-    name = load_model(model, plugin_files).name
+    registry = load_registry(plugin_files)
+    name = load_model_of(registry, str(model)).name
     learner = LearnerSpec(name, model=str(model.resolve()))
     title = f"{name} of {model.name} on {Path(dataset).name}"
     # There are no inner folds; for fewer of them fewer training items are enough.
     defaults: dict[str, Any] = {"classes": ("all",), "inner_folds": 2}
+    splits = {registry.tasks[task].split for task in settings.get("tasks", ())}
+    draws = {"partitions", "test_share"} & settings.keys()
+    if splits and splits <= {"judged", "rated"} and not draws:
+        defaults |= {"partitions": 1, "test_share": 1.0}
     return Experiment(title, dataset, {name: learner}, **{**defaults, **settings})
 
 
@@ -98,6 +105,8 @@ def evaluate_run(
         registry = load_registry(list(dict.fromkeys(path.resolve() for path in plugin_files)))
         experiment = replace(info.experiment, tasks=tuple(tasks), choose_by=None)
         asked = find_tasks(experiment, registry)
+        if any(has_measure(task, info.experiment.choose_by or "") for task in asked):
+            experiment = replace(experiment, choose_by=info.experiment.choose_by)
         _refuse_other_splits(asked, {str(one["split"]) for one in info.identities.values()})
         rows, trials = find_kept_scores(
             folder, info, experiment, registry, plugin_files, on_download
@@ -134,7 +143,7 @@ def _evaluate(
             yield task.name, _without_measures(task, "not applicable", reason)
             continue
         try:
-            evaluator = Evaluator([task], items, 0, 0)
+            evaluator = Evaluator([task], items, 0, 0, chooses_by=spec.chooses_by)
             for reader in evaluator.readers:
                 for message, content in scores.blocks(reader.gallery):
                     reader.add(message, content)

@@ -20,6 +20,7 @@ from pathlib import Path, PurePosixPath
 import psutil
 
 _IS_LINUX = sys.platform == "linux"
+_GPU_FILES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")  # NVIDIA, AMD, Windows' subsystem
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 SEAL_SECONDS = 5.0
@@ -208,6 +209,11 @@ def _seals() -> int:
 
 
 # --- the machine
+
+
+def has_gpu_driver() -> bool:
+    """Tell whether a driver of GPUs is there; whether a library can use it is not said."""
+    return any(map(os.path.exists, _GPU_FILES))
 
 
 def processor_name() -> str | None:

@@ -127,12 +127,22 @@ class NeighbourVotes(Evaluation):
             return [None]
         return [k for k in VOTERS if k <= self._ranked.shape[1]]
 
-    def confusion(self) -> npt.NDArray[np.int64]:
-        """Count the classes of the nearest training item (columns) of each true class (rows)."""
+    def confusion(self, measure: str | None = None, k: int | None = None) -> npt.NDArray[np.int64]:
+        """Count the predicted classes (columns) of each true class (rows).
+
+        Parameters
+        ----------
+        measure : str, optional
+            By whose rule they are predicted, Frome's or a vote.  Default: a vote.
+        k : int, optional
+            How many vote; default 1, the nearest training item alone.
+        """
         self.refuse_gaps()
+        by_frome = measure in (BY_FROME, RECOGNITION_BY_FROME)
+        predicted = self.predictions(None if by_frome else k or 1)
         n_classes = int(max(self._y.max(), self._training.max())) + 1
         counts = np.zeros((n_classes, n_classes), dtype=np.int64)
-        np.add.at(counts, (self._y, self.predictions(1)), 1)
+        np.add.at(counts, (self._y, predicted), 1)
         return counts
 
 
@@ -142,7 +152,8 @@ class Classification(Task):
     The k nearest vote; of classes with equally many votes, that of the nearest of their voters
     wins.  Frome's rule: down the ranking, the first class to be seen twice among the first ten
     wins, else the class of the first.  Mean recognition is the mean over classes of the accuracy
-    within the class.  The confusion matrix is that of the nearest training item.
+    within the class.  The confusion matrix is by the rule that the experiment chooses by, by
+    default that of the nearest training item.
     """
 
     name = "classification"

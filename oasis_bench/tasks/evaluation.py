@@ -142,6 +142,11 @@ class Evaluation(ABC):
                 "missing"
             )
 
-    def confusion(self) -> npt.NDArray[np.int64] | None:
-        """Count the predicted classes (columns) of each true class; None where there are none."""
+    def confusion(
+        self, measure: str | None = None, k: int | None = None
+    ) -> npt.NDArray[np.int64] | None:
+        """Count the predicted classes (columns) of each true class; None where there are none.
+
+        They are predicted by the rule of a measure, by default the first.
+        """
         return None

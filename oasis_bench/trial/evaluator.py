@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import rankdata
 
+from oasis_bench.experiment.plan import ChooseBy
 from oasis_bench.experiment.queries import Queries
 from oasis_bench.plugins.learner import ExemplarLearner, MetricLearner
 from oasis_bench.tasks.ranking import Numbers, kernel_ready, rank_others
@@ -118,6 +119,9 @@ class Evaluator:
         What they are drawn from; None: all test items.
     projects : bool, default False
         Whether test items are projected to a plane.
+    chooses_by : ChooseBy, optional
+        By whose rule its task predicts the classes of a confusion matrix; those of other tasks, and
+        None: by their first measure.
     """
 
     def __init__(
@@ -128,8 +132,9 @@ class Evaluator:
         seed: int,
         queries: Queries | None = None,
         projects: bool = False,
+        chooses_by: ChooseBy | None = None,
     ) -> None:
-        self._items = items
+        self._items, self._chooses_by = items, chooses_by
         self._evaluations = {
             task.name: task.evaluation(items.truth, len(ties), ties)
             for task in tasks
@@ -210,9 +215,10 @@ class Evaluator:
 
     def confusion(self) -> Rows:
         """Return rows of the table `confusion`."""
-        rows = []
+        rows, by = [], self._chooses_by
         for name, evaluation in self._evaluations.items():
-            counts = evaluation.confusion()
+            rule = (by.measure, by.k) if by is not None and by.task == name else ()
+            counts = evaluation.confusion(*rule)
             if counts is not None:
                 rows += [
                     {"task": name, "label": i, "predicted": j, "n": int(counts[i, j])}

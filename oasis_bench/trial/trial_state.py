@@ -116,7 +116,7 @@ class TrialState:
         self._galleries = galleries_of(answered)
         examples = spec.experiment.examples if spec.shows_examples else 0
         drawn = (examples, spec.seed_for("examples"), spec.queries, spec.projects)
-        self._evaluator = Evaluator(answered, items, *drawn)
+        self._evaluator = Evaluator(answered, items, *drawn, spec.chooses_by)
         self._chooser = next(t for t in answered if t.name == spec.chooses_by.task)
         self._traces = Traces(self._chooser, spec.chooses_by, items)
         self._rules = Rules(spec)
@@ -312,13 +312,22 @@ class TrialState:
             if self.spec.experiment.traces:
                 if steps and self._chosen.last_checkpoint is not None:
                     self._stages.append("replay")
-                elif self._chooser.gallery == "test":
+                elif self._chooser.gallery == "test" and self._has_learned:
                     self._stages.append("training items")
         if self._stages:
             self._begin_stage()
             self.stage_has_ended = True
         else:
             self.end("ok")
+
+    @property
+    def _has_learned(self) -> bool:
+        """Whether the learner has learned from the training items, and something judges it there.
+
+        A saved model has not.  Of judgements, none may be left to train by.
+        """
+        judgements = self._items.judgements
+        return self._saved_model is None and (judgements is None or len(judgements.items) > 0)
 
     def _keep(self, message: Message, file: int | None) -> None:
         if file is not None and not is_sealed(file):

@@ -7,6 +7,7 @@ import pandas as pd
 from oasis_bench.analysis.headlines import headlines, task_measures
 from oasis_bench.experiment.identity import cell_name
 from oasis_bench.reports.run.facts import (
+    chooser,
     class_noun,
     dagger_notes,
     facets,
@@ -32,11 +33,26 @@ def class_names(run: RunRecord, subset: str, split: str) -> dict[int, str]:
     return dict(zip(identity["classes"], run.info.classes[subset], strict=True))
 
 
+def matrix_measure(run: RunRecord, task: str) -> str:
+    """Name the measure by whose rule the classes of a task's matrices are predicted.
+
+    It is the measure that the inner folds choose by, where that is of the task; else its first.
+    """
+    of_task, name = chooser(run, split_of(run, task))
+    return name if of_task == task else headlines(run, task)[0]
+
+
 def best_learner(run: RunRecord, task: str, subset: str) -> str | None:
-    """Return the learner with the highest mean of the task's first measure; None without any."""
+    """Return the learner with the highest mean of `matrix_measure`; None without any."""
     values = task_measures(run, task)
-    own = values[(values["subset"] == subset) & (values["name"] == headlines(run, task)[0])]
+    own = values[(values["subset"] == subset) & (values["name"] == matrix_measure(run, task))]
     return None if own.empty else str(own.groupby("learner")["value"].mean().idxmax())
+
+
+def rule_text(run: RunRecord, task: str) -> str:
+    """Say how classes are predicted and which learner is shown."""
+    measure = matrix_measure(run, task)
+    return f"Classes are predicted as for {measure}; the learner shown is the best by it."
 
 
 def confusion_shares(run: RunRecord, task: str) -> pd.DataFrame:
@@ -85,7 +101,7 @@ def confusion_tables(run: RunRecord, task: str) -> list[Table]:
             align="rlllrr",
             rows=rows,
             numbers=pd.concat(numbers),
-            notes=dagger_notes(run, shown),
+            notes=(rule_text(run, task), *dagger_notes(run, shown)),
             of=facets(run, task),
         )
     ]

@@ -54,7 +54,9 @@ def scaling_text(run: RunRecord) -> str:
     else:
         what = f"{rows} are scaled as the inner folds chose among {', '.join(scalings)}"
     given = "" if run.info.experiment.scaling else " (as the data set says)"
-    return f"{what}{given}. What scaling learns comes from the training {run.info.items} alone."
+    training = "all" if run.info.experiment.test_share == 1 else "the training"
+    alone = "" if training == "all" else " alone"
+    return f"{what}{given}. What scaling learns comes from {training} {run.info.items}{alone}."
 
 
 def _budget(search: str) -> str:

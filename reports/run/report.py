@@ -219,7 +219,7 @@ def _context(run: RunRecord) -> dict[str, Any]:
         "items": run.info.items,
         "scope": _scope(run),
         "images": images,
-        "split_words": {split: SPLITS[split] for split in splits(run)},
+        "split_words": {split: _split_words(run, split) for split in splits(run)},
         "missing": what_is_missing(run),
         "answers": answers(run),
         "next_steps": next_steps(run),
@@ -235,6 +235,12 @@ def _context(run: RunRecord) -> dict[str, Any]:
         "provenance": _provenance(run),
         "command": run.info.command,
     }
+
+
+def _split_words(run: RunRecord, split: str) -> str:
+    """Say how items are split."""
+    all_test = run.info.experiment.test_share == 1 and split in ("judged", "rated")
+    return "all judgements test" if all_test else SPLITS[split]
 
 
 def _sizes(run: RunRecord, split: str) -> tuple[int, int] | None:

@@ -26,7 +26,12 @@ from oasis_bench.reports.figure_style import (
     learner_styles,
 )
 from oasis_bench.reports.plot import record
-from oasis_bench.reports.run.confusion import best_learner, class_names, confusion_shares
+from oasis_bench.reports.run.confusion import (
+    best_learner,
+    class_names,
+    confusion_shares,
+    rule_text,
+)
 from oasis_bench.reports.run.facts import (
     dagger_notes,
     finished,
@@ -82,9 +87,9 @@ def task_figures(run: RunRecord, task: str) -> list[Drawing]:
                 spread=f"sum over {partitions_text(run)}",
                 caption=" ".join(
                     [
-                        "Rows: true class; columns: predicted class; shares of the true class. Of "
-                        "each class subset the learner that is best; the CSV file of the table "
-                        "below has those of all learners.",
+                        "Rows: true class; columns: predicted class; shares of the true class.",
+                        rule_text(run, task),
+                        "The CSV file of the table below has the matrices of all learners.",
                         *daggers,
                     ]
                 ),

@@ -234,7 +234,8 @@ def _next_steps(run: RunRecord) -> Iterator[NextStep]:
         for verdict in comparison.verdicts.values()
     ]
     open_question = "tied" in verdicts or (n_partitions < 2 and verdicts)
-    if n_partitions < MANY_PARTITIONS and not run.info.n_folds and open_question:
+    same = run.info.n_folds or run.info.experiment.test_share == 1  # however many there are
+    if n_partitions < MANY_PARTITIONS and not same and open_question:
         yield NextStep(
             "More partitions may tell apart what could not be told apart",
             again(run, {"--partitions": str(MANY_PARTITIONS)}),

@@ -4,8 +4,10 @@ import importlib.util
 import time
 
 import numpy as np
+from scipy import sparse
 
 from oasis_bench.algorithms import DeepRanking
+from oasis_bench.algorithms.deep_ranking.relevance_sampler import RelevanceSampler
 from oasis_bench.algorithms.deep_ranking.reservoir import Reservoir, ReservoirSampler
 
 PICTURES = 140
@@ -49,6 +51,31 @@ class Sampler:
         self.sampler.draw(1000, self.rng)
         sampler = self.sampler
         return (sampler.n_rejected_positives + sampler.n_rejected_negatives) / sampler.n_triplets
+
+
+class RelevanceInMemory:
+    """The default sampler, `RelevanceSampler`, on the same pictures and with the same margin."""
+
+    params = ([10, 200], ["weighted", "uniform"])
+    param_names = ("categories", "sampling")
+    timer = time.process_time
+
+    def setup(self, n_categories, sampling):
+        R = relevance(n_categories)
+        items = np.arange(n_categories * PICTURES)
+        self.sampler = RelevanceSampler(
+            *(items, items // PICTURES, sparse.csr_array(sparse.block_diag(list(R)))),
+            sampling == "weighted",
+            margin=R.mean() / 2,
+        )
+        self.rng = np.random.default_rng(0)
+
+    def time_a_thousand_triplets(self, n_categories, sampling):
+        self.sampler.draw(1000, self.rng)
+
+    def track_dropped_a_triplet(self, n_categories, sampling):
+        self.sampler.draw(1000, self.rng)
+        return self.sampler.n_dropped / self.sampler.n_triplets
 
 
 class Network:
