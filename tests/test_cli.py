@@ -19,6 +19,12 @@ SMALL = (
 )
 
 
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory, monkeypatch):
+    """Keep listings in a folder of the test's own: another test's must not be shown."""
+    monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path_factory.mktemp("cache")))
+
+
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     """Return the folder of a small run made by the command line."""
@@ -37,6 +43,7 @@ def finished(tmp_path_factory):
         ("--experiment no/such.toml", ["no/such.toml", "No such file"]),
         ("--dataset digit", ["unknown data set 'digit'", "did you mean 'digits'"]),
         ("--dataset no/such.csv", ["no/such.csv", "No such file"]),
+        ("--tasks retrieve", ["unknown task 'retrieve'", "did you mean 'retrieval'"]),
         ("--label kind", ["data set digits", "unknown option 'label'"]),
         ("--data-option label", ["--data-option", "'label'", "NAME=VALUE is needed"]),
         ("--dataset web-scale --data-option n_imges=9", ["'n_imges': did you mean 'n_images'"]),
@@ -398,14 +405,18 @@ def test_a_data_set_that_is_none_is_one_short_line_and_nothing_else(
 
 @pytest.mark.parametrize(
     "words",
-    ["run --dataset no.csv", "data describe a/b", "run --experiment none", "report absent"],
+    [
+        *("run --dataset no.csv", "data describe a/b", "run --experiment none", "report absent"),
+        *("run --algorithms OASSIS", "run --tasks retrieve", "run --dataset digit"),
+        *("data describe digit", "list algorithms --for digit"),
+    ],
 )
 def test_what_is_not_there_is_told_before_the_slow_imports(words, tmp_path):
     code = f"""
 import sys
 from oasis_bench.command_line.main import main
 assert main({words.split()}) == 2
-assert "oasis_bench.command_line.verbs" not in sys.modules
+assert "numpy" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)
 
