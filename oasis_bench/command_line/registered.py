@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable
 from contextlib import closing
 
+from oasis_bench.command_line.kept_listing import BROKEN, keep_listing
 from oasis_bench.command_line.listing import (
     aligned,
     facts_of,
@@ -46,7 +47,9 @@ def list_all(options: argparse.Namespace) -> int:
     for what, lines in tables.items():
         if options.what in (None, what):
             shown += [f"{what}:", *(f"  {line}" for line in lines())]
-    print("\n".join(shown))
+    text = "\n".join(shown)
+    keep_listing(options, text)
+    print(text)
     return 0
 
 
@@ -57,7 +60,7 @@ def data_list(options: argparse.Namespace) -> int:
         try:
             dataset = datasets[name]
         except BrokenPluginError as error:
-            print(f"{name}: BROKEN: {error}")
+            print(f"{name}: {BROKEN}{error}")
             continue
         if name in PATH_DATASETS:
             here: str | None = "of yours"

@@ -7,6 +7,8 @@ import pkgutil
 from collections.abc import Callable
 from functools import partial
 
+from oasis_bench.command_line.kept_listing import kept_listing
+
 HERE = "oasis_bench.command_line"
 
 VERBS = {
@@ -31,4 +33,11 @@ VERBS = {
 
 def function_of(options: argparse.Namespace) -> Callable[[], int]:
     """Import what the verb of parsed options needs, which may take a second, and return it."""
+    if options.verb == "list" and (text := kept_listing(options)) is not None:
+        return partial(_print, text)
     return partial(pkgutil.resolve_name(VERBS[options.verb]), options)
+
+
+def _print(text: str) -> int:
+    print(text)
+    return 0
