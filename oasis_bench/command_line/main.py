@@ -48,6 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             give_back(borrow())  # a fork server imports while this process does: a second less
         gc.disable()  # imports leave no garbage, and looking for it takes a fifth of their time
         verb = function_of(options)
+        if arguments is None:  # the process is the command's, and its imports live as long
+            gc.freeze()
         gc.enable()
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
