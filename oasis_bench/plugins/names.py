@@ -10,8 +10,9 @@ import os
 import sys
 from collections.abc import Iterable
 from functools import cache
-from importlib.metadata import EntryPoint, EntryPoints, entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from typing import Any
 
 from oasis_bench.system.errors import UsageError, unknown_name
 from oasis_bench.system.files import open_regular
@@ -98,9 +99,10 @@ def _holds_triplets(path: Path) -> bool:
 
 
 @cache
-def _entry_points(sys_path: tuple[str, ...]) -> EntryPoints:
+def _entry_points(sys_path: tuple[str, ...]) -> Any:
     """Return the entry points of the distributions on `sys_path`.
 
-    Finding them takes 10 ms, and a process asks for them more than once.
+    Finding them takes 10 ms, and a process asks for them more than once.  Their type, which has
+    `select`, is another before Python 3.12.
     """
     return entry_points()
