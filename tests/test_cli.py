@@ -1,5 +1,6 @@
 """The command line: what it says of the user's mistakes, its lists, helps and reports."""
 
+import pkgutil
 import subprocess
 import sys
 
@@ -8,6 +9,7 @@ import pytest
 from oasis_bench import __version__
 from oasis_bench.algorithms import OASIS
 from oasis_bench.command_line.main import main
+from oasis_bench.command_line.verbs import VERBS
 from oasis_bench.experiment.settings import Experiment, LearnerSpec, built_in_experiments
 from oasis_bench.plugins.registry import load_registry
 from oasis_bench.runner import run as runner
@@ -274,6 +276,12 @@ def test_help_is_shown(command, words, part):
     status, out, errors = command(*words, "--help")
     assert (status, errors) == (0, [])
     assert part in out
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_is_carried_out_by_a_function(command, verb):
+    assert command(*verb.split(), "--help")[0] == 0
+    assert callable(pkgutil.resolve_name(VERBS[verb]))
 
 
 def test_the_version_is_shown(command):
