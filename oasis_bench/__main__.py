@@ -3,6 +3,7 @@
 import gc
 import signal
 import sys
+from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from typing import NoReturn
 
@@ -29,10 +30,10 @@ def main() -> int:
 
 
 def _main() -> int:
-    for kernel in ("oasis_bench.algorithms", "oasis_bench.sampling._class_triplets"):
-        if find_spec(kernel) is None:
+    for module in ("oasis_bench.algorithms", "oasis_bench.sampling._class_triplets"):
+        if not _is_there(module):
             print(
-                f"oasis-bench: the source folder here has no {kernel}: run 'pip install -e .' in "
+                f"oasis-bench: the source folder here has no {module}: run 'pip install -e .' in "
                 "it, or start an installed oasis-bench from another folder",
                 file=sys.stderr,
             )
@@ -40,6 +41,18 @@ def _main() -> int:
     from oasis_bench.command_line.main import main as run_command_line
 
     return run_command_line()
+
+
+def _is_there(module: str) -> bool:
+    """Tell whether a module can be found, without importing the package that it is in.
+
+    That of a kernel imports NumPy and SciPy.
+    """
+    package, _, name = module.rpartition(".")
+    if package == "oasis_bench":
+        return find_spec(module) is not None
+    found = find_spec(package)
+    return found is not None and bool(PathFinder.find_spec(name, found.submodule_search_locations))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import pandas as pd
 
 from oasis_bench.analysis.costs import with_costs
 from oasis_bench.analysis.headlines import named, task_measures
-from oasis_bench.plugins.open_dataset import PATH_DATASETS
+from oasis_bench.plugins.names import PATH_DATASETS
 from oasis_bench.reports.formatting import plural, series, some
 from oasis_bench.reports.run.facts import (
     dataset_name,

@@ -1,5 +1,6 @@
 """The command line: what it says of the user's mistakes, its lists, helps and reports."""
 
+import pkgutil
 import subprocess
 import sys
 
@@ -8,6 +9,7 @@ import pytest
 from oasis_bench import __version__
 from oasis_bench.algorithms import OASIS
 from oasis_bench.command_line.main import main
+from oasis_bench.command_line.verbs import VERBS
 from oasis_bench.experiment.settings import Experiment, LearnerSpec, built_in_experiments
 from oasis_bench.plugins.registry import load_registry
 from oasis_bench.runner import run as runner
@@ -17,6 +19,12 @@ SMALL = (
     "--algorithms Euclidean --dataset digits --classes 2 --partitions 1 --inner-folds 2 "
     "--train 6 --test 4"
 )
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory, monkeypatch):
+    """Keep listings in a folder of the test's own: another test's must not be shown."""
+    monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path_factory.mktemp("cache")))
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +45,7 @@ def finished(tmp_path_factory):
         ("--experiment no/such.toml", ["no/such.toml", "No such file"]),
         ("--dataset digit", ["unknown data set 'digit'", "did you mean 'digits'"]),
         ("--dataset no/such.csv", ["no/such.csv", "No such file"]),
+        ("--tasks retrieve", ["unknown task 'retrieve'", "did you mean 'retrieval'"]),
         ("--label kind", ["data set digits", "unknown option 'label'"]),
         ("--data-option label", ["--data-option", "'label'", "NAME=VALUE is needed"]),
         ("--dataset web-scale --data-option n_imges=9", ["'n_imges': did you mean 'n_images'"]),
@@ -269,6 +278,12 @@ def test_help_is_shown(command, words, part):
     assert part in out
 
 
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_is_carried_out_by_a_function(command, verb):
+    assert command(*verb.split(), "--help")[0] == 0
+    assert callable(pkgutil.resolve_name(VERBS[verb]))
+
+
 def test_the_version_is_shown(command):
     assert command("--version") == (0, f"oasis-bench {__version__}\n", [])
 
@@ -398,14 +413,18 @@ def test_a_data_set_that_is_none_is_one_short_line_and_nothing_else(
 
 @pytest.mark.parametrize(
     "words",
-    ["run --dataset no.csv", "data describe a/b", "run --experiment none", "report absent"],
+    [
+        *("run --dataset no.csv", "data describe a/b", "run --experiment none", "report absent"),
+        *("run --algorithms OASSIS", "run --tasks retrieve", "run --dataset digit"),
+        *("data describe digit", "list algorithms --for digit"),
+    ],
 )
 def test_what_is_not_there_is_told_before_the_slow_imports(words, tmp_path):
     code = f"""
 import sys
 from oasis_bench.command_line.main import main
 assert main({words.split()}) == 2
-assert "oasis_bench.command_line.verbs" not in sys.modules
+assert "numpy" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)
 

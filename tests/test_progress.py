@@ -4,9 +4,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from oasis_bench.command_line import carrying_out, verbs
+from oasis_bench.command_line import carrying_out
 from oasis_bench.command_line.options import make_parser, parse_words
 from oasis_bench.command_line.progress import TimeLeft, in_words
+from oasis_bench.command_line.run import experiment_of
 
 
 def trials():
@@ -64,7 +65,7 @@ def test_a_quick_run_is_small_where_nothing_else_is_given(
 ):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my.csv").touch()
-    experiment = verbs._experiment(parse_words(["run", "--quick", *words.split()]))
+    experiment = experiment_of(parse_words(["run", "--quick", *words.split()]))
     assert (experiment.classes, experiment.partitions) == (classes, partitions)
     assert (experiment.inner_folds, experiment.search) == (2, "4")
 

@@ -1,7 +1,9 @@
 """What a run tells of itself: to JSON and back, and what is refused."""
 
 import json
+import sys
 from dataclasses import replace
+from importlib.metadata import packages_distributions, version
 
 import pytest
 
@@ -15,6 +17,7 @@ from oasis_bench.experiment.run_info import (
     TaskSource,
 )
 from oasis_bench.system.errors import UsageError
+from oasis_bench.system.provenance import DISTRIBUTIONS, provenance
 
 
 @pytest.fixture
@@ -87,3 +90,17 @@ def test_a_missing_key_is_refused_by_name(info, key):
     del values[key]
     with pytest.raises(UsageError, match=key):
         RunInfo.from_json(values)
+
+
+def test_the_provenance_has_the_version_of_every_distribution_that_a_loaded_module_is_of():
+    loaded = {name.partition(".")[0] for name in list(sys.modules)}
+    found = {
+        distribution: version(distribution)
+        for module, distributions in packages_distributions().items()
+        if module in loaded
+        for distribution in distributions
+    }
+    assert {"pytest", "numpy"} <= found.keys()
+    versions = provenance()["versions"]
+    assert {name: versions.get(name) for name in found} == found
+    assert versions.keys() - found.keys() <= set(DISTRIBUTIONS)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import argparse
 from itertools import islice
-from pathlib import Path
 
 from oasis_bench.command_line.listing import form_of
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.plain_text import printable
 
+CHECK_FAILED = 1
+
 REASON_LINES = 12
 """Of a reason, at most."""
 
 
-def check_file(path: Path) -> bool:
-    """Check the learners of a plugin file, print the outcomes, and tell whether all are well.
+def check(options: argparse.Namespace) -> int:
+    """Check the learners of a plugin file and print the outcomes; the status says if all are well.
 
     Raises
     ------
@@ -42,7 +44,7 @@ def check_file(path: Path) -> bool:
                 print(f"              {printable(line)}")
         outcomes.append(outcome)
 
-    check_learners(path, tell)
+    check_learners(options.file, tell)
     failed = [outcome for outcome in outcomes if outcome.status == "failed"]
     names = dict.fromkeys(outcome.learner.name for outcome in failed)
     n_learners = len({outcome.learner for outcome in outcomes})
@@ -51,7 +53,7 @@ def check_file(path: Path) -> bool:
         if failed
         else f"all checks passed: {n_learners} learner{'s' * (n_learners > 1)}"
     )
-    return not failed
+    return CHECK_FAILED if failed else 0
 
 
 def _lines(reason: str) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from oasis_bench.command_line.kept_listing import BROKEN
 from oasis_bench.data.rows import PATCHES_AND_PIXELS, LabelledRows
 from oasis_bench.data.scaling import SCALINGS, unlike_scales
 from oasis_bench.plugins.dataset import Dataset
@@ -40,7 +41,7 @@ def plugin_rows(catalogue: Catalogue[Any]) -> list[tuple[str, ...]]:
         try:
             rows.append((name, catalogue[name].summary))
         except BrokenPluginError as error:
-            rows.append((name, f"BROKEN: {error}"))
+            rows.append((name, f"{BROKEN}{error}"))
     return rows
 
 
@@ -57,7 +58,7 @@ def learner_lines(catalogue: Catalogue[MetricLearner]) -> list[str]:
         try:
             learner = catalogue[name]
         except BrokenPluginError as error:
-            broken.append(f"{name}  BROKEN: {error}")
+            broken.append(f"{name}  {BROKEN}{error}")
             continue
         form = form_of(learner)
         notes = [f"    {learner.summary}", f"    paper: {learner.citation}"]

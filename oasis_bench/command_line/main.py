@@ -1,6 +1,6 @@
 """The command line: from arguments to an exit status, and what errors look like.
 
-Its options are in `command_line.options`; what it does, and prints, is in `command_line.verbs`.
+Its options are in `command_line.options`; `command_line.verbs` names what carries out its verbs.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import NoReturn, TextIO
 
 from oasis_bench.command_line.options import parse_words
+from oasis_bench.command_line.verbs import function_of
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.plain_text import LONGEST_REASON, cut, shown
 
@@ -47,12 +47,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
             give_back(borrow())  # a fork server imports while this process does: a second less
         gc.disable()  # imports leave no garbage, and looking for it takes a fifth of their time
-        from oasis_bench.command_line.verbs import VERBS  # takes a second
-
+        verb = function_of(options)
+        if arguments is None:  # the process is the command's, and its imports live as long
+            gc.freeze()
         gc.enable()
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
-            status = _carry_out(partial(VERBS[options.verb], options))
+            status = _carry_out(verb)
         sys.stdout.flush()
     except UsageError as error:
         print(f"oasis-bench: {cut(str(error), LONGEST_REASON)}", file=sys.stderr)

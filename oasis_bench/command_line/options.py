@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from functools import partial
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -30,27 +29,37 @@ from oasis_bench.command_line.trial_options import (
     add_run,
 )
 from oasis_bench.experiment.settings import Experiment
-
-DATASETS = "oasis_bench.datasets"
-"""The group of entry points by which data sets are registered."""
+from oasis_bench.plugins.names import find_dataset, installed, refuse_unknown
 
 LEAST_IMAGES = 10
 """Of fewer web images none may be relevant to another."""
 
 
 def parse_words(words: Sequence[str] | None = None) -> argparse.Namespace:
-    """Parse the words of a command, read its experiment and look for the data set's file.
+    """Parse the words of a command, read its experiment, and look for what its words name.
 
     What is wrong in them is told before imports that take two seconds.
     """
     options = make_parser().parse_args(words)
     if getattr(options, "experiment", None) is not None:
         options.experiment = Experiment.from_toml(options.experiment)
-    name = getattr(options, "dataset", None) or ""
-    is_path = "/" in name or Path(name).suffix
-    if is_path and not options.plugin and name not in entry_points(group=DATASETS).names:
-        refuse_missing(Path(name))
+    if not getattr(options, "plugin", None) and getattr(options, "resume", None) is None:
+        _refuse_unknown_words(options)
     return options
+
+
+def _refuse_unknown_words(options: argparse.Namespace) -> None:
+    """Raise UsageError for a name that no installed package has, or a path with nothing there."""
+    if options.verb == "run":
+        learners = (options.experiment or Experiment.from_toml("default")).learners
+        for label in options.algorithms or learners:
+            refuse_unknown("algorithm", learners[label].algorithm if label in learners else label)
+        for task in options.tasks or ():
+            refuse_unknown("task", task)
+    if (name := getattr(options, "dataset", None)) is not None:
+        _, path = find_dataset(name, [point.name for point in installed("data set")])
+        if path is not None:
+            refuse_missing(path)
 
 
 def make_parser() -> argparse.ArgumentParser:

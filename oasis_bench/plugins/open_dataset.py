@@ -6,25 +6,17 @@ The options of a data set are the keyword parameters of its `__init__`: names, t
 from __future__ import annotations
 
 import inspect
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from oasis_bench.plugins.dataset import Dataset
+from oasis_bench.plugins.names import find_dataset
 from oasis_bench.plugins.registry import BrokenPluginError, Registry
 from oasis_bench.system.errors import UsageError, unknown_name
-from oasis_bench.system.files import open_regular
-from oasis_bench.system.plain_text import LONGEST_PATH, cut, shown
+from oasis_bench.system.plain_text import LONGEST_PATH, cut
 from oasis_bench.system.values import NEEDED, check_value, value_of_text
-
-FILE, FOLDER, TRIPLETS = "file", "images", "judged-triplets"
-PATH_DATASETS = (FILE, FOLDER, TRIPLETS)
-"""Registered data sets whose parameter `path` is the name that the user gives."""
-
-LONGEST_HEADER = 65_536
-"""Bytes of the first line of a CSV file that are looked at."""
 
 
 def open_dataset(
@@ -32,9 +24,7 @@ def open_dataset(
 ) -> Dataset:
     """Make a data set: a registered one, the user's own file, or a folder of pictures.
 
-    `name` is a registered name or a path; where it is both, the registered name is meant.  A CSV
-    file with the columns query, positive and negative holds judged triplets, and so does a folder
-    with such a file ``triplets.csv``.
+    `name` is a registered name or a path: see `oasis_bench.plugins.names.find_dataset`.
     `options` are values of the data set's parameters; the other parameters keep their defaults.
 
     Raises
@@ -79,40 +69,8 @@ def read_options(name: str, registry: Registry, texts: Mapping[str, str]) -> dic
 
 def _find(name: str, registry: Registry) -> tuple[type[Dataset], dict[str, Path]]:
     """Find the class of a data set, and the path that it is made of, if any."""
-    if name in PATH_DATASETS:
-        raise UsageError(
-            f"data set {name} is yours: give the path itself in place of {shown(name)}"
-        )
-    if not name.strip():
-        raise UsageError(f"data set {name!r}: a name or a path is needed: . is this folder")
-    names = [known for known in registry.datasets if known not in PATH_DATASETS]
-    path = Path(name)
-    if "\0" in name:
-        raise UsageError(f"data set {shown(name)}: no path holds a NUL character")
-    if name in names:
-        return registry.datasets[name], {}
-    if _holds_triplets(path):
-        return registry.datasets[TRIPLETS], {"path": path}
-    if os.path.isdir(path):  # unlike Path.is_dir, also where the name is too long
-        return registry.datasets[FOLDER], {"path": path}
-    if path.suffix or "/" in name or os.path.exists(path):
-        return registry.datasets[FILE], {"path": path}
-    problem = unknown_name("data set", name, names)
-    raise UsageError(f"{problem}, or give the path of a file or a folder of pictures")
-
-
-def _holds_triplets(path: Path) -> bool:
-    """Tell whether a path is a CSV file of judged triplets, or a folder with one."""
-    if os.path.isdir(path):
-        path = path / "triplets.csv"
-    if path.suffix.lower() != ".csv":
-        return False
-    try:
-        with open_regular(path) as file:
-            names = file.readline(LONGEST_HEADER).decode("utf-8-sig", "replace").split(",")
-    except OSError:  # the data set of a table reports it
-        return False
-    return {"query", "positive", "negative"} <= {name.strip().strip('"') for name in names}
+    registered, path = find_dataset(name, registry.datasets)
+    return registry.datasets[registered], {} if path is None else {"path": path}
 
 
 def _option_kinds(

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
@@ -22,6 +22,7 @@ from typing import Generic, TypeVar
 from oasis_bench.data.rows import KINDS, PATCHES_AND_PIXELS
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.plugins.learner import MetricLearner
+from oasis_bench.plugins.names import installed
 from oasis_bench.system.errors import UsageError, unknown_name
 from oasis_bench.system.plain_text import error_line
 from oasis_bench.tasks.task import GALLERIES, SPLITS, Task
@@ -55,9 +56,8 @@ class Catalogue(Generic[T]):
 
     def __init__(self, kind: str, base: type[T], modules: Mapping[Path, ModuleType]) -> None:
         self.kind = kind
-        group = f"oasis_bench.{kind.replace('data set', 'dataset')}s"
         points: dict[str, list[EntryPoint]] = {}
-        for point in _entry_points(group, tuple(sys.path)):
+        for point in installed(kind):
             points.setdefault(point.name, []).append(point)
         self._load: dict[str, Callable[[], type[T]]] = {
             name: partial(_import_entry_point, same_name, base)
@@ -148,15 +148,6 @@ def load_reports() -> ModuleType:
     (point,) = entry_points(group="oasis_bench.reports")
     reports: ModuleType = point.load()
     return reports
-
-
-@cache
-def _entry_points(group: str, sys_path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
-    """Return the entry points of the distributions on `sys_path`.
-
-    Finding them takes 10 ms, and a process loads the registry more than once.
-    """
-    return tuple(sorted(entry_points(group=group)))
 
 
 def _import_entry_point(same_name: Sequence[EntryPoint], base: type[T]) -> type[T]:

@@ -6,7 +6,7 @@ import os
 import platform
 import subprocess
 import sys
-from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from importlib.metadata import Distribution, PackageNotFoundError, distributions, version
 from pathlib import Path
 from typing import Any
 
@@ -80,9 +80,20 @@ def _commit() -> str | None:
 def _versions() -> dict[str, str | None]:
     """Return the versions of `DISTRIBUTIONS` and of all distributions with a loaded module."""
     loaded = {name.partition(".")[0] for name in list(sys.modules)}
-    found = packages_distributions().items()
-    names = {name for module, names in found if module in loaded for name in names}
+    names = {one.metadata["Name"] for one in distributions() if loaded & _top_modules(one)}
     return {name: _version(name) for name in sorted({*DISTRIBUTIONS, *names})}
+
+
+def _top_modules(distribution: Distribution) -> set[str]:
+    """Return the names that a distribution is imported by.
+
+    `importlib.metadata.packages_distributions` does, too, but makes an object of every file.
+    """
+    if declared := distribution.read_text("top_level.txt"):
+        return set(declared.split())
+    lines = (distribution.read_text("RECORD") or "").split("\n")
+    files = (line.partition(",")[0] for line in lines)
+    return {file.partition("/")[0].removesuffix(".py") for file in files if file.endswith(".py")}
 
 
 def _version(distribution: str) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import product
 
 import pandas as pd
@@ -68,11 +69,15 @@ def cost_tables(run: RunRecord) -> list[Table]:
     return [_cost_table(run, split) for split in splits(run)]
 
 
+@lru_cache(maxsize=16)
 def _cost_table(run: RunRecord, split: str) -> Table:
     rows: list[list[str | Cell]] = []
     numbers = []
-    for subset, learner, own in by_subset_and_learner(run, finished(run, split)):
-        values = with_costs(own)[[*SECONDS, *COSTS, "n_steps"]].apply(pd.to_numeric)
+    quantities = [*SECONDS, *COSTS, "n_steps"]
+    trials = with_costs(finished(run, split))
+    trials[quantities] = trials[quantities].apply(pd.to_numeric)
+    for subset, learner, own in by_subset_and_learner(run, trials):
+        values = own[quantities]
         numbers.append(
             pd.DataFrame({"median": values.median(), "min": values.min(), "max": values.max()})
             .assign(n=values.count())

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from oasis_bench.analysis.headlines import measure_name, named, task_measures
-from oasis_bench.plugins.open_dataset import PATH_DATASETS
+from oasis_bench.plugins.names import PATH_DATASETS
 from oasis_bench.reports.formatting import clip, plural
 from oasis_bench.store.run_file import RunRecord
 

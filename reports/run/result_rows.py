@@ -13,7 +13,7 @@ import pandas as pd
 
 from oasis_bench.analysis.costs import with_costs
 from oasis_bench.analysis.headlines import brief
-from oasis_bench.plugins.open_dataset import PATH_DATASETS
+from oasis_bench.plugins.names import PATH_DATASETS
 from oasis_bench.reports.formatting import params_text
 from oasis_bench.reports.run.facts import (
     by_cell,

@@ -1,0 +1,78 @@
+"""The verbs `report`, `ranks`, `compare`, `merge` and `export`: what is made of stored runs."""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import closing
+
+from oasis_bench.analysis.comparison import compare_runs
+from oasis_bench.command_line.carrying_out import report_on
+from oasis_bench.command_line.progress import Display
+from oasis_bench.plugins.registry import load_reports
+from oasis_bench.runner.merge import merge_runs
+from oasis_bench.runner.trec import export_trec
+from oasis_bench.store.run_file import read_run
+
+GOT_WORSE = 1
+NOT_COMPARED = 3
+
+
+def report(options: argparse.Namespace) -> int:
+    """Remake the report of a run."""
+    return report_on(options.run, options.baseline)
+
+
+def ranks(options: argparse.Namespace) -> int:
+    """Write the leaderboard of several runs."""
+    reports = load_reports()
+    page, summary = reports.write_ranks(
+        options.runs,
+        options.output,
+        options.task,
+        options.measure,
+        options.baseline,
+        reports.Filters(
+            items=options.kind, least_train=options.min_train, most_train=options.max_train
+        ),
+    )
+    print(summary)
+    print(f"report: {page}")
+    return 0
+
+
+def compare(options: argparse.Namespace) -> int:
+    """Print what got better or worse; the status tells it, too."""
+    old, new = read_run(options.old), read_run(options.new)
+    comparison = compare_runs(old, new, options.tolerance)
+    runs = {f"OLD {options.old}": old, f"NEW {options.new}": new}
+    print(load_reports().comparison_text(comparison, runs))
+    if comparison.count("worse"):
+        return GOT_WORSE
+    return 0 if comparison.n_judged else NOT_COMPARED
+
+
+def merge(options: argparse.Namespace) -> int:
+    """Make one run of several, and its report."""
+    n_trials = merge_runs(options.runs, options.into)
+    report_on(options.into)
+    print(f"merged: {n_trials} trials of {len(options.runs)} runs")
+    for folder in options.runs:
+        if (folder / "ratings.csv").exists():
+            print(
+                f"{folder}/ratings.csv stays there: 'judge {options.into} --collect' takes ratings"
+            )
+    return 0
+
+
+def export(options: argparse.Namespace) -> int:
+    """Write the numbers of a run for other programs, and print the paths."""
+    if options.format == "trec":
+        output = options.output or options.run / "export"
+        with closing(Display()) as display:
+            told = display.download, display.bar
+            paths = export_trec(options.run, output, *told, options.plugin)
+    else:
+        paths = load_reports().export_run(options.run, options.format, options.output)
+    for path in paths:
+        print(path)
+    return 0

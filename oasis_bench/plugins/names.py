@@ -1,0 +1,108 @@
+"""The names of learners, data sets and tasks, by the entry points of installed packages.
+
+Nothing of them is imported: an unknown name is told at once.  Not for plugin files, whose names are
+known when they have been imported: see `oasis_bench.plugins.registry`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any
+
+from oasis_bench.system.errors import UsageError, unknown_name
+from oasis_bench.system.files import open_regular
+from oasis_bench.system.plain_text import shown
+
+FILE, FOLDER, TRIPLETS = "file", "images", "judged-triplets"
+PATH_DATASETS = (FILE, FOLDER, TRIPLETS)
+"""Registered data sets whose parameter `path` is the name that the user gives."""
+
+LONGEST_HEADER = 65_536
+"""Bytes of the first line of a CSV file that are looked at."""
+
+
+def installed(kind: str) -> list[EntryPoint]:
+    """Return the entry points of a kind, 'algorithm', 'data set' or 'task', sorted by name."""
+    group = f"oasis_bench.{kind.replace('data set', 'dataset')}s"
+    return sorted(_entry_points(tuple(sys.path)).select(group=group))
+
+
+def refuse_unknown(kind: str, name: str) -> None:
+    """Raise UsageError, with the nearest name, where no installed package has this one."""
+    known = dict.fromkeys(point.name for point in installed(kind))
+    if name not in known:
+        raise UsageError(unknown_name(kind, name, known))
+
+
+def find_dataset(name: str, known: Iterable[str]) -> tuple[str, Path | None]:
+    """Find what a user's name of a data set means: one that is known, or a path.
+
+    A name that is both is that of the known one.  A CSV file with the columns query, positive and
+    negative holds judged triplets, and so does a folder with such a file ``triplets.csv``.
+
+    Parameters
+    ----------
+    name : str
+    known : iterable of str
+        The names that are registered.
+
+    Returns
+    -------
+    registered : str
+    path : Path or None
+        What `registered`, one of `PATH_DATASETS`, is to read.
+
+    Raises
+    ------
+    UsageError
+        Where there is no such data set.
+    """
+    if name in PATH_DATASETS:
+        raise UsageError(
+            f"data set {name} is yours: give the path itself in place of {shown(name)}"
+        )
+    if not name.strip():
+        raise UsageError(f"data set {name!r}: a name or a path is needed: . is this folder")
+    names = [one for one in known if one not in PATH_DATASETS]
+    path = Path(name)
+    if "\0" in name:
+        raise UsageError(f"data set {shown(name)}: no path holds a NUL character")
+    if name in names:
+        return name, None
+    if _holds_triplets(path):
+        return TRIPLETS, path
+    if os.path.isdir(path):  # unlike Path.is_dir, also where the name is too long
+        return FOLDER, path
+    if path.suffix or "/" in name or os.path.exists(path):
+        return FILE, path
+    problem = unknown_name("data set", name, names)
+    raise UsageError(f"{problem}, or give the path of a file or a folder of pictures")
+
+
+def _holds_triplets(path: Path) -> bool:
+    """Tell whether a path is a CSV file of judged triplets, or a folder with one."""
+    if os.path.isdir(path):
+        path = path / "triplets.csv"
+    if path.suffix.lower() != ".csv":
+        return False
+    try:
+        with open_regular(path) as file:
+            names = file.readline(LONGEST_HEADER).decode("utf-8-sig", "replace").split(",")
+    except OSError:  # the data set of a table reports it
+        return False
+    return {"query", "positive", "negative"} <= {name.strip().strip('"') for name in names}
+
+
+@cache
+def _entry_points(sys_path: tuple[str, ...]) -> Any:
+    """Return the entry points of the distributions on `sys_path`.
+
+    Finding them takes 10 ms, and a process asks for them more than once.  Their type, which has
+    `select`, is another before Python 3.12.
+    """
+    return entry_points()
