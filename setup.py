@@ -18,7 +18,7 @@ KERNELS = {
     "oasis_bench.tasks._ranking": "oasis_bench/tasks/_ranking.pyx",
     "oasis_bench.sampling._class_triplets": "oasis_bench/sampling/_class_triplets.pyx",
     "oasis_bench.sampling._relevance_triplets": "oasis_bench/sampling/_relevance_triplets.pyx",
-    "oasis_bench.algorithms.mcml._mcml": "algorithms/mcml/_mcml.pyx",
+    "oasis_bench.algorithms._neighbour_choice": "algorithms/_neighbour_choice.pyx",
     "oasis_bench.algorithms.lmnn._lmnn": "algorithms/lmnn/_lmnn.pyx",
     "oasis_bench.algorithms.oasis._steps": "algorithms/oasis/_steps.pyx",
     "oasis_bench.algorithms.oasis._blocks": "algorithms/oasis/_blocks.pyx",

@@ -1,20 +1,23 @@
-"""NCA: scikit-learn's implementation under the suite's interface (Goldberger et al. 2005)."""
+"""NCA: neighbourhood components analysis (Goldberger, Roweis, Hinton & Salakhutdinov 2004)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property, partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.random import RandomState
+from scipy.optimize import OptimizeResult, minimize
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from oasis_bench.algorithms._chosen_neighbours import BLOCK_BYTES, slope
 from oasis_bench.algorithms._label_learner import LabelLearner
+from oasis_bench.algorithms._neighbour_choice import choose_own_class
 from oasis_bench.data.rows import FloatArray
 from oasis_bench.data.span import basis_and_coordinates
 from oasis_bench.system.shared_work import shared
@@ -22,23 +25,89 @@ from oasis_bench.system.shared_work import shared
 Init: TypeAlias = Literal["auto", "pca", "lda", "identity", "random"]
 
 
-class NCA(LabelLearner):
-    r"""Neighbourhood components analysis, by scikit-learn's L-BFGS on L.
+FEW = 500
+"""Rows up to which all is done in float64: they take no time."""
 
-    Maximises the expected number of rows that a neighbour, drawn at random, classifies rightly,
+FAR = 1e3
+"""Squared length of Lx from which float32 has too few digits: it gives distances to 1e-4 there."""
+
+LITTLE = 1e-4
+"""Share of the objective below which an iteration gains so little that the next use float64."""
+
+
+class Objective:
+    r"""f(L) = sum_i p_i, the expected number of rows that choose a neighbour of their class.
+
+    With W_ij = p_ij (1 where y_i = y_j, else 0, less p_i), each row of which sums to 0, the
+    gradient is 2 L X'(W + W' - diag(W'1))X (equation 5 of the paper).
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_rows, d)
+    labels : ndarray of shape (n_rows,)
+    """
+
+    def __init__(self, rows: FloatArray, labels: Any) -> None:
+        _, numbers, counts = np.unique(labels, return_inverse=True, return_counts=True)
+        by_class = np.argsort(numbers, kind="stable")
+        self._rows = rows[by_class].astype(np.float64, copy=False)
+        self._rows -= self._rows.mean(axis=0)
+        stops = np.cumsum(counts, dtype=np.int64)
+        self._choose = partial(
+            choose_own_class,
+            starts=np.repeat(stops - counts, counts),
+            stops=np.repeat(stops, counts),
+        )
+
+    def value_and_gradient(self, L: FloatArray) -> tuple[float, FloatArray]:
+        """Return f and its gradient by L, shape (k, d)."""
+        value, pulled = slope(self._rows, L, self._rows @ L.T, self._choose, row_sum=0.0)
+        return value, -2 * pulled
+
+    def coarsely(self, L: FloatArray) -> tuple[float, FloatArray]:
+        """Return the same by products in float32, where they have digits enough."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            rows, L32 = self._coarse_rows, L.astype(np.float32)
+            projected = rows @ L32.T
+            near = np.einsum("ij,ij->i", projected, projected).max() < FAR
+        if not near:
+            return self.value_and_gradient(L)
+        value, pulled = slope(rows, L32, projected, self._choose, row_sum=0.0)
+        return value, -2 * pulled.astype(np.float64)
+
+    @cached_property
+    def _coarse_rows(self) -> FloatArray:
+        return self._rows.astype(np.float32)
+
+
+class NCA(LabelLearner):
+    r"""Neighbourhood components analysis, by L-BFGS on L.
+
+    Maximises the expected number of rows that choose a neighbour of their own class, where row i
+    chooses j with the probability p_ij (equations 1 to 3 of the paper),
 
     .. math::
 
-        \sum_i \sum_{j: y_j = y_i} p_{ij} , \qquad
+        f(L) = \sum_i p_i , \qquad p_i = \sum_{j \ne i: y_j = y_i} p_{ij} , \qquad
         p_{ij} = \frac{e^{-|L x_i - L x_j|^2}}{\sum_{k \ne i} e^{-|L x_i - L x_k|^2}} ,
 
-    which is not convex: where it ends depends on where it starts.
+    which is not convex: where it ends depends on where it starts.  The gradient (equation 5) is
 
-    Of fewer rows than features it learns in the span of the rows, from the same start: the same L
-    up to rounding, which iterations amplify.
+    .. math::
 
-    Time n^2 (n_components + min(n, d)) an iteration; memory a few n x n matrices, in the type of
-    the rows.
+        \frac{\partial f}{\partial L} = 2 L X^\top (W + W^\top - \mathrm{diag}(W^\top 1)) X ,
+        \qquad W_{ij} = p_{ij} \, ([y_i = y_j] - p_i) .
+
+    The starts, the steps and where it stops are scikit-learn's; the n^2 probabilities are compiled
+    and gone through in blocks.  Of more than 500 rows the first iterations are done in float32,
+    until one gains less than 1e-4 of f; the last ones in float64, in which f is told.  Of fewer
+    rows it ends where scikit-learn does, up to rounding, which iterations amplify.
+
+    Of fewer rows than features it learns in the span of the rows, and of columns that do not vary
+    it learns nothing, which is the same from the same start.
+
+    Time n^2 n_components, times 3 at most, an iteration; memory some n d and 40 n_components d
+    numbers and a block of 8 MiB.
 
     Parameters
     ----------
@@ -59,22 +128,24 @@ class NCA(LabelLearner):
     ----------
     components_ : ndarray of shape (n_components, n_features)
         L.
+    objective_ : float
+        f(L).
     n_iter_ : int
+        One more than the iterations taken, as scikit-learn counts.
     n_features_in_ : int
 
     References
     ----------
-    Goldberger, Roweis, Hinton & Salakhutdinov (2005), Neighbourhood Components Analysis, NIPS 17.
+    Goldberger, Roweis, Hinton & Salakhutdinov (2004), Neighbourhood Components Analysis, NIPS 17.
     """
 
     name: ClassVar = "NCA"
-    summary: ClassVar = "neighbourhood components analysis, scikit-learn's"
-    citation: ClassVar = "Goldberger, Roweis, Hinton & Salakhutdinov, NIPS 17 (2005)"
-    cost: ClassVar = "time n^2 min(n, d) an iteration, memory n^2"
+    summary: ClassVar = "neighbourhood components analysis, in blocks of pairs"
+    citation: ClassVar = "Goldberger, Roweis, Hinton & Salakhutdinov, NIPS 17 (2004)"
+    cost: ClassVar = "time n^2 n_components an iteration, memory n d + n_components d"
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {"n_components": (8, 32, None)}
 
-    _matrix_type: ClassVar = None
-    _remedy: ClassVar[str] = "use fewer rows"
+    _remedy: ClassVar[str] = "use fewer rows, or lower n_components"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "init": [StrOptions({"auto", "pca", "lda", "identity", "random"})],
@@ -99,38 +170,34 @@ class NCA(LabelLearner):
 
     def _fit(self, X: Any, y: Any) -> None:
         n, d = X.shape
-        n_components = min(self.n_components or d, d)
-        whole = n_components == d and self.init in ("auto", "identity")
-        if n >= d or (n_components > n and not whole):
-            self.components_ = self._solve(X, y, n_components, self.init)
-            return
+        start = self._start(X, y, min(self.n_components or d, d))
         # Steps are sums of rows: outside of their span L stays what it is at the start.
-        basis, rows = shared(basis_and_coordinates, X)
-        if whole:
-            change = basis @ (self._solve(rows, y, n, "identity") - np.eye(n))
-            self.components_ = np.eye(d) + change @ basis.T
+        if n < d:
+            basis, rows = shared(basis_and_coordinates, X)
+            self.components_ = start + self._change(rows, y, start @ basis) @ basis.T
         else:
-            start = self._start(X, y, n_components)
-            found = self._solve(rows, y, n_components, start @ basis)
-            self.components_ = start + (found - start @ basis) @ basis.T
+            varying = (X[0] != X).any(axis=0)
+            varying[0] = True  # where all rows are equal, so that L has something to be
+            self.components_ = start.astype(np.float64)
+            self.components_[:, varying] += self._change(X[:, varying], y, start[:, varying])
 
-    def _solve(self, X: Any, y: Any, n_components: int, init: Init | FloatArray) -> FloatArray:
-        solver = NeighborhoodComponentsAnalysis(
-            n_components=n_components,
-            init=init,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            random_state=self.random_state,
-        ).fit(X, y)
-        self.n_iter_ = solver.n_iter_
-        return np.asarray(solver.components_)
+    def _change(self, rows: FloatArray, y: Any, start: FloatArray) -> FloatArray:
+        """Return by how much L ends away from its start, shape (k, d)."""
+        if len(start) > rows.shape[1]:  # no distance changes where Lx is turned: fewer rows do
+            turn, triangle = np.linalg.qr(start)
+            return np.asarray(turn @ self._change(rows, y, triangle))
+        objective = Objective(rows, y)
+        found, n_iter = _ascend(objective, start, self.tol, self.max_iter, coarse=len(rows) > FEW)
+        self.objective_ = objective.value_and_gradient(found)[0]
+        self.n_iter_ = n_iter + 1
+        return found - start
 
     def _start(self, X: Any, y: Any, n_components: int) -> FloatArray:
         """Return the start (n_components, n_features) that scikit-learn takes on rows `X`."""
         init, rng = self.init, check_random_state(self.random_state)
         if init == "auto":
             by_classes = n_components < len(np.unique(y))
-            init = "lda" if by_classes else "pca" if n_components < len(X) else "identity"
+            init = "lda" if by_classes else "pca" if n_components < min(X.shape) else "identity"
         if init == "lda":
             found = LinearDiscriminantAnalysis(n_components=n_components).fit(X, y)
             return np.asarray(found.scalings_.T[:n_components])
@@ -140,5 +207,41 @@ class NCA(LabelLearner):
         return np.eye(*shape) if init == "identity" else np.asarray(rng.standard_normal(shape))
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
-        # Peaks of scikit-learn 1.9 are 0.8 to 1 times this, from n = 500 to 3000, d = 20 to 400.
-        return 5 * n**2 + 4 * n * d + 25 * d**2
+        k = min(self.n_components or d, d)
+        return 7 * n * d + 6 * n * k + 40 * min(k, n) * min(n, d) + 4 * k * d + BLOCK_BYTES // 8
+
+
+def _ascend(
+    objective: Objective, start: FloatArray, tol: float, max_iter: int, coarse: bool
+) -> tuple[FloatArray, int]:
+    """Go up by L-BFGS, with the options that scikit-learn gives it; return L and iterations.
+
+    Coarsely, until an iteration gains little: the end is found in float64.
+    """
+    value = -np.inf
+
+    def loss(flat: FloatArray) -> tuple[float, FloatArray]:
+        evaluate = objective.coarsely if coarse else objective.value_and_gradient
+        f, gradient = evaluate(flat.reshape(start.shape))
+        return -f, -gradient.ravel()
+
+    def look_at_gain(intermediate_result: OptimizeResult) -> None:
+        nonlocal coarse, value
+        before, value = value, -float(intermediate_result.fun)
+        coarse = coarse and value - before > LITTLE * value
+
+    end = minimize(
+        loss,
+        start.ravel().astype(np.float64),
+        jac=True,
+        method="L-BFGS-B",
+        tol=tol,
+        callback=look_at_gain,
+        options={"maxiter": max_iter},
+    )
+    L: FloatArray = end.x.reshape(start.shape)
+    n_iter = int(end.nit)
+    if coarse and n_iter < max_iter:
+        L, more = _ascend(objective, L, tol, max_iter - n_iter, coarse=False)
+        n_iter += more
+    return L, n_iter

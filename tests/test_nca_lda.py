@@ -134,7 +134,7 @@ def test_lda_refuses_classes_of_one_row_each():
 
 def test_what_does_not_fit_is_refused_with_the_rows_and_the_remedy(monkeypatch):
     monkeypatch.setattr(memory, "available_bytes", lambda: 100 * 2**20)
-    few, many = np.zeros((1000, 10)), np.zeros((5000, 10))
+    few, many = np.zeros((1000, 10)), np.zeros((5000, 1000))
     labels = np.arange(5000) % 2
     assert NCA().refusal(few, labels[:1000]) is None
     assert "5000 rows" in NCA().refusal(many, labels)

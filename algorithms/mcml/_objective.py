@@ -5,12 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from oasis_bench.algorithms.mcml._mcml import choose_neighbours
+from oasis_bench.algorithms._chosen_neighbours import laplacian, slope
+from oasis_bench.algorithms._neighbour_choice import choose_neighbours
 from oasis_bench.data.rows import FloatArray
-from oasis_bench.system.threads import slices
-
-SCORE_BYTES = 16 * 2**20
-"""Pairs of rows are gone through in blocks of this size: larger ones are no faster."""
 
 
 class Objective:
@@ -48,35 +45,11 @@ class Objective:
         return self._pull
 
     def value_and_slope(self, L: FloatArray) -> tuple[float, FloatArray]:
-        """Return f and its derivative 2 L G by L, shape (k, d); time n^2 k."""
-        projected = self.rows @ L.T
+        """Return f and its derivative 2 L G by L, shape (k, d); time n^2 k + n^2 min(2k, d)."""
+        log_sums, pushed = slope(self.rows, L, self.rows @ L.T, choose_neighbours, row_sum=1.0)
         pulled = L @ self._pull
-        push, laplacian = self._push(projected, projected)
-        value = float(np.vdot(pulled, L)) + push
-        return value, 2 * (pulled - laplacian.T @ self.rows)
+        return float(np.vdot(pulled, L)) + log_sums, 2 * (pulled - pushed)
 
     def gradient(self, L: FloatArray) -> FloatArray:
-        """Return the gradient G of f by A, shape (d, d), symmetric; time n^2 d + n d^2."""
-        _, laplacian = self._push(self.rows @ L.T, self.rows)
-        gradient = self._pull - self.rows.T @ laplacian
-        return (gradient + gradient.T) / 2
-
-    def _push(self, projected: FloatArray, factor: FloatArray) -> tuple[float, FloatArray]:
-        """Return the sum of log sum exp, and its Laplacian times a factor (n, m).
-
-        The Laplacian is diag(1 + P'1) - P - P', with P the probabilities p(j|i).
-        """
-        n_rows = len(projected)
-        squares = np.einsum("ij,ij->i", projected, projected)
-        # 2 z_i z_j - |z_j|^2 is minus the distance up to |z_i|^2, which no probability sees.
-        left = np.column_stack([projected, np.ones(n_rows)])
-        right = np.column_stack([2 * projected, -squares])
-        totals, log_sums = np.zeros(n_rows), 0.0
-        product = np.zeros_like(factor)
-        for block in slices(n_rows, max(1, SCORE_BYTES // (8 * n_rows))):
-            probabilities = left[block] @ right.T
-            log_sums += choose_neighbours(probabilities, block.start, totals)
-            product[block] -= probabilities @ factor
-            product -= probabilities.T @ factor[block]
-        product += (1 + totals)[:, None] * factor
-        return log_sums - float(squares.sum()), product
+        """Return the gradient G of f by A, shape (d, d), symmetric; time n^2 (k + d)."""
+        return self._pull - laplacian(self.rows, self.rows @ L.T, choose_neighbours, row_sum=1.0)[1]

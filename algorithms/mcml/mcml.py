@@ -12,11 +12,12 @@ from scipy.linalg import eigh
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
+from oasis_bench.algorithms._chosen_neighbours import BLOCK_BYTES
 from oasis_bench.algorithms._label_learner import LabelLearner
 from oasis_bench.algorithms._principal_axes import principal_axes
 from oasis_bench.algorithms._within_class import AXES_GRID
 from oasis_bench.algorithms.mcml._descent import MEMORY, Minimum, minimise
-from oasis_bench.algorithms.mcml._objective import SCORE_BYTES, Objective
+from oasis_bench.algorithms.mcml._objective import Objective
 from oasis_bench.data.rows import FloatArray
 from oasis_bench.system.shared_work import shared
 
@@ -52,7 +53,7 @@ class MCML(LabelLearner):
     other rows often badly.  Fewer axes are the remedy, and the inner folds choose how many.
 
     Time n^2 r an iteration, r the rank of the rows; memory 3 n d + 50 r^2 + 10 n r numbers and a
-    block of 16 MiB.
+    block of 8 MiB.
 
     Parameters
     ----------
@@ -123,7 +124,7 @@ class MCML(LabelLearner):
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
         rank = min(n, d, self.n_axes or d)
-        return 3 * n * d + (2 * MEMORY + 10) * rank**2 + 10 * n * rank + SCORE_BYTES // 8
+        return 3 * n * d + (2 * MEMORY + 10) * rank**2 + 10 * n * rank + BLOCK_BYTES // 8
 
 
 def _centred_with_axes(X: Any) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -87,7 +87,7 @@ class MetricLearnNCA(MetricLearnAdapter):
 
     name: ClassVar = "metric-learn-NCA"
     summary: ClassVar = f"{SOURCE}'s neighbourhood components analysis"
-    citation: ClassVar = "Goldberger, Roweis, Hinton & Salakhutdinov, NIPS 17 (2005)"
+    citation: ClassVar = "Goldberger, Roweis, Hinton & Salakhutdinov, NIPS 17 (2004)"
     cost: ClassVar = "time n^2 d an evaluation, memory n^2"
 
     _estimator: ClassVar = metric_learn.NCA
