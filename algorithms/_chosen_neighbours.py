@@ -21,6 +21,9 @@ It is given the scores (b, n_rows), the number of the block's first row, and the
 rows (n_rows,), to which it adds; it returns the block's share of the objective.
 """
 
+FAR = 1e3
+"""Squared length of Lx from which float32 has too few digits: it gives distances to 1e-4 there."""
+
 BLOCK_BYTES = 8 * 2**20
 """Pairs of rows are gone through in blocks of this size: others are no faster."""
 
@@ -44,6 +47,23 @@ def slope(
         product -= weights.T @ projected[block]
     product += totals[:, None] * projected
     return value, product.T.astype(rows.dtype) @ rows
+
+
+def coarse_slope(
+    rows: FloatArray, L: FloatArray, weigh: Weigh, row_sum: float
+) -> tuple[float, FloatArray] | None:
+    """Return what `slope` does, by products in float32; None where these have too few digits.
+
+    `rows` are in float32, the result is in float64.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        single = L.astype(np.float32)
+        projected = rows @ single.T
+        near = np.einsum("ij,ij->i", projected, projected).max() < FAR
+    if not near:
+        return None
+    value, found = slope(rows, single, projected, weigh, row_sum)
+    return value, found.astype(np.float64)
 
 
 def laplacian(

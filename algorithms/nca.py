@@ -15,7 +15,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from oasis_bench.algorithms._chosen_neighbours import BLOCK_BYTES, slope
+from oasis_bench.algorithms._chosen_neighbours import BLOCK_BYTES, coarse_slope, slope
 from oasis_bench.algorithms._label_learner import LabelLearner
 from oasis_bench.algorithms._neighbour_choice import choose_own_class
 from oasis_bench.data.rows import FloatArray
@@ -27,9 +27,6 @@ Init: TypeAlias = Literal["auto", "pca", "lda", "identity", "random"]
 
 FEW = 500
 """Rows up to which all is done in float64: they take no time."""
-
-FAR = 1e3
-"""Squared length of Lx from which float32 has too few digits: it gives distances to 1e-4 there."""
 
 LITTLE = 1e-4
 """Share of the objective below which an iteration gains so little that the next use float64."""
@@ -66,14 +63,8 @@ class Objective:
 
     def coarsely(self, L: FloatArray) -> tuple[float, FloatArray]:
         """Return the same by products in float32, where they have digits enough."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            rows, L32 = self._coarse_rows, L.astype(np.float32)
-            projected = rows @ L32.T
-            near = np.einsum("ij,ij->i", projected, projected).max() < FAR
-        if not near:
-            return self.value_and_gradient(L)
-        value, pulled = slope(rows, L32, projected, self._choose, row_sum=0.0)
-        return value, -2 * pulled.astype(np.float64)
+        found = coarse_slope(self._coarse_rows, L, self._choose, row_sum=0.0)
+        return self.value_and_gradient(L) if found is None else (found[0], -2 * found[1])
 
     @cached_property
     def _coarse_rows(self) -> FloatArray:

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 from scipy.optimize import check_grad
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning
 
 from oasis_bench.algorithms import MCML, _chosen_neighbours
 from oasis_bench.algorithms._neighbour_choice import choose_neighbours
+from oasis_bench.algorithms.mcml import _descent
 from oasis_bench.algorithms.mcml._descent import minimise
 from oasis_bench.algorithms.mcml._objective import Objective
 from oasis_bench.plugins.contract import LearnerContract
@@ -213,3 +214,26 @@ def test_equal_rows_are_refused(noise):
 def test_classes_that_have_collapsed_already_are_learned_from():
     X, y = np.array([[0.0, 1], [0, 1], [2, 3], [2, 3], [5, 1], [5, 1]]), np.repeat([0, 1, 2], 2)
     assert MCML().fit(X, y).objective_ < 6e-5
+
+
+@pytest.mark.parametrize(("length", "exact"), [(1.0, False), (100.0, True)])
+def test_float32_gives_value_and_slope_where_it_has_digits_enough(noise, length, exact):
+    objective = Objective(*noise)
+    L = length * np.random.default_rng(1).normal(size=(2, 3))
+    value, slope = objective.value_and_slope(L)
+    coarse_value, coarse_slope = objective.coarsely(L)
+    assert coarse_value == pytest.approx(value, rel=1e-5)
+    np.testing.assert_allclose(coarse_slope, slope, atol=1e-5 * np.abs(slope).max())
+    assert (coarse_value == value) == exact
+
+
+def test_iterations_in_float32_lead_to_the_optimum_of_those_in_float64(monkeypatch):
+    X, y = load_digits(return_X_y=True)
+    X, y = X[:600] / 16, y[:600]
+    found = []
+    for few in (500, 600):
+        monkeypatch.setattr(_descent, "FEW", few)
+        found.append(MCML(n_axes=20).fit(X, y))
+    mixed, fine = found
+    assert mixed.objective_ == pytest.approx(fine.objective_, abs=1e-5 * 600)
+    assert mixed.objective_ != fine.objective_

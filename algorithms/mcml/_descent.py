@@ -20,6 +20,12 @@ MEMORY = 20
 STRIDE = 10
 """Iterations over which a lack of progress is seen."""
 
+FEW = 500
+"""Rows up to which all is done in float64: they take no time."""
+
+COARSE = 100
+"""Iterations are in float32 while the progress is above so many times the one to stop at."""
+
 NEGLIGIBLE = 1e-7
 """Share of the largest eigenvalue of A up to which one is dropped."""
 
@@ -83,13 +89,21 @@ def _descend(
 ) -> tuple[FloatArray, int]:
     """Run L-BFGS until `STRIDE` iterations lower f by less than `tol`; return L, iterations."""
     values: list[float] = []
+    coarse = len(objective.rows) > FEW
 
     def value_and_slope(flat: FloatArray) -> tuple[float, FloatArray]:
-        value, slope = objective.value_and_slope(flat.reshape(L.shape))
+        evaluate = objective.coarsely if coarse else objective.value_and_slope
+        value, slope = evaluate(flat.reshape(L.shape))
         return value, slope.ravel()
 
     def stop_without_progress(intermediate_result: OptimizeResult) -> None:
+        nonlocal coarse
         values.append(float(intermediate_result.fun))
+        if coarse:
+            slow = len(values) > STRIDE and values[-1 - STRIDE] - values[-1] < COARSE * tol
+            near = values[-1] - objective.infimum < COARSE * tol
+            coarse = not (slow or near)
+            return
         at_infimum = values[-1] - objective.infimum < tol
         if at_infimum or (len(values) > STRIDE and values[-1 - STRIDE] - values[-1] < tol):
             raise StopIteration

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 import numpy.typing as npt
 
-from oasis_bench.algorithms._chosen_neighbours import laplacian, slope
+from oasis_bench.algorithms._chosen_neighbours import coarse_slope, laplacian, slope
 from oasis_bench.algorithms._neighbour_choice import choose_neighbours
 from oasis_bench.data.rows import FloatArray
 
@@ -49,6 +51,18 @@ class Objective:
         log_sums, pushed = slope(self.rows, L, self.rows @ L.T, choose_neighbours, row_sum=1.0)
         pulled = L @ self._pull
         return float(np.vdot(pulled, L)) + log_sums, 2 * (pulled - pushed)
+
+    def coarsely(self, L: FloatArray) -> tuple[float, FloatArray]:
+        """Return the same by products in float32, where they have digits enough."""
+        found = coarse_slope(self._coarse_rows, L, choose_neighbours, row_sum=1.0)
+        if found is None:
+            return self.value_and_slope(L)
+        pulled = L @ self._pull
+        return float(np.vdot(pulled, L)) + found[0], 2 * (pulled - found[1])
+
+    @cached_property
+    def _coarse_rows(self) -> FloatArray:
+        return self.rows.astype(np.float32)
 
     def gradient(self, L: FloatArray) -> FloatArray:
         """Return the gradient G of f by A, shape (d, d), symmetric; time n^2 (k + d)."""

@@ -42,9 +42,10 @@ class MCML(LabelLearner):
     Ours goes to the optimum by L-BFGS on L and checks there that no direction is left along which
     f falls.  What makes it fast: f does not change with the coordinates, so they are chosen such
     that the covariance within classes is the identity, and few iterations do (40 for 400 digits);
-    an iteration needs no eigenvalues; and the n^2 exponentials are compiled.  The rows are
-    first rotated to their principal axes: where they are few they span at most n - 1 of them, and
-    the optimum has nothing outside.
+    an iteration needs no eigenvalues; the n^2 exponentials are compiled; and of more than 500
+    rows iterations are in float32 until they gain little.  The rows are first rotated to their
+    principal axes: where they are few they span at most n - 1 of them, and the optimum has nothing
+    outside.
 
     Where the rows of each class can be made to collapse and the classes to part, as n rows in
     general position in n - 1 features or more can, f has no minimum: it comes to its infimum, the
