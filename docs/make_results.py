@@ -258,11 +258,13 @@ def make_claims(what, folder):
         rows = pd.read_csv(folder / f"{what}.csv")
         learners = rows["learner"].unique().tolist()
         lines = [["classes", "measure", *learners], ["---"] * (2 + len(learners))]
-        for (n_classes, name), own in rows.groupby(["n_classes", "name"], sort=False):
+        # 'class_list' is the papers' list of classes; files from before it was written have none.
+        keys = [key for key in ("n_classes", "class_list", "name") if key in rows]
+        for key, own in rows.groupby(keys, sort=False):
             own = own.set_index("learner").reindex(learners)
             pairs = zip(own["ours"], own["published"], strict=True)
             cells = [beside(*pair) for pair in pairs]
-            lines.append([str(n_classes), name, *cells])
+            lines.append([", ".join(map(str, key[:-1])), key[-1], *cells])
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
