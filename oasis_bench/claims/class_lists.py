@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from oasis_bench.experiment.settings import Experiment
+from oasis_bench.claims.claim import Runs
+from oasis_bench.experiment.settings import DEFAULT_TEST, DEFAULT_TRAIN, Experiment
+from oasis_bench.plugins.open_dataset import open_dataset
+from oasis_bench.plugins.registry import Registry
 from oasis_bench.store.run_file import RunRecord
 
 DATASET = "caltech256"
@@ -32,6 +35,48 @@ class ListOfSubset:
 
     name: str
     stand_in: bool
+
+
+def on_papers_classes(name: str, experiment: Experiment, registry: Registry) -> Experiment:
+    """Return a built-in experiment on the papers' class lists, where all of them are on disk.
+
+    They are where each class has the 40 training and 25 test pictures of the papers.  Else, and
+    where the papers have no lists for it, the experiment is returned as it is.
+    """
+    lists = CLASS_LISTS.get(name, ())
+    if not lists:
+        return experiment
+    dataset = open_dataset(DATASET, registry)
+    sizes = dataset.class_sizes()
+    needed = {one for own in lists for one in dataset.class_subsets[own]}
+    if any(sizes.get(one, 0) < DEFAULT_TRAIN + DEFAULT_TEST for one in needed):
+        return experiment
+    about, _, _ = experiment.title.rpartition(":")
+    return replace(
+        experiment,
+        title=f"{about}: the classes {', '.join(lists)} of Caltech256",
+        dataset=DATASET,
+        classes=lists,
+        train_per_class=None,
+        test_per_class=None,
+    )
+
+
+def class_sentences(runs: Runs) -> list[str]:
+    """Say for each experiment that has run whether its classes are the papers'."""
+    sentences = []
+    for name in CLASS_LISTS:
+        for run in runs.get(name, {}).values():
+            found = [one for subset in run.info.classes if (one := list_of(run, subset))]
+            lists = ", ".join(one.name for one in found)
+            if any(one.stand_in for one in found):
+                sentences.append(
+                    f"{name}: {run.info.experiment.dataset} has classes that stand in for the "
+                    f"papers' ({lists}), which need all of Caltech256 on disk."
+                )
+            elif found:
+                sentences.append(f"{name}: the papers' own classes of Caltech256 ({lists}).")
+    return sentences
 
 
 def list_of(run: RunRecord, subset: str) -> ListOfSubset | None:
