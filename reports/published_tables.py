@@ -55,13 +55,13 @@ def _of_class_lists(
     for run in runs:
         for subset, n_classes in subsets(run).items():
             if (found := list_of(run, subset)) is not None:
-                about = {
-                    "n_classes": n_classes,
-                    "class_list": found.name,
-                    "stand_in": found.stand_in,
-                }
-                precision.append(_precision(run, subset, found.name).assign(**about))
-                seconds.append(_seconds(run, subset, found.name).assign(**about))
+                for kept, make in ((precision, _precision), (seconds, _seconds)):
+                    rows = make(run, subset, found.name)
+                    kept.append(
+                        rows.assign(
+                            n_classes=n_classes, class_list=found.name, stand_in=found.stand_in
+                        )
+                    )
     if not precision:
         return []
     beside = "ours, and (in brackets) the published"

@@ -22,7 +22,7 @@ from oasis_bench.reports.run.task_figures import draw_precision_at_k
 LEARNERS = ["OASIS", "Euclidean"]
 
 
-def run_of(folder, classes, title="Two learners", n_classes=10, dataset="caltech256"):
+def run_of(folder, classes, title="Two learners", n_classes=10, dataset="caltech256", **more):
     """A run of two learners on class subsets: mAP .6 and .5, a CPU second a fit."""
     names = [one if isinstance(one, str) else str(one) for one in classes]
     trials = [
@@ -32,7 +32,7 @@ def run_of(folder, classes, title="Two learners", n_classes=10, dataset="caltech
         for partition in range(2)
     ]
     settings = {"title": title, "dataset": dataset, "classes": list(classes), "partitions": 2}
-    return make_run(folder, trials, LEARNERS, **settings)
+    return make_run(folder, trials, LEARNERS, **settings, **more)
 
 
 def planned(name):
@@ -99,8 +99,9 @@ def test_other_experiments_stand_in_for_nothing(tmp_path, change):
     assert list_of(run, str(run.info.experiment.classes[0])) is None
 
 
-def test_the_papers_lists_elsewhere_are_names_like_any_other(tmp_path):
-    assert list_of(run_of(tmp_path, ["B10"], dataset="made up"), "B10") is None
+def test_the_papers_lists_elsewhere_or_of_other_sizes_are_names_like_any_other(tmp_path):
+    assert list_of(run_of(tmp_path / "1", ["B10"], dataset="made up"), "B10") is None
+    assert list_of(run_of(tmp_path / "2", ["B10"], train_per_class=20), "B10") is None
 
 
 def test_ours_and_the_published_stand_in_one_cell_and_are_not_mixed(tmp_path):

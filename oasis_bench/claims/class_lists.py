@@ -17,7 +17,7 @@ CLASS_LISTS = {
     "paper-table4-more": ("B20", "B50"),
     "paper-easy": ("Easy10", "Var10", "Var20"),
 }
-"""The lists of each experiment of their tables: its first class subset stands in for the first."""
+"""The lists that each experiment is about, in the order of the subsets that stand in for them."""
 
 
 @dataclass(frozen=True)
@@ -82,10 +82,11 @@ def class_sentences(runs: Runs) -> list[str]:
 def list_of(run: RunRecord, subset: str) -> ListOfSubset | None:
     """Return the list that a run's class subset is or stands in for; None where it is neither.
 
-    Only the experiments of `CLASS_LISTS` stand in for a list, and only by their own classes.
+    Only the experiments of `CLASS_LISTS` stand in for a list, and only by their own classes.  A
+    list is the papers' with 40 training and 25 test pictures a class.
     """
-    e = run.info.experiment
-    if e.dataset == DATASET and subset in {name for own in CLASS_LISTS.values() for name in own}:
+    e, known = run.info.experiment, {name for own in CLASS_LISTS.values() for name in own}
+    if (e.dataset, *e.per_class) == (DATASET, DEFAULT_TRAIN, DEFAULT_TEST) and subset in known:
         return ListOfSubset(subset, stand_in=False)
     for experiment, lists in CLASS_LISTS.items():
         planned = Experiment.from_toml(experiment)
