@@ -313,6 +313,23 @@ def test_a_relative_gain_grows_from_the_first_class_subset_to_the_last(tmp_path)
     assert found.values.tolist() == pytest.approx([math.log(3 / 2)] * 2)
 
 
+def test_a_gain_that_grows_has_the_overlap_of_the_part_that_overlaps_more(tmp_path):
+    """10 and 20 classes of 40 and 25: 25/40 in both.  5 pictures a class in place of 40: 5."""
+    trials = [
+        fake_trial(learner, n, number, 0.5 + number / 100)
+        for n in (10, 20)
+        for learner in "AB"
+        for number in range(2)
+    ]
+    (found,) = GainMore(Gain("A", "B")).measured({"run": make_run(tmp_path / "a", trials)})
+    assert found.n_test / found.n_train == 25 / 40
+    few = pair_of_learners(tmp_path / "few", (0.01, 0.02), n_train=50)["run"]
+    many = pair_of_learners(tmp_path / "many", (0.05, 0.04))["run"]
+    for runs in ({"5": few, "40": many}, {"40": many, "5": few}):
+        (found,) = GainMore(Gain("A", "B")).measured(runs)
+        assert (found.n_train, found.n_test) == (50, 250)
+
+
 def test_each_claim_has_an_id_of_its_own_and_experiments_that_exist():
     assert len({claim.id for claim in CLAIMS}) == len(CLAIMS)
     assert set(experiments()) <= set(built_in_experiments())
