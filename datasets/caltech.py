@@ -6,6 +6,7 @@ other.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -58,11 +59,19 @@ class Caltech256(ImageDataset):
     ) -> Sequence[tuple[Path, Label]]:
         """Find the pictures, in the order of their names, each with the name of its folder."""
         folder = locate(self.archive, progress) / "256_ObjectCategories"
-        classes = [folder / name for name in CALTECH256_FOLDERS[:256]]
-        found = [
-            (path, home.name) for home in classes for path in sorted(home.glob("[0-9]*_*.jpg"))
-        ]
-        return require_images(found, folder, "NNN.name/NNN_MMMM.jpg")
+        return require_images(_pictures_of_256(folder), folder, "NNN.name/NNN_MMMM.jpg")
+
+    def class_sizes(self) -> Mapping[str, int]:
+        """Count the pictures of each class on disk; nothing is downloaded."""
+        home = self.location()
+        folder = Path(home) / "256_ObjectCategories" if home else None
+        return Counter(name for _, name in _pictures_of_256(folder)) if folder else {}
+
+
+def _pictures_of_256(folder: Path) -> list[tuple[Path, str]]:
+    """List the pictures of objects in the folder of categories, each with the name of its class."""
+    classes = [folder / name for name in CALTECH256_FOLDERS[:256]]
+    return [(path, home.name) for home in classes for path in sorted(home.glob("[0-9]*_*.jpg"))]
 
 
 class Caltech101(ImageDataset):

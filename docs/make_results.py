@@ -216,6 +216,16 @@ def make_leaderboard(spec, folder):
     return "\n".join(parts)
 
 
+MEASURED = {
+    "O1": "claims.md#table-4-of-the-jmlr-paper",
+    "O2": "claims.md#table-5-of-the-jmlr-paper",
+    **dict.fromkeys(("D1", "D2", "D5"), "claims.md#tables-1-and-2-of-deep-ranking"),
+    **dict.fromkeys(("D3", "D4"), "results.md#sampling-of-deep-ranking"),
+    "K1": "results.md#k-nearest-neighbours-on-tables-of-keel-beside-the-published-figures",
+}
+"""Where the site has the measurements of a claim; it has no others of the claims' experiments."""
+
+
 def make_claims(what, folder):
     """Write the verdicts of the claims, or a published table beside ours, in Markdown."""
     from oasis_bench.claims.papers import CLAIMS
@@ -238,7 +248,8 @@ def make_claims(what, folder):
             elif not claim.conditions:
                 texts[0] = claim.note
             about = f"{claim.sentence} ({claim.place})"
-            lines.append([claim.id, about, f"**{row['verdict']}**", *texts])
+            name = f"[{claim.id}]({MEASURED[claim.id]})" if claim.id in MEASURED else claim.id
+            lines.append([name, about, f"**{row['verdict']}**", *texts])
     elif what == "challenges":
         rows = pd.read_csv(folder / "challenges.csv")
         cells = rows["outcome"] + rows["effect"].map(" ({:.3f})".format)
@@ -258,11 +269,13 @@ def make_claims(what, folder):
         rows = pd.read_csv(folder / f"{what}.csv")
         learners = rows["learner"].unique().tolist()
         lines = [["classes", "measure", *learners], ["---"] * (2 + len(learners))]
-        for (n_classes, name), own in rows.groupby(["n_classes", "name"], sort=False):
+        # 'class_list' is the papers' list of classes; files from before it was written have none.
+        keys = [key for key in ("n_classes", "class_list", "name") if key in rows]
+        for key, own in rows.groupby(keys, sort=False):
             own = own.set_index("learner").reindex(learners)
             pairs = zip(own["ours"], own["published"], strict=True)
             cells = [beside(*pair) for pair in pairs]
-            lines.append([str(n_classes), name, *cells])
+            lines.append([", ".join(map(str, key[:-1])), key[-1], *cells])
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 

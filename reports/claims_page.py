@@ -13,6 +13,7 @@ import pandas as pd
 from oasis_bench.analysis.statistics import LEVEL, PairedInterval
 from oasis_bench.claims.challenges import CHALLENGES
 from oasis_bench.claims.claim import LEAST, Finding, Outcome, Verdict, decide, worth_repeating
+from oasis_bench.claims.class_lists import class_sentences
 from oasis_bench.claims.papers import CLAIMS, experiments
 from oasis_bench.claims.tables_and_figures import ITEMS
 from oasis_bench.experiment.settings import Experiment
@@ -69,6 +70,7 @@ def write_claims(folder: Path) -> tuple[Path, str]:
         details=details,
         challenged=challenged,
         items=ITEMS,
+        classes=class_sentences(runs),
         beside=beside,
         places={name: _page_of(name, own) for name, own in runs.items()},
         left_out=left_out,

@@ -39,6 +39,7 @@ CHANCE: dict[str, Any] = {
     "linestyle": (0, (4, 3)),
     "linewidth": 1,
 }
+PUBLISHED: dict[str, Any] = {"color": "0.1", "marker": "*", "markersize": 11, "linestyle": ""}
 STYLE = {
     "image.composite_image": False,  # in SVG each picture keeps its own pixels
     **sns.axes_style("whitegrid"),

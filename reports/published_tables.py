@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pandas as pd
 
 from oasis_bench.analysis.headlines import task_measures
 from oasis_bench.analysis.statistics import summarise
 from oasis_bench.claims.claim import Runs
+from oasis_bench.claims.class_lists import list_of
 from oasis_bench.claims.oasis_papers import TABLE4
 from oasis_bench.claims.published_figures import (
     published_judgements,
@@ -22,89 +23,110 @@ from oasis_bench.reports.table import Table
 from oasis_bench.store.run_file import RunRecord
 from oasis_bench.tasks.judged_triplets import PRECISION
 
+STAND_IN_NOTE = (
+    "'for B10' and the like: other classes stand in for that list of the papers, so that the order "
+    "of learners can be compared, values cannot."
+)
+
 
 def beside_published(runs: Runs) -> list[Table]:
     """Make the tables of which there are runs."""
-    return [*_of_jmlr(runs), *_of_deep_ranking(runs)]
+    return [
+        *_of_class_lists(
+            [run for name in TABLE4 for run in runs.get(name, {}).values()],
+            ("table4", "JMLR table 4"),
+            ("table5", "JMLR table 5"),
+        ),
+        *_of_class_lists(
+            list(runs.get("paper-easy", {}).values()),
+            ("preprint_table1", "Preprint table 1"),
+            ("preprint_table2", "Preprint table 2"),
+        ),
+        *_of_deep_ranking(runs),
+    ]
 
 
-def _of_jmlr(runs: Runs) -> list[Table]:
+def _of_class_lists(
+    runs: Sequence[RunRecord], of_precision: tuple[str, str], of_time: tuple[str, str]
+) -> list[Table]:
+    """Make the tables of precision and of time, each of a name and a title, over class lists."""
     precision: list[pd.DataFrame] = []
-    minutes: list[pd.DataFrame] = []
-    for name in TABLE4:
-        for run in runs.get(name, {}).values():
-            for subset, n_classes in subsets(run).items():
-                precision.append(_precision(run, subset, n_classes))
-                minutes.append(_seconds(run, subset, n_classes))
+    seconds: list[pd.DataFrame] = []
+    for run in runs:
+        for subset, n_classes in subsets(run).items():
+            if (found := list_of(run, subset)) is not None:
+                for kept, make in ((precision, _precision), (seconds, _seconds)):
+                    rows = make(run, subset, found.name)
+                    kept.append(
+                        rows.assign(
+                            n_classes=n_classes, class_list=found.name, stand_in=found.stand_in
+                        )
+                    )
     if not precision:
         return []
+    beside = "ours, and (in brackets) the published"
     return [
         _table_beside(
-            "table4",
-            "JMLR table 4: ours, and (in brackets) the published, of other classes",
-            pd.concat(precision),
-            "{:.2f}".format,
+            of_precision[0], f"{of_precision[1]}: {beside}", pd.concat(precision), "{:.2f}".format
         ),
         _table_beside(
-            "table5",
-            "JMLR table 5: CPU seconds of a fit: ours, and (in brackets) the published",
-            pd.concat(minutes),
+            of_time[0],
+            f"{of_time[1]}: CPU seconds of a fit: {beside}",
+            pd.concat(seconds),
             seconds_text,
         ),
     ]
 
 
-def _precision(run: RunRecord, subset: str, n_classes: int) -> pd.DataFrame:
+def _precision(run: RunRecord, subset: str, class_list: str) -> pd.DataFrame:
     values = task_measures(run, "retrieval")
     ours = values[values["subset"] == subset].groupby(["name", "learner"])["value"]
-    found = published_precision(n_classes).rename(columns={"mean": "published"})
+    found = published_precision(class_list).rename(columns={"mean": "published"})
     means = ours.mean().rename("ours").reset_index()
     cells = pd.MultiIndex.from_product(
         [found["name"].unique(), learners(run)], names=["name", "learner"]
     ).to_frame(index=False)
-    both = cells.merge(found, how="left").merge(means, how="left")
-    return both.assign(n_classes=n_classes)
+    return cells.merge(found, how="left").merge(means, how="left")
 
 
-def _seconds(run: RunRecord, subset: str, n_classes: int) -> pd.DataFrame:
-    """Return CPU seconds of a fit; the published OASIS is the one with C."""
-    found = published_minutes(n_classes).replace({"learner": {"OASIS Matlab+C": "OASIS"}})
+def _seconds(run: RunRecord, subset: str, class_list: str) -> pd.DataFrame:
+    """Return CPU seconds of a fit, of the learners that have a published time."""
     trials = run.trials[run.trials["subset"] == subset]
     seconds = {
         str(learner): summarise(own["fit_cpu_seconds"].astype(float).dropna()).mean
         for learner, own in trials.groupby("learner")
     }
+    found = published_minutes(class_list)
     found = found[found["learner"].isin(list(seconds))]
     return found.assign(
-        name="seconds",
-        n_classes=n_classes,
-        ours=found["learner"].map(seconds),
-        published=60 * found["mean"],
+        name="seconds", ours=found["learner"].map(seconds), published=60 * found["mean"]
     )
 
 
 def _table_beside(
     name: str, title: str, numbers: pd.DataFrame, text: Callable[[float], str]
 ) -> Table:
-    """Make a row for each measure and number of classes, a column for each learner."""
+    """Make a row for each measure and class subset, a column for each learner."""
     names = list(dict.fromkeys(numbers["learner"]))
+    keys = ["n_classes", "class_list", "stand_in", "name"]
     rows = []
-    for (n_classes, measure), own in numbers.groupby(["n_classes", "name"], sort=False):
+    for (n_classes, class_list, stand_in, measure), own in numbers.groupby(keys, sort=False):
         by_learner = own.set_index("learner").reindex(names)
         cells = [
             ("-" if pd.isna(ours) else text(ours))
             + ("" if pd.isna(published) else f" ({text(published)})")
             for ours, published in zip(by_learner["ours"], by_learner["published"], strict=True)
         ]
-        rows.append([str(n_classes), str(measure), *cells])
-    kept = numbers[["n_classes", "name", "learner", "ours", "published"]]
+        classes = f"{n_classes} for {class_list}" if stand_in else str(class_list)
+        rows.append([classes, str(measure), *cells])
     return Table(
         name=name,
         title=title,
         header=("Classes", "Measure", *names),
-        align="rl" + "r" * len(names),
+        align="ll" + "r" * len(names),
         rows=rows,
-        numbers=kept,
+        numbers=numbers[[*keys, "learner", "ours", "published"]],
+        notes=[STAND_IN_NOTE] * bool(numbers["stand_in"].any()),
     )
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import matplotlib as mpl
 import pandas as pd
 from matplotlib.artist import Artist
@@ -12,6 +10,7 @@ from matplotlib.ticker import MaxNLocator
 
 from oasis_bench.reports.figure_style import (
     CHANCE,
+    PUBLISHED,
     STYLE,
     Drawing,
     draw_bars,
@@ -32,8 +31,6 @@ from oasis_bench.reports.run.facts import (
     tasks,
 )
 from oasis_bench.store.run_file import RunRecord
-
-PUBLISHED: dict[str, Any] = {"color": "0.1", "marker": "*", "markersize": 11, "linestyle": ""}
 
 
 @mpl.rc_context(STYLE)

@@ -172,6 +172,28 @@ def test_a_second_look_is_worth_its_partitions_where_these_would_tell(tmp_path):
     assert worth_repeating([judged([gain(above=0.0)], pair_of_learners(tmp_path))]) == {}
 
 
+def test_each_condition_of_a_claim_is_taken_again_for_itself_within_the_cap(tmp_path):
+    """5 partitions of mean .022 and deviation .036, with 400 training and 4 test items.
+
+    n partitions tell with probability .8 what is about (1.64 + .84) sqrt(1 / n + .01) deviations
+    away: .53 of 30, .44 of 50, .25 of any number.  The bounds 0, .006 and .02 are .62, .45 and .06
+    deviations away.
+    """
+    runs = pair_of_learners(tmp_path, (0.05, -0.03, 0.06, 0.01, 0.02), n_test=4)
+    effect = Gain("A", "B")
+    conditions = [
+        Condition(name, effect, above=bound)
+        for name, bound in (("cheap", 0.0), ("dear", 0.006), ("hopeless", 0.02))
+    ]
+    claim = Claim("1", "it is so", "here", conditions)
+    stored = {condition.experiment: runs for condition in conditions}
+    (verdict,) = judge([claim], stored, level=0.1)
+    assert [one.needed for one in verdict.findings] == [30, 50, None]
+    assert worth_repeating([verdict]) == {"cheap": 30}
+    told = replace(verdict, outcome="does not hold")
+    assert worth_repeating([told]) == {}
+
+
 def test_no_number_of_partitions_tells_what_their_overlap_hides(tmp_path):
     runs = pair_of_learners(tmp_path, (0.05, -0.04, 0.06, -0.03, 0.01))
     (finding,) = judged([gain(above=0.0)], runs).findings
@@ -289,6 +311,23 @@ def test_a_relative_gain_grows_from_the_first_class_subset_to_the_last(tmp_path)
     runs = {"run": make_run(tmp_path, trials)}
     (found,) = GainMore(Gain("A", "B", relative=True)).measured(runs)
     assert found.values.tolist() == pytest.approx([math.log(3 / 2)] * 2)
+
+
+def test_a_gain_that_grows_has_the_overlap_of_the_part_that_overlaps_more(tmp_path):
+    """10 and 20 classes of 40 and 25: 25/40 in both.  5 pictures a class in place of 40: 5."""
+    trials = [
+        fake_trial(learner, n, number, 0.5 + number / 100)
+        for n in (10, 20)
+        for learner in "AB"
+        for number in range(2)
+    ]
+    (found,) = GainMore(Gain("A", "B")).measured({"run": make_run(tmp_path / "a", trials)})
+    assert found.n_test / found.n_train == 25 / 40
+    few = pair_of_learners(tmp_path / "few", (0.01, 0.02), n_train=50)["run"]
+    many = pair_of_learners(tmp_path / "many", (0.05, 0.04))["run"]
+    for runs in ({"5": few, "40": many}, {"40": many, "5": few}):
+        (found,) = GainMore(Gain("A", "B")).measured(runs)
+        assert (found.n_train, found.n_test) == (50, 250)
 
 
 def test_each_claim_has_an_id_of_its_own_and_experiments_that_exist():

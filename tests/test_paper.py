@@ -1,22 +1,29 @@
 """The verb `paper`: what it says of its experiments, and the page that follows from the stores."""
 
 import csv
+import re
 import shutil
 import sqlite3
+from collections import defaultdict
 from contextlib import closing
 from dataclasses import replace
 
+import numpy as np
 import pytest
+from fake_runs import fake_trial, make_run
+from PIL import Image
 
 from oasis_bench.claims.challenges import CHALLENGES
 from oasis_bench.claims.papers import CLAIMS, experiments
 from oasis_bench.claims.tables_and_figures import ITEMS
 from oasis_bench.command_line.main import main
 from oasis_bench.command_line.paper import paper_experiment
-from oasis_bench.experiment.settings import Experiment, built_in_experiments
+from oasis_bench.datasets.caltech_subsets import CALTECH256_SUBSETS
+from oasis_bench.experiment.settings import Experiment
 from oasis_bench.plugins.open_dataset import open_dataset
 from oasis_bench.plugins.registry import load_registry
 from oasis_bench.reports.claims_page import stored_runs, write_claims
+from oasis_bench.runner.run import run_experiment
 from oasis_bench.runner.several import one_for_each_value
 
 DIGITS = """
@@ -134,12 +141,122 @@ def test_a_quick_experiment_has_options_that_its_data_set_takes_and_rows_where_t
     assert "rows" not in kinds or "patches" not in quick.dataset_options
 
 
+@pytest.fixture
+def caltech256(tmp_path, monkeypatch):
+    """Return a function that makes a Caltech256 of empty files, 65 for each class of some lists."""
+    monkeypatch.setenv("OASIS_BENCH_DATA", str(tmp_path))
+    monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path / "cache"))
+    home = tmp_path / "caltech256" / "256_ObjectCategories"
+
+    def make(*lists, pictures=65):
+        for name in {one for own in lists for one in CALTECH256_SUBSETS[own]}:
+            (home / name).mkdir(parents=True, exist_ok=True)
+            for number in range(1, pictures + 1):
+                (home / name / f"{name[:3]}_{number:04}.jpg").touch()
+        return home
+
+    return make
+
+
+PAPERS = {
+    "paper-table4": ("B10",),
+    "paper-table4-more": ("B20", "B50"),
+    "paper-easy": ("Easy10", "Var10", "Var20"),
+}
+
+
+def test_experiments_take_the_papers_lists_where_the_folder_has_all_of_their_classes(caltech256):
+    caltech256("B10", "B20", "B50", "Easy10")
+    for name, lists in PAPERS.items():
+        planned, found = Experiment.from_toml(name), paper_experiment(name, quick=False)
+        assert (found.dataset, found.classes, found.per_class) == ("caltech256", lists, (40, 25))
+        same = {"learners", "partitions", "search", "budget", "seed", "traces"}
+        assert all(getattr(found, key) == getattr(planned, key) for key in same)
+        assert all(one in found.title for one in lists)
+    assert paper_experiment("paper-table4", quick=True).classes == ("B10",)
+    assert paper_experiment("paper-curve", quick=False) == Experiment.from_toml("paper-curve")
+
+
+def test_each_experiment_keeps_its_stand_ins_where_a_class_or_a_picture_is_missing(caltech256):
+    home = caltech256("B10", "B20", "B50", "Easy10")
+    next((home / "250.zebra").iterdir()).unlink()  # of Easy10 alone: 64 are left
+    shutil.rmtree(home / "056.dog")  # of B20
+    for name in PAPERS:
+        own = name == "paper-table4"
+        assert (paper_experiment(name, quick=False) == Experiment.from_toml(name)) is not own
+
+
+def test_without_caltech256_nothing_is_downloaded_and_stand_ins_are_taken(caltech256, tmp_path):
+    for name in PAPERS:
+        assert paper_experiment(name, quick=False) == Experiment.from_toml(name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_paper_s_list_is_drawn_from_pictures_with_the_names_of_its_classes(caltech256, tmp_path):
+    """650 tiny pictures of noise, run as any other: each partition has 400 and 250 of them."""
+    rng, home = np.random.default_rng(0), caltech256("B10")
+    for path in home.glob("*/*.jpg"):
+        pixels = rng.integers(0, 256, (16, 16, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(path)
+    quick = paper_experiment("paper-table4", quick=True)
+    learners = {"Euclidean": quick.learners["Euclidean"]}
+    small = replace(quick, dataset_options={"features": "lab"}, learners=learners)
+    folder = tmp_path / "paper"
+    run_experiment(small, folder / "paper-table4")
+    (run,) = stored_runs(folder)[0]["paper-table4"].values()
+    assert list(run.info.classes) == ["B10"]
+    assert sorted(run.info.classes["B10"]) == sorted(CALTECH256_SUBSETS["B10"])
+    assert run.trials[["n_train", "n_test"]].to_numpy().tolist() == [[400, 250]]
+    page, _ = write_claims(folder)
+    assert "paper-table4: the papers&#39; own classes of Caltech256 (B10)." in page.read_text()
+
+
+def test_the_page_says_which_classes_stand_in(tmp_path):
+    planned = Experiment.from_toml("paper-table4-more")
+    trials = [fake_trial("Euclidean", n, dataset="caltech101") for n in (20, 50)]
+    settings = {"title": planned.title, "dataset": "caltech101", "classes": [20, 50]}
+    make_run(tmp_path / "paper-table4-more", trials, ["Euclidean"], **settings)
+    page = write_claims(tmp_path)[0].read_text()
+    assert "paper-table4-more: caltech101 has classes that stand in for the papers&#39;" in page
+    assert "(B20, B50)" in page
+
+
+def test_caltech256_papers_has_the_five_learners_of_the_tables():
+    of_papers = Experiment.from_toml("caltech256-papers").learners
+    assert list(of_papers) == list(Experiment.from_toml("paper-table4").learners)
+
+
 def test_an_unknown_challenge_is_told_with_the_nearest(capsys, tmp_path):
     assert main(["paper", "--challenge", "drawz", "--output", str(tmp_path)]) == 2
     assert "did you mean 'draws'?" in capsys.readouterr().err
 
 
-def test_tables_and_figures_of_the_papers_name_experiments_that_there_are():
-    assert {item.experiment for item in ITEMS} - {""} <= set(built_in_experiments())
+def test_tables_and_figures_of_the_papers_name_experiments_that_paper_runs_or_say_why_not():
     for item in ITEMS:
+        assert item.experiment in ("", *experiments()), item.place
         assert item.experiment or item.note, item.place
+
+
+PRINTED = {
+    ("jmlr", "table"): 5,
+    ("jmlr", "figure"): 9,
+    ("nips 2009", "table"): 2,
+    ("nips 2009", "figure"): 3,
+    ("preprint", "table"): 5,
+    ("preprint", "figure"): 7,
+    ("wang et al.", "table"): 2,
+    ("wang et al.", "figure"): 7,
+    ("frome et al.", "figure"): 6,
+}
+"""How many the papers have, counted from their captions."""
+
+
+def test_each_table_and_figure_of_the_five_papers_is_listed():
+    listed = defaultdict(set)
+    for item in ITEMS:
+        for place in item.place.lower().split("; "):
+            if found := re.fullmatch(r"(.+) (table|figure)s? ([\d, ]+)", place):
+                listed[found[1], found[2]] |= {int(one) for one in found[3].split(", ")}
+            else:
+                assert "keel" in place
+    assert listed == {key: set(range(1, 1 + n)) for key, n in PRINTED.items()}

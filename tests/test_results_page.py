@@ -197,3 +197,14 @@ def test_published_figures_stand_in_brackets(tmp_path):
     assert "| data | Euclidean | OASIS |\n" in made
     assert "| iris | 0.9500 (0.9533) | 0.9612 |\n" in made
     assert "keel: `run`, 2026-11-22, commit abc; means over 10 folds" in made
+
+
+def test_a_verdict_leads_to_its_measurements_on_the_site():
+    """Links of Markdown name a heading in lower case, with hyphens, without punctuation."""
+    page = (make_results.DOCS / "claims.md").read_text()
+    for claim, place in make_results.MEASURED.items():
+        assert f"| [{claim}]({place}) |" in page
+        file, _, heading = place.partition("#")
+        lines = (make_results.DOCS / file).read_text().splitlines()
+        names = [line.lstrip("# ").lower() for line in lines if line.startswith("#")]
+        assert heading in [re.sub(r"[^\w -]", "", name).replace(" ", "-") for name in names]

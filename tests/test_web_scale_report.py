@@ -25,6 +25,7 @@ from oasis_bench.reports.web_scale.tables import (
     batch_table,
     growth_table,
     precision_table,
+    published_table,
     time_table,
 )
 from oasis_bench.system.errors import UsageError
@@ -191,6 +192,24 @@ def test_the_time_table_shows_medians_and_ranges_and_the_highest_peak():
     ]
 
 
+def test_published_figures_stand_beside_the_largest_complete_training():
+    """JMLR 5.2.1: 2 292 259 images, 160 million steps, 4000 minutes; 5.2.2: 1.5 % at the top."""
+    exact = [record(10_000, seed=s, mAP=0.1, seconds=60 * (3 + 2 * s)) for s in (0, 1)]
+    begun = record(30_000, points=[checkpoint(0, 0.2, 0.0)])
+    table = published_table(ends(record(), *exact, record(10_000, 256), begun), DATA)
+    rows = {row[0]: row[1:3] for row in texts(table)}
+    assert rows["training images"] == ["2,292,259", "10,000"]
+    assert rows["test images"] == ["402,164", "4,096"]
+    assert rows["steps at saturation"] == ["160,000,000", "700,000"]
+    assert rows["training time"] == ["4,000", "8"]  # processor's minutes: the mean of 6 and 10
+    assert rows["precision at 1 against R_II"] == ["0.015", "0.3"]  # `checkpoint` adds .2 to mAP
+    assert rows["human precision peak"] == ["0.42", "-"]
+    (only_begun,) = [
+        row for row in texts(published_table(ends(begun), DATA)) if row[0] == "training time"
+    ]
+    assert only_begun[2] == "-"
+
+
 def test_where_the_system_tells_no_memory_and_no_load_the_report_says_so(tmp_path):
     points = [
         checkpoint(0, peak_bytes=None, load=None),
@@ -333,7 +352,7 @@ def test_all_files_are_there_and_a_rebuilt_report_is_the_same_bytes(full):
         ),
         *(
             f"tables/{name}.{kind}"
-            for name in ("precision", "time", "growth", "batches")
+            for name in ("precision", "time", "growth", "batches", "published")
             for kind in ("csv", "tex")
         ),
     }

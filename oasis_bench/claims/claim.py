@@ -172,19 +172,20 @@ def decide(
 
 
 def worth_repeating(verdicts: Sequence[Verdict]) -> dict[str, int]:
-    """Return the experiments whose second look could decide the claim, with the partitions needed.
+    """Return the experiments that a second look takes again, with the partitions of each.
 
-    Claims are left out where something would need more than 30 partitions, or where no number of
-    them would decide.
+    Each condition that cannot be told counts for itself: where at most 30 partitions would tell it,
+    its experiment is taken again with so many, whether or not the other conditions of its claim
+    could be told too.  So a claim may still not be told, but less of it is left open.
     """
     found: dict[str, int] = {}
     for verdict in verdicts:
-        untold = [one for one in verdict.findings if one.outcome == "cannot be told"]
-        needed = [one.needed for one in untold if one.needed and one.needed <= MOST_AGAIN]
-        if verdict.outcome == "cannot be told" and len(needed) == len(untold):
-            for one, n in zip(untold, needed, strict=True):
+        if verdict.outcome != "cannot be told":
+            continue
+        for one in verdict.findings:
+            if one.needed is not None and one.needed <= MOST_AGAIN:
                 name = one.condition.experiment
-                found[name] = max(n, found.get(name, 0))
+                found[name] = max(one.needed, found.get(name, 0))
     return found
 
 

@@ -94,7 +94,8 @@ class GainMore:
     """A gain in the last run, or class subset, less that in the first, partition by partition.
 
     They draw their partitions apart from each other: their numbers alone pair them.  The overlap
-    is taken for that of the smaller run, which makes intervals rather too wide than too narrow.
+    is taken for that of the one that overlaps more, which makes intervals rather too wide than too
+    narrow.
     """
 
     gain: Gain
@@ -111,7 +112,8 @@ class GainMore:
             first, last = found[0], found[-1]
             where = f"{last.where} and {first.where}"
             values = (last.values - first.values).dropna()
-            yield Measured(where, values, min(first.n_train, last.n_train), last.n_test)
+            most = max(first, last, key=lambda one: one.n_test / one.n_train)
+            yield Measured(where, values, most.n_train, most.n_test)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,9 @@ from oasis_bench.tasks.classification import ACCURACY, RECOGNITION_BY_FROME
 
 PUBLISHED = Path(__file__).parent / "published"
 CALTECH101_CLASSES = 101
+JMLR_CLASSES = {"B10": 10, "B20": 20, "B50": 50, "Var10": 10, "Var20": 20}
+"""Class lists of JMLR table 4 by their numbers of classes; those of the preprint are the same."""
+
 OUR_NAMES = {
     "Wavelet": "wavelet",
     "Color": "colour (LAB)",
@@ -47,21 +50,48 @@ def published_figures(run: RunRecord) -> pd.DataFrame:
     return kept.astype({"k": float, "published": float})
 
 
-def published_precision(n_classes: int) -> pd.DataFrame:
-    """Return JMLR table 4 for 10, 20 or 50 classes: name (of the measure), learner, mean and sd.
+def published_precision(class_list: str) -> pd.DataFrame:
+    """Return JMLR table 4, or table 1 of the preprint, for one of the papers' class lists.
 
-    They are of the papers' classes of Caltech256.
+    Parameters
+    ----------
+    class_list : {'B10', 'B20', 'B50', 'Easy10', 'Var10', 'Var20'}
+
+    Returns
+    -------
+    DataFrame
+        name (of the measure), k (NaN of mAP), learner, mean and sd.
     """
-    cells = pd.read_csv(PUBLISHED / "jmlr_table4_precision.csv")
-    cells = cells[cells["subset"] == f"{n_classes} classes"]
+    jmlr = pd.read_csv(PUBLISHED / "jmlr_table4_precision.csv")
+    preprint = pd.read_csv(PUBLISHED / "preprint_table1_precision.csv")
+    cells = pd.concat([jmlr, preprint])
+    n_classes = JMLR_CLASSES.get(class_list)
+    cells = cells[cells["subset"] == (f"{n_classes} classes" if n_classes else class_list)]
     names = cells["measure"].replace("mean average precision", "mAP")
-    return cells.assign(name=names)[["name", "learner", "mean", "sd"]]
+    k = names.str.extract(r"precision at (\d+)", expand=False).astype(float)
+    return cells.assign(name=names, k=k)[["name", "k", "learner", "mean", "sd"]]
 
 
-def published_minutes(n_classes: int) -> pd.DataFrame:
-    """Return JMLR table 5 for a number of classes: learner, mean and sd of minutes of training."""
-    cells = pd.read_csv(PUBLISHED / "jmlr_table5_runtime_minutes.csv")
-    return cells.loc[cells["classes"] == n_classes, ["learner", "mean", "sd"]]
+def published_minutes(class_list: str) -> pd.DataFrame:
+    """Return minutes of training on a class list: learner (ours), mean and sd.
+
+    They are of JMLR table 5 for 'B10', 'B20' and 'B50', where OASIS is the one with C, and of the
+    preprint's table 2 for 'Easy10', 'Var10' and 'Var20', where it is in Matlab.
+    """
+    if class_list.startswith("B"):
+        cells = pd.read_csv(PUBLISHED / "jmlr_table5_runtime_minutes.csv")
+        cells = cells[cells["classes"] == JMLR_CLASSES[class_list]]
+        ours = {"OASIS Matlab+C": "OASIS"}
+    else:
+        cells = pd.read_csv(PUBLISHED / "preprint_table2_runtime_minutes.csv")
+        cells = cells[cells["subset"] == class_list]
+        ours = {"OASIS Matlab": "OASIS", "Dissim-OASIS Matlab": "DissimOASIS"}
+    return cells.replace({"learner": ours})[["learner", "mean", "sd"]]
+
+
+def published_web_scale() -> pd.DataFrame:
+    """Return what the papers say of their web-scale experiment: figure, value, unit, source."""
+    return pd.read_csv(PUBLISHED / "web_scale.csv")
 
 
 def published_judgements() -> pd.DataFrame:

@@ -275,8 +275,8 @@ def _add_paper(verbs: Any) -> None:
     parser.add_argument(
         "--second-look",
         action="store_true",
-        help="afterwards run again, with other draws and as many partitions as are needed, 30 at "
-        "most, what decides a claim that cannot be told (default: no)",
+        help="afterwards run again, with other draws and more partitions, what decides an effect "
+        "of a claim that cannot be told, where 30 or fewer would tell it (default: no)",
     )
     parser.add_argument(
         "--challenge",

@@ -8,11 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from oasis_bench.claims.challenges import CHALLENGES
+from oasis_bench.claims.class_lists import on_papers_classes
 from oasis_bench.claims.papers import experiments
 from oasis_bench.command_line.carrying_out import TRIAL_FAILED, go_on, print_note, run_each
 from oasis_bench.experiment.quick import quick_settings
 from oasis_bench.experiment.settings import Experiment
-from oasis_bench.plugins.registry import load_reports
+from oasis_bench.plugins.registry import load_registry, load_reports
 from oasis_bench.runner.several import one_for_each_value, what_varies
 from oasis_bench.system.errors import OutputError, UsageError, unknown_name
 from oasis_bench.system.provenance import available_cores
@@ -78,8 +79,11 @@ def run_paper(options: argparse.Namespace) -> int:
 
 
 def paper_experiment(name: str, quick: bool) -> Experiment:
-    """Return a built-in experiment; `quick`: of few partitions, pictures and steps."""
-    experiment = Experiment.from_toml(name)
+    """Return a built-in experiment, on the papers' classes where these are on disk.
+
+    `quick`: of few partitions, pictures and steps.
+    """
+    experiment = on_papers_classes(name, Experiment.from_toml(name), load_registry())
     if not quick:
         return experiment
     settings = {**quick_settings(experiment), **QUICK}

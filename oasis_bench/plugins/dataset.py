@@ -55,6 +55,13 @@ class Dataset(ABC):
         """Say where the data lies on this machine, or None where it is not there yet."""
         return None
 
+    def class_sizes(self) -> Mapping[str, int]:
+        """Count the items of each class that are on this machine, without reading one.
+
+        Empty where there are none yet, and where they cannot be counted without reading them.
+        """
+        return {}
+
     def description(self) -> list[str]:
         """Return more lines for 'data describe', before the rows are checked."""
         return []

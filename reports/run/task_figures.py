@@ -5,18 +5,26 @@ Each learner keeps its colour, marker and line style in all figures of a run.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import matplotlib as mpl
 import pandas as pd
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from oasis_bench.analysis.headlines import headlines, task_measures
 from oasis_bench.analysis.statistics import summarise
+from oasis_bench.claims.class_lists import list_of
+from oasis_bench.claims.published_figures import published_precision
 from oasis_bench.reports.figure_style import (
     CHANCE,
+    PUBLISHED,
     STYLE,
     Drawing,
+    LearnerStyle,
     categories,
     draw_band,
     draw_bars,
@@ -106,6 +114,7 @@ def draw_precision_at_k(run: RunRecord, task: str) -> Figure | None:
     if curve.empty:
         return None
     styles = learner_styles(learners(run))
+    others: dict[str, Artist] = {"chance": Line2D([], [], **CHANCE)}
     figure, of_subset = panels(run, curve, f"k ({run.info.items} retrieved)", "Precision at k")
     for subset, axes in of_subset.items():
         rows = curve[curve["subset"] == subset]
@@ -115,9 +124,22 @@ def draw_precision_at_k(run: RunRecord, task: str) -> Figure | None:
         chance = rows.drop_duplicates(["partition", "k"]).groupby("k")["chance"].mean()
         axes.plot(chance.index, chance, **CHANCE)
         record(axes, "chance", chance.index, chance.to_numpy())
+        if task == "retrieval" and (found := list_of(run, subset)) is not None:
+            points = published_precision(found.name).dropna(subset=["k"])
+            _draw_published(axes, points[points["learner"].isin(rows["learner"])], styles)
+            of_others = ", of other classes" * found.stand_in
+            others[f"published{of_others}"] = Line2D([], [], **PUBLISHED)
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-    draw_legend(figure, entries(run, styles, curve), {"chance": Line2D([], [], **CHANCE)})
+    draw_legend(figure, entries(run, styles, curve), others)
     return figure
+
+
+def _draw_published(axes: Axes, points: pd.DataFrame, styles: Mapping[str, LearnerStyle]) -> None:
+    """Mark published means at their k, each in the colour of its learner."""
+    for learner, own in points.groupby("learner"):
+        look = {**PUBLISHED, "color": styles[str(learner)]["color"]}
+        axes.plot(own["k"], own["mean"], zorder=5, **look)
+        record(axes, f"{learner}, published", own["k"], own["mean"])
 
 
 def draw_by_classes(run: RunRecord, task: str) -> Figure | None:

@@ -19,6 +19,7 @@ from oasis_bench.reports.web_scale.tables import (
     batch_table,
     growth_table,
     precision_table,
+    published_table,
     time_table,
 )
 from oasis_bench.system.errors import UsageError
@@ -57,7 +58,11 @@ def write_web_scale_report(folder: Path) -> Path:
     ends = ends_of(checkpoints)
     times, costs = learning_times(ends), batch_costs(ends)
     grown = growths(times)
-    tables = {"precision": precision_table(ends), "time": time_table(ends)}
+    tables = {
+        "precision": precision_table(ends),
+        "time": time_table(ends),
+        "published": published_table(ends, records[0].data),
+    }
     if not grown.empty:
         tables["growth"] = growth_table(grown)
     if not costs.empty:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pandas as pd
 
+from oasis_bench.claims.published_figures import published_web_scale
 from oasis_bench.reports.formatting import number_text, seconds_text
 from oasis_bench.reports.table import Cell, Table
 from oasis_bench.reports.web_scale.measurements import (
@@ -44,6 +48,57 @@ def precision_table(ends: pd.DataFrame) -> Table:
         notes=[
             "Start: W = I. ± standard deviation over seeds, where there are several. Standard "
             "error: of the mAP at the end, over queries. P@k: precision at k, at the end."
+        ],
+    )
+
+
+def published_table(ends: pd.DataFrame, data: Mapping[str, Any]) -> Table:
+    """Make the table of what the papers say of their experiment, ours beside it where we have it.
+
+    Ours is the largest of the complete trainings, with the smallest batches; means over its seeds.
+
+    Parameters
+    ----------
+    ends : DataFrame
+        As `ends_of` returns it.
+    data : mapping
+        The parameters of the generated data, as the records have them.
+    """
+    ours: dict[str, float] = {
+        "test images": data["n_test"],
+        "features": data["n_visterms"],
+    }
+    if len(complete := ends[ends["complete"]]):
+        *_, largest = complete.groupby(["images", "steps"])
+        own = next(pooled(largest[1]))
+        ours |= {
+            "training images": own["images"].iloc[0],
+            "steps at saturation": own["steps"].iloc[0],
+            "training time": own["cpu_seconds"].mean() / 60,
+            "precision at 1 against R_II": own["precision_at_1"].mean(),
+        }
+    numbers = published_web_scale().rename(columns={"value": "published"})
+    numbers = numbers.assign(ours=numbers["figure"].map(ours).astype(float))
+    return Table(
+        name="published",
+        title="What the papers say of their experiment, and ours",
+        header=("What", "Published", "Ours", "Unit", "Source"),
+        align="lrrll",
+        rows=[
+            [
+                str(row["figure"]),
+                f"{row['published']:,.6g}" if row["published"] < 1 else f"{row['published']:,.0f}",
+                number_text(row["ours"], "{:,.3g}" if row["ours"] < 10 else "{:,.0f}", missing="-"),
+                str(row["unit"]),
+                str(row["source"]),
+            ]
+            for row in numbers.to_dict("records")
+        ],
+        numbers=numbers[["figure", "published", "ours", "unit", "source"]],
+        notes=[
+            "Ours: the largest training that is complete; its steps are given, not chosen by "
+            "saturation, and its time is the processor's. Its images are generated, so that "
+            "precision cannot be compared. '-': not measured here."
         ],
     )
 

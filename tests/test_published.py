@@ -1,0 +1,170 @@
+"""What the papers published, beside ours: its files, in tables and as marks in figures."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fake_runs import fake_trial, make_run
+from report_helpers import texts
+
+from oasis_bench.claims.class_lists import CLASS_LISTS, ListOfSubset, list_of
+from oasis_bench.claims.published_figures import (
+    PUBLISHED,
+    published_minutes,
+    published_precision,
+)
+from oasis_bench.datasets import Caltech256
+from oasis_bench.experiment.settings import Experiment
+from oasis_bench.reports.published_tables import beside_published
+from oasis_bench.reports.run.task_figures import draw_precision_at_k
+
+LEARNERS = ["OASIS", "Euclidean"]
+
+
+def run_of(folder, classes, title="Two learners", n_classes=10, dataset="caltech256", **more):
+    """A run of two learners on class subsets: mAP .6 and .5, a CPU second a fit."""
+    names = [one if isinstance(one, str) else str(one) for one in classes]
+    trials = [
+        fake_trial(learner, n_classes, partition, mAP, subset=subset)
+        for subset in names
+        for learner, mAP in zip(LEARNERS, (0.6, 0.5), strict=True)
+        for partition in range(2)
+    ]
+    settings = {"title": title, "dataset": dataset, "classes": list(classes), "partitions": 2}
+    return make_run(folder, trials, LEARNERS, **settings, **more)
+
+
+def planned(name):
+    return Experiment.from_toml(name)
+
+
+def test_each_file_of_published_figures_has_its_source():
+    readme = (PUBLISHED / "README.md").read_text()
+    files = [path.name for path in PUBLISHED.glob("*.csv")]
+    assert len(files) == 8
+    for name in files:
+        _, _, about = readme.partition(f"`{name}`")
+        assert "Source: " in about, name
+
+
+def test_numbers_of_the_papers_are_those_of_their_tables():
+    """JMLR table 4 and preprint table 1 of precision; JMLR table 5 and preprint table 2 of time."""
+    for name, measure, learner, value in (
+        ("B10", "mAP", "OASIS", 0.33),
+        ("B20", "precision at 10", "MCML", 0.21),
+        ("B50", "mAP", "Euclidean", 0.09),
+        ("Easy10", "mAP", "OASIS", 0.57),
+        ("Easy10", "precision at 50", "Euclidean", 0.27),
+        ("Var20", "mAP", "OASIS", 0.21),
+    ):
+        found = published_precision(name)
+        cell = found[(found["name"] == measure) & (found["learner"] == learner)]
+        assert cell["mean"].tolist() == [value], (name, measure)
+    assert published_precision("B249").empty
+    for name, learner, minutes in (
+        ("B10", "OASIS", 0.12),
+        ("B20", "MCML", 7425),
+        ("Easy10", "OASIS", 18),
+        ("Var10", "OASIS", 42),
+        ("Var20", "DissimOASIS", 111),
+    ):
+        found = published_minutes(name)
+        assert found.loc[found["learner"] == learner, "mean"].tolist() == [minutes]
+
+
+def test_lists_of_experiments_are_lists_of_the_data_set_with_published_figures():
+    for experiment, lists in CLASS_LISTS.items():
+        assert len(planned(experiment).classes) <= len(lists)
+        for name in lists:
+            assert name in Caltech256.class_subsets
+            assert len(published_precision(name))
+            assert len(published_minutes(name))
+
+
+def test_a_subset_is_a_list_of_the_papers_or_stands_in_for_one(tmp_path):
+    own = run_of(tmp_path / "own", ["B10", "Easy10"])
+    assert list_of(own, "Easy10") == ListOfSubset("Easy10", stand_in=False)
+    experiment = planned("paper-table4-more")
+    more = run_of(tmp_path / "more", [20, 50], experiment.title, dataset="caltech101")
+    assert list_of(more, "50") == ListOfSubset("B50", stand_in=True)
+
+
+@pytest.mark.parametrize(
+    "change", [{"title": "Other"}, {"dataset": "made up"}, {"classes": [2, 50]}]
+)
+def test_other_experiments_stand_in_for_nothing(tmp_path, change):
+    settings = {"title": planned("paper-table4-more").title, "dataset": "caltech101"}
+    run = run_of(tmp_path, **{"classes": [20, 50], **settings, **change})
+    assert list_of(run, str(run.info.experiment.classes[0])) is None
+
+
+def test_the_papers_lists_elsewhere_or_of_other_sizes_are_names_like_any_other(tmp_path):
+    assert list_of(run_of(tmp_path / "1", ["B10"], dataset="made up"), "B10") is None
+    assert list_of(run_of(tmp_path / "2", ["B10"], train_per_class=20), "B10") is None
+
+
+def test_ours_and_the_published_stand_in_one_cell_and_are_not_mixed(tmp_path):
+    """JMLR: mAP .33 and .23, .12 minutes of OASIS; preprint: mAP .57 and .42, 18 minutes."""
+    runs = {
+        "paper-table4": {"paper-table4": run_of(tmp_path / "4", ["B10"])},
+        "paper-easy": {"paper-easy": run_of(tmp_path / "1", ["Easy10"])},
+    }
+    tables = {table.name: table for table in beside_published(runs)}
+    assert list(tables) == ["table4", "table5", "preprint_table1", "preprint_table2"]
+    assert texts(tables["table4"])[0] == ["B10", "mAP", "0.60 (0.33)", "0.50 (0.23)"]
+    assert texts(tables["table5"]) == [["B10", "seconds", "1.00 (7.20)"]]
+    assert texts(tables["preprint_table1"])[0] == ["Easy10", "mAP", "0.60 (0.57)", "0.50 (0.42)"]
+    assert texts(tables["preprint_table2"]) == [["Easy10", "seconds", "1.00 (1,080)"]]
+    assert not any(table.notes for table in tables.values())
+    rows = tables["table4"].numbers
+    of_mAP = rows[(rows["name"] == "mAP") & (rows["learner"] == "OASIS")]
+    assert of_mAP[["ours", "published"]].to_numpy().tolist() == [[pytest.approx(0.6), 0.33]]
+
+
+def test_a_table_says_which_classes_stand_in_for_the_papers(tmp_path):
+    title = planned("paper-table4-more").title
+    run = run_of(tmp_path, [20, 50], title, 20, "caltech101")
+    precision, _ = beside_published({"paper-table4-more": {"paper-table4-more": run}})
+    assert [row[0] for row in texts(precision)[:5]] == [*["20 for B20"] * 4, "20 for B50"]
+    assert "other classes stand in" in precision.notes[0]
+
+
+def drawn_stars(axes):
+    return {
+        (x, y): line.get_color()
+        for line in axes.get_lines()
+        if line.get_marker() == "*"
+        for x, y in zip(*line.get_data(), strict=True)
+    }
+
+
+def test_published_precision_is_marked_in_the_figure_of_the_papers_classes(tmp_path):
+    """JMLR table 4, precision at 1, 10 and 50: OASIS .43, .38, .23, Euclidean .37, .27, .18."""
+    figure = draw_precision_at_k(run_of(tmp_path, ["B10"]), "retrieval")
+    stars = drawn_stars(figure.panels[0])
+    assert set(stars) == {
+        *((1, 0.43), (10, 0.38), (50, 0.23)),
+        *((1, 0.37), (10, 0.27), (50, 0.18)),
+    }
+    assert stars[1, 0.43] == stars[50, 0.23] != stars[1, 0.37]
+    legend = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert legend == ["OASIS", "Euclidean", "chance", "published"]
+    numbers = figure.numbers().set_index(["series", "x"])["value"]
+    assert numbers["OASIS, published"].tolist() == [0.43, 0.38, 0.23]
+    np.testing.assert_allclose(numbers["OASIS", 1], 0.7)  # ours: mAP and .1
+
+
+def test_a_figure_of_stand_ins_says_so_and_one_of_other_classes_has_no_marks(tmp_path):
+    title = planned("paper-table4-more").title
+    run = run_of(tmp_path / "20", [20], title, 20, "caltech101")
+    figure = draw_precision_at_k(run, "retrieval")
+    assert (1, 0.29) in drawn_stars(figure.panels[0])
+    assert figure.legends[0].get_texts()[-1].get_text() == "published, of other classes"
+    other = draw_precision_at_k(run_of(tmp_path / "10", [10]), "retrieval")
+    assert not drawn_stars(other.panels[0])
+
+
+def test_the_web_scale_figures_name_their_place():
+    with Path(PUBLISHED / "web_scale.csv").open(encoding="utf-8") as file:
+        assert all(row["source"].startswith("JMLR ") for row in csv.DictReader(file))
