@@ -187,7 +187,7 @@ def test_each_condition_of_a_claim_is_taken_again_for_itself_within_the_cap(tmp_
     ]
     claim = Claim("1", "it is so", "here", conditions)
     stored = {condition.experiment: runs for condition in conditions}
-    (verdict,) = judge([claim], stored, level=0.1)
+    (verdict,) = decide([claim], stored, level=0.1)
     assert [one.needed for one in verdict.findings] == [30, 50, None]
     assert worth_repeating([verdict]) == {"cheap": 30}
     told = replace(verdict, outcome="does not hold")

@@ -134,7 +134,7 @@ class Objective:
         reach = (1 + SLACK) * (1 + distances.max(axis=1))
         leading = _on_leading_axes(Z)
         norms = (1 - ROUNDING) * np.einsum("ij,ij->i", leading, leading)
-        single = [array.astype(np.float32) for array in (leading, norms, reach)]
+        single = leading.astype(np.float32), norms.astype(np.float32), reach.astype(np.float32)
         found = []
         for sides in self._blocks():
             pairs = _near(*single, *sides)
