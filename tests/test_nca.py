@@ -8,8 +8,9 @@ from sklearn.datasets import load_digits
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 
 from oasis_bench.algorithms import NCA, _chosen_neighbours
+from oasis_bench.algorithms._chosen_neighbours import FAR
 from oasis_bench.algorithms._neighbour_choice import choose_own_class
-from oasis_bench.algorithms.nca import FAR, Objective
+from oasis_bench.algorithms.nca import Objective
 
 
 @pytest.fixture
