@@ -21,8 +21,9 @@ It is given the scores (b, n_rows), the number of the block's first row, and the
 rows (n_rows,), to which it adds; it returns the block's share of the objective.
 """
 
-FAR = 1e3
-"""Squared length of Lx from which float32 has too few digits: it gives distances to 1e-4 there."""
+FAR, LONG = 1e3, 1e6
+"""Squares from which float32 has too few digits: of the length of Lx, as it gives distances to 1e-4
+there; and of the length of x times that of L, as sums of Lx cancel there."""
 
 BLOCK_BYTES = 8 * 2**20
 """Pairs of rows are gone through in blocks of this size: others are no faster."""
@@ -54,16 +55,16 @@ def coarse_slope(
 ) -> tuple[float, FloatArray] | None:
     """Return what `slope` does, by products in float32; None where these have too few digits.
 
-    `rows` are in float32, the result is in float64.
+    `rows` are in float64, and so is the result.
     """
-    with np.errstate(over="ignore", invalid="ignore"):
-        single = L.astype(np.float32)
-        projected = rows @ single.T
-        near = np.einsum("ij,ij->i", projected, projected).max() < FAR
-    if not near:
+    length = np.sqrt(np.einsum("ij,ij->i", rows, rows).max()) or 1.0
+    projected = rows @ L.T
+    short = length**2 * np.vdot(L, L) < LONG
+    if not (short and np.einsum("ij,ij->i", projected, projected).max() < FAR):
         return None
-    value, found = slope(rows, single, projected, weigh, row_sum)
-    return value, found.astype(np.float64)
+    scaled = rows / length, L * length, projected  # of any scale, they fit into float32
+    value, found = slope(*(array.astype(np.float32) for array in scaled), weigh, row_sum)
+    return value, found.astype(np.float64) * length
 
 
 def laplacian(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property, partial
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, TypeAlias
 
@@ -63,12 +63,8 @@ class Objective:
 
     def coarsely(self, L: FloatArray) -> tuple[float, FloatArray]:
         """Return the same by products in float32, where they have digits enough."""
-        found = coarse_slope(self._coarse_rows, L, self._choose, row_sum=0.0)
+        found = coarse_slope(self._rows, L, self._choose, row_sum=0.0)
         return self.value_and_gradient(L) if found is None else (found[0], -2 * found[1])
-
-    @cached_property
-    def _coarse_rows(self) -> FloatArray:
-        return self._rows.astype(np.float32)
 
 
 class NCA(LabelLearner):
@@ -209,7 +205,7 @@ def _ascend(
 
     Coarsely, until an iteration gains little: the end is found in float64.
     """
-    value = -np.inf
+    value, n_fine, began_coarse = -np.inf, 0, coarse
 
     def loss(flat: FloatArray) -> tuple[float, FloatArray]:
         evaluate = objective.coarsely if coarse else objective.value_and_gradient
@@ -217,8 +213,9 @@ def _ascend(
         return -f, -gradient.ravel()
 
     def look_at_gain(intermediate_result: OptimizeResult) -> None:
-        nonlocal coarse, value
+        nonlocal coarse, value, n_fine
         before, value = value, -float(intermediate_result.fun)
+        n_fine += not coarse
         coarse = coarse and value - before > LITTLE * value
 
     end = minimize(
@@ -232,7 +229,7 @@ def _ascend(
     )
     L: FloatArray = end.x.reshape(start.shape)
     n_iter = int(end.nit)
-    if coarse and n_iter < max_iter:
+    if began_coarse and n_fine < 2 and n_iter < max_iter:  # its last gain was not of float64 alone
         L, more = _ascend(objective, L, tol, max_iter - n_iter, coarse=False)
         n_iter += more
     return L, n_iter

@@ -284,13 +284,18 @@ def test_without_a_step_to_remember_the_first_direction_is_the_steepest():
     np.testing.assert_allclose(history.direction(gradient, A), expected)
 
 
-@pytest.mark.parametrize("length", [1.0, 1e3])
-def test_the_working_set_has_every_pair_within_reach_and_no_other(length, monkeypatch):
+@pytest.mark.parametrize("kind", ["narrowing axes", "two far heaps", "an outlier"])
+def test_the_working_set_has_every_pair_within_reach_and_no_other(kind, monkeypatch):
     monkeypatch.setattr(_objective, "BLOCK_ROWS", 37)
-    rng = np.random.default_rng(0)
-    starts = np.array([0, 60, 130, 150], dtype=np.int32)
+    rng = np.random.default_rng(1)
+    starts = np.array([0, 50, 100, 150], dtype=np.int32)
     y = np.repeat([0, 1, 2], np.diff(starts))
-    rows = rng.normal(size=(150, 30)) * np.linspace(1, 0.05, 30) + length * rng.normal(size=30)
+    if kind == "narrowing axes":
+        rows = rng.normal(size=(150, 30)) * np.linspace(1, 0.05, 30)
+    else:  # float32 alone would miss pairs
+        rows = rng.normal(size=(150, 3)) + 3e3 * rng.choice([-1, 1], size=150)[:, None]
+    if kind == "an outlier":
+        rows[0] = 1e20
     objective = Objective(rows, starts, target_neighbours(rows, starts, 2), 0.5, 0.1)
     objective.find_impostors(rows)
     distances = cdist(rows, rows, "sqeuclidean")

@@ -52,7 +52,7 @@ def test_the_fit_finds_the_numbers_that_trainings_are_made_of():
             updates = n_steps * np.exp(0.5 - 0.2 * np.log(n_steps) + 0.1 * np.log(n_images))
             seconds = 5e-6 * n_steps + 1e-5 * updates
             peak = 8e8 + 500 * n_images
-            return Checkpoint(n_steps, updates, seconds, 0, 0, 0, {}, 0, 0, peak, None)
+            return Checkpoint(n_steps, updates, seconds, 0, 0, 0, {}, 0, peak, None)
 
         points = tuple(checkpoint(n_images * k) for k in (1, 10, 70))
         training = Training(n_images, 70 * n_images, 65_536, 0)

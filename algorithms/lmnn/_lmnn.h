@@ -30,9 +30,10 @@ MULTIVERSIONED static void add_difference(
     }
 }
 
-/* Write (a, first + b) for each b within reach: left + right[b] - 2 products[b] is the squared
-   distance, and it counts below the reach of either row.  Return how many they are; those beyond
-   `room` are only counted.  Most chunks have none, which a few vector instructions tell. */
+/* Write (a, first + b) for each b that is not beyond the reach of both rows: left + right[b] -
+   2 products[b] is the squared distance, and where it overflows to NaN, b counts.  Return how many
+   they are; those beyond `room` are only counted.  Most chunks have none, which a few vector
+   instructions tell. */
 MULTIVERSIONED static ptrdiff_t pairs_of_row(
     const float *restrict products, float left, float left_reach, const float *restrict right,
     const float *restrict right_reach, ptrdiff_t n, int32_t a, int32_t first,
@@ -46,11 +47,11 @@ MULTIVERSIONED static ptrdiff_t pairs_of_row(
         for (ptrdiff_t k = 0; k < CHUNK && stop - start == CHUNK; k++) {
             const float distance = left + right[start + k] - 2 * products[start + k];
             const float reach = right_reach[start + k];
-            some |= distance < (left_reach > reach ? left_reach : reach);
+            some |= !(distance > (left_reach > reach ? left_reach : reach));
         }
         for (ptrdiff_t b = start; some && b < stop; b++) {
             const float distance = left + right[b] - 2 * products[b];
-            if (distance < left_reach || distance < right_reach[b]) {
+            if (!(distance > left_reach && distance > right_reach[b])) {
                 if (count < room) {
                     pairs[count][0] = a;
                     pairs[count][1] = first + (int32_t)b;

@@ -134,11 +134,12 @@ class Objective:
         reach = (1 + SLACK) * (1 + distances.max(axis=1))
         leading = _on_leading_axes(Z)
         norms = (1 - ROUNDING) * np.einsum("ij,ij->i", leading, leading)
-        single = leading.astype(np.float32), norms.astype(np.float32), reach.astype(np.float32)
         found = []
-        for sides in self._blocks():
-            pairs = _near(*single, *sides)
-            found.append(pairs[: _lmnn.keep_within_reach(Z, reach, pairs)])
+        with np.errstate(over="ignore", invalid="ignore"):  # such pairs are checked like others
+            single = leading.astype(np.float32), norms.astype(np.float32), reach.astype(np.float32)
+            for sides in self._blocks():
+                pairs = _near(*single, *sides)
+                found.append(pairs[: _lmnn.keep_within_reach(Z, reach, pairs)].copy())
         self.use_pairs(np.concatenate(found))
 
     def _blocks(self) -> Iterator[tuple[slice, slice]]:
@@ -163,7 +164,7 @@ def _on_leading_axes(Z: Doubles) -> Doubles:
 
 def _near(Z: Singles, norms: Singles, reach: Singles, left: slice, right: slice) -> Rows:
     products = Z[left] @ Z[right].T
-    room = products.size // 16
+    room = max(1, products.size // 16)
     while True:
         pairs = np.empty((room, 2), dtype=np.int32)
         count = _lmnn.pairs_within_reach(
@@ -177,7 +178,7 @@ def _near(Z: Singles, norms: Singles, reach: Singles, left: slice, right: slice)
             pairs,
         )
         if count <= room:
-            return pairs[:count].copy()
+            return pairs[:count]
         room = count
 
 

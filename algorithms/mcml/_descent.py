@@ -26,6 +26,9 @@ FEW = 500
 COARSE = 100
 """Iterations are in float32 while the progress is above so many times the one to stop at."""
 
+NO_OTHER_END = {"ftol": 0, "gtol": 0}
+"""Options by which L-BFGS does not stop at a gain or a slope of its own choice."""
+
 NEGLIGIBLE = 1e-7
 """Share of the largest eigenvalue of A up to which one is dropped."""
 
@@ -72,7 +75,8 @@ def minimise(objective: Objective, L: FloatArray, tol: float, max_iter: int) -> 
     """
     n_iter = 0
     while True:
-        L, done = _descend(objective, L, tol, max_iter - n_iter)
+        coarse = n_iter == 0 and len(objective.rows) > FEW
+        L, done = _descend(objective, L, tol, max_iter - n_iter, coarse)
         n_iter += done
         L = _compressed(L)
         value, _ = objective.value_and_slope(L)
@@ -85,11 +89,10 @@ def minimise(objective: Objective, L: FloatArray, tol: float, max_iter: int) -> 
 
 
 def _descend(
-    objective: Objective, L: FloatArray, tol: float, max_iter: int
+    objective: Objective, L: FloatArray, tol: float, max_iter: int, coarse: bool
 ) -> tuple[FloatArray, int]:
     """Run L-BFGS until `STRIDE` iterations lower f by less than `tol`; return L, iterations."""
     values: list[float] = []
-    coarse = len(objective.rows) > FEW
 
     def value_and_slope(flat: FloatArray) -> tuple[float, FloatArray]:
         evaluate = objective.coarsely if coarse else objective.value_and_slope
@@ -102,7 +105,9 @@ def _descend(
         if coarse:
             slow = len(values) > STRIDE and values[-1 - STRIDE] - values[-1] < COARSE * tol
             near = values[-1] - objective.infimum < COARSE * tol
-            coarse = not (slow or near)
+            if slow or near:
+                coarse = False
+                values.clear()  # progress is that of float64
             return
         at_infimum = values[-1] - objective.infimum < tol
         if at_infimum or (len(values) > STRIDE and values[-1 - STRIDE] - values[-1] < tol):
@@ -114,9 +119,13 @@ def _descend(
         jac=True,
         method="L-BFGS-B",
         callback=stop_without_progress,
-        options={"maxiter": max_iter, "maxfun": 20 * max_iter, "maxcor": MEMORY, "gtol": 0},
+        options={"maxiter": max_iter, "maxfun": 20 * max_iter, "maxcor": MEMORY, **NO_OTHER_END},
     )
-    return np.asarray(found.x.reshape(L.shape)), int(found.nit)
+    end, n_iter = np.asarray(found.x.reshape(L.shape)), int(found.nit)
+    if coarse and n_iter < max_iter:  # no step in float32 led down
+        end, more = _descend(objective, end, tol, max_iter - n_iter, coarse=False)
+        n_iter += more
+    return end, n_iter
 
 
 def _compressed(L: FloatArray) -> FloatArray:

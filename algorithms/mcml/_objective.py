@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 import numpy.typing as npt
 
@@ -54,15 +52,11 @@ class Objective:
 
     def coarsely(self, L: FloatArray) -> tuple[float, FloatArray]:
         """Return the same by products in float32, where they have digits enough."""
-        found = coarse_slope(self._coarse_rows, L, choose_neighbours, row_sum=1.0)
+        found = coarse_slope(self.rows, L, choose_neighbours, row_sum=1.0)
         if found is None:
             return self.value_and_slope(L)
         pulled = L @ self._pull
         return float(np.vdot(pulled, L)) + found[0], 2 * (pulled - found[1])
-
-    @cached_property
-    def _coarse_rows(self) -> FloatArray:
-        return self.rows.astype(np.float32)
 
     def gradient(self, L: FloatArray) -> FloatArray:
         """Return the gradient G of f by A, shape (d, d), symmetric; time n^2 (k + d)."""

@@ -152,7 +152,7 @@ def score_in_blocks(
     """
     n_queries, n_gallery = len(rows), gallery.shape[0]
     size = block_size(n_gallery, X.dtype)
-    similarity, X, rows, gallery = _embedded_once(similarity, X, rows, gallery)
+    similarity, X, gallery = _with_gallery_embedded(similarity, X, gallery)
     for block in slices(n_queries, size):
         scores = similarity(X[rows[block]], gallery)
         if scores.shape != (block.stop - block.start, n_gallery):
@@ -166,21 +166,21 @@ def score_in_blocks(
         progress("ranking", block.stop, n_queries)
 
 
-def _embedded_once(
-    similarity: Similarity, X: Any, rows: Numbers, gallery: Any
-) -> tuple[Similarity, Any, Numbers, Any]:
+def _with_gallery_embedded(
+    similarity: Similarity, X: Any, gallery: Any
+) -> tuple[Similarity, Any, Any]:
     """Return what to score in place of items: a learner's `similarity` embeds both sides anew.
 
-    Where the similarity is of a learner with an embedding, these are its `score_embeddings` and
-    the embeddings, so that the gallery is embedded, or checked, once and not once a block.
+    Where the similarity is of a learner with an embedding, the gallery is embedded, or checked,
+    once and not once a block; of other queries each block is.
     """
     learner: Any = getattr(similarity, "__self__", None)
     if not getattr(learner, "has_embedding", False) or similarity != learner.similarity:
-        return similarity, X, rows, gallery
-    embedded = learner.embed(gallery)
+        return similarity, X, gallery
+    score, embedded = learner.score_embeddings, learner.embed(gallery)
     if X is gallery:
-        return learner.score_embeddings, embedded, rows, embedded
-    return learner.score_embeddings, learner.embed(X[rows]), np.arange(len(rows)), embedded
+        return score, embedded, embedded
+    return lambda queries, _: score(learner.embed(queries), embedded), X, embedded
 
 
 def rank_in_parts(scores: Scores, rank: Callable[[slice], Result]) -> list[Result]:
