@@ -62,8 +62,9 @@ def coarse_slope(
     short = length**2 * np.vdot(L, L) < LONG
     if not (short and np.einsum("ij,ij->i", projected, projected).max() < FAR):
         return None
-    scaled = rows / length, L * length, projected  # of any scale, they fit into float32
-    value, found = slope(*(array.astype(np.float32) for array in scaled), weigh, row_sum)
+    single = (rows / length).astype(np.float32)  # rows of any scale fit into it
+    scaled, projected = (L * length).astype(np.float32), projected.astype(np.float32)
+    value, found = slope(single, scaled, projected, weigh, row_sum)
     return value, found.astype(np.float64) * length
 
 

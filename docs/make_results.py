@@ -270,12 +270,15 @@ def make_claims(what, folder):
         learners = rows["learner"].unique().tolist()
         lines = [["classes", "measure", *learners], ["---"] * (2 + len(learners))]
         # 'class_list' is the papers' list of classes; files from before it was written have none.
-        keys = [key for key in ("n_classes", "class_list", "name") if key in rows]
-        for key, own in rows.groupby(keys, sort=False):
+        rows["classes"] = rows["n_classes"].astype(str)
+        if "class_list" in rows:
+            own_list = rows["class_list"].where(~rows["stand_in"])
+            rows["classes"] = own_list.fillna(rows["classes"] + " for " + rows["class_list"])
+        for (classes, measure), own in rows.groupby(["classes", "name"], sort=False):
             own = own.set_index("learner").reindex(learners)
             pairs = zip(own["ours"], own["published"], strict=True)
             cells = [beside(*pair) for pair in pairs]
-            lines.append([", ".join(map(str, key[:-1])), key[-1], *cells])
+            lines.append([classes, measure, *cells])
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 

@@ -223,7 +223,7 @@ def similarity_precision(scores, triplets):
 
 
 def test_a_model_of_judged_triplets_is_judged_on_all_triplets_of_a_file_it_has_not_seen(
-    tmp_path, monkeypatch
+    tmp_path, monkeypatch, capsys
 ):
     pytest.importorskip("cv2", reason='pip install "oasis-bench[handmade]" is needed')
     monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path / "cache"))
@@ -236,7 +236,10 @@ def test_a_model_of_judged_triplets_is_judged_on_all_triplets_of_a_file_it_has_n
     assert main([*learned, *asked, *once, "--save-models", "--output", str(tmp_path / "run")]) == 0
     (path,) = (tmp_path / "run" / "models").iterdir()
     new = tmp_path / "new"
-    assert evaluate(path, "--dataset", tmp_path / "other" / "my.csv", *asked, "--output", new) == 0
+    other = ["--dataset", tmp_path / "other" / "my.csv", *asked]
+    assert evaluate(path, *other, "--test-share", "1", "--partitions", "5") == 2
+    assert "partitions = 5 of all judgements are the same" in capsys.readouterr().err
+    assert evaluate(path, *other, "--test-share", "1", "--output", new) == 0
     record = read_run(new)
     assert record.trials["partition"].tolist() == [0]
     found = record.measures.set_index("measure").loc["similarity precision", "value"]

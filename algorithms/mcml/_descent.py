@@ -26,9 +26,6 @@ FEW = 500
 COARSE = 100
 """Iterations are in float32 while the progress is above so many times the one to stop at."""
 
-NO_OTHER_END = {"ftol": 0, "gtol": 0}
-"""Options by which L-BFGS does not stop at a gain or a slope of its own choice."""
-
 NEGLIGIBLE = 1e-7
 """Share of the largest eigenvalue of A up to which one is dropped."""
 
@@ -119,9 +116,16 @@ def _descend(
         jac=True,
         method="L-BFGS-B",
         callback=stop_without_progress,
-        options={"maxiter": max_iter, "maxfun": 20 * max_iter, "maxcor": MEMORY, **NO_OTHER_END},
+        options={
+            "maxiter": max_iter,
+            "maxfun": 20 * max_iter,
+            "maxcor": MEMORY,
+            "ftol": 0,  # progress ends it, see `stop_without_progress`
+            "gtol": 0,
+        },
     )
-    end, n_iter = np.asarray(found.x.reshape(L.shape)), int(found.nit)
+    end: FloatArray = found.x.reshape(L.shape)
+    n_iter = int(found.nit)
     if coarse and n_iter < max_iter:  # no step in float32 led down
         end, more = _descend(objective, end, tol, max_iter - n_iter, coarse=False)
         n_iter += more

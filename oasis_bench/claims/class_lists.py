@@ -82,11 +82,13 @@ def class_sentences(runs: Runs) -> list[str]:
 def list_of(run: RunRecord, subset: str) -> ListOfSubset | None:
     """Return the list that a run's class subset is or stands in for; None where it is neither.
 
-    Only the experiments of `CLASS_LISTS` stand in for a list, and only by their own classes.  A
-    list is the papers' with 40 training and 25 test pictures a class.
+    Only the experiments of `CLASS_LISTS` stand in for a list, and only by their own classes.  Both
+    have 40 training and 25 test pictures a class.
     """
     e, known = run.info.experiment, {name for own in CLASS_LISTS.values() for name in own}
-    if (e.dataset, *e.per_class) == (DATASET, DEFAULT_TRAIN, DEFAULT_TEST) and subset in known:
+    if e.per_class != (DEFAULT_TRAIN, DEFAULT_TEST):
+        return None
+    if e.dataset == DATASET and subset in known:
         return ListOfSubset(subset, stand_in=False)
     for experiment, lists in CLASS_LISTS.items():
         planned = Experiment.from_toml(experiment)

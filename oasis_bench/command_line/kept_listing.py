@@ -63,12 +63,15 @@ def _path(options: argparse.Namespace) -> Path:
 
 def _key() -> list[Any]:
     """Return what decides which files are imported: versions, packages, and registered names."""
-    folders = [folder for folder in sys.path if os.path.isdir(folder)]
-    packages = {name for folder in folders for name in os.listdir(folder) if "-info" in name}
+    # The folder that one stands in is left out: 'python -m' puts it first, wherever that is.
+    folders = {os.path.abspath(folder) for folder in sys.path} - {os.getcwd()}
+    names = [name for folder in folders if os.path.isdir(folder) for name in os.listdir(folder)]
+    packages = {name for name in names if name.endswith((".dist-info", ".egg-info"))}
     points = [point for kind in ("algorithm", "data set", "task") for point in installed(kind)]
     return [
         *(oasis_bench.__version__, oasis_bench.__file__, sys.version, sorted(packages)),
-        *([[point.group, point.name, point.value] for point in points], built_in_experiments()),
+        sorted({f"{point.group} {point.name} {point.value}" for point in points}),
+        built_in_experiments(),
     ]
 
 

@@ -50,14 +50,20 @@ def parse_words(words: Sequence[str] | None = None) -> argparse.Namespace:
 
 def _refuse_unknown_words(options: argparse.Namespace) -> None:
     """Raise UsageError for a name that no installed package has, or a path with nothing there."""
+    dataset = getattr(options, "dataset", None)
     if options.verb == "run":
-        learners = (options.experiment or Experiment.from_toml("default")).learners
-        for label in options.algorithms or learners:
-            refuse_unknown("algorithm", learners[label].algorithm if label in learners else label)
-        for task in options.tasks or ():
+        experiment = options.experiment or Experiment.from_toml("default")
+        own = experiment.learners
+        for label in options.algorithms or own:
+            name = own[label].algorithm if label in own else label
+            refuse_unknown("algorithm", name, also=own)
+        for task in options.tasks or experiment.tasks:
             refuse_unknown("task", task)
-    if (name := getattr(options, "dataset", None)) is not None:
-        _, path = find_dataset(name, [point.name for point in installed("data set")])
+        dataset = experiment.dataset if dataset is None else dataset
+    elif options.verb == "evaluate" and options.judged.is_dir():
+        return  # a run has its own data
+    if dataset is not None:
+        _, path = find_dataset(dataset, [point.name for point in installed("data set")])
         if path is not None:
             refuse_missing(path)
 

@@ -32,9 +32,12 @@ def installed(kind: str) -> list[EntryPoint]:
     return sorted(_entry_points(tuple(sys.path)).select(group=group))
 
 
-def refuse_unknown(kind: str, name: str) -> None:
-    """Raise UsageError, with the nearest name, where no installed package has this one."""
-    known = dict.fromkeys(point.name for point in installed(kind))
+def refuse_unknown(kind: str, name: str, also: Iterable[str] = ()) -> None:
+    """Raise UsageError, with the nearest name, where no installed package has this one.
+
+    Names in `also`, such as the labels of an experiment's learners, are proposed too.
+    """
+    known = dict.fromkeys([*also, *(point.name for point in installed(kind))])
     if name not in known:
         raise UsageError(unknown_name(kind, name, known))
 

@@ -61,9 +61,14 @@ def model_experiment(
     # There are no inner folds; for fewer of them fewer training items are enough.
     defaults: dict[str, Any] = {"classes": ("all",), "inner_folds": 2}
     splits = {registry.tasks[task].split for task in settings.get("tasks", ())}
-    draws = {"partitions", "test_share"} & settings.keys()
-    if splits and splits <= {"judged", "rated"} and not draws:
-        defaults |= {"partitions": 1, "test_share": 1.0}
+    if splits and splits <= {"judged", "rated"}:
+        if "partitions" not in settings and settings.get("test_share", 1.0) == 1:
+            defaults |= {"partitions": 1, "test_share": 1.0}
+        elif settings.get("test_share") == 1 and settings["partitions"] > 1:
+            raise UsageError(
+                f"partitions = {settings['partitions']} of all judgements are the same: leave "
+                "partitions out, or give a smaller test_share"
+            )
     return Experiment(title, dataset, {name: learner}, **{**defaults, **settings})
 
 
