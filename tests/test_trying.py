@@ -4,6 +4,7 @@ import shlex
 
 import pytest
 
+from oasis_bench.command_line import trying
 from oasis_bench.command_line.listing import form_of
 from oasis_bench.command_line.main import main
 from oasis_bench.plugins.registry import load_registry
@@ -17,7 +18,8 @@ def table(tmp_path):
     return str(path)
 
 
-def test_each_learner_is_tried_and_what_cannot_learn_says_why(table, plugins, capsys):
+def test_each_learner_is_tried_and_what_cannot_learn_says_why(table, plugins, capsys, monkeypatch):
+    monkeypatch.setattr(trying, "BUDGET", "5m")  # a busy machine may need more than ten seconds
     how = ["--label", "kind", "--plugin", str(plugins / "refusing.py")]
     assert main(["list", "algorithms", "--for", table, *how]) == 0
     answered, _, others = capsys.readouterr().out.partition("without an answer:")
