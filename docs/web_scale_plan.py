@@ -4,8 +4,8 @@
     python docs/web_scale_plan.py RUN [--cluster]
 
 Prints the fit to the trainings in RUN, what a fit without the largest of them says of it, and the
-plan for one machine and for 64: the tables of `docs/results.md`, "More images and machines".  With
---cluster: what the simulation of `fit_on_cluster` says beside what two processes here take.
+plan for one machine and for 64.  With --cluster: what the simulation of `fit_on_cluster` says
+beside what two processes here take.
 """
 
 from __future__ import annotations
