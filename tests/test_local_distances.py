@@ -465,7 +465,25 @@ def test_distances_of_pictures_kept_in_the_cache_give_the_same_weights(tmp_path,
         kept.fit(few, y)
         for a, b in zip(plain.weights_, kept.weights_, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4)
-    assert len(list(tmp_path.rglob("*.npy"))) == len(few)
+    assert len(list(tmp_path.rglob("*.npy"))) == len(few) * len(few.kinds)
+    queries = patches[1::4]
+    for _ in range(2):
+        np.testing.assert_allclose(
+            kept.similarity_to_training(queries), plain.similarity_to_training(queries), rtol=1e-3
+        )
+
+
+def test_learners_of_other_kinds_share_the_distances_that_are_kept(tmp_path, monkeypatch):
+    monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path))
+    patches, y = digit_items("patches")
+    few, y = patches[::4], y[::4]
+    learner = LocalPatchDistances(C=0.1, random_state=0, keep=True).fit(few, y)
+    learner.similarity_to_training(patches[1::4])
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.npy")}
+    for kind in few.kinds:
+        one = LocalPatchDistances(C=0.1, random_state=0, keep=True, kinds=kind).fit(few, y)
+        one.similarity_to_training(patches[1::4])
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.npy")} == before
 
 
 @pytest.mark.parametrize("keep", [False, True])
@@ -481,10 +499,11 @@ def test_a_fit_on_pictures_tells_how_far_it_is(keep, tmp_path, monkeypatch):
     assert learner.n_passes_ > 1
     assert told[-learner.n_passes_ :] == passes
     before = told[: -learner.n_passes_]
-    assert {(what, total) for what, _, total in before} == {("distances between patches", 10)}
+    total = 10 * (len(few.kinds) if keep else 1)
+    assert {(what, total) for what, _, total in before} == {("distances between patches", total)}
     done = [n for _, n, _ in before]
     assert done == sorted(set(done))
-    assert done[-1] == 10
+    assert done[-1] == total
     assert keep or len(done) >= 3  # after each part of 4 exemplars at least
 
 

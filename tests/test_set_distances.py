@@ -11,6 +11,7 @@ import pytest
 from scipy.spatial.distance import cdist
 from threadpoolctl import threadpool_limits
 
+from oasis_bench.algorithms.local_distances import set_distances as module
 from oasis_bench.algorithms.local_distances.set_distances import BLOCK, TILE, set_distances
 from oasis_bench.data.patches import Patches, PatchKind
 from oasis_bench.system.errors import UsageError
@@ -140,6 +141,21 @@ def test_kept_distances_are_read_again_and_damaged_ones_computed_again(tmp_path)
     assert len(list(tmp_path.iterdir())) == 2  # other content, another folder
 
 
+def test_distances_used_longest_ago_make_room(tmp_path, monkeypatch):
+    sizes = (10, 20, 10, 20)
+    pictures = [Patches({"a": kind((size,) * 4, 3, n)}) for n, size in enumerate(sizes)]
+    monkeypatch.setattr(module, "KEPT_BYTES", 3600)  # 4 * 4 * 4 bytes a size, and heads of 128
+    folders = []
+    for number, one in enumerate(pictures[:3]):
+        set_distances(one, one, tmp_path)
+        folders += [path for path in tmp_path.iterdir() if path not in folders]
+        os.utime(folders[-1], (number, number))
+    set_distances(pictures[0], pictures[0], tmp_path)  # used again
+    set_distances(pictures[3], pictures[3], tmp_path)
+    assert [path.exists() for path in folders] == [True, False, True]
+    assert len(list(tmp_path.iterdir())) == 3
+
+
 SCRIPT = """
 import sys
 from pathlib import Path
@@ -162,11 +178,10 @@ def test_a_call_that_was_killed_half_way_goes_on(tmp_path):
     assert process.wait() == -signal.SIGKILL
     files = list(tmp_path.glob("*/*.npy"))
     assert 0 < len(files) < len(PICTURES)
-    before = {path: path.stat().st_mtime_ns for path in files if path.name in ("0.npy", "1.npy")}
-    done = []
-    kept = set_distances(PICTURES, PICTURES, tmp_path, lambda what, n, total: done.append(n))
-    assert min(done) > 2
-    assert max(done) == len(PICTURES)
+    pairs = [path.with_name(f"{int(path.stem) ^ 1}.npy") for path in files]  # of a block
+    before = {path: path.stat().st_mtime_ns for path, pair in zip(files, pairs, strict=True) if pair in files}
+    assert before
+    kept = set_distances(PICTURES, PICTURES, tmp_path)
     assert {path: path.stat().st_mtime_ns for path in before} == before
     for one, other in zip(kept, set_distances(PICTURES, PICTURES), strict=True):
         np.testing.assert_array_equal(one, other)

@@ -20,7 +20,7 @@ from oasis_bench.data.patches import Descriptors, Patches, PatchKind
 from oasis_bench.data.rows import FloatArray, check_items
 from oasis_bench.plugins.learner import ExemplarLearner, FittedArray
 from oasis_bench.system.files import cache_home
-from oasis_bench.system.progress import Progress
+from oasis_bench.system.progress import Progress, no_progress
 from oasis_bench.system.threads import slices
 
 PICTURES = 16
@@ -61,9 +61,9 @@ class LocalPatchDistances(LocalDistances):
         kind: faster, and not exact.  A kind of no more numbers a patch is compared as it is.  None:
         all numbers.
     keep : bool, default False
-        Keep the distances of the training pictures in the cache folder, as `set_distances` does: a
-        later fit on the same pictures, or one that goes on after it was killed, reads them.  The
-        time of such a fit is without them.
+        Keep the distances of training pictures and queries in the cache folder, as `set_distances`
+        does, kind by kind: another learner on the same pictures, or a fit that goes on after it
+        was killed, reads them.  Its times are then without them.
 
     Attributes
     ----------
@@ -135,7 +135,7 @@ class LocalPatchDistances(LocalDistances):
 
     def _training_distances(self, X: Any, progress: Progress) -> Iterator[npt.NDArray[np.float32]]:
         if self.keep:
-            yield from set_distances(X, X, cache_home() / "distances", progress)
+            yield from kept_distances(X, X, progress)
             return
         for part in slices(len(X), PICTURES):
             yield from set_distances(X[part], X, progress=_of_all(progress, part.start, len(X)))
@@ -145,6 +145,9 @@ class LocalPatchDistances(LocalDistances):
 
     def _distances_to(self, queries: Any) -> list[FloatArray]:
         found: list[FloatArray] = []
+        if self.keep:
+            kept = kept_distances(self.exemplars_, queries, no_progress)
+            return [distances @ w for distances, w in zip(kept, self.weights_, strict=True)]
         for part in slices(len(self.weights_), PICTURES):
             exemplars, weights = weighted_patches(self.exemplars_[part], self.weights_[part])
             for distances, w in zip(set_distances(exemplars, queries), weights, strict=True):
@@ -153,6 +156,24 @@ class LocalPatchDistances(LocalDistances):
 
     def _fitted_state(self) -> dict[str, FittedArray]:
         return {**ExemplarLearner._fitted_state(self), **DUALS}
+
+
+def kept_distances(
+    exemplars: Patches, others: Patches, progress: Progress
+) -> Iterator[npt.NDArray[np.float32]]:
+    """Go over the exemplars: their distances to all others, which the cache folder keeps."""
+    n = len(exemplars)
+    kinds = [
+        set_distances(
+            exemplars.of_kinds(kind),
+            others.of_kinds(kind),
+            cache_home() / "distances",
+            _of_all(progress, number * n, len(exemplars.kinds) * n),
+        )
+        for number, kind in enumerate(exemplars.kinds)
+    ]
+    for parts in zip(*kinds, strict=True):
+        yield np.concatenate(parts, axis=1)
 
 
 def _of_all(progress: Progress, before: int, total: int) -> Progress:

@@ -6,7 +6,11 @@ Not for the weights of these distances: the learner has those.
 from __future__ import annotations
 
 import hashlib
+import os
+import random
+import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from threading import Lock
@@ -25,6 +29,9 @@ BLOCK = 2048
 
 TILE = 2**20
 """Numbers in the product with one other picture: 4 MB, which the caches hold."""
+
+KEPT_BYTES = 40 * 10**9
+"""Distances that a folder keeps: beyond, those that were used longest ago are deleted."""
 
 CLOSE = 0.01
 """Squared distances below this share of |x|^2 are computed again, as differences."""
@@ -55,8 +62,9 @@ def set_distances(
         The pictures i, of the same kinds of patches.
     folder : Path, optional
         Keep the distances in files there, under a hash of both arguments: what an earlier call has
-        computed, also one that was killed, is read.  The arrays are then mapped, read-only, and
-        take no memory.
+        computed, also one that was killed, is read, and calls in two processes share the work.
+        The arrays are then mapped, read-only, and take no memory.  Beyond `KEPT_BYTES`, distances
+        of other arguments are deleted, first those that were used longest ago.
     progress : callable, optional
         Called with the number of exemplars done.
 
@@ -77,13 +85,11 @@ def set_distances(
         return _computed(exemplars, others, groups, None, progress)
     folder = folder / _content_hash(exemplars, others)
     paths = [folder / f"{j}.npy" for j in range(len(exemplars))]
-    shapes = [(len(others), n) for n in _n_patches(exemplars)]
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        kept = [_is_kept(path, shape) for path, shape in zip(paths, shapes, strict=True)]
-        # Whole groups: where a patch stands in a product decides the last bit.
-        missing = [group for group in groups if not all(kept[j] for j in group)]
-        _computed(exemplars, others, missing, paths, progress)
+        os.utime(folder)
+        _free(folder.parent, 4 * len(others) * sum(_n_patches(exemplars)), keep=folder)
+        _computed(exemplars, others, groups, paths, progress)
         return [np.load(path, mmap_mode="r") for path in paths]
     except OSError as error:
         raise UsageError(
@@ -119,6 +125,22 @@ def _content_hash(exemplars: Patches, others: Patches) -> str:
     return digest.hexdigest()
 
 
+def _free(folder: Path, needed: int, keep: Path) -> None:
+    """Delete the folders of distances that were used longest ago, until `needed` bytes fit."""
+    with suppress(FileNotFoundError):  # another process deletes the same
+        sizes = {
+            inner: sum(path.stat().st_size for path in inner.glob("*.npy"))
+            for inner in folder.iterdir()
+            if inner.is_dir() and inner != keep
+        }
+        room = KEPT_BYTES - needed - sum(sizes.values())
+        for inner in sorted(sizes, key=lambda inner: inner.stat().st_mtime):
+            if room >= 0:
+                break
+            shutil.rmtree(inner)
+            room += sizes[inner]
+
+
 def _is_kept(path: Path, shape: tuple[int, int]) -> bool:
     """Tell whether a file holds distances of that shape, all of them."""
     try:
@@ -137,23 +159,35 @@ def _computed(
 ) -> list[npt.NDArray[np.float32]]:
     """Compute the distances of groups of exemplars.
 
-    With `paths` those of each exemplar are written to its own, and none are returned.
+    With `paths` those of each exemplar are written to its own, but for groups that are there, and
+    none are returned.
     """
-    n_done, lock = len(exemplars) - sum(map(len, groups)), Lock()
+    n_done, lock = 0, Lock()
+    sizes = _n_patches(exemplars)
+
+    def is_there(group: list[int]) -> bool:
+        # Whole groups: where a patch stands in a product decides the last bit.
+        return paths is not None and all(
+            _is_kept(paths[j], (len(others), sizes[j])) for j in group
+        )
 
     def work(group: list[int]) -> list[npt.NDArray[np.float32]]:
         nonlocal n_done
-        found = _of_group(exemplars[group], others)
-        if paths is not None:
-            for j, distances in zip(group, found, strict=True):
-                with whole_file(paths[j]) as file:
-                    np.save(file, distances, allow_pickle=False)
-            found = []
+        found: list[npt.NDArray[np.float32]] = []
+        if not is_there(group):
+            found = _of_group(exemplars[group], others)
+            if paths is not None:
+                for j, distances in zip(group, found, strict=True):
+                    with whole_file(paths[j]) as file:
+                        np.save(file, distances, allow_pickle=False)
+                found = []
         with lock:
             n_done += len(group)
             progress("distances between patches", n_done, len(exemplars))
         return found
 
+    if paths is not None:  # in any order: another process that does the same meets few groups
+        groups = random.sample(groups, len(groups))
     n_threads = blas_threads()
     with one_blas_thread:
         return list(chain(*side_by_side(work, groups, n_threads)))
