@@ -41,6 +41,7 @@ from oasis_bench.algorithms.oasis import (
     PsdOASIS,
     ShrunkOASIS,
 )
+from oasis_bench.algorithms.pylmnn import PyLMNN
 from oasis_bench.algorithms.pytorch_metric_learning import (
     ArcFace,
     MultiSimilarity,
@@ -50,6 +51,7 @@ from oasis_bench.algorithms.pytorch_metric_learning import (
     TripletMargin,
 )
 from oasis_bench.algorithms.rca import RCA
+from oasis_bench.algorithms.scikit_learn import ScikitLearnNCA
 from oasis_bench.algorithms.standardized_euclidean import StandardizedEuclidean
 
 __all__ = [
@@ -95,6 +97,8 @@ __all__ = [
     "ProxyAnchor",
     "ProxyNCA",
     "PsdOASIS",
+    "PyLMNN",
+    "ScikitLearnNCA",
     "ShrunkOASIS",
     "StandardizedEuclidean",
     "SupervisedContrastive",

@@ -10,6 +10,7 @@ QUICK["DeepRanking"] = {"n_steps": 320, "dimension": 16}
 QUICK["DeepRankingOASIS"] = {"n_steps": 320, "dimension": 16, "n_oasis_steps": 1000}
 QUICK["GoldenDeepRanking"] = {"n_triplets": 320, "dimension": 16}
 PML = ("ArcFace", "MultiSimilarity", "ProxyAnchor", "ProxyNCA", "SupCon", "Triplet")
+QUICK |= {name: {"max_iter": 10} for name in ("pylmnn-LMNN", "scikit-learn-NCA")}
 QUICK |= {f"pml-{loss}": {"n_epochs": 20} for loss in PML}
 
 

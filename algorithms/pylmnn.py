@@ -1,0 +1,126 @@
+"""pylmnn's large margin nearest neighbour under this interface (extra `pylmnn`).
+
+pylmnn 1.6.4, its last, does not import or run with today's libraries: see `_estimator`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.optimize import minimize
+from sklearn.utils._param_validation import Interval
+
+from oasis_bench.algorithms._label_learner import LabelLearner
+from oasis_bench.system.extras import require_packages
+
+
+@dataclass(eq=False, repr=False)
+class PyLMNN(LabelLearner):
+    """pylmnn's LMNN: L-BFGS on L, with the impostors looked for at each evaluation.
+
+    The parameters are pylmnn's, by name and default.  An evaluation costs O(n^2 d / c) time for c
+    classes.
+
+    Parameters
+    ----------
+    n_neighbors : int, default 3
+        Target neighbours; lowered, with a warning, where the smallest class has too few rows.
+    n_components : int or None, default None
+        Rows of L, n_features at most; None takes n_features.
+    weight_push_loss : float in (0, 1], default 0.5
+        mu of Weinberger & Saul (2009).
+    max_impostors : int, default 500 000
+        Impostors of an evaluation at most.
+    max_iter : int, default 50
+        Iterations at most.
+    tol : float, default 1e-5
+        Of L-BFGS.
+    random_state : int, RandomState or None, default None
+        Of the start, by PCA, and of the impostors that are drawn where there are too many.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        L.
+    n_iter_ : int
+    n_features_in_ : int
+
+    References
+    ----------
+    Weinberger & Saul (2009), Distance Metric Learning for Large Margin Nearest Neighbor
+    Classification, JMLR 10.
+    """
+
+    name: ClassVar = "pylmnn-LMNN"
+    summary: ClassVar = "pylmnn's large margin nearest neighbour"
+    citation: ClassVar = "Weinberger & Saul, JMLR 10 (2009)"
+    cost: ClassVar = "time n^2 d / c an evaluation, memory n d + d^2"
+    imports: ClassVar = ("pylmnn", "six")
+    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {"weight_push_loss": (0.5, 0.75, 0.875)}
+
+    _least_in_class: ClassVar[int] = 2
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "weight_push_loss": [Interval(Real, 0, 1, closed="right")],
+        "max_impostors": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    n_neighbors: int = 3
+    n_components: int | None = None
+    weight_push_loss: float = 0.5
+    max_impostors: int = 500_000
+    max_iter: int = 50
+    tol: float = 1e-5
+    random_state: Any = None
+
+    def _check(self, X: Any, y: Any) -> None:
+        require_packages(self.name, self.imports, "pylmnn")
+        super()._check(X, y)
+
+    def _fit(self, X: Any, y: Any) -> None:
+        possible = int(np.unique(y, return_counts=True)[1].min()) - 1
+        if possible < self.n_neighbors:
+            warnings.warn(
+                f"n_neighbors={self.n_neighbors} is lowered to {possible}: "
+                f"the smallest class has {possible + 1} rows",
+                stacklevel=4,
+            )
+        arguments = self.get_params() | {"n_neighbors": min(self.n_neighbors, possible)}
+        if self.n_components is not None:
+            arguments["n_components"] = min(self.n_components, X.shape[1])
+        solver = _estimator()(**arguments)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of SciPy's `disp`
+            solver.fit(X.astype(np.float64, copy=False), y)
+        if not np.isfinite(solver.components_).all():
+            raise ValueError(f"{self.name} found no finite matrix for these {len(X)} rows")
+        self.components_, self.n_iter_ = solver.components_, max(1, int(solver.n_iter_))
+
+    def _n_numbers(self, n: int, d: int, c: int) -> int:
+        return 6 * self.max_impostors + 5 * n * d + 25 * d**2
+
+
+def _estimator() -> Any:
+    """Return pylmnn's estimator, without the package's search of parameters.
+
+    That search needs GPyOpt, which no longer installs, and the package imports it first.  And
+    SciPy takes the start of a search as a vector only, where pylmnn gives it a matrix.
+    """
+    spec = importlib.util.find_spec("pylmnn")
+    assert spec is not None  # `_check` was before
+    sys.modules.setdefault("pylmnn", importlib.util.module_from_spec(spec))
+    module = importlib.import_module("pylmnn.lmnn")
+    module.minimize = lambda fun, x0, **options: minimize(fun, x0.ravel(), **options)
+    return module.LargeMarginNearestNeighbor
