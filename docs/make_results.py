@@ -24,6 +24,12 @@ the command 'ranks docs/results/*.csv docs/results/*/*.csv' shows:
     <!-- leaderboard: classification accuracy@1; images -->
     <!-- end of results -->
 
+Of all files, the learners than which no other is both faster, choosing and fitting together, and
+better by a measure, are marked so; learners that are named do not compete:
+
+    <!-- front: retrieval mAP; ClassifierPosterior, NearestNeighbourMemory -->
+    <!-- end of results -->
+
 What the command 'paper' found, from docs/claims/ with its claims.csv and what is needed of
 table4.csv, table5.csv, deep_ranking.csv and challenges.csv, is marked so, with 'verdicts' or the
 name of a file:
@@ -43,7 +49,7 @@ import pandas as pd
 DOCS = Path(__file__).parent
 PUBLISHED = DOCS.parent / "oasis_bench" / "claims" / "published" / "knn_keel.csv"
 MARKED = re.compile(
-    r"(<!-- (results|published|leaderboard|claims): (.*?) -->\n).*?(<!-- end of results -->)",
+    r"(<!-- (results|published|front|leaderboard|claims): (.*?) -->\n).*?(<!-- end of results -->)",
     re.DOTALL,
 )
 
@@ -182,6 +188,31 @@ def make_published(spec, folder):
     )
 
 
+def make_front(spec, folder):
+    """Write the learners that no other beats in time and measure together, in Markdown."""
+    from oasis_bench.reports.run.time_figures import pareto_front
+
+    column, _, others = (part.strip() for part in spec.partition(";"))
+    left_out = [name.strip() for name in others.split(",")]
+    task, measure = column.split(" ", 1)
+    lines = [["data", "training items", "learner", "choice and fit, s", measure]]
+    lines += [["---"] * len(lines[0])]
+    for path in sorted(folder.rglob("*.csv")):
+        rows = pd.read_csv(path, dtype={"subset": str}).query("task == @task and name == @measure")
+        whole = (rows["partitions"] > 0) & (rows["partitions"] == rows["planned"])
+        rows = rows[whole & ~rows["learner"].isin(left_out)]
+        rows = rows.assign(seconds=rows["choice_seconds"] + rows["fit_seconds"])
+        for (data, subset, n_train), own in rows.groupby(
+            ["dataset", "subset_title", "n_train"], sort=False
+        ):
+            front = own[pareto_front(own["seconds"].to_numpy(), own["mean"].to_numpy())]
+            about = [f"{data}, {subset} ({path.stem})", f"{n_train:.0f}"]
+            for at in front.sort_values("seconds").itertuples():
+                lines.append([*about, at.learner, f"{at.seconds:.2g}", measure_cell(at._asdict())])
+                about = ["", ""]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
 @cache
 def leaderboard(spec, folder):
     """Return the leaderboard that a comment asks for: learners over the data sets of a folder."""
@@ -310,6 +341,7 @@ def make_page(text, folder):
     make = {
         "results": make_table,
         "published": make_published,
+        "front": make_front,
         "leaderboard": make_leaderboard,
         "claims": make_claims,
     }
