@@ -240,7 +240,24 @@ def test_row_actions_are_those_of_the_paper(consistent, dtype):
         assert ascent.primal(W) == pytest.approx(primal(X, W, C))
 
 
-def test_a_visit_is_the_row_actions_on_the_model_of_a_group():
+def test_the_solution_is_the_same_on_any_number_of_threads(monkeypatch):
+    monkeypatch.setattr(_dual_ascent, "GROUP_NUMBERS", 1)
+    found = []
+    for n_threads in (1, 2, 3):
+        monkeypatch.setattr(_dual_ascent, "blas_threads", lambda n=n_threads: n)
+        ascent = _dual_ascent.DualAscent(classes()[0], 0.1, np.random.default_rng(0))
+        for _ in range(5):
+            ascent.visit_groups()
+        found.append((ascent.alphas, ascent.U))
+    for other in found[1:]:
+        np.testing.assert_array_equal(other[0], found[0][0])
+        np.testing.assert_array_equal(other[1], found[0][1])
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 3])
+def test_a_visit_is_the_row_actions_on_the_model_of_a_group(n_threads, monkeypatch):
+    monkeypatch.setattr(_dual_ascent, "GROUP_NUMBERS", 1)
+    monkeypatch.setattr(_dual_ascent, "blas_threads", lambda: n_threads)
     constraints, whole, lists, _ = classes()
     named, C = named_triplets(constraints, lists), 0.1
     ascent = _dual_ascent.DualAscent(constraints, C, np.random.default_rng(0))

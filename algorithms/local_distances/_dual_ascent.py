@@ -14,7 +14,7 @@ import numpy.typing as npt
 from oasis_bench.algorithms.local_distances import _row_action
 from oasis_bench.algorithms.local_distances._constraints import Constraints
 from oasis_bench.system.progress import Progress, no_progress
-from oasis_bench.system.threads import side_by_side, slices
+from oasis_bench.system.threads import blas_threads, side_by_side, slices
 
 Float64Array = npt.NDArray[np.float64]
 
@@ -23,6 +23,9 @@ PASSES_A_CHECK = 5
 
 PART_NUMBERS = 2**20
 """Distances that a thread reads at a stretch.  Sums do not depend on how many threads there are."""
+
+GROUP_NUMBERS = 2**16
+"""Distances of a group that are worth a thread, of some ten microseconds."""
 
 
 class DualAscent:
@@ -47,7 +50,7 @@ class DualAscent:
         n_pairs = len(constraints.rows)
         self.alphas = np.zeros(constraints.n_triplets)
         self.U = np.zeros(constraints.starts[-1])
-        self._products, self._curvatures, self._moves = (np.zeros(n_pairs) for _ in range(3))
+        self._products, self._curvatures, self._moves, self._growths = np.zeros((4, n_pairs))
         of_groups = np.bincount(
             constraints.groups, constraints.last - constraints.first, constraints.n_groups
         )
@@ -130,28 +133,42 @@ class DualAscent:
         if not c.consistent:
             self.take_row_actions()
             return
-        _row_action.visit_groups(
-            c.number,
-            self._rng.permutation(c.n_groups),
-            c.pair_bounds,
-            c.bounds,
-            c.negatives,
-            c.first,
-            c.last,
-            c.first_alpha,
-            c.positives,
-            c.addresses,
-            c.exemplars,
-            c.squares,
-            c.starts,
-            self.C,
-            self.alphas,
-            self.U,
-            self._products,
-            self._curvatures,
-            self._moves,
-            self._alphas_before,
-        )
+        groups = self._rng.permutation(c.n_groups)
+        share, arrivals = np.zeros(1), np.zeros(1, dtype=np.longlong)
+        n_numbers = len(c.rows) * int(c.starts[-1]) // max(1, len(c.distances))
+        n_threads = blas_threads() if _row_action.CAN_MEET else 1
+        n_threads = max(1, min(n_threads, n_numbers // (max(1, c.n_groups) * GROUP_NUMBERS)))
+
+        def visit(thread: int) -> None:
+            _row_action.visit_groups(
+                c.number,
+                groups,
+                c.pair_bounds,
+                c.bounds,
+                c.negatives,
+                c.first,
+                c.last,
+                c.first_alpha,
+                c.positives,
+                c.addresses,
+                c.exemplars,
+                c.squares,
+                c.starts,
+                self.C,
+                self.alphas,
+                self.U,
+                self._products,
+                self._curvatures,
+                self._moves,
+                self._growths,
+                self._alphas_before,
+                share,
+                arrivals,
+                thread,
+                n_threads,
+            )
+
+        side_by_side(visit, range(n_threads), n_threads)
 
     def _parts(self, n: int) -> list[slice]:
         c = self.constraints
@@ -288,12 +305,9 @@ def choose_by_one_pass(constraints: Constraints, seed: int) -> DualAscent:
 
     mean_square = 2 * float(constraints.squares.mean()) if len(constraints.rows) else 0.0
     start = round(-2 * math.log10(mean_square)) if mean_square > 0 else 0
-    best, found = one_pass(start)
-    for step in (1, -1):
-        exponent = start + step
-        while (loss_and_ascent := one_pass(exponent))[0] < best:
-            best, found = loss_and_ascent
-            exponent += step
-        if exponent != start + 1:  # upwards it has fallen
-            break
-    return found
+    here, above = side_by_side(one_pass, [start, start + 1])
+    best, step = (above, 1) if above[0] < here[0] else (here, -1)
+    exponent = start + 2 if step > 0 else start - 1
+    while (following := one_pass(exponent))[0] < best[0]:
+        best, exponent = following, exponent + step
+    return best[1]

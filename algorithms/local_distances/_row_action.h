@@ -9,6 +9,23 @@
 
 #include "_multiversioned.h"
 
+/* Wait until all threads of a few have called it as often: they spin, and then give way. */
+#ifdef __GNUC__
+#include <sched.h>
+static void meet(long long *arrivals, long long n_threads, long long *meetings)
+{
+    const long long all = n_threads * ++*meetings;
+    __atomic_add_fetch(arrivals, 1, __ATOMIC_ACQ_REL);
+    for (int spins = 0; __atomic_load_n(arrivals, __ATOMIC_ACQUIRE) < all; spins++)
+        if (spins > 10000)
+            sched_yield();
+}
+#define CAN_MEET 1
+#else
+#define meet(arrivals, n_threads, meetings) ((void)0)
+#define CAN_MEET 0
+#endif
+
 #define LOOPS "_row_action.h"
 #include "_float_and_double.h"
 #undef LOOPS

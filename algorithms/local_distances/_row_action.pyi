@@ -4,6 +4,8 @@ import numpy.typing as npt
 _Numbers = npt.NDArray[np.intp]
 _Float64Array = npt.NDArray[np.float64]
 
+CAN_MEET: bool
+
 def take_row_actions(
     number: npt.NDArray[np.floating],
     order: _Numbers,
@@ -43,7 +45,12 @@ def visit_groups(
     products: _Float64Array,
     curvatures: _Float64Array,
     moves: _Float64Array,
+    growths: _Float64Array,
     alphas_before: _Float64Array,
+    share: _Float64Array,
+    arrivals: npt.NDArray[np.longlong],
+    thread: int,
+    n_threads: int,
 ) -> None: ...
 def sum_triplets(
     negatives: _Numbers,

@@ -27,6 +27,10 @@ cdef extern from "_row_action.h" nogil:
         double* u, const double* d, Py_ssize_t n, double step)
     double apart "apart_float"(const float* a, const float* b, Py_ssize_t n)
     double apart "apart_double"(const double* a, const double* b, Py_ssize_t n)
+    void meet(long long* arrivals, long long n_threads, long long* meetings)
+    const int _CAN_MEET "CAN_MEET"
+
+CAN_MEET = bool(_CAN_MEET)  # whether several threads may visit groups together
 
 cdef double LEAST_CURVATURE = 0.01  # of |d|^2, where nearly all weights are 0
 cdef double LEAST_SHARE = 1e-12     # of a move that is not taken back
@@ -116,66 +120,94 @@ def visit_groups(
     double[::1] products,               # OUT: (n_pairs,) of no use afterwards
     double[::1] curvatures,             # OUT: likewise
     double[::1] moves,                  # OUT: likewise
+    double[::1] growths,                # OUT: likewise
     double[::1] alphas_before,          # OUT: (triplets of the largest group,) likewise
+    double[::1] share,                  # INOUT: (1,) of the threads: of the moves, 0: all is done
+    long long[::1] arrivals,            # INOUT: (1,) of the threads: 0
+    Py_ssize_t thread,                  # IN: 0 to n_threads - 1
+    Py_ssize_t n_threads,               # IN: all of them call this at the same time
 ):
     """Take the row actions of a group on a model of its products, then move the weights.
 
     In the model a product changes by step |d|^2, over the weights above 0 alone, as it does where
     no weight comes to 0 or leaves it: a triplet costs no pass over the distances.  Where the dual
     would fall, half of the way is taken back.
+
+    Threads share the pairs of a group, and the first one does the rest while others wait: the
+    result is the same for any number of them.
     """
-    cdef Py_ssize_t place, g, n, q, j, k, p, t, of_p, begin
-    cdef double gain, curvature, step, gained, share
+    cdef Py_ssize_t place, g, n, q, j, k, p, t, of_p, begin, start, stop
+    cdef double gain, curvature, step, gained
+    cdef long long meetings = 0
+    gained = begin = 0
     with nogil:
         for place in range(order.shape[0]):
             g = order[place]
             if bounds[g] == bounds[g + 1]:
                 continue
-            for p in range(pair_bounds[g], pair_bounds[g + 1]):
+            start, stop = pair_bounds[g], pair_bounds[g + 1]
+            start, stop = (
+                start + thread * (stop - start) // n_threads,
+                start + (thread + 1) * (stop - start) // n_threads,
+            )
+            for p in range(start, stop):
                 of_p = exemplars[p]
                 products[p] = weigh_and_bend(
                     &U[starts[of_p]], <const real*><intptr_t>addresses[p],
                     starts[of_p + 1] - starts[of_p], &curvatures[p],
                 )
                 curvatures[p] = max(curvatures[p], LEAST_CURVATURE * squares[p])
-                moves[p] = 0
-            gained = 0
-            begin = first_alpha[bounds[g]]
-            for n in range(bounds[g], bounds[g + 1]):
-                k = negatives[n]
-                for q in range(first[n], last[n]):
-                    j, t = positives[q], first_alpha[n] + q - first[n]
-                    alphas_before[t - begin] = alphas[t]
-                    gain = 1 - (products[k] - products[j])
-                    if alphas[t] == (C if gain > 0 else 0) or gain == 0:
-                        continue
-                    curvature = curvatures[k] + curvatures[j] if j != k else 0
-                    step = gain / curvature if curvature > 0 else C
-                    step = max(0., min(C, alphas[t] + step)) - alphas[t]
-                    alphas[t] += step
-                    gained += step
-                    if j != k:
-                        products[k] += step * curvatures[k]
-                        products[j] -= step * curvatures[j]
-                        moves[k] += step
-                        moves[j] -= step
-            share = 1
-            while True:
-                for p in range(pair_bounds[g], pair_bounds[g + 1]):
-                    if moves[p] != 0:
-                        of_p = exemplars[p]
-                        gained -= move_and_weigh(
-                            &U[starts[of_p]], <const real*><intptr_t>addresses[p],
-                            starts[of_p + 1] - starts[of_p], share * moves[p],
-                        )
-                if gained >= 0 or fabs(share) < LEAST_SHARE:
-                    break
+                moves[p] = growths[p] = 0
+            if n_threads > 1:
+                meet(&arrivals[0], n_threads, &meetings)
+            if thread == 0:
+                gained = 0
+                begin = first_alpha[bounds[g]]
                 for n in range(bounds[g], bounds[g + 1]):
-                    for t in range(first_alpha[n], first_alpha[n] + last[n] - first[n]):
-                        step = (alphas_before[t - begin] - alphas[t]) / 2
+                    k = negatives[n]
+                    for q in range(first[n], last[n]):
+                        j, t = positives[q], first_alpha[n] + q - first[n]
+                        alphas_before[t - begin] = alphas[t]
+                        gain = 1 - (products[k] - products[j])
+                        if alphas[t] == (C if gain > 0 else 0) or gain == 0:
+                            continue
+                        curvature = curvatures[k] + curvatures[j] if j != k else 0
+                        step = gain / curvature if curvature > 0 else C
+                        step = max(0., min(C, alphas[t] + step)) - alphas[t]
                         alphas[t] += step
                         gained += step
-                share = -fabs(share) / 2
+                        if j != k:
+                            products[k] += step * curvatures[k]
+                            products[j] -= step * curvatures[j]
+                            moves[k] += step
+                            moves[j] -= step
+                share[0] = 1
+            if n_threads > 1:
+                meet(&arrivals[0], n_threads, &meetings)
+            while share[0] != 0:
+                for p in range(start, stop):
+                    if moves[p] != 0:
+                        of_p = exemplars[p]
+                        growths[p] = move_and_weigh(
+                            &U[starts[of_p]], <const real*><intptr_t>addresses[p],
+                            starts[of_p + 1] - starts[of_p], share[0] * moves[p],
+                        )
+                if n_threads > 1:
+                    meet(&arrivals[0], n_threads, &meetings)
+                if thread == 0:
+                    for p in range(pair_bounds[g], pair_bounds[g + 1]):
+                        gained -= growths[p]
+                    if gained >= 0 or fabs(share[0]) < LEAST_SHARE:
+                        share[0] = 0
+                    else:
+                        for n in range(bounds[g], bounds[g + 1]):
+                            for t in range(first_alpha[n], first_alpha[n] + last[n] - first[n]):
+                                step = (alphas_before[t - begin] - alphas[t]) / 2
+                                alphas[t] += step
+                                gained += step
+                        share[0] = -fabs(share[0]) / 2
+                if n_threads > 1:
+                    meet(&arrivals[0], n_threads, &meetings)
 
 
 def sum_triplets(
