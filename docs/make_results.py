@@ -194,13 +194,13 @@ def make_front(spec, folder):
 
     column, _, others = (part.strip() for part in spec.partition(";"))
     left_out = [name.strip() for name in others.split(",")]
-    task, measure = column.split(" ", 1)
-    lines = [["data", "training items", "learner", "choice and fit, s", measure]]
+    lines = [["data", "training items", "learner", "choice and fit, s", column]]
     lines += [["---"] * len(lines[0])]
     for path in sorted(folder.rglob("*.csv")):
-        rows = pd.read_csv(path, dtype={"subset": str}).query("task == @task and name == @measure")
+        rows = pd.read_csv(path, dtype={"subset": str})
         whole = (rows["partitions"] > 0) & (rows["partitions"] == rows["planned"])
-        rows = rows[whole & ~rows["learner"].isin(left_out)]
+        asked = (rows["task"] + " " + rows["name"] == column) & ~rows["learner"].isin(left_out)
+        rows = rows[whole & asked]
         rows = rows.assign(seconds=rows["choice_seconds"] + rows["fit_seconds"])
         for (data, subset, n_train), own in rows.groupby(
             ["dataset", "subset_title", "n_train"], sort=False

@@ -179,7 +179,11 @@ def test_a_call_that_was_killed_half_way_goes_on(tmp_path):
     files = list(tmp_path.glob("*/*.npy"))
     assert 0 < len(files) < len(PICTURES)
     pairs = [path.with_name(f"{int(path.stem) ^ 1}.npy") for path in files]  # of a block
-    before = {path: path.stat().st_mtime_ns for path, pair in zip(files, pairs, strict=True) if pair in files}
+    before = {
+        path: path.stat().st_mtime_ns
+        for path, pair in zip(files, pairs, strict=True)
+        if pair in files
+    }
     assert before
     kept = set_distances(PICTURES, PICTURES, tmp_path)
     assert {path: path.stat().st_mtime_ns for path in before} == before

@@ -167,9 +167,7 @@ def _computed(
 
     def is_there(group: list[int]) -> bool:
         # Whole groups: where a patch stands in a product decides the last bit.
-        return paths is not None and all(
-            _is_kept(paths[j], (len(others), sizes[j])) for j in group
-        )
+        return paths is not None and all(_is_kept(paths[j], (len(others), sizes[j])) for j in group)
 
     def work(group: list[int]) -> list[npt.NDArray[np.float32]]:
         nonlocal n_done
