@@ -183,7 +183,7 @@ def test_a_run_of_other_settings_is_not_gone_on_with(command, tmp_path):
     assert command()[0] == 0
     status, _, err = command("--partitions", "2")
     assert status == 2
-    assert f"{tmp_path / 'out' / 'iris'} holds a run of other settings" in err
+    assert f"{tmp_path / 'out' / 'iris'} holds a run of other settings (partitions)" in err
 
 
 def test_one_table_can_be_named_in_place_of_the_list(command, tmp_path):

@@ -5,7 +5,7 @@ Each is a run as any other, in a folder of its own.  Not for carrying them out, 
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -68,10 +68,13 @@ def begun(folder: Path, experiment: Experiment) -> bool:
     if not (folder / FILE_NAME).exists():
         return False
     before = read_run(folder).info.experiment
-    if before != settled_as(experiment, before):
+    now = settled_as(experiment, before)
+    if before != now:
+        names = [one.name for one in fields(now)]
+        changed = [name for name in names if getattr(now, name) != getattr(before, name)]
         raise UsageError(
-            f"{folder} holds a run of other settings: choose another --output, or give the "
-            "settings of that run to go on with it"
+            f"{folder} holds a run of other settings ({', '.join(changed)}): choose another "
+            "--output, or give the settings of that run to go on with it"
         )
     return True
 
