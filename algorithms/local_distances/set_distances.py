@@ -137,7 +137,7 @@ def _free(folder: Path, needed: int, keep: Path) -> None:
         for inner in sorted(sizes, key=lambda inner: inner.stat().st_mtime):
             if room >= 0:
                 break
-            shutil.rmtree(inner)
+            shutil.rmtree(inner, ignore_errors=True)  # another process may write there
             room += sizes[inner]
 
 
