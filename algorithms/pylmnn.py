@@ -121,6 +121,6 @@ def _estimator() -> Any:
     spec = importlib.util.find_spec("pylmnn")
     assert spec is not None  # `_check` was before
     sys.modules.setdefault("pylmnn", importlib.util.module_from_spec(spec))
-    module = importlib.import_module("pylmnn.lmnn")
+    module: Any = importlib.import_module("pylmnn.lmnn")
     module.minimize = lambda fun, x0, **options: minimize(fun, x0.ravel(), **options)
     return module.LargeMarginNearestNeighbor
