@@ -145,6 +145,11 @@ def origin(rows):
     )
 
 
+def piped(lines):
+    """Write lines of cells as those of a table in Markdown."""
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
 def make_table(spec, folder):
     """Write the table that a comment asks for, in Markdown."""
     files, *columns = [part.strip() for part in spec.split(";")]
@@ -160,9 +165,9 @@ def make_table(spec, folder):
     for key, rows in groups:
         label = [", ".join(key)] if len(groups) > 1 else []
         lines += [[*label, *line] for line in table_lines(rows, columns)]
-    texts = [f"| {' | '.join(line)} |\n" for line in lines]
-    texts.insert(1, "|---" * len(lines[0]) + "|\n")
-    return "".join(texts) + "".join(f"\n{origin(rows)}\n" for rows in of_files)
+    rule = "|---" * len(lines[0]) + "|\n"
+    origins = "".join(f"\n{origin(rows)}\n" for rows in of_files)
+    return piped(lines[:1]) + rule + piped(lines[1:]) + origins
 
 
 def make_published(spec, folder):
@@ -180,9 +185,8 @@ def make_published(spec, folder):
         pairs = [(ours[learner], theirs.get((data, learner))) for learner in learners]
         cells = [f"{own:.4f}" + (f" ({other:.4f})" if other else "") for own, other in pairs]
         lines.append([data, *cells])
-    texts = [f"| {' | '.join(line)} |\n" for line in lines]
     first = next(iter(of_files.values())).iloc[0]
-    return "".join(texts) + (
+    return piped(lines) + (
         f"\n{name}: `{first['command']}`, {first['started'][:10]}, commit {first['commit']}; means "
         f"over {first['planned']} folds of accuracy, k = {k}; in brackets: what was published.\n"
     )
@@ -210,7 +214,7 @@ def make_front(spec, folder):
             for at in front.sort_values("seconds").itertuples():
                 lines.append([*about, at.learner, f"{at.seconds:.2g}", measure_cell(at._asdict())])
                 about = ["", ""]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    return piped(lines)
 
 
 @cache
@@ -231,8 +235,7 @@ def markdown(table):
     rows = [[f"**{cell.text}**" if cell.bold else cell.text for cell in row] for row in table.cells]
     lines = [table.header, ["---"] * len(table.header), *rows]
     lines = [[text.replace("|", r"\|") for text in line] for line in lines]
-    texts = [f"| {' | '.join(line)} |\n" for line in lines]
-    return "".join(texts) + "".join(f"\n{note}\n" for _, note in table.marked_notes)
+    return piped(lines) + "".join(f"\n{note}\n" for _, note in table.marked_notes)
 
 
 def make_leaderboard(spec, folder):
@@ -310,7 +313,7 @@ def make_claims(what, folder):
             pairs = zip(own["ours"], own["published"], strict=True)
             cells = [beside(*pair) for pair in pairs]
             lines.append([classes, measure, *cells])
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    return piped(lines)
 
 
 def beside(ours, published):
