@@ -1,6 +1,7 @@
 """Definitions from papers, written out as they stand there: what tests compare the package with."""
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 
 def image_relevance(R, threshold=0.0):
@@ -18,3 +19,16 @@ def image_relevance(R, threshold=0.0):
             relevance += np.outer(pr_p_given_q, pr_p_given_q) * pr_q
     np.fill_diagonal(relevance, 0)
     return np.where(relevance > threshold, relevance, 0)
+
+
+def lmnn_objective(L, X, y, n_neighbors, pull_weight):
+    """Weinberger et al. 2005: the pull of target neighbours and the push of impostors."""
+    euclidean, learned = cdist(X, X), cdist(X @ L.T, X @ L.T, "sqeuclidean")
+    pull = push = 0.0
+    for i in range(len(X)):
+        same = np.flatnonzero((y == y[i]) & (np.arange(len(X)) != i))
+        targets = same[np.argsort(euclidean[i, same])[:n_neighbors]]
+        pull += learned[i, targets].sum()
+        for j in targets:
+            push += np.maximum(0, 1 + learned[i, j] - learned[i, y != y[i]]).sum()
+    return pull_weight * pull + (1 - pull_weight) * push

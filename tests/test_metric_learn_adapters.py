@@ -8,6 +8,7 @@ import metric_learn
 import numpy as np
 import pytest
 import sklearn.utils
+from definitions import lmnn_objective
 from scipy.spatial.distance import cdist
 from sklearn.base import TransformerMixin, clone
 from sklearn.datasets import load_digits, load_iris
@@ -95,19 +96,6 @@ def by_itself(estimator, learner, X, y):
         return distances(estimator(**learner.get_params()).fit(X, y), X)
 
 
-def objective(L, X, y, n_neighbors, pull_weight):
-    """Weinberger et al. 2005: the pull of target neighbours and the push of impostors."""
-    euclidean, learned = cdist(X, X), cdist(X @ L.T, X @ L.T, "sqeuclidean")
-    pull = push = 0.0
-    for i in range(len(X)):
-        same = np.flatnonzero((y == y[i]) & (np.arange(len(X)) != i))
-        targets = same[np.argsort(euclidean[i, same])[:n_neighbors]]
-        pull += learned[i, targets].sum()
-        for j in targets:
-            push += np.maximum(0, 1 + learned[i, j] - learned[i, y != y[i]]).sum()
-    return pull_weight * pull + (1 - pull_weight) * push
-
-
 @pytest.mark.parametrize("estimator", QUICK)
 def test_its_distances_are_those_of_metric_learn(iris, estimator):
     learner = clone(QUICK[estimator]).fit(*iris)
@@ -163,10 +151,12 @@ def test_lmnn_comes_to_a_minimum_of_the_objective(iris, pull_weight):
     X, y = iris
     learner = MetricLearnLMNN(regularization=pull_weight, convergence_tol=1e-6, max_iter=600)
     L = learner.fit(X, y).components_
-    reached = objective(L, X, y, 3, pull_weight)
-    assert reached < 0.7 * objective(np.eye(4), X, y, 3, pull_weight)
+    reached = lmnn_objective(L, X, y, 3, pull_weight)
+    assert reached < 0.7 * lmnn_objective(np.eye(4), X, y, 3, pull_weight)
     rng = np.random.default_rng(0)
-    nearby = [objective(L + 0.05 * rng.normal(size=L.shape), X, y, 3, pull_weight) for _ in "12345"]
+    nearby = [
+        lmnn_objective(L + 0.05 * rng.normal(size=L.shape), X, y, 3, pull_weight) for _ in "12345"
+    ]
     assert reached < min(nearby)
 
 
