@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from typing import Any, ClassVar, Self
 
@@ -82,3 +83,17 @@ class LabelLearner(MahalanobisLearner):
             f"{self.name} on {n_rows} rows of {n_features} features",
             self._remedy,
         )
+
+
+def possible_neighbours(n_neighbors: int, smallest: int, stacklevel: int) -> int:
+    """Return how many neighbours of its class each row has, `n_neighbors` at most.
+
+    It warns where they are fewer, as the smallest class has `smallest` rows.
+    """
+    if smallest <= n_neighbors:
+        warnings.warn(
+            f"n_neighbors={n_neighbors} is lowered to {smallest - 1}: "
+            f"the smallest class has {smallest} rows",
+            stacklevel=stacklevel + 1,
+        )
+    return min(n_neighbors, smallest - 1)

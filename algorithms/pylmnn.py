@@ -18,7 +18,7 @@ import numpy as np
 from scipy.optimize import minimize
 from sklearn.utils._param_validation import Interval
 
-from oasis_bench.algorithms._label_learner import LabelLearner
+from oasis_bench.algorithms._label_learner import LabelLearner, possible_neighbours
 from oasis_bench.system.extras import require_packages
 
 
@@ -90,14 +90,9 @@ class PyLMNN(LabelLearner):
         super()._check(X, y)
 
     def _fit(self, X: Any, y: Any) -> None:
-        possible = int(np.unique(y, return_counts=True)[1].min()) - 1
-        if possible < self.n_neighbors:
-            warnings.warn(
-                f"n_neighbors={self.n_neighbors} is lowered to {possible}: "
-                f"the smallest class has {possible + 1} rows",
-                stacklevel=4,
-            )
-        arguments = self.get_params() | {"n_neighbors": min(self.n_neighbors, possible)}
+        smallest = int(np.unique(y, return_counts=True)[1].min())
+        n_neighbors = possible_neighbours(self.n_neighbors, smallest, stacklevel=3)
+        arguments = self.get_params() | {"n_neighbors": n_neighbors}
         if self.n_components is not None:
             arguments["n_components"] = min(self.n_components, X.shape[1])
         solver = _estimator()(**arguments)

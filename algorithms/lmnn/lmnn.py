@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin_min
 from sklearn.utils._param_validation import Interval
 
-from oasis_bench.algorithms._label_learner import LabelLearner
+from oasis_bench.algorithms._label_learner import LabelLearner, possible_neighbours
 from oasis_bench.algorithms._principal_axes import principal_axes, rounding
 from oasis_bench.algorithms.lmnn._descent import WIDTH, Descent, remembered
 from oasis_bench.algorithms.lmnn._objective import (
@@ -131,7 +131,8 @@ class LMNN(LabelLearner):
         order = np.argsort(codes, kind="stable")
         counts = np.bincount(codes)
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
-        self._choose_neighbours(int(counts.min()))
+        smallest = int(counts.min())
+        self.n_neighbors_ = possible_neighbours(self.n_neighbors, smallest, stacklevel=3)
         axes = self._axes(X)
         rows = X[order] @ axes
         targets = target_neighbours(rows, starts, self.n_neighbors_)
@@ -163,15 +164,6 @@ class LMNN(LabelLearner):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-
-    def _choose_neighbours(self, smallest: int) -> None:
-        if smallest <= self.n_neighbors:
-            warnings.warn(
-                f"n_neighbors={self.n_neighbors} is lowered to {smallest - 1}: "
-                f"the smallest class has {smallest} rows",
-                stacklevel=4,
-            )
-        self.n_neighbors_ = min(self.n_neighbors, smallest - 1)
 
     def _axes(self, X: Any) -> Doubles:
         """Return the principal axes (n_features, d) that are used, those of most variance first."""

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import metric_learn
 
+from oasis_bench.algorithms._label_learner import possible_neighbours
 from oasis_bench.algorithms.metric_learn._adapter import (
     SOURCE,
     Counts,
@@ -63,14 +64,7 @@ class MetricLearnLMNN(MetricLearnAdapter):
         return n**2 * (d + 6) * (c - 1) // c
 
     def _arguments(self, n_features: int, counts: Counts) -> dict[str, Any]:
-        possible = int(counts.min()) - 1
-        if possible < self.n_neighbors:
-            warnings.warn(
-                f"n_neighbors={self.n_neighbors} is lowered to {possible}: "
-                f"the smallest class has {possible + 1} rows",
-                stacklevel=5,
-            )
-        n_neighbors = min(self.n_neighbors, possible)
+        n_neighbors = possible_neighbours(self.n_neighbors, int(counts.min()), stacklevel=5)
         return {**super()._arguments(n_features, counts), "n_neighbors": n_neighbors}
 
 
