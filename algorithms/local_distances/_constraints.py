@@ -78,6 +78,11 @@ class Constraints:
         """The number of groups, empty ones among them."""
         return len(self.pair_bounds) - 1
 
+    @property
+    def n_numbers(self) -> int:
+        """About how many distances all pairs have."""
+        return len(self.rows) * int(self.starts[-1]) // max(1, len(self.distances))
+
     def pairs_of(self, exemplars: slice) -> Numbers:
         """Return the pairs of some exemplars."""
         bounds = self._exemplar_bounds

@@ -135,9 +135,8 @@ class DualAscent:
             return
         groups = self._rng.permutation(c.n_groups)
         share, arrivals = np.zeros(1), np.zeros(1, dtype=np.longlong)
-        n_numbers = len(c.rows) * int(c.starts[-1]) // max(1, len(c.distances))
         n_threads = blas_threads() if _row_action.CAN_MEET else 1
-        n_threads = max(1, min(n_threads, n_numbers // (max(1, c.n_groups) * GROUP_NUMBERS)))
+        n_threads = max(1, min(n_threads, c.n_numbers // (max(1, c.n_groups) * GROUP_NUMBERS)))
 
         def visit(thread: int) -> None:
             _row_action.visit_groups(
@@ -171,9 +170,8 @@ class DualAscent:
         side_by_side(visit, range(n_threads), n_threads)
 
     def _parts(self, n: int) -> list[slice]:
-        c = self.constraints
-        n_numbers = len(c.rows) * int(c.starts[-1]) // max(1, len(c.distances))
-        return list(slices(n, max(1, n // max(1, n_numbers // PART_NUMBERS))))
+        n_parts = max(1, self.constraints.n_numbers // PART_NUMBERS)
+        return list(slices(n, max(1, n // n_parts)))
 
     def move_to(self, alphas: Float64Array) -> None:
         """Take other alphas, and sum U afresh."""

@@ -158,8 +158,7 @@ def visit_groups(
                 )
                 curvatures[p] = max(curvatures[p], LEAST_CURVATURE * squares[p])
                 moves[p] = growths[p] = 0
-            if n_threads > 1:
-                meet(&arrivals[0], n_threads, &meetings)
+            meet(&arrivals[0], n_threads, &meetings)
             if thread == 0:
                 gained = 0
                 begin = first_alpha[bounds[g]]
@@ -182,8 +181,7 @@ def visit_groups(
                             moves[k] += step
                             moves[j] -= step
                 share[0] = 1
-            if n_threads > 1:
-                meet(&arrivals[0], n_threads, &meetings)
+            meet(&arrivals[0], n_threads, &meetings)
             while share[0] != 0:
                 for p in range(start, stop):
                     if moves[p] != 0:
@@ -192,8 +190,7 @@ def visit_groups(
                             &U[starts[of_p]], <const real*><intptr_t>addresses[p],
                             starts[of_p + 1] - starts[of_p], share[0] * moves[p],
                         )
-                if n_threads > 1:
-                    meet(&arrivals[0], n_threads, &meetings)
+                meet(&arrivals[0], n_threads, &meetings)
                 if thread == 0:
                     for p in range(pair_bounds[g], pair_bounds[g + 1]):
                         gained -= growths[p]
@@ -206,8 +203,7 @@ def visit_groups(
                                 alphas[t] += step
                                 gained += step
                         share[0] = -fabs(share[0]) / 2
-                if n_threads > 1:
-                    meet(&arrivals[0], n_threads, &meetings)
+                meet(&arrivals[0], n_threads, &meetings)
 
 
 def sum_triplets(

@@ -165,20 +165,16 @@ def _computed(
     n_done, lock = 0, Lock()
     sizes = _n_patches(exemplars)
 
-    def is_there(group: list[int]) -> bool:
-        # Whole groups: where a patch stands in a product decides the last bit.
-        return paths is not None and all(_is_kept(paths[j], (len(others), sizes[j])) for j in group)
-
     def work(group: list[int]) -> list[npt.NDArray[np.float32]]:
         nonlocal n_done
         found: list[npt.NDArray[np.float32]] = []
-        if not is_there(group):
+        if paths is None:
             found = _of_group(exemplars[group], others)
-            if paths is not None:
-                for j, distances in zip(group, found, strict=True):
-                    with whole_file(paths[j]) as file:
-                        np.save(file, distances, allow_pickle=False)
-                found = []
+        # Whole groups: where a patch stands in a product decides the last bit.
+        elif not all(_is_kept(paths[j], (len(others), sizes[j])) for j in group):
+            for j, distances in zip(group, _of_group(exemplars[group], others), strict=True):
+                with whole_file(paths[j]) as file:
+                    np.save(file, distances, allow_pickle=False)
         with lock:
             n_done += len(group)
             progress("distances between patches", n_done, len(exemplars))
