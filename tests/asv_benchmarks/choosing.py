@@ -1,12 +1,15 @@
 """CPU time to choose hyper-parameters and steps, beside a fit with what was chosen.
 
 Tracked by asv on 400 rows of 1280 features in ten classes, like embeddings; as a script
-(`python tests/asv_benchmarks/choosing.py`) it prints a table of these rows and of digits.
+(`python tests/asv_benchmarks/choosing.py`) it prints a table of these rows and of digits, and one
+of what is lost, and saved, where the search for the number of steps stops by its patience.
 """
 
 import statistics
 import time
 from contextlib import nullcontext
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.datasets import load_digits
@@ -14,17 +17,25 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.preprocessing import normalize
 from threadpoolctl import threadpool_limits
 
+from oasis_bench.datasets import MNIST
 from oasis_bench.experiment.search import Candidate
-from oasis_bench.experiment.splits import inner_folds
+from oasis_bench.experiment.splits import draw_partition, inner_folds
 from oasis_bench.plugins.registry import load_registry
 from oasis_bench.tasks.task import Truth
-from oasis_bench.trial.choice import choose
+from oasis_bench.trial.choice import FoldJob, FoldWork, checkpoints, choose
 from oasis_bench.trial.fit_data import FitData
 
 LEARNERS = ["OASIS", "CosineOASIS", "LDA", "RCA", "LFDA", "MCML", "LMNN"]
 OF_TABLE = [*LEARNERS, "ShrunkOASIS", "FastLMNN", "NCA", "MMC"]
 N_ROWS, N_FEATURES, N_CLASSES, N_FOLDS, MAX_STEPS = 400, 1280, 10, 5, 8000
 REPEATS = 5
+
+HELD_BACK = range(1000, 1010)
+"""Seeds of the table of patience: none was looked at when its rule was chosen."""
+
+WITH_STEPS = ["OASIS", "CosineOASIS", "ProjOASIS", "OnlineProjOASIS", "LogDetOASIS", "LEGO"]
+LONG = 256_000
+"""Steps up to which all checkpoints are validated."""
 
 
 def embeddings():
@@ -47,18 +58,39 @@ def fit_data_of(fold, X, y):
     return FitData(X[fold.learn], y[fold.learn], None, 0, X[fold.validate], truth)
 
 
-def choice_on(learner, X, y, seed=0):
-    """Choose as a trial does, by mean average precision on inner folds drawn by the seed."""
-    folds = [fit_data_of(fold, X, y) for fold in inner_folds(y, N_FOLDS, seed=seed)]
+def folds_of(X, y, seed):
+    return [fit_data_of(fold, X, y) for fold in inner_folds(y, N_FOLDS, seed=seed)]
+
+
+def inner(learner, params):
+    return learner().set_params(**learner.inner_params, **params)
+
+
+def score(fitted, data):
+    return fitted.score(data.queries, data.truth.y)
+
+
+def off_the_clock(phase):
+    return nullcontext()
+
+
+def choice_among(learner, candidates, folds, max_steps):
+    """Choose as a trial does, by mean average precision on inner folds."""
     return choose(
-        lambda params, fold: learner().set_params(**learner.inner_params, **params),
-        [Candidate("none", params) for params in ParameterGrid(dict(learner.search_space))],
+        lambda params, fold: inner(learner, params),
+        [Candidate("none", params) for params in candidates],
         lambda scaling: folds,
-        lambda fitted, data: fitted.score(data.queries, data.truth.y),
-        MAX_STEPS,
-        lambda phase: nullcontext(),
+        score,
+        max_steps,
+        off_the_clock,
         lambda point: None,
     )
+
+
+def choice_on(learner, X, y, seed=0):
+    """Choose from the learner's own search space, on folds drawn by the seed."""
+    candidates = ParameterGrid(dict(learner.search_space))
+    return choice_among(learner, candidates, folds_of(X, y, seed), MAX_STEPS)
 
 
 class Embeddings400x1280:
@@ -110,5 +142,77 @@ def print_table():
             print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 
+class Draw(NamedTuple):
+    """Training and test items of unit length, 40 and 25 of each of ten classes."""
+
+    X: np.ndarray
+    y: np.ndarray
+    X_test: np.ndarray
+    y_test: np.ndarray
+
+
+def draw(X, y, seed):
+    train, test = draw_partition(y, range(10), 40, 25, seed)
+    return Draw(X[train], y[train], X[test], y[test])
+
+
+def all_checkpoints(learner, folds):
+    """Return 0 and all checkpoints, and the mean over folds of the mAP at each."""
+    work = FoldWork(lambda params, fold: inner(learner, params), folds, score)
+    steps = [0, *checkpoints(LONG)]
+    means = [
+        np.mean([work(FoldJob(fold, {}, *part), off_the_clock) for fold in range(len(folds))])
+        for part in pairwise([None, *steps])
+    ]
+    return steps, means
+
+
+class Stopped(NamedTuple):
+    """Steps chosen and validated with patience, those chosen without, and what it changes."""
+
+    chosen: int
+    validated: int
+    best: int
+    change: float
+
+
+def with_and_without_patience(learner, items, seed):
+    folds = folds_of(items.X, items.y, seed)
+    steps, means = all_checkpoints(learner, folds)
+    best = steps[int(np.argmax(means))]
+    choice = choice_among(learner, [{}], folds, LONG)
+    stopped, exhaustive = (
+        learner(n_steps=n).fit(items.X, items.y).score(items.X_test, items.y_test)
+        for n in (choice.n_steps, best)
+    )
+    return Stopped(choice.n_steps, choice.last_checkpoint, best, stopped - exhaustive)
+
+
+def print_patience():
+    """Print the test mAP that stopping by patience changes, and the steps that it validates."""
+    known = load_registry().algorithms
+    mnist = MNIST().load()
+    for words, X, y in (
+        ("digits", *load_digits(return_X_y=True)),
+        ("MNIST", mnist.X, mnist.y),
+    ):
+        print(f"\n| {words} | same choice | test mAP, mean change (least, most) | steps |")
+        print("|---|---|---|---|")
+        for name in WITH_STEPS:
+            found = [
+                with_and_without_patience(known[name], draw(normalize(X), y, seed), seed)
+                for seed in HELD_BACK
+            ]
+            same = sum(one.chosen == one.best for one in found)
+            lost = [one.change for one in found]
+            share = statistics.median(one.validated for one in found) / LONG
+            print(
+                f"| {name} | {same} of {len(found)} | {np.mean(lost):+.4f} ({min(lost):+.4f}, "
+                f"{max(lost):+.4f}) | {share:.0%} |",
+                flush=True,
+            )
+
+
 if __name__ == "__main__":
     print_table()
+    print_patience()
