@@ -64,7 +64,10 @@ class TrainedMap(ClassNamePrefixFeaturesOutMixin, EmbeddingLearner):  # type: ig
     """
 
     cost: ClassVar = "time n d^2 an epoch, memory 4 d^2"
-    imports: ClassVar = ("torch", "pytorch_metric_learning")
+    imports: ClassVar = (
+        *("torch", "torch._dynamo"),  # its optimizers import the latter when used
+        *("pytorch_metric_learning.losses", "pytorch_metric_learning.miners"),
+    )
     _loss_name: ClassVar[str]
     _miner_name: ClassVar[str | None] = None
     _has_proxies: ClassVar[bool] = False  # a learned vector for each class
@@ -125,7 +128,7 @@ class TrainedMap(ClassNamePrefixFeaturesOutMixin, EmbeddingLearner):  # type: ig
 
     def _check(self, X: Any, y: Any) -> None:
         super()._check(X, y)
-        require_packages(self.name, self.imports, "pml")
+        require_packages(self.name, ("torch", "pytorch_metric_learning"), "pml")
         if len(classes := np.unique(y)) < 2:
             raise ValueError(f"{self.name} needs at least 2 classes, but y has 1 ({classes[0]!s})")
         n, d = X.shape

@@ -1,5 +1,8 @@
 """Linear maps trained by pytorch-metric-learning's losses; skipped where it is not installed."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
@@ -72,3 +75,25 @@ def test_each_learns_alike_for_equal_seeds_and_is_saved(name, digits, tmp_path):
     save_model(learners[0], tmp_path / "model.npz")
     loaded = load_model(tmp_path / "model.npz")
     np.testing.assert_array_equal(loaded.similarity(X, X), learners[0].similarity(X, X))
+
+
+FITS_AFTER_ITS_IMPORTS = """
+import importlib, sys
+import numpy as np
+from oasis_bench.algorithms import DeepRanking, ProxyNCA
+
+for learner in DeepRanking(n_steps=2, batch_size=4), ProxyNCA(n_epochs=1):
+    for name in learner.imports:
+        importlib.import_module(name)
+    before = set(sys.modules)
+    shape = (12, 16, 16, 3) if learner.takes == "pixels" else (12, 5)
+    learner.fit(np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8), np.arange(12) % 3)
+    print(len([name for name in set(sys.modules) - before if name.startswith("torch.")]))
+"""
+
+
+def test_a_fit_imports_no_large_part_of_torch_that_is_not_named():
+    # A warm-up that ends in the middle of an import leaves half of a package, and the fit fails.
+    words = [sys.executable, "-c", FITS_AFTER_ITS_IMPORTS]
+    counts = subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()
+    assert len(counts) == 2 and all(int(count) < 10 for count in counts)

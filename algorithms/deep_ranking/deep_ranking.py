@@ -116,7 +116,7 @@ class DeepRanking(EmbeddingLearner, IncrementalLearner):
     summary: ClassVar = "a convolutional network that learns to embed pictures from triplets"
     citation: ClassVar = "Wang et al., CVPR 2014"
     cost: ClassVar = "time of 3 pictures through the network and back a step; a batch of them"
-    imports: ClassVar = ("torch",)
+    imports: ClassVar = ("torch", "torch._dynamo")  # its optimizers import the latter when used
     takes: ClassVar = "pixels"
     takes_triplets: ClassVar = True
 
