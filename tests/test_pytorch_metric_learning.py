@@ -96,4 +96,5 @@ def test_a_fit_imports_no_large_part_of_torch_that_is_not_named():
     # A warm-up that ends in the middle of an import leaves half of a package, and the fit fails.
     words = [sys.executable, "-c", FITS_AFTER_ITS_IMPORTS]
     counts = subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()
-    assert len(counts) == 2 and all(int(count) < 10 for count in counts)
+    assert len(counts) == 2
+    assert all(int(count) < 10 for count in counts)
