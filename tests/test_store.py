@@ -143,7 +143,10 @@ def test_a_run_that_was_killed_while_it_wrote_can_be_read(tmp_path):
 def test_a_folder_that_holds_a_run_is_refused(tmp_path):
     with Store.create(tmp_path / "run", INFO) as store:
         store.add(record())
-    with pytest.raises(UsageError, match=r"run holds another run: choose another --output, or"):
+    with pytest.raises(
+        UsageError,
+        match=r"run holds another run: choose another --output, go on with it by '--resume",
+    ):
         Store.create(tmp_path / "run", INFO)
     assert n_rows(tmp_path / "run") == [1, 2, 1, 1]
 

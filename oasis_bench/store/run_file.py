@@ -298,8 +298,9 @@ def refuse_used_folder(folder: Path, option: str = "--output") -> None:
     except OSError as error:
         raise UsageError(f"cannot use {folder} for output: {error.strerror}") from error
     if (folder / FILE_NAME).exists():
+        go_on = f"go on with it by '--resume {folder}', " if option == "--output" else ""
         raise UsageError(
-            f"{folder} holds another run: choose another {option}, "
+            f"{folder} holds another run: choose another {option}, {go_on}"
             f"or remake its report with 'report {folder}'"
         )
     if held is not None:
