@@ -4,8 +4,14 @@ import hashlib
 
 import numpy as np
 import pytest
+from sklearn.model_selection import StratifiedKFold
 
-from oasis_bench.experiment.splits import choose_classes, draw_partition, inner_folds
+from oasis_bench.experiment.splits import (
+    choose_classes,
+    draw_partition,
+    inner_folds,
+    unseen_class_folds,
+)
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.seeds import derive_seed
 
@@ -107,6 +113,21 @@ def test_inner_folds_deal_32_and_8_images_of_each_class(labels, shuffled):
 def test_each_training_image_validates_in_one_fold(labels):
     folds = inner_folds(labels[:200], 5, seed=0)
     assert sorted(np.concatenate([fold.validate for fold in folds])) == list(range(200))
+
+
+def test_of_a_large_fold_3000_items_validate():
+    y = np.arange(40_000) % 10
+    folds = inner_folds(y, 5, seed=0)
+    whole = StratifiedKFold(5, shuffle=True, random_state=0).split(y, y)
+    for (learn, validate), (learn_in_whole, validate_in_whole) in zip(folds, whole, strict=True):
+        assert learn.tolist() == learn_in_whole.tolist()
+        assert len(set(validate)) == len(validate) == 3000
+        assert set(validate) < set(validate_in_whole)
+        # 300 of each class, with a deviation of 15, as for draws without repetition from 8000
+        assert np.abs(np.bincount(y[validate]) - 300).max() < 5 * 15
+    apart = unseen_class_folds(y, 5, seed=0)
+    assert [len(validate) for _, validate in apart] == [3000] * 5
+    assert [len(learn) for learn, _ in apart] == [32_000] * 5
 
 
 def test_folds_are_dealt_at_random_by_the_seed():

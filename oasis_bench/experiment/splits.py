@@ -21,6 +21,9 @@ from oasis_bench.tasks.unseen_classes import too_few_classes
 
 Indices = npt.NDArray[np.intp]
 
+MOST_VALIDATED = 3000
+"""Items of an inner fold that validate, at most: to rank them takes time as their square."""
+
 
 class Partition(NamedTuple):
     """Row numbers of one outer partition."""
@@ -131,7 +134,7 @@ def inner_folds(y: Labels, n_folds: int, seed: int) -> list[Fold]:
     With class labels `y` (n_train,), each class is split evenly: one of fewer than `n_folds` items
     is missing in some folds, and where all classes are that small there are fewer folds, as many
     as the largest has items.  With relevance `y`, CSR (n_train, n_queries), all items are split
-    at random.
+    at random.  Of a fold of more than `MOST_VALIDATED` items so many validate, drawn at random.
     """
     if isinstance(y, sparse.csr_array):
         folds = KFold(n_folds, shuffle=True, random_state=seed)
@@ -141,7 +144,7 @@ def inner_folds(y: Labels, n_folds: int, seed: int) -> list[Fold]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
         parts = list(folds.split(np.empty((y.shape[0], 0)), y))
-    return [Fold(learn, validate) for learn, validate in parts]
+    return [Fold(learn, _drawn(validate, seed)) for learn, validate in parts]
 
 
 def draw_unseen_classes(
@@ -198,7 +201,7 @@ def unseen_class_folds(y: npt.NDArray[np.int64], n_folds: int, seed: int) -> lis
     """Split the training items into folds that hold classes apart; each class validates once.
 
     A fold validates on two or more classes and learns from all others, which are two or more: there
-    are at most half as many folds as classes.
+    are at most half as many folds as classes.  Of more than `MOST_VALIDATED` items so many validate.
 
     Parameters
     ----------
@@ -210,4 +213,15 @@ def unseen_class_folds(y: npt.NDArray[np.int64], n_folds: int, seed: int) -> lis
     classes = np.random.default_rng(seed).permutation(np.unique(y))
     parts = np.array_split(classes, min(n_folds, len(classes) // 2))
     held = [np.isin(y, part) for part in parts]
-    return [Fold(np.flatnonzero(~validates), np.flatnonzero(validates)) for validates in held]
+    return [
+        Fold(np.flatnonzero(~validates), _drawn(np.flatnonzero(validates), seed))
+        for validates in held
+    ]
+
+
+def _drawn(validate: Indices, seed: int) -> Indices:
+    """Return these places, or `MOST_VALIDATED` of them, ascending."""
+    if len(validate) <= MOST_VALIDATED:
+        return validate
+    rng = np.random.default_rng(seed)
+    return np.sort(rng.choice(validate, MOST_VALIDATED, replace=False))
