@@ -201,7 +201,8 @@ def unseen_class_folds(y: npt.NDArray[np.int64], n_folds: int, seed: int) -> lis
     """Split the training items into folds that hold classes apart; each class validates once.
 
     A fold validates on two or more classes and learns from all others, which are two or more: there
-    are at most half as many folds as classes.  Of more than `MOST_VALIDATED` items so many validate.
+    are at most half as many folds as classes.  Of more than `MOST_VALIDATED` items so many
+    validate.
 
     Parameters
     ----------
