@@ -4,6 +4,7 @@ from oasis_bench.algorithms.classifier_posterior import ClassifierPosterior
 from oasis_bench.algorithms.covariance import Covariance
 from oasis_bench.algorithms.deep_ranking import (
     DeepRanking,
+    DeepRankingGoldenFeature,
     DeepRankingOASIS,
     GoldenDeepRanking,
     GoldenFeature,
@@ -71,6 +72,7 @@ __all__ = [
     "CosineOASIS",
     "Covariance",
     "DeepRanking",
+    "DeepRankingGoldenFeature",
     "DeepRankingOASIS",
     "DissimOASIS",
     "Euclidean",

@@ -13,10 +13,11 @@ import numpy.typing as npt
 import pytest
 from scipy.signal import correlate
 
-from oasis_bench.algorithms import DeepRanking, DeepRankingOASIS
+from oasis_bench.algorithms import DeepRanking, DeepRankingGoldenFeature, DeepRankingOASIS
 from oasis_bench.algorithms.deep_ranking import sources
 from oasis_bench.algorithms.deep_ranking.relevance_sampler import RelevanceSampler
 from oasis_bench.algorithms.deep_ranking.reservoir import ReservoirSampler
+from oasis_bench.data.patches import Patches
 from oasis_bench.plugins.contract_items import digit_items
 from oasis_bench.plugins.model_file import load_model, save_model
 from oasis_bench.system.errors import UsageError
@@ -359,6 +360,61 @@ class TestOASISOnPoints:
         assert precision(learner, X[80:], judged_by(colours[80:], 300)) > 0.9
         learner.partial_fit_triplets(X, judged[:0])
         np.testing.assert_array_equal(learner.similarity(X, X), scores)
+
+
+@needs_torch
+class TestGoldenFeatureOfPoints:
+    def learner(self, **params: Any) -> Any:
+        return DeepRankingGoldenFeature(
+            **{"dimension": 8, "n_steps": 3200, "random_state": 0} | params
+        )
+
+    def items(self, pixels: Any, **features: Any) -> Patches:
+        return Patches(Patches.one_each(features).kinds, pixels)
+
+    def test_the_distance_is_the_weighted_sum_of_the_points_and_the_features(self) -> None:
+        X, y, _ = halves(30)
+        a, b = np.random.default_rng(0).standard_normal((2, 30, 3)).astype(np.float32)
+        learner = self.learner(n_steps=320, multiscale=True).fit(self.items(X, a=a, b=b), y)
+        assert learner.kinds_.tolist() == ["deep_ranking", "a", "b"]
+        network = small(n_steps=0).fit(X, y)
+        network.parameters_ = learner.parameters_
+        kinds = (network.embed(X), a, b)
+        squared = sum(
+            weight * ((kind[:, None] - kind) ** 2).sum(axis=2)
+            for weight, kind in zip(learner.weights_, kinds, strict=True)
+        )
+        found = learner.similarity(self.items(X, a=a, b=b), self.items(X, a=a, b=b)) ** 2
+        np.testing.assert_allclose(found, squared, rtol=1e-3, atol=1e-4)
+
+    @pytest.mark.parametrize("told_by", ["pixels", "features"])
+    def test_it_learns_from_whichever_tells(self, told_by: str) -> None:
+        X, colours, _ = halves(120)
+        rng = np.random.default_rng(0)
+        noise = rng.standard_normal((120, 2))
+        telling = (colours[:, None] + 0.1 * noise).astype(np.float32)
+        if told_by == "pixels":
+            items = self.items(X, one=noise, other=rng.standard_normal((120, 2)))
+        else:
+            items = self.items(X[rng.permutation(120)], one=noise, other=telling)
+        learner = self.learner().partial_fit_triplets(items[:80], judged_by(colours[:80], 400))
+        assert precision(learner, items[80:], judged_by(colours[80:], 300)) > 0.9
+
+    def test_the_network_goes_on_with_more_triplets_also_from_a_file(self, tmp_path: Path) -> None:
+        X, colours, _ = halves(60)
+        items = self.items(X, one=np.random.default_rng(0).standard_normal((60, 2)))
+        learner, judged = self.learner(n_steps=320), judged_by(colours, 200)
+        learner.partial_fit_triplets(items, judged[:100])
+        save_model(learner, tmp_path / "half.npz")
+        learner.partial_fit_triplets(items, judged[100:])
+        loaded: Any = load_model(tmp_path / "half.npz")
+        loaded.partial_fit_triplets(items, judged[100:])
+        assert learner.n_steps_ == loaded.n_steps_ == 640
+        np.testing.assert_array_equal(loaded.embed(items), learner.embed(items))
+        before = learner.embed(items)
+        np.testing.assert_array_equal(
+            learner.partial_fit_triplets(items, judged[:0]).embed(items), before
+        )
 
 
 class TestSources:

@@ -11,6 +11,7 @@ from report_helpers import texts
 from oasis_bench.claims.class_lists import CLASS_LISTS, ListOfSubset, list_of
 from oasis_bench.claims.published_figures import (
     PUBLISHED,
+    published_judgements,
     published_minutes,
     published_precision,
 )
@@ -71,6 +72,20 @@ def test_numbers_of_the_papers_are_those_of_their_tables():
     ):
         found = published_minutes(name)
         assert found.loc[found["learner"] == learner, "mean"].tolist() == [minutes]
+
+
+def test_each_model_of_deep_ranking_s_tables_stands_beside_a_learner_of_its_experiment():
+    """The values are of tables 1 and 2 of Wang et al.; DeepRanking is in both."""
+    found = published_judgements().set_index("model")
+    assert len(found) == 14
+    assert set(found["learner"]) <= set(planned("deep-ranking").learners)
+    assert found["learner"].is_unique
+    for model, learner, precision in (
+        ("L1HashKPCA", "PCA: hand-made", 0.762),
+        ("Single-scale and visual feature", "single-scale ranking and hand-made", 0.841),
+        ("DeepRanking", "DeepRanking", 0.857),
+    ):
+        assert found.loc[model].tolist() == [learner, precision]
 
 
 def test_lists_of_experiments_are_lists_of_the_data_set_with_published_figures():

@@ -48,7 +48,8 @@ class DeepRanking(EmbeddingLearner, IncrementalLearner):
     Pictures are pixels of one size: 64 suits the small network, which trains in minutes on two
     cores, and 224 the pretrained one.  It needs torch, and uses a GPU where there is one, with
     16-bit floating values (bfloat16) in training; there, equal seeds give results that differ by
-    rounding.
+    rounding.  Pictures lie decoded in memory: on a processor a batch of them is ready in some
+    hundredths of the time of its step, so that no workers load it.
 
     A model file is a checkpoint: after `partial_fit` and `save_model`, another process that
     loads it and calls `partial_fit` ends where one call would have, bit for bit on a processor with

@@ -7,20 +7,17 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
-from oasis_bench.algorithms.deep_ranking.deep_ranking import LEARNED, DeepRanking
+from oasis_bench.algorithms.deep_ranking.deep_ranking import DeepRanking
+from oasis_bench.algorithms.deep_ranking.holds_network import NETWORK_CONSTRAINTS, HoldsNetwork
 from oasis_bench.algorithms.deep_ranking.sources import JudgedSource, check_triplets
 from oasis_bench.algorithms.oasis import OASIS
-from oasis_bench.data.rows import FloatArray
-from oasis_bench.plugins.learner import FittedArray, MetricLearner
-
-OF_THE_NETWORK = ("backbone", "dimension", "multiscale", "freeze_backbone", "gap", "n_steps")
-"""Parameters that `DeepRanking` has as well, and gets."""
+from oasis_bench.data.rows import FloatArray, check_items
+from oasis_bench.plugins.learner import FittedArray
 
 
-class DeepRankingOASIS(MetricLearner):
+class DeepRankingOASIS(HoldsNetwork):
     r"""`OASIS` on what `DeepRanking` makes of pictures: two learners, one after the other.
 
     .. math:: S(x, y) = f(x)^\top W f(y)
@@ -57,15 +54,13 @@ class DeepRankingOASIS(MetricLearner):
     summary: ClassVar = "OASIS on the points of DeepRanking, from the same triplets"
     citation: ClassVar = "Wang et al., CVPR 2014"
     cost: ClassVar = "time and memory of DeepRanking, and of OASIS"
-    imports: ClassVar = DeepRanking.imports
     takes: ClassVar = "pixels"
     takes_triplets: ClassVar = True
 
-    parameters_: npt.NDArray[np.float32]
     bilinear_matrix_: FloatArray
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **{name: DeepRanking._parameter_constraints[name] for name in OF_THE_NETWORK},
+        **NETWORK_CONSTRAINTS,
         "aggressiveness": [Interval(Real, 0, None, closed="neither")],
         "n_oasis_steps": [Interval(Integral, 0, None, closed="left")],
         "random_state": ["random_state"],
@@ -130,19 +125,17 @@ class DeepRankingOASIS(MetricLearner):
             Where torch is missing, or what is given is not of this kind.
         """
         self._validate_params()
-        seeds = self._seeds()
-        network, oasis = self._network(seeds[0]), self._oasis(seeds[1])
-        network._check_all(X)
+        check_items("pixels", X)
         given = check_triplets(triplets, len(X))
+        if not len(given) and hasattr(self, "parameters_"):
+            return self
+        of_network, of_oasis = self._seeds()
+        network = self._network_after(given, X, of_network)
         drawn = given
         if len(given):
-            network.partial_fit(X, triplets=given)
-            drawn = JudgedSource(given).draw(self.n_oasis_steps, np.random.default_rng(seeds[1]))
-        elif hasattr(self, "parameters_"):
-            return self
-        else:
-            network.partial_fit_triplets(X, given)
-        return self._keep(network, oasis.partial_fit_triplets(network.embed(X), drawn))
+            drawn = JudgedSource(given).draw(self.n_oasis_steps, np.random.default_rng(of_oasis))
+        oasis = self._oasis(of_oasis).partial_fit_triplets(network.embed(X), drawn)
+        return self._keep(network, oasis)
 
     def embed(self, X: Any) -> Any:
         """Return the network's points f(x), of unit length: (n_pictures, dimension), float32."""
@@ -152,23 +145,11 @@ class DeepRankingOASIS(MetricLearner):
         """Return f(x)'W f(y) of every query and every gallery item."""
         return np.asarray(queries @ self.bilinear_matrix_ @ gallery.T)
 
-    def _seeds(self) -> tuple[int, int]:
-        of_network, of_oasis = check_random_state(self.random_state).randint(2**31, size=2)
-        return int(of_network), int(of_oasis)
-
-    def _network(self, seed: int) -> DeepRanking:
-        """Make the network, as it was learned where it was."""
-        chosen = {name: getattr(self, name) for name in OF_THE_NETWORK}
-        network = DeepRanking(**chosen, random_state=seed)
-        if hasattr(self, "parameters_"):
-            _copy_learned(self, network)
-        return network
-
     def _oasis(self, seed: int) -> OASIS:
         return OASIS(self.aggressiveness, n_steps=self.n_oasis_steps, random_state=seed)
 
     def _keep(self, network: DeepRanking, oasis: OASIS) -> Self:
-        _copy_learned(network, self)
+        self._keep_network(network)
         self.bilinear_matrix_ = oasis.bilinear_matrix_
         return self
 
@@ -178,11 +159,6 @@ class DeepRankingOASIS(MetricLearner):
 
     def _fitted_state(self) -> dict[str, FittedArray]:
         return {
-            **self._network(seed=0)._fitted_state(),
+            **super()._fitted_state(),
             "bilinear_matrix_": FittedArray(("dimension", "dimension")),
         }
-
-
-def _copy_learned(source: MetricLearner, target: MetricLearner) -> None:
-    for name in LEARNED:
-        setattr(target, name, getattr(source, name))

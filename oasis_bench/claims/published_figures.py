@@ -22,11 +22,13 @@ OUR_NAMES = {
     "Fisher": "Fisher vector",
     "HOG": "HOG",
     "SPMKtexton1024max": "texton",
+    "L1HashKPCA": "PCA: hand-made",
     "OASIS on L1HashKPCA": "OASIS: hand-made",
     "Golden features": "golden: all",
     "ConvNet": "network as it is",
     "Single-scale ranking": "single-scale ranking",
     "OASIS on single-scale ranking": "OASIS: single-scale ranking",
+    "Single-scale and visual feature": "single-scale ranking and hand-made",
     "DeepRanking": "DeepRanking",
 }
 """The learners of the experiment deep-ranking that stand for models of its paper."""
@@ -95,7 +97,7 @@ def published_web_scale() -> pd.DataFrame:
 
 
 def published_judgements() -> pd.DataFrame:
-    """Return tables 1 and 2 of Wang et al.: model, learner (ours; NaN: none) and precision."""
+    """Return tables 1 and 2 of Wang et al.: model, learner (ours) and precision."""
     cells = pd.read_csv(PUBLISHED / "deep_ranking_tables.csv").drop_duplicates("model")
     cells = cells.rename(columns={"similarity precision": "precision"})
     return cells.assign(learner=cells["model"].map(OUR_NAMES))[["model", "learner", "precision"]]

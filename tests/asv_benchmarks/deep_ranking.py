@@ -100,5 +100,11 @@ class Network:
     def time_a_batch(self, backbone):
         self.learner.partial_fit_triplets(self.pictures, self.triplets)
 
+    def time_loading_a_batch(self, backbone):
+        from oasis_bench.algorithms.deep_ranking.training import as_tensor, shifted
+
+        taken = self.pictures[self.triplets.ravel()]
+        as_tensor(shifted(taken, self.learner.shift, np.random.default_rng(0)), "cpu")
+
     def time_96_embeddings(self, backbone):
         self.learner.embed(self.pictures)
