@@ -62,8 +62,13 @@ def folds_of(X, y, seed):
     return [fit_data_of(fold, X, y) for fold in inner_folds(y, N_FOLDS, seed=seed)]
 
 
+def seeded(learner, **params):
+    made = learner().set_params(**params)
+    return made.set_params(random_state=0) if "random_state" in made.get_params() else made
+
+
 def inner(learner, params):
-    return learner().set_params(**learner.inner_params, **params)
+    return seeded(learner, **learner.inner_params, **params)
 
 
 def score(fitted, data):
@@ -182,7 +187,7 @@ def with_and_without_patience(learner, items, seed):
     best = steps[int(np.argmax(means))]
     choice = choice_among(learner, [{}], folds, LONG)
     stopped, exhaustive = (
-        learner(n_steps=n).fit(items.X, items.y).score(items.X_test, items.y_test)
+        seeded(learner, n_steps=n).fit(items.X, items.y).score(items.X_test, items.y_test)
         for n in (choice.n_steps, best)
     )
     return Stopped(choice.n_steps, choice.last_checkpoint, best, stopped - exhaustive)
