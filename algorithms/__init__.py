@@ -4,7 +4,7 @@ from oasis_bench.algorithms.classifier_posterior import ClassifierPosterior
 from oasis_bench.algorithms.covariance import Covariance
 from oasis_bench.algorithms.deep_ranking import (
     DeepRanking,
-    DeepRankingGoldenFeature,
+    DeepRankingAndFeatures,
     DeepRankingOASIS,
     GoldenDeepRanking,
     GoldenFeature,
@@ -72,7 +72,7 @@ __all__ = [
     "CosineOASIS",
     "Covariance",
     "DeepRanking",
-    "DeepRankingGoldenFeature",
+    "DeepRankingAndFeatures",
     "DeepRankingOASIS",
     "DissimOASIS",
     "Euclidean",

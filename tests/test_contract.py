@@ -8,7 +8,7 @@ from oasis_bench.plugins import contract
 QUICK = {"ITML": {"max_iter": 20}, "LMNN": {"max_iter": 100}, "LocalDistances": {"C": 0.1}}
 QUICK["DeepRanking"] = {"n_steps": 320, "dimension": 16}
 QUICK["DeepRankingOASIS"] = {"n_steps": 320, "dimension": 16, "n_oasis_steps": 1000}
-QUICK["DeepRankingGoldenFeature"] = {"n_steps": 320, "dimension": 16}
+QUICK["DeepRankingAndFeatures"] = {"n_steps": 320, "dimension": 16}
 QUICK["GoldenDeepRanking"] = {"n_triplets": 320, "dimension": 16}
 PML = ("ArcFace", "MultiSimilarity", "ProxyAnchor", "ProxyNCA", "SupCon", "Triplet")
 QUICK |= {name: {"max_iter": 10} for name in ("pylmnn-LMNN", "scikit-learn-NCA")}

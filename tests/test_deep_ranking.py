@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pytest
 from scipy.signal import correlate
 
-from oasis_bench.algorithms import DeepRanking, DeepRankingGoldenFeature, DeepRankingOASIS
+from oasis_bench.algorithms import DeepRanking, DeepRankingAndFeatures, DeepRankingOASIS
 from oasis_bench.algorithms.deep_ranking import sources
 from oasis_bench.algorithms.deep_ranking.relevance_sampler import RelevanceSampler
 from oasis_bench.algorithms.deep_ranking.reservoir import ReservoirSampler
@@ -365,7 +365,7 @@ class TestOASISOnPoints:
 @needs_torch
 class TestGoldenFeatureOfPoints:
     def learner(self, **params: Any) -> Any:
-        return DeepRankingGoldenFeature(
+        return DeepRankingAndFeatures(
             **{"dimension": 8, "n_steps": 3200, "random_state": 0} | params
         )
 

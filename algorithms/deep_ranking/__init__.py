@@ -1,8 +1,8 @@
 """Deep Ranking: a network that embeds pictures, and the golden feature (Wang et al. 2014)."""
 
 from oasis_bench.algorithms.deep_ranking.deep_ranking import DeepRanking
-from oasis_bench.algorithms.deep_ranking.deep_ranking_golden_feature import (
-    DeepRankingGoldenFeature,
+from oasis_bench.algorithms.deep_ranking.deep_ranking_and_features import (
+    DeepRankingAndFeatures,
 )
 from oasis_bench.algorithms.deep_ranking.deep_ranking_oasis import DeepRankingOASIS
 from oasis_bench.algorithms.deep_ranking.golden_deep_ranking import GoldenDeepRanking
@@ -11,7 +11,7 @@ from oasis_bench.algorithms.deep_ranking.reservoir import Reservoir, ReservoirSa
 
 __all__ = [
     "DeepRanking",
-    "DeepRankingGoldenFeature",
+    "DeepRankingAndFeatures",
     "DeepRankingOASIS",
     "GoldenDeepRanking",
     "GoldenFeature",

@@ -23,7 +23,7 @@ POINTS = "deep_ranking"
 """The kind of features that the network's points are."""
 
 
-class DeepRankingGoldenFeature(HoldsNetwork, EmbeddingLearner):
+class DeepRankingAndFeatures(HoldsNetwork, EmbeddingLearner):
     r"""`GoldenFeature` of what `DeepRanking` makes of pictures, and of their other features.
 
     .. math:: D(x, y) = w_0 |f(x) - f(y)|^2 + \sum_k w_k |x_k - y_k|^2, \quad w \ge 0
@@ -59,7 +59,7 @@ class DeepRankingGoldenFeature(HoldsNetwork, EmbeddingLearner):
     joins the two is ours.
     """
 
-    name: ClassVar = "DeepRankingGoldenFeature"
+    name: ClassVar = "DeepRankingAndFeatures"
     summary: ClassVar = "a weight for the points of DeepRanking and for each kind of features"
     citation: ClassVar = "Wang et al., CVPR 2014"
     cost: ClassVar = "time and memory of DeepRanking, and of GoldenFeature"
