@@ -18,7 +18,7 @@ from sklearn.utils.validation import validate_data
 from oasis_bench.algorithms._principal_axes import principal_axes
 from oasis_bench.data.rows import FloatArray
 from oasis_bench.plugins.learner import EmbeddingLearner, FittedArray
-from oasis_bench.system.extras import require_packages
+from oasis_bench.system.extras import TORCH, require_packages
 from oasis_bench.system.memory import require_memory
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class TrainedMap(ClassNamePrefixFeaturesOutMixin, EmbeddingLearner):  # type: ig
 
     cost: ClassVar = "time n d^2 an epoch, memory 4 d^2"
     imports: ClassVar = (
-        *("torch", "torch._dynamo"),  # its optimizers import the latter when used
+        *TORCH,
         *("pytorch_metric_learning.losses", "pytorch_metric_learning.miners"),
     )
     _loss_name: ClassVar[str]

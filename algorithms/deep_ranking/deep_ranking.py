@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from oasis_bench.algorithms.deep_ranking.sources import Given, Source, check_triplets
 from oasis_bench.data.rows import Pixels, check_items
 from oasis_bench.plugins.learner import EmbeddingLearner, FittedArray, IncrementalLearner
-from oasis_bench.system.extras import require_packages
+from oasis_bench.system.extras import TORCH, require_packages
 from oasis_bench.system.progress import Progress, no_progress
 from oasis_bench.system.threads import slices
 
@@ -117,7 +117,7 @@ class DeepRanking(EmbeddingLearner, IncrementalLearner):
     summary: ClassVar = "a convolutional network that learns to embed pictures from triplets"
     citation: ClassVar = "Wang et al., CVPR 2014"
     cost: ClassVar = "time of 3 pictures through the network and back a step; a batch of them"
-    imports: ClassVar = ("torch", "torch._dynamo")  # its optimizers import the latter when used
+    imports: ClassVar = TORCH
     takes: ClassVar = "pixels"
     takes_triplets: ClassVar = True
 

@@ -7,6 +7,9 @@ from collections.abc import Sequence
 
 from oasis_bench.system.errors import UsageError
 
+TORCH = ("torch", "torch._dynamo")
+"""What learners of torch name as their imports: optimizers import the latter when first made."""
+
 
 def require_packages(what: str, packages: Sequence[str], extra: str) -> None:
     """Check that packages are installed, without importing them.
