@@ -104,12 +104,16 @@ def _blocks() -> list[nn.Module]:
 def _convolution(
     n_in: int, n_out: int, side: int, stride: int = 1, groups: int = 1
 ) -> list[nn.Module]:
-    """Return padding as TensorFlow's, a convolution, its normalisation and ReLU6."""
+    """Return a convolution padded as TensorFlow's, its normalisation and ReLU6.
+
+    Padding of its own, a copy of the input, stands only before a stride of 2.
+    """
     before = (side - stride) // 2  # all inputs of a stride of 2 have even sides
     after = side - stride - before
+    padding = [] if after == before else [nn.ZeroPad2d((before, after, before, after))]
     return [
-        nn.ZeroPad2d((before, after, before, after)),
-        nn.Conv2d(n_in, n_out, side, stride, groups=groups, bias=False),
+        *padding,
+        nn.Conv2d(n_in, n_out, side, stride, 0 if padding else before, groups=groups, bias=False),
         nn.BatchNorm2d(n_out, eps=1e-3),
-        nn.ReLU6(),
+        nn.ReLU6(inplace=True),
     ]
