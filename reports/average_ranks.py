@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,7 +19,7 @@ from oasis_bench.reports.average_ranks_scores import (
 from oasis_bench.reports.figure_style import STYLE, Drawing
 from oasis_bench.reports.figure_style import render as render_figure
 from oasis_bench.reports.formatting import p_text, plural, series
-from oasis_bench.reports.run.summary import SUMMARY_WIDTH
+from oasis_bench.reports.run.summary import wrapped
 from oasis_bench.reports.table import Cell, Table
 from oasis_bench.system.plain_text import printable
 
@@ -67,7 +66,7 @@ def average_ranks(tables: Sequence[ScoreTable]) -> RanksSection:
             "run the same learners, by the same labels, on each, or leave out data sets"
         )
         drawing = Drawing(NAME, f"Average ranks by {by}", f"Not drawn: {why}.", {})
-        return RanksSection([], drawing, [_filled(f"No average ranks: {why}.")])
+        return RanksSection([], drawing, wrapped(f"No average ranks: {why}."))
     ranks = rank_learners(scores)
     notes = [
         *_meaning(ranks),
@@ -79,7 +78,7 @@ def average_ranks(tables: Sequence[ScoreTable]) -> RanksSection:
     summary = [
         f"average ranks by {by} over {plural(len(datasets), 'data set')}, 1 is best",
         *_rank_lines(ranks),
-        *map(_filled, notes),
+        *(line for note in notes for line in wrapped(note)),
     ]
     return RanksSection([_table(datasets, scores, ranks, notes)], _figure(ranks, by), summary)
 
@@ -175,7 +174,3 @@ def _rank_lines(ranks: AverageRanks) -> list[str]:
     names = {name: printable(name) for name in ranks.names}
     width = max(map(len, names.values()))
     return [f"  {text:<{width}}  {ranks.average[name]:.3f}" for name, text in names.items()]
-
-
-def _filled(text: str) -> str:
-    return textwrap.fill(printable(text), SUMMARY_WIDTH, subsequent_indent="  ")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Collection, Iterator, Mapping
 
 from oasis_bench.analysis.comparison import RunComparison
@@ -11,10 +10,11 @@ from oasis_bench.analysis.comparison_lines import COSTS, RESULTS, Line
 from oasis_bench.experiment.run_info import MergedRun
 from oasis_bench.reports.formatting import aligned, clip, p_text, plural, seconds_text
 from oasis_bench.reports.run.facts import DAGGER, transductive_learners, transductive_note
+from oasis_bench.reports.run.summary import wrapped
 from oasis_bench.store.run_file import RunRecord
 from oasis_bench.system.plain_text import printable
 
-WIDTH, LABEL_WIDTH, REASON_WIDTH = 110, 24, 100
+LABEL_WIDTH, REASON_WIDTH = 24, 100
 HEADER = [
     *("classes", "learner", "task", "measure", "n", "OLD", "NEW"),
     *("change", "95 % interval", "p, Holm", "verdict"),
@@ -60,7 +60,7 @@ def comparison_text(comparison: RunComparison, runs: Mapping[str, RunRecord]) ->
             notes.append(transductive_note())
         notes += [line.format(tolerance=100 * comparison.tolerance) for line in LEGEND]
     for note in notes:
-        text += textwrap.wrap(printable(note), WIDTH, subsequent_indent="  ")
+        text += wrapped(note)
     return "\n".join([*text, _result(comparison)])
 
 

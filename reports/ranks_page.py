@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -35,7 +34,7 @@ from oasis_bench.reports.leaderboard_tables import (
 )
 from oasis_bench.reports.report_files import render, write_files
 from oasis_bench.reports.run.facts import DAGGER, transductive_note
-from oasis_bench.reports.run.summary import SUMMARY_WIDTH
+from oasis_bench.reports.run.summary import wrapped
 from oasis_bench.reports.summary_scores import (
     measures_of_summary,
     read_summary,
@@ -184,6 +183,8 @@ def _read_scores(
         for path, source in sources.items()
     }
     known_tasks = dict.fromkeys(name for own in measures.values() for name in own)
+    if not known_tasks:
+        raise UsageError(f"no learner has a result in {some(list(map(str, sources)))}")
     task = next(iter(known_tasks)) if task is None else task
     if task not in known_tasks:
         raise UsageError(unknown_name("task", task, known_tasks))
@@ -240,7 +241,7 @@ def _figure(board: Leaderboard) -> Drawing:
 def _summary(board: Leaderboard, lines: Sequence[str]) -> Iterator[str]:
     """Yield the sentences, then the table of the leaderboard as text."""
     for line in lines:
-        yield textwrap.fill(printable(line), SUMMARY_WIDTH, subsequent_indent="  ")
+        yield from wrapped(line)
     table = standing_table(board)
     rows = [table.header, *([printable(cell.text) for cell in row] for row in table.cells)]
     yield ""

@@ -61,14 +61,19 @@ def read_summary(path: Path) -> pd.DataFrame:
 
 
 def measures_of_summary(rows: pd.DataFrame) -> dict[str, list[str]]:
-    """Return the measures of each task, as the options of the command line name them."""
+    """Return the measures of each task by which it has a result, as the command line names them.
+
+    The summary of a run that was stopped may have rows of a task that had not begun.
+    """
+    with_result = rows[rows["partitions"] > 0]
     return {
-        str(task): own["option"].unique().tolist() for task, own in rows.groupby("task", sort=False)
+        str(task): own["option"].unique().tolist()
+        for task, own in with_result.groupby("task", sort=False)
     }
 
 
 def scores_of_summary(path: Path, rows: pd.DataFrame, task: str, measure: str) -> ScoreTable:
-    """Take the scores of its data set from a summary, by a measure that it has.
+    """Take the scores of its data set from a summary, by a measure that it has a result by.
 
     Of the class subsets that with the most classes counts, of those with a result; of its learners
     those with the most partitions: what fewer give is not comparable.
@@ -76,12 +81,10 @@ def scores_of_summary(path: Path, rows: pd.DataFrame, task: str, measure: str) -
     Raises
     ------
     UsageError
-        Where no learner has a result.
+        Where a learner is there twice.
     """
     asked = rows[(rows["task"] == task) & (rows["option"] == measure)]
     with_result = asked[asked["partitions"] > 0]
-    if with_result.empty:
-        raise UsageError(f"{path} has no result of any learner by {measure} of {task}")
     subset = with_result.sort_values("n_classes", kind="stable")["subset"].iloc[-1]
     own = asked[asked["subset"] == subset].set_index("learner")
     if own.index.has_duplicates:

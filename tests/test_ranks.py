@@ -394,6 +394,20 @@ def test_a_summary_counts_as_its_run_does(ranks, tmp_path):
     assert pd.read_csv(folder / "tables" / "ranks.csv")["rank"].max() == 3
 
 
+def test_a_summary_without_a_result_is_left_out_and_told(ranks, tmp_path):
+    """Such as that of a run that was stopped before its second task began."""
+    *others, last = six_runs(tmp_path)
+    stopped = summary_of(last, tmp_path / "summaries")
+    pd.read_csv(stopped).assign(partitions=0, mean=np.nan).to_csv(stopped, index=False)
+    status, out, _, folder = ranks(*others, stopped)
+    assert status == 0
+    assert f"so left out: {stopped}" in flat(out)
+    assert set(pd.read_csv(folder / "tables" / "leaderboard.csv")["datasets"]) == {5}
+    status, _, err, _ = ranks(stopped)
+    assert (status, err.count("\n")) == (2, 1)
+    assert f"no learner has a result in {stopped}" in err
+
+
 def test_several_runs_of_a_data_set_share_its_weight(ranks, tmp_path):
     better, worse = {"A": 0.6, "B": 0.5}, {"A": 0.5, "B": 0.6}
     same = [write_run(tmp_path / f"same{n}", "x", better) for n in range(4)]

@@ -45,7 +45,7 @@ def summary_text(run: RunRecord, in_python: bool = False) -> str:
 
     What to do next is a command, or in Python an argument of `oasis_bench.run`.
     """
-    text = [part for line in answers(run) for part in (*_wrapped(line), "")]
+    text = [part for line in answers(run) for part in (*wrapped(line), "")]
     notes = [f"mean ± sd over {partitions_text(run)}; costs: medians [min - max]"]
     for task in tasks(run):
         lines, best, limits = _task_lines(run, task)
@@ -68,14 +68,17 @@ def summary_text(run: RunRecord, in_python: bool = False) -> str:
         )
     notes += dagger_notes(run, learners(run))
     for whole in dict.fromkeys(_gaps(run)):
-        notes += _wrapped(whole)
+        notes += wrapped(whole)
     for step in next_steps(run)[:1]:
         notes += [f"{step.why}:", f"  {printable(step.argument if in_python else step.command)}"]
     return "\n".join([*text, *notes])
 
 
-def _wrapped(line: str) -> list[str]:
-    return textwrap.wrap(printable(line), SUMMARY_WIDTH, subsequent_indent="  ")
+def wrapped(text: str) -> list[str]:
+    """Cut a text into lines of at most 110 characters; paths with hyphens stay whole."""
+    return textwrap.wrap(
+        printable(text), SUMMARY_WIDTH, subsequent_indent="  ", break_on_hyphens=False
+    )
 
 
 def _task_lines(run: RunRecord, task: str) -> tuple[list[list[str]], bool, list[str]]:
