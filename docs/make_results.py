@@ -30,9 +30,8 @@ better by a measure, are marked so; learners that are named do not compete:
     <!-- front: retrieval mAP; ClassifierPosterior, NearestNeighbourMemory -->
     <!-- end of results -->
 
-What the command 'paper' found, from docs/claims/ with its claims.csv and what is needed of
-table4.csv, table5.csv, deep_ranking.csv and challenges.csv, is marked so, with 'verdicts' or the
-name of a file:
+What the command 'paper' found is marked so, with 'verdicts' (of docs/claims/claims.csv) or with
+the name of another file in docs/claims/, which it wrote:
 
     <!-- claims: verdicts -->
     <!-- end of results -->
@@ -260,6 +259,10 @@ MEASURED = {
 """Where the site has the measurements of a claim; it has no others of the claims' experiments."""
 
 
+HEADINGS = {"search": "wider search"}
+"""Of the challenges that are not other settings of the same kind."""
+
+
 def make_claims(what, folder):
     """Write the verdicts of the claims, or a published table beside ours, in Markdown."""
     from oasis_bench.claims.papers import CLAIMS
@@ -284,6 +287,16 @@ def make_claims(what, folder):
             about = f"{claim.sentence} ({claim.place})"
             name = f"[{claim.id}]({MEASURED[claim.id]})" if claim.id in MEASURED else claim.id
             lines.append([name, about, f"**{row['verdict']}**", *texts])
+    elif what == "effects":
+        rows = pd.read_csv(folder / "effects.csv")
+        found = ("found", "[interval]", "values", "outcome", "partitions that would tell")
+        lines = [["claim", "effect", "run", *found]]
+        lines += [["---"] * len(lines[0])]
+        for row in rows.itertuples():
+            ends = "" if pd.isna(row.low) else f"[{row.low:.3f}, {row.high:.3f}]"
+            needed = "" if pd.isna(row.needed) else f"{row.needed:.0f}"
+            own = [row.condition, row.where, f"{row.effect:.3f}", ends, str(row.partitions)]
+            lines.append([row.id, *own, row.outcome, needed])
     elif what == "challenges":
         rows = pd.read_csv(folder / "challenges.csv")
         cells = rows["outcome"] + rows["effect"].map(" ({:.3f})".format)
@@ -291,7 +304,7 @@ def make_claims(what, folder):
             index=["id", "verdict"], columns="challenge", values="cell"
         )
         table = table.loc[rows["id"].unique(), rows["challenge"].unique()].fillna("")
-        lines = [["claim", "verdict", *(f"other {name}" for name in table)]]
+        lines = [["claim", "verdict", *(HEADINGS.get(name, f"other {name}") for name in table)]]
         lines += [["---"] * len(lines[0]), *([*at, *row] for at, *row in table.itertuples())]
     elif what == "deep_ranking":
         rows = pd.read_csv(folder / "deep_ranking.csv").dropna(subset="mean")

@@ -40,8 +40,9 @@ def write_claims(folder: Path) -> tuple[Path, str]:
     Parameters
     ----------
     folder : Path
-        A folder that the verb `paper` has written; 'claims.html', 'claims.csv' and 'tables/' in it
-        are written, each file whole.
+        A folder that the verb `paper` has written; 'claims.html', 'claims.csv' with a row for each
+        claim, 'effects.csv' with one for each effect, and 'tables/' in it are written, each file
+        whole.
 
     Returns
     -------
@@ -80,6 +81,10 @@ def write_claims(folder: Path) -> tuple[Path, str]:
     tables = [overview, *challenged, *(table for table in details.values() if table.rows), *beside]
     path = write_files(folder, PAGE, page, tables, [])
     write_whole(folder / "claims.csv", to_csv(overview.numbers))
+    effects = {name: table.numbers for name, table in details.items() if table.rows}
+    if effects:
+        rows = pd.concat(effects, names=["id", None]).reset_index("id")
+        write_whole(folder / "effects.csv", to_csv(rows))
     lines = [(v.claim.id, v.outcome, v.claim.sentence) for v in verdicts]
     return path, "\n".join([*aligned(lines, left=(0, 1, 2)), summary])
 

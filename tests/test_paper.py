@@ -9,6 +9,7 @@ from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from fake_runs import fake_trial, make_run
 from PIL import Image
@@ -59,6 +60,15 @@ def test_claims_csv_has_a_line_for_each_claim(folder):
     means = measures.groupby("learner")["value"].mean()
     assert float(words["effect"]) == pytest.approx(means["OASIS"] - means["Euclidean"])
     assert words["partitions"] in ("2", "2.0")
+
+
+def test_effects_csv_has_a_line_for_each_effect(folder):
+    (words,) = [claim for claim in CLAIMS if claim.id == "O10"]
+    effects = pd.read_csv(folder / "effects.csv")
+    assert effects["id"].unique().tolist() == ["O10"]
+    assert effects["condition"].tolist() == [condition.words for condition in words.conditions]
+    weakest = pd.read_csv(folder / "claims.csv").set_index("id").loc["O10"]
+    assert weakest["effect"] in effects["effect"].tolist()
 
 
 def test_a_run_that_has_not_ended_decides_nothing(folder, tmp_path):
