@@ -55,8 +55,8 @@ CLOSE_NUMBERS = 2**20
 def dual_pays(X: Any, n_triplets: int) -> bool:
     """Tell whether steps in the dual form are as exact as steps on W, and take less time.
 
-    The seconds are estimates from one core of a Xeon of 2023; a wrong estimate costs time, not
-    accuracy.
+    The seconds are estimates from one core of a Xeon of 2023, and those of float64 on W from an
+    EPYC beside other work; a wrong estimate costs time, not accuracy.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def dual_pays(X: Any, n_triplets: int) -> bool:
         return False
     is_dense = isinstance(X, np.ndarray)
     n_entries = np.count_nonzero(X[:ROWS_COUNTED]) / min(n, ROWS_COUNTED) if is_dense else X.nnz / n
-    picked, passed = 8e-10 * size * n_entries, 2e-11 * size * d  # one row of W by p - n
+    picked, passed = 8e-10 * size * n_entries, (5e-11 + 7.5e-12 * size) * d  # one row of W by p - n
     step = 2 * n_entries * (passed if is_dense else min(picked, passed))
     if is_dense and dense_blocks_pay(X, n_triplets):
         step /= GAIN
