@@ -1,6 +1,7 @@
 """The verb `paper`: what it says of its experiments, and the page that follows from the stores."""
 
 import csv
+import math
 import re
 import shutil
 import sqlite3
@@ -14,7 +15,7 @@ import pytest
 from fake_runs import fake_trial, make_run
 from PIL import Image
 
-from oasis_bench.claims.challenges import CHALLENGES
+from oasis_bench.claims.challenges import CHALLENGES, wider_grid
 from oasis_bench.claims.papers import CLAIMS, experiments
 from oasis_bench.claims.tables_and_figures import ITEMS
 from oasis_bench.command_line.main import main
@@ -129,14 +130,29 @@ def test_what_a_challenge_finds_stands_beside_the_verdict(tmp_path):
 def test_each_challenge_changes_the_one_thing_that_it_is_named_after():
     planned = Experiment.from_toml("paper-table4")
     changed = {name: challenge(planned) for name, challenge in CHALLENGES.items()}
-    settings = {"draws": "seed", "scaling": "scaling", "search": "search"}
+    settings = {"draws": ["seed"], "scaling": ["scaling"], "search": ["learners", "search"]}
     for name, one in changed.items():
         differ = [key for key, value in vars(one).items() if value != getattr(planned, key)]
-        assert differ == [settings.get(name, "dataset_options")]
-    assert changed["search"].search == "30s"
-    assert CHALLENGES["search"](replace(planned, search="20")).search == "60"
+        assert differ == settings.get(name, ["dataset_options"])
+    assert changed["search"].search == "100s"
+    assert CHALLENGES["search"](replace(planned, search="20")).search == "200"
     assert CHALLENGES["search"](replace(planned, search="off")) is None
+    assert CHALLENGES["search"](Experiment.from_toml("paper-curve")) is None  # nothing to widen
     assert CHALLENGES["features"](Experiment.from_toml("frome-settings")) is None
+
+
+def test_a_wider_search_has_finer_and_wider_grids_of_what_the_learners_take():
+    assert wider_grid([0.1, 1.0]) == pytest.approx([0.1, 1.0, 0.01, 10.0, math.sqrt(0.1)])
+    assert wider_grid((8, 32, None)) == [8, 32, None, 2, 128, 16]
+    assert wider_grid(["auto", 0.3]) == ["auto", 0.3]
+    assert wider_grid([0, 1]) == [0, 1]
+    planned = Experiment.from_toml("paper-table4")
+    learners = CHALLENGES["search"](planned).learners
+    assert sorted(learners["LEGO"].params["eta"]) == pytest.approx(
+        [0.005, 0.02, 0.04, 0.08, 0.16, 0.32, 1.28]
+    )
+    assert max(learners["LMNN"].params["pull_weight"]) < 1  # it takes no more than 1
+    assert learners["Euclidean"] == planned.learners["Euclidean"]  # has nothing to search
 
 
 @pytest.mark.parametrize("name", experiments())

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import pairwise
+from typing import Any
 
 from oasis_bench.experiment.budget import search_of
-from oasis_bench.experiment.settings import Experiment
+from oasis_bench.experiment.settings import Experiment, LearnerSpec
+from oasis_bench.plugins.registry import Registry, load_registry
 
 SEED_AWAY = 1000
 """Added to the seed: far from that of a second look, which is the next one."""
 
-WIDER = 3
+WIDER = 10
 """A wider search has so many times the seconds, or the candidates."""
 
 
@@ -35,13 +39,57 @@ def other_features(experiment: Experiment) -> Experiment | None:
 
 
 def wider_search(experiment: Experiment) -> Experiment | None:
-    """Let every learner search three times as much; None where the search has no end."""
+    """Let learners search longer, of finer and wider grids; None where none has such a grid."""
     search = search_of("search", experiment.search)
     if search.seconds is not None:
-        return replace(experiment, search=f"{WIDER * search.seconds:g}s")
-    if search.candidates is not None:
-        return replace(experiment, search=str(WIDER * search.candidates))
-    return None
+        longer = f"{WIDER * search.seconds:g}s"
+    elif search.candidates is not None:
+        longer = str(WIDER * search.candidates)
+    else:
+        return None
+    registry = load_registry()
+    learners = {label: _wider(spec, registry) for label, spec in experiment.learners.items()}
+    if learners == experiment.learners:
+        return None
+    return replace(experiment, search=longer, learners=learners)
+
+
+def wider_grid(values: Sequence[Any]) -> list[Any]:
+    """Add a value between each two positive numbers of a grid, and one beyond each end.
+
+    They are geometric: 0.1 and 1 become 0.01, 0.1, 0.316..., 1 and 10.  Whole numbers stay whole;
+    what is no number is kept.
+    """
+    numbers = sorted({x for x in values if isinstance(x, int | float) and not isinstance(x, bool)})
+    if len(numbers) < 2 or numbers[0] <= 0:
+        return list(values)
+    ends = numbers[0] ** 2 / numbers[1], numbers[-1] ** 2 / numbers[-2]
+    added: list[float] = [*ends, *(math.sqrt(low * high) for low, high in pairwise(numbers))]
+    if all(isinstance(x, int) for x in numbers):
+        added = [max(1, round(x)) for x in added]
+    return list(dict.fromkeys([*values, *added]))
+
+
+def _wider(spec: LearnerSpec, registry: Registry) -> LearnerSpec:
+    """Widen the grids that a learner searches, by values that it takes."""
+    if spec.model is not None:
+        return spec
+    learner = registry.algorithms[spec.algorithm]
+
+    def takes(name: str, value: Any) -> bool:
+        try:
+            learner(**{name: value})._validate_params()
+        except ValueError:
+            return False
+        return True
+
+    grids = {}
+    for name, values in {**learner.search_space, **spec.params}.items():
+        if isinstance(values, list | tuple):
+            own = [one for one in wider_grid(values) if one in values or takes(name, one)]
+            if len(own) > len(values):
+                grids[name] = own
+    return replace(spec, params={**spec.params, **grids})
 
 
 CHALLENGES: dict[str, Callable[[Experiment], Experiment | None]] = {

@@ -290,7 +290,8 @@ def _add_paper(verbs: Any) -> None:
         default=[],
         metavar="A,B",
         help="afterwards try to break the verdicts: run the experiments again with other draws, "
-        "scaling, features (of a network) or search (three times as wide) (default: none)",
+        "scaling, features (of a network) or search (ten times as long, of finer and wider grids) "
+        "(default: none)",
     )
     what = "where runs and page are written (default: runs/paper, with --quick runs/paper-quick)"
     add_path(parser, "--output", "DIR", what)
