@@ -101,7 +101,9 @@ def test_a_subset_is_a_list_of_the_papers_or_stands_in_for_one(tmp_path):
     own = run_of(tmp_path / "own", ["B10", "Easy10"])
     assert list_of(own, "Easy10") == ListOfSubset("Easy10", stand_in=False)
     experiment = planned("paper-table4-more")
-    more = run_of(tmp_path / "more", [20, 50], experiment.title, dataset="caltech101")
+    assert experiment.test_per_class == 24
+    fewer = {"test_per_class": 24}
+    more = run_of(tmp_path / "more", [20, 50], experiment.title, dataset="caltech101", **fewer)
     assert list_of(more, "50") == ListOfSubset("B50", stand_in=True)
 
 
@@ -178,6 +180,8 @@ def test_a_figure_of_stand_ins_says_so_and_one_of_other_classes_has_no_marks(tmp
     assert figure.legends[0].get_texts()[-1].get_text() == "published, of other classes"
     other = draw_precision_at_k(run_of(tmp_path / "10", [10]), "retrieval")
     assert not drawn_stars(other.panels[0])
+    fewer = run_of(tmp_path / "24", [20], title, 20, "caltech101", test_per_class=24)
+    assert not drawn_stars(draw_precision_at_k(fewer, "retrieval").panels[0])
 
 
 def test_the_web_scale_figures_name_their_place():

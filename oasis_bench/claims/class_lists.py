@@ -19,6 +19,9 @@ CLASS_LISTS = {
 }
 """The lists that each experiment is about, in the order of the subsets that stand in for them."""
 
+PAPERS_PER_CLASS = DEFAULT_TRAIN, DEFAULT_TEST
+"""Training and test pictures a class of the papers: 40 and 25."""
+
 
 @dataclass(frozen=True)
 class ListOfSubset:
@@ -49,7 +52,7 @@ def on_papers_classes(name: str, experiment: Experiment, registry: Registry) -> 
     dataset = open_dataset(DATASET, registry)
     sizes = dataset.class_sizes()
     needed = {one for own in lists for one in dataset.class_subsets[own]}
-    if any(sizes.get(one, 0) < DEFAULT_TRAIN + DEFAULT_TEST for one in needed):
+    if any(sizes.get(one, 0) < sum(PAPERS_PER_CLASS) for one in needed):
         return experiment
     about, _, _ = experiment.title.rpartition(":")
     return replace(
@@ -82,13 +85,11 @@ def class_sentences(runs: Runs) -> list[str]:
 def list_of(run: RunRecord, subset: str) -> ListOfSubset | None:
     """Return the list that a run's class subset is or stands in for; None where it is neither.
 
-    Only the experiments of `CLASS_LISTS` stand in for a list, and only by their own classes.  Both
-    have 40 training and 25 test pictures a class.
+    A list of the papers has as many pictures a class as theirs.  Only the experiments of
+    `CLASS_LISTS` stand in for one, and only by their own classes; these may have fewer pictures.
     """
     e, known = run.info.experiment, {name for own in CLASS_LISTS.values() for name in own}
-    if e.per_class != (DEFAULT_TRAIN, DEFAULT_TEST):
-        return None
-    if e.dataset == DATASET and subset in known:
+    if (e.dataset, e.per_class) == (DATASET, PAPERS_PER_CLASS) and subset in known:
         return ListOfSubset(subset, stand_in=False)
     for experiment, lists in CLASS_LISTS.items():
         planned = Experiment.from_toml(experiment)

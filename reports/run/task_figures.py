@@ -17,7 +17,7 @@ from matplotlib.ticker import MaxNLocator
 
 from oasis_bench.analysis.headlines import headlines, task_measures
 from oasis_bench.analysis.statistics import summarise
-from oasis_bench.claims.class_lists import list_of
+from oasis_bench.claims.class_lists import PAPERS_PER_CLASS, list_of
 from oasis_bench.claims.published_figures import published_precision
 from oasis_bench.reports.figure_style import (
     CHANCE,
@@ -124,7 +124,8 @@ def draw_precision_at_k(run: RunRecord, task: str) -> Figure | None:
         chance = rows.drop_duplicates(["partition", "k"]).groupby("k")["chance"].mean()
         axes.plot(chance.index, chance, **CHANCE)
         record(axes, "chance", chance.index, chance.to_numpy())
-        if task == "retrieval" and (found := list_of(run, subset)) is not None:
+        comparable = task == "retrieval" and run.info.experiment.per_class == PAPERS_PER_CLASS
+        if comparable and (found := list_of(run, subset)) is not None:
             points = published_precision(found.name).dropna(subset=["k"])
             _draw_published(axes, points[points["learner"].isin(rows["learner"])], styles)
             of_others = ", of other classes" * found.stand_in
