@@ -61,7 +61,14 @@ html_title = "oasis-bench"
 html_show_sourcelink = False
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-html_sidebars = {"index": [], "tour": [], "learners": [], "mathematics": [], "measured": []}
+html_sidebars = {
+    "index": [],
+    "tour": [],
+    "learners": [],
+    "mathematics": [],
+    "measured": [],
+    "claims": [],
+}
 html_theme_options = {
     "navbar_end": ["theme-switcher"],
     "header_links_before_dropdown": 8,

@@ -270,18 +270,17 @@ def make_claims(what, folder):
     folder = folder.parent / "claims"
     if what == "verdicts":
         rows = pd.read_csv(folder / "claims.csv").set_index("id")
-        head = ["claim", "what is claimed", "verdict", "weakest effect", "[interval]", "values"]
+        head = ["claim", "what is claimed", "verdict", "weakest effect [interval]", "values"]
         lines = [head, ["---"] * len(head)]
         for claim in CLAIMS:
-            row, texts = rows.loc[claim.id], ["", "", ""]
+            row, texts = rows.loc[claim.id], ["", ""]
             if not pd.isna(row["effect"]):
                 if row["condition"] not in [condition.words for condition in claim.conditions]:
                     sys.exit(
                         f"claims.csv: {claim.id} has a condition of an earlier rule: remake it"
                     )
-                ends = "" if pd.isna(row["low"]) else f"[{row['low']:.3f}, {row['high']:.3f}]"
-                words = f"{row['condition']} ({row['where']}): {row['effect']:.3f}"
-                texts = [words, ends, f"{row['partitions']:.0f}"]
+                words = f"{row['condition']} ({row['where']}): {with_interval(row)}"
+                texts = [words, f"{row['partitions']:.0f}"]
             elif not claim.conditions:
                 texts[0] = claim.note
             about = f"{claim.sentence} ({claim.place})"
@@ -289,14 +288,13 @@ def make_claims(what, folder):
             lines.append([name, about, f"**{row['verdict']}**", *texts])
     elif what == "effects":
         rows = pd.read_csv(folder / "effects.csv")
-        found = ("found", "[interval]", "values", "outcome", "partitions that would tell")
+        found = ("found [interval]", "values", "outcome", "partitions that would tell")
         lines = [["claim", "effect", "run", *found]]
         lines += [["---"] * len(lines[0])]
-        for row in rows.itertuples():
-            ends = "" if pd.isna(row.low) else f"[{row.low:.3f}, {row.high:.3f}]"
-            needed = "" if pd.isna(row.needed) else f"{row.needed:.0f}"
-            own = [row.condition, row.where, f"{row.effect:.3f}", ends, str(row.partitions)]
-            lines.append([row.id, *own, row.outcome, needed])
+        for _, row in rows.iterrows():
+            needed = "" if pd.isna(row["needed"]) else f"{row['needed']:.0f}"
+            own = [row["condition"], row["where"], with_interval(row), str(row["partitions"])]
+            lines.append([row["id"], *own, row["outcome"], needed])
     elif what == "challenges":
         rows = pd.read_csv(folder / "challenges.csv")
         cells = rows["outcome"] + rows["effect"].map(" ({:.3f})".format)
@@ -327,6 +325,12 @@ def make_claims(what, folder):
             cells = [beside(*pair) for pair in pairs]
             lines.append([classes, measure, *cells])
     return piped(lines)
+
+
+def with_interval(row):
+    """Write an effect with its interval; without it where that is of one partition."""
+    ends = "" if pd.isna(row["low"]) else f" [{row['low']:.3f}, {row['high']:.3f}]"
+    return f"{row['effect']:.3f}{ends}"
 
 
 def beside(ours, published):
