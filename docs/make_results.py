@@ -259,13 +259,10 @@ MEASURED = {
 """Where the site has the measurements of a claim; it has no others of the claims' experiments."""
 
 
-HEADINGS = {"search": "wider search"}
-"""Of the challenges that are not other settings of the same kind."""
-
-
 def make_claims(what, folder):
     """Write the verdicts of the claims, or a published table beside ours, in Markdown."""
     from oasis_bench.claims.papers import CLAIMS
+    from oasis_bench.reports.claims_page import heading
 
     folder = folder.parent / "claims"
     if what == "verdicts":
@@ -302,7 +299,7 @@ def make_claims(what, folder):
             index=["id", "verdict"], columns="challenge", values="cell"
         )
         table = table.loc[rows["id"].unique(), rows["challenge"].unique()].fillna("")
-        lines = [["claim", "verdict", *(HEADINGS.get(name, f"other {name}") for name in table)]]
+        lines = [["claim", "verdict", *(heading(name).lower() for name in table)]]
         lines += [["---"] * len(lines[0]), *([*at, *row] for at, *row in table.itertuples())]
     elif what == "deep_ranking":
         rows = pd.read_csv(folder / "deep_ranking.csv").dropna(subset="mean")

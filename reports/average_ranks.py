@@ -18,8 +18,7 @@ from oasis_bench.reports.average_ranks_scores import (
 )
 from oasis_bench.reports.figure_style import STYLE, Drawing
 from oasis_bench.reports.figure_style import render as render_figure
-from oasis_bench.reports.formatting import p_text, plural, series
-from oasis_bench.reports.run.summary import wrapped
+from oasis_bench.reports.formatting import p_text, plural, series, wrapped
 from oasis_bench.reports.table import Cell, Table
 from oasis_bench.system.plain_text import printable
 

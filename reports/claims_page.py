@@ -78,11 +78,12 @@ def write_claims(folder: Path) -> tuple[Path, str]:
         level=LEVEL,
         tested=sum(bool(verdict.claim.conditions) for verdict in verdicts),
     )
-    tables = [overview, *challenged, *(table for table in details.values() if table.rows), *beside]
+    measured = {name: table for name, table in details.items() if table.rows}
+    tables = [overview, *challenged, *measured.values(), *beside]
     path = write_files(folder, PAGE, page, tables, [])
     write_whole(folder / "claims.csv", to_csv(overview.numbers))
-    effects = {name: table.numbers for name, table in details.items() if table.rows}
-    if effects:
+    if measured:
+        effects = {name: table.numbers for name, table in measured.items()}
         rows = pd.concat(effects, names=["id", None]).reset_index("id")
         write_whole(folder / "effects.csv", to_csv(rows))
     lines = [(v.claim.id, v.outcome, v.claim.sentence) for v in verdicts]
@@ -191,7 +192,7 @@ def _challenged(verdicts: Sequence[Verdict], folder: Path) -> list[Table]:
         Table(
             name="challenges",
             title="The same claims under other conditions",
-            header=("Claim", "Verdict", *(_heading(name) for name in found)),
+            header=("Claim", "Verdict", *(heading(name) for name in found)),
             align="l" * (2 + len(found)),
             rows=rows,
             numbers=pd.DataFrame(numbers, columns=columns),
@@ -199,7 +200,8 @@ def _challenged(verdicts: Sequence[Verdict], folder: Path) -> list[Table]:
     ]
 
 
-def _heading(challenge: str) -> str:
+def heading(challenge: str) -> str:
+    """Return what stands above the column of a challenge."""
     return "Wider search" if challenge == "search" else f"Other {challenge}"
 
 

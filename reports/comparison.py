@@ -8,9 +8,15 @@ from collections.abc import Collection, Iterator, Mapping
 from oasis_bench.analysis.comparison import RunComparison
 from oasis_bench.analysis.comparison_lines import COSTS, RESULTS, Line
 from oasis_bench.experiment.run_info import MergedRun
-from oasis_bench.reports.formatting import aligned, clip, p_text, plural, seconds_text
+from oasis_bench.reports.formatting import (
+    aligned,
+    clip,
+    p_text,
+    plural,
+    seconds_text,
+    wrapped,
+)
 from oasis_bench.reports.run.facts import DAGGER, transductive_learners, transductive_note
-from oasis_bench.reports.run.summary import wrapped
 from oasis_bench.store.run_file import RunRecord
 from oasis_bench.system.plain_text import printable
 

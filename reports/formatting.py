@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Collection, Sequence
 
 import pandas as pd
+
+from oasis_bench.system.plain_text import printable
+
+SUMMARY_WIDTH = 110
+"""Characters of a line in a terminal."""
 
 
 def clip(text: str, width: int) -> str:
@@ -53,6 +59,13 @@ def p_text(p_value: float) -> str:
 def params_text(params: str) -> str:
     """Write hyper-parameters, given as JSON, as 'name=value, ...'."""
     return ", ".join(f"{name}={value}" for name, value in json.loads(params).items()) or "none"
+
+
+def wrapped(text: str) -> list[str]:
+    """Cut a text into lines of at most 110 characters; paths with hyphens stay whole."""
+    return textwrap.wrap(
+        printable(text), SUMMARY_WIDTH, subsequent_indent="  ", break_on_hyphens=False
+    )
 
 
 def aligned(lines: Sequence[Sequence[str]], left: Collection[int]) -> list[str]:

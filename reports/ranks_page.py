@@ -18,7 +18,7 @@ from oasis_bench.reports.average_ranks_scores import (
 )
 from oasis_bench.reports.figure_style import STYLE, Drawing
 from oasis_bench.reports.figure_style import render as render_figure
-from oasis_bench.reports.formatting import aligned, plural, some
+from oasis_bench.reports.formatting import aligned, plural, some, wrapped
 from oasis_bench.reports.leaderboard import (
     Leaderboard,
     caveats,
@@ -34,7 +34,6 @@ from oasis_bench.reports.leaderboard_tables import (
 )
 from oasis_bench.reports.report_files import render, write_files
 from oasis_bench.reports.run.facts import DAGGER, transductive_note
-from oasis_bench.reports.run.summary import wrapped
 from oasis_bench.reports.summary_scores import (
     measures_of_summary,
     read_summary,

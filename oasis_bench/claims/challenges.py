@@ -9,8 +9,10 @@ from itertools import pairwise
 from typing import Any
 
 from oasis_bench.experiment.budget import search_of
-from oasis_bench.experiment.settings import Experiment, LearnerSpec
-from oasis_bench.plugins.registry import Registry, load_registry
+from oasis_bench.experiment.plan import find_grids
+from oasis_bench.experiment.settings import Experiment
+from oasis_bench.plugins.learner import MetricLearner
+from oasis_bench.plugins.registry import load_registry
 
 SEED_AWAY = 1000
 """Added to the seed: far from that of a second look, which is the next one."""
@@ -48,7 +50,13 @@ def wider_search(experiment: Experiment) -> Experiment | None:
     else:
         return None
     registry = load_registry()
-    learners = {label: _wider(spec, registry) for label, spec in experiment.learners.items()}
+    learners = dict(experiment.learners)
+    for label, grid in find_grids(experiment, registry).items():
+        spec = learners[label]
+        algorithm = registry.algorithms[spec.algorithm]
+        own = {name: _wider(algorithm, name, values) for name, values in grid.items()}
+        added = {name: values for name, values in own.items() if len(values) > len(grid[name])}
+        learners[label] = replace(spec, params={**spec.params, **added})
     if learners == experiment.learners:
         return None
     return replace(experiment, search=longer, learners=learners)
@@ -70,26 +78,17 @@ def wider_grid(values: Sequence[Any]) -> list[Any]:
     return list(dict.fromkeys([*values, *added]))
 
 
-def _wider(spec: LearnerSpec, registry: Registry) -> LearnerSpec:
-    """Widen the grids that a learner searches, by values that it takes."""
-    if spec.model is not None:
-        return spec
-    learner = registry.algorithms[spec.algorithm]
+def _wider(algorithm: type[MetricLearner], name: str, values: Sequence[Any]) -> list[Any]:
+    """Widen the grid of a hyper-parameter by the values that a learner takes."""
 
-    def takes(name: str, value: Any) -> bool:
+    def takes(value: Any) -> bool:
         try:
-            learner(**{name: value})._validate_params()
+            algorithm(**{name: value})._validate_params()
         except ValueError:
             return False
         return True
 
-    grids = {}
-    for name, values in {**learner.search_space, **spec.params}.items():
-        if isinstance(values, list | tuple):
-            own = [one for one in wider_grid(values) if one in values or takes(name, one)]
-            if len(own) > len(values):
-                grids[name] = own
-    return replace(spec, params={**spec.params, **grids})
+    return [one for one in wider_grid(values) if one in values or takes(one)]
 
 
 CHALLENGES: dict[str, Callable[[Experiment], Experiment | None]] = {

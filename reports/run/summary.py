@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator
 
 from oasis_bench.analysis.headlines import compared, named
 from oasis_bench.analysis.noise import noisy
 from oasis_bench.reports.formatting import (
+    SUMMARY_WIDTH,
     aligned,
     clip,
     number_text,
     seconds_text,
     series,
+    wrapped,
 )
 from oasis_bench.reports.run.cost_tables import cost_tables
 from oasis_bench.reports.run.facts import (
@@ -36,7 +37,7 @@ from oasis_bench.reports.table import Table
 from oasis_bench.store.run_file import RunRecord
 from oasis_bench.system.plain_text import printable
 
-SUMMARY_WIDTH, SUBSET_WIDTH = 110, 10
+SUBSET_WIDTH = 10
 BESIDE_SPREAD = " " * len("±0.000*")
 
 
@@ -72,13 +73,6 @@ def summary_text(run: RunRecord, in_python: bool = False) -> str:
     for step in next_steps(run)[:1]:
         notes += [f"{step.why}:", f"  {printable(step.argument if in_python else step.command)}"]
     return "\n".join([*text, *notes])
-
-
-def wrapped(text: str) -> list[str]:
-    """Cut a text into lines of at most 110 characters; paths with hyphens stay whole."""
-    return textwrap.wrap(
-        printable(text), SUMMARY_WIDTH, subsequent_indent="  ", break_on_hyphens=False
-    )
 
 
 def _task_lines(run: RunRecord, task: str) -> tuple[list[list[str]], bool, list[str]]:
