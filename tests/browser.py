@@ -44,6 +44,14 @@ def unfold(driver):
     )
 
 
+def accept(driver):
+    """Answer yes to the dialog that a click opens, which a busy machine may show a little later."""
+    from selenium.webdriver.support.expected_conditions import alert_is_present
+    from selenium.webdriver.support.wait import WebDriverWait
+
+    WebDriverWait(driver, 10).until(alert_is_present()).accept()
+
+
 def requests(driver):
     """Return the addresses that were asked for since the last call."""
     messages = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]

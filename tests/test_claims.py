@@ -128,7 +128,8 @@ def test_a_claim_holds_where_all_its_conditions_do(tmp_path):
 
 def test_a_condition_that_no_run_shows_leaves_the_claim_untested(tmp_path):
     other = Condition("experiment", Gain("A", "C"), above=0.0)
-    assert judged([gain(above=0), other], pair_of_learners(tmp_path)).outcome == "not tested"
+    verdict = judged([gain(above=0), other], pair_of_learners(tmp_path))
+    assert (verdict.outcome, verdict.unmeasured) == ("not tested", [other])
     assert judged([gain(above=0)], {}).outcome == "not tested"
 
 

@@ -1,6 +1,7 @@
 """The verb `paper`: what it says of its experiments, and the page that follows from the stores."""
 
 import csv
+import html
 import math
 import re
 import shutil
@@ -84,6 +85,15 @@ def test_a_run_that_has_not_ended_decides_nothing(folder, tmp_path):
     (tmp_path / "paper-words" / "results.sqlite").write_bytes(b"no store")
     write_claims(tmp_path)
     assert "is not a readable run" in (tmp_path / "claims.html").read_text()
+
+
+def test_the_page_says_which_conditions_a_run_has_no_value_for(folder, tmp_path):
+    shutil.copytree(folder / "paper-words", tmp_path / "paper-curve")  # it has no curves
+    page = html.unescape(write_claims(tmp_path)[0].read_text())
+    (curve,) = [claim for claim in CLAIMS if claim.id == "O5"]
+    for condition in curve.conditions:
+        assert f"<li>{condition.words} (paper-curve)</li>" in page
+    assert "(paper-words)</li>" not in page  # these runs are not there
 
 
 def test_the_page_links_to_the_report_of_what_was_run_alone(folder):

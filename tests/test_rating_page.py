@@ -105,7 +105,7 @@ def test_buttons_rate_and_go_from_query_to_query(driver, run, page):
     driver.find_element("id", "previous").click()
     assert labels(driver)[2].endswith("not relevant")
     driver.find_element("id", "another").click()
-    driver.switch_to.alert.accept()
+    browser.accept(driver)
     assert place(driver).startswith("Query 1 of 3. 0 of ")
 
 

@@ -143,6 +143,11 @@ class Verdict:
         """The finding that speaks least for the claim; None where there is none."""
         return max(self.findings, key=lambda one: one.p_value, default=None)
 
+    @property
+    def unmeasured(self) -> list[Condition]:
+        """The conditions of which no run here has a value."""
+        return _unmeasured(self.claim, self.findings)
+
 
 def decide(
     claims: Sequence[Claim], runs: Runs, again: Runs | None = None, level: float = LEVEL
@@ -207,15 +212,19 @@ def _verdict(claim: Claim, looks: Sequence[Runs], level: float) -> Verdict:
         if finding.outcome == "cannot be told" and more is not None:
             finding = replace(_finding(condition, more, *levels), where=f"{one.where}, second look")
         findings.append(finding)
-    seen = {finding.condition for finding in findings}
     outcomes = {finding.outcome for finding in findings}
     if "does not hold" in outcomes:
         outcome: Outcome = "does not hold"
-    elif not claim.conditions or any(one not in seen for one in claim.conditions):
+    elif not claim.conditions or _unmeasured(claim, findings):
         outcome = "not tested"
     else:
         outcome = "holds" if outcomes == {"holds"} else "cannot be told"
     return Verdict(claim, outcome, findings, level)
+
+
+def _unmeasured(claim: Claim, findings: Sequence[Finding]) -> list[Condition]:
+    seen = {finding.condition for finding in findings}
+    return [one for one in claim.conditions if one not in seen]
 
 
 def _finding(condition: Condition, one: Measured, level: float, refusal: float) -> Finding:
