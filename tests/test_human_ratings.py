@@ -54,6 +54,23 @@ def test_tables_of_a_case_worked_by_hand(by_hand, tmp_path):
     ]
 
 
+def test_deviations_are_within_a_query_or_a_rater_then_averaged(tmp_path):
+    """Each rater likes one query's picture alone: their means are equal, their marks are not."""
+    run = rated_run(tmp_path / "run", {"A": {0: [2], 1: [3]}}, [0, 1, 1, 0])
+    marks = [{(0, 2): YES, (1, 3): NO}, {(0, 2): NO, (1, 3): YES}]
+    files = [
+        rating_file(tmp_path / f"{number}.json", run, number, given)
+        for number, given in enumerate(marks)
+    ]
+    collect_ratings(tmp_path / "run", files)
+    precision, _ = rating_tables(run, read_ratings(tmp_path / "run"))
+    of_a = precision.numbers.set_index("learner").loc["A"]
+    assert of_a["standard_error"] == 0
+    assert of_a["deviation_over_raters"] == pytest.approx(np.sqrt(1 / 2))
+    assert of_a["deviation_over_queries"] == pytest.approx(np.sqrt(1 / 2))
+    assert "(JMLR 5.2.3, for mAP: 0.25 and 0.33)" in precision.notes[0]
+
+
 def test_the_report_has_them_and_escapes_names(by_hand, tmp_path):
     _, files = by_hand
     folder = tmp_path / "run"

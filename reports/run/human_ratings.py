@@ -15,7 +15,8 @@ from oasis_bench.analysis.raters import (
     krippendorff_alpha,
     precision_of_raters,
 )
-from oasis_bench.reports.formatting import clip, plural
+from oasis_bench.claims.published_figures import published_web_scale
+from oasis_bench.reports.formatting import clip, plural, series
 from oasis_bench.reports.rating_page import MARKS
 from oasis_bench.reports.rating_questions import whole_depths
 from oasis_bench.reports.run.facts import (
@@ -107,9 +108,17 @@ def mean_of(values: Floats, axis: int | tuple[int, ...]) -> Floats:
     return np.asarray(means, dtype=float)
 
 
-def _deviation(values: Floats) -> Floats:
-    """Return the sample standard deviation of what is there along the last axis, else NaN."""
-    return pd.DataFrame(np.atleast_2d(values)).std(axis=1).to_numpy()
+def _mean_deviation(values: Floats) -> Floats:
+    """Return the sample standard deviation over columns, its mean over rows, for each last index.
+
+    So JMLR 5.2.3 does: with queries as rows and raters as columns, that over the raters of a
+    query, on average.  What is missing, or alone in its row, does not count.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_rows, n_columns, k)
+    """
+    return mean_of(np.stack([pd.DataFrame(row).std() for row in values]), 0)
 
 
 def error_of(values: Floats) -> Floats:
@@ -140,8 +149,8 @@ def _precision_table(
                     "by_raters": mean_of(by_raters, 1),
                     "standard_error": error_of(by_raters),
                     "by_labels": by_labels,
-                    "deviation_over_raters": _deviation(by_raters),
-                    "deviation_over_queries": _deviation(mean_of(values, 2).T),
+                    "deviation_over_raters": _mean_deviation(values.transpose(0, 2, 1)),
+                    "deviation_over_queries": _mean_deviation(values.transpose(2, 0, 1)),
                 }
             )
             numbers.append(own.assign(subset=subset, learner=learner, queries=len(one.queries)))
@@ -172,11 +181,14 @@ def _notes(ratings: pd.DataFrame, marks: pd.DataFrame) -> list[str]:
     counts = np.stack([(marks == value).sum(axis=1) for value in (1, 0)], axis=1)
     alone = int((counts.sum(axis=1) < 2).sum())
     by_chance = float(marks.mean(axis=1).groupby("query").mean().mean())
+    published = published_web_scale().set_index("figure")["value"]
+    of_paper = series([f"{published[f'deviation over {of}']}" for of in ("raters", "queries")])
     return [
         f"{ERROR_BARS.capitalize()}. k is the last rank to which the pictures of every learner are "
         "rated; a query of fewer is left out. Human level: what a rater marked as relevant comes "
-        "first, judged by the other raters. Deviation: sample standard deviation of the raters’ "
-        "means over queries, and of the queries’ means over raters. A random order of the rated "
+        "first, judged by the other raters. Deviation over raters: the sample standard deviation "
+        "of the raters’ precision for a query, on average; over queries: of the queries’ precision "
+        f"for a rater, on average (JMLR 5.2.3, for mAP: {of_paper}). A random order of the rated "
         f"candidates has {by_chance:.3f}.",
         f"Agreement of the raters: Fleiss’ kappa {_number(fleiss_kappa(counts))}, Krippendorff’s "
         f"alpha {_number(krippendorff_alpha(counts))}; 1 is agreement throughout, 0 what chance "
