@@ -34,7 +34,7 @@ CHALLENGED = "challenges"
 """The folder that has one for the runs of each challenge, by its name."""
 
 
-def write_claims(folder: Path) -> tuple[Path, str]:
+def write_claims(folder: Path, remarks: Sequence[str] = ()) -> tuple[Path, str]:
     """Decide the claims by the runs in a folder, and write tables and page into it.
 
     Parameters
@@ -43,6 +43,8 @@ def write_claims(folder: Path) -> tuple[Path, str]:
         A folder that the verb `paper` has written; 'claims.html', 'claims.csv' with a row for each
         claim, 'effects.csv' with one for each effect, and 'tables/' in it are written, each file
         whole.
+    remarks : sequence of str, default none
+        Lines at the top of the page, such as that the runs are quick ones.
 
     Returns
     -------
@@ -65,6 +67,7 @@ def write_claims(folder: Path) -> tuple[Path, str]:
     summary = series([f"{counts[name]} {name}" for name in get_args(Outcome) if counts[name]])
     page = render(
         "claims.html.j2",
+        remarks=remarks,
         summary=f"{plural(len(verdicts), 'claim')}: {summary}.",
         overview=overview,
         verdicts=verdicts,
@@ -263,7 +266,7 @@ def _findings(verdict: Verdict) -> Table:
             f"Effect [{100 * (1 - 2 * verdict.level):.2f} % interval]",
             "Values",
             "Outcome",
-            "Partitions that would tell",
+            "Values that would tell",
         ),
         align="lllrlr",
         rows=rows,

@@ -260,6 +260,18 @@ def test_a_gain_grows_partition_by_partition_where_one_failed(tmp_path):
     assert found.values.to_dict() == pytest.approx({0: 0.04, 2: 0.06})
 
 
+def test_effects_of_no_partition_in_common_are_none(tmp_path):
+    zero, one = (
+        make_run(tmp_path / name, [fake_trial(learner, partition=p) for learner in ("A", other)])
+        for p, other, name in ((0, "B", "zero"), (1, "B", "one"))
+    )
+    assert not list(GainMore(Gain("A", "B")).measured({"5": zero, "15": one}))
+    both = (("A", 0), ("B", 0), ("A", 1), ("C", 1))
+    trials = [fake_trial(learner, partition=p) for learner, p in both]
+    run = make_run(tmp_path / "both", trials)
+    assert not list(Beyond(Gain("A", "B"), Gain("A", "C")).measured({"run": run}))
+
+
 def test_a_column_is_that_of_the_learners_trials(tmp_path):
     trials = [fake_trial("A", partition=p, symmetry_index=0.9 + p / 100) for p in range(3)]
     (found,) = Column("A", "symmetry_index", "the index").measured(

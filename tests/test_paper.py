@@ -108,6 +108,13 @@ def test_an_unknown_experiment_is_told_with_the_nearest(capsys, tmp_path):
     assert "did you mean 'paper-words'?" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("option", [["--second-look"], ["--challenge", "draws"]])
+def test_a_quick_run_is_neither_repeated_nor_challenged(capsys, tmp_path, option):
+    assert main(["paper", "--quick", *option, "--output", str(tmp_path)]) == 2
+    assert f"{option[0]} is not for --quick, whose one partition" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
 def test_an_experiment_that_cannot_run_is_told_and_left_out(capsys, folder):
     """The folder holds a run of other settings: nothing of it is lost."""
     before = (folder / "paper-words" / "results.sqlite").read_bytes()
@@ -148,6 +155,7 @@ def test_each_challenge_changes_the_one_thing_that_it_is_named_after():
     assert CHALLENGES["search"](replace(planned, search="20")).search == "200"
     assert CHALLENGES["search"](replace(planned, search="off")) is None
     assert CHALLENGES["search"](Experiment.from_toml("paper-curve")) is None  # nothing to widen
+    assert CHALLENGES["draws"](Experiment.from_toml("keel")) is None  # all of its folds
     assert CHALLENGES["features"](Experiment.from_toml("frome-settings")) is None
 
 
@@ -198,6 +206,8 @@ PAPERS = {
     "paper-table4": ("B10",),
     "paper-table4-more": ("B20", "B50"),
     "paper-easy": ("Easy10", "Var10", "Var20"),
+    "paper-curve": ("B10",),
+    "paper-family": ("B10", "B20"),
 }
 
 
@@ -210,15 +220,15 @@ def test_experiments_take_the_papers_lists_where_the_folder_has_all_of_their_cla
         assert all(getattr(found, key) == getattr(planned, key) for key in same)
         assert all(one in found.title for one in lists)
     assert paper_experiment("paper-table4", quick=True).classes == ("B10",)
-    assert paper_experiment("paper-curve", quick=False) == Experiment.from_toml("paper-curve")
+    assert paper_experiment("paper-growth", quick=False) == Experiment.from_toml("paper-growth")
 
 
 def test_each_experiment_keeps_its_stand_ins_where_a_class_or_a_picture_is_missing(caltech256):
     home = caltech256("B10", "B20", "B50", "Easy10")
     next((home / "250.zebra").iterdir()).unlink()  # of Easy10 alone: 64 are left
     shutil.rmtree(home / "056.dog")  # of B20
-    for name in PAPERS:
-        own = name == "paper-table4"
+    for name, lists in PAPERS.items():
+        own = "B10" in lists and "B20" not in lists
         assert (paper_experiment(name, quick=False) == Experiment.from_toml(name)) is not own
 
 

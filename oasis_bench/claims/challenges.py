@@ -21,8 +21,13 @@ WIDER = 10
 """A wider search has so many times the seconds, or the candidates."""
 
 
-def other_draws(experiment: Experiment) -> Experiment:
-    """Change the seed: other partitions, folds, candidates and triplets."""
+def other_draws(experiment: Experiment) -> Experiment | None:
+    """Change the seed: other partitions, folds, candidates and triplets.
+
+    None where the partitions are all folds of the data set, and so are the same again.
+    """
+    if experiment.partitions is None:
+        return None
     return replace(experiment, seed=experiment.seed + SEED_AWAY)
 
 

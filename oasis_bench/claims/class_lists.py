@@ -16,6 +16,10 @@ CLASS_LISTS = {
     "paper-table4": ("B10",),
     "paper-table4-more": ("B20", "B50"),
     "paper-easy": ("Easy10", "Var10", "Var20"),
+    "paper-curve": ("B10",),
+    "paper-family": ("B10", "B20"),
+    "paper-parameters": ("B10",),
+    "paper-overfit": ("B10",),
 }
 """The lists that each experiment is about, in the order of the subsets that stand in for them."""
 

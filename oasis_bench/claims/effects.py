@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -113,7 +114,8 @@ class GainMore:
             where = f"{last.where} and {first.where}"
             values = (last.values - first.values).dropna()
             most = max(first, last, key=lambda one: one.n_test / one.n_train)
-            yield Measured(where, values, most.n_train, most.n_test)
+            if len(values):
+                yield Measured(where, values, most.n_train, most.n_test)
 
 
 @dataclass(frozen=True)
@@ -252,11 +254,12 @@ class Beyond:
         return f"{self.more.words}, minus the {self.less.words}"
 
     def measured(self, runs: Mapping[str, RunRecord]) -> Iterator[Measured]:
-        """Yield the differences of each run and class subset that both were measured in."""
+        """Yield the differences of each run and class subset, of the partitions that have both."""
         less = {one.where: one.values for one in self.less.measured(runs)}
         for one in self.more.measured(runs):
-            if one.where in less:
-                yield replace(one, values=(one.values - less[one.where]).dropna())
+            values = (one.values - less.get(one.where, math.nan)).dropna()
+            if len(values):
+                yield replace(one, values=values)
 
 
 @dataclass(frozen=True)

@@ -110,25 +110,28 @@ ITEMS = (
         "JMLR figure 5; preprint figure 3",
         "precision along the steps",
         "paper-curve",
-        "10 classes (A); 20 classes (B) would need all of Caltech256: not measured",
+        "10 classes (A); 20 classes (B): 'run --experiment paper-curve --classes B20', for all of "
+        "Caltech256",
     ),
     PaperItem(
         "JMLR figure 7",
         "means of 5 and 10 learners",
         "paper-family",
-        "in its report: learning steps; on ten classes, the paper's are 249",
+        "in its report: learning steps; on the classes of figure 8, the paper's are 249",
     ),
     PaperItem(
         "JMLR figure 8; NIPS 2009 figure 3; preprint figure 5",
         "symmetric variants (a in NIPS)",
         "paper-family",
-        "in its report: precision at k; on ten classes, not on 20 nor on Easy10",
+        "in its report: precision at k; 20 classes only where all of Caltech256 is on disk; not on "
+        "Easy10",
     ),
     PaperItem(
         "JMLR figure 9; NIPS 2009 figure 3",
         "projections on the positive semi-definite cone (b in NIPS)",
         "paper-family",
-        "in its report: learning steps; on ten classes, the paper's are 20",
+        "in its report: learning steps; the paper's 20 classes only where all of Caltech256 is on "
+        "disk, else ten",
     ),
     PaperItem(
         "Wang et al. tables 1, 2",

@@ -10,7 +10,13 @@ from pathlib import Path
 from oasis_bench.claims.challenges import CHALLENGES
 from oasis_bench.claims.class_lists import on_papers_classes
 from oasis_bench.claims.papers import experiments
-from oasis_bench.command_line.carrying_out import TRIAL_FAILED, go_on, print_note, run_each
+from oasis_bench.command_line.carrying_out import (
+    TRIAL_FAILED,
+    go_on,
+    print_note,
+    quick_note,
+    run_each,
+)
 from oasis_bench.experiment.quick import quick_settings
 from oasis_bench.experiment.settings import Experiment
 from oasis_bench.plugins.registry import load_registry, load_reports
@@ -42,8 +48,9 @@ def run_paper(options: argparse.Namespace) -> int:
 
     One that cannot run, as its data is not to be had, is reported and left out.
     """
-    if options.quick and options.second_look:
-        raise UsageError("--second-look is not for --quick, whose one partition tells nothing")
+    if options.quick and (options.second_look or options.challenge):
+        name = "--second-look" if options.second_look else "--challenge"
+        raise UsageError(f"{name} is not for --quick, whose one partition tells nothing")
     if options.quick:
         options.jobs = min(available_cores(), QUICK_JOBS)  # its times are no evidence either
     names = options.experiments or experiments()
@@ -72,7 +79,7 @@ def run_paper(options: argparse.Namespace) -> int:
             failed |= _run_all(own, output / reports.CHALLENGED / challenge, output, options)
     except KeyboardInterrupt:
         raise KeyboardInterrupt("interrupted: the same command goes on") from None
-    page, summary = reports.write_claims(output)
+    page, summary = reports.write_claims(output, quick_note(options))
     print(summary)
     print(f"report: {page}")
     return TRIAL_FAILED if failed else 0
@@ -115,7 +122,7 @@ def _run_all(
         except UsageError as error:
             print_note(f"oasis-bench: {name} is left out: {error}")
             failed = True
-        load_reports().write_claims(output)
+        load_reports().write_claims(output, quick_note(options))
     return failed
 
 
