@@ -30,8 +30,8 @@ better by a measure, are marked so; learners that are named do not compete:
     <!-- front: retrieval mAP; ClassifierPosterior, NearestNeighbourMemory -->
     <!-- end of results -->
 
-What the command 'paper' found is marked so, with 'verdicts' (of docs/claims/claims.csv) or with
-the name of another file in docs/claims/, which it wrote:
+What the command 'paper' found is marked so, with 'verdicts' (of docs/claims/claims.csv), 'notes'
+(of the claims themselves) or the name of another file in docs/claims/, which it wrote:
 
     <!-- claims: verdicts -->
     <!-- end of results -->
@@ -278,14 +278,15 @@ def make_claims(what, folder):
                     )
                 words = f"{row['condition']} ({row['where']}): {with_interval(row)}"
                 texts = [words, f"{row['partitions']:.0f}"]
-            elif not claim.conditions:
-                texts[0] = claim.note
             about = f"{claim.sentence} ({claim.place})"
             name = f"[{claim.id}]({MEASURED[claim.id]})" if claim.id in MEASURED else claim.id
             lines.append([name, about, f"**{row['verdict']}**", *texts])
+    elif what == "notes":
+        lines = [["claim", "note"], ["---"] * 2]
+        lines += [[claim.id, claim.note] for claim in CLAIMS if claim.note]
     elif what == "effects":
         rows = pd.read_csv(folder / "effects.csv")
-        found = ("found [interval]", "values", "outcome", "partitions that would tell")
+        found = ("found [interval]", "values", "outcome", "values that would tell")
         lines = [["claim", "effect", "run", *found]]
         lines += [["---"] * len(lines[0])]
         for _, row in rows.iterrows():

@@ -123,6 +123,7 @@ def test_an_experiment_that_cannot_run_is_told_and_left_out(capsys, folder):
     assert status == 1
     assert "paper-words is left out:" in captured.err
     assert "holds a run of other settings" in captured.err
+    assert "paper-words is left out: " in (folder / "claims.html").read_text()
     assert "1 cannot be told" in captured.out
     assert (folder / "paper-words" / "results.sqlite").read_bytes() == before
 

@@ -62,24 +62,25 @@ def run_paper(options: argparse.Namespace) -> int:
             raise UsageError(f"--challenge: {unknown_name('challenge', name, CHALLENGES)}")
     output = options.output or Path("runs") / ("paper-quick" if options.quick else "paper")
     planned = {name: paper_experiment(name, options.quick) for name in names}
-    reports = load_reports()
+    reports, remarks = load_reports(), quick_note(options)
     try:
-        failed = _run_all(planned, output, output, options)
+        failed = _run_all(planned, output, output, options, remarks)
         if options.second_look:
             again = {
                 name: replace(planned[name], partitions=n, seed=planned[name].seed + 1)
                 for name, n in reports.second_look(output).items()
                 if planned.get(name) is not None and planned[name].partitions is not None
             }
-            failed |= _run_all(again, output / reports.SECOND_LOOK, output, options)
+            failed |= _run_all(again, output / reports.SECOND_LOOK, output, options, remarks)
         for challenge in options.challenge:
             changed = {name: CHALLENGES[challenge](one) for name, one in planned.items()}
             own = {name: one for name, one in changed.items() if one is not None}
             print(f"challenge: other {challenge}")
-            failed |= _run_all(own, output / reports.CHALLENGED / challenge, output, options)
+            folder = output / reports.CHALLENGED / challenge
+            failed |= _run_all(own, folder, output, options, remarks)
     except KeyboardInterrupt:
         raise KeyboardInterrupt("interrupted: the same command goes on") from None
-    page, summary = reports.write_claims(output, quick_note(options))
+    page, summary = reports.write_claims(output, remarks)
     print(summary)
     print(f"report: {page}")
     return TRIAL_FAILED if failed else 0
@@ -109,9 +110,16 @@ def paper_experiment(name: str, quick: bool) -> Experiment:
 
 
 def _run_all(
-    planned: Mapping[str, Experiment], folder: Path, output: Path, options: argparse.Namespace
+    planned: Mapping[str, Experiment],
+    folder: Path,
+    output: Path,
+    options: argparse.Namespace,
+    remarks: list[str],
 ) -> bool:
-    """Run experiments into folders of their names; tell whether a trial, or one of them, failed."""
+    """Run experiments into folders of their names; tell whether a trial, or one of them, failed.
+
+    Why one is left out joins the remarks, which the page in `output` has.
+    """
     failed = False
     for number, (name, experiment) in enumerate(planned.items(), 1):
         print(f"{name} ({number} of {len(planned)}): {experiment.title}", flush=True)
@@ -120,9 +128,10 @@ def _run_all(
         except OutputError:
             raise
         except UsageError as error:
-            print_note(f"oasis-bench: {name} is left out: {error}")
+            remarks.append(f"{name} is left out: {error}")
+            print_note(f"oasis-bench: {remarks[-1]}")
             failed = True
-        load_reports().write_claims(output, quick_note(options))
+        load_reports().write_claims(output, remarks)
     return failed
 
 
