@@ -188,10 +188,10 @@ def _not_finite(
         if which.any():
             held, counts = np.unique(places[which], return_counts=True)
             each = [f"{name(i)} ({n})" for i, n in zip(held, counts, strict=True)]
-            first = int(which.argmax())
+            first, n = int(which.argmax()), np.count_nonzero(which)
             found.append(
-                f"{np.count_nonzero(which)} values are {what}, the first in row {rows[first] + 1}, "
-                f"column {name(places[first])}; by columns: {first_dozen(each)}"
+                f"{n} value{' is' if n == 1 else 's are'} {what}, the first in row "
+                f"{rows[first] + 1}, column {name(places[first])}; by columns: {first_dozen(each)}"
             )
     bad = np.unique(places)
     out = ""
@@ -226,8 +226,9 @@ def _numbered(
 
 
 def _refuse_missing(missing: npt.NDArray[np.bool_], what: str) -> None:
-    if missing.any():
+    if n := np.count_nonzero(missing):
+        what = f"{what.removesuffix('s')} is" if n == 1 else f"{what} are"
         raise UsageError(
-            f"{np.count_nonzero(missing)} {what} are missing, the first in row "
+            f"{n} {what} missing, the first in row "
             f"{int(missing.argmax()) + 1}: fill them in or leave those rows out"
         )

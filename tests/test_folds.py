@@ -165,7 +165,7 @@ def test_other_formats_hold_folds_too(tmp_path, table):
     [
         ("t.csv", "fold", "no column 'fold' to take the folds from: the columns are 'a', 'b', "),
         ("t.csv", "class", "column 'class' is the label"),
-        ("half.csv", "part", "folds are missing, the first in row 2"),
+        ("half.csv", "part", "1 fold is missing, the first in row 2"),
         ("fraction.csv", "part", "the folds are numbers with fractions, such as 0.5"),
         ("t.npz", "fold", "no array 'fold' to take the folds from: the arrays are 'X', 'y'"),
         ("t.svm", "fold", "svmlight has no column of folds"),

@@ -224,6 +224,11 @@ class TakenName(Euclidean):
         ({"learners": {"a": OASIS(n_steps=[1, 2])}}, r"learner 'a': n_steps = \[1, 2\]: a run"),
         ({"learners": {"a": OASIS(n_steps=np.int64(3))}, "partition": 2}, "mean 'partitions'"),
         ({"lable": "kind"}, "did you mean 'label'"),
+        ({"train": 20}, "unknown setting 'train': here it is 'train_per_class'"),
+        (
+            {"dataset": pd.DataFrame({"a": [1, np.nan], "kind": [0, 1]}), "label": "kind"},
+            "^the rows given: 1 value is NaN or missing",
+        ),
         ({"dataset": 3}, "the data set is of type int: give"),
         ({"dataset": (X, Y[:3])}, r"y of shape \(3,\) for 150 rows"),
         ({"dataset": (X, [None] * 150)}, "150 labels are missing"),

@@ -82,8 +82,11 @@ def test_a_run_of_seen_classes_without_a_classifier_is_told_what_is_missing(
     assert "Missing here: a classifier’s posterior" in write_report(tmp_path / "run").read_text()
 
 
-def test_with_several_labels_the_classifier_alone_is_missing(tmp_path):
-    run = make_run(tmp_path / "run", fake_trials("A", [0.5] * 5), ["A"], info={"multi_label": True})
+@pytest.mark.parametrize(
+    "info", [{"multi_label": True}, {"n_folds": 5}, {"classes": {"10": ["a", "b", "c"]}}]
+)
+def test_where_classes_cannot_be_unseen_the_classifier_alone_is_missing(tmp_path, info):
+    run = make_run(tmp_path / "run", fake_trials("A", [0.5] * 5), ["A"], info=info)
     sentence, found = what_is_missing(run)
     assert "unseen" not in sentence
     assert found.endswith("--algorithms A,ClassifierPosterior")

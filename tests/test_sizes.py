@@ -8,7 +8,13 @@ import pytest
 from oasis_bench.data.rows import LabelledRows
 from oasis_bench.datasets.table_file import TableFile
 from oasis_bench.experiment.settings import Experiment, LearnerSpec
-from oasis_bench.experiment.sizes import few_train_remark, settle, settled_as, size_remark
+from oasis_bench.experiment.sizes import (
+    few_train_remark,
+    part_remark,
+    settle,
+    settled_as,
+    size_remark,
+)
 from oasis_bench.experiment.subsets import choose_subsets
 from oasis_bench.system.errors import UsageError
 
@@ -63,6 +69,30 @@ def test_a_small_class_that_leaves_few_rows_to_train_is_told(counts, told):
     assert remark is None if told is None else remark.startswith(told)
 
 
-def test_classes_that_are_too_small_for_any_size_are_counted():
-    with pytest.raises(UsageError, match=r"2 of 3 classes .* than 4 items .*'class 1', 1\)"):
-        choose_subsets(experiment(), DATASET, rows_of(9, 1, 3))
+@pytest.mark.parametrize(
+    ("counts", "settings", "told"),
+    [
+        ((300, 300, 300), {}, "a partition has 195 of 900 rows: 40 of each class to train and 25 "),
+        ((130, 130), {}, None),  # half of them
+        ((131, 130), {}, "a partition has 130 of 261 rows"),
+        ((300, 300), {"train_per_class": 41}, None),  # as it is asked for
+        ((300, 300), {"classes": (2,)}, None),
+        ((6, 357), {}, None),  # `size_remark` tells
+    ],
+)
+def test_that_most_rows_are_not_used_is_told(counts, settings, told):
+    asked, rows = experiment(**settings), rows_of(*counts)
+    remark = part_remark(asked, settle(asked, DATASET, rows), rows, "rows")
+    assert remark is None if told is None else remark.startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("counts", "message"),
+    [
+        ((9, 1, 3), r"2 of 3 classes .* than 4 items .*'class 1', 1\).*label an id\?.* --label$"),
+        ((9, 1, 8, 7), r"1 of 4 classes .*: leave those rows out, or take .* with --classes 3$"),
+    ],
+)
+def test_classes_that_are_too_small_for_any_size_are_counted(counts, message):
+    with pytest.raises(UsageError, match=message):
+        choose_subsets(experiment(), DATASET, rows_of(*counts))

@@ -237,19 +237,19 @@ CSV = {
     "a,label\n": "holds 0 rows and 1 columns beside the label: at least one",
     "label\nx\ny\n": "holds 2 rows and 0 columns beside the label: at least one",
     ",label\n1,x\n2,y\n": "a column has no name",
-    "a,label\n1,x\n2\n": "1 labels are missing, the first in row 2",
-    "label,a\nx,1\ny\n": "1 values are NaN or missing, .*first in row 2, column 'a'",
+    "a,label\n1,x\n2\n": "1 label is missing, the first in row 2",
+    "label,a\nx,1\ny\n": "1 value is NaN or missing, .*first in row 2, column 'a'",
     "a,label\n1,x\n2,y,\n": ".*Expected 2 fields in line 3, saw 3",
     "a,label\n1,x,z\n2,y,z\n": "CSV cannot be read .*: give each line as many fields",
     "a,b,label\n1,red,x\n2,3,y\n": "column 'b' is not numeric: 'red' in row 1: .*--label",
-    "a,b c,d,label\n1,red,2,x\n2,3,?,y\n": "columns 'b c' is not numeric: 'red' in row 1; 'd' is "
-    "not numeric: '\\?' in row 2: leave them out with --drop 'b c,d', write",
+    "a,b c,d,label\n1,red,2,x\n2,3,?,y\n": "2 columns are not numeric: 'b c': 'red' in row 1; "
+    "'d': '\\?' in row 2: leave them out with --drop 'b c,d', write",
     "a,b,label\n1,2,x\n2,,y\nNA,1,x\n": "2 values are NaN or missing, the first in row "
     r"2, column 'b'; by columns: 'a' \(1\), 'b' \(1\): fill them in",
-    "a,b,label\n1,2,x\n2,1e999,y\n": "1 values are infinite or beyond float64, the first in "
+    "a,b,label\n1,2,x\n2,1e999,y\n": "1 value is infinite or beyond float64, the first in "
     "row 2, column 'b'; by .*: leave these columns out with --drop b, fill",
     "a,label\n1,x\n2,\n3,n/a\n": "2 labels are missing, the first in row 2",
-    "a,label\n1,1.0\n2,\n3,2.0\n": "1 labels are missing, the first in row 2",
+    "a,label\n1,1.0\n2,\n3,2.0\n": "1 label is missing, the first in row 2",
     "a,label\n1,0.5\n2,2\n3,2.25\n": "the labels are numbers with fractions, such as 0.5 .2 ",
     "a,label\n1,x\n2,x\n": r"only 1 class",
     'a,label\n1,"x\n2,y\n': "CSV cannot be read .*EOF inside string.*close each quote",
@@ -294,7 +294,7 @@ NPZ: dict[str, tuple[dict[str, Any], str]] = {
     "one-hot": ({"X": X, "y": np.eye(6)}, r"array 'y' has shape \(6, 6\)"),
     "dates": ({"X": X, "y": Y.astype("M8[D]")}, r"array 'y' .*datetime64\[D\]"),
     "not a number": ({"X": np.where(X[4, 1] == X, np.nan, X), "y": Y}, ".*row 5, column 2"),
-    "missing label": ({"X": X, "y": np.where(Y == 2, np.nan, Y)}, "1 labels .* in row 4"),
+    "missing label": ({"X": X, "y": np.where(Y == 2, np.nan, Y)}, "1 label is .* in row 4"),
     "empty label": ({"X": X, "y": np.array(["a", "", "b", "", "a", "a"])}, "2 labels .* row 2"),
     "endless label": ({"X": X, "y": np.where(Y == 2, np.inf, Y)}, "the labels .* such as inf"),
     "measurement": ({"X": X, "y": X[:, 0]}, "the labels are numbers with"),
@@ -328,7 +328,7 @@ def test_npz_of_a_sparse_matrix_with_indices_out_of_bounds_is_refused(tmp_path: 
 
 def test_a_value_that_is_not_finite_is_found_in_sparse_rows(tmp_path: Path) -> None:
     (tmp_path / "t.svm").write_text("1 1:1 3:2\n2 2:1\n1 1:5 3:nan 4:inf\n")
-    with pytest.raises(UsageError, match=r"1 values are NaN.* row 3, column 3;.*1 .* inf.* 4;"):
+    with pytest.raises(UsageError, match=r"1 value is NaN.* row 3, column 3;.*1 .* inf.* 4;"):
         load(tmp_path / "t.svm")
 
 
@@ -355,9 +355,9 @@ PARQUET: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "lists": ({"a": [[1.0], [2.0]], "label": [1, 2]}, r"column 'a' is not numeric: .*1\."),
     "nothing": ({"a": pa.nulls(2), "label": [1, 2]}, "column 'a' is not numeric: None"),
-    "null": ({"a": [1, None], "label": [1, 2]}, "1 values .* row 2, column 'a'"),
-    "null label": ({"a": [1, 2, 3], "label": ["x", None, "y"]}, "1 labels .* row 2"),
-    "null number": ({"a": [1, 2, 3], "label": [5, 6, None]}, "1 labels .* row 3"),
+    "null": ({"a": [1, None], "label": [1, 2]}, "1 value .* row 2, column 'a'"),
+    "null label": ({"a": [1, 2, 3], "label": ["x", None, "y"]}, "1 label .* row 2"),
+    "null number": ({"a": [1, 2, 3], "label": [5, 6, None]}, "1 label .* row 3"),
     "date label": ({"a": [1], "label": [pd.Timestamp("2020")]}, "labels of type datetime64"),
     "label alone": ({"label": [1, 2]}, "holds 2 rows and 0 columns beside"),
     "no label": ({"a": [1], "b": [2]}, "no column to take the label .* 'a', 'b'"),
@@ -472,7 +472,7 @@ def test_a_comma_stays_the_separator_where_lines_have_other_ones_too(tmp_path: P
 @pytest.mark.parametrize(
     ("drop", "message"),
     [
-        ("weight", "no column 'weight' to leave out: the columns are 'id', 'name'"),
+        ("weight", "no column 'weight' to leave out: did you mean 'height'? the columns are 'id'"),
         ("kind", "--drop names the column of the labels"),
         ("id,height,b,name", "holds 3 rows and 0 columns beside the label"),
         ("id", "column 'name' is not numeric: 'Ann' in row 1: leave it out with --drop id,name,"),

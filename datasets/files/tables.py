@@ -28,7 +28,7 @@ from oasis_bench.datasets.files.npz_arrays import (
     open_npz,
     require_bytes,
 )
-from oasis_bench.system.errors import UsageError
+from oasis_bench.system.errors import UsageError, nearest
 from oasis_bench.system.files import open_regular
 
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
@@ -213,11 +213,14 @@ def _values(column: pd.Series[Any]) -> LabelValues | None:
 
 def _not_numeric(columns: Mapping[str, pd.Series[Any]], without: Sequence[str]) -> UsageError:
     """Return the error of columns that are not numeric, each with its first value that is not."""
-    found = [f"{shown(name)} is not numeric: {_not_number(columns[name])}" for name in columns]
-    them, these = ("it", "column") if len(found) == 1 else ("them", "columns")
-    one = "it" if len(found) == 1 else "one"
+    found = [f"{shown(name)}: {_not_number(columns[name])}" for name in columns]
+    if len(found) == 1:
+        what, them, one = f"column {shown(next(iter(columns)))} is not numeric", "it", "it"
+        found = [_not_number(column) for column in columns.values()]
+    else:
+        what, them, one = f"{len(found)} columns are not numeric", "them", "one"
     return UsageError(
-        f"{these} {first_dozen(found, '; ')}: leave {them} out with "
+        f"{what}: {first_dozen(found, '; ')}: leave {them} out with "
         f"{drop_option(without)}, write {them} as numbers, or name {one} with --label if it is the "
         "label"
     )
@@ -255,7 +258,7 @@ def _places(columns: Sequence[str], asked: Columns) -> tuple[int, int | None, li
     """Return the places of the labels, of the folds, and of what is left out."""
     if unknown := [name for name in asked.drop if name not in columns]:
         raise UsageError(
-            f"no column {shown(unknown[0])} to leave out: the columns are {listed(columns)}"
+            f"no column {shown(unknown[0])} to leave out: {_columns_are(columns, unknown[0])}"
         )
     at = _label_column(columns, asked.label)
     fold_at = _fold_column(columns, asked.fold, at)
@@ -275,8 +278,14 @@ def _label_column(columns: Sequence[str], label: str | None) -> int:
     raise UsageError(
         f"{'several columns' if found else 'no column'} to take the label from "
         f"({listed(names or [LABEL_COLUMN, *OTHER_LABEL_COLUMNS])}): "
-        f"the columns are {listed(columns)}: name one with --label COLUMN"
+        f"{_columns_are(columns, label)}: name one with --label COLUMN"
     )
+
+
+def _columns_are(columns: Sequence[str], asked: str | None) -> str:
+    """List the columns; where one was asked for that is not there, the nearest before them."""
+    hint = nearest(asked, columns) if asked is not None and asked not in columns else ""
+    return f"{hint}the columns are {listed(columns)}"
 
 
 def _fold_column(columns: Sequence[str], fold: str | None, label_at: int) -> int | None:
@@ -290,7 +299,7 @@ def _fold_column(columns: Sequence[str], fold: str | None, label_at: int) -> int
         return found[0]
     raise UsageError(
         f"{'several columns' if found else 'no column'} {shown(fold)} to take the folds from: "
-        f"the columns are {listed(columns)}: name one with --fold-column"
+        f"{_columns_are(columns, fold)}: name one with --fold-column"
     )
 
 

@@ -83,6 +83,26 @@ def size_remark(asked: Experiment, settled: Experiment, items: str) -> str | Non
     )
 
 
+def part_remark(
+    asked: Experiment, settled: Experiment, rows: LabelledRows, items: str
+) -> str | None:
+    """Say where the usual numbers of a class, not given, take less than half of a data set."""
+    given = asked.train_per_class or asked.test_per_class
+    if given or settled.train_per_class is None or "all" not in settled.classes:
+        return None
+    if settled.per_class != asked.per_class:  # `size_remark` tells
+        return None
+    counts = rows.class_counts()
+    n_rows, used = int(counts.sum()), len(counts) * sum(settled.per_class)
+    if 2 * used >= n_rows:
+        return None
+    n_train, n_test = settled.per_class
+    return (
+        f"a partition has {used:,} of {n_rows:,} {items}: {n_train} of each class to train and "
+        f"{n_test} to test: --train and --test take more"
+    )
+
+
 def few_train_remark(
     asked: Experiment, settled: Experiment, rows: LabelledRows, items: str
 ) -> str | None:

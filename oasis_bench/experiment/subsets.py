@@ -100,11 +100,17 @@ def _numbers(
     n_train, n_test = _needed_per_class(e, rows)
     needed = n_train + n_test
     if (few := int((counts < LEAST).sum())) and not rows.n_folds:
+        others = len(counts) - few
+        if others < max(2, few):
+            remedy = "is the label an id? name another one with --label"
+        else:
+            remedy = (
+                f"leave those rows out, or take the other classes alone with --classes {others}"
+            )
         raise UsageError(
             f"{few} of {len(counts)} classes of subset {subset!r} have fewer than {LEAST} items "
             f"(such as {rows.class_names[numbers[counts.argmin()]]!r}, {counts.min()}), and each "
-            "needs 2 to train and 2 to test: is the label an id? name another one, ask for other "
-            "classes with --classes, or ask another task"
+            f"needs 2 to train and 2 to test: {remedy}"
         )
     if counts.min() < needed:
         raise UsageError(

@@ -156,6 +156,10 @@ def run(
             on_note=bars.line,
             remarks=[f"{QUICK_REMARK} that without quick=True"] if quick else [],
         )
+    except UsageError as error:
+        if rows is None or (folder / FILE_NAME).exists():
+            raise
+        raise UsageError(str(error).replace(plan.dataset, "the rows given")) from error
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
             f"interrupted after {bars.done} trials; they are kept: 'python -m oasis_bench run "
@@ -176,7 +180,10 @@ def run(
 def _settings(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings as an experiment holds them."""
     known = settings()
+    options = {one.flag.removeprefix("--"): name for name, one in known.items() if one.flag}
     for name in given:
+        if name in options:
+            raise UsageError(f"unknown setting {name!r}: here it is {options[name]!r}")
         if name not in known:
             named = [*signature(run).parameters][:-1]  # but for **others
             raise UsageError(unknown_name("setting", name, [*named, *known]))

@@ -34,7 +34,7 @@ from oasis_bench.experiment.run_info import (
     TaskSource,
 )
 from oasis_bench.experiment.settings import Experiment
-from oasis_bench.experiment.sizes import few_train_remark, size_remark
+from oasis_bench.experiment.sizes import few_train_remark, part_remark, size_remark
 from oasis_bench.experiment.subsets import refuse_unknown_subsets
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.plugins.open_dataset import open_dataset
@@ -351,8 +351,9 @@ def _remarks(
     yield from rows.remarks
     if (remark := size_remark(asked, settled, items)) is not None:
         yield remark
-    if (remark := few_train_remark(asked, settled, rows, items)) is not None:
-        yield remark
+    for of_rows in (few_train_remark, part_remark):
+        if (remark := of_rows(asked, settled, rows, items)) is not None:
+            yield remark
     ranges = unlike_scales(rows.X) if scalings else None
     if ranges is not None and not set(scalings) & set(SCALES_COLUMNS):
         least, most = ranges

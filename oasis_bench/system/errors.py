@@ -30,11 +30,16 @@ class OutputError(UsageError):
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
     """Word the error for a name that is not among `known`, with the nearest that is."""
     known = list(known)
+    there = ", ".join(known) or "none"
+    return f"unknown {kind} {shown(name)}: {nearest(name, known)}there are {there}"
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Ask whether the nearest of `known` was meant; '' where none is near."""
     folded = {other.casefold(): other for other in known}
     near = (
         []
         if len(name) > SHOWN
         else difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)
     )
-    hint = f"did you mean {folded[near[0]]!r}? " if near else ""
-    return f"unknown {kind} {shown(name)}: {hint}there are {', '.join(known) or 'none'}"
+    return f"did you mean {shown(folded[near[0]])}? " if near else ""

@@ -26,6 +26,7 @@ from oasis_bench.reports.run.measure_tables import (
 from oasis_bench.reports.run.verdict import again
 from oasis_bench.reports.table import Cell, Table
 from oasis_bench.store.run_file import RunRecord
+from oasis_bench.tasks.unseen_classes import too_few_classes
 
 SEEN, UNSEEN = "retrieval", "unseen-classes"
 MEASURE = "mAP"
@@ -90,7 +91,8 @@ def what_is_missing(run: RunRecord) -> tuple[str, str] | None:
     seen = f"{class_noun(run)} that it has seen"
     what = f"a classifier’s posterior, which can beat every metric among {seen}"
     options = {"--algorithms": ",".join([*specs, CLASSIFIER])}
-    if not run.info.multi_label:
+    most = max(map(len, run.info.classes.values()), default=0)
+    if not (run.info.multi_label or run.info.n_folds or too_few_classes(most)):
         what += ", and retrieval among unseen classes, where what was learned must carry over"
         options["--tasks"] = ",".join([*tasks(run), UNSEEN])
     return f"Missing here: {what}.", again(run, options)
