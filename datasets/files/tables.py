@@ -213,14 +213,15 @@ def _values(column: pd.Series[Any]) -> LabelValues | None:
 
 def _not_numeric(columns: Mapping[str, pd.Series[Any]], without: Sequence[str]) -> UsageError:
     """Return the error of columns that are not numeric, each with its first value that is not."""
-    found = [f"{shown(name)}: {_not_number(columns[name])}" for name in columns]
-    if len(found) == 1:
-        what, them, one = f"column {shown(next(iter(columns)))} is not numeric", "it", "it"
-        found = [_not_number(column) for column in columns.values()]
+    each = [(shown(name), _not_number(column)) for name, column in columns.items()]
+    if len(each) == 1:
+        [(name, value)] = each
+        what, them, one = f"column {name} is not numeric: {value}", "it", "it"
     else:
-        what, them, one = f"{len(found)} columns are not numeric", "them", "one"
+        found = first_dozen([f"{name}: {value}" for name, value in each], "; ")
+        what, them, one = f"{len(each)} columns are not numeric: {found}", "them", "one"
     return UsageError(
-        f"{what}: {first_dozen(found, '; ')}: leave {them} out with "
+        f"{what}: leave {them} out with "
         f"{drop_option(without)}, write {them} as numbers, or name {one} with --label if it is the "
         "label"
     )
