@@ -230,7 +230,8 @@ def _effect_text(finding: Finding | None) -> str:
 
 def _interval_text(interval: PairedInterval) -> str:
     if math.isnan(interval.low):
-        return f"{interval.mean:.3f}, of one partition"
+        what = "one partition" if interval.n == 1 else f"each of {interval.n} partitions: no test"
+        return f"{interval.mean:.3f}, of {what}"
     return f"{interval.mean:.3f} [{interval.low:.3f}, {interval.high:.3f}]"
 
 
@@ -240,7 +241,7 @@ def _findings(verdict: Verdict) -> Table:
     for one in verdict.findings:
         interval, needed = one.interval, ""
         if one.outcome == "cannot be told":
-            few = "not known yet" if interval.n < LEAST else "more do not help"
+            few = "not known yet" if interval.n < LEAST or not interval.sd else "more do not help"
             needed = few if one.needed is None else str(one.needed)
         row = [one.condition.words, one.where, _interval_text(interval), str(interval.n)]
         rows.append([*row, one.outcome, needed])

@@ -39,6 +39,8 @@ LEGEND = (
     "Costs (choice on inner folds, fit, answer to a query, peak memory, model): geometric means, "
     "NEW / OLD, paired t-interval of the logarithm; less than 1 ms (of a query 10 µs) or 1 MiB (of "
     "a model 1 KiB) counts as that. Seconds leave out fits that waited for a core.",
+    "not judged: among others a change that is the same on all partitions, which has no spread to "
+    "test. A model's size is judged by the tolerance alone.",
     "same: no change, one that chance may explain, or one of a cost of up to {tolerance:g} % or up "
     "to the smallest that counts. The interval says how large a change may be.",
     "Each interval is of its line alone. The verdict depends on p, Holm, corrected for the number "
@@ -120,7 +122,7 @@ def _result(comparison: RunComparison) -> str:
     lines = plural(len(comparison.lines), "line")
     of_all = f"{lines}, {count('better')} better, {count('not judged')} not judged"
     if not comparison.n_judged:
-        return f"nothing could be judged: {of_all}: take at least 2 partitions"
+        return f"nothing could be judged: {of_all}: take more partitions"
     if count("worse"):
         return f"{count('worse')} worse beyond noise: of {of_all}"
     return f"nothing got worse beyond noise: {of_all}"

@@ -41,6 +41,11 @@ def number_text(value: float, pattern: str, missing: str = "n/a") -> str:
     return missing if pd.isna(value) else pattern.format(value)
 
 
+def interval_text(low: float, high: float, pattern: str = "{:z.3f}", missing: str = "-") -> str:
+    """Write an interval by a pattern for each end, or `missing` where the ends are NaN."""
+    return missing if pd.isna(low) else f"{pattern.format(low)} to {pattern.format(high)}"
+
+
 def seconds_text(seconds: float) -> str:
     """Write seconds with two or three digits."""
     if 0 < seconds < 0.01:
@@ -50,7 +55,9 @@ def seconds_text(seconds: float) -> str:
 
 
 def p_text(p_value: float) -> str:
-    """Write a p-value with two digits; '< 0.0001' below that."""
+    """Write a p-value with two digits; '< 0.0001' below that, '-' for NaN."""
+    if pd.isna(p_value):
+        return "-"
     if p_value < 1e-4:
         return "< 0.0001"
     return f"{p_value:#.2g}" if p_value < 0.1 else f"{p_value:.2f}"

@@ -25,7 +25,7 @@ from oasis_bench.reports.average_ranks_scores import (
     median_seconds,
     six_digits,
 )
-from oasis_bench.reports.formatting import plural, series, some
+from oasis_bench.reports.formatting import interval_text, plural, series, some
 from oasis_bench.system.errors import UsageError, unknown_name
 
 BASELINE = "Euclidean"
@@ -135,7 +135,7 @@ def _of_error(scores: pd.DataFrame, baseline: str) -> pd.DataFrame:
             "datasets_beside_baseline": interval.n,
             "error_reduction": interval.mean,
             "error_reduction_low": interval.low if enough else float("nan"),
-            "error_reduction_high": interval.high if enough else float("nan"),
+            "error_reduction_high": min(interval.high, 1.0) if enough else float("nan"),
             "error_reduction_median": values.median(),
         }
     return pd.DataFrame.from_dict(rows, orient="index")
@@ -153,12 +153,13 @@ def sentences(board: Leaderboard) -> Iterator[str]:
     first = [row for _, row in board.placed.head(2).iterrows()]
     if first:
         texts = [
-            f"{row['learner']}, {row['rating']:.0f} ({row['low']:.0f} to {row['high']:.0f}; on "
+            f"{row['learner']}, {row['rating']:.0f} "
+            f"({interval_text(row['low'], row['high'], '{:.0f}', 'none')}; on "
             f"{row['datasets']} of {n_datasets} data sets)"
             for row in first
         ]
         meeting = ""
-        if len(first) == 2:
+        if len(first) == 2 and not any(pd.isna(row["low"]) for row in first):
             overlap = first[0]["low"] <= first[1]["high"]
             meeting = f"; their intervals {'overlap' if overlap else 'do not overlap'}"
         yield (

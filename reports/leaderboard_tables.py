@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from oasis_bench.analysis.elo import LEAST_DATASETS
-from oasis_bench.reports.formatting import number_text, plural, seconds_text
+from oasis_bench.reports.formatting import interval_text, number_text, plural, seconds_text
 from oasis_bench.reports.leaderboard import Leaderboard, budget_text
 from oasis_bench.reports.table import Cell, Table
 
@@ -20,7 +20,7 @@ def standing_table(board: Leaderboard) -> Table:
             Cell(str(row["learner"]), bold=bool(row["placed"]) and not rows),
             f"{row['datasets']} of {n_datasets}",
             f"{row['rating']:.0f}",
-            "-" if pd.isna(row["low"]) else f"{row['low']:.0f} to {row['high']:.0f}",
+            interval_text(row["low"], row["high"], "{:.0f}"),
             number_text(row["win_rate"], "{:.2f}", missing="-"),
             number_text(row["average_rank"], "{:.1f}", missing="-"),
             "-" if pd.isna(row["seconds"]) else seconds_text(row["seconds"]),
@@ -36,6 +36,7 @@ def standing_table(board: Leaderboard) -> Table:
     header = ["Learner", "Data sets", "Elo", "Elo, 95 %", "Win rate", "Average rank", "Seconds"]
     header += ["Error reduction, %", "Its 95 %", "Its median, %"] * with_error
     few = not board.standing["placed"].all()
+    none = bool(board.standing["low"].isna().any())
     return Table(
         name="leaderboard",
         title=f"Learners over {plural(n_datasets, 'data set')}, by {board.by}",
@@ -47,9 +48,9 @@ def standing_table(board: Leaderboard) -> Table:
             | dict.fromkeys(board.standing.columns[6:].drop("seconds"), 4)
         ),
         notes=[
-            f"Last, not placed: those on fewer than {LEAST_DATASETS} data sets; '-': no interval."
-        ]
-        * few,
+            *[f"Last, not placed: those on fewer than {LEAST_DATASETS} data sets."] * few,
+            *["'-': no interval, as of few data sets, or of values without spread."] * none,
+        ],
     )
 
 

@@ -114,6 +114,13 @@ def test_a_learner_on_two_data_sets_has_no_interval():
     assert ratings["low"].isna().to_dict() == {"A": False, "B": False, "C": True}
 
 
+def test_where_every_resample_is_the_same_there_is_no_interval():
+    rows = [(f"d{n}", 0.9, 0.5, 0.1) for n in range(5)]
+    rated = elo_ratings(duels(scores_of(*rows)))
+    assert rated["rating"].is_monotonic_decreasing
+    assert rated[["low", "high"]].isna().all(axis=None)
+
+
 def test_ranks_among_few_are_stretched_to_the_number_of_all():
     scores = scores_of(
         ("x", 0.9, 0.8, 0.7),

@@ -528,7 +528,7 @@ def test_pickled_objects_are_refused_and_never_unpickled(path):
     objects = np.array([[Payload(trace)] * 3] * 3, dtype=object)
     content = npy(objects, allow_pickle=True)
     forge(path, bilinear_matrix_=content)
-    assert_refused(path, "bilinear_matrix_.npy' has type object, which is not read")
+    assert_refused(path, "bilinear_matrix_.npy' holds Python objects, which are not read")
     forge(path, bilinear_matrix_=pickle.dumps(Payload(trace)))
     assert_refused(path, "cannot be read as a model file")
     assert not trace.exists()
@@ -555,7 +555,7 @@ def test_an_array_larger_than_its_entry_is_refused_before_memory_is_taken(path, 
     form = {"descr": dtype, "fortran_order": False, "shape": (10**10, 100)}
     np.lib.format.write_array_header_1_0(stream, form)
     forge(path, bilinear_matrix_=stream.getvalue() + bytes(72))
-    assert_refused(path, f"'bilinear_matrix_.npy' claims {n_bytes} bytes and has 72")
+    assert_refused(path, f"'bilinear_matrix_.npy' claims {n_bytes} bytes, and 72 follow")
 
 
 def test_another_version_of_npy_is_refused(path):

@@ -5,6 +5,7 @@ from fake_runs import fake_trial, make_run
 
 from oasis_bench.analysis.statistics import detectable_difference, paired_interval
 from oasis_bench.reports import write_report
+from oasis_bench.reports.run.difference_tables import difference_tables
 from oasis_bench.reports.run.summary import summary_text
 from oasis_bench.reports.run.verdict import answers, next_steps
 
@@ -58,7 +59,7 @@ def test_another_leader_of_another_measure_is_told(tmp_path):
     trials = []
     for p in range(5):
         trials += [
-            fake_trial("A", partition=p, mAP=0.7 + 0.001 * p),
+            fake_trial("A", partition=p, mAP=0.7 + 0.0011 * p),
             fake_trial("B", partition=p, mAP=0.5 + 0.001 * p),
         ]
     for trial in trials:
@@ -66,8 +67,52 @@ def test_another_leader_of_another_measure_is_told(tmp_path):
             if trial.columns["learner"] == "B" and (row["measure"], row["k"]) == ("precision", 1):
                 row["value"] += 0.3
     (first, _) = answers(make_run(tmp_path / "run", trials, ["A", "B"]))
-    assert "A leads in mAP (0.702), above B by 0.200" in first
-    assert "In precision at 1 B is first (0.902), above A by 0.100 (95 % interval 0.100" in first
+    assert "A leads in mAP (0.702), above B by 0.200 (95 % interval 0.200" in first
+    assert (
+        "In precision at 1 B is first (0.902), above A by 0.100 (95 % interval 0.099 to 0.100)"
+        in first
+    )
+
+
+def test_a_difference_without_spread_is_not_tested_and_all_pages_say_so(tmp_path):
+    """12 test items, of which one more is right on both partitions: 1 / 12 and 1 / 12."""
+    trials = [
+        fake_trial(name, partition=p, mAP=mAP + p / 10)
+        for name, mAP in (("A", 0.5 + 1 / 12), ("B", 0.5))
+        for p in range(2)
+    ]
+    run = make_run(tmp_path / "run", trials, ["A", "B"], partitions=2)
+    (first, _) = answers(run)
+    assert first.startswith(
+        "Retrieval, 10 classes: A has the highest mAP (0.633); no learner was told apart from it. "
+        "Not tested, as differences without spread cannot be: B (0.083 below it on each of 2 "
+        "partitions)."
+    )
+    assert next_steps(run)[0].argument == "partitions=20"
+    (table,) = difference_tables(run, "retrieval")
+    assert table.rows == [["B", "0.083", "-", "-", "-", "not tested", "none"]]
+    assert "has no spread" in " ".join(text for _, text in table.marked_notes)
+    page = " ".join(write_report(tmp_path / "run").read_text().split())
+    assert "0.083 to 0.083" not in page
+    assert "B: not tested, as it differs from A, the best, by the same on each of the" in page
+
+
+def test_no_difference_is_said_to_show_that_the_measure_cannot_have(tmp_path):
+    scores = {"A": [0.9, 0.5], "B": [0.2, 0.6]}
+    trials = [
+        fake_trial(name, partition=p, mAP=value)
+        for name, values in scores.items()
+        for p, value in enumerate(values)
+    ]
+    found = paired_interval([0.7, -0.1], 400, 250)
+    assert found.sd * detectable_difference(2, 400, 250) > 1
+    run = make_run(tmp_path / "run", trials, ["A", "B"], partitions=2)
+    (first, _) = answers(run)
+    assert "2 partitions that vary as much are not likely to show any difference." in first
+    (table,) = difference_tables(run, "retrieval")
+    assert table.rows[0][2] == "-1.000 to 1.000"
+    assert table.rows[0][-1] == "none"
+    assert "a true difference of no size is told apart" in str(table.marked_notes)
 
 
 def test_one_partition_tells_nothing_apart(tmp_path):

@@ -13,6 +13,7 @@ from oasis_bench.analysis.statistics import (
     fit_power_law,
     holm,
     paired_interval,
+    seen_difference,
     summarise,
 )
 
@@ -61,9 +62,34 @@ def test_the_p_value_is_the_level_where_the_interval_ends_at_zero():
     assert at_the_end.p_value == pytest.approx(0.05)
 
 
-def test_differences_without_spread_are_certain():
-    assert paired_interval([0.0, 0.0], N_TRAIN, N_TEST).p_value == 1
-    assert paired_interval([-0.25, -0.25], N_TRAIN, N_TEST).p_value == 0
+@pytest.mark.parametrize("differences", [[0.0, 0.0], [-0.25, -0.25], [0.3 - 0.2, 0.1, 0.9 - 0.8]])
+def test_differences_without_spread_have_neither_interval_nor_p(differences):
+    found = paired_interval(differences, N_TRAIN, N_TEST)
+    assert found.mean == pytest.approx(differences[0])
+    assert np.isnan([found.low, found.high, found.p_value]).all()
+
+
+def test_an_interval_ends_where_differences_of_the_measure_do():
+    """0.9 and 0.1: half an interval is 12.7 x 0.57 / sqrt(2), beyond what two shares can differ."""
+    wide = paired_interval([0.9, 0.1], N_TRAIN, 0)
+    assert (wide.low, wide.high) == pytest.approx((0.5 - 12.7062 * 0.4, 0.5 + 12.7062 * 0.4))
+    within = paired_interval([0.9, 0.1], N_TRAIN, 0, reach=1.0)
+    assert (within.low, within.high, within.p_value) == (-1, 1, wide.p_value)
+    scores = pd.DataFrame({"a": [0.95, 0.2], "b": [0.05, 0.1]})
+    for shift, reach in ((0, 1), (-0.9, 2), (1, math.inf)):
+        (found,) = compare_to_best(scores + shift, N_TRAIN, N_TEST).differences.values()
+        assert (found.reach, found.high == reach) == (reach, reach < math.inf)
+
+
+def test_a_detectable_difference_that_cannot_be_is_none():
+    wild = paired_interval([0.9, 0.1], N_TRAIN, N_TEST, reach=1.0)
+    assert wild.sd * detectable_difference(2, N_TRAIN, N_TEST) > 1
+    assert math.isnan(seen_difference(wild, N_TRAIN, N_TEST))
+    assert math.isnan(seen_difference(paired_interval([0.1, 0.1], 1, 1), N_TRAIN, N_TEST))
+    tame = paired_interval([0.03, 0.02, 0.04], N_TRAIN, N_TEST, reach=1.0)
+    assert seen_difference(tame, N_TRAIN, N_TEST) == pytest.approx(
+        0.01 * detectable_difference(3, N_TRAIN, N_TEST)
+    )
 
 
 def test_a_single_difference_has_a_mean_and_no_interval():
@@ -85,9 +111,19 @@ def test_the_best_the_tied_and_the_worse_are_told_apart():
     assert comparison.n_shared == {"low": 5, "near": 5, "top": 5}
 
 
-def test_a_steady_difference_is_told_apart_however_small():
+def test_a_steady_difference_is_told_apart_however_small_but_not_one_without_spread():
     base = np.array([0.1, 0.9, 0.3, 0.7, 0.5])
-    assert verdicts({"a": base, "b": base + 0.001}) == {"a": "worse", "b": "best"}
+    steady = base + np.array([0.001, 0.0011, 0.001, 0.0011, 0.001])
+    assert verdicts({"a": base, "b": steady}) == {"a": "worse", "b": "best"}
+    assert verdicts({"a": base, "b": base + 0.001}) == {"a": "untested", "b": "best"}
+
+
+def test_what_was_not_tested_is_no_part_of_the_family():
+    noise = np.array([0.01, 0.02, 0.03, 0.04, 0.05])
+    scores = {"top": 0.8 + noise, "low": 0.7 + noise / 2, "same": 0.5 + noise}
+    found = compare_to_best(pd.DataFrame(scores), N_TRAIN, N_TEST)
+    assert found.p_values["low"] == found.differences["low"].p_value
+    assert math.isnan(found.p_values["same"])
 
 
 def test_equal_learners_are_tied():
@@ -111,8 +147,9 @@ def test_two_easy_partitions_neither_win_nor_shorten_the_other_comparisons():
 
 def test_a_learner_above_the_best_wherever_both_finished_is_not_called_worse():
     base = np.array([0.1, 0.2, 0.3, 0.4, 0.5])
-    above = np.where(np.arange(5) < 4, base + 0.1, np.nan)
-    assert verdicts({"a": base, "b": above, "c": base - 0.1}) == {
+    noise = np.array([0.001, 0.002, 0.001, 0.002, 0.001])
+    above = np.where(np.arange(5) < 4, base + 0.1 + noise, np.nan)
+    assert verdicts({"a": base, "b": above, "c": base - 0.1 - noise}) == {
         "a": "best",
         "b": "better",
         "c": "worse",
@@ -120,7 +157,7 @@ def test_a_learner_above_the_best_wherever_both_finished_is_not_called_worse():
 
 
 def test_who_shares_fewer_than_two_partitions_with_the_best_is_not_compared():
-    scores = {"a": [0.9, 0.9, 0.9], "b": [0.1, 0.1, 0.1], "c": [0.95, np.nan, np.nan]}
+    scores = {"a": [0.9, 0.9, 0.9], "b": [0.1, 0.1, 0.11], "c": [0.95, np.nan, np.nan]}
     assert verdicts(scores) == {"a": "best", "b": "worse", "c": ""}
 
 
@@ -209,11 +246,14 @@ def test_ten_equal_learners_are_called_worse_as_rarely_as_is_documented():
     assert wrong.any(axis=1).mean() == pytest.approx(0.11, abs=0.05)
 
 
-def test_an_exact_power_law_is_found_with_an_interval_of_no_width():
+def test_an_exact_power_law_is_found_and_has_no_interval():
     sizes = np.array([80, 200, 400, 1000])
     law = fit_power_law(sizes, 3e-6 * sizes**1.5)
     assert (law.factor, law.exponent, law.n) == (pytest.approx(3e-6), pytest.approx(1.5), 4)
-    assert law.high - law.low == pytest.approx(0, abs=1e-6)
+    assert np.isnan([law.low, law.high]).all()
+    level = fit_power_law(sizes, np.full(4, 1e-9))  # as times below the tick of a clock
+    assert level.exponent == 0
+    assert np.isnan([level.low, level.high]).all()
 
 
 def test_the_interval_of_an_exponent_of_a_hand_case():

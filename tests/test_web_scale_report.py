@@ -110,10 +110,12 @@ def record_with(each, provenance):
 
 def test_times_that_are_a_power_of_the_images_show_that_power():
     found = growths_of(*(record(n, seconds=n**1.2 / 1000) for n in (1000, 3000, 10_000)))
-    assert found[["exponent", "low", "high"]].to_numpy().tolist() == [pytest.approx([1.2] * 3)]
+    assert found[["exponent", "low", "high"]].to_numpy().tolist() == [
+        pytest.approx([1.2, np.nan, np.nan], nan_ok=True)  # on the line: no interval
+    ]
     assert found["factor"].tolist() == pytest.approx([1e-3])
     assert texts(growth_table(found)) == [
-        ["exact", "70", "2", "3", "1.200", "1.200 to 1.200", "missed"]
+        ["exact", "70", "2", "3", "1.200", "-", "missed, not surely"]
     ]
 
 
@@ -360,7 +362,7 @@ def test_all_files_are_there_and_a_rebuilt_report_is_the_same_bytes(full):
 
 def test_the_page_shows_the_exponents_and_the_csv_their_digits(full):
     page = full[1]["web-scale.html"].decode()
-    assert page.count(">1.200 to 1.200</td>") == 2
+    assert page.count(">1.200</td>") == 2
     written = pd.read_csv(full[0] / "tables" / "growth.csv")
     np.testing.assert_allclose(written["exponent"], 1.2)
 

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numpy.lib import format as npy
 from numpy.lib.npyio import NpzFile
 
 from oasis_bench.datasets.files.errors import first_dozen, reason_of
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.memory import require_memory
+from oasis_bench.system.npz import open_array
 
 
 def open_npz(path: Path) -> NpzFile:
@@ -50,18 +50,10 @@ def require_bytes(file: NpzFile, names: Sequence[str]) -> None:
     """Check that the arrays have the bytes that they claim, and that these can be had."""
     archive, total = file.zip, 0
     assert archive is not None  # as long as the file is open
-    for entry in archive.infolist():
-        if entry.filename.removesuffix(".npy") not in names:
-            continue
-        with archive.open(entry) as stream:
-            version = npy.read_magic(stream)
-            first = version == (1, 0)
-            read_header = npy.read_array_header_1_0 if first else npy.read_array_header_2_0
-            shape, _, dtype = read_header(stream)
-            claimed, held = math.prod(shape) * dtype.itemsize, entry.file_size - stream.tell()
-        if claimed != held and not dtype.hasobject:
-            raise UsageError(f"its header claims {claimed} bytes, and {held} follow")
-        total += claimed
+    for entry in archive.namelist():
+        if entry.removesuffix(".npy") in names:
+            with open_array(archive, entry) as (_, header):
+                total += math.prod(header.shape) * header.dtype.itemsize
     require_memory(total, "it", "give fewer rows or columns")
 
 

@@ -78,7 +78,9 @@ def compare_runs(old: RunRecord, new: RunRecord, tolerance: float = 0.1) -> RunC
     shared its cores, or threads or processor differ or are not known.
 
     A trial that has lost its result is worse.  Equal values are the same on any number of
-    partitions; other values of a single partition have no interval and are not judged.
+    partitions; other values of a single partition, or that changed by the same on all partitions,
+    have no interval and are not judged.  Only the size of a model is, by `tolerance` alone: it is
+    a count.
 
     The rest is tested at level 0.05.  `holm` corrects for all lines, those within `tolerance`
     among them, since the exit status of `compare` is one claim about all of them: where nothing

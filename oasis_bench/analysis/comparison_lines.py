@@ -13,7 +13,13 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from oasis_bench.analysis.statistics import LEVEL, holm, paired_interval
+from oasis_bench.analysis.statistics import (
+    LEVEL,
+    ROUNDING,
+    holm,
+    paired_interval,
+    reach_of,
+)
 
 Verdict = Literal["worse", "better", "same", "not judged"]
 
@@ -29,9 +35,6 @@ COSTS = {
 """The smallest value, and the smallest difference, that counts.  1 ms is a tick of the scheduler,
 which the queries of a trial share; 1 MiB is more than the error of the kernel's count of resident
 pages, some hundred kilobytes."""
-
-ROUNDING = 1e-12
-"""Smaller differences of a measure may come from the order in which numbers are added."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,8 @@ class Line:
     reason : str
         The trials that were lost or gained, or why the line is not judged.
     low, high : float
-        The 95 % interval of the change, as if it were the only line; NaN where there is none.
+        The 95 % interval of the change, as if it were the only line; NaN where there is none, as of
+        changes that are equal.
     p_value : float
         Of no change, corrected for the number of lines: the verdict depends on it.  NaN where the
         line was not tested.
@@ -170,15 +174,16 @@ def _line(
     values = pairs[[f"{column}_old", f"{column}_new"]].dropna().to_numpy(dtype=np.float64)
     if not len(values):
         return
-    is_cost = measure in COSTS
+    is_cost, reach = measure in COSTS, reach_of(values)
     if is_cost:
+        reach = math.inf
         values = np.log(np.maximum(values, COSTS[measure]))
         n_train, n_test = 1, 0  # no overlap: the ordinary paired t-interval
     else:
         n_train, n_test = pairs[["n_train_old", "n_test_old"]].mean().round().astype(int)
     differences = values[:, 1] - values[:, 0]
-    differences[abs(differences) <= ROUNDING] = 0
-    interval = paired_interval(differences, n_train, n_test)
+    differences[abs(differences) <= ROUNDING] = 0  # from the order in which numbers are added
+    interval = paired_interval(differences, n_train, n_test, reach=reach)
     numbers = [*values.mean(axis=0), interval.mean, interval.low, interval.high]
     old, new, change, low, high = (np.exp(numbers) if is_cost else np.array(numbers)).tolist()
     line = Line(
@@ -201,6 +206,9 @@ def _line(
         line = replace(line, verdict="not judged", reason=reason, p_value=math.nan)
     elif is_cost and not is_large:
         line = replace(line, verdict="same")
+    elif math.isnan(interval.p_value) and measure != "model_bytes":  # a size is not of chance
+        reason = "all partitions changed by the same, which leaves no test"
+        line = replace(line, verdict="not judged", reason=reason)
     yield line
 
 

@@ -24,6 +24,9 @@ N_RESAMPLES = 1000
 LEAST_DATASETS = 3
 """A learner on fewer data sets has no interval: nearly every resample would be the same."""
 
+LEAST_WIDTH = 1e-3
+"""Of an interval; one that is narrower is of the tolerance of the search."""
+
 TOLERANCE, LONGEST_STEP, MOST_STEPS = 1e-10, 2.0, 1000
 
 Array = npt.NDArray[np.float64]
@@ -47,7 +50,8 @@ def elo_ratings(
     -------
     DataFrame of shape (n_learners, 3)
         rating, low, high: the ends of the 95 % percentile interval over those resamples in which
-        the learner plays; NaN for a learner on fewer than 3 data sets.
+        the learner plays; NaN for a learner on fewer than 3 data sets, or to which all resamples
+        give one rating.
     """
     n_datasets = len(duels.datasets)
     found = strengths(duels.wins.sum(axis=0), prior_draws)
@@ -68,6 +72,8 @@ def elo_ratings(
         low[enough], high[enough] = np.nanpercentile(
             resampled[:, enough], [tail, 100 - tail], axis=0
         )
+    unvaried = high - low <= LEAST_WIDTH
+    low[unvaried] = high[unvaried] = np.nan
     ratings = {"rating": CENTRE + SCALE * found, "low": low, "high": high}
     return pd.DataFrame(ratings, index=duels.names)
 

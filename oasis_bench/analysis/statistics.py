@@ -20,6 +20,9 @@ CONFIDENCE = 0.95
 LEVEL = 0.05
 POWER = 0.8
 
+ROUNDING = 1e-12
+"""Differences that vary by no more are equal; equal ones have no spread, and so no test."""
+
 LEAST_POINTS = 3
 """The points that a power law needs: two leave no residual."""
 
@@ -45,11 +48,16 @@ class PairedInterval:
     Attributes
     ----------
     mean, low, high : float
+        The ends are NaN where the differences have no spread: there are fewer than two, or all are
+        equal.
     n : int
     sd : float
         Sample standard deviation of the n differences.
     p_value : float
-        Two-sided, of no difference; below 0.05 where the interval leaves out zero.
+        Two-sided, of no difference; below 0.05 where the interval leaves out zero; NaN without
+        spread.
+    reach : float, default infinity
+        The largest difference that there can be, up or down; the interval ends there.
     """
 
     mean: float
@@ -58,6 +66,7 @@ class PairedInterval:
     n: int
     sd: float
     p_value: float
+    reach: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -71,14 +80,15 @@ class BestLearners:
         compared with it.
     verdicts : dict of str to str
         For each learner: 'best', 'tied' with it, 'worse', 'better' on the partitions that it
-        shares with the best (it has others or fewer, else it would be the best), or '' where it
-        was not compared.
+        shares with the best (it has others or fewer, else it would be the best), 'untested' where
+        it differs from it by the same on each, or '' where it was not compared.
     n_shared : dict of str to int
         Partitions that each learner shares with the best; 0 where there is none.
     differences : dict of str to PairedInterval
         The best less each learner that was compared with it.
     p_values : dict of str to float
-        Those of `differences`, corrected by `holm`; the verdicts depend on them.
+        Those of `differences`, corrected by `holm`; the verdicts depend on them.  NaN without
+        spread.
     """
 
     best: str | None
@@ -96,7 +106,8 @@ class PowerLaw:
     ----------
     factor, exponent : float
     low, high : float
-        95 % interval of the exponent: Student's t, two degrees of freedom less than points.
+        95 % interval of the exponent: Student's t, two degrees of freedom less than points.  NaN
+        where the points lie on the line, so that nothing says how far off it may be.
     n : int
         Points.
     """
@@ -155,30 +166,56 @@ def detectable_difference(
     return noncentrality * _standard_error(n, n_train, n_test)
 
 
+def seen_difference(
+    found: PairedInterval, n_train: int, n_test: int, level: float = LEVEL
+) -> float:
+    """Return the `detectable_difference` at the spread that was found.
+
+    NaN where there is no spread, or where so large a difference cannot be.
+    """
+    seen = found.sd * detectable_difference(found.n, n_train, n_test, level=level)
+    return seen if 0 < seen <= found.reach else math.nan
+
+
+def reach_of(values: npt.ArrayLike) -> float:
+    """Return the largest difference of two values of a measure.
+
+    It is 1 of a measure whose values all lie in [0, 1], 2 in [-1, 1], and else not known: infinity.
+    """
+    largest = np.nanmax(np.abs(values), initial=0.0)
+    return math.inf if largest > 1 else 2.0 if np.nanmin(values, initial=0.0) < 0 else 1.0
+
+
 def paired_interval(
-    differences: npt.ArrayLike, n_train: int, n_test: int, confidence: float = CONFIDENCE
+    differences: npt.ArrayLike,
+    n_train: int,
+    n_test: int,
+    confidence: float = CONFIDENCE,
+    reach: float = math.inf,
 ) -> PairedInterval:
     """Return the corrected resampled t-interval and the t-test of a mean difference.
 
     Parameters
     ----------
     differences : array of shape (n,)
-        One for each partition, at least 1; a single one has no spread, so all but its mean is NaN.
+        One for each partition, at least 1.
     n_train, n_test : int
         Items that each partition learns from and tests on; `n_test` is 0 where partitions do not
         overlap.
     confidence : float, default 0.95
         Of the interval.
+    reach : float, default infinity
+        The largest difference that there can be: see `reach_of`.
     """
     summary = summarise(differences)
     mean, sd, n = summary.mean, summary.sd, summary.n
-    standard_error = _standard_error(n, n_train, n_test)
-    half = sd * (float(stats.t.ppf((1 + confidence) / 2, df=n - 1)) * standard_error)
-    if sd == 0:
-        p_value = float(mean == 0)
-    else:
-        p_value = 2 * float(stats.t.sf(abs(mean) / (sd * standard_error), df=n - 1))
-    return PairedInterval(mean, mean - half, mean + half, n, sd, p_value)
+    if n < 2 or np.ptp(differences) <= ROUNDING:
+        return PairedInterval(mean, math.nan, math.nan, n, 0 * sd, math.nan, reach)
+    standard_error = sd * _standard_error(n, n_train, n_test)
+    half = float(stats.t.ppf((1 + confidence) / 2, df=n - 1)) * standard_error
+    p_value = 2 * float(stats.t.sf(abs(mean) / standard_error, df=n - 1))
+    low, high = max(mean - half, -reach), min(mean + half, reach)
+    return PairedInterval(mean, low, high, n, sd, p_value, reach)
 
 
 def holm(p_values: npt.ArrayLike) -> npt.NDArray[np.float64]:
@@ -187,12 +224,12 @@ def holm(p_values: npt.ArrayLike) -> npt.NDArray[np.float64]:
     The step-down of Holm, "A simple sequentially rejective multiple test procedure", Scandinavian
     Journal of Statistics 6 (1979).  Where every corrected p-value of at most the level is called
     a difference, the probability of one or more false calls is at most the level, however the
-    comparisons depend on each other.
+    comparisons depend on each other.  NaN, of what was not tested, stays so and does not count.
     """
     p = np.asarray(p_values, dtype=np.float64)
-    order = np.argsort(p, kind="stable")
-    corrected = np.empty_like(p)
-    steps = p[order] * np.arange(p.size, 0, -1)
+    order = np.argsort(p, kind="stable")[: np.count_nonzero(~np.isnan(p))]
+    corrected = np.full_like(p, np.nan)
+    steps = p[order] * np.arange(order.size, 0, -1)
     corrected[order] = np.minimum(np.maximum.accumulate(steps), 1)
     return corrected
 
@@ -209,7 +246,7 @@ def compare_to_best(
     The best has the highest mean over its partitions among the learners with the most of them, so
     that none wins by two easy partitions.  Each other learner is compared with it by the
     `paired_interval` of their differences on the partitions that both share, if these are at least
-    two.
+    two.  Where the difference is the same on all of them there is no test.
 
     The family that `holm` corrects for is all these comparisons: one measure on one class subset.
     With other subsets or measures in the family, one table would depend on what else was run.  So
@@ -240,23 +277,29 @@ def compare_to_best(
         return nothing
     with_most = scores.loc[:, counts == counts.max()]
     best = str(with_most.mean().idxmax()) if baseline is None else baseline
-    differences = {}
+    differences, reach = {}, reach_of(scores)
     for name in names:
         shared = (scores[best] - scores[name]).dropna()
         n_shared[name] = len(shared)
         if name != best and len(shared) >= 2:
-            differences[name] = paired_interval(shared, n_train, n_test)
+            differences[name] = paired_interval(shared, n_train, n_test, reach=reach)
     if not differences:
         return nothing
     corrected = holm([difference.p_value for difference in differences.values()])
     p_values = dict(zip(differences, corrected.tolist(), strict=True))
-    verdicts = {
-        name: "tied" if p > level else "worse" if differences[name].mean > 0 else "better"
-        for name, p in p_values.items()
-    }
+    verdicts = {name: _verdict(differences[name], p, level) for name, p in p_values.items()}
     return BestLearners(
         best, {**nothing.verdicts, **verdicts, best: "best"}, n_shared, differences, p_values
     )
+
+
+def _verdict(difference: PairedInterval, p_value: float, level: float) -> str:
+    """Say how a learner stands to the best, which it was subtracted from."""
+    if p_value > level or abs(difference.mean) <= ROUNDING:
+        return "tied"
+    if math.isnan(p_value):
+        return "untested"
+    return "worse" if difference.mean > 0 else "better"
 
 
 def fit_power_law(x: npt.ArrayLike, y: npt.ArrayLike) -> PowerLaw:
@@ -279,7 +322,9 @@ def fit_power_law(x: npt.ArrayLike, y: npt.ArrayLike) -> PowerLaw:
             f"{log_x.size} points: an exponent with an interval needs at least {LEAST_POINTS}"
         )
     fit = stats.linregress(log_x, log_y)
+    error = np.abs(log_y - fit.intercept - fit.slope * log_x).max()
     half = fit.stderr * float(stats.t.ppf((1 + CONFIDENCE) / 2, df=log_x.size - 2))
+    half = half if error > ROUNDING else math.nan
     return PowerLaw(
         math.exp(fit.intercept), fit.slope, fit.slope - half, fit.slope + half, log_x.size
     )

@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-import numpy as np
-
 from oasis_bench.analysis.statistics import (
     LEVEL,
     PairedInterval,
@@ -25,12 +23,7 @@ LOOKS = 2
 """How often the effects of a claim are tested; each test has its share of the level."""
 
 LEAST = 3
-"""The fewest partitions on which a condition is decided.
-
-Two that happen to be equal have no spread."""
-
-ROUNDING = 1e-12
-"""Values that differ by no more are equal."""
+"""The fewest partitions on which a condition is decided."""
 
 MOST_AGAIN = 30
 """Partitions of a second look at most."""
@@ -155,9 +148,10 @@ def decide(
     """Decide claims from the runs of each experiment.
 
     A condition holds where its mean effect is shown to be within its bounds, by the one-sided
-    corrected resampled t-test on at least three partitions, at half of `level` over the number of
-    claims.  The other half is for a second look at what the first cannot tell, in runs with other
-    draws.  A claim holds where all its conditions hold in all runs.  It does not hold where one is
+    corrected resampled t-test on at least three partitions that are not all equal, at half of
+    `level` over the number of claims.  The other half is for a second look at what the first cannot
+    tell, in runs with other draws.  A claim holds where all its conditions hold in all runs.  It
+    does not hold where one is
     shown to be out of its bounds, at that level over the number of its findings too.  So the
     probability of one or more wrong verdicts 'holds' is at most `level`, and likewise of 'does not
     hold'.
@@ -228,10 +222,7 @@ def _unmeasured(claim: Claim, findings: Sequence[Finding]) -> list[Condition]:
 
 
 def _finding(condition: Condition, one: Measured, level: float, refusal: float) -> Finding:
-    interval = paired_interval(one.values, one.n_train, one.n_test, 1 - 2 * level)
-    if _are_equal(one):
-        half = -math.log(level) / _n_items(one)
-        interval = replace(interval, low=interval.mean - half, high=interval.mean + half)
+    interval = paired_interval(one.values, one.n_train, one.n_test, 1 - 2 * level, one.reach)
     low = _p_above(one, condition.above)
     high = _p_above(replace(one, values=-one.values), -condition.below)
     within, outside = max(low, high), 1 - max(low, high)
@@ -249,31 +240,13 @@ def _finding(condition: Condition, one: Measured, level: float, refusal: float) 
 
 
 def _p_above(one: Measured, bound: float) -> float:
-    """Return the one-sided p-value of a mean at most `bound`; 0.5 of one partition.
-
-    Partitions that are all equal have no spread.  Where each test item counts one, as in an
-    accuracy, none of m test items then showed a difference, as happens with a probability of at
-    most exp(-m delta) where the true mean is delta away.
-    """
+    """Return the one-sided p-value of a mean at most `bound`; 0.5 of values without spread."""
     if math.isinf(bound):
         return 0.0 if bound < 0 else 1.0
     found = paired_interval(one.values - bound, one.n_train, one.n_test)
     if math.isnan(found.p_value):
         return 0.5
-    p_value = found.p_value
-    if _are_equal(one):
-        p_value = 2 * math.exp(-abs(found.mean) * _n_items(one))
-    return p_value / 2 if found.mean > 0 else 1 - p_value / 2
-
-
-def _are_equal(one: Measured) -> bool:
-    """Tell whether several values are the same, but for rounding."""
-    return len(one.values) > 1 and bool(np.ptp(one.values) <= ROUNDING)
-
-
-def _n_items(one: Measured) -> int:
-    """Return the test items of all partitions; the partitions where they do not overlap."""
-    return len(one.values) * max(1, one.n_test)
+    return found.p_value / 2 if found.mean > 0 else 1 - found.p_value / 2
 
 
 def _needed(condition: Condition, one: Measured, level: float) -> int | None:

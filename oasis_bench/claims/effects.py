@@ -13,6 +13,7 @@ import pandas as pd
 
 from oasis_bench.analysis.costs import with_costs
 from oasis_bench.analysis.headlines import task_measures
+from oasis_bench.analysis.statistics import reach_of
 from oasis_bench.store.run_file import RunRecord
 from oasis_bench.trial.traces import TRAINING
 
@@ -35,12 +36,15 @@ class Measured:
         Items that each partition learns from and tests on, which correct the interval for the
         overlap of partitions; `n_test` is 0 where the value is no measure, as seconds of a fit or
         what it learned, and where values are of different data sets.
+    reach : float, default infinity
+        The largest value that there can be, up or down.
     """
 
     where: str
     values: pd.Series[float]
     n_train: int
     n_test: int
+    reach: float = math.inf
 
 
 class Effect(Protocol):
@@ -85,9 +89,10 @@ class Gain:
             sizes = run.trials[run.trials["split"] == run.info.sources.tasks[self.task].split]
             for where, own, n_train, n_test in _subsets(name, run, values, sizes):
                 pairs = own.pivot_table(index="partition", columns="learner", values="value")
+                reach = math.inf if self.relative else reach_of(pairs)
                 pairs = pairs.map(np.log) if self.relative else pairs
                 if (found := _differences(pairs, self.first, self.second)) is not None:
-                    yield Measured(where, found, n_train, n_test)
+                    yield Measured(where, found, n_train, n_test, reach)
 
 
 @dataclass(frozen=True)
@@ -115,7 +120,8 @@ class GainMore:
             values = (last.values - first.values).dropna()
             most = max(first, last, key=lambda one: one.n_test / one.n_train)
             if len(values):
-                yield Measured(where, values, most.n_train, most.n_test)
+                reach = first.reach + last.reach
+                yield Measured(where, values, most.n_train, most.n_test, reach)
 
 
 @dataclass(frozen=True)
@@ -318,7 +324,7 @@ class FromPublished:
         """Yield the differences of all runs, the mean over k of each."""
         values = pd.Series([self._difference(run) for run in runs.values()]).dropna()
         if len(values):
-            yield Measured(f"{len(values)} data sets", values, 1, 0)
+            yield Measured(f"{len(values)} data sets", values, 1, 0, reach=1.0)
 
     def _difference(self, run: RunRecord) -> float:
         """Return the mean difference over k; NaN where there is none."""

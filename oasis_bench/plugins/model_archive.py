@@ -19,15 +19,13 @@ from sklearn.base import BaseEstimator
 from oasis_bench import __version__
 from oasis_bench.data.patches import Patches, PatchKind
 from oasis_bench.system.errors import UsageError
+from oasis_bench.system.npz import ARRAY_KINDS, open_stored, read_array
 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 
 FORMAT = "oasis-bench model"
 FORMAT_VERSION = 1
 HEADER = "header.json"
-
-ARRAY_KINDS = "biufU"
-"""numpy's kinds that a file may hold: truth values, integers, floating values and strings."""
 
 
 def write_archive(file: BinaryIO, header: dict[str, Any], arrays: Arrays) -> None:
@@ -61,16 +59,11 @@ def read_archive(file: BinaryIO) -> tuple[dict[str, Any], Arrays]:
     Exception
         Of nearly any type, from the libraries that read damaged content.
     """
-    with zipfile.ZipFile(file) as archive:
-        entries = {entry.filename: entry for entry in archive.infolist()}
-        if len(entries) < len(archive.infolist()):
-            raise UsageError("it holds an entry twice")
-        claimed, size = sum(entry.file_size for entry in entries.values()), file.seek(0, 2)
-        if claimed > size:
-            raise UsageError(f"its entries claim {claimed} bytes, and the file has {size}")
-        if HEADER not in entries:
+    with open_stored(file) as archive:
+        names = archive.namelist()
+        if HEADER not in names:
             raise UsageError(f"has no {HEADER}: it was not written by `save_model`")
-        header = json.loads(archive.read(entries.pop(HEADER)))
+        header = json.loads(archive.read(HEADER))
         if header["format"] != FORMAT:
             raise UsageError(f"is of the format {header['format']!r}, not {FORMAT!r}")
         if header["format_version"] != FORMAT_VERSION:
@@ -80,24 +73,9 @@ def read_archive(file: BinaryIO) -> tuple[dict[str, Any], Arrays]:
                 f"{FORMAT_VERSION}: install one that reads it"
             )
         arrays = {
-            name.removesuffix(".npy"): _read_array(archive, entry)
-            for name, entry in entries.items()
+            name.removesuffix(".npy"): read_array(archive, name) for name in names if name != HEADER
         }
     return header, arrays
-
-
-def _read_array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> npt.NDArray[Any]:
-    with archive.open(entry) as stream:
-        if npy.read_magic(stream) != (1, 0):
-            raise UsageError(f"its entry {entry.filename!r} is no array of NPY version 1.0")
-        shape, _, dtype = npy.read_array_header_1_0(stream)
-        if dtype.kind not in ARRAY_KINDS or not dtype.isnative:
-            raise UsageError(f"its array {entry.filename!r} has type {dtype}, which is not read")
-        claimed = math.prod(shape) * max(1, dtype.itemsize)  # a string may have no bytes
-        if claimed != (held := entry.file_size - stream.tell()):
-            raise UsageError(f"its array {entry.filename!r} claims {claimed} bytes and has {held}")
-        stream.seek(0)
-        return npy.read_array(stream, allow_pickle=False)
 
 
 def encode(value: Any, place: str, arrays: Arrays) -> Any:

@@ -10,8 +10,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from oasis_bench.data.rows import LabelledRows
 from oasis_bench.experiment.plan import TrialSpec, find_tasks
 from oasis_bench.experiment.settings import Experiment, LearnerSpec
@@ -25,8 +23,8 @@ from oasis_bench.system.plain_text import LONGEST_REASON, cut, error_line, print
 from oasis_bench.system.progress import Progress, no_progress
 from oasis_bench.tasks.task import GALLERIES, Task, has_measure
 from oasis_bench.trial.evaluator import Evaluator, answer, reason_against
-from oasis_bench.trial.items import TrialItems, draw_items
-from oasis_bench.trial.predictions import Predictions, what_was_scored
+from oasis_bench.trial.items import draw_items
+from oasis_bench.trial.predictions import Predictions
 
 Rows = Mapping[str, list[dict[str, Any]]]
 
@@ -100,9 +98,9 @@ def evaluate_run(
     Raises
     ------
     UsageError
-        Where the run kept no scores, or none that the tasks ask for; where a plugin file of the
-        run is not given; where the data has changed;
-        nothing is written then.
+        Where the run kept no scores, or none that the tasks ask for; where a file of scores is
+        damaged; where a plugin file of the run is not given; where the data has changed; nothing
+        is written then.
     """
     with Store.open(folder) as store:
         info = store.info()
@@ -119,12 +117,15 @@ def evaluate_run(
         for spec, _, scores in trials:
             _refuse_other_galleries([t for t in asked if t.split == spec.split], scores)
         failures = 0
+        evaluated = []  # nothing is written before the last file has been read
         for done, (spec, trial_id, scores) in enumerate(trials, start=1):
             of_split = [task for task in asked if task.split == spec.split]
             for name, found in _evaluate(of_split, spec, rows, registry, scores):
-                store.add_answers(trial_id, [name], found)
+                evaluated.append((trial_id, [name], found))
                 failures += found["answers"][0]["status"] == "failed"
             on_trial("trials evaluated", done, len(trials))
+        for row in evaluated:
+            store.add_answers(*row)
         sources = replace(
             info.sources, tasks={**info.sources.tasks, **task_sources(experiment, registry)}
         )
@@ -142,7 +143,6 @@ def _evaluate(
     """Yield, for each task, its name and its rows of the tables."""
     learner = registry.algorithms[spec.algorithm]
     items = draw_items(spec, rows, learner)
-    _refuse_other_items(items, scores)
     for task in tasks:
         if (reason := reason_against(task, learner)) is not None:
             yield task.name, _without_measures(task, "not applicable", reason)
@@ -186,12 +186,3 @@ def _refuse_other_galleries(tasks: Sequence[Task], scores: Predictions) -> None:
                 f"{task.name} compares with {GALLERIES[task.gallery]}, and {scores.path} holds "
                 f"scores against {kept}: ask it in a new run"
             )
-
-
-def _refuse_other_items(items: TrialItems, scores: Predictions) -> None:
-    now = what_was_scored(items).items()
-    if not all(np.array_equal(scores.arrays[name], array) for name, array in now):
-        raise UsageError(
-            f"{scores.path}: its scores are of other items than this oasis-bench draws: use the "
-            "version that ran it, or start a new run"
-        )

@@ -17,6 +17,7 @@ from oasis_bench.store.run_file import read_run
 from oasis_bench.system.command_words import without_options
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.progress import Progress
+from oasis_bench.trial.items import draw_items
 from oasis_bench.trial.output_files import PREDICTIONS
 from oasis_bench.trial.predictions import Predictions
 
@@ -53,7 +54,8 @@ def find_kept_scores(
     Raises
     ------
     UsageError
-        Where the run kept no scores, or the data has changed.
+        Where the run kept no scores, a file of them is damaged or of other items, or the data has
+        changed.
     """
     if not (folder / PREDICTIONS).is_dir():
         words = without_options(shlex.split(info.command or ""), ["--output"])
@@ -70,11 +72,11 @@ def find_kept_scores(
             f"the rows of {experiment.dataset} have changed since the run {folder}: its scores "
             "are of other rows: put them back, or start a new run"
         )
-    return rows, _kept_trials(folder, specs)
+    return rows, _kept_trials(folder, specs, rows, registry)
 
 
 def _kept_trials(
-    folder: Path, specs: Sequence[TrialSpec]
+    folder: Path, specs: Sequence[TrialSpec], rows: LabelledRows, registry: Registry
 ) -> list[tuple[TrialSpec, str, Predictions]]:
     """Return the trials whose scores were kept, with the trial_id that the store has."""
     names = file_names(specs)
@@ -86,7 +88,8 @@ def _kept_trials(
         spec = spec_of.get(tuple(key))
         path = folder / PREDICTIONS / names[spec.trial_id] if spec is not None else None
         if spec is not None and path is not None and path.is_file():
-            kept.append((spec, str(trial_id), Predictions.open(path)))
+            items = draw_items(spec, rows, registry.algorithms[spec.algorithm])
+            kept.append((spec, str(trial_id), Predictions.open(path, items)))
     if not kept:
         raise UsageError(f"{folder / PREDICTIONS} holds no scores of the trials of this run")
     return kept

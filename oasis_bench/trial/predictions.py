@@ -19,7 +19,8 @@ from numpy.lib import format as npy
 
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.files import open_regular
-from oasis_bench.system.plain_text import error_line, printable
+from oasis_bench.system.npz import open_array, open_stored, read_array
+from oasis_bench.system.plain_text import LONGEST_REASON, cut, error_line, printable
 from oasis_bench.system.threads import slices
 from oasis_bench.trial.items import TrialItems
 from oasis_bench.trial.messages import MOST_SCORE_BYTES, Scores
@@ -105,22 +106,29 @@ class Predictions:
     arrays: Mapping[str, npt.NDArray[np.intp]]
 
     @classmethod
-    def open(cls, path: Path) -> Predictions:
-        """Read all but the scores.
+    def open(cls, path: Path, items: TrialItems) -> Predictions:
+        """Read what the scores are of; `items` are those of the trial, as they are drawn now.
 
         Raises
         ------
         UsageError
-            Where the file is damaged.
+            Where the file is damaged, or its scores are of other items.
         """
+        arrays = what_was_scored(items)
         with (
             _damage_as_usage_error(path),
-            open_regular(path) as stream,
-            np.load(stream, allow_pickle=False) as file,
+            open_regular(path) as file,
+            open_stored(file) as archive,
         ):
-            scored = tuple(name for name in GALLERIES if f"scores_{name}" in file.files)
-            kinds = [n for g in GALLERIES for n in (f"{g}_rows", f"ties_{g}")]
-            return cls(path, scored, {name: file[name] for name in kinds})
+            kept = {name: read_array(archive, f"{name}.npy") for name in arrays}
+            names = archive.namelist()
+            scored = tuple(gallery for gallery in GALLERIES if f"scores_{gallery}.npy" in names)
+        if not all(np.array_equal(kept[name], array) for name, array in arrays.items()):
+            raise UsageError(
+                f"{path}: its scores are of other items than this oasis-bench draws: put it back, "
+                "use the version that ran it, or start a new run"
+            )
+        return cls(path, scored, arrays)
 
     def blocks(self, gallery: str) -> Iterator[tuple[Scores, bytes]]:
         """Read the scores against a gallery in blocks, as they once came.
@@ -128,21 +136,31 @@ class Predictions:
         Raises
         ------
         UsageError
-            Where the file is damaged.
+            Where the file is damaged, or a score is NaN.
         """
+        shape = n_queries, n_gallery = tuple(
+            len(self.arrays[name]) for name in ("test_rows", f"ties_{gallery}")
+        )
         with (
             _damage_as_usage_error(self.path),
-            zipfile.ZipFile(self.path) as archive,
-            archive.open(f"scores_{gallery}.npy") as stream,
+            open_regular(self.path) as file,
+            open_stored(file) as archive,
+            open_array(archive, f"scores_{gallery}.npy") as (stream, header),
         ):
-            npy.read_magic(stream)
-            (n_queries, n_gallery), _, dtype = npy.read_array_header_1_0(stream)
+            dtype = header.dtype
+            if header != (shape, False, dtype) or dtype not in (np.float32, np.float64):
+                raise UsageError(
+                    f"its scores have shape {header.shape} and type {dtype}: {shape} of float32 or "
+                    "float64, row after row, are needed"
+                )
             row_bytes = n_gallery * dtype.itemsize
             for part in slices(n_queries, max(1, MOST_SCORE_BYTES // row_bytes)):
                 n_rows = part.stop - part.start
                 content = stream.read(n_rows * row_bytes)
                 if len(content) < n_rows * row_bytes:
-                    raise ValueError("it ends early")
+                    raise UsageError("it ends early")
+                if np.isnan(np.frombuffer(content, dtype)).any():
+                    raise UsageError("it holds scores that are NaN")
                 yield Scores(gallery, n_rows, dtype.name), content
 
 
@@ -150,8 +168,9 @@ class Predictions:
 def _damage_as_usage_error(path: Path) -> Iterator[None]:
     try:
         yield
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+    except Exception as error:  # libraries raise nearly anything for a damaged file
+        reason = str(error) if isinstance(error, UsageError) else error_line(error)
         raise UsageError(
-            f"{path}: cannot be read as kept scores ({printable(error_line(error))}): put it back, "
-            "or run the trials again into a new folder"
+            f"{path}: cannot be read as kept scores ({printable(cut(reason, LONGEST_REASON))}): "
+            "put it back, or run the trials again into a new folder"
         ) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
@@ -12,7 +13,13 @@ import pandas as pd
 from oasis_bench.analysis.costs import COSTS, with_costs
 from oasis_bench.analysis.noise import noisy
 from oasis_bench.analysis.statistics import LEAST_POINTS, fit_power_law
-from oasis_bench.reports.formatting import number_text, params_text, plural, seconds_text
+from oasis_bench.reports.formatting import (
+    interval_text,
+    number_text,
+    params_text,
+    plural,
+    seconds_text,
+)
 from oasis_bench.reports.run.facts import (
     by_subset_and_learner,
     class_noun,
@@ -55,6 +62,7 @@ WIDE_NOTE = (
     "Wide: the interval does not tell linear growth from quadratic. More sizes, further apart, "
     "narrow it."
 )
+NO_SPREAD_NOTE = "No interval: the medians lie on the line, as equal ones do."
 METHOD_NOTE = (
     "Least squares of log(fit seconds) on log(training {items}), through the median over "
     "partitions of each size: partitions of one size share its classes, so they are no points of "
@@ -141,12 +149,14 @@ def scaling_tables(run: RunRecord) -> list[Table]:
         growth = fit_power_law(medians.index.to_numpy(), medians.to_numpy())
         if growth.high - growth.low >= WIDE:
             notes.append(WIDE_NOTE)
+        elif math.isnan(growth.low):
+            notes.append(NO_SPREAD_NOTE)
         rows.append(
             [
                 *of_splits(run, split),
                 marked(run, learner),
                 f"{growth.exponent:.2f}",
-                Cell(f"{growth.low:.2f} to {growth.high:.2f}", notes=tuple(notes)),
+                Cell(interval_text(growth.low, growth.high, "{:.2f}"), notes=tuple(notes)),
                 ", ".join(f"{size:,}" for size in medians.index),
             ]
         )

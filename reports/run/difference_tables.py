@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 
 from oasis_bench.analysis.headlines import headlines
-from oasis_bench.analysis.statistics import LEVEL, detectable_difference
-from oasis_bench.reports.formatting import p_text, plural
+from oasis_bench.analysis.statistics import LEVEL, seen_difference
+from oasis_bench.reports.formatting import interval_text, number_text, p_text, plural
 from oasis_bench.reports.run.facts import (
     dagger_notes,
     facets,
@@ -26,6 +26,7 @@ VERDICTS = {
     "worse": "worse",
     "tied": "not told apart",
     "better": "better where both finished",
+    "untested": "not tested",
 }
 BESIDE_BASELINE = {**VERDICTS, "better": "better"}
 
@@ -54,7 +55,8 @@ def _numbers(run: RunRecord, task: str, baseline: str | None) -> pd.DataFrame:
     the 95 % interval, and sd over the n shared partitions; p_value, and p_corrected for all
     comparisons of the subset and measure; detectable, the true difference that one comparison
     alone finds with probability 0.8, and detectable_corrected, the same at the first and strictest
-    step of the correction.
+    step of the correction.  What differences without spread lack is NaN, and a detectable
+    difference that is larger than the measure's range.
     """
     rows: list[dict[str, Any]] = []
     of = "best" if baseline is None else "baseline"
@@ -62,7 +64,7 @@ def _numbers(run: RunRecord, task: str, baseline: str | None) -> pd.DataFrame:
         images = sizes(run, subset, split_of(run, task))
         for learner, found in comparison.differences.items():
             assert images is not None  # there are trials
-            strictest = LEVEL / len(comparison.differences)
+            strictest = LEVEL / max(1, sum(it.sd > 0 for it in comparison.differences.values()))
             values = (found.mean, found.low, found.high)
             if baseline is not None:
                 values = (-found.mean, -found.high, -found.low)
@@ -78,9 +80,8 @@ def _numbers(run: RunRecord, task: str, baseline: str | None) -> pd.DataFrame:
                     "p_value": found.p_value,
                     "p_corrected": comparison.p_values[learner],
                     "verdict": comparison.verdicts[learner],
-                    "detectable": found.sd * detectable_difference(found.n, *images),
-                    "detectable_corrected": found.sd
-                    * detectable_difference(found.n, *images, level=strictest),
+                    "detectable": seen_difference(found, *images),
+                    "detectable_corrected": seen_difference(found, *images, strictest),
                 }
             )
     return pd.DataFrame(rows)
@@ -107,11 +108,11 @@ def _table(
             [
                 marked(run, row["learner"]),
                 f"{row['difference']:z.3f}",
-                f"{row['low']:z.3f} to {row['high']:z.3f}",
+                interval_text(row["low"], row["high"]),
                 p_text(row["p_value"]),
                 p_text(row["p_corrected"]),
                 verdicts[row["verdict"]],
-                f"{row['detectable']:.3f}",
+                number_text(row["detectable"], "{:.3f}", missing="none"),
             ]
             for row in shown.to_dict("records")
         ],
@@ -123,8 +124,16 @@ def _table(
 
 def _notes(shown: pd.DataFrame) -> Iterator[str]:
     """Say what was corrected, and in plain words what differences these partitions can show."""
-    count = len(shown)
-    partitions = _range([str(n) for n in sorted(shown["n"].unique())])
+    tested = shown[shown["p_value"].notna()]
+    count = len(tested)
+    if count < len(shown):
+        yield (
+            "Not tested, and without an interval: a learner whose difference is the same on each "
+            "partition, as that has no spread."
+        )
+    if not count:
+        return
+    partitions = _range([str(n) for n in sorted(tested["n"].unique())])
     yield (
         "Interval and p are of each comparison alone. The verdict goes by p, Holm, corrected for "
         f"the {plural(count, 'comparison')} of this table, at level 0.05."
@@ -132,17 +141,22 @@ def _notes(shown: pd.DataFrame) -> Iterator[str]:
         else "One comparison: there is nothing to correct for."
     )
     alone, strict = (
-        _range([f"{value:.3f}" for value in (shown[name].min(), shown[name].max())])
+        _range([f"{value:.3f}" for value in sorted(tested[name].dropna())])
         for name in ("detectable", "detectable_corrected")
     )
-    corrected = f", and of {strict} at the strictest step of the correction" if count > 1 else ""
+    corrected = f", and of {strict} at the strictest step of the correction"
     yield (
-        f"Power: at the spread seen over {partitions} partitions, a true difference of {alone} is "
-        f"told apart with probability 0.8 in a comparison alone{corrected}. Smaller ones are "
-        "easily missed: ‘not told apart’ is not ‘equal’."
+        f"Power: at the spread seen over {partitions} partitions, a true difference of "
+        f"{alone or 'no size'} is told apart with probability 0.8 in a comparison alone"
+        f"{corrected * (count > 1 and bool(strict))}. Smaller ones are easily missed: ‘not told "
+        "apart’ is not ‘equal’."
     )
+    if tested["detectable"].isna().any():
+        yield "None is seen where a difference would have to be larger than the measure can have."
 
 
 def _range(texts: list[str]) -> str:
     """Write the first and the last of ascending numbers, once where both texts are the same."""
+    if not texts:
+        return ""
     return texts[0] if texts[0] == texts[-1] else f"{texts[0]} to {texts[-1]}"

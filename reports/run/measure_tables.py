@@ -252,6 +252,11 @@ def _caveats(
     name, shared = names[own["learner"]], plural(own["n_shared"], "partition")
     if not own["verdict"]:
         yield f"{name}: not compared, as it shares {shared} with {first}, the best; 2 are needed."
+    elif own["verdict"] == "untested":
+        yield (
+            f"{name}: not tested, as it differs from {first}, the best, by the same on each of the "
+            f"{shared} that both finished."
+        )
     elif own["verdict"] == "better":
         yield f"{name}: above {first}, the best, on the {shared} that both finished."
 

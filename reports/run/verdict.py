@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -13,7 +14,7 @@ from oasis_bench.analysis.headlines import compared, task_measures
 from oasis_bench.analysis.statistics import (
     BestLearners,
     PairedInterval,
-    detectable_difference,
+    seen_difference,
 )
 from oasis_bench.reports.formatting import plural, seconds_text, series
 from oasis_bench.reports.run.facts import (
@@ -114,15 +115,30 @@ def _lead(run: RunRecord, name: str, scores: pd.DataFrame, comparison: BestLearn
     """Say who has the highest mean of a measure; it leads where it was told apart from all."""
     best = str(comparison.best)
     tied = [marked(run, other) for other, v in comparison.verdicts.items() if v == "tied"]
-    leads = not {"tied", "better"} & set(comparison.verdicts.values())
+    leads = not {"tied", "better", "untested"} & set(comparison.verdicts.values())
     first = f"{marked(run, best)} {'leads in' if leads else 'has the highest'} {name}"
     first += f" ({scores[best].mean():.3f})"
+    untested = _untested(run, comparison)
     if above := _above(run, comparison):
-        return f"{first}, above {above}." + f" Not told apart from it: {series(tied)}." * bool(tied)
+        first = f"{first}, above {above}."
+        return first + f" Not told apart from it: {series(tied)}." * bool(tied) + untested
     better = [marked(run, other) for other, v in comparison.verdicts.items() if v == "better"]
     if better:
-        return f"{first}, but on the partitions that both finished below {series(better)}."
-    return f"{first}; no learner was told apart from it."
+        return (
+            f"{first}, but on the partitions that both finished below {series(better)}." + untested
+        )
+    return f"{first}; no learner was told apart from it." + untested
+
+
+def _untested(run: RunRecord, comparison: BestLearners) -> str:
+    """Name the learners that differ from the best by the same on each partition."""
+    found = [
+        f"{marked(run, name)} ({abs(it.mean):.3f} {'below' if it.mean > 0 else 'above'} it on each "
+        f"of {it.n} partitions)"
+        for name, it in comparison.differences.items()
+        if comparison.verdicts[name] == "untested"
+    ]
+    return f" Not tested, as differences without spread cannot be: {series(found)}." * bool(found)
 
 
 def _what_could_be_seen(
@@ -136,10 +152,13 @@ def _what_could_be_seen(
     n_partitions = max((it.n for it in tied), default=MANY_ENOUGH)
     if images is None or n_partitions >= MANY_ENOUGH:
         return
-    seen = max(it.sd * detectable_difference(it.n, *images) for it in tied)
-    if seen >= 0.0005:
+    seen = [seen_difference(it, *images) for it in tied if it.sd > 0]
+    if any(map(math.isnan, seen)):
+        yield f"{n_partitions} partitions that vary as much are not likely to show any difference."
+    elif seen and max(seen) >= 0.0005:
         yield (
-            f"{n_partitions} partitions are likely to show only a difference of {seen:.3f} or more."
+            f"{n_partitions} partitions are likely to show only a difference of {max(seen):.3f} or "
+            "more."
         )
 
 
@@ -187,8 +206,11 @@ def _disagreement(
     if leader is None or leader == best or _all_at_most(scores):
         return
     first = f"In {name} {marked(run, leader)} is first ({scores[leader].mean():.3f})"
-    if comparison.verdicts.get(best) == "worse":
+    verdict = comparison.verdicts.get(best)
+    if verdict == "worse":
         yield f"{first}, above {marked(run, best)} by {_interval(comparison.differences[best])}."
+    elif verdict == "untested":
+        yield f"{first}.{_untested(run, comparison)}"
     else:
         yield f"{first}, and {marked(run, best)} is not told apart from it."
 
@@ -233,7 +255,7 @@ def _next_steps(run: RunRecord) -> Iterator[NextStep]:
         if name in compared(run, task)[:1] and not _all_at_most(scores)
         for verdict in comparison.verdicts.values()
     ]
-    open_question = "tied" in verdicts or (n_partitions < 2 and verdicts)
+    open_question = bool({"tied", "untested"} & set(verdicts)) or (n_partitions < 2 and verdicts)
     same = run.info.n_folds or run.info.experiment.test_share == 1  # however many there are
     if n_partitions < MANY_PARTITIONS and not same and open_question:
         yield NextStep(

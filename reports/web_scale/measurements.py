@@ -151,7 +151,7 @@ def batch_costs(ends: pd.DataFrame) -> pd.DataFrame:
         A row for each number of images, steps and batch size: mean and sd over seeds; n_pairs,
         mean_difference and sd_of_differences (batch size less exact with the same seed);
         mean_of_exact, sd_of_exact and n_exact; within: whether the mean difference is at most
-        sd_of_exact, None where that is not known.
+        sd_of_exact, None where that is not known or 0.
     """
     complete = ends[ends["complete"]].set_index("seed")
     rows = []
@@ -164,7 +164,7 @@ def batch_costs(ends: pd.DataFrame) -> pd.DataFrame:
         for size in sizes.dropna().unique():
             of_size = scores[sizes == size]
             batch, paired = summarise(of_size), summarise((of_size - exact_scores).dropna())
-            known = exact.n > 1 and paired.n > 0
+            known = exact.sd > 0 and paired.n > 0
             rows.append(
                 {
                     "images": images,

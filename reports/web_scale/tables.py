@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from oasis_bench.claims.published_figures import published_web_scale
-from oasis_bench.reports.formatting import number_text, seconds_text
+from oasis_bench.reports.formatting import interval_text, number_text, seconds_text
 from oasis_bench.reports.table import Cell, Table
 from oasis_bench.reports.web_scale.measurements import (
     TRAINING,
@@ -151,7 +151,7 @@ def growth_table(growths: pd.DataFrame) -> Table:
                 str(growth["threads"]),
                 str(growth["n_sizes"]),
                 f"{growth['exponent']:.3f}",
-                f"{growth['low']:.3f} to {growth['high']:.3f}",
+                interval_text(growth["low"], growth["high"], "{:.3f}"),
                 _verdict(growth["exponent"], growth["low"], growth["high"]),
             ]
             for growth in growths.to_dict("records")

@@ -1,0 +1,86 @@
+"""Arrays in zip files (npz): nothing is unpickled, and sizes are checked before memory is taken."""
+
+from __future__ import annotations
+
+import math
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, Any, BinaryIO, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numpy.lib import format as npy
+
+from oasis_bench.system.errors import UsageError
+
+ARRAY_KINDS = "biufU"
+"""numpy's kinds that our own files may hold: truth values, integers, floating values, strings."""
+
+
+class ArrayHeader(NamedTuple):
+    """What the NPY header of an array claims."""
+
+    shape: tuple[int, ...]
+    fortran_order: bool
+    dtype: np.dtype[Any]
+
+
+def open_stored(file: BinaryIO) -> zipfile.ZipFile:
+    """Open a zip of our own, whose entries are not compressed; close what is returned.
+
+    Raises
+    ------
+    UsageError
+        Where it holds an entry twice, or entries claim more bytes than the file has.
+    Exception
+        Of nearly any type, where the file is damaged; likewise below.
+    """
+    archive = zipfile.ZipFile(file)
+    entries = archive.infolist()
+    if len(set(archive.namelist())) < len(entries):
+        raise UsageError("it holds an entry twice")
+    claimed, size = sum(entry.file_size for entry in entries), file.seek(0, 2)
+    if claimed > size:
+        raise UsageError(f"its entries claim {claimed} bytes, and the file has {size}")
+    return archive
+
+
+@contextmanager
+def open_array(archive: zipfile.ZipFile, name: str) -> Iterator[tuple[IO[bytes], ArrayHeader]]:
+    """Open the entry of an array, to be read from its first value on.
+
+    Raises
+    ------
+    UsageError
+        Where it holds Python objects, or not the bytes that its header claims.
+    """
+    entry = archive.getinfo(name)
+    with archive.open(entry) as stream:
+        first = npy.read_magic(stream) == (1, 0)
+        read_header = npy.read_array_header_1_0 if first else npy.read_array_header_2_0
+        header = ArrayHeader(*read_header(stream))
+        if header.dtype.hasobject:
+            raise UsageError(f"its array {name!r} holds Python objects, which are not read")
+        claimed = math.prod(header.shape) * max(1, header.dtype.itemsize)  # strings may have none
+        if claimed != (held := entry.file_size - stream.tell()):
+            raise UsageError(f"its array {name!r} claims {claimed} bytes, and {held} follow")
+        yield stream, header
+
+
+def read_array(archive: zipfile.ZipFile, name: str) -> npt.NDArray[Any]:
+    """Read an array of our own: NPY version 1.0, one of the `ARRAY_KINDS`.
+
+    Raises
+    ------
+    UsageError
+        Where it is of another version or kind, or `open_array` refuses it.
+    """
+    with open_array(archive, name) as (stream, header):
+        if header.dtype.kind not in ARRAY_KINDS or not header.dtype.isnative:
+            raise UsageError(f"its array {name!r} has type {header.dtype}, which is not read")
+        stream.seek(0)
+        if npy.read_magic(stream) != (1, 0):
+            raise UsageError(f"its entry {name!r} is no array of NPY version 1.0")
+        stream.seek(0)
+        return npy.read_array(stream, allow_pickle=False)
