@@ -180,7 +180,7 @@ def test_other_numbers_become_float64(tmp_path: Path, dtype: str) -> None:
     [
         (["10", "9", "-1"], ("-1", "9", "10")),
         (["10.0", "9.0", "-1.0"], ("-1", "9", "10")),
-        (["1e1", "9", "10"], ("9", "10")),
+        (["1e1", "9", "10"], ("9", "10", "1e1")),
         (["1_0", "9", "inf"], ("1_0", "9", "inf")),
         (["b", "B", "10"], ("10", "B", "b")),
         (["9007199254740993", "9007199254740992"], ("9007199254740992", "9007199254740993")),
@@ -238,16 +238,16 @@ CSV = {
     "label\nx\ny\n": "holds 2 rows and 0 columns beside the label: at least one",
     ",label\n1,x\n2,y\n": "a column has no name",
     "a,label\n1,x\n2\n": "1 label is missing, the first in row 2",
-    "label,a\nx,1\ny\n": "1 value is NaN or missing, .*first in row 2, column 'a'",
+    "label,a\nx,1\ny\n": "1 value is NaN or missing, .*first in row 2 .line 3., column 'a'",
     "a,label\n1,x\n2,y,\n": ".*Expected 2 fields in line 3, saw 3",
     "a,label\n1,x,z\n2,y,z\n": "CSV cannot be read .*: give each line as many fields",
-    "a,b,label\n1,red,x\n2,3,y\n": "column 'b' is not numeric: 'red' in row 1: .*--label",
-    "a,b c,d,label\n1,red,2,x\n2,3,?,y\n": "2 columns are not numeric: 'b c': 'red' in row 1; "
-    "'d': '\\?' in row 2: leave them out with --drop 'b c,d', write",
+    "a,b,label\n1,red,x\n2,3,y\n": "column 'b' is not numeric: 'red' in row 1 .line 2.: .*--label",
+    "a,b c,d,label\n1,red,2,x\n2,3,?,y\n": "2 columns are not numeric: 'b c': 'red' in row 1 "
+    ".line 2.; 'd': '\\?' in row 2 .line 3.: leave them out with --drop 'b c,d', write",
     "a,b,label\n1,2,x\n2,,y\nNA,1,x\n": "2 values are NaN or missing, the first in row "
-    r"2, column 'b'; by columns: 'a' \(1\), 'b' \(1\): fill them in",
+    r"2 .line 3., column 'b'; by columns: 'a' \(1\), 'b' \(1\): fill them in",
     "a,b,label\n1,2,x\n2,1e999,y\n": "1 value is infinite or beyond float64, the first in "
-    "row 2, column 'b'; by .*: leave these columns out with --drop b, fill",
+    "row 2 .line 3., column 'b'; by .*: leave these columns out with --drop b, fill",
     "a,label\n1,x\n2,\n3,n/a\n": "2 labels are missing, the first in row 2",
     "a,label\n1,1.0\n2,\n3,2.0\n": "1 label is missing, the first in row 2",
     "a,label\n1,0.5\n2,2\n3,2.25\n": "the labels are numbers with fractions, such as 0.5 .2 ",
@@ -475,7 +475,10 @@ def test_a_comma_stays_the_separator_where_lines_have_other_ones_too(tmp_path: P
         ("weight", "no column 'weight' to leave out: did you mean 'height'? the columns are 'id'"),
         ("kind", "--drop names the column of the labels"),
         ("id,height,b,name", "holds 3 rows and 0 columns beside the label"),
-        ("id", "column 'name' is not numeric: 'Ann' in row 1: leave it out with --drop id,name,"),
+        (
+            "id",
+            "'name' is not numeric: 'Ann' in row 1 (line 2): leave it out with --drop id,name,",
+        ),
     ],
 )
 def test_what_cannot_be_dropped_is_told(tmp_path: Path, drop: str, message: str) -> None:
