@@ -289,7 +289,9 @@ def _refuse_missing(
 ) -> None:
     if n := np.count_nonzero(missing):
         first = int(missing.argmax())
-        name = next((texts[i] for i in np.flatnonzero(missing) if texts and texts[i].strip()), "")
+        name = next(
+            (text for text, gone in zip(texts, missing, strict=False) if gone and text.strip()), ""
+        )
         raise UsageError(
             f"{n} {what.removesuffix('s') + ' is' if n == 1 else what + ' are'} missing, the first "
             f"in {place(first)}: fill them in or leave those rows out"

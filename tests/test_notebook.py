@@ -239,7 +239,7 @@ class TakenName(Euclidean):
         ({"classes": 1.5}, "classes = 1.5"),
         ({"tasks": "retrieva"}, "did you mean 'retrieval'"),
         ({"experiment": "keel"}, "10 data sets: name one with dataset_options"),
-        ({"dataset": "digits", "queries": 3}, "--queries chooses pictures, and digits has none"),
+        ({"dataset": "digits", "queries": 3}, "queries chooses pictures, and digits has none"),
         ({"dataset": "digits", "queries": "8,8"}, r"queries = \['8', '8'\]: name each once"),
         ({"jobs": 0}, "jobs = 0: at least 1"),
     ],

@@ -8,6 +8,8 @@ from pathlib import Path
 from reprlib import repr as shown
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from oasis_bench.datasets.files.delimited import (
     ENDINGS,
     MISSING,
@@ -19,10 +21,12 @@ from oasis_bench.datasets.files.tables import (
     OTHER_LABEL_COLUMNS,
     Columns,
     drop_option,
+    header_doubt,
     is_id,
     parquet_cells,
     refuse_empty,
     text_cells,
+    values_of,
 )
 from oasis_bench.system.plain_text import printable
 
@@ -54,6 +58,11 @@ def column_lines(path: Path, asked: Columns) -> list[str]:
         dropped = [i for i, name in enumerate(names) if name in asked.drop]
         read, _ = text_cells(path, asked, names, separator, texts, dropped)
         cells, remarks, hint = read.frame, read.remarks, read.hint
+        if label in names:
+            features = [name for i, name in enumerate(names) if i not in (*texts, *dropped)]
+            labels = cells[at := names.index(label)].tolist()
+            doubt = header_doubt(names, at, features, labels, read.number)
+            remarks = (*remarks, doubt) if doubt else remarks
     elif path.suffix.lower() == ".parquet":
         cells = parquet_cells(path)
         names = [str(name) for name in cells.columns]
@@ -89,8 +98,13 @@ def _summary(
     """Say what a column is for, what it holds and how much of it is missing."""
     import pandas as pd
 
-    if column.dtype == object:  # lists have no hash
-        column = column.map(str, na_action="ignore")
+    if column.dtype == object:
+        numbers = None if role else values_of(column)
+        column = (
+            pd.Series(numbers)
+            if isinstance(numbers, np.ndarray)
+            else column.map(str, na_action="ignore")  # lists have no hash
+        )
     if role in ("labels", "folds"):
         column = column.mask(column.isin(MISSING))
     n_distinct, n_missing = column.nunique(), int(column.isna().sum())
@@ -112,9 +126,10 @@ def _summary(
         parts = [f"number, {what}"]
         if is_id(column.to_numpy()):
             parts.append(f"all different: an id? {drop_option([name])}")
+    elif not n_distinct:
+        parts = [f"no value: {drop_option([name])}"]
     else:
-        first = column.dropna().iloc[0] if n_distinct else ""
-        kind = f"text, {n_distinct} different, such as {shown(first)}"
+        kind = f"text, {n_distinct} different, such as {shown(column.dropna().iloc[0])}"
         parts = [f"{kind}: {hint}--drop it, or make numbers of it"]
         if asks_label and 1 < n_distinct <= len(column) // 2:
             parts[-1] += f"; perhaps the label: --label {shlex.quote(name)}"

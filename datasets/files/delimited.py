@@ -192,7 +192,8 @@ def _read_with(signs: Sequence[str]) -> tuple[str, ...]:
 def _is_number(column: pd.Series[Any]) -> bool:
     import pandas as pd
 
-    return pd.api.types.is_numeric_dtype(column)
+    beyond_64_bits = column.dtype == object and pd.api.types.infer_dtype(column) == "integer"
+    return beyond_64_bits or pd.api.types.is_numeric_dtype(column)
 
 
 def _has_signs(column: pd.Series[Any], separator: str) -> bool:

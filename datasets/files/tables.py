@@ -176,16 +176,10 @@ def _read_csv(path: Path, asked: Columns) -> Table:
         )
     labels = cells.frame[at].tolist()
     remarks = cells.remarks
-    if all(cells.number.fullmatch(name) for name in features) and not _count(names):
-        first = f"the first line, {listed(names)}, names the columns and seems to be a row"
-        remedy = "write a line of names above it"
+    if doubt := header_doubt(names, at, features, labels, cells.number):
         if names[at] in labels:
-            raise UsageError(
-                f"{first}: {shown(names[at])} is a label of other rows too: {remedy}, or where it "
-                "names them, give the column of labels another name"
-            )
-        if names[at] not in (LABEL_COLUMN, *OTHER_LABEL_COLUMNS) and not _count(features):
-            remarks = (*remarks, f"{first}: where it is one, {remedy}")
+            raise UsageError(doubt)
+        remarks = (*remarks, doubt)
 
     def place(row: int) -> str:
         line = line_of_row(path, separator, row)
@@ -193,6 +187,28 @@ def _read_csv(path: Path, asked: Columns) -> Table:
 
     table = _table_of(cells.frame, names, at, fold_at, dropped, cells, place)
     return replace(table, remarks=(*remarks, *table.remarks))
+
+
+def header_doubt(
+    names: Sequence[str],
+    at: int,
+    features: Sequence[str],
+    labels: Sequence[str],
+    number: re.Pattern[str],
+) -> str:
+    """Say where the line of names seems to be a row: its features are numbers; else ''."""
+    if _count(names) or not all(map(number.fullmatch, features)):
+        return ""
+    first = f"the first line, {listed(names)}, names the columns and seems to be a row"
+    remedy = "write a line of names above it"
+    if names[at] in labels:
+        return (
+            f"{first}: {shown(names[at])} is a label of other rows too: {remedy}, or where it "
+            "names them, give the column of labels another name"
+        )
+    if names[at] in (LABEL_COLUMN, *OTHER_LABEL_COLUMNS) or _count(features):
+        return ""
+    return f"{first}: where it is one, {remedy}"
 
 
 def _count(names: Sequence[str]) -> bool:
@@ -211,6 +227,12 @@ def parquet_cells(path: Path) -> pd.DataFrame:
     import pandas as pd
 
     try:
+        from pyarrow import parquet
+
+        with broken("Parquet"):
+            names = parquet.read_schema(path).names
+        if twice := [name for i, name in enumerate(names) if name in names[:i]]:
+            raise UsageError(f"several columns are called {shown(twice[0])}: rename all but one")
         with broken("Parquet"):
             return pd.read_parquet(path, engine="pyarrow").reset_index(drop=True)
     except ImportError as error:
@@ -244,14 +266,12 @@ def _table_of(
     features, feature_names, texts, rounded = [], [], [], []
     for i, name in enumerate(names):
         if i not in (at, fold_at, *dropped):
-            values = _values(columns[i])
+            values = values_of(columns[i])
             if not isinstance(values, np.ndarray):
                 texts.append(i)
                 continue
-            if (
-                values.dtype.kind in "iu"
-                and np.abs(values.astype(np.float64)).max() > LARGEST_EXACT
-            ):
+            is_whole = columns[i].dtype.kind in "iuO"
+            if is_whole and (np.abs(values.astype(np.float64)) > LARGEST_EXACT).any():
                 rounded.append(name)
             features.append(values)
             feature_names.append(name)
@@ -275,9 +295,11 @@ def _table_of(
 
 def _names_of(column: pd.Series[Any], what: str, text: Cells | None) -> LabelValues:
     """Return a column of strings or whole numbers that says which row is of which class or fold."""
-    values = _values(column)
+    values = values_of(column)
     if values is None:
-        raise UsageError(f"{what} of type {column.dtype}: strings or whole numbers only")
+        raise UsageError(
+            f"{what} of type {column.dtype}: strings or whole numbers only: name another column"
+        )
     if isinstance(values, np.ndarray) and column.dtype == object and column.notna().all():
         values = [str(value) for value in column]  # decimals: float64 has fewer digits
         return _plain_numbers(values)
@@ -298,7 +320,7 @@ def _plain_numbers(labels: list[str]) -> LabelValues:
     return numbers if len(np.unique(numbers[~np.isnan(numbers)])) == len(spelt) else labels
 
 
-def _values(column: pd.Series[Any]) -> LabelValues | None:
+def values_of(column: pd.Series[Any]) -> LabelValues | None:
     """Return a column's numbers or strings, NaN and '' where missing; None for other types."""
     import pandas as pd
 

@@ -56,7 +56,15 @@ def rows_as_file(data: Any) -> tuple[str, bytes]:
         )
     if missing := int(pd.isna(y).sum()):
         raise UsageError(f"{missing} labels are missing: fill them in or leave those rows out")
-    arrays: dict[str, Any] = {"y": y.astype(str) if y.dtype == object else y}
+    if y.dtype == object:
+        spelt = {(isinstance(label, str), str(label)) for label in y}
+        y = y.astype(str)
+        if len(set(y)) < len(spelt):
+            raise UsageError(
+                "labels are texts and numbers that are written alike, such as '1' and 1: make them "
+                "all texts or all numbers"
+            )
+    arrays: dict[str, Any] = {"y": y}
     content = BytesIO()
     if is_sparse:
         sparse.save_npz(content, sparse.csr_array(X), compressed=False)
