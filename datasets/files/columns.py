@@ -61,7 +61,7 @@ def column_lines(path: Path, asked: Columns) -> list[str]:
         if label in names:
             features = [name for i, name in enumerate(names) if i not in (*texts, *dropped)]
             labels = cells[at := names.index(label)].tolist()
-            doubt = header_doubt(names, at, features, labels, read.number)
+            doubt = header_doubt(names, at, features, labels, read.numbers)
             remarks = (*remarks, doubt) if doubt else remarks
     elif path.suffix.lower() == ".parquet":
         cells = parquet_cells(path)

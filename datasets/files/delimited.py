@@ -85,15 +85,15 @@ class Cells:
         Its columns are numbered: names may be equal.
     remarks : tuple of str
         How they were read, where that is not the usual way.
-    number : re.Pattern
-        What a number of this file looks like.
+    numbers : sequence of re.Pattern
+        What a number of this file looks like; of several, one holds for each column.
     hint : str
         What to do about the signs of numbers in columns that stay text, or ''.
     """
 
     frame: pd.DataFrame
     remarks: tuple[str, ...]
-    number: re.Pattern[str]
+    numbers: Sequence[re.Pattern[str]]
     hint: str = ""
 
 
@@ -104,6 +104,9 @@ def number_pattern(decimal: str, thousands: str | None = None) -> re.Pattern[str
     grouped = rf"[1-9]\d{{0,2}}([{groups}])\d{{3}}(?:\1\d{{3}})*"
     fraction = rf"(?:{re.escape(decimal)}\d+{power})?"
     return re.compile(rf"[+-]?(?:(?:{digits}){power}|{grouped}{fraction})", re.ASCII)
+
+
+NUMBERS = [number_pattern(sign) for sign in ".,"]
 
 
 def numbered_cells(
@@ -142,7 +145,7 @@ def numbered_cells(
         cells[i] = cells[i].fillna("").str.strip()
     between = [f"{SEPARATORS[separator]} between columns"] if separator != "," else []
     if not (decimal or thousands or any(_has_signs(cells[i], separator) for i in others)):
-        return Cells(cells, _read_with(between), number_pattern("."))
+        return Cells(cells, _read_with(between), NUMBERS)
     patterns = {
         sign: number_pattern(sign, thousands)
         for sign in ".,"
@@ -158,6 +161,7 @@ def numbered_cells(
         needed = needed or {sign for i in group if len(fits[i]) == 1 for sign in fits[i]}
     sign = next(iter(needed)) if len(needed) == 1 else "."
     hint = "write one decimal sign in all columns, " if len(needed) > 1 else ""
+    known = [patterns[sign]] if len(needed) == 1 else list(patterns.values())
     signs: dict[str, None] = {}
     remarks = []
     for i in others:
@@ -175,14 +179,14 @@ def numbered_cells(
             if sign == "," and held.str.contains(sign).any():
                 signs[f"{sign} as decimal sign"] = None
             matches = (patterns[sign].fullmatch(text) for text in held)
-            for group in {match[1]: None for match in matches if match and match[1]}:
-                signs[f"{'space' if group.isspace() else group} as thousands sign"] = None
-                held = held.str.replace(group, "", regex=False)
+            for mark in {match[1]: None for match in matches if match and match[1]}:
+                signs[f"{'space' if mark.isspace() else mark} as thousands sign"] = None
+                held = held.str.replace(mark, "", regex=False)
             numbers = [float(text.replace(sign, ".")) for text in held]
             cells[i] = pd.Series(numbers, held.index, dtype=np.float64).reindex(cells.index)
         elif is_number:
             cells[i] = spelt[i]
-    return Cells(cells, (*_read_with([*between, *signs]), *remarks), patterns[sign], hint)
+    return Cells(cells, (*_read_with([*between, *signs]), *remarks), known, hint)
 
 
 def _read_with(signs: Sequence[str]) -> tuple[str, ...]:

@@ -22,10 +22,10 @@ from sklearn.datasets import load_svmlight_file
 from oasis_bench.datasets.files.delimited import (
     ENDINGS,
     MISSING,
+    NUMBERS,
     Cells,
     csv_names,
     line_of_row,
-    number_pattern,
     numbered_cells,
     separator_of,
 )
@@ -64,6 +64,7 @@ LIKE_MISSING = frozenset({"none", "<na>", "nat", "?", "-", "--", "."})
 
 LEAST_IDS = 10
 LARGEST_EXACT = 2**53
+LARGEST_ID = 1e25
 LONGEST_DROP = 1000
 """Characters of an option that a message writes out."""
 
@@ -176,7 +177,7 @@ def _read_csv(path: Path, asked: Columns) -> Table:
         )
     labels = cells.frame[at].tolist()
     remarks = cells.remarks
-    if doubt := header_doubt(names, at, features, labels, cells.number):
+    if doubt := header_doubt(names, at, features, labels, cells.numbers):
         if names[at] in labels:
             raise UsageError(doubt)
         remarks = (*remarks, doubt)
@@ -194,10 +195,10 @@ def header_doubt(
     at: int,
     features: Sequence[str],
     labels: Sequence[str],
-    number: re.Pattern[str],
+    numbers: Sequence[re.Pattern[str]],
 ) -> str:
     """Say where the line of names seems to be a row: its features are numbers; else ''."""
-    if _count(names) or not all(map(number.fullmatch, features)):
+    if _count(names) or not any(all(map(number.fullmatch, features)) for number in numbers):
         return ""
     first = f"the first line, {listed(names)}, names the columns and seems to be a row"
     remedy = "write a line of names above it"
@@ -270,15 +271,14 @@ def _table_of(
             if not isinstance(values, np.ndarray):
                 texts.append(i)
                 continue
-            is_whole = columns[i].dtype.kind in "iuO"
-            if is_whole and (np.abs(values.astype(np.float64)) > LARGEST_EXACT).any():
+            if _is_rounded(values.astype(np.float64)):
                 rounded.append(name)
             features.append(values)
             feature_names.append(name)
     if texts:
         without = [names[i] for i in [*dropped, *texts]]
-        number, hint = (text.number, text.hint) if text else (number_pattern("."), "")
-        each = [f"{shown(names[i])}: {_not_number(columns[i], number, place)}" for i in texts]
+        numbers, hint = (text.numbers, text.hint) if text else (NUMBERS, "")
+        each = [f"{shown(names[i])}: {_not_number(columns[i], numbers, place)}" for i in texts]
         raise _not_numeric(each, hint, without)
     single = all(values.dtype == np.float32 for values in features)
     X = np.column_stack(features).astype(np.float32 if single else np.float64, copy=False)
@@ -291,6 +291,16 @@ def _table_of(
         else ()
     )
     return Table(X, labels, feature_names, folds, remarks, place)
+
+
+def _is_rounded(values: npt.NDArray[np.float64]) -> bool:
+    """Say whether a column may be of whole numbers of more digits than float64 has."""
+    sizes = np.abs(values)
+    return bool(
+        (sizes > LARGEST_EXACT).any()
+        and (sizes < LARGEST_ID).all()
+        and (np.trunc(values) == values).all()
+    )
 
 
 def _names_of(column: pd.Series[Any], what: str, text: Cells | None) -> LabelValues:
@@ -350,20 +360,20 @@ def _not_numeric(each: Sequence[str], hint: str, without: Sequence[str]) -> Usag
 
 
 def _not_number(
-    column: pd.Series[Any], number: re.Pattern[str], place: Callable[[int], str]
+    column: pd.Series[Any], numbers: Sequence[re.Pattern[str]], place: Callable[[int], str]
 ) -> str:
-    """Return the first value of a column that is not a number, else its first, and where it is."""
+    """Return the first value of a column that is not a number, else its first, and where it is.
+
+    Of several patterns, the one that fits the most values says what a number is.
+    """
     held = np.flatnonzero(column.notna()).tolist() or [0]
     values = column.tolist()
-    row = next(
-        (
-            row
-            for row in held
-            if not isinstance(values[row], int | float)
-            and not number.fullmatch(str(values[row]).strip())
-        ),
-        held[0],
-    )
+    others = [row for row in held if not isinstance(values[row], int | float)]
+    misses = [
+        [row for row in others if not number.fullmatch(str(values[row]).strip())]
+        for number in numbers
+    ]
+    row = (min(misses, key=len) or held)[0]
     return f"{printable(shown(values[row]))} in {place(row)}"
 
 

@@ -47,6 +47,8 @@ def rows_as_file(data: Any) -> tuple[str, bytes]:
         )
     X: Any = data[0]
     y = np.asarray(data[1])
+    if y.dtype.kind == "U" and not hasattr(data[1], "dtype"):
+        y = np.asarray(data[1], dtype=object)  # a list's None and 1 are no texts
     is_sparse = sparse.issparse(X)
     n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
     if y.shape != (n_rows,):
