@@ -5,10 +5,13 @@ Not for the data sets that have a name: each of those has a module of its own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import csv
+import io
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from decimal import Context, Decimal
 from pathlib import Path
 from reprlib import repr as shown
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +19,11 @@ from scipy import sparse
 
 from oasis_bench.data.rows import LabelledRows, Rows
 from oasis_bench.datasets.files.columns import column_lines
+from oasis_bench.datasets.files.delimited import GROUPING, MISSING
 from oasis_bench.datasets.files.errors import first_dozen, reason_of
+from oasis_bench.datasets.files.npz_arrays import listed
 from oasis_bench.datasets.files.tables import (
+    LIKE_MISSING,
     NUMBER,
     Columns,
     LabelValues,
@@ -43,8 +49,12 @@ class TableFile(Dataset):
 
     Features are float64, or float32 where the file has float32; sparse ones stay sparse (CSR).
     True and false are 1 and 0.
+    In text, one decimal sign holds for all columns; where a column such as 1.234,5 shows that it is
+    the comma, points are of thousands, and the other way round.
     Labels are strings or whole numbers; the classes are in numerical order where all of them are
-    numbers, else in the order of their characters.
+    numbers, else in the order of their characters.  Those of text are as they are spelt, without
+    spaces around them: 1E2 and 10E1, 07 and 7 are different classes.  Only where all are numbers
+    with a point, each spelt in one way, they are numbers: 1.0 is the class 1.
 
     Parameters
     ----------
@@ -58,13 +68,18 @@ class TableFile(Dataset):
         whole numbers, in the order in which classes would be.  Default: there is none, and
         partitions are drawn at random.
     drop : str, optional
-        Columns (CSV, Parquet) to leave out, their names joined by commas.
+        Columns (CSV, Parquet) to leave out, their names joined by commas; one that holds a comma
+        stands in double quotes, as in CSV.
+    decimal : {'.', ','}, optional
+        The decimal sign of numbers in text.  Default: as the columns show.
+    thousands : {',', '.', ' ', "'"}, optional
+        The sign between thousands of numbers in text.  Default: as the columns show.
     """
 
     name = "file"
     summary = (
         "rows and labels of a file of yours: --dataset PATH [--label COLUMN] [--drop A,B] "
-        "[--fold-column COLUMN]"
+        "[--fold-column COLUMN] [--decimal SIGN] [--thousands SIGN]"
     )
     citation = "none"
     licence = "not known: the file is yours"
@@ -77,16 +92,30 @@ class TableFile(Dataset):
         label: str | None = None,
         fold_column: str | None = None,
         drop: str | None = None,
+        decimal: str | None = None,
+        thousands: str | None = None,
     ) -> None:
         self.path = path
         self.label = label
         self.fold_column = fold_column
         self.drop = drop
+        self.decimal = decimal
+        self.thousands = thousands
         self._called = cut(str(path), LONGEST_PATH)
 
     def _asked(self) -> Columns:
-        names = [name.strip() for name in (self.drop or "").split(",") if name.strip()]
-        return Columns(self.label, self.fold_column, tuple(names))
+        signs = {"decimal": (self.decimal, ".,"), "thousands": (self.thousands, "".join(GROUPING))}
+        for name, (sign, known) in signs.items():
+            if sign is not None and sign not in [*known]:
+                raise UsageError(f"--{name} {shown(sign)}: one of {' '.join(map(repr, known))}")
+        if self.decimal is not None and self.decimal == self.thousands:
+            raise UsageError(f"--decimal and --thousands are both {self.decimal!r}: one sign each")
+        try:
+            lines = list(csv.reader(io.StringIO(self.drop or ""), skipinitialspace=True))
+        except csv.Error as error:
+            raise UsageError(f"--drop is no list of names with commas ({error})") from error
+        names = tuple(name.strip() for line in lines for name in line)
+        return Columns(self.label, self.fold_column, names, self.decimal, self.thousands)
 
     def description(self) -> list[str]:
         """Return what each column of a CSV or Parquet file holds, a line each."""
@@ -112,19 +141,19 @@ class TableFile(Dataset):
         ------
         UsageError
             Where the file cannot be read or does not hold rows of finite numbers, each with a
-            label, of two classes or more.  Its rows and columns count from 1, without the header.
+            label, of two classes or more.  Rows and columns count from 1, rows without the header;
+            lines are those of the file.
         """
         try:
             asked = self._asked()
             table = read_table(self.path, asked)
-            X = _as_features(table.X, table.columns, asked.drop)
-            y, class_names = _numbered(table.labels, "labels", "--label")
+            X = _as_features(table, asked.drop)
+            y, class_names = _numbered(table.labels, "labels", "--label", table.place)
             folds = None
             if table.folds is not None:
-                folds, _ = _numbered(table.folds, "folds", "--fold-column")
-            return LabelledRows(
-                X, y, class_names, folds=folds, remarks=(*table.remarks, *_ids(table, asked))
-            )
+                folds, _ = _numbered(table.folds, "folds", "--fold-column", table.place)
+            remarks = (*table.remarks, *_doubtful(class_names), *_ids(table, asked))
+            return LabelledRows(X, y, class_names, folds=folds, remarks=remarks)
         except UsageError as error:
             raise UsageError(f"{self._called}: {error}") from error
         except MemoryError as error:
@@ -143,8 +172,33 @@ def _ids(table: Table, asked: Columns) -> list[str]:
     return [f"a different whole number in each row of column {what}: if it is an id, {option}"]
 
 
-def _as_features(X: Any, columns: Sequence[str] | None, dropped: Sequence[str]) -> Rows:
+def _doubtful(class_names: Sequence[str]) -> list[str]:
+    """Say which classes may be one, spelt in several ways, and which may be no class."""
+    alike = defaultdict(list)
+    numbers = Context(traps=[])
+    for name in class_names:
+        text = name.strip()
+        is_number = NUMBER.fullmatch(text) is not None
+        key: str | Decimal = numbers.create_decimal(text) if is_number else text.casefold()
+        alike[key].append(name)
+    remarks = [
+        f"classes {listed(names)} are different, as they are spelt: where they are one, spell them "
+        "alike"
+        for names in alike.values()
+        if len(names) > 1
+    ]
+    missing = [name for name in class_names if name.strip().casefold() in LIKE_MISSING]
+    if missing:
+        remarks.append(
+            f"{listed(missing)} is taken as the name of a class: where it stands for a missing "
+            "label, leave those rows out"
+        )
+    return remarks
+
+
+def _as_features(table: Table, dropped: Sequence[str]) -> Rows:
     """Convert to float rows, CSR in canonical form or C order, and check that all are finite."""
+    X = table.X
     if X.ndim != 2 or X.dtype.kind not in "biuf" or 0 in X.shape:
         raise UsageError(
             f"features of shape {X.shape} and type {X.dtype}: numbers of shape "
@@ -166,7 +220,7 @@ def _as_features(X: Any, columns: Sequence[str] | None, dropped: Sequence[str]) 
             else (np.nonzero(~np.isfinite(X)))
         )
         missing = np.isnan(values[~np.isfinite(values)])
-        raise _not_finite(rows, places, missing, X.shape[1], columns, dropped)
+        raise _not_finite(rows, places, missing, table, dropped)
     return X  # type: ignore[no-any-return]
 
 
@@ -174,11 +228,11 @@ def _not_finite(
     rows: npt.NDArray[np.intp],
     places: npt.NDArray[np.intp],
     missing: npt.NDArray[np.bool_],
-    n_columns: int,
-    columns: Sequence[str] | None,
+    table: Table,
     dropped: Sequence[str],
 ) -> UsageError:
     """Return the error of values that are missing, or infinite: how many, in which columns."""
+    columns = table.columns
 
     def name(place: int) -> str:
         return shown(columns[place]) if columns else str(place + 1)
@@ -190,12 +244,13 @@ def _not_finite(
             each = [f"{name(i)} ({n})" for i, n in zip(held, counts, strict=True)]
             first, n = int(which.argmax()), np.count_nonzero(which)
             found.append(
-                f"{n} value{' is' if n == 1 else 's are'} {what}, the first in row "
-                f"{rows[first] + 1}, column {name(places[first])}; by columns: {first_dozen(each)}"
+                f"{n} value{' is' if n == 1 else 's are'} {what}, the first in "
+                f"{table.place(rows[first])}, column {name(places[first])}; by columns: "
+                f"{first_dozen(each)}"
             )
     bad = np.unique(places)
     out = ""
-    if columns and len(bad) < n_columns:
+    if columns and len(bad) < len(columns):
         out = (
             f"leave these columns out with {drop_option([*dropped, *(columns[i] for i in bad)])}, "
         )
@@ -203,17 +258,18 @@ def _not_finite(
 
 
 def _numbered(
-    values: LabelValues, what: str, option: str
+    values: LabelValues, what: str, option: str, place: Callable[[int], str]
 ) -> tuple[npt.NDArray[np.int64], tuple[str, ...]]:
     """Return the number of each row's class, or fold, and the names of these in their order."""
     if isinstance(values, list):
-        _refuse_missing(np.array([not value for value in values], dtype=bool), what)
+        missing = np.array([value.strip() in MISSING for value in values], dtype=bool)
+        _refuse_missing(missing, what, place, values)
         names = sorted(set(values))
         if all(NUMBER.fullmatch(name) for name in names):
             names.sort(key=float)
         number = {name: i for i, name in enumerate(names)}
         return np.array([number[value] for value in values], dtype=np.int64), tuple(names)
-    _refuse_missing(np.isnan(values), what)
+    _refuse_missing(np.isnan(values), what, place)
     fractions = values[np.isinf(values) | (np.trunc(values) != values)]
     if fractions.size:
         raise UsageError(
@@ -225,10 +281,20 @@ def _numbered(
     return places.astype(np.int64), tuple(str(int(number)) for number in numbers)
 
 
-def _refuse_missing(missing: npt.NDArray[np.bool_], what: str) -> None:
+def _refuse_missing(
+    missing: npt.NDArray[np.bool_],
+    what: str,
+    place: Callable[[int], str],
+    texts: Sequence[str] = (),
+) -> None:
     if n := np.count_nonzero(missing):
-        what = f"{what.removesuffix('s')} is" if n == 1 else f"{what} are"
+        first = int(missing.argmax())
+        name = next(
+            (text for text, gone in zip(texts, missing, strict=False) if gone and text.strip()), ""
+        )
         raise UsageError(
-            f"{n} {what} missing, the first in row "
-            f"{int(missing.argmax()) + 1}: fill them in or leave those rows out"
+            f"{n} {what.removesuffix('s') + ' is' if n == 1 else what + ' are'} missing, the first "
+            f"in {place(first)}: fill them in or leave those rows out"
+            + f", or where {name!r} is a name and stands for no missing one, spell it otherwise"
+            * bool(name)
         )

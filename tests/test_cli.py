@@ -140,6 +140,26 @@ def test_a_file_of_the_users_own_is_run(command, tmp_path):
     assert "Euclidean" in out
 
 
+def test_the_signs_of_numbers_can_be_said(command, tmp_path):
+    (tmp_path / "mine.csv").write_text("length;kind\n1,234;odd\n2,345;even\n")
+    describe = ["data", "describe", tmp_path / "mine.csv", "--label", "kind"]
+    status, out, errors = command(*describe)
+    assert status == 2
+    assert "say --decimal ',' or --thousands ','" in errors[-1]
+    for option, numbers in (("--decimal", "1.234 to 2.345"), ("--thousands", "1234 to 2345")):
+        status, out, _ = command(*describe, option, ",")
+        assert status == 0
+        assert f"number, {numbers}" in out
+
+
+def test_a_link_to_nothing_is_told_as_one(command, tmp_path):
+    for name in ("mine", "mine.csv"):
+        (tmp_path / name).symlink_to("gone")
+        status, _, (error,) = command("run", "--dataset", tmp_path / name)
+        assert status == 2
+        assert f"{name}' is a link to 'gone', where nothing is: give a path that exists" in error
+
+
 def test_columns_of_unlike_scales_are_told_where_nothing_makes_them_alike(command, tmp_path):
     lines = [f"{x},{1000 * x},{'odd' if x % 2 else 'even'}" for x in range(24)]
     (tmp_path / "mine.csv").write_text("\n".join(["length,width,kind", *lines, "0,30000,odd"]))

@@ -239,9 +239,36 @@ class TakenName(Euclidean):
         ({"classes": 1.5}, "classes = 1.5"),
         ({"tasks": "retrieva"}, "did you mean 'retrieval'"),
         ({"experiment": "keel"}, "10 data sets: name one with dataset_options"),
-        ({"dataset": "digits", "queries": 3}, "--queries chooses pictures, and digits has none"),
+        ({"dataset": "digits", "queries": 3}, "queries chooses pictures, and digits has none"),
         ({"dataset": "digits", "queries": "8,8"}, r"queries = \['8', '8'\]: name each once"),
         ({"jobs": 0}, "jobs = 0: at least 1"),
+        ({"dataset": (X, ["a", np.nan] * 75)}, "75 labels are missing"),
+        ({"dataset": (X, ["1", 1] * 75)}, "texts and numbers that are written alike"),
+        (
+            {
+                "dataset": pd.DataFrame({"a": ["p", "q"], "b": [0, 1], "kind": [0, 1]}),
+                "label": "kind",
+            },
+            "leave it out with drop a, write it as numbers, or name it with label if",
+        ),
+        (
+            {"dataset": pd.DataFrame({"a": ["1,5", "2"], "kind": [0, 1]}), "label": "kind"}
+            | {"decimal": "."},
+            "^the rows given: column 'a' is not numeric: '1,5'",
+        ),
+        ({"dataset": "digits", "classes": 11}, ": classes takes 2 to 10 here$"),
+        (
+            {"dataset": "digits", "classes": 3, "train_per_class": 500},
+            "lower .* train_per_class and",
+        ),
+        (
+            {
+                "dataset": pd.DataFrame({"a,b": ["p", "q"], "c": [0, 1]}),
+                "label": "c",
+                "drop": ["a,b"],
+            },
+            "holds 2 rows and 0 columns",
+        ),
     ],
 )
 def test_what_cannot_run_is_one_clear_line_and_leaves_nothing(

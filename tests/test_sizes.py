@@ -90,7 +90,8 @@ def test_that_most_rows_are_not_used_is_told(counts, settings, told):
     ("counts", "message"),
     [
         ((9, 1, 3), r"2 of 3 classes .* than 4 items .*'class 1', 1\).*label an id\?.* --label$"),
-        ((9, 1, 8, 7), r"1 of 4 classes .*: leave those rows out, or take .* with --classes 3$"),
+        ((9, 1, 8, 7), "leave those rows out, or take .* --classes 3: 7 .*, 21 of 25 in all$"),
+        ((10_000, 3, 100, 65), "--classes 3: 65 .*, 195 of 10,168 in all, unless --train and --te"),
     ],
 )
 def test_classes_that_are_too_small_for_any_size_are_counted(counts, message):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import re
+import shlex
 import sys
 from collections.abc import Callable
 from decimal import Decimal
@@ -180,7 +181,13 @@ def test_other_numbers_become_float64(tmp_path: Path, dtype: str) -> None:
     [
         (["10", "9", "-1"], ("-1", "9", "10")),
         (["10.0", "9.0", "-1.0"], ("-1", "9", "10")),
-        (["1e1", "9", "10"], ("9", "10")),
+        (["1.0e+01", "9.0e+00", "-1.0e+00"], ("-1", "9", "10")),  # numpy.savetxt
+        (["1E2", "10E1"], ("10E1", "1E2")),
+        (["007", "7", "07"], ("007", "07", "7")),
+        (["1", "1.0", "+1"], ("+1", "1", "1.0")),
+        (["1.50", "1.5", " 1.5"], ("1.5", "1.50")),
+        (["True", "TRUE", "true"], ("TRUE", "True", "true")),
+        (["1e1", "9", "10"], ("9", "10", "1e1")),
         (["1_0", "9", "inf"], ("1_0", "9", "inf")),
         (["b", "B", "10"], ("10", "B", "b")),
         (["9007199254740993", "9007199254740992"], ("9007199254740992", "9007199254740993")),
@@ -211,6 +218,49 @@ def test_npz_labels_are_strings_or_whole_numbers(
     assert load(tmp_path / "t.npz").class_names == names
 
 
+@pytest.mark.parametrize(
+    ("names", "remark"),
+    [
+        (["7", "07", "8"], "classes '07', '7' are different, as they are spelt"),
+        (["Yes", "yes", "no"], "classes 'Yes', 'yes' are different, as they are spelt"),
+        (["None", "a", "b"], "'None' is taken as the name of a class: where it stands for a miss"),
+        (["9007199254740993", "9007199254740992", "1"], None),
+    ],
+)
+@pytest.mark.parametrize("ending", ["csv", "parquet", "npz"])
+def test_classes_that_may_be_one_or_none_are_told(
+    tmp_path: Path, names: list[str], remark: str | None, ending: str
+) -> None:
+    table = frame(labels=names * 2)
+    writers: dict[str, Callable[[Path], Any]] = {
+        "csv": lambda path: table.to_csv(path, index=False),
+        "parquet": table.to_parquet,
+        "npz": lambda path: np.savez(path, X=X, y=np.array(names * 2)),
+    }
+    writers[ending](tmp_path / f"t.{ending}")
+    rows = load(tmp_path / f"t.{ending}")
+    assert sorted(rows.class_names) == sorted(names)
+    assert [text[: len(remark or "")] for text in rows.remarks] == ([remark] if remark else [])
+
+
+@pytest.mark.parametrize("name", ["NA", "nan", "null", "n/a"])
+def test_a_label_that_may_be_missing_is_refused_by_its_name(tmp_path: Path, name: str) -> None:
+    labels = ["x", name, "y", "x", "y", "z"]
+    frame(labels=labels).to_csv(tmp_path / "t.csv", index=False)
+    frame(labels=labels).to_parquet(tmp_path / "t.parquet")
+    np.savez(tmp_path / "t.npz", X=X, y=np.array(labels))
+    for path in tmp_path.iterdir():
+        with pytest.raises(UsageError, match=rf"1 label is missing, .* row 2.* where '{name}' is"):
+            load(path)
+
+
+def test_decimal_labels_of_parquet_keep_all_digits(tmp_path: Path) -> None:
+    labels = [Decimal(2**53 + 1), Decimal(2**53)]
+    table = pa.table({"a": [1.0, 2.0], "y": pa.array(labels)})
+    parquet.write_table(table, tmp_path / "t.parquet")
+    assert load(tmp_path / "t.parquet").class_names == (str(2**53), str(2**53 + 1))
+
+
 @pytest.mark.parametrize("column", ["label", "class", "target", "y"])
 def test_the_usual_names_of_a_label_column_are_known(tmp_path: Path, column: str) -> None:
     frame(label=column).to_csv(tmp_path / "t.csv", index=False)
@@ -238,22 +288,118 @@ CSV = {
     "label\nx\ny\n": "holds 2 rows and 0 columns beside the label: at least one",
     ",label\n1,x\n2,y\n": "a column has no name",
     "a,label\n1,x\n2\n": "1 label is missing, the first in row 2",
-    "label,a\nx,1\ny\n": "1 value is NaN or missing, .*first in row 2, column 'a'",
+    "label,a\nx,1\ny\n": "1 value is NaN or missing, .*first in row 2 .line 3., column 'a'",
     "a,label\n1,x\n2,y,\n": ".*Expected 2 fields in line 3, saw 3",
     "a,label\n1,x,z\n2,y,z\n": "CSV cannot be read .*: give each line as many fields",
-    "a,b,label\n1,red,x\n2,3,y\n": "column 'b' is not numeric: 'red' in row 1: .*--label",
-    "a,b c,d,label\n1,red,2,x\n2,3,?,y\n": "2 columns are not numeric: 'b c': 'red' in row 1; "
-    "'d': '\\?' in row 2: leave them out with --drop 'b c,d', write",
+    "a,b,label\n1,red,x\n2,3,y\n": "column 'b' is not numeric: 'red' in row 1 .line 2.: .*--label",
+    "a,b c,d,label\n1,red,2,x\n2,3,?,y\n": "2 columns are not numeric: 'b c': 'red' in row 1 "
+    ".line 2.; 'd': '\\?' in row 2 .line 3.: leave them out with --drop 'b c,d', write",
     "a,b,label\n1,2,x\n2,,y\nNA,1,x\n": "2 values are NaN or missing, the first in row "
-    r"2, column 'b'; by columns: 'a' \(1\), 'b' \(1\): fill them in",
+    r"2 .line 3., column 'b'; by columns: 'a' \(1\), 'b' \(1\): fill them in",
     "a,b,label\n1,2,x\n2,1e999,y\n": "1 value is infinite or beyond float64, the first in "
-    "row 2, column 'b'; by .*: leave these columns out with --drop b, fill",
+    "row 2 .line 3., column 'b'; by .*: leave these columns out with --drop b, fill",
     "a,label\n1,x\n2,\n3,n/a\n": "2 labels are missing, the first in row 2",
     "a,label\n1,1.0\n2,\n3,2.0\n": "1 label is missing, the first in row 2",
     "a,label\n1,0.5\n2,2\n3,2.25\n": "the labels are numbers with fractions, such as 0.5 .2 ",
     "a,label\n1,x\n2,x\n": r"only 1 class",
     'a,label\n1,"x\n2,y\n': "CSV cannot be read .*EOF inside string.*close each quote",
 }
+
+
+FLOWERS = "5.1,3.5,setosa\n4.9,3.0,setosa\n6.1,3.2,virginica\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "label", "message"),
+    [
+        (FLOWERS, "setosa", "the first line, '5.1', '3.5', 'setosa', .* write a line of names"),
+        ("1,2,0\n4,3,1\n6,3,0\n", "0", "the first line, .*: '0' is a label of other rows too"),
+        ("1;2;x\n4;3;y\n6;3;x\n", "x", "the first line, .*: 'x' is a label of other rows too"),
+        (FLOWERS, "virginica", ".* the columns are '5.1', .* where these are a row, write a line"),
+        (FLOWERS, None, ".* the columns are '5.1', .* where these are a row, write a line"),
+    ],
+)
+def test_a_file_without_names_of_columns_is_told(
+    tmp_path: Path, text: str, label: str | None, message: str
+) -> None:
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(UsageError, match=f"^{tmp_path / 't.csv'}: {message}"):
+        load(tmp_path / "t.csv", label)
+
+
+def test_a_first_row_whose_label_is_its_own_is_told(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("5.1,3.5,setosa\n4.9,3.0,versicolor\n6.1,3.2,virginica\n")
+    table = TableFile(tmp_path / "t.csv", "setosa")
+    (remark,) = table.load().remarks
+    assert remark.startswith("the first line, '5.1', '3.5', 'setosa', names the columns and seems")
+    assert remark in table.description()[0]
+
+
+@pytest.mark.parametrize(
+    ("names", "label"),
+    [(["0", "1", "2", "3"], "3"), (["0", "1", "2", "kind"], "kind"), (["a", "b", "c", "u"], "u")],
+)
+def test_columns_that_are_counted_and_labels_named_as_one_class_are_no_row(
+    tmp_path: Path, names: list[str], label: str
+) -> None:
+    labels = ["3", "u", "3", "u", "3", "u"]
+    pd.DataFrame(np.c_[X, labels], columns=names).to_csv(tmp_path / "t.csv", index=False)
+    rows = load(tmp_path / "t.csv", label)
+    assert (len(rows.y), rows.remarks) == (6, ())
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('a,kind\n1,"u\nv"\n\n  \n2,w\n?,w\n', "'?' in row 3 (line 7)"),
+        ('a,kind\n1,"u\nv"\r\n2,w\r\n,w\r\n', "the first in row 3 (line 5), column 'a'"),
+        ("\n\na,kind\n1,u\n2,\n", "1 label is missing, the first in row 2 (line 5)"),
+    ],
+)
+def test_lines_are_those_of_the_file(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "t.csv").write_text(text, newline="")
+    with pytest.raises(UsageError, match=re.escape(message)):
+        load(tmp_path / "t.csv", "kind")
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("name", ["a,b", 'say "no"', "it's", "$HOME", "-x", "a,", " "])
+def test_advice_to_leave_a_column_out_can_be_copied(tmp_path: Path, name: str, ending: str) -> None:
+    path = tmp_path / f"t.{ending}"
+    table = pd.DataFrame({name: ["p", "q"], "b": [1, 2], "kind": ["u", "v"]})
+    table.to_csv(path, index=False) if ending == "csv" else table.to_parquet(path)
+    with pytest.raises(UsageError) as caught:
+        load(path, "kind")
+    advice = re.search(
+        r"leave it out with (--drop.*), write it|it out with (.*)", str(caught.value)
+    )
+    assert advice is not None
+    words = shlex.split(advice[1] or advice[2])
+    drop = words[0].partition("=")[2] if len(words) == 1 else words[1]
+    np.testing.assert_array_equal(TableFile(path, "kind", drop=drop).load().X, [[1], [2]])
+
+
+def test_a_separator_at_the_end_of_each_line_is_no_column(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,kind,\n1,u,\n2,v,\n")
+    rows = load(tmp_path / "t.csv", "kind")
+    np.testing.assert_array_equal(rows.X, [[1], [2]])
+    assert rows.remarks == ("column 3 has neither a name nor a value: it is left out",)
+
+
+@pytest.mark.parametrize("number", [2**53 + 2, 2**63, 2**70, -(2**63)])
+def test_whole_numbers_that_float64_may_round_are_told(tmp_path: Path, number: int) -> None:
+    (tmp_path / "t.csv").write_text(f"a,kind\n{number},u\n-2,v\n")
+    rows = load(tmp_path / "t.csv", "kind")
+    np.testing.assert_array_equal(rows.X, [[float(number)], [-2]])
+    (remark,) = rows.remarks
+    assert remark.startswith("column 'a' holds whole numbers beyond 2**53")
+
+
+@pytest.mark.parametrize("cell", ["0x1F", "5%", "$5", "(1)", "1_000", "2020-01-01", "12:30", "1d5"])
+def test_text_that_only_looks_like_a_number_is_none(tmp_path: Path, cell: str) -> None:
+    (tmp_path / "t.csv").write_text(f"a,kind\n7,u\n{cell},v\n")
+    with pytest.raises(UsageError, match=re.escape(f"not numeric: '{cell}' in row 2 (line 3)")):
+        load(tmp_path / "t.csv", "kind")
 
 
 @pytest.mark.parametrize(("text", "reason"), CSV.items())
@@ -354,6 +500,14 @@ PARQUET: dict[str, tuple[dict[str, Any], str]] = {
         "column 'a' is not numeric: Timestamp",
     ),
     "lists": ({"a": [[1.0], [2.0]], "label": [1, 2]}, r"column 'a' is not numeric: .*1\."),
+    "structs": ({"a": [{"x": 1}, {"x": 2}], "label": [1, 2]}, r"column 'a' is not .* \{'x': 1\}"),
+    "maps": (
+        {"a": pa.array([[("k", 1)], []], pa.map_(pa.string(), pa.int8())), "label": [1, 2]},
+        "column 'a' is not numeric",
+    ),
+    "bytes": ({"a": [b"1.5", b"2"], "label": [1, 2]}, "column 'a' is not numeric: b'1.5' in row 1"),
+    "spans": ({"a": pa.array([1, 2], pa.duration("s")), "label": [1, 2]}, "column 'a' .*Timedelta"),
+    "list labels": ({"a": [1, 2], "label": [[1], [2]]}, "labels of type object: .* another column"),
     "nothing": ({"a": pa.nulls(2), "label": [1, 2]}, "column 'a' is not numeric: None"),
     "null": ({"a": [1, None], "label": [1, 2]}, "1 value .* row 2, column 'a'"),
     "null label": ({"a": [1, 2, 3], "label": ["x", None, "y"]}, "1 label .* row 2"),
@@ -368,6 +522,16 @@ PARQUET: dict[str, tuple[dict[str, Any], str]] = {
 def test_a_faulty_parquet_is_told(tmp_path: Path, columns: dict[str, Any], reason: str) -> None:
     parquet.write_table(pa.table(columns), tmp_path / "t.parquet")
     with pytest.raises(UsageError, match=f"^{tmp_path / 't.parquet'}: {reason}"):
+        load(tmp_path / "t.parquet")
+    described = TableFile(tmp_path / "t.parquet").description()
+    assert len(described) == len(columns) + 1
+    assert all("\n" not in line for line in described)
+
+
+def test_parquet_columns_of_one_name_are_told(tmp_path: Path) -> None:
+    arrays = [pa.array([1.0]), pa.array([2.0]), pa.array(["u"])]
+    parquet.write_table(pa.table(arrays, names=["a", "a", "y"]), tmp_path / "t.parquet")
+    with pytest.raises(UsageError, match=r"t\.parquet: several columns are called 'a': rename all"):
         load(tmp_path / "t.parquet")
 
 
@@ -458,6 +622,96 @@ def test_other_separators_and_decimal_commas_are_known(
     assert described[1].endswith("number, 0.5 to 1.5")
 
 
+SIGNS: dict[str, list[tuple[str, float]]] = {
+    "points of thousands": [("603.245;0,96", 603245), ("-1.234.567,8;1", -1234567.8), ("12;1", 12)],
+    "commas of thousands": [("603,245;0.96", 603245), ("1,234,567.8;1", 1234567.8), ("12;1", 12)],
+    "spaces": [("1 234,5;1", 1234.5), ("1\xa0234,5;1", 1234.5), ("-1\u202f234;1", -1234)],
+    "apostrophes": [("1'234.5;1", 1234.5), ("1\u2019234;1", 1234), ("2;1", 2)],
+    "points alone": [("1.234.567;1", 1234567), ("2.000;1", 2000), ("3;1", 3)],
+    "exponents": [("1.234,5e3;1", 1234500), ("-1,5E-1;1", -0.15), ("1e3;1", 1000)],
+    "no comma": [("1.234e3;1", 1234), ("2.345;1", 2.345), ("3,456;1", 3456)],
+    "a zero before the sign": [("0.123;1", 0.123), ("2.345;1", 2.345)],
+    "whole numbers": [("12345;0,5", 12345), ("1e2;1,5", 100)],
+}
+
+
+@pytest.mark.parametrize("separator", [";", "\t", ","])
+@pytest.mark.parametrize("lines", SIGNS.values(), ids=SIGNS.keys())
+def test_one_decimal_sign_is_found_for_the_whole_file(
+    tmp_path: Path, lines: list[tuple[str, float]], separator: str
+) -> None:
+    rows = [
+        separator.join([*(f'"{cell}"' for cell in text.split(";")), "uv"[i % 2]])
+        for i, (text, _) in enumerate(lines)
+    ]
+    (tmp_path / "t.csv").write_text("\n".join([separator.join(["a", "b", "kind"]), *rows]))
+    found = np.asarray(load(tmp_path / "t.csv", "kind").X)
+    assert found[:, 0].tolist() == [value for _, value in lines]
+
+
+@pytest.mark.parametrize(
+    ("given", "text", "number"),
+    [
+        ({"decimal": ","}, "1,234", 1.234),
+        ({"decimal": ","}, "1.234", 1234),
+        ({"decimal": "."}, "1,234", 1234),
+        ({"thousands": ","}, "1,234", 1234),
+        ({"thousands": "."}, "1.234", 1234),
+        ({"thousands": "."}, "1,234", 1.234),
+        ({"thousands": " "}, "1\xa0234", 1234),
+        ({"decimal": ",", "thousands": "'"}, "1'234,5", 1234.5),
+    ],
+)
+def test_what_a_sign_means_can_be_said(
+    tmp_path: Path, given: dict[str, str], text: str, number: float
+) -> None:
+    (tmp_path / "t.csv").write_text(f"a;kind\n{text};u\n2;v\n")
+    rows = TableFile(tmp_path / "t.csv", "kind", **given).load()
+    np.testing.assert_array_equal(rows.X, [[number], [2]])
+
+
+def test_a_point_that_may_be_of_thousands_is_a_decimal_sign_and_told(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a;kind\n1.234;u\n12;v\n")
+    rows = load(tmp_path / "t.csv", "kind")
+    np.testing.assert_array_equal(rows.X, [[1.234], [12]])
+    assert rows.remarks[1].startswith("1.234 is read with . as decimal sign: ")
+    assert rows.remarks[1].endswith(" --thousands .")
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "message"),
+    [
+        ("1,234;1", {}, "'a' is not numeric: '1,234' in row 1 (line 2): say --decimal ',' or --th"),
+        ("1.5;0,96", {}, "'b' is not numeric: '0,96' in row 1 (line 2): write one decimal sign"),
+        ("2;1\n1,5;1\n1.5;1", {}, "column 'a' is not numeric: '1,5' in row 2 (line 3): leave"),
+        ("1,5;1\n1.234,5;2\n1_000;3", {}, "'a' is not numeric: '1_000' in row 3 (line 4): leave"),
+        ("1,5;2", {"decimal": "."}, "'a' is not numeric: '1,5' in row 1 (line 2): leave it out"),
+        ("1.5;2", {"decimal": ","}, "'a' is not numeric: '1.5' in row 1 (line 2): leave it out"),
+        ("1;2", {"decimal": ";"}, "--decimal ';': one of '.' ','"),
+        ("1;2", {"decimal": ",", "thousands": ","}, "--decimal and --thousands are both ','"),
+    ],
+)
+def test_signs_that_fit_no_column_are_told_with_the_first_cell(
+    tmp_path: Path, text: str, given: dict[str, str], message: str
+) -> None:
+    lines = [f"{line};{'uv'[i % 2]}" for i, line in enumerate([*text.split("\n"), "7;7"])]
+    (tmp_path / "t.csv").write_text("\n".join(["a;b;kind", *lines]))
+    with pytest.raises(UsageError, match=re.escape(message)):
+        TableFile(tmp_path / "t.csv", "kind", **given).load()
+
+
+def test_signs_are_for_text_alone(tmp_path: Path) -> None:
+    frame().to_parquet(tmp_path / "t.parquet")
+    with pytest.raises(UsageError, match="--decimal, --thousands are for CSV"):
+        TableFile(tmp_path / "t.parquet", decimal=",").load()
+
+
+def test_a_column_that_is_left_out_still_shows_the_decimal_sign(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a;b;kind\n603.245;0,96;u\n12;1;v\n")
+    rows = TableFile(tmp_path / "t.csv", "kind", drop="b").load()
+    np.testing.assert_array_equal(rows.X, [[603245], [12]])
+
+
 def test_commas_that_may_be_of_thousands_are_no_decimal_commas(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a\ty\n1,234\tu\n999\tv\n")
     with pytest.raises(UsageError, match="column 'a' is not numeric: '1,234'"):
@@ -475,7 +729,10 @@ def test_a_comma_stays_the_separator_where_lines_have_other_ones_too(tmp_path: P
         ("weight", "no column 'weight' to leave out: did you mean 'height'? the columns are 'id'"),
         ("kind", "--drop names the column of the labels"),
         ("id,height,b,name", "holds 3 rows and 0 columns beside the label"),
-        ("id", "column 'name' is not numeric: 'Ann' in row 1: leave it out with --drop id,name,"),
+        (
+            "id",
+            "'name' is not numeric: 'Ann' in row 1 (line 2): leave it out with --drop id,name,",
+        ),
     ],
 )
 def test_what_cannot_be_dropped_is_told(tmp_path: Path, drop: str, message: str) -> None:

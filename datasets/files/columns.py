@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from reprlib import repr as shown
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from oasis_bench.datasets.files.delimited import (
     ENDINGS,
+    MISSING,
     csv_names,
-    numbered_cells,
     separator_of,
 )
 from oasis_bench.datasets.files.tables import (
@@ -18,9 +21,12 @@ from oasis_bench.datasets.files.tables import (
     OTHER_LABEL_COLUMNS,
     Columns,
     drop_option,
+    header_doubt,
     is_id,
     parquet_cells,
     refuse_empty,
+    text_cells,
+    values_of,
 )
 from oasis_bench.system.plain_text import printable
 
@@ -42,19 +48,27 @@ def column_lines(path: Path, asked: Columns) -> list[str]:
         Where it cannot be read.
     """
     refuse_empty(path)
-    remark = None
+    remarks: tuple[str, ...] = ()
+    hint = ""
     if path.suffix.lower() in ENDINGS:
         separator = separator_of(path)
         names = csv_names(path, separator)
-        cells, remark = numbered_cells(path, len(names), separator)
+        label = _label(names, asked)
+        texts = [i for i, name in enumerate(names) if name in (label, asked.fold)]
+        dropped = [i for i, name in enumerate(names) if name in asked.drop]
+        read, _ = text_cells(path, asked, names, separator, texts, dropped)
+        cells, remarks, hint = read.frame, read.remarks, read.hint
+        if label in names:
+            features = [name for i, name in enumerate(names) if i not in (*texts, *dropped)]
+            labels = cells[at := names.index(label)].tolist()
+            doubt = header_doubt(names, at, features, labels, read.numbers)
+            remarks = (*remarks, doubt) if doubt else remarks
     elif path.suffix.lower() == ".parquet":
         cells = parquet_cells(path)
         names = [str(name) for name in cells.columns]
     else:
         return []
-    label = asked.label or next(
-        (name for name in (LABEL_COLUMN, *OTHER_LABEL_COLUMNS) if name in names), None
-    )
+    label = _label(names, asked)
     roles: dict[str | None, str] = {
         **dict.fromkeys(asked.drop, "left out"),
         asked.fold: "folds",
@@ -64,18 +78,35 @@ def column_lines(path: Path, asked: Columns) -> list[str]:
     width = max(map(len, shown_names))
     lines = [
         f"  {name:<{width}}  "
-        + _summary(names[i], cells.iloc[:, i], roles.get(names[i]), label is None)
+        + _summary(names[i], cells.iloc[:, i], roles.get(names[i].strip()), label is None, hint)
         for i, name in enumerate(shown_names)
     ]
     more = len(names) - len(lines)
-    how = "" if remark is None else f", {remark}"
+    how = "".join(f", {remark}" for remark in remarks)
     return [f"columns: {len(names)}{how}", *lines, *([f"  ... and {more} more"] if more else [])]
 
 
-def _summary(name: str, column: pd.Series[Any], role: str | None, asks_label: bool) -> str:
+def _label(names: Sequence[str], asked: Columns) -> str | None:
+    """Return the name of the column of labels, where one is asked for or has a usual name."""
+    usual = (name for name in (LABEL_COLUMN, *OTHER_LABEL_COLUMNS) if name in names)
+    return asked.label or next(usual, None)
+
+
+def _summary(
+    name: str, column: pd.Series[Any], role: str | None, asks_label: bool, hint: str
+) -> str:
     """Say what a column is for, what it holds and how much of it is missing."""
     import pandas as pd
 
+    if column.dtype == object:
+        numbers = None if role else values_of(column)
+        column = (
+            pd.Series(numbers)
+            if isinstance(numbers, np.ndarray)
+            else column.map(str, na_action="ignore")  # lists have no hash
+        )
+    if role in ("labels", "folds"):
+        column = column.mask(column.isin(MISSING))
     n_distinct, n_missing = column.nunique(), int(column.isna().sum())
     if role == "left out":
         parts = [role]
@@ -95,10 +126,11 @@ def _summary(name: str, column: pd.Series[Any], role: str | None, asks_label: bo
         parts = [f"number, {what}"]
         if is_id(column.to_numpy()):
             parts.append(f"all different: an id? {drop_option([name])}")
+    elif not n_distinct:
+        parts = [f"no value: {drop_option([name])}"]
     else:
-        first = column.dropna().iloc[0] if n_distinct else ""
-        kind = f"text, {n_distinct} different, such as {shown(first)}"
-        parts = [f"{kind}: --drop it, or make numbers of it"]
+        kind = f"text, {n_distinct} different, such as {shown(column.dropna().iloc[0])}"
+        parts = [f"{kind}: {hint}--drop it, or make numbers of it"]
         if asks_label and 1 < n_distinct <= len(column) // 2:
             parts[-1] += f"; perhaps the label: --label {shlex.quote(name)}"
     return ", ".join([*parts, *([f"{n_missing} missing"] if n_missing else [])])

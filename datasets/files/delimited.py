@@ -9,6 +9,8 @@ import csv
 import io
 import re
 import warnings
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -30,8 +32,10 @@ SEPARATORS = {",": ",", ";": ";", "\t": "tab"}
 SAMPLE_BYTES = 65_536
 SAMPLE_RECORDS = 10
 
-DECIMAL_COMMA = r"[+-]?\d*(,\d+)?([eE][+-]?\d+)?"
-THOUSANDS = r"[+-]?\d+(,\d{3})?"
+PERHAPS_NUMBER = re.compile(r"[+-]?[\d.,\s'\u2019]+([eE][+-]?\d+)?")
+
+GROUPING = {",": ",", ".": ".", " ": " \xa0\u2009\u202f", "'": "'\u2019"}
+"""Signs of thousands, and what each may be written as."""
 
 ENDINGS = (".csv", ".tsv")
 
@@ -71,66 +75,165 @@ def csv_names(path: Path, separator: str) -> list[str]:
     return [str(name).strip() for name in header.loc[0]]
 
 
+@dataclass(frozen=True)
+class Cells:
+    """The cells of a text file, and how they were read.
+
+    Attributes
+    ----------
+    frame : DataFrame
+        Its columns are numbered: names may be equal.
+    remarks : tuple of str
+        How they were read, where that is not the usual way.
+    numbers : sequence of re.Pattern
+        What a number of this file looks like; of several, one holds for each column.
+    hint : str
+        What to do about the signs of numbers in columns that stay text, or ''.
+    """
+
+    frame: pd.DataFrame
+    remarks: tuple[str, ...]
+    numbers: Sequence[re.Pattern[str]]
+    hint: str = ""
+
+
+def number_pattern(decimal: str, thousands: str | None = None) -> re.Pattern[str]:
+    """Return the pattern of a number with these signs; by default thousands may have any other."""
+    groups = GROUPING[thousands] if thousands else "".join(GROUPING.values()).replace(decimal, "")
+    digits, power = rf"\d+{re.escape(decimal)}?\d*|{re.escape(decimal)}\d+", r"(?:[eE][+-]?\d+)?"
+    grouped = rf"[1-9]\d{{0,2}}([{groups}])\d{{3}}(?:\1\d{{3}})*"
+    fraction = rf"(?:{re.escape(decimal)}\d+{power})?"
+    return re.compile(rf"[+-]?(?:(?:{digits}){power}|{grouped}{fraction})", re.ASCII)
+
+
+NUMBERS = [number_pattern(sign) for sign in ".,"]
+
+
 def numbered_cells(
-    path: Path, n_columns: int, separator: str, texts: dict[int, type] | None = None
-) -> tuple[pd.DataFrame, str | None]:
+    path: Path,
+    n_columns: int,
+    separator: str,
+    texts: Collection[int] = (),
+    left_out: Collection[int] = (),
+    decimal: str | None = None,
+    thousands: str | None = None,
+) -> Cells:
     """Read all cells below the names of the columns, whose numbers stand for their names.
+
+    One decimal sign holds for the whole file: the one that is given, else the one that all numbers
+    of some column need.  Columns that it does not fit, and all where it is not known, stay text.
 
     Parameters
     ----------
     path : Path
     n_columns : int
     separator : str
-    texts : dict of int to type, optional
-        Columns of text: numbers in these stay as they are spelt.
-
-    Returns
-    -------
-    DataFrame
-    str or None
-        How the cells were read, where that is not the usual way.
-    """
-    cells = csv_cells(
-        *(path,), sep=separator, header=0, names=range(n_columns), dtype=texts, low_memory=False
-    )
-    has_decimal_comma = False
-    if separator != ",":
-        for column in set(cells.columns) - set(texts or {}):
-            numbers = _with_decimal_comma(cells[column], separator)
-            if numbers is not None:
-                cells[column] = numbers
-                has_decimal_comma = True
-    if separator == ",":
-        return cells, None
-    decimal = " and , as decimal sign" if has_decimal_comma else ""
-    return cells, f"read with {SEPARATORS[separator]} between columns{decimal}"
-
-
-def _with_decimal_comma(column: pd.Series[Any], separator: str) -> pd.Series[Any] | None:
-    """Return the numbers of a column of text where all are such as '1,5', else None.
-
-    Beside tabs, one where each comma may be that of thousands stays text.
+    texts : collection of int, optional
+        Columns of text: each cell of these stays as it is spelt, '' where it is empty.
+    left_out : collection of int, optional
+        Columns that are not used: they say what the decimal sign is where no other column does.
+    decimal, thousands : str, optional
+        The signs that the user says.
     """
     import pandas as pd
 
-    if pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
-        return None
-    held = column.dropna().astype(str).str.strip()
-    if held.empty or not re.fullmatch(DECIMAL_COMMA, held.iloc[0]):
-        return None
-    if not held.str.fullmatch(DECIMAL_COMMA).all():
-        return None
-    if separator == "\t" and held.str.fullmatch(THOUSANDS).all():
-        return None
-    try:
-        numbers = [float(text.replace(",", ".")) for text in held]
-    except ValueError:  # such as 'e5'
-        return None
-    return pd.Series(numbers, held.index, dtype=np.float64).reindex(column.index)
+    others = [i for i in range(n_columns) if i not in texts]
+    how: dict[str, Any] = {"sep": separator, "header": 0, "names": range(n_columns)}
+    how |= {"low_memory": False, "na_values": {i: list(MISSING) for i in others}}
+    cells = csv_cells(path, dtype=dict.fromkeys(texts, str), **how)
+    for i in texts:
+        cells[i] = cells[i].fillna("").str.strip()
+    between = [f"{SEPARATORS[separator]} between columns"] if separator != "," else []
+    if not (decimal or thousands or any(_has_signs(cells[i], separator) for i in others)):
+        return Cells(cells, _read_with(between), NUMBERS)
+    patterns = {
+        sign: number_pattern(sign, thousands)
+        for sign in ".,"
+        if sign != thousands and decimal in (None, sign)
+    }
+    spelt = {i: column.str.strip() for i, column in csv_cells(path, dtype=str, **how).items()}
+    fits = {
+        i: {sign for sign in patterns if spelt[i].dropna().str.fullmatch(patterns[sign]).all()}
+        for i in others
+    }
+    needed = set(patterns) if len(patterns) == 1 else set()
+    for group in ([i for i in others if i not in left_out], [i for i in others if i in left_out]):
+        needed = needed or {sign for i in group if len(fits[i]) == 1 for sign in fits[i]}
+    sign = next(iter(needed)) if len(needed) == 1 else "."
+    hint = "write one decimal sign in all columns, " if len(needed) > 1 else ""
+    known = [patterns[sign]] if len(needed) == 1 else list(patterns.values())
+    signs: dict[str, None] = {}
+    remarks = []
+    for i in others:
+        held = spelt[i].dropna()
+        is_number, has_point = _is_number(cells[i]), held.str.contains(".", regex=False)
+        if not needed and held.str.contains(",").any() and fits[i]:
+            hint = "say --decimal ',' or --thousands ',', "
+        elif is_number and (sign == "." or not has_point.any()):
+            if not needed and separator != "," and has_point.any():
+                remarks = [
+                    f"{held[has_point].iloc[0]} is read with . as decimal sign: if it is the sign "
+                    "of thousands, --thousands ."
+                ]
+        elif sign in fits[i]:
+            if sign == "," and held.str.contains(sign).any():
+                signs[f"{sign} as decimal sign"] = None
+            matches = (patterns[sign].fullmatch(text) for text in held)
+            for mark in {match[1]: None for match in matches if match and match[1]}:
+                signs[f"{'space' if mark.isspace() else mark} as thousands sign"] = None
+                held = held.str.replace(mark, "", regex=False)
+            numbers = [float(text.replace(sign, ".")) for text in held]
+            cells[i] = pd.Series(numbers, held.index, dtype=np.float64).reindex(cells.index)
+        elif is_number:
+            cells[i] = spelt[i]
+    return Cells(cells, (*_read_with([*between, *signs]), *remarks), known, hint)
+
+
+def _read_with(signs: Sequence[str]) -> tuple[str, ...]:
+    return (f"read with {' and '.join(signs)}",) if signs else ()
+
+
+def _is_number(column: pd.Series[Any]) -> bool:
+    import pandas as pd
+
+    beyond_64_bits = column.dtype == object and pd.api.types.infer_dtype(column) == "integer"
+    return beyond_64_bits or pd.api.types.is_numeric_dtype(column)
+
+
+def _has_signs(column: pd.Series[Any], separator: str) -> bool:
+    """Say whether a column may hold numbers whose signs are not those of Python.
+
+    Beside other separators than commas these may be numbers to pandas, such as 1.234.
+    """
+    held = column.dropna()
+    if not _is_number(column):
+        return len(held) > 0 and PERHAPS_NUMBER.fullmatch(str(held.iloc[0]).strip()) is not None
+    if separator == "," or held.dtype.kind != "f":
+        return False
+    sizes = np.abs(held[held != 0].to_numpy())
+    return bool(
+        ((sizes >= 1) & (sizes < 1000)).all() and np.allclose(sizes * 1000, np.rint(sizes * 1000))
+    )
+
+
+def line_of_row(path: Path, separator: str, row: int) -> int | None:
+    """Return the line, from 1, in which a row, from 0, begins; None where that is not known."""
+    end = 0
+    with open_regular(path) as raw, io.TextIOWrapper(raw, "utf-8", "replace", newline="") as file:
+        lines = csv.reader(file, delimiter=separator, skipinitialspace=True)
+        try:
+            for fields in lines:
+                begin, end = end + 1, lines.line_num
+                row -= len(fields) > 1 or fields not in ([], [""])
+                if row < -1:
+                    return begin
+        except csv.Error:
+            pass
+    return None
 
 
 def csv_cells(path: Path | BinaryIO, **options: Any) -> pd.DataFrame:
-    """Read cells with `pandas.read_csv`; cells that `MISSING` lists are NaN."""
+    """Read cells with `pandas.read_csv`; by default cells that `MISSING` lists are NaN."""
     import pandas as pd
 
     if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1):
@@ -143,8 +246,7 @@ def csv_cells(path: Path | BinaryIO, **options: Any) -> pd.DataFrame:
                 index_col=False,
                 skipinitialspace=True,
                 keep_default_na=False,
-                na_values=MISSING,
-                **options,
+                **{"na_values": MISSING, **options},
             )
             return cells
     except UnicodeDecodeError as error:

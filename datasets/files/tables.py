@@ -19,7 +19,16 @@ from numpy.lib.npyio import NpzFile
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
-from oasis_bench.datasets.files.delimited import csv_names, numbered_cells, separator_of
+from oasis_bench.datasets.files.delimited import (
+    ENDINGS,
+    MISSING,
+    NUMBERS,
+    Cells,
+    csv_names,
+    line_of_row,
+    numbered_cells,
+    separator_of,
+)
 from oasis_bench.datasets.files.errors import first_dozen
 from oasis_bench.datasets.files.npz_arrays import (
     broken,
@@ -30,6 +39,7 @@ from oasis_bench.datasets.files.npz_arrays import (
 )
 from oasis_bench.system.errors import UsageError, nearest
 from oasis_bench.system.files import open_regular
+from oasis_bench.system.plain_text import printable
 
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
     import pandas as pd
@@ -43,19 +53,36 @@ NUMERIC = frozenset({"boolean", "integer", "floating", "mixed-integer-float", "d
 # Narrower than float(): '1_0' and 'Infinity' are names of classes, not numbers.
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
+# Labels that are plainly numbers: as 3, -1 and 2.0 are written, or all as NumPy's savetxt does.
+PLAIN_NUMBERS = tuple(
+    re.compile(spelling, re.ASCII)
+    for spelling in (r"-?(0|[1-9]\d*)(\.\d+)?", r"-?\d\.\d+[eE][+-]\d\d+")
+)
+
+LIKE_MISSING = frozenset({"none", "<na>", "nat", "?", "-", "--", "."})
+"""Names of classes, in small letters, that may stand for a missing label."""
+
 LEAST_IDS = 10
+LARGEST_EXACT = 2**53
+LARGEST_ID = 1e25
 LONGEST_DROP = 1000
 """Characters of an option that a message writes out."""
 
 LabelValues: TypeAlias = "npt.NDArray[Any] | list[str]"
-"""Numbers, NaN where missing, or strings, empty where missing."""
+"""Numbers, NaN where missing, or strings, one of `MISSING` where missing."""
+
+
+def row_of(row: int) -> str:
+    """Return what messages call a row, which counts from 0."""
+    return f"row {row + 1}"
 
 
 @dataclass(frozen=True)
 class Table:
     """What a file holds, not yet checked: features, dense or CSR, labels, names of features.
 
-    `remarks` say how it was read, where that is not the usual way.
+    `remarks` say how it was read, where that is not the usual way; `place` says where in the file a
+    row is.
     """
 
     X: Any
@@ -63,6 +90,7 @@ class Table:
     columns: Sequence[str] | None = None
     folds: LabelValues | None = None
     remarks: tuple[str, ...] = ()
+    place: Callable[[int], str] = row_of
 
 
 @dataclass(frozen=True)
@@ -75,11 +103,15 @@ class Columns:
         That of the labels, and that of the folds, if there is one.
     drop : tuple of str
         Those to leave out.
+    decimal, thousands : str or None
+        The signs of numbers in text.
     """
 
     label: str | None = None
     fold: str | None = None
     drop: tuple[str, ...] = ()
+    decimal: str | None = None
+    thousands: str | None = None
 
 
 def read_table(path: Path, asked: Columns) -> Table:
@@ -96,6 +128,8 @@ def read_table(path: Path, asked: Columns) -> Table:
     refuse_empty(path)
     for ending, reader in READERS.items():
         if path.name.lower().endswith(ending):
+            if (asked.decimal or asked.thousands) and ending not in ENDINGS:
+                raise UsageError("holds no numbers as text: --decimal, --thousands are for CSV")
             return reader(path, asked)
     raise UsageError(f"unknown kind of file: the ending is one of {', '.join(READERS)}")
 
@@ -107,31 +141,80 @@ def refuse_empty(path: Path) -> None:
             raise UsageError("is empty")
 
 
+def text_cells(
+    path: Path,
+    asked: Columns,
+    names: Sequence[str],
+    separator: str,
+    texts: Sequence[int],
+    dropped: Sequence[int],
+) -> tuple[Cells, list[int]]:
+    """Read the cells of a CSV file, and say which columns have neither a name nor a value."""
+    cells = numbered_cells(
+        *(path, len(names), separator, texts, dropped, asked.decimal, asked.thousands)
+    )
+    empty = [
+        i
+        for i, name in enumerate(names)
+        if not name and i not in (*texts, *dropped) and cells.frame[i].isna().all()
+    ]
+    without = tuple(f"column {i + 1} has neither a name nor a value: it is left out" for i in empty)
+    return replace(cells, remarks=(*cells.remarks, *without)), empty
+
+
 def _read_csv(path: Path, asked: Columns) -> Table:
     separator = separator_of(path)
     names = csv_names(path, separator)
     at, fold_at, dropped = _places(names, asked)
-    if any(not name and i not in (at, *dropped) for i, name in enumerate(names)):
-        raise UsageError(
-            "a column has no name (pandas' index?): name it, or write the file without it"
-        )
-    # Names may be equal: numbers stand for them.
     texts = [at] if fold_at is None else [at, fold_at]
-    cells, remark = numbered_cells(path, len(names), separator, dict.fromkeys(texts, str))
-    for column in texts:
-        cells[column] = cells[column].str.strip()
-    table = _table_of(cells, names, at, fold_at, dropped)
-    folds = None if table.folds is None else _csv_labels(table.folds)
-    remarks = () if remark is None else (remark,)
-    return replace(table, labels=_csv_labels(table.labels), folds=folds, remarks=remarks)
+    cells, empty = text_cells(path, asked, names, separator, texts, dropped)
+    dropped += empty
+    features = [name for i, name in enumerate(names) if i not in (*texts, *dropped)]
+    if "" in features:
+        raise UsageError(
+            "a column has no name (pandas' index?): name it, or leave it out with "
+            f"{drop_option([*asked.drop, ''])}"
+        )
+    labels = cells.frame[at].tolist()
+    remarks = cells.remarks
+    if doubt := header_doubt(names, at, features, labels, cells.numbers):
+        if names[at] in labels:
+            raise UsageError(doubt)
+        remarks = (*remarks, doubt)
+
+    def place(row: int) -> str:
+        line = line_of_row(path, separator, row)
+        return row_of(row) + (f" (line {line})" if line else "")
+
+    table = _table_of(cells.frame, names, at, fold_at, dropped, cells, place)
+    return replace(table, remarks=(*remarks, *table.remarks))
 
 
-def _csv_labels(labels: LabelValues) -> LabelValues:
-    """Make numbers of labels such as '1.0' or '2.5'; names and integers stay as they are spelt."""
-    spelt = set(labels) - {""}
-    if all(NUMBER.fullmatch(label) for label in spelt) and set("".join(spelt)) & set(".eE"):
-        return np.array([label or "nan" for label in labels], dtype=np.float64)
-    return labels
+def header_doubt(
+    names: Sequence[str],
+    at: int,
+    features: Sequence[str],
+    labels: Sequence[str],
+    numbers: Sequence[re.Pattern[str]],
+) -> str:
+    """Say where the line of names seems to be a row: its features are numbers; else ''."""
+    if _count(names) or not any(all(map(number.fullmatch, features)) for number in numbers):
+        return ""
+    first = f"the first line, {listed(names)}, names the columns and seems to be a row"
+    remedy = "write a line of names above it"
+    if names[at] in labels:
+        return (
+            f"{first}: {shown(names[at])} is a label of other rows too: {remedy}, or where it "
+            "names them, give the column of labels another name"
+        )
+    if names[at] in (LABEL_COLUMN, *OTHER_LABEL_COLUMNS) or _count(features):
+        return ""
+    return f"{first}: where it is one, {remedy}"
+
+
+def _count(names: Sequence[str]) -> bool:
+    """Say whether names count from 0 or 1, as pandas names columns that have no name."""
+    return any(list(names) == [str(i + first) for i in range(len(names))] for first in (0, 1))
 
 
 def _read_parquet(path: Path, asked: Columns) -> Table:
@@ -145,6 +228,12 @@ def parquet_cells(path: Path) -> pd.DataFrame:
     import pandas as pd
 
     try:
+        from pyarrow import parquet
+
+        with broken("Parquet"):
+            names = parquet.read_schema(path).names
+        if twice := [name for i, name in enumerate(names) if name in names[:i]]:
+            raise UsageError(f"several columns are called {shown(twice[0])}: rename all but one")
         with broken("Parquet"):
             return pd.read_parquet(path, engine="pyarrow").reset_index(drop=True)
     except ImportError as error:
@@ -159,43 +248,89 @@ def _table_of(
     at: int,
     fold_at: int | None,
     dropped: Sequence[int],
+    text: Cells | None = None,
+    place: Callable[[int], str] = row_of,
 ) -> Table:
-    """Divide a data frame, whose index counts from 0, into features, labels and folds."""
+    """Divide a data frame, whose index counts from 0, into features, labels and folds.
+
+    `text` is how it was read from a text file, if it was.
+    """
     columns = [cells.iloc[:, i] for i in range(len(names))]
-    labels = _names_of(columns[at], "labels")
-    folds = None if fold_at is None else _names_of(columns[fold_at], "folds")
+    labels = _names_of(columns[at], "labels", text)
+    folds = None if fold_at is None else _names_of(columns[fold_at], "folds", text)
     n_features = len(names) - 1 - (fold_at is not None) - len(dropped)
     if len(cells) == 0 or n_features == 0:
         raise UsageError(
             f"holds {len(cells)} rows and {n_features} columns beside the label"
             f"{' and the fold' * (fold_at is not None)}: at least one of each is needed"
         )
-    features, feature_names, texts = [], [], []
+    features, feature_names, texts, rounded = [], [], [], []
     for i, name in enumerate(names):
         if i not in (at, fold_at, *dropped):
-            values = _values(columns[i])
+            values = values_of(columns[i])
             if not isinstance(values, np.ndarray):
                 texts.append(i)
                 continue
+            if _is_rounded(values.astype(np.float64)):
+                rounded.append(name)
             features.append(values)
             feature_names.append(name)
     if texts:
         without = [names[i] for i in [*dropped, *texts]]
-        raise _not_numeric({names[i]: columns[i] for i in texts}, without)
+        numbers, hint = (text.numbers, text.hint) if text else (NUMBERS, "")
+        each = [f"{shown(names[i])}: {_not_number(columns[i], numbers, place)}" for i in texts]
+        raise _not_numeric(each, hint, without)
     single = all(values.dtype == np.float32 for values in features)
     X = np.column_stack(features).astype(np.float32 if single else np.float64, copy=False)
-    return Table(X, labels, feature_names, folds)
+    remarks = (
+        (
+            f"column {listed(rounded)} holds whole numbers beyond 2**53, rounded to 16 digits: if "
+            f"it is an id, {drop_option([*(names[i] for i in dropped), *rounded])}",
+        )
+        if rounded
+        else ()
+    )
+    return Table(X, labels, feature_names, folds, remarks, place)
 
 
-def _names_of(column: pd.Series[Any], what: str) -> LabelValues:
+def _is_rounded(values: npt.NDArray[np.float64]) -> bool:
+    """Say whether a column may be of whole numbers of more digits than float64 has."""
+    sizes = np.abs(values)
+    return bool(
+        (sizes > LARGEST_EXACT).any()
+        and (sizes < LARGEST_ID).all()
+        and (np.trunc(values) == values).all()
+    )
+
+
+def _names_of(column: pd.Series[Any], what: str, text: Cells | None) -> LabelValues:
     """Return a column of strings or whole numbers that says which row is of which class or fold."""
-    values = _values(column)
+    values = values_of(column)
     if values is None:
-        raise UsageError(f"{what} of type {column.dtype}: strings or whole numbers only")
-    return values
+        raise UsageError(
+            f"{what} of type {column.dtype}: strings or whole numbers only: name another column"
+        )
+    if isinstance(values, np.ndarray) and column.dtype == object and column.notna().all():
+        values = [str(value) for value in column]  # decimals: float64 has fewer digits
+        return _plain_numbers(values)
+    return _plain_numbers(values) if text and isinstance(values, list) else values
 
 
-def _values(column: pd.Series[Any]) -> LabelValues | None:
+def _plain_numbers(labels: list[str]) -> LabelValues:
+    """Make numbers of labels such as '1.0' or '2.5', where none of these is spelt in two ways.
+
+    Names, and whole numbers, stay as they are spelt.
+    """
+    spelt = set(labels) - set(MISSING)
+    if not set("".join(spelt)) & set(".eE") or not any(
+        all(spelling.fullmatch(label) for label in spelt) for spelling in PLAIN_NUMBERS
+    ):
+        return labels
+    numbers = np.array(["nan" if label in MISSING else label for label in labels], dtype=np.float64)
+    return numbers if len(np.unique(numbers[~np.isnan(numbers)])) == len(spelt) else labels
+
+
+def values_of(column: pd.Series[Any]) -> LabelValues | None:
     """Return a column's numbers or strings, NaN and '' where missing; None for other types."""
     import pandas as pd
 
@@ -211,37 +346,49 @@ def _values(column: pd.Series[Any]) -> LabelValues | None:
     return values.to_numpy()
 
 
-def _not_numeric(columns: Mapping[str, pd.Series[Any]], without: Sequence[str]) -> UsageError:
+def _not_numeric(each: Sequence[str], hint: str, without: Sequence[str]) -> UsageError:
     """Return the error of columns that are not numeric, each with its first value that is not."""
-    each = [(shown(name), _not_number(column)) for name, column in columns.items()]
-    if len(each) == 1:
-        [(name, value)] = each
-        what, them, one = f"column {name} is not numeric: {value}", "it", "it"
-    else:
-        found = first_dozen([f"{name}: {value}" for name, value in each], "; ")
-        what, them, one = f"{len(each)} columns are not numeric: {found}", "them", "one"
+    what = f"column {each[0].replace(': ', ' is not numeric: ', 1)}"
+    them, one = "it", "it"
+    if len(each) > 1:
+        what = f"{len(each)} columns are not numeric: {first_dozen(each, '; ')}"
+        them, one = "them", "one"
     return UsageError(
-        f"{what}: leave {them} out with "
-        f"{drop_option(without)}, write {them} as numbers, or name {one} with --label if it is the "
-        "label"
+        f"{what}: {hint}leave {them} out with {drop_option(without)}, write {them} as numbers, or "
+        f"name {one} with --label if it is the label"
     )
 
 
-def _not_number(column: pd.Series[Any]) -> str:
-    """Return the first value of a column that is not a number, and its row."""
-    for row in np.flatnonzero(column.notna()).tolist():
-        try:
-            float(column[row])
-        except (TypeError, ValueError):
-            break
-    else:  # numbers as text
-        row = 0
-    return f"{shown(column[row])} in row {row + 1}"
+def _not_number(
+    column: pd.Series[Any], numbers: Sequence[re.Pattern[str]], place: Callable[[int], str]
+) -> str:
+    """Return the first value of a column that is not a number, else its first, and where it is.
+
+    Of several patterns, the one that fits the most values says what a number is.
+    """
+    held = np.flatnonzero(column.notna()).tolist() or [0]
+    values = column.tolist()
+    others = [row for row in held if not isinstance(values[row], int | float)]
+    misses = [
+        [row for row in others if not number.fullmatch(str(values[row]).strip())]
+        for number in numbers
+    ]
+    row = (min(misses, key=len) or held)[0]
+    return f"{printable(shown(values[row]))} in {place(row)}"
 
 
 def drop_option(names: Sequence[str]) -> str:
-    """Return the option that leaves columns out, to copy; without the names where it is long."""
-    words = f"--drop {shlex.quote(','.join(dict.fromkeys(names)))}"
+    """Return the option that leaves columns out, to copy; without the names where it is long.
+
+    A name that holds a comma, a quote or a space at an end is quoted as in CSV.
+    """
+    quoted = ",".join(
+        '"' + name.replace('"', '""') + '"'
+        if not name or name != name.strip() or set(name) & set(',"')
+        else name
+        for name in dict.fromkeys(names)
+    )
+    words = f"--drop{'=' if quoted.startswith('-') else ' '}{shlex.quote(quoted)}"
     return words if len(words) <= LONGEST_DROP and words.isprintable() else "--drop"
 
 
@@ -257,13 +404,13 @@ def is_id(values: npt.NDArray[Any]) -> bool:
 
 def _places(columns: Sequence[str], asked: Columns) -> tuple[int, int | None, list[int]]:
     """Return the places of the labels, of the folds, and of what is left out."""
-    if unknown := [name for name in asked.drop if name not in columns]:
+    if unknown := [name for name in asked.drop if name not in map(str.strip, columns)]:
         raise UsageError(
             f"no column {shown(unknown[0])} to leave out: {_columns_are(columns, unknown[0])}"
         )
     at = _label_column(columns, asked.label)
     fold_at = _fold_column(columns, asked.fold, at)
-    dropped = [i for i, name in enumerate(columns) if name in asked.drop]
+    dropped = [i for i, name in enumerate(columns) if name.strip() in asked.drop]
     if {at, fold_at} & set(dropped):
         raise UsageError("--drop names the column of the labels or of the folds: leave it there")
     return at, fold_at, dropped
@@ -276,10 +423,13 @@ def _label_column(columns: Sequence[str], label: str | None) -> int:
     found = [i for i, name in enumerate(columns) if name in names]
     if len(found) == 1:
         return found[0]
+    is_row = not found and any(map(NUMBER.fullmatch, columns)) and not _count(columns[:-1])
     raise UsageError(
         f"{'several columns' if found else 'no column'} to take the label from "
         f"({listed(names or [LABEL_COLUMN, *OTHER_LABEL_COLUMNS])}): "
         f"{_columns_are(columns, label)}: name one with --label COLUMN"
+        + ", and where these are a row, write a line of names above it"
+        * is_row
     )
 
 

@@ -28,7 +28,18 @@ DATA_OPTIONS = (
         "the column of your own file that says in which fold each row tests: these are the "
         "partitions then (default: none, partitions are drawn)",
     ),
-    ("drop", "A,B", "columns of your own file to leave out (default: none)"),
+    (
+        "drop",
+        "A,B",
+        "columns of your own file to leave out; one that holds a comma in double quotes "
+        "(default: none)",
+    ),
+    ("decimal", "SIGN", "the decimal sign of your own CSV file, . or , (default: as columns show)"),
+    (
+        "thousands",
+        "SIGN",
+        "the sign of thousands of your own CSV file: , . ' or a space (default: as columns show)",
+    ),
     ("visterms", "N", "visual words of a data set of pictures (default: its own, 1000)"),
     ("block", "PIXELS", "side of the blocks of pictures (default: the data set's, mostly 64)"),
     (

@@ -104,8 +104,11 @@ def _numbers(
         if others < max(2, few):
             remedy = "is the label an id? name another one with --label"
         else:
+            n_each = min(sum(e.per_class), int(counts[counts >= LEAST].min()))
             remedy = (
-                f"leave those rows out, or take the other classes alone with --classes {others}"
+                "leave those rows out, or take the other classes alone with --classes "
+                f"{others}: {n_each} items of each, {others * n_each:,} of {counts.sum():,} in all"
+                f"{', unless --train and --test say more' * (n_each == sum(e.per_class))}"
             )
         raise UsageError(
             f"{few} of {len(counts)} classes of subset {subset!r} have fewer than {LEAST} items "

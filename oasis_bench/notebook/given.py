@@ -47,6 +47,8 @@ def rows_as_file(data: Any) -> tuple[str, bytes]:
         )
     X: Any = data[0]
     y = np.asarray(data[1])
+    if y.dtype.kind == "U" and not hasattr(data[1], "dtype"):
+        y = np.asarray(data[1], dtype=object)  # a list's None and 1 are no texts
     is_sparse = sparse.issparse(X)
     n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
     if y.shape != (n_rows,):
@@ -56,7 +58,15 @@ def rows_as_file(data: Any) -> tuple[str, bytes]:
         )
     if missing := int(pd.isna(y).sum()):
         raise UsageError(f"{missing} labels are missing: fill them in or leave those rows out")
-    arrays: dict[str, Any] = {"y": y.astype(str) if y.dtype == object else y}
+    if y.dtype == object:
+        spelt = {(isinstance(label, str), str(label)) for label in y}
+        y = y.astype(str)
+        if len(set(y)) < len(spelt):
+            raise UsageError(
+                "labels are texts and numbers that are written alike, such as '1' and 1: make them "
+                "all texts or all numbers"
+            )
+    arrays: dict[str, Any] = {"y": y}
     content = BytesIO()
     if is_sparse:
         sparse.save_npz(content, sparse.csr_array(X), compressed=False)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import csv
+import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from inspect import signature
+from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec
 
 from tqdm.auto import tqdm
 
@@ -24,7 +28,31 @@ from oasis_bench.system.errors import UsageError, unknown_name
 from oasis_bench.trial.output_files import MODELS, PREDICTIONS
 from oasis_bench.trial.record import TrialRecord
 
+P = ParamSpec("P")
 
+
+def _with_names_of_python(function: Callable[P, RunResult]) -> Callable[P, RunResult]:
+    """Let errors speak of parameters where they speak of the command's options."""
+    flags = {one.flag: name for name, one in settings().items() if one.flag}
+
+    def parameter(match: re.Match[str]) -> str:
+        option = match[0]
+        name = flags.get(option, option.removeprefix("--").replace("-", "_"))
+        return name if name in settings() or name in signature(function).parameters else option
+
+    @wraps(function)
+    def with_names(*args: P.args, **kwargs: P.kwargs) -> RunResult:
+        try:
+            return function(*args, **kwargs)
+        except UsageError as error:
+            if "oasis_bench run " not in (text := str(error)):  # a whole command stays one
+                error.args = (re.sub(r"--[a-z]+(-[a-z]+)*", parameter, text),)
+            raise
+
+    return with_names
+
+
+@_with_names_of_python
 def run(
     dataset: Any = None,
     learners: Any = None,
@@ -34,6 +62,8 @@ def run(
     label: str | None = None,
     drop: str | Sequence[str] | None = None,
     fold_column: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
     dataset_options: Mapping[str, Any] | None = None,
     output: str | Path | None = None,
     title: str | None = None,
@@ -67,6 +97,8 @@ def run(
         Columns to leave out: a list of names, or text with commas between them.
     fold_column : str, optional
         The column that says in which fold each row tests: these are the partitions then.
+    decimal, thousands : str, optional
+        The decimal sign and the sign of thousands of a CSV file.  Default: as its columns show.
     dataset_options : mapping, optional
         Other options of the data set, such as ``{"visterms": 100}``.
     output : str or Path, optional
@@ -123,8 +155,10 @@ def run(
         dataset = folder.absolute().with_name(folder.name + ending)
     columns = {
         "label": label,
-        "drop": drop if isinstance(drop, str | None) else ",".join(drop),
+        "drop": drop if isinstance(drop, str | None) else _as_csv(drop),
         "fold_column": fold_column,
+        "decimal": decimal,
+        "thousands": thousands,
     }
     plan = changed(
         plan,
@@ -175,6 +209,13 @@ def run(
     load_reports().write_report(folder)
     bars.line(f"kept in {folder}")
     return RunResult(folder)
+
+
+def _as_csv(names: Sequence[str]) -> str:
+    """Join names by commas; names that hold one are quoted."""
+    line = StringIO()
+    csv.writer(line, lineterminator="").writerow(names)
+    return line.getvalue()
 
 
 def _settings(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -77,6 +77,11 @@ def find_dataset(name: str, known: Iterable[str]) -> tuple[str, Path | None]:
         raise UsageError(f"data set {shown(name)}: no path holds a NUL character")
     if name in names:
         return name, None
+    if os.path.islink(path) and not os.path.exists(path):
+        raise UsageError(
+            f"data set {shown(name)} is a link to {shown(os.readlink(path))}, where nothing is: "
+            "give a path that exists"
+        )
     if _holds_triplets(path):
         return TRIPLETS, path
     if os.path.isdir(path):  # unlike Path.is_dir, also where the name is too long
