@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -114,8 +115,8 @@ def test_the_others_are_as_if_they_had_been_alone(hostile, tmp_path):
 
 
 @pytest.mark.parametrize("jobs", [1, 2])  # with one, folds have processes
-def test_the_death_of_a_fork_server_ends_one_trial(tmp_path, plugins, monkeypatch, jobs):
-    monkeypatch.setenv("LEFT", str(tmp_path / "left"))
+def test_the_death_of_a_fork_server_ends_one_trial(tmp_path, plugins, jobs):
+    path = Path(shutil.copy(plugins / "server_killers.py", tmp_path))
     (tmp_path / "left").mkdir()
     learners = {"replay": LearnerSpec("KillsTheServerInReplay")}
     for when in ("fold", "fit", "similarity", "copy"):
@@ -123,7 +124,6 @@ def test_the_death_of_a_fork_server_ends_one_trial(tmp_path, plugins, monkeypatc
         learners[when] = LearnerSpec("KillsTheServer", {"when": values})
         learners[f"after {when}"] = LearnerSpec("Euclidean")
     experiment = small(learners, train_per_class=9, max_steps=500)
-    path = plugins / "server_killers.py"
     failures = run_experiment(experiment, tmp_path / "run", jobs=jobs, plugin_files=[path])
     killed = "killed by SIGKILL during"
     assert outcomes(read_run(tmp_path / "run")) == {

@@ -9,6 +9,9 @@ import psutil
 
 from oasis_bench.algorithms import OASIS, Euclidean
 
+LEFT = Path(__file__).with_name("left")
+"""The folder for the numbers of the processes that they leave."""
+
 N_FOLD, N_TRAIN, N_TEST = 9, 18, 12
 """Rows of a fold, of the fit and of the test; the warm-up has 16."""
 
@@ -20,7 +23,7 @@ def kill_the_server():
         os._exit(0)
     started = subprocess.Popen(["sleep", "3600"], start_new_session=True)
     for pid in (forked, started.pid):
-        Path(os.environ["LEFT"], str(pid)).touch()
+        (LEFT / str(pid)).touch()
     forks = [one for one in psutil.Process().parents() if "serve(" in " ".join(one.cmdline())]
     forks[-1].kill()
     time.sleep(3600)
