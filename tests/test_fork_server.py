@@ -11,13 +11,14 @@ from multiprocessing import connection
 import psutil
 import pytest
 
-from oasis_bench.execution.fork_server import ForkServer
+from oasis_bench.execution.fork_server import END_SECONDS, ForkServer
 from oasis_bench.system.errors import UsageError
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux's prctl")
 
 FUNCTIONS = """
 import os, signal, subprocess
+import psutil
 
 def nothing():
     pass
@@ -56,6 +57,23 @@ def leave_a_process_and_kill_the_parent(messages):
     leave_a_process(messages)
     os.kill(os.getppid(), signal.SIGKILL)
     signal.pause()
+
+def leave_processes_and_kill(messages, above):
+    forked = os.fork()
+    if forked == 0:
+        os.setsid()
+        signal.pause()
+    started = subprocess.Popen(["sleep", "3600"], start_new_session=True)
+    os.write(messages, f"{forked} {started.pid}".encode())
+    for process in reversed(psutil.Process().parents()[above]):
+        process.kill()
+    signal.pause()
+
+def leave_processes_and_kill_the_server(messages):
+    leave_processes_and_kill(messages, slice(1, 2))
+
+def leave_processes_and_kill_guard_and_server(messages):
+    leave_processes_and_kill(messages, slice(2))
 """
 
 
@@ -83,6 +101,14 @@ def start(server, function):
     server.start(function, line=theirs.fileno())
     theirs.close()
     return ours
+
+
+def lives(pid):
+    """Tell whether a process is there; where nobody waits for it, its number stays."""
+    try:
+        return psutil.Process(int(pid)).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def exit_code_of(server):
@@ -178,6 +204,42 @@ def test_a_fork_dies_with_its_server(server, functions):
     assert not server.lives
     _, alive = psutil.wait_procs(below, timeout=60)
     assert not alive
+
+
+@pytest.mark.parametrize("killed", ["the_server", "guard_and_server"])
+def test_what_a_fork_leaves_is_dead_when_its_server_has_died(server, functions, killed):
+    function = getattr(functions, f"leave_processes_and_kill_{killed}")
+    with start(server, function) as messages:
+        left = os.read(messages.fileno(), 100).split()
+        assert len(left) == 2
+        assert exit_code_of(server) == -signal.SIGKILL
+    assert not server.lives
+    assert server.sentinel.closed
+    _, alive = psutil.wait_procs([psutil.Process(int(pid)) for pid in left if lives(pid)], 10)
+    assert not any(lives(process.pid) for process in alive)
+
+
+def test_a_server_that_is_killed_before_it_is_ready_ends_its_call(server, functions):
+    os.kill(server.pid, signal.SIGKILL)
+    with start(server, functions.wait):
+        assert exit_code_of(server) == -signal.SIGKILL
+
+
+def test_a_server_that_was_stopped_goes_on(server, functions):
+    for _ in ("before it is ready", "between two calls"):
+        os.kill(server.pid, signal.SIGSTOP)
+        assert sent_by(server, functions.send_folder)
+    with start(server, functions.wait) as messages:
+        assert os.read(messages.fileno(), 10) == b"waits"
+        os.kill(server.pid, signal.SIGSTOP)
+        before = time.monotonic()
+        server.end()
+        assert time.monotonic() - before < END_SECONDS / 2
+    assert sent_by(server, functions.send_folder)
+    os.kill(server.pid, signal.SIGSTOP)
+    before = time.monotonic()
+    server.close()
+    assert time.monotonic() - before < END_SECONDS / 2
 
 
 def test_a_server_that_cannot_prepare_is_a_clear_error(functions, capfd):

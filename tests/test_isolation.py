@@ -1,6 +1,8 @@
 """Trials of learners that hang, crash and eat memory, held to a budget among sound ones."""
 
+import importlib
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -9,6 +11,7 @@ from pathlib import Path
 import pytest
 from report_helpers import measured
 
+from oasis_bench.execution import fork_server, trial_process
 from oasis_bench.experiment.settings import Experiment, LearnerSpec
 from oasis_bench.runner.run import run_experiment
 from oasis_bench.store.run_file import read_run
@@ -109,6 +112,129 @@ def test_the_others_are_as_if_they_had_been_alone(hostile, tmp_path):
     beside = measured(hostile[2], by="learner")
     assert beside[list(SOUND)].equals(alone[list(SOUND)])
     assert beside["ChangesGlobals"] == alone["Euclidean"]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])  # with one, folds have processes
+def test_the_death_of_a_fork_server_ends_one_trial(tmp_path, plugins, jobs):
+    path = Path(shutil.copy(plugins / "server_killers.py", tmp_path))
+    (tmp_path / "left").mkdir()
+    learners = {"replay": LearnerSpec("KillsTheServerInReplay")}
+    for when in ("fold", "fit", "similarity", "copy"):
+        values = [when, "never"] if when == "fold" else when
+        learners[when] = LearnerSpec("KillsTheServer", {"when": values})
+        learners[f"after {when}"] = LearnerSpec("Euclidean")
+    experiment = small(learners, train_per_class=9, max_steps=500)
+    failures = run_experiment(experiment, tmp_path / "run", jobs=jobs, plugin_files=[path])
+    killed = "killed by SIGKILL during"
+    assert outcomes(read_run(tmp_path / "run")) == {
+        "replay": ("ok", f"traces end early: crashed: {killed} the replay for the traces"),
+        "fold": ("crashed", f"{killed} learning on inner folds"),
+        "fit": ("crashed", f"{killed} the final fit"),
+        "similarity": ("crashed", f"{killed} answering"),
+        "copy": ("crashed", f"{killed} answering"),
+        **{name: ("ok", None) for name in learners if name.startswith("after")},
+    }
+    assert failures == 4
+    left = [int(path.name) for path in (tmp_path / "left").iterdir()]
+    assert len(left) >= 10
+    _wait_for(lambda: not any(map(_lives, left)), 10)
+    assert [pid for pid in left if _lives(pid)] == []
+
+
+HANGS = """
+import os, signal, time
+from oasis_bench.algorithms import Euclidean
+
+def hang():
+    if os.getpid() != {harness}:
+        {how}
+
+{at_import}
+
+class Hangs(Euclidean):
+    name = "Hangs"
+
+    def {method}:
+        hang()
+"""
+
+
+@pytest.mark.parametrize("how", ["time.sleep(3600)", "os.kill(os.getpid(), signal.SIGSTOP)"])
+@pytest.mark.parametrize(
+    ("method", "phases"),
+    [
+        ("import", ["the start", "the warm-up"]),
+        ("__init__(self)", ["the start", "the warm-up"]),
+        ("get_params(self, deep=True)", ["the warm-up"]),
+        ("fit(self, X, y=None)", ["the warm-up", "the final fit"]),
+        ("__getstate__(self)", ["the final fit"]),
+        ("similarity(self, queries, gallery)", ["answering", "the warm-up"]),
+        ("__setstate__(self, state)", ["answering"]),
+    ],
+)
+def test_a_plugin_that_hangs_or_stops_is_a_timeout_wherever_it_does(tmp_path, how, method, phases):
+    plugin = tmp_path / "hangs.py"
+    at_import = "hang()" if method == "import" else ""
+    method = "unused(self)" if at_import else method
+    plugin.write_text(
+        HANGS.format(harness=os.getpid(), how=how, at_import=at_import, method=method)
+    )
+    experiment = small({"Hangs": LearnerSpec("Hangs")}, budget="2s")
+    assert run_experiment(experiment, tmp_path / "run", plugin_files=[plugin]) == 1
+    assert outcomes(read_run(tmp_path / "run"))["Hangs"] in [
+        ("timeout", f"{phase} took longer than the budget of 2 s") for phase in phases
+    ]
+
+
+def test_a_process_that_sends_no_message_is_held_to_the_budget(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    fork_server._close_idle()  # the next one has that path
+    (tmp_path / "silent_process.py").write_text(
+        "import time\ndef hang(*arguments):\n    time.sleep(3600)\n"
+    )
+    monkeypatch.setattr(trial_process, "_main", importlib.import_module("silent_process").hang)
+    assert run_experiment(small(SOUND, budget="2s"), tmp_path / "run") == 2
+    late = ("timeout", "the start took longer than the budget of 2 s")
+    assert outcomes(read_run(tmp_path / "run")) == dict.fromkeys(SOUND, late)
+
+
+ENDS = """
+import os, signal, time
+from oasis_bench.algorithms import Euclidean
+
+class Ends(Euclidean):
+    name = "Ends"
+
+    def fit(self, X, y=None):
+        {how}
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        ("os.kill(os.getpid(), signal.SIGRTMIN + 6)", "killed by signal 40 during the warm-up"),
+        (
+            "os.closerange(3, 1024); time.sleep(3600)",
+            "closed its connection with the harness during the warm-up",
+        ),
+        (  # nobody hears of its status
+            "os.kill(os.getppid(), signal.SIGSTOP); os._exit(4)",
+            "closed its connection with the harness during the warm-up",
+        ),
+    ],
+)
+def test_a_process_that_cannot_say_more_is_a_crash(tmp_path, monkeypatch, how, reason):
+    monkeypatch.setattr(trial_process, "END_SECONDS", 1.0)
+    plugin = tmp_path / "ends.py"
+    plugin.write_text(ENDS.format(how=how))
+    learners = {"Ends": LearnerSpec("Ends"), **SOUND}
+    experiment = small(learners, budget="off")
+    assert run_experiment(experiment, tmp_path / "run", plugin_files=[plugin]) == 1
+    assert outcomes(read_run(tmp_path / "run")) == {
+        "Ends": ("crashed", reason),
+        **dict.fromkeys(SOUND, ("ok", None)),
+    }
 
 
 def test_what_was_validated_before_the_time_was_up_is_kept(tmp_path, plugins):

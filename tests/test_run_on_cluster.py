@@ -1,10 +1,12 @@
 """Trials on a real Dask cluster of processes: the same store as on one machine."""
 
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pandas as pd
 import psutil
@@ -116,6 +118,26 @@ def test_a_cluster_gives_the_store_of_one_machine(cluster, tmp_path, plugins):
     assert "learner on stdout" in (tmp_path / "there" / "output.log").read_text()
     assert len(there.info.provenance["workers"]) == 2
     assert set(there.trials["shared_cores"]) == {1}  # both workers are on this machine
+
+
+def test_the_death_of_a_workers_fork_server_ends_one_trial(cluster, tmp_path, plugins):
+    plugin = Path(shutil.copy(plugins / "server_killers.py", tmp_path))
+    (tmp_path / "left").mkdir()
+    learners = {
+        "KillsTheServer": LearnerSpec("KillsTheServer", {"when": "copy"}),
+        "Euclidean": LearnerSpec("Euclidean"),
+    }
+    where = cluster.scheduler_address
+    folder = tmp_path / "run"
+    assert run_experiment(tiny(learners), folder, cluster=where, plugin_files=[plugin]) == 2
+    trials = read_run(folder).trials
+    assert set(zip(trials["learner"], trials["status"], strict=True)) == {
+        ("KillsTheServer", "crashed"),
+        ("Euclidean", "ok"),
+    }
+    left = [int(path.name) for path in (tmp_path / "left").iterdir()]
+    assert len(left) == 4
+    assert all(_ends(psutil.Process(pid)) for pid in left if psutil.pid_exists(pid))
 
 
 @pytest.mark.parametrize("workers", ["cluster", "lone_worker"])

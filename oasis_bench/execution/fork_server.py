@@ -8,7 +8,8 @@ busy cores).  The 27 ms buy three things that learners must not take from a run:
 
 - A guard process is the parent of the learner's process.  With multiprocessing the server is: a
   learner that kills or stops its parent would end all trials after it.
-- When a call has ended, all that it has started is dead, also what left its group and session.
+- When a call has ended, all that it has started is dead, also what left its group and session,
+  and also where the server itself was killed.
 - A call gets a socket, by which files go to and fro.
 """
 
@@ -21,6 +22,7 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -30,7 +32,7 @@ from typing import Any
 
 from oasis_bench.system import threads
 from oasis_bench.system.errors import UsageError
-from oasis_bench.system.processes import kill_below
+from oasis_bench.system.processes import kill_below, kill_marked
 
 PREPARE_TRIALS = "oasis_bench.execution.trial_process:warm_up"
 
@@ -42,6 +44,9 @@ END_SECONDS = 10.0
 
 END = b""
 """The order to end the call."""
+
+MARK = "OASIS_BENCH_SERVER"
+"""In the environment of all processes of a server: how they are found after its death."""
 
 
 @dataclass(frozen=True)
@@ -67,10 +72,13 @@ class ForkServer:
     ----------
     pid : int
         The number of the server's process: all that a call starts is below it.
+    is_ready : bool
+        Whether it has done the imports, so that a call begins when it is ordered.
     """
 
     def __init__(self, prepare: str = PREPARE_TRIALS) -> None:
         self._connection, theirs = Pipe()
+        self._mark = uuid.uuid4().hex
         code = (
             f"import sys; sys.path[:] = {_import_path()!r}; "
             "from oasis_bench.execution.server_process import serve; "
@@ -79,13 +87,14 @@ class ForkServer:
         self._process = subprocess.Popen(
             [sys.executable, "-c", code],
             stdin=subprocess.DEVNULL,
-            env={**os.environ, **dict.fromkeys(threads.VARIABLES, "1")},  # trials set their own
+            # Trials set their own number of threads.
+            env={**os.environ, **dict.fromkeys(threads.VARIABLES, "1"), MARK: self._mark},
             pass_fds=[theirs.fileno()],
             process_group=0,  # Ctrl-C is for the harness, which ends the others
         )
         theirs.close()
         self.pid = self._process.pid
-        self._is_ready = False
+        self.is_ready = False
         self._ready_by = time.monotonic() + READY_SECONDS
         self._exit_code: int | None = -signal.SIGKILL
 
@@ -112,8 +121,10 @@ class ForkServer:
         line : int
             A file descriptor, which the process gets a copy of.
         """
-        call = Call(function, arguments, _import_path(), dict(os.environ), _working_folder())
+        environment = {**os.environ, MARK: self._mark}
+        call = Call(function, arguments, _import_path(), environment, _working_folder())
         self._exit_code = None
+        self._wake()
         with suppress(OSError):  # the server is dead: `exit_code` reports it
             self._connection.send_bytes(pickle.dumps(call))
             send_handle(self._connection, line, self.pid)
@@ -121,17 +132,19 @@ class ForkServer:
     def exit_code(self) -> int | None:
         """Return the exit status of the call, -N for signal N; None while it runs.
 
-        When there is a status, all processes that the call has started are dead.
+        When there is a status, all processes that the call has started are dead.  The server's
+        own death by a signal ends the call with that signal.
 
         Raises
         ------
         UsageError
-            Where the server ended before it was ready, or takes too long to be so.
+            Where the server ended by itself before it was ready, or takes too long to be so.
         """
+        self._wake()
         while self._exit_code is None and self._connection.poll():
             self._receive()
-        has_ended = self._exit_code is not None
-        if not self._is_ready and (has_ended or time.monotonic() > self._ready_by):
+        is_late = self._exit_code is None and time.monotonic() > self._ready_by
+        if not self.is_ready and (is_late or (self._process.returncode or -1) >= 0):
             self.close()
             raise UsageError(
                 "the process that trials are forked off ended before it was ready, or took "
@@ -143,6 +156,7 @@ class ForkServer:
         """End the call and all that it has started, if they have not ended."""
         try:
             if self._exit_code is None:
+                self._wake()
                 with suppress(OSError):  # the server is dead
                     self._connection.send_bytes(END)
             while self._exit_code is None and self._connection.poll(END_SECONDS):
@@ -154,24 +168,33 @@ class ForkServer:
     def close(self) -> None:
         """End the server and all that is below it."""
         self._connection.close()  # for the server, the order to end
+        self._wake()
         try:
-            self._process.wait(END_SECONDS if self._is_ready else 0)
+            self._process.wait(END_SECONDS if self.is_ready else 0)
         except subprocess.TimeoutExpired:
             kill_below(self.pid)
             self._process.kill()
             self._process.wait()
-        self._exit_code = -signal.SIGKILL
+        if self._process.returncode < 0:  # it could not end what was below it
+            kill_marked(MARK, self._mark)
+        self._exit_code = min(self._process.returncode, 0) or -signal.SIGKILL
+
+    def _wake(self) -> None:
+        """Let the server go on, where something has stopped it."""
+        self._process.send_signal(signal.SIGCONT)
 
     def _receive(self) -> None:
         """Read one message of the server: first that it is ready, then the status of each call."""
         try:
             message = self._connection.recv()
         except (EOFError, OSError):  # the server has ended
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(END_SECONDS)
             self.close()
             return
-        if self._is_ready:
+        if self.is_ready:
             self._exit_code = message
-        self._is_ready = True
+        self.is_ready = True
 
 
 _idle: list[ForkServer] = []

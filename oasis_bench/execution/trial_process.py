@@ -6,6 +6,7 @@ Those processes run a plugin's code: nothing here waits without a limit of time 
 from __future__ import annotations
 
 import gc
+import math
 import os
 import signal
 import socket
@@ -19,7 +20,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from oasis_bench.data.scaling import learn_scaling
-from oasis_bench.execution.fork_server import borrow, give_back
+from oasis_bench.execution.fork_server import END_SECONDS, borrow, give_back
 from oasis_bench.plugins.registry import load_registry
 from oasis_bench.system import linux, threads
 from oasis_bench.system.processes import bytes_below, exceeds
@@ -76,8 +77,8 @@ class _Inbox:
         self._file: int | None = None
         self.is_open = True
 
-    def read(self) -> None:
-        """Read once what has come, without waiting."""
+    def read(self) -> bool:
+        """Read once what has come, without waiting; tell whether anything has."""
         try:
             if self._missing:
                 n_read = self._line.recv_into(memoryview(self._content)[-self._missing :])
@@ -90,10 +91,11 @@ class _Inbox:
                     self.drop_file()
                     self._file = file
         except BlockingIOError:
-            return
+            return False
         except OSError:  # the process has died
             n_read = 0
         self.is_open = n_read > 0
+        return self.is_open
 
     def next(self, state: TrialState) -> tuple[Message, bytearray, int | None] | None:
         """Return the next message that is complete, its scores and its file; None without one.
@@ -144,7 +146,6 @@ class TrialProcess:
     def __init__(self, state: TrialState, output_log: Path) -> None:
         self._state, self._output_log = state, output_log
         self._budget = state.spec.budget
-        self._deadline: float | None = None
         self._start_stage()
 
     @property
@@ -155,22 +156,26 @@ class TrialProcess:
     @property
     def waits_for(self) -> list[Any]:
         """What `multiprocessing.connection.wait` should wait for before `poll` is called."""
-        return [self._server.sentinel, *([self._line] if self._inbox.is_open else [])]
+        server = self._server.sentinel  # closed where the server has died
+        return [
+            *([] if server.closed else [server]),
+            *([self._line] if self._inbox.is_open else []),
+        ]
 
     @property
     def seconds_to_poll(self) -> float:
         """Seconds until `poll` must be called at the latest."""
         longest = LONG_POLL_SECONDS if self._budget.n_bytes is None else POLL_SECONDS
-        if self._deadline is None:
-            return longest
         return min(longest, max(0.0, self._deadline - time.monotonic()))
 
     def poll(self) -> None:
         """Read what was sent, hold the trial to its budget, make its record where it has ended."""
         state = self._state
         exit_code = self._server.exit_code()  # first: what it sent before its end is still read
+        if self._deadline == math.inf and self._server.is_ready:
+            self._begin_phase()
         try:
-            self._inbox.read()
+            has_read = self._inbox.read()
             while state.record is None and (found := self._inbox.next(state)) is not None:
                 self._take(*found)
                 if state.stage_has_ended:
@@ -180,10 +185,10 @@ class TrialProcess:
         if state.record is None and state.stage_has_ended:
             self.end()
             self._start_stage()
-        elif state.record is None and exit_code is not None and not self._inbox.is_open:
+        elif state.record is None and exit_code is not None and not has_read:
             state.end(*self._cause_of_death(exit_code))
-        elif state.record is None and state.first_bytes is not None:
-            self._hold_to_budget(state.first_bytes)
+        elif state.record is None:
+            self._hold_to_budget()
         if state.record is not None:
             self.end()
         _shorten(self._output_log)
@@ -216,9 +221,9 @@ class TrialProcess:
         for sent in self._state.files(message):
             self._inbox.send_file(sent)
         now = time.monotonic()
-        if self._budget.seconds is not None and isinstance(message, Started | PhaseBegan):
-            self._deadline = now + self._budget.seconds  # each phase has the whole of it
-        elif self._deadline is not None and isinstance(message, Scores):
+        if isinstance(message, PhaseBegan):
+            self._begin_phase()
+        elif isinstance(message, Scores):
             self._deadline += now - start  # evaluating them is not the learner's time
 
     def _start_stage(self) -> None:
@@ -230,14 +235,26 @@ class TrialProcess:
         self._state.stage_has_ended = False
         self._server.start(_main, stage, self._output_log, line=theirs.fileno())
         theirs.close()
-        self._deadline = None  # the time begins with the first message
+        self._deadline = math.inf  # the time begins when the server is ready
 
-    def _hold_to_budget(self, first_bytes: int) -> None:
-        budget, state = self._budget, self._state
-        if self._deadline is not None and time.monotonic() > self._deadline:
+    def _begin_phase(self) -> None:
+        """Give a phase, of which the start of the process is the first, the whole budget."""
+        self._deadline = time.monotonic() + (self._budget.seconds or math.inf)
+
+    def _hold_to_budget(self) -> None:
+        budget, state, now = self._budget, self._state, time.monotonic()
+        if not self._inbox.is_open:  # then the end of its process is due
+            self._deadline = min(self._deadline, now + END_SECONDS)
+        if now > self._deadline and not self._inbox.is_open:
+            state.end("crashed", f"closed its connection with the harness during {state.phase}")
+        elif now > self._deadline:
             reason = f"{state.phase} took longer than the budget of {budget.seconds:g} s"
             state.end("timeout", reason)
-        elif budget.n_bytes is not None and exceeds(self._server.pid, first_bytes + budget.n_bytes):
+        elif (
+            budget.n_bytes is not None
+            and state.first_bytes is not None
+            and exceeds(self._server.pid, state.first_bytes + budget.n_bytes)
+        ):
             limit = f"{budget.n_bytes / 2**20:,.0f} MiB"
             state.end("out of memory", f"{state.phase} took more than {limit}")
 
@@ -245,9 +262,10 @@ class TrialProcess:
         phase = self._state.phase
         if code == -signal.SIGKILL and linux.oom_kills() > self._kills_before:
             return "out of memory", f"the system killed it during {phase}"
-        how = (
-            f"killed by {signal.Signals(-code).name}" if code < 0 else f"exited with status {code}"
-        )
+        how = f"exited with status {code}"
+        if code < 0:
+            names = {number.value: number.name for number in signal.Signals}
+            how = f"killed by {names.get(-code, f'signal {-code}')}"  # some have no name
         return "crashed", f"{how} during {phase}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 
 import psutil
@@ -26,8 +27,23 @@ def descendants(pid: int) -> list[psutil.Process]:
 
 def kill_below(pid: int) -> None:
     """Kill all descendants of a process, also those that are started meanwhile."""
+    _kill_all(lambda: descendants(pid))
+
+
+def kill_marked(name: str, value: str) -> None:
+    """Kill all processes with a variable in the environment, which children inherit."""
+
+    def has_mark(process: psutil.Process) -> bool:
+        with suppress(psutil.Error, OSError):
+            return process.environ().get(name) == value
+        return False
+
+    _kill_all(lambda: list(filter(has_mark, psutil.process_iter())))
+
+
+def _kill_all(find: Callable[[], list[psutil.Process]]) -> None:
     killed: set[psutil.Process] = set()
-    while found := set(descendants(pid)) - killed:
+    while found := set(find()) - killed:
         for process in found:
             with suppress(psutil.Error):
                 process.kill()

@@ -5,6 +5,7 @@ What a fold does is the same in whichever process; `oasis_bench.trial.choice` sa
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import sys
@@ -20,6 +21,9 @@ from oasis_bench.system import linux
 from oasis_bench.trial.choice import FoldJob, FoldWork
 from oasis_bench.trial.clock import Stopwatch
 from oasis_bench.trial.messages import Ended
+
+LONGEST_WAIT = 1.0
+"""Seconds between two looks at whether a fold's process has died."""
 
 
 class EndedError(Exception):
@@ -86,6 +90,9 @@ class FoldProcesses:
         while n_yielded < n_jobs:
             self._begin(waiting)
             busy = {fold.connection: fold for fold in self._folds if fold.number is not None}
+            for fold in busy.values():  # a process that it leaves keeps its connection open
+                if _has_ended(fold.pid) and not fold.connection.poll():
+                    _end_with_status_of(fold.pid)
             for connection in wait([*busy], self._seconds_to_poll(busy.values())):
                 assert isinstance(connection, Connection)
                 self._receive(busy[connection], values)
@@ -130,10 +137,9 @@ class FoldProcesses:
                 self._stopwatch.seconds[phase] += taken
             fold.number = None
 
-    def _seconds_to_poll(self, busy: Iterable[_Fold]) -> float | None:
-        if self._seconds is None:
-            return None
-        return max(0.0, min(fold.since for fold in busy) + self._seconds - time.monotonic())
+    def _seconds_to_poll(self, busy: Iterable[_Fold]) -> float:
+        deadline = min(fold.since for fold in busy) + (self._seconds or math.inf)
+        return max(0.0, min(LONGEST_WAIT, deadline - time.monotonic()))
 
     def _hold_to_budget(self, busy: Iterable[_Fold]) -> None:
         for fold in busy:
@@ -178,6 +184,11 @@ def _serve(line: Connection, work: FoldWork, ended: Callable[[Exception], Ended]
         with suppress(Exception):
             sys.stdout.flush()
         os._exit(status)
+
+
+def _has_ended(pid: int) -> bool:
+    """Tell whether a child has ended; it can still be waited for."""
+    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def _end_with_status_of(pid: int) -> NoReturn:
