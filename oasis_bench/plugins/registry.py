@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import inspect
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -165,7 +166,7 @@ def _import_entry_point(same_name: Sequence[EntryPoint], base: type[T]) -> type[
 def _import_file(path: Path) -> ModuleType:
     """Import a plugin file once, under a name that its path decides."""
     path = path.resolve()
-    name = f"{PLUGIN_MODULE}{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
+    name = f"{PLUGIN_MODULE}{path.stem}_{hashlib.sha256(os.fsencode(path)).hexdigest()[:8]}"
     with _import_lock:
         if name in sys.modules:
             return sys.modules[name]

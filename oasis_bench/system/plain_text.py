@@ -13,9 +13,23 @@ SHOWN = 80
 """Characters of a user's value that a message repeats."""
 
 
+_KEPT = "\n\t\xa0\u202f\u3000"
+"""The end of a line, the tab, and blanks of French and Japanese."""
+
+
 def printable(text: str, keep: str = "") -> str:
     """Return `text` with control characters replaced, but for those to `keep`."""
     return "".join(char if char.isprintable() or char in keep else "\ufffd" for char in text)
+
+
+def encodable(text: str) -> str:
+    """Return a text with the bytes of paths that are no UTF-8 as Python writes them."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def for_terminal(text: str) -> str:
+    """Return an `encodable` text of some lines, what a terminal would obey in it replaced."""
+    return text if text.isprintable() else printable(encodable(text), keep=_KEPT)
 
 
 def cut(text: str, longest: int = LONGEST_TEXT) -> str:
