@@ -19,7 +19,7 @@ from oasis_bench.command_line.options import parse_words
 from oasis_bench.command_line.printed import Printed, printed_streams
 from oasis_bench.command_line.verbs import function_of
 from oasis_bench.system.errors import UsageError
-from oasis_bench.system.plain_text import LONGEST_REASON, cut, shown
+from oasis_bench.system.plain_text import LONGEST_REASON, cut, error_line, shown
 
 USAGE = 2
 INTERRUPTED = 130
@@ -125,6 +125,14 @@ def _carry_out(verb: Callable[[], int]) -> int:
             f"{where.filename}, line {where.lineno}, ended the program (SystemExit: {stop.code}): "
             "let it raise another error, or leave that plugin out"
         ) from stop
+    except (UsageError, MemoryError):
+        raise
+    except Exception as error:
+        from oasis_bench.plugins.registry import place_in_plugin
+
+        if (place := place_in_plugin(error)) is None:
+            raise
+        raise UsageError(f"{place}: {error_line(error)}: correct the plugin") from error
 
 
 def _show_warning(

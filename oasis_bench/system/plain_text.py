@@ -49,5 +49,12 @@ def shown(value: object) -> str:
 
 
 def error_line(error: BaseException) -> str:
-    """Return the type and the message of an error on one line, not yet `printable`."""
-    return " ".join(f"{type(error).__name__}: {error}".split())
+    """Return the type and the message of an error on one `printable` line of bounded length.
+
+    Those of a plugin may raise errors themselves.
+    """
+    try:
+        text = f"{type(error).__name__}: {error}"
+    except Exception:
+        text = f"{type.__dict__['__name__'].__get__(type(error))}: its message cannot be made"
+    return printable(" ".join(cut(text, LONGEST_REASON).split()))

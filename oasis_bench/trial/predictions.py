@@ -19,7 +19,7 @@ from numpy.lib import format as npy
 
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.files import open_regular
-from oasis_bench.system.plain_text import error_line, printable
+from oasis_bench.system.plain_text import error_line
 from oasis_bench.system.threads import slices
 from oasis_bench.trial.items import TrialItems
 from oasis_bench.trial.messages import MOST_SCORE_BYTES, Scores
@@ -152,6 +152,6 @@ def _damage_as_usage_error(path: Path) -> Iterator[None]:
         yield
     except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
         raise UsageError(
-            f"{path}: cannot be read as kept scores ({printable(error_line(error))}): put it back, "
+            f"{path}: cannot be read as kept scores ({error_line(error)}): put it back, "
             "or run the trials again into a new folder"
         ) from error
