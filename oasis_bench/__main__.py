@@ -1,15 +1,22 @@
 """Entry of `python -m oasis_bench`: checks the installation, then starts the command line."""
 
 import gc
+import os
 import signal
 import sys
 from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from typing import NoReturn
 
+from oasis_bench.command_line.printed import Printed
+from oasis_bench.system.files import open_standard_descriptors
+
 
 def main() -> int:
     """Run the command line, or say in one line why this installation cannot."""
+    os.environ["PYTHON_COLORS"] = "0"  # no escape sequences of Python's own either
+    open_standard_descriptors()
+    sys.stdout, sys.stderr = Printed(sys.stdout), Printed(sys.stderr)  # type: ignore[assignment]
     interrupts = []
 
     def note(number: int, frame: object) -> NoReturn:

@@ -30,6 +30,7 @@ from oasis_bench.reports.run.facts import (
 )
 from oasis_bench.store.run_file import RunRecord
 from oasis_bench.system.errors import UsageError
+from oasis_bench.system.plain_text import encodable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,8 +145,8 @@ def scores_of_run(folder: Path, run: RunRecord, task: str, measure: str) -> Scor
     e = run.info.experiment
     own = run.info.sources.dataset.name in PATH_DATASETS
     return ScoreTable(
-        source=str(folder),
-        data=e.dataset if own else dataset_name(run),
+        source=encodable(str(folder)),
+        data=encodable(e.dataset) if own else dataset_name(run),
         dataset=dataset_name(run),
         items=run.info.items,
         subset=subset,

@@ -18,6 +18,7 @@ from oasis_bench.reports.inline_svg import inline_svg
 from oasis_bench.reports.table import Table, to_csv, to_latex
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.files import write_whole
+from oasis_bench.system.plain_text import encodable
 
 DIRECTIONS = dict.fromkeys(
     (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x061C, 0x200E, 0x200F), "\ufffd"
@@ -73,11 +74,11 @@ def write_files(
     files = {}
     for table in tables:
         files[f"tables/{table.name}.csv"] = to_csv(table.numbers)
-        files[f"tables/{table.name}.tex"] = to_latex(table).encode()
+        files[f"tables/{table.name}.tex"] = encodable(to_latex(table)).encode()
     for drawing in figures:
         for kind, content in drawing.files.items():
             files[f"figures/{drawing.name}.{kind}"] = content
-    files[name] = page.encode()
+    files[name] = encodable(page).encode()
     try:
         for path, content in files.items():
             write_whole(folder / path, content)

@@ -13,7 +13,7 @@ from oasis_bench.analysis.headlines import option_name
 from oasis_bench.plugins.registry import BrokenPluginError, load_registry
 from oasis_bench.reports.average_ranks_scores import ScoreTable, six_digits
 from oasis_bench.system.errors import UsageError
-from oasis_bench.system.plain_text import error_line, printable, shown
+from oasis_bench.system.plain_text import error_line, shown
 
 NEEDED = (
     *("dataset", "subset", "subset_title", "n_classes", "n_train", "task", "measure", "k", "name"),
@@ -37,7 +37,7 @@ def read_summary(path: Path) -> pd.DataFrame:
             path, dtype=dict.fromkeys(TEXTS, object), keep_default_na=False, na_values=[""]
         )
     except (OSError, ValueError) as error:
-        raise UsageError(f"{path} cannot be read: {printable(error_line(error))}") from error
+        raise UsageError(f"{path} cannot be read: {error_line(error)}") from error
     lacking = [name for name in NEEDED if name not in rows]
     if lacking or rows.empty:
         raise UsageError(

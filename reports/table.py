@@ -14,6 +14,8 @@ from typing import Any, ClassVar
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
+from oasis_bench.system.plain_text import encodable
+
 # Besides LaTeX's special characters: brackets and the star, which LaTeX would read as an option of
 # the end of the row before, and characters that the fonts of plain LaTeX lack.
 LATEX = str.maketrans(
@@ -163,7 +165,7 @@ def to_csv(table: pd.DataFrame, **how: Any) -> bytes:
         if not is_numeric_dtype(column):
             guarded[name] = pd.Series(map(_guarded, column), index=table.index, dtype=object)
     text: str = guarded.to_csv(index=False, **how)
-    return text.encode()
+    return encodable(text).encode()
 
 
 def _guarded(value: object) -> object:

@@ -6,6 +6,8 @@ import sys
 import pytest
 
 from oasis_bench.command_line.main import main
+from oasis_bench.plugins.contract import TaskContract
+from oasis_bench.plugins.registry import load_registry
 
 
 def check(path):
@@ -64,6 +66,76 @@ def test_what_is_wrong_in_the_plugin_s_own_code_is_said_once(tmp_path):
     assert printed.count("as above") > 5
 
 
-def test_a_file_without_a_learner_is_refused(plugins, capsys):
-    assert main(["check", str(plugins / "data_sets.py")]) == 2
-    assert "data_sets.py defines no learner: give a file that does" in capsys.readouterr().err
+def test_a_file_without_a_plugin_is_refused(plugins, capsys):
+    assert main(["check", str(plugins / "no_learner.py")]) == 2
+    assert "no_learner.py defines no learner, no data set and no task" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("file", "last"), [("data_sets", "2 data sets"), ("reciprocal_rank", "1 task")]
+)
+def test_sound_data_sets_and_tasks_pass(plugins, file, last):
+    status, printed = check(plugins / f"{file}.py")
+    assert (status, printed.splitlines()[-1]) == (0, f"all checks passed: {last}")
+
+
+UNSOUND = """
+import numpy as np
+from oasis_bench.dataset import Dataset, LabelledRows, no_progress
+from oasis_bench.tasks.retrieval import Retrieval
+
+class Drawn(Dataset):
+    name, summary, citation = "drawn", "another each time", "none"
+
+    def load(self, progress=no_progress):
+        return LabelledRows(np.random.normal(size=(4, 2)), np.repeat([0, 1], 2), ("a", "b"))
+
+class Pair(Drawn):
+    name, summary = "pair", ""
+
+    def load(self, progress=no_progress):
+        return np.eye(4), [0, 0, 1, 1]
+
+class Percent(Retrieval):
+    name = "percent"
+
+    def evaluation(self, *how):
+        made = super().evaluation(*how)
+        values = made.values
+        made.values = lambda measure: {k: 100 * value for k, value in values(measure).items()}
+        return made
+
+class Distance(Retrieval):
+    name = "distance"
+
+    def evaluation(self, *how):
+        made = super().evaluation(*how)
+        values = made.values
+        made.values = lambda measure: {k: 1 - value for k, value in values(measure).items()}
+        return made
+"""
+
+
+def test_unsound_data_sets_and_tasks_fail(tmp_path):
+    (tmp_path / "unsound.py").write_text(UNSOUND)
+    status, printed = check(tmp_path / "unsound.py")
+    failed, name = {}, ""
+    for line in printed.splitlines():
+        name = line.split()[0] if not line.startswith(" ") else name
+        if line.startswith("  failed"):
+            failed.setdefault(name, []).append(line.removeprefix("  failed").strip())
+    assert status == 1
+    assert failed == {
+        "drawn": ["it is the same each time it is loaded"],
+        "pair": ["it says what it is", "it is the same each time it is loaded"],
+        "percent": ["its measures lie in their ranges"],
+        "distance": ["a right answer is no worse than its reverse"],
+    }
+    assert "load returns an object of type tuple: return LabelledRows" in printed
+
+
+@pytest.mark.parametrize("name", list(load_registry().tasks))
+class TestBuiltInTasks(TaskContract):
+    @pytest.fixture
+    def task(self, name):
+        return load_registry().tasks[name]

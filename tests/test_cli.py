@@ -1,8 +1,10 @@
 """The command line: what it says of the user's mistakes, its lists, helps and reports."""
 
 import pkgutil
+import re
 import subprocess
 import sys
+import tomllib
 
 import pytest
 
@@ -10,7 +12,13 @@ from oasis_bench import __version__
 from oasis_bench.algorithms import OASIS
 from oasis_bench.command_line.main import main
 from oasis_bench.command_line.verbs import VERBS
-from oasis_bench.experiment.settings import Experiment, LearnerSpec, built_in_experiments
+from oasis_bench.experiment.settings import (
+    BUILT_IN,
+    Experiment,
+    LearnerSpec,
+    built_in_experiments,
+    settings,
+)
 from oasis_bench.plugins.registry import load_registry
 from oasis_bench.runner import run as runner
 from oasis_bench.store.run_file import read_run
@@ -407,6 +415,15 @@ def test_the_help_of_run_shows_every_setting_with_its_default(command):
             found = text.split(f" {flag or '--' + name.replace('_', '-')} ")[-1].split("--")[0]
             assert f"default {default})" in found, name
             assert not flag or f"key {name};" in found
+
+
+def test_the_help_of_run_shows_what_the_default_experiment_sets(command):
+    text = " ".join(command("run", "--help")[1].split())
+    own = tomllib.loads((BUILT_IN / "default.toml").read_text("utf-8"))
+    for name in set(own) & set(settings()):
+        value = own[name] if isinstance(own[name], int) else ",".join(map(str, own[name]))
+        found = text.split(f" --{name.replace('_', '-')} ")[-1].split(" --")[0]
+        assert re.search(rf"\(default {value}[;)]", found), name
 
 
 @pytest.mark.parametrize("words", [["run", "--dataset"], ["data", "describe"]])

@@ -78,6 +78,7 @@ def test_a_run_of_seen_classes_without_a_classifier_is_told_what_is_missing(
     assert seen_and_unseen_tables(run) == []
     sentence, found = what_is_missing(run)
     assert sentence.startswith("Missing here: a classifier’s posterior")
+    assert sentence.endswith("To add both:")
     assert found == told
     assert "Missing here: a classifier’s posterior" in write_report(tmp_path / "run").read_text()
 
@@ -89,6 +90,7 @@ def test_where_classes_cannot_be_unseen_the_classifier_alone_is_missing(tmp_path
     run = make_run(tmp_path / "run", fake_trials("A", [0.5] * 5), ["A"], info=info)
     sentence, found = what_is_missing(run)
     assert "unseen" not in sentence
+    assert sentence.endswith("To add it:")
     assert found.endswith("--algorithms A,ClassifierPosterior")
 
 

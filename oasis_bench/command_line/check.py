@@ -1,13 +1,18 @@
-"""What `check FILE` prints: each check of each learner, and why those failed that did."""
+"""What `check FILE` prints: each check of each plugin, and why those failed that did."""
 
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from itertools import islice
+from typing import Any
 
 from oasis_bench.command_line.listing import form_of
+from oasis_bench.plugins.dataset import Dataset
+from oasis_bench.plugins.learner import MetricLearner
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.plain_text import printable
+from oasis_bench.tasks.task import Task
 
 CHECK_FAILED = 1
 
@@ -16,15 +21,15 @@ REASON_LINES = 12
 
 
 def check(options: argparse.Namespace) -> int:
-    """Check the learners of a plugin file and print the outcomes; the status says if all are well.
+    """Check what a plugin file defines and print the outcomes; the status says if all are well.
 
     Raises
     ------
     UsageError
-        Where the file defines no learner, or pytest is not installed.
+        Where the file defines no plugin, or pytest is not installed.
     """
     try:
-        from oasis_bench.plugins.check import Outcome, check_learners
+        from oasis_bench.plugins.check import Outcome, check_plugins
     except ModuleNotFoundError as error:
         if error.name != "pytest":
             raise
@@ -33,9 +38,10 @@ def check(options: argparse.Namespace) -> int:
     outcomes: list[Outcome] = []
 
     def tell(outcome: Outcome) -> None:
-        learner = outcome.learner
-        if not outcomes or outcomes[-1].learner is not learner:
-            print(f"{learner.name} ({form_of(learner)}, takes {learner.takes}):")
+        plugin, kind = outcome.plugin, _kind(outcome.plugin)
+        if not outcomes or outcomes[-1].plugin is not plugin:
+            takes = f"{form_of(plugin)}, takes {plugin.takes}" if kind == "learner" else kind
+            print(f"{plugin.name} ({takes}):")
         aside = f" ({outcome.reason})" if outcome.status == "skipped" else ""
         print(f"  {outcome.status:<10}  {outcome.check}{aside}", flush=True)
         if outcome.status == "failed":
@@ -44,16 +50,22 @@ def check(options: argparse.Namespace) -> int:
                 print(f"              {printable(line)}")
         outcomes.append(outcome)
 
-    check_learners(options.file, tell)
+    check_plugins(options.file, tell)
     failed = [outcome for outcome in outcomes if outcome.status == "failed"]
-    names = dict.fromkeys(outcome.learner.name for outcome in failed)
-    n_learners = len({outcome.learner for outcome in outcomes})
+    names = dict.fromkeys(outcome.plugin.name for outcome in failed)
+    kinds = Counter(_kind(plugin) for plugin in {outcome.plugin for outcome in outcomes})
+    passed = ", ".join(f"{n} {kind}{'s' * (n > 1)}" for kind, n in sorted(kinds.items()))
     print(
         f"{len(failed)} checks failed: {', '.join(names)}"
         if failed
-        else f"all checks passed: {n_learners} learner{'s' * (n_learners > 1)}"
+        else f"all checks passed: {passed}"
     )
     return CHECK_FAILED if failed else 0
+
+
+def _kind(plugin: type[Any]) -> str:
+    kinds = {MetricLearner: "learner", Dataset: "data set", Task: "task"}
+    return next(name for base, name in kinds.items() if issubclass(plugin, base))
 
 
 def _lines(reason: str) -> list[str]:

@@ -91,10 +91,10 @@ def size_of(learner: type[MetricLearner]) -> str:
 def task_lines(catalogue: Catalogue[Task]) -> list[str]:
     """Return what each task is, how its items are split, its measures and the paper."""
     lines = []
-    for row in aligned(plugin_rows(catalogue)):
+    for name, row in zip(catalogue, aligned(plugin_rows(catalogue)), strict=True):
         lines.append(row)
         try:
-            task = catalogue[row.split()[0]]
+            task = catalogue[name]
         except BrokenPluginError:
             continue
         lines += [

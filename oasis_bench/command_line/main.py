@@ -7,22 +7,25 @@ from __future__ import annotations
 
 import errno
 import gc
-import os
+import resource
 import signal
 import sys
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import NoReturn, TextIO
 
 from oasis_bench.command_line.options import parse_words
+from oasis_bench.command_line.printed import Printed, printed_streams
 from oasis_bench.command_line.verbs import function_of
 from oasis_bench.system.errors import UsageError
-from oasis_bench.system.plain_text import LONGEST_REASON, cut, shown
+from oasis_bench.system.plain_text import LONGEST_REASON, cut, error_line, shown
 
 USAGE = 2
 INTERRUPTED = 130
+
+LEAST_BYTES = 700 * 2**20
+"""Of address space: NumPy, SciPy, pandas and the others took 620 MiB, with two threads of BLAS."""
 
 OF_A_PATH = (errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP, errno.ENOTDIR)
 """Errors of the system that another path does not have."""
@@ -37,11 +40,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0; 1 where a trial failed or `compare` found something worse; 2 for a mistake of the
         user's; 3 where nothing could be compared; 130 after Ctrl-C.
     """
+    with printed_streams() as streams:
+        try:
+            status = _status(arguments)
+        except SystemExit as end:  # after --help, or by a signal
+            if end.code or not _lost(streams):
+                raise
+            status = 0
+        if (error := _lost(streams)) and status != INTERRUPTED:
+            status = USAGE
+            print(
+                f"oasis-bench: cannot write the output: {error.strerror}: what was to be kept in "
+                "files is kept; free some, or print elsewhere",
+                file=sys.stderr,
+            )
+    return status
+
+
+def _lost(streams: Sequence[Printed]) -> OSError | None:
+    """Return why a stream could not be written, but where its reader, such as head, has gone."""
+    for stream in streams:
+        stream.flush()
+    errors = [stream.error for stream in streams if stream.error is not None]
+    return next((error for error in errors if error.errno != errno.EPIPE), None)
+
+
+def _status(arguments: Sequence[str] | None) -> int:
     for name in ("SIGTERM", "SIGHUP"):  # as `timeout` and batch systems end a run
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), _end)
     try:
         options = parse_words(arguments)  # --help ends here, by SystemExit
+        _refuse_small_memory()
         if options.verb == "run" and options.cluster is None:
             from oasis_bench.execution.fork_server import borrow, give_back
 
@@ -53,30 +83,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
         gc.enable()
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
-            status = _carry_out(verb)
-        sys.stdout.flush()
+            return _carry_out(verb)
     except UsageError as error:
-        print(f"oasis-bench: {cut(str(error), LONGEST_REASON)}", file=sys.stderr)
-        return USAGE
+        line = cut(str(error), LONGEST_REASON)
     except KeyboardInterrupt as interrupt:
         print(f"oasis-bench: {str(interrupt) or 'interrupted'}", file=sys.stderr)
         return INTERRUPTED
-    except BrokenPipeError:  # the reader, such as head, has seen enough
-        _print_no_more()
-        return 0
+    except MemoryError as error:
+        line = f"not enough memory: {error}: free some, or run on less data"
     except OSError as error:
         what, reason = error.filename or "the output", error.strerror
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            _print_no_more()
             line = f"cannot write {what}: {reason}: free some"
         elif error.filename is not None and error.errno in OF_A_PATH:
             line = f"{shown(what)}: {reason}: give another path, or correct what is in its way"
         else:
             raise
-        with suppress(OSError):
-            print(f"oasis-bench: {line}", file=sys.stderr)
-        return USAGE
-    return status
+    print(f"oasis-bench: {line}", file=sys.stderr)
+    return USAGE
+
+
+def _refuse_small_memory() -> None:
+    """Raise UsageError where the imports, which take seconds, cannot end well."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit != resource.RLIM_INFINITY and limit < LEAST_BYTES:
+        raise UsageError(
+            f"the memory of this process is limited to {limit >> 20} MiB, and it needs "
+            f"{LEAST_BYTES >> 20} MiB to start: raise the limit, such as by 'ulimit -v unlimited'"
+        )
 
 
 def _carry_out(verb: Callable[[], int]) -> int:
@@ -91,10 +125,14 @@ def _carry_out(verb: Callable[[], int]) -> int:
             f"{where.filename}, line {where.lineno}, ended the program (SystemExit: {stop.code}): "
             "let it raise another error, or leave that plugin out"
         ) from stop
+    except (UsageError, MemoryError):
+        raise
+    except Exception as error:
+        from oasis_bench.plugins.registry import place_in_plugin
 
-
-def _print_no_more() -> None:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if (place := place_in_plugin(error)) is None:
+            raise
+        raise UsageError(f"{place}: {error_line(error)}: correct the plugin") from error
 
 
 def _show_warning(

@@ -118,12 +118,13 @@ def _add_check(verbs: Any) -> None:
     parser = add_verb(
         verbs,
         "check",
-        "test the learners of a plugin file",
-        "Test that the learners of a plugin file do what every learner must: scikit-learn's own "
-        "checks, the same score for a pair whatever else is asked, saving and loading, and more. "
-        "The exit status is 1 where one fails.",
+        "test the learners, data sets and tasks of a plugin file",
+        "Test that what a plugin file defines does what it must: of learners scikit-learn's own "
+        "checks, the same score for a pair whatever else is asked, saving and loading, and more; "
+        "that a data set is the same each time; that measures of a task lie in their ranges. "
+        "The exit status is 1 where a check fails.",
     )
-    add_input(parser, "file", "FILE", "a Python file that defines a learner")
+    add_input(parser, "file", "FILE", "a Python file that defines learners, data sets or tasks")
 
 
 def _add_data(verbs: Any) -> None:

@@ -19,7 +19,7 @@ from oasis_bench.command_line.progress import Display
 from oasis_bench.command_line.trying import tried_lines
 from oasis_bench.experiment.settings import Experiment, built_in_experiments
 from oasis_bench.plugins.names import PATH_DATASETS
-from oasis_bench.plugins.open_dataset import needed_options, open_dataset, read_options
+from oasis_bench.plugins.open_dataset import load_rows, needed_options, open_dataset, read_options
 from oasis_bench.plugins.registry import BrokenPluginError, load_registry
 from oasis_bench.system.errors import UsageError
 
@@ -86,7 +86,7 @@ def data_load(options: argparse.Namespace) -> int:
         for line in lines:
             print(line)
     with closing(Display()) as display:
-        rows = dataset.load(display.download)
+        rows = load_rows(dataset, display.download)
     _print_facts(facts_of_rows(dataset, rows))
     return 0
 

@@ -18,7 +18,7 @@ from oasis_bench.command_line.parsing import (
     positive_of_text,
     statuses_of_text,
 )
-from oasis_bench.experiment.settings import settings
+from oasis_bench.experiment.settings import Experiment, settings
 
 DATA_OPTIONS = (
     ("label", "COLUMN", "the label column of your own file (default: label, class, target or y)"),
@@ -193,10 +193,13 @@ def _add_settings(
     Without a file of it their keys are not named, and all classes are the default.
     """
     group = parser.add_argument_group("settings of the experiment", description)
+    own = vars(Experiment.from_toml("default")) if of_a_file else {}
     for name in names:
         setting = settings()[name]
         key = f"key {name}; " if setting.flag and of_a_file else ""
         default = setting.default_in_words if of_a_file or name != "classes" else "all"
+        if (used := own.get(name, setting.default)) != setting.default:
+            default = f"{used}; in a file without this key default {default}"
         how: dict[str, Any] = {"type": setting.read, "metavar": setting.metavar}
         if not setting.metavar:
             how = {"action": argparse.BooleanOptionalAction}

@@ -15,7 +15,7 @@ from oasis_bench.command_line.progress import Display
 from oasis_bench.command_line.trial_options import DATA_OPTIONS
 from oasis_bench.experiment.settings import Experiment, LearnerSpec
 from oasis_bench.plugins.inputs import refuse_unlike_inputs
-from oasis_bench.plugins.open_dataset import open_dataset
+from oasis_bench.plugins.open_dataset import load_rows, open_dataset
 from oasis_bench.plugins.registry import BrokenPluginError, Registry
 from oasis_bench.runner.run import run_experiment
 from oasis_bench.store.run_file import RunRecord, read_run
@@ -40,7 +40,7 @@ def tried_lines(
     Learners that answered come first, what costs least on top; then those that did not, and why.
     """
     dataset = open_dataset(name, registry, data_options)
-    rows = dataset.load(display.download)
+    rows = load_rows(dataset, display.download)
     learners, unlike = {}, {}
     for label in registry.algorithms:
         try:

@@ -13,8 +13,9 @@ import socket
 import sys
 import time
 from contextlib import suppress
+from io import TextIOWrapper
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -296,8 +297,9 @@ def _main(stage: Stage, output_log: Path, line: int) -> None:
     spec = stage.spec
     os.environ.update(dict.fromkeys(threads.VARIABLES, str(spec.experiment.threads)))
     log = os.open(output_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    os.dup2(log, sys.stdout.fileno())
-    os.dup2(log, sys.stderr.fileno())
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(log, stream.fileno())
+        cast(TextIOWrapper, stream).reconfigure(encoding="utf-8", errors="backslashreplace")
     messages = _SocketLine(line)
     if spec.budget.n_bytes is None:
         messages.send(Started(0))

@@ -37,6 +37,7 @@ class Setting:
     """
 
     help: str
+    default: Any
     default_in_words: str
     read: Callable[[str], Any]
     check: Callable[[str, Any], object]
@@ -84,6 +85,7 @@ def setting(
     """
     known = Setting(
         help,
+        default,
         words or str(default),
         read or partial(value_of_text, kind=kind),
         check or partial(check_value, kind=kind, least=least, most=most),

@@ -16,7 +16,7 @@ from oasis_bench.data.rows import LabelledRows
 from oasis_bench.data.scaling import scaling_steps
 from oasis_bench.experiment.run_info import RunInfo
 from oasis_bench.plugins.learner import MetricLearner
-from oasis_bench.plugins.open_dataset import open_dataset
+from oasis_bench.plugins.open_dataset import load_rows, open_dataset
 from oasis_bench.plugins.registry import Registry, load_registry
 from oasis_bench.store.run_file import RunRecord
 from oasis_bench.system.errors import UsageError
@@ -100,7 +100,7 @@ def find_best(run: RunRecord) -> Winner:
 def _rows(info: RunInfo, registry: Registry) -> LabelledRows:
     """Load the rows of a run; refuse others than it was made with."""
     e = info.experiment
-    rows = open_dataset(e.dataset, registry, e.dataset_options).load()
+    rows = load_rows(open_dataset(e.dataset, registry, e.dataset_options))
     if {identity["data"] for identity in info.identities.values()} != {rows.content_hash()}:
         raise UsageError(f"the rows of {e.dataset} have changed since the run: run it again")
     return rows

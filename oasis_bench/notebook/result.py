@@ -11,6 +11,7 @@ from sklearn.pipeline import Pipeline
 from oasis_bench.notebook.best import refit_best
 from oasis_bench.plugins.registry import load_reports
 from oasis_bench.store.run_file import RunRecord, read_run
+from oasis_bench.system.plain_text import for_terminal
 
 
 class RunResult:
@@ -70,7 +71,7 @@ class RunResult:
 
     def __str__(self) -> str:
         text: str = load_reports().summary_text(self._run, in_python=True)
-        return text
+        return for_terminal(text)
 
     def __repr__(self) -> str:
         return f"RunResult({str(self.folder)!r})\n{self}"

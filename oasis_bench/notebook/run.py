@@ -25,6 +25,7 @@ from oasis_bench.runner.run import new_folder, run_experiment
 from oasis_bench.runner.several import one_for_each_value
 from oasis_bench.store.run_file import FILE_NAME, refuse_used_folder
 from oasis_bench.system.errors import UsageError, unknown_name
+from oasis_bench.system.plain_text import for_terminal
 from oasis_bench.trial.output_files import MODELS, PREDICTIONS
 from oasis_bench.trial.record import TrialRecord
 
@@ -252,7 +253,7 @@ class _Bars:
                 f"{name}, partition {columns['partition']}: {columns['status']}, "
                 f"{columns['reason']}"
             )
-        self._bar.set_postfix_str(name, refresh=False)
+        self._bar.set_postfix_str(for_terminal(name), refresh=False)
         self._bar.update()
 
     def download(self, what: str, done: int, total: int | None) -> None:
@@ -263,11 +264,11 @@ class _Bars:
 
     def line(self, text: str) -> None:
         """Show a line."""
-        tqdm.write(text, file=sys.stderr)
+        tqdm.write(for_terminal(text), file=sys.stderr)
 
     def _open(self, what: str, total: int | None) -> None:
         self.close()
-        self._what, self._bar = what, tqdm(desc=what, total=total)
+        self._what, self._bar = what, tqdm(desc=for_terminal(what), total=total)
 
     def close(self) -> None:
         """Leave the last bar as it is."""

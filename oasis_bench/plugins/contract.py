@@ -1,7 +1,7 @@
-"""What every metric learner must do, as tests that any plugin can be put through.
+"""What every learner, data set and task must do, as tests that any plugin can be put through.
 
-``python -m oasis_bench check FILE`` tests the learners of a plugin file, and ``pytest --pyargs
-oasis_bench.plugins.contract`` all that are registered.  A plugin's own tests derive from
+``python -m oasis_bench check FILE`` tests those of a plugin file, and ``pytest --pyargs
+oasis_bench.plugins.contract`` all learners that are registered.  A plugin's own tests derive from
 `LearnerContract`::
 
     class TestMine(LearnerContract):
@@ -25,6 +25,8 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError, SkipTestWarning
 from sklearn.utils.estimator_checks import check_estimator
 
+from oasis_bench.data.judgements import JudgedTriplets, Ratings
+from oasis_bench.data.rows import LabelledRows
 from oasis_bench.plugins import learner as learner_module
 from oasis_bench.plugins.contract_checks import (
     CHANCE,
@@ -38,6 +40,7 @@ from oasis_bench.plugins.contract_checks import (
     only,
 )
 from oasis_bench.plugins.contract_items import digit_items, digit_rows
+from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.plugins.learner import (
     BilinearLearner,
     EmbeddingLearner,
@@ -47,9 +50,11 @@ from oasis_bench.plugins.learner import (
     MetricLearner,
 )
 from oasis_bench.plugins.model_file import load_model, save_model
+from oasis_bench.plugins.open_dataset import load_rows, needed_options
 from oasis_bench.plugins.registry import load_registry, plugin_files_of
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.plain_text import error_line
+from oasis_bench.tasks.task import Measurement, Task, Truth, evaluate
 
 Items: TypeAlias = tuple[Any, Any]
 """Items and their labels."""
@@ -324,6 +329,64 @@ class LearnerContract:
         save_model(learner, folder / "model.npz")
         files = self.plugin_files or plugin_files_of(type(learner))
         return load_model(folder / "model.npz", files)
+
+
+class DatasetContract:
+    """The tests of a data set; a subclass has a fixture `dataset`, its class."""
+
+    def test_it_says_what_it_is(self, dataset: type[Dataset]) -> None:
+        _check_texts(dataset, ("name", "summary", "citation", "items"))
+
+    def test_it_is_the_same_each_time_it_is_loaded(self, dataset: type[Dataset]) -> None:
+        needed = needed_options(dataset)
+        only(not needed, f"it needs options: {', '.join(needed)}")
+        first, second = (load_rows(dataset()) for _ in range(2))
+        assert first.content_hash() == second.content_hash()
+
+
+class TaskContract:
+    """The tests of a task; a subclass has a fixture `task`, its class.
+
+    Each of twelve items of four classes is a query, by a similarity of 1 in a class and 0 outside.
+    """
+
+    def test_it_says_what_it_is(self, task: type[Task]) -> None:
+        _check_texts(task, ("name", "summary", "citation"))
+
+    def test_its_measures_lie_in_their_ranges(self, task: type[Task]) -> None:
+        for measured in (*_evaluated(task, 1), *_evaluated(task, -1)):
+            least, greatest = task.ranges.get(measured.measure, (0, 1))
+            for number in (measured.value, measured.chance):
+                assert number is None or least <= number <= greatest, measured
+
+    def test_a_right_answer_is_no_worse_than_its_reverse(self, task: type[Task]) -> None:
+        wrong = {(it.measure, it.k): it.value for it in _evaluated(task, -1)}
+        for right in _evaluated(task, 1):
+            assert right.value >= wrong[right.measure, right.k], right
+
+
+def _evaluated(task: type[Task], sign: int) -> list[Measurement]:
+    y = np.repeat(np.arange(4), 3)
+    queries = np.arange(12)
+    like, unlike = 3 * y + (queries + 1) % 3, (queries + 3) % 12
+    judged = JudgedTriplets(np.column_stack([queries, like, unlike]), None, queries)
+    marks = np.tile([[True, True], [False, False]], (12, 1))
+    ratings = Ratings(np.repeat(queries, 2), np.column_stack([like, unlike]).ravel(), marks)
+    rows = LabelledRows(np.eye(4)[y], y, tuple("abcd"), judged=judged, ratings=ratings)
+    one = task()
+    reason = one.refusal(rows)
+    only(reason is None, reason or "")
+    truth = Truth(y=y, training=y, judged=judged, ratings=ratings)
+    found = evaluate(one, truth, lambda a, b: sign * (a @ b.T), rows.X, 0, rows.X)
+    assert {it.measure for it in found.measurements()} <= set(task.measures)
+    return found.measurements()
+
+
+def _check_texts(plugin: type[Dataset] | type[Task], names: Sequence[str]) -> None:
+    for name in names:
+        text = getattr(plugin, name)
+        assert text.strip(), f"{name} is empty"
+        assert text.isprintable(), f"{name} is more than a line of text: {text!r}"
 
 
 # metric-learn's own take minutes by default: their tests use quicker parameters.

@@ -11,11 +11,13 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from oasis_bench.data.rows import LabelledRows
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.plugins.names import find_dataset
 from oasis_bench.plugins.registry import BrokenPluginError, Registry
 from oasis_bench.system.errors import UsageError, unknown_name
 from oasis_bench.system.plain_text import LONGEST_PATH, cut
+from oasis_bench.system.progress import Progress, no_progress
 from oasis_bench.system.values import NEEDED, check_value, value_of_text
 
 
@@ -45,6 +47,23 @@ def open_dataset(
         if kind := kinds[option]:
             check_value(f"data set {name}: {option}", value, kind)
     return dataset(**arguments, **(options or {}))
+
+
+def load_rows(dataset: Dataset, progress: Progress = no_progress) -> LabelledRows:
+    """Load a data set, whose class may be anybody's.
+
+    Raises
+    ------
+    UsageError
+        Where the data cannot be had, or what is returned is no `LabelledRows`.
+    """
+    rows: object = dataset.load(progress)
+    if not isinstance(rows, LabelledRows):
+        raise BrokenPluginError(
+            f"data set {dataset.name}: load returns an object of type {type(rows).__name__}: "
+            "return LabelledRows(X, y, class_names) of oasis_bench.dataset"
+        )
+    return rows
 
 
 def needed_options(dataset: type[Dataset]) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import inspect
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from traceback import walk_tb
 from types import ModuleType
 from typing import Generic, TypeVar
 
@@ -25,6 +27,7 @@ from oasis_bench.plugins.learner import MetricLearner
 from oasis_bench.plugins.names import installed
 from oasis_bench.system.errors import UsageError, unknown_name
 from oasis_bench.system.plain_text import error_line
+from oasis_bench.system.progress import no_progress
 from oasis_bench.tasks.task import GALLERIES, SPLITS, Task
 
 T = TypeVar("T", bound=MetricLearner | Dataset | Task)
@@ -65,7 +68,7 @@ class Catalogue(Generic[T]):
         }
         for path, module in modules.items():
             for plugin in _plugins_in(module, base):
-                where = f"{path}: {plugin.__name__}"
+                where = f"{path}: {vars(type)['__name__'].__get__(plugin)}"
                 name = _checked(plugin, base, where).name
                 if name in self._load:
                     raise UsageError(
@@ -120,17 +123,21 @@ def load_registry(plugin_files: Sequence[Path] = ()) -> Registry:
     )
 
 
-def learners_in(path: Path) -> dict[str, type[MetricLearner]]:
-    """Return the learners that a plugin file defines, by name.
+def plugins_in(path: Path) -> list[type[MetricLearner] | type[Dataset] | type[Task]]:
+    """Return the learners, the data sets and the tasks that a plugin file defines.
 
     Raises
     ------
     UsageError
         As in `load_registry`.
     """
-    catalogue = load_registry([path]).algorithms
-    found = _plugins_in(_import_file(path), MetricLearner)  # type: ignore[type-abstract]
-    return {learner.name: catalogue[learner.name] for learner in found}
+    load_registry([path])
+    module = _import_file(path)
+    return [
+        *_plugins_in(module, MetricLearner),  # type: ignore[type-abstract]
+        *_plugins_in(module, Dataset),  # type: ignore[type-abstract]
+        *_plugins_in(module, Task),  # type: ignore[type-abstract]
+    ]
 
 
 def plugin_files_of(plugin: type) -> list[Path]:
@@ -138,6 +145,21 @@ def plugin_files_of(plugin: type) -> list[Path]:
     module = plugin.__module__
     file = sys.modules[module].__file__ if module.startswith(PLUGIN_MODULE) else None
     return [] if file is None else [Path(file)]
+
+
+def place_in_plugin(error: BaseException) -> str | None:
+    """Return the file and line of a plugin that an error comes from; None where from none."""
+    packages = {
+        point.module.partition(".")[0]
+        for kind in ("algorithm", "data set", "task")
+        for point in installed(kind)
+    }
+    for frame, line in reversed([*walk_tb(error.__traceback__)]):
+        module = str(frame.f_globals.get("__name__"))
+        own = module.partition(".")[0] in packages - {"oasis_bench"}
+        if own or module.startswith(PLUGIN_MODULE):
+            return f"{frame.f_code.co_filename}, line {line}"
+    return None
 
 
 def load_reports() -> ModuleType:
@@ -165,7 +187,7 @@ def _import_entry_point(same_name: Sequence[EntryPoint], base: type[T]) -> type[
 def _import_file(path: Path) -> ModuleType:
     """Import a plugin file once, under a name that its path decides."""
     path = path.resolve()
-    name = f"{PLUGIN_MODULE}{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
+    name = f"{PLUGIN_MODULE}{path.stem}_{hashlib.sha256(os.fsencode(path)).hexdigest()[:8]}"
     with _import_lock:
         if name in sys.modules:
             return sys.modules[name]
@@ -185,22 +207,29 @@ def _import_file(path: Path) -> ModuleType:
 
 def _plugins_in(module: ModuleType, base: type[T]) -> list[type[T]]:
     """Return the classes derived from `base` that the module itself defines."""
-    return [
-        member
-        for member in vars(module).values()
-        if isinstance(member, type)
-        and issubclass(member, base)
-        and member.__module__ == module.__name__
-        and not inspect.isabstract(member)
-    ]
+    with _as_broken_plugin(f"the classes of {module.__file__} cannot be used"):
+        return [
+            member
+            for member in vars(module).values()
+            if isinstance(member, type)
+            and base in type.mro(member)
+            and member.__module__ == module.__name__
+            and not inspect.isabstract(member)
+        ]
 
 
 def _checked(plugin: object, base: type[T], where: str) -> type[T]:
     """Return the plugin, or raise BrokenPluginError where it is not what its group asks for."""
+    with _as_broken_plugin(f"{where} cannot be used"):
+        return _of_its_group(plugin, base, where)
+
+
+def _of_its_group(plugin: object, base: type[T], where: str) -> type[T]:
     if not (isinstance(plugin, type) and issubclass(plugin, base)):
         raise BrokenPluginError(f"{where} is not a class derived from {base.__name__}")
-    of_data = ("items",) if issubclass(plugin, Dataset) else ()
-    for attribute in ("name", "summary", "citation", *of_data):
+    own = ("items", "licence", "home") if issubclass(plugin, Dataset) else ()
+    own = ("cost", "takes") if issubclass(plugin, MetricLearner) else own
+    for attribute in ("name", "summary", "citation", *own):
         if not isinstance(getattr(plugin, attribute, None), str):
             raise BrokenPluginError(f"{where} has no class attribute {attribute!r} of type str")
     if issubclass(plugin, Task):
@@ -214,6 +243,14 @@ def _checked(plugin: object, base: type[T], where: str) -> type[T]:
     if issubclass(plugin, MetricLearner):
         with _as_broken_plugin(f"{where} cannot be made without arguments"):
             plugin()
+    if issubclass(plugin, Dataset):
+        try:
+            inspect.signature(plugin.load).bind(None, no_progress)
+        except TypeError as error:
+            raise BrokenPluginError(
+                f"{where}: load cannot be called with a progress ({error}): "
+                "def load(self, progress=no_progress) is needed"
+            ) from error
     return plugin
 
 
@@ -233,7 +270,7 @@ def _as_broken_plugin(problem: str) -> Iterator[None]:
     """Raise BrokenPluginError for whatever a plugin's own code raises, also for `sys.exit`."""
     try:
         yield
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, BrokenPluginError):
         raise
     except BaseException as error:
         raise BrokenPluginError(f"{problem}: {error_line(error)}") from error

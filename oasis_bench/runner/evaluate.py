@@ -19,7 +19,7 @@ from oasis_bench.runner.run import refuse_missing_plugins, task_sources
 from oasis_bench.runner.scored_trials import find_kept_scores
 from oasis_bench.store.run_file import Store
 from oasis_bench.system.errors import UsageError
-from oasis_bench.system.plain_text import LONGEST_REASON, cut, error_line, printable
+from oasis_bench.system.plain_text import error_line
 from oasis_bench.system.progress import Progress, no_progress
 from oasis_bench.tasks.task import GALLERIES, Task, has_measure
 from oasis_bench.trial.evaluator import Evaluator, answer, reason_against
@@ -159,9 +159,7 @@ def _evaluate(
         except Exception as error:  # of a task of the user's own
             yield (
                 task.name,
-                _without_measures(
-                    task, "failed", printable(cut(error_line(error), LONGEST_REASON))
-                ),
+                _without_measures(task, "failed", error_line(error)),
             )
 
 

@@ -37,7 +37,7 @@ from oasis_bench.experiment.settings import Experiment
 from oasis_bench.experiment.sizes import few_train_remark, part_remark, size_remark
 from oasis_bench.experiment.subsets import refuse_unknown_subsets
 from oasis_bench.plugins.dataset import Dataset
-from oasis_bench.plugins.open_dataset import open_dataset
+from oasis_bench.plugins.open_dataset import load_rows, open_dataset
 from oasis_bench.plugins.registry import Registry, load_registry
 from oasis_bench.runner.trial_files import file_names, keep_files, remove_unfinished
 from oasis_bench.store.run_file import RefusedRecordError, Store, refuse_used_folder
@@ -269,7 +269,7 @@ def prepare(
     e = experiment
     dataset = open_dataset(e.dataset, registry, e.dataset_options)
     refuse_unknown_subsets(e, dataset)
-    rows = dataset.load(on_download)
+    rows = load_rows(dataset, on_download)
     plugins = tuple(path.resolve() for path in plugin_files)
     specs = plan(experiment, dataset, rows, registry, plugins)
     refuse_untested_queries(specs, rows)

@@ -33,7 +33,7 @@ from oasis_bench.store.soundness import (
     refuse_what_does_not_fit,
 )
 from oasis_bench.system.errors import OutputError, UsageError
-from oasis_bench.system.plain_text import shown
+from oasis_bench.system.plain_text import encodable, shown
 from oasis_bench.trial.record import TrialRecord
 
 FILE_NAME = "results.sqlite"
@@ -273,7 +273,9 @@ class Store:
                 )
                 marks = ", ".join("?" * len(rows.description))
                 self.connection.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
-            self.connection.execute("UPDATE trials SET run = ? WHERE run = ''", (str(folder),))
+            self.connection.execute(
+                "UPDATE trials SET run = ? WHERE run = ''", (encodable(str(folder)),)
+            )
             self.connection.executemany(
                 "INSERT OR IGNORE INTO pictures VALUES (?, ?, ?)",
                 other.execute("SELECT row, caption, thumbnail FROM pictures"),

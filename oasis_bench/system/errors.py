@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Self
 
-from oasis_bench.system.plain_text import SHOWN, shown
+from oasis_bench.system.plain_text import SHOWN, for_terminal, shown
 
 
 class UsageError(ValueError):
@@ -13,6 +13,9 @@ class UsageError(ValueError):
 
     The command line prints it without a traceback and exits with status 2.
     """
+
+    def __str__(self) -> str:
+        return for_terminal(super().__str__())
 
 
 class OutputError(UsageError):

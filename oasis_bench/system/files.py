@@ -7,6 +7,7 @@ import os
 import secrets
 import shutil
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedReader
@@ -15,6 +16,21 @@ from tempfile import TemporaryFile
 from typing import BinaryIO
 
 from oasis_bench.system.errors import UsageError
+
+
+def open_standard_descriptors() -> None:
+    """Open the null device as each of descriptors 0 to 2 that is closed, as after ``2>&-``.
+
+    Else the next file that is opened has its number, and gets what others print.
+    """
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            null = os.open(os.devnull, os.O_RDWR)  # the lowest number that is free: this one
+            os.set_inheritable(null, True)
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
 
 
 def open_regular(path: Path) -> BufferedReader:

@@ -13,9 +13,23 @@ SHOWN = 80
 """Characters of a user's value that a message repeats."""
 
 
+_KEPT = "\n\t\xa0\u202f\u3000"
+"""The end of a line, the tab, and blanks of French and Japanese."""
+
+
 def printable(text: str, keep: str = "") -> str:
     """Return `text` with control characters replaced, but for those to `keep`."""
     return "".join(char if char.isprintable() or char in keep else "\ufffd" for char in text)
+
+
+def encodable(text: str) -> str:
+    """Return a text with the bytes of paths that are no UTF-8 as Python writes them."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def for_terminal(text: str) -> str:
+    """Return an `encodable` text of some lines, what a terminal would obey in it replaced."""
+    return text if text.isprintable() else printable(encodable(text), keep=_KEPT)
 
 
 def cut(text: str, longest: int = LONGEST_TEXT) -> str:
@@ -35,5 +49,12 @@ def shown(value: object) -> str:
 
 
 def error_line(error: BaseException) -> str:
-    """Return the type and the message of an error on one line, not yet `printable`."""
-    return " ".join(f"{type(error).__name__}: {error}".split())
+    """Return the type and the message of an error on one `printable` line of bounded length.
+
+    Those of a plugin may raise errors themselves.
+    """
+    try:
+        text = f"{type(error).__name__}: {error}"
+    except Exception:
+        text = f"{type.__dict__['__name__'].__get__(type(error))}: its message cannot be made"
+    return printable(" ".join(cut(text, LONGEST_REASON).split()))

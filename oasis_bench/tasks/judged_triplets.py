@@ -149,6 +149,7 @@ class JudgedTripletsTask(Task):
     gallery = "test"
     measures = (PRECISION, AT_TOP_K, AGREEMENT, CEILING, HUMAN)
     ks: ClassVar = {AT_TOP_K: TOP_KS}
+    ranges: ClassVar = {AT_TOP_K: (-np.inf, np.inf)}
     of_data = (CEILING, HUMAN)
 
     def refusal(self, rows: LabelledRows) -> str | None:

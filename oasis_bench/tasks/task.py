@@ -73,6 +73,8 @@ class Task(ABC):
         Names; the first is that by which inner folds choose by default.
     ks : mapping of str to tuple of int, default {}
         For measures that look at the first k items only: these k.
+    ranges : mapping of str to tuple of float, default {}
+        The least and the greatest value of a measure, where these are not 0 and 1.
     of_data : tuple of str, default ()
         Measures of the data, not of the learner: none can be chosen by.
     """
@@ -84,6 +86,7 @@ class Task(ABC):
     gallery: ClassVar[str]
     measures: ClassVar[tuple[str, ...]]
     ks: ClassVar[Mapping[str, tuple[int, ...]]] = {}
+    ranges: ClassVar[Mapping[str, tuple[float, float]]] = {}
     of_data: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod

@@ -20,7 +20,7 @@ from numpy.lib import format as npy
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.files import open_regular
 from oasis_bench.system.npz import open_array, open_stored, read_array
-from oasis_bench.system.plain_text import LONGEST_REASON, cut, error_line, printable
+from oasis_bench.system.plain_text import LONGEST_REASON, cut, error_line
 from oasis_bench.system.threads import slices
 from oasis_bench.trial.items import TrialItems
 from oasis_bench.trial.messages import MOST_SCORE_BYTES, Scores
@@ -171,6 +171,6 @@ def _damage_as_usage_error(path: Path) -> Iterator[None]:
     except Exception as error:  # libraries raise nearly anything for a damaged file
         reason = str(error) if isinstance(error, UsageError) else error_line(error)
         raise UsageError(
-            f"{path}: cannot be read as kept scores ({printable(cut(reason, LONGEST_REASON))}): "
+            f"{path}: cannot be read as kept scores ({cut(reason, LONGEST_REASON)}): "
             "put it back, or run the trials again into a new folder"
         ) from error

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from oasis_bench.experiment.plan import TrialSpec
-from oasis_bench.system.plain_text import LONGEST_REASON, cut, printable
+from oasis_bench.system.plain_text import LONGEST_REASON, cut, encodable, printable
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def columns_of(
     return {
         "learner": spec.learner,
         "algorithm": spec.algorithm,
-        "dataset": settings.dataset,
+        "dataset": encodable(settings.dataset),
         "split": spec.split,
         "subset": spec.subset,
         "n_classes": len(spec.classes),

@@ -146,7 +146,7 @@ def _ended(error: Exception) -> Ended:
     if isinstance(error, NotApplicableError):
         return Ended("not applicable", str(error))
     status = "out of memory" if isinstance(error, MemoryError) else "failed"
-    return Ended(status, cut(error_line(error)), cut("".join(traceback.format_exception(error))))
+    return Ended(status, error_line(error), cut("".join(traceback.format_exception(error))))
 
 
 def has_choice(spec: TrialSpec, learner: type[MetricLearner]) -> bool:
@@ -269,7 +269,7 @@ def _send_model_file(learner: MetricLearner, channel: Channel) -> None:
     try:
         channel.send(Saved(), seal(lambda file: write_model(learner, file)))
     except Exception as error:
-        channel.send(Saved(cut(error_line(error))))
+        channel.send(Saved(error_line(error)))
 
 
 def _load(stage: Stage, channel: Channel) -> None:

@@ -95,4 +95,5 @@ def what_is_missing(run: RunRecord) -> tuple[str, str] | None:
     if not (run.info.multi_label or run.info.n_folds or too_few_classes(most)):
         what += ", and retrieval among unseen classes, where what was learned must carry over"
         options["--tasks"] = ",".join([*tasks(run), UNSEEN])
-    return f"Missing here: {what}.", again(run, options)
+    added = "both" if "--tasks" in options else "it"
+    return f"Missing here: {what}. To add {added}:", again(run, options)

@@ -17,6 +17,7 @@ from oasis_bench.reports.table import to_csv, to_latex
 from oasis_bench.store.run_file import RunRecord, column_types, read_run
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.files import exporting_to, write_whole
+from oasis_bench.system.plain_text import encodable
 
 FOLDER = "export"
 
@@ -98,7 +99,7 @@ def _parquet(run: RunRecord) -> dict[str, bytes]:
 
 
 def _latex(run: RunRecord) -> dict[str, bytes]:
-    return {f"{it.name}.tex": to_latex(it).encode() for it in report_tables(run)}
+    return {f"{it.name}.tex": encodable(to_latex(it)).encode() for it in report_tables(run)}
 
 
 KINDS: dict[str, Callable[[RunRecord], dict[str, bytes]]] = {

@@ -16,6 +16,7 @@ from oasis_bench.analysis.headlines import measure_name, named, task_measures
 from oasis_bench.plugins.names import PATH_DATASETS
 from oasis_bench.reports.formatting import clip, plural
 from oasis_bench.store.run_file import RunRecord
+from oasis_bench.system.plain_text import encodable
 
 DAGGER = " †"
 TITLE_WIDTH, LABEL_WIDTH, REASON_WIDTH = 60, 24, 240
@@ -29,7 +30,8 @@ def learners(run: RunRecord) -> list[str]:
 def dataset_name(run: RunRecord) -> str:
     """Return what the data set is called; a file or a folder of the user's by its own name."""
     source = run.info.sources.dataset.name
-    return Path(run.info.experiment.dataset).name if source in PATH_DATASETS else source
+    own = source in PATH_DATASETS
+    return encodable(Path(run.info.experiment.dataset).name) if own else source
 
 
 @lru_cache(maxsize=16)

@@ -29,6 +29,7 @@ from oasis_bench.reports.run.facts import (
 )
 from oasis_bench.reports.run.measure_tables import measure_numbers
 from oasis_bench.store.run_file import RunRecord
+from oasis_bench.system.plain_text import encodable
 
 MEDIANS = ("choice_seconds", "query_seconds", "fit_peak_bytes", "model_bytes", "n_steps")
 RANGES = ("fit_seconds", "fit_cpu_seconds")
@@ -101,14 +102,14 @@ def _of_run(run: RunRecord) -> dict[str, Any]:
         commits += [part.commit, *(session.provenance.get("commit") for session in part.resumed)]
     own = info.sources.dataset.name in PATH_DATASETS
     return {
-        "dataset": Path(info.experiment.dataset).stem if own else dataset_name(run),
+        "dataset": encodable(Path(info.experiment.dataset).stem) if own else dataset_name(run),
         "planned": info.experiment.partitions,
         "scalings": ", ".join(info.scaling),
         "search": info.experiment.search,
         "started": info.started,
         "version": info.provenance.get("versions", {}).get("oasis-bench"),
         "commit": "; ".join(dict.fromkeys(str(commit) for commit in commits if commit)),
-        "command": info.command,
+        "command": info.command and encodable(info.command),
     }
 
 

@@ -1,0 +1,75 @@
+"""The standard streams as the command line has them: each printed line passes here.
+
+It imports nothing slow: a program that cannot start has to say so, too.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from oasis_bench.system.plain_text import for_terminal
+
+
+class Printed:
+    """A stream that takes any text, and raises nothing where it cannot be written.
+
+    Control characters, such as the escape sequences of a name, do not reach the terminal; what its
+    encoding lacks is written as an escape of Python's.
+
+    Attributes
+    ----------
+    error : OSError or None
+        Why nothing more is written: the disk is full, or the reader, such as head, has gone.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self.error: OSError | None = None
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+    def write(self, text: str) -> int:
+        """Write a text, whose first character may be the return of a progress bar."""
+        start = "\r" if text.startswith("\r") else ""
+        self._try(self._stream.write, start + for_terminal(text[len(start) :]))
+        return len(text)
+
+    def flush(self) -> None:
+        """Write what is buffered."""
+        self._try(self._stream.flush)
+
+    def _try(self, action: Callable[..., object], *arguments: str) -> None:
+        if self.error is not None:
+            return
+        try:
+            action(*arguments)
+        except OSError as error:
+            self.error = error
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, self._stream.fileno())  # what is buffered goes nowhere
+            os.close(null)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextmanager
+def printed_streams() -> Iterator[list[Printed]]:
+    """Put `Printed` in the place of the standard streams; where there are none, nothing is written.
+
+    Yields standard output and standard error.
+    """
+    before = sys.stdout, sys.stderr
+    streams = [one if isinstance(one, Printed) else Printed(one) for one in before]
+    sys.stdout, sys.stderr = streams  # type: ignore[assignment]
+    try:
+        yield streams
+    finally:
+        for stream in streams:
+            stream.flush()
+        sys.stdout, sys.stderr = before

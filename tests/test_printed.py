@@ -1,0 +1,172 @@
+"""Streams that are closed, full, cut off or ASCII, names that hold escape sequences, odd paths."""
+
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from oasis_bench.command_line.main import main
+from oasis_bench.store.run_file import read_run
+
+SCRIPT = Path(sys.executable).with_name("oasis-bench")
+RUN = "run --algorithms Euclidean --partitions 2 --no-traces --inner-folds 2 --output out"
+ESCAPES = re.compile(r"[^\n\t -~\x85-\U0010ffff]|[\x80-\x9f]|\u202e")
+"""What no terminal may get: C0 and C1 controls, DEL, and marks that turn text around."""
+
+EVIL = "\x1b]0;owned\x07\x1b[2J\u202eA\x9b1m"
+
+
+def shell(line, folder, **environment):
+    """Run a line in which 'bench' is the command, by bash; return its status and what it said."""
+    script = f"set -o pipefail; bench() {{ '{sys.executable}' -m oasis_bench \"$@\"; }}; {line}"
+    done = subprocess.run(
+        ["bash", "-c", script],
+        **{"cwd": folder, "env": {**os.environ, **environment}, "timeout": 300},
+        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE},
+    )
+    out, err = (text.decode("utf-8") for text in (done.stdout, done.stderr))
+    assert "Traceback" not in err
+    return done.returncode, out, err
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+@pytest.mark.parametrize(
+    ("where", "status"),
+    [
+        *((">&-", 0), ("2>&-", 0), (">&- 2>&- <&-", 0)),
+        *(("| head -1", 0), ("2>&1 | head -1", 0), ("2> >(head -1) >&-", 0)),
+        *((">/dev/full", 2), ("2>/dev/full", 2)),
+    ],
+)
+def test_a_run_whose_output_goes_nowhere_is_whole_and_has_its_report(where, status, tmp_path):
+    found, _, err = shell(f"bench {RUN} --classes 2 {where}", tmp_path)
+    assert found == status, err
+    assert err.count("cannot write the output: No space left") == (where == ">/dev/full")
+    assert read_run(tmp_path / "out").trials["status"].tolist() == ["ok", "ok"]
+    assert "</html>" in (tmp_path / "out" / "report.html").read_text("utf-8")
+
+
+VERBS = ["--help", "list", "data describe digits", "report {0}", "compare {0} {0}", "no-verb"]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("printed") / "out"
+    words = "run --algorithms Euclidean,OASIS --classes 2 --partitions 2 --max-steps 1000"
+    assert main([*words.split(), "--output", str(folder)]) == 0
+    return folder
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_verb_says_by_its_status_alone_what_happened(verb, finished, tmp_path):
+    words = verb.format(finished)
+    usual, out, _ = shell(f"bench {words}", tmp_path)
+    for where in (">&- 2>&-", "2>&1 | head -0"):
+        assert shell(f"bench {words} {where}", tmp_path)[0] == usual, where
+    if os.path.exists("/dev/full"):
+        assert shell(f"bench {words} >/dev/full", tmp_path)[0] == (2 if out else usual)
+    status, _, err = shell(f"bench {words}", tmp_path, PYTHONIOENCODING="ascii", LC_ALL="C")
+    assert (status, err.isascii()) == (usual, True)
+
+
+def test_the_script_is_the_module(tmp_path):
+    for where in ("", ">&-", "2>&-", "| head -1"):
+        assert shell(f"'{SCRIPT}' list tasks {where}", tmp_path)[0] == 0
+
+
+def test_a_path_that_is_not_utf8_is_taken_everywhere(tmp_path):
+    odd = "$'o\\xff'"
+    rows = "\n".join(f"{x},{x % 3},{'odd' if x % 2 else 'even'}" for x in range(60))
+    (tmp_path / os.fsdecode(b"o\xff.csv")).write_text(f"a,b,kind\n{rows}\n")
+    (tmp_path / os.fsdecode(b"o\xff.py")).write_bytes(
+        (Path(__file__).parent / "plugins" / "reciprocal_rank.py").read_bytes()
+    )
+    out = f"{odd}/out"
+    run = RUN.removesuffix("out") + f"{out} --dataset {odd}.csv --label kind --plugin {odd}.py"
+    for words in (
+        *(f"data describe {odd}.csv --label kind", f"{run} --predictions --save-models"),
+        *(f"report {out}", f"compare {out} {out}", f"run --resume {out} --plugin {odd}.py"),
+        f"evaluate {out} --tasks reciprocal-rank --plugin {odd}.py",
+        f"export {out} --format summary",
+        *(f"ranks {out} {out} --output {odd}/ranks", f"list tasks --plugin {odd}.py"),
+    ):
+        status, _, err = shell(f"bench {words}", tmp_path)
+        assert status == 0, (words, err)
+    page = Path(os.fsdecode(b"o\xff"), "out", "report.html")
+    assert "o\\udcff.csv" in (tmp_path / page).read_text("utf-8")
+
+
+PLUGIN = f"""
+import numpy as np
+from oasis_bench.algorithms import Euclidean
+from oasis_bench.data.rows import LabelledRows
+from oasis_bench.plugins.dataset import Dataset
+from oasis_bench.tasks.retrieval import Retrieval
+
+class Own(Dataset):
+    name = summary = citation = licence = home = items = {EVIL!r} + "data"
+
+    def description(self):
+        return [self.name]
+
+    def location(self):
+        return self.name
+
+    def load(self, progress=None):
+        progress({EVIL!r}, 1, 2)
+        y = np.repeat(np.arange(2), 30)
+        rows = np.random.default_rng(0).normal(size=(60, 2)) + y[:, None]
+        return LabelledRows(rows, y, ({EVIL!r}, {EVIL!r} + "2"), remarks=({EVIL!r},))
+
+class Fails(Euclidean):
+    name = summary = citation = cost = {EVIL!r} + "fails"
+
+    def fit(self, X, y=None):
+        raise ValueError({EVIL!r})
+
+class Asks(Retrieval):
+    name = summary = citation = {EVIL!r} + "task"
+"""
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_no_escape_sequence_of_a_name_or_an_error_reaches_the_terminal(live, tmp_path):
+    (tmp_path / "evil.py").write_text(PLUGIN)
+    own = ["--plugin", "evil.py"]
+    data = ["--dataset", f"{EVIL}data", *own]
+    commands = [
+        *(["list", *own], ["data", "list", *own], ["data", "describe", f"{EVIL}data", *own]),
+        ["run", *data, *RUN.split()[3:], "--algorithms", f"{EVIL}fails,Euclidean"],
+        *(["report", "out"], ["compare", "out", "out"], ["check", "evil.py"]),
+        *([f"{EVIL}verb"], ["run", f"--{EVIL}"], ["report", EVIL], ["run", "--tasks", EVIL]),
+        ["run", "--experiment", f"{EVIL}.toml"],
+    ]
+    for words in commands:
+        ours, theirs = pty.openpty() if live else os.pipe()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "oasis_bench", *words],
+            **{"cwd": tmp_path, "stdout": theirs, "stderr": theirs},
+        )
+        os.close(theirs)
+        printed = b""
+        try:
+            while part := os.read(ours, 65536):
+                printed += part
+        except OSError:  # the other end of a terminal has been closed
+            pass
+        os.close(ours)
+        process.wait(60)
+        text = printed.decode("utf-8").replace("\r\n", "\n")
+        assert "owned" in text or words[0] == "compare", words
+        assert not ESCAPES.findall(text.replace("\r", "") if live else text), (words, text)
+
+
+def test_a_process_of_little_memory_says_in_one_line_that_it_cannot_start(tmp_path):
+    status, out, err = shell("ulimit -v 400000; bench run", tmp_path)
+    assert (status, out) == (2, "")
+    assert re.fullmatch("oasis-bench: the memory of this process is limited to 390 MiB, .*\n", err)
+    assert shell("ulimit -v 400000; bench --help", tmp_path)[0] == 0
