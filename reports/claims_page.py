@@ -84,11 +84,11 @@ def write_claims(folder: Path, remarks: Sequence[str] = ()) -> tuple[Path, str]:
     measured = {name: table for name, table in details.items() if table.rows}
     tables = [overview, *challenged, *measured.values(), *beside]
     path = write_files(folder, PAGE, page, tables, [])
-    write_whole(folder / "claims.csv", to_csv(overview.numbers))
+    write_whole(folder, "claims.csv", to_csv(overview.numbers))
     if measured:
         effects = {name: table.numbers for name, table in measured.items()}
         rows = pd.concat(effects, names=["id", None]).reset_index("id")
-        write_whole(folder / "effects.csv", to_csv(rows))
+        write_whole(folder, "effects.csv", to_csv(rows))
     lines = [(v.claim.id, v.outcome, v.claim.sentence) for v in verdicts]
     return path, "\n".join([*aligned(lines, left=(0, 1, 2)), summary])
 

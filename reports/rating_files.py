@@ -17,7 +17,7 @@ from oasis_bench.reports.run.retrieved_images import retrievals
 from oasis_bench.reports.table import to_csv
 from oasis_bench.store.run_file import RunRecord, read_run
 from oasis_bench.system.errors import UsageError
-from oasis_bench.system.files import open_regular, write_whole
+from oasis_bench.system.files import open_below, open_regular, path_below, write_whole
 from oasis_bench.system.plain_text import printable, shown
 
 RATINGS = "ratings.csv"
@@ -63,7 +63,7 @@ def collect_ratings(folder: Path, files: Sequence[Path]) -> str:
     ratings = pd.concat(parts).drop_duplicates(ONCE, keep="last")
     path = folder / RATINGS
     try:
-        write_whole(path, to_csv(ratings))
+        write_whole(folder, RATINGS, to_csv(ratings))
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror}: nothing is changed") from error
     return f"collected: {_count(new)}; {path} has {_count(ratings)}"
@@ -87,11 +87,9 @@ def read_ratings(folder: Path) -> pd.DataFrame | None:
     UsageError
         Where they are damaged.
     """
-    path = folder / RATINGS
-    if not path.exists():
-        return None
+    path = path_below(folder, RATINGS)
     try:
-        with open_regular(path) as file:
+        with open_below(folder, RATINGS) as file:
             ratings = pd.read_csv(
                 file, dtype={"rater_id": str, "rater": str, "mark": str}, keep_default_na=False
             )
@@ -100,6 +98,8 @@ def read_ratings(folder: Path) -> pd.DataFrame | None:
         ratings = ratings.astype({"query": int, "candidate": int})
         if not ratings["mark"].isin(MARKS).all() or ratings.duplicated(ONCE).any():
             raise ValueError("a mark is unknown, or comes twice")
+    except FileNotFoundError:
+        return None
     except (OSError, ValueError, OverflowError) as error:  # ParserError is a ValueError
         raise UsageError(
             f"{path} is damaged: {printable(str(error))}: remove it and collect the raters' files "

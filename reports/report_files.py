@@ -81,7 +81,7 @@ def write_files(
     files[name] = encodable(page).encode()
     try:
         for path, content in files.items():
-            write_whole(folder / path, content)
+            write_whole(folder, path, content)
     except OSError as error:
         raise UsageError(
             f"cannot write the report to {folder}: {error.strerror}: "

@@ -1,8 +1,17 @@
 """Files and folders that are written whole or not at all."""
 
+import os
+
 import pytest
 
-from oasis_bench.system.files import whole_file, whole_folder, write_whole
+from oasis_bench.system.errors import UsageError
+from oasis_bench.system.files import (
+    open_below,
+    path_below,
+    whole_file,
+    whole_folder,
+    write_whole,
+)
 
 
 def content_of(folder):
@@ -22,7 +31,7 @@ def interrupted_folder(path):
 
 
 def test_a_file_gets_its_name_when_it_is_complete(tmp_path):
-    write_whole(tmp_path / "new" / "a", b"old")
+    write_whole(tmp_path, "new/a", b"old")
     path = tmp_path / "new" / "a"
     with whole_file(path) as file:
         file.write(b"new")
@@ -31,7 +40,7 @@ def test_a_file_gets_its_name_when_it_is_complete(tmp_path):
 
 
 def test_a_file_whose_writer_fails_leaves_the_old_one_and_nothing_else(tmp_path):
-    write_whole(tmp_path / "a", b"old")
+    write_whole(tmp_path, "a", b"old")
     with pytest.raises(KeyboardInterrupt):
         interrupted_write(tmp_path / "a")
     assert content_of(tmp_path) == {"a": b"old"}
@@ -65,3 +74,48 @@ def test_a_folder_that_is_in_use_is_not_replaced(tmp_path):
     with pytest.raises(OSError, match="not empty"), whole_folder(tmp_path / "made"):
         pass
     assert content_of(tmp_path / "made") == {"a": b"old"}
+
+
+@pytest.mark.parametrize("kind", ["link to a file", "link to nothing", "link to a folder", "FIFO"])
+def test_only_regular_files_below_a_folder_are_opened(tmp_path, kind):
+    run, others = tmp_path / "run", tmp_path / "others"
+    run.mkdir()
+    others.mkdir()
+    (others / "a").write_text("of others")
+    name = "a"
+    if kind == "FIFO":
+        os.mkfifo(run / "a")
+    elif kind == "link to a folder":
+        (run / "tables").symlink_to(others)
+        name = "tables/a"
+    else:
+        (run / "a").symlink_to(others / ("a" if kind == "link to a file" else "new"))
+    told = f"^{run / name.split('/')[0]} is a {'FIFO' if kind == 'FIFO' else 'symbolic link'}: only"
+    for use in (
+        lambda: path_below(run, name),
+        lambda: open_below(run, name),
+        lambda: open_below(run, name, "ab"),
+        lambda: write_whole(run, name, b"new"),
+    ):
+        with pytest.raises(UsageError, match=told):
+            use()
+    assert content_of(others) == {"a": b"of others"}
+
+
+@pytest.mark.parametrize("name", ["../a", "tables/../../a", "/tmp/a"])
+def test_a_name_that_leads_out_of_the_folder_is_refused(tmp_path, name):
+    with pytest.raises(UsageError, match=r"is not below"):
+        path_below(tmp_path / "run", name)
+
+
+@pytest.mark.parametrize("kind", ["link", "FIFO"])
+@pytest.mark.parametrize("mode", ["rb", "ab"])
+def test_a_file_that_is_replaced_in_between_is_not_opened(tmp_path, monkeypatch, kind, mode):
+    monkeypatch.setattr("oasis_bench.system.files.path_below", lambda folder, name: folder / name)
+    (tmp_path / "others").write_text("of others")
+    if kind == "FIFO":
+        os.mkfifo(tmp_path / "a")
+    else:
+        (tmp_path / "a").symlink_to(tmp_path / "others")
+    with pytest.raises(OSError, match=r"symbolic links|not a regular file|No such device"):
+        open_below(tmp_path, "a", mode)

@@ -101,6 +101,22 @@ def test_a_run_goes_on_where_it_stopped_and_gives_what_it_would_have_given(tiny,
     assert resumed.info.finished >= resumed.info.resumed[0].started
 
 
+def test_an_interrupt_before_the_first_trial_removes_only_what_the_run_made(tiny, plugin, tmp_path):
+    folder = tmp_path / "run"
+
+    def interrupt(record, done, planned):
+        (folder / "mine.txt").write_text("my notes")
+        for kind in (".unfinished", "models"):
+            (folder / kind).mkdir()
+            (folder / kind / "mine.npz").write_text("mine")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_experiment(tiny, folder, plugin_files=[plugin], on_trial=interrupt)
+    left = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    assert left == {"mine.txt", ".unfinished/mine.npz", "models/mine.npz"}
+
+
 def test_a_finished_run_has_nothing_left(tiny, plugin, tmp_path):
     (tmp_path / "marker").touch()
     run_experiment(tiny, tmp_path / "run", plugin_files=[plugin])

@@ -9,11 +9,13 @@ import sys
 import zipfile
 from contextlib import closing
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
 from fake_runs import fake_trial, write_run
 
+from oasis_bench.command_line.main import main
 from oasis_bench.data.pictures import thumbnail
 from oasis_bench.datasets.features.decoding import UnusableImageError, read_image
 from oasis_bench.datasets.features.picture_files import Workers, hashed_pictures
@@ -143,6 +145,56 @@ def irregular(path, kind):
         os.mkfifo(path)
     else:
         path.symlink_to("/dev/zero")
+
+
+# Links of a stranger's run.
+
+
+@pytest.fixture(scope="module")
+def run_with_scores(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("linked") / "run"
+    words = ["--predictions", "--save-models", "--output", str(folder)]
+    assert main(["run", *EUCLIDEAN, *words]) == 0
+    (folder / "output.log").write_text("printed")
+    (folder / "ratings.csv").write_text("rater_id,rater,query,candidate,mark\n")
+    assert main(["export", str(folder), "--format", "csv"]) == 0
+    return folder
+
+
+READERS = {
+    "report": ("output.log", "report.html", "tables", "figures", "ratings.csv", "results.sqlite"),
+    "export --format csv": ("export", "export/trials.csv", "results.sqlite"),
+    "export --format trec": ("export", "predictions", "predictions/Euclidean_2_0.npz"),
+    "evaluate --tasks classification": ("predictions", "predictions/Euclidean_2_0.npz"),
+    "run --resume": ("output.log", "models", "predictions", ".unfinished", "results.sqlite"),
+}
+
+
+@pytest.mark.parametrize("kind", ["link", "FIFO"])
+@pytest.mark.parametrize(("verb", "name"), [(v, name) for v in READERS for name in READERS[v]])
+def test_what_a_run_links_to_is_neither_read_nor_written(
+    command, run_with_scores, tmp_path, verb, name, kind
+):
+    run, mine = tmp_path / "run", tmp_path / "mine"
+    shutil.copytree(run_with_scores, run)
+    path = run / name
+    (path.rename if path.exists() else Path.mkdir)(mine)
+    if kind == "FIFO":
+        os.mkfifo(path)
+    else:
+        path.symlink_to(mine)
+    before = _state_of(mine)
+    words = verb.split()
+    words.insert(2 if "--resume" in words else 1, run)
+    status, out, errors = command(*words)
+    assert status == 2, (out, errors)
+    assert f"{path} is a {'symbolic link' if kind == 'link' else 'FIFO'}: only" in errors[-1]
+    assert _state_of(mine) == before
+
+
+def _state_of(path):
+    files = [path, *path.rglob("*")]
+    return {it: (it.stat().st_mtime_ns, it.is_file() and it.read_bytes()) for it in files}
 
 
 # Values that are far too large.

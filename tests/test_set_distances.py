@@ -144,16 +144,20 @@ def test_kept_distances_are_read_again_and_damaged_ones_computed_again(tmp_path)
 def test_distances_used_longest_ago_make_room(tmp_path, monkeypatch):
     sizes = (10, 20, 10, 20)
     pictures = [Patches({"a": kind((size,) * 4, 3, n)}) for n, size in enumerate(sizes)]
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "0.npy").write_bytes(b"0" * 5000)
     monkeypatch.setattr(module, "KEPT_BYTES", 3600)  # 4 * 4 * 4 bytes a size, and heads of 128
     folders = []
     for number, one in enumerate(pictures[:3]):
         set_distances(one, one, tmp_path)
-        folders += [path for path in tmp_path.iterdir() if path not in folders]
+        here = (path for path in tmp_path.iterdir() if path.name != "mine")
+        folders += [path for path in here if path not in folders]
         os.utime(folders[-1], (number, number))
     set_distances(pictures[0], pictures[0], tmp_path)  # used again
     set_distances(pictures[3], pictures[3], tmp_path)
     assert [path.exists() for path in folders] == [True, False, True]
-    assert len(list(tmp_path.iterdir())) == 3
+    assert len(list(tmp_path.iterdir())) == 4
+    assert (tmp_path / "mine" / "0.npy").exists()
 
 
 SCRIPT = """

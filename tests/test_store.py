@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import sqlite3
+import struct
 import subprocess
 import sys
 import tempfile
@@ -131,13 +132,106 @@ def test_a_run_can_be_read_while_it_is_written(tmp_path):
         assert n_rows(tmp_path / "run") == [1, 2, 1, 0]
 
 
-def test_a_run_that_was_killed_while_it_wrote_can_be_read(tmp_path):
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_a_run_that_was_killed_while_it_wrote_is_rolled_back_by_who_goes_on_with_it(tmp_path):
     folder = tmp_path / "run"
     with Store.create(folder, INFO):
         pass
     died = subprocess.run([sys.executable, "-c", DIES_IN_A_TRANSACTION, folder], check=False)
     assert died.returncode == -signal.SIGKILL
+    before = contents(folder)
+    with pytest.raises(
+        UsageError, match=r"left results\.sqlite-journal: if .* 'run --resume .*run'"
+    ):
+        read_run(folder)
+    assert contents(folder) == before
+    with Store.open(folder) as store:
+        assert store.info() == INFO
     assert read_run(folder).info == INFO
+
+
+@pytest.fixture
+def whole(tmp_path):
+    """A run of one trial."""
+    with Store.create(tmp_path / "run", INFO) as store:
+        store.add(record())
+    return tmp_path / "run"
+
+
+def hot_journal(path, named):
+    """Make a journal as SQLite's file format describes it, of page 1, that names a file."""
+    data = path.read_bytes()
+    [size] = struct.unpack(">H", data[16:18])
+    magic = bytes.fromhex("d9d505f920a163d7")
+    header = magic + struct.pack(">IIIII", 1, 0, len(data) // size, 512, size)
+    checksum = sum(data[i] for i in range(size - 200, 0, -200)) & 0xFFFFFFFF
+    page = struct.pack(">I", 1) + data[:size] + struct.pack(">I", checksum)
+    name = os.fsencode(named)
+    end = struct.pack(">I", 2**30 // size + 1) + name + struct.pack(">II", len(name), sum(name))
+    return header.ljust(512, b"\0") + page + end + magic
+
+
+def test_a_journal_that_names_a_file_is_refused_before_sqlite_deletes_it(tmp_path, whole):
+    path, mine = whole / FILE_NAME, tmp_path / "mine.txt"
+    (whole / f"{FILE_NAME}-journal").write_bytes(hot_journal(path, mine))
+    mine.write_text("years of work")
+    before = contents(whole)
+    with Store.create(tmp_path / "new", INFO) as new:
+        for read in (read_run, Store.open, lambda folder: new.copy(folder, ["a"])):
+            with pytest.raises(UsageError, match=r"-journal is not of this program: it names"):
+                read(whole)
+    assert contents(whole) == before
+    assert mine.exists()
+    with closing(sqlite3.connect(path)) as connection:  # so the journal is one that would
+        connection.execute("SELECT * FROM run").fetchall()
+    assert not mine.exists()
+
+
+@pytest.mark.parametrize("ending", ["", "-journal", "-wal", "-shm"])
+@pytest.mark.parametrize("kind", ["link", "FIFO"])
+def test_what_sqlite_would_open_must_be_a_regular_file(tmp_path, whole, ending, kind):
+    path = whole / f"{FILE_NAME}{ending}"
+    if not ending:
+        path.rename(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere").touch()
+    if kind == "FIFO":
+        os.mkfifo(path)
+    else:
+        path.symlink_to(tmp_path / "elsewhere")
+    before = (tmp_path / "elsewhere").read_bytes()
+    for read in (read_run, Store.open):
+        with pytest.raises(UsageError, match=rf"^{path} is "):
+            read(whole)
+    assert (tmp_path / "elsewhere").read_bytes() == before
+    assert [it.name for it in whole.iterdir() if it != path and it.name != FILE_NAME] == []
+
+
+def test_a_store_with_a_write_ahead_log_is_refused_and_nothing_is_left_beside_it(whole):
+    with closing(sqlite3.connect(whole / FILE_NAME)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+    before = contents(whole)
+    for read in (read_run, Store.open):
+        with pytest.raises(UsageError, match=r"results\.sqlite is .* journal mode is wal"):
+            read(whole)
+    assert contents(whole) == before
+
+
+@pytest.mark.parametrize("held_before", [False, True])
+def test_only_what_was_made_is_discarded(tmp_path, held_before):
+    folder = tmp_path / "run"
+    if held_before:
+        folder.mkdir()
+    store = Store.create(folder, INFO)
+    store.discard()
+    assert folder.exists() == held_before
+    store = Store.create(folder, INFO)
+    (folder / "mine").mkdir()
+    (folder / "mine" / "notes.txt").write_text("mine")
+    store.discard()
+    assert [path.name for path in folder.rglob("*")] == ["mine", "notes.txt"]
 
 
 def test_a_folder_that_holds_a_run_is_refused(tmp_path):
@@ -214,7 +308,7 @@ def test_a_database_of_something_else_is_refused(tmp_path):
     ("step", "remedy"),
     [
         (1, "use the newer oasis-bench that wrote it"),
-        (-3, "use the older oasis-bench that wrote it, or run it again"),
+        (-1, "an older oasis-bench wrote it: run it again"),
     ],
 )
 def test_a_run_of_another_version_is_refused_with_both(tmp_path, step, remedy):
@@ -223,33 +317,6 @@ def test_a_run_of_another_version_is_refused_with_both(tmp_path, step, remedy):
     versions = f"schema version {SCHEMA_VERSION + step}, this oasis-bench reads {SCHEMA_VERSION}"
     with pytest.raises(UsageError, match=f"{versions}: {remedy}$"):
         read_run(tmp_path / "run")
-
-
-@pytest.fixture(params=[1, 2])
-def older(tmp_path, request):
-    """A run as versions before wrote it: without the tables that are new."""
-    folder = tmp_path / "older"
-    with Store.create(folder, INFO) as store:
-        store.add(record())
-        for table in ("fit_numbers", "projections")[: request.param]:
-            store.connection.execute(f"DROP TABLE {table}")
-        store.connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION - request.param}")
-    return folder
-
-
-def test_a_run_of_a_version_before_is_read_and_merged_but_not_added_to(tmp_path, older):
-    content = (older / FILE_NAME).read_bytes()
-    assert n_rows(older) == [1, 2, 1, 1]
-    assert len(read_run(older).projections) == len(read_run(older).fit_numbers) == 0
-    with Store.create(tmp_path / "merged", INFO) as store:
-        store.copy(older, ["a"])
-    assert n_rows(tmp_path / "merged") == [1, 2, 1, 1]
-    with closing(sqlite3.connect(older / FILE_NAME)) as connection:
-        [[version]] = connection.execute("PRAGMA user_version")
-    versions = f"schema version {version}, this oasis-bench writes {SCHEMA_VERSION}"
-    with pytest.raises(UsageError, match=versions):
-        Store.open(older)
-    assert (older / FILE_NAME).read_bytes() == content
 
 
 def test_a_run_whose_folder_has_an_odd_name_is_read(tmp_path):

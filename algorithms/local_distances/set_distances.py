@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import random
-import shutil
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import chain
@@ -131,13 +131,16 @@ def _free(folder: Path, needed: int, keep: Path) -> None:
         sizes = {
             inner: sum(path.stat().st_size for path in inner.glob("*.npy"))
             for inner in folder.iterdir()
-            if inner.is_dir() and inner != keep
+            if re.fullmatch("[0-9a-f]{64}", inner.name) and inner != keep and not inner.is_symlink()
         }
         room = KEPT_BYTES - needed - sum(sizes.values())
         for inner in sorted(sizes, key=lambda inner: inner.stat().st_mtime):
             if room >= 0:
                 break
-            shutil.rmtree(inner, ignore_errors=True)  # another process may write there
+            with suppress(OSError):  # another process may write there
+                for path in inner.glob("*.npy"):
+                    path.unlink()
+                inner.rmdir()
             room += sizes[inner]
 
 

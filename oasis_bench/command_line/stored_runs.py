@@ -12,6 +12,7 @@ from oasis_bench.plugins.registry import load_reports
 from oasis_bench.runner.merge import merge_runs
 from oasis_bench.runner.trec import export_trec
 from oasis_bench.store.run_file import read_run
+from oasis_bench.system.files import EXPORT, path_below
 
 GOT_WORSE = 1
 NOT_COMPARED = 3
@@ -67,7 +68,7 @@ def merge(options: argparse.Namespace) -> int:
 def export(options: argparse.Namespace) -> int:
     """Write the numbers of a run for other programs, and print the paths."""
     if options.format == "trec":
-        output = options.output or options.run / "export"
+        output = options.output or path_below(options.run, EXPORT)
         with closing(Display()) as display:
             told = display.download, display.bar
             paths = export_trec(options.run, output, *told, options.plugin)

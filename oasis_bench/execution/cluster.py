@@ -22,9 +22,10 @@ from oasis_bench.experiment.identity import source_hash
 from oasis_bench.experiment.plan import TrialSpec
 from oasis_bench.plugins.registry import load_registry
 from oasis_bench.system.errors import OutputError, UsageError
+from oasis_bench.system.files import path_below
 from oasis_bench.system.plain_text import error_line
 from oasis_bench.system.provenance import provenance
-from oasis_bench.trial.output_files import UNFINISHED
+from oasis_bench.trial.output_files import OUTPUT_LOG, UNFINISHED, append_to
 from oasis_bench.trial.record import TrialRecord, lost_record
 
 try:
@@ -183,19 +184,15 @@ class Cluster:
                 reason = f"its workers died {MOST_SENDS} times"
                 result = Result(lost_record(spec, rows.X.shape[1], "crashed", reason))
             record, printed = result.record, result.printed
-            try:
-                if printed:
-                    with output_log.open("ab") as log:
-                        log.write(printed)
-            except OSError as error:
-                raise OutputError.of(output_log, error.strerror) from error
+            if printed:
+                append_to(output_log, printed)
             yield record
 
     def _fetched(self, result: Result, folder: Path) -> Result | None:
         """Bring the files of a trial here, in pieces; None where they were lost with the worker."""
         files = {}
         for kind, there in result.record.files.items():
-            here = files[kind] = folder / UNFINISHED / there.name
+            here = files[kind] = path_below(folder, f"{UNFINISHED}/{there.name}")
             try:
                 here.parent.mkdir(exist_ok=True)
                 with here.open("wb") as copy:
@@ -270,7 +267,7 @@ def _run_on_worker(spec: TrialSpec, rows: LabelledRows) -> Result:
         )
     # Dask removes the folder of a worker that was killed when the next one starts.
     with tempfile.TemporaryDirectory(dir=get_worker().local_directory) as folder:
-        log = Path(folder) / "output.log"
+        log = Path(folder) / OUTPUT_LOG
         here = ThisMachine(jobs=1, on_poll=_leave_if_unwanted)
         try:
             with here.run([spec], rows, log) as records:

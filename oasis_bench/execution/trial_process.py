@@ -24,6 +24,7 @@ from oasis_bench.data.scaling import learn_scaling
 from oasis_bench.execution.fork_server import END_SECONDS, borrow, give_back
 from oasis_bench.plugins.registry import load_registry
 from oasis_bench.system import linux, threads
+from oasis_bench.system.errors import OutputError
 from oasis_bench.system.processes import bytes_below, exceeds
 from oasis_bench.tasks.retrieval import evaluate_ranking
 from oasis_bench.trial.messages import (
@@ -37,6 +38,7 @@ from oasis_bench.trial.messages import (
     from_line,
     to_line,
 )
+from oasis_bench.trial.output_files import PrintedOutput
 from oasis_bench.trial.record import TrialRecord
 from oasis_bench.trial.stages import Stage, run_stage
 from oasis_bench.trial.trial_state import TrialState
@@ -46,9 +48,6 @@ POLL_SECONDS, LONG_POLL_SECONDS = 0.05, 1.0
 
 LONGEST_LINE = 2**20
 """Bytes of a message, without the scores that follow it."""
-
-LONGEST_LOG = 64 * 2**20
-"""Bytes of output that are kept."""
 
 
 def warm_up() -> None:
@@ -145,7 +144,8 @@ class TrialProcess:
     """A trial under way; what its learner prints is appended to `output_log`."""
 
     def __init__(self, state: TrialState, output_log: Path) -> None:
-        self._state, self._output_log = state, output_log
+        self._state = state
+        self._printed = PrintedOutput(state.spec, output_log)
         self._budget = state.spec.budget
         self._start_stage()
 
@@ -192,7 +192,9 @@ class TrialProcess:
             self._hold_to_budget()
         if state.record is not None:
             self.end()
-        _shorten(self._output_log)
+            self._printed.end()
+        else:
+            self._printed.shorten()
 
     def end(self) -> None:
         """End the process of the stage and all that it started."""
@@ -205,6 +207,8 @@ class TrialProcess:
         if self._state.record is None:
             self.end()
             self._state.close()
+            with suppress(OutputError):  # what ended the run is raised
+                self._printed.end()
 
     def _take(self, message: Message, content: bytearray, file: int | None) -> None:
         start = time.monotonic()
@@ -234,8 +238,9 @@ class TrialProcess:
         self._kills_before = linux.oom_kills()
         stage = self._state.stage(self._server.pid)
         self._state.stage_has_ended = False
-        self._server.start(_main, stage, self._output_log, line=theirs.fileno())
+        self._server.start(_main, stage, line=theirs.fileno())
         theirs.close()
+        self._inbox.send_file(self._printed.descriptor)
         self._deadline = math.inf  # the time begins when the server is ready
 
     def _begin_phase(self) -> None:
@@ -292,27 +297,19 @@ class _SocketLine:
         return files[0]
 
 
-def _main(stage: Stage, output_log: Path, line: int) -> None:
+def _main(stage: Stage, line: int) -> None:
     """Run one stage of a trial: the main function of its process."""
     spec = stage.spec
     os.environ.update(dict.fromkeys(threads.VARIABLES, str(spec.experiment.threads)))
-    log = os.open(output_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    for stream in (sys.stdout, sys.stderr):
-        os.dup2(log, stream.fileno())
-        cast(TextIOWrapper, stream).reconfigure(encoding="utf-8", errors="backslashreplace")
     messages = _SocketLine(line)
+    printed = messages.receive_file()
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(printed, stream.fileno())
+        cast(TextIOWrapper, stream).reconfigure(encoding="utf-8", errors="backslashreplace")
+    os.close(printed)
     if spec.budget.n_bytes is None:
         messages.send(Started(0))
     else:
         messages.send(Started(bytes_below(stage.server)))
         linux.limit_memory(spec.budget.n_bytes)
     run_stage(stage, messages)
-
-
-def _shorten(log: Path) -> None:
-    """Empty a log that grew too long: it must not fill the disk."""
-    with suppress(OSError):
-        if log.stat().st_size > LONGEST_LOG:
-            os.truncate(log, 0)
-            with log.open("a") as file:
-                file.write(f"[what was printed before exceeded {LONGEST_LOG} bytes: dropped]\n")

@@ -6,6 +6,7 @@ Rows in memory become a file, so that a run of them can go on and be evaluated a
 from __future__ import annotations
 
 import inspect
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from io import BytesIO
@@ -20,8 +21,10 @@ from oasis_bench.experiment.settings import LearnerSpec
 from oasis_bench.plugins.learner import MetricLearner
 from oasis_bench.plugins.registry import Registry, load_registry, plugin_files_of
 from oasis_bench.system.errors import UsageError
-from oasis_bench.system.files import write_whole
+from oasis_bench.system.files import open_regular, write_whole
 from oasis_bench.system.plain_text import printable
+
+OTHER_OUTPUT = "rows are kept beside the run: give another output"
 
 
 def rows_as_file(data: Any) -> tuple[str, bytes]:
@@ -81,16 +84,25 @@ def rows_as_file(data: Any) -> tuple[str, bytes]:
     return ".npz", content.getvalue()
 
 
-def keep_rows(content: bytes, path: Path) -> None:
-    """Write the file of rows; raise UsageError where that is not possible."""
+def keep_rows(content: bytes, path: Path) -> bool:
+    """Write the file of rows, and tell whether it was new; the same rows may be there already.
+
+    Raises
+    ------
+    UsageError
+        Where it cannot be written, or `path` is another file.
+    """
     try:
+        if os.path.lexists(path):
+            with open_regular(path) as file:
+                if file.read() != content:
+                    raise UsageError(f"{path} is another file, not these rows: {OTHER_OUTPUT}")
+            return False
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, content)
+        write_whole(path.parent, path.name, content)
+        return True
     except OSError as error:
-        raise UsageError(
-            f"cannot write {path}: {error.strerror}: rows are kept beside the run: give another "
-            "output"
-        ) from error
+        raise UsageError(f"cannot write {path}: {error.strerror}: {OTHER_OUTPUT}") from error
 
 
 def learners_of(

@@ -179,8 +179,7 @@ def run(
             "call `python -m oasis_bench run`"
         )
     folder = new_folder(plan.dataset) if folder is None else folder
-    if rows is not None:
-        keep_rows(rows, Path(plan.dataset))
+    new_rows = rows is not None and keep_rows(rows, Path(plan.dataset))
     kept = [kind for kind, on in ((MODELS, save_models), (PREDICTIONS, predictions)) if on]
     bars = _Bars()
     try:
@@ -205,7 +204,7 @@ def run(
         ) from None
     finally:
         bars.close()
-        if rows is not None and not (folder / FILE_NAME).exists():
+        if new_rows and not (folder / FILE_NAME).exists():
             Path(plan.dataset).unlink(missing_ok=True)
     load_reports().write_report(folder)
     bars.line(f"kept in {folder}")

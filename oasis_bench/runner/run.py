@@ -42,11 +42,12 @@ from oasis_bench.plugins.registry import Registry, load_registry
 from oasis_bench.runner.trial_files import file_names, keep_files, remove_unfinished
 from oasis_bench.store.run_file import RefusedRecordError, Store, refuse_used_folder
 from oasis_bench.system.errors import OutputError, UsageError
+from oasis_bench.system.files import path_below
 from oasis_bench.system.plain_text import printable
 from oasis_bench.system.progress import Progress, no_progress
 from oasis_bench.system.provenance import available_cores, load_average, provenance
 from oasis_bench.trial.items import refuse_untested_queries
-from oasis_bench.trial.output_files import MODELS, PREDICTIONS
+from oasis_bench.trial.output_files import MODELS, OUTPUT_LOG, PREDICTIONS
 from oasis_bench.trial.record import TrialRecord, lost_record
 
 LONGEST_NAME = 100
@@ -159,6 +160,8 @@ def run_experiment(
                 raise
             except BaseException:
                 if not store.statuses():
+                    remove_unfinished(output)
+                    (output / OUTPUT_LOG).unlink(missing_ok=True)
                     store.discard()
                 raise
 
@@ -290,13 +293,15 @@ def _run_trials(
     names: Mapping[str, str],
 ) -> int:
     """Run trials into the store; count those that did not end well."""
+    for name in (OUTPUT_LOG, MODELS, PREDICTIONS):
+        path_below(store.folder, name)  # before hours of work: it may raise
     remove_unfinished(store.folder)  # of a session that was killed
     unsuccessful = 0
     spec_of = {spec.trial_id: spec for spec in specs}
     tried = store.statuses().keys()
     shrunk: set[int] = set()
     on_trial(None, 0, len(specs))
-    with place.run(specs, rows, store.folder / "output.log") as records:
+    with place.run(specs, rows, store.folder / OUTPUT_LOG) as records:
         for done, record in enumerate(records, start=1):
             spec = spec_of[record.columns["trial_id"]]
             keep_files(record, store.folder, names[spec.trial_id])  # first: no row without them

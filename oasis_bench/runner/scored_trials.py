@@ -16,6 +16,7 @@ from oasis_bench.runner.trial_files import file_names
 from oasis_bench.store.run_file import read_run
 from oasis_bench.system.command_words import without_options
 from oasis_bench.system.errors import UsageError
+from oasis_bench.system.files import path_below
 from oasis_bench.system.progress import Progress
 from oasis_bench.trial.items import draw_items
 from oasis_bench.trial.output_files import PREDICTIONS
@@ -57,7 +58,7 @@ def find_kept_scores(
         Where the run kept no scores, a file of them is damaged or of other items, or the data has
         changed.
     """
-    if not (folder / PREDICTIONS).is_dir():
+    if not path_below(folder, PREDICTIONS).is_dir():
         words = without_options(shlex.split(info.command or ""), ["--output"])
         words = [*words, "--predictions", "--output", f"{folder}-scores"]
         again = f": {shlex.join(words)}" if info.command else ""
@@ -86,8 +87,10 @@ def _kept_trials(
     columns = ("learner", "subset", "partition", "split", "trial_id")
     for *key, trial_id in zip(*(trials[name] for name in columns), strict=True):
         spec = spec_of.get(tuple(key))
-        path = folder / PREDICTIONS / names[spec.trial_id] if spec is not None else None
-        if spec is not None and path is not None and path.is_file():
+        if spec is None:
+            continue
+        path = path_below(folder, f"{PREDICTIONS}/{names[spec.trial_id]}")
+        if path.is_file():
             items = draw_items(spec, rows, registry.algorithms[spec.algorithm])
             kept.append((spec, str(trial_id), Predictions.open(path, items)))
     if not kept:

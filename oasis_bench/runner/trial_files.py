@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from oasis_bench.experiment.identity import SEEN_CLASSES
 from oasis_bench.experiment.plan import TrialSpec
 from oasis_bench.system.errors import OutputError
-from oasis_bench.trial.output_files import UNFINISHED
+from oasis_bench.system.files import path_below
+from oasis_bench.trial.output_files import MODELS, PREDICTIONS, UNFINISHED
 from oasis_bench.trial.record import TrialRecord
 
 LONGEST_NAME = 100
@@ -52,7 +53,7 @@ def keep_files(record: TrialRecord, folder: Path, name: str) -> None:
         Where that is not possible.
     """
     for kind, path in record.files.items():
-        target = folder / kind / name
+        target = path_below(folder, f"{kind}/{name}")
         try:
             target.parent.mkdir(exist_ok=True)
             os.replace(path, target)
@@ -61,5 +62,10 @@ def keep_files(record: TrialRecord, folder: Path, name: str) -> None:
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Remove the files of trials that were cut short."""
-    shutil.rmtree(folder / UNFINISHED, ignore_errors=True)
+    """Remove the files of trials that were cut short, and their folder where it is empty then."""
+    unfinished = path_below(folder, UNFINISHED)
+    with suppress(OSError):
+        for kind in (MODELS, PREDICTIONS):
+            for path in unfinished.glob(f"*.{kind}"):
+                path.unlink()
+        unfinished.rmdir()

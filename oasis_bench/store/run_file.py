@@ -8,35 +8,33 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import shutil
+import re
 import sqlite3
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
 import pandas as pd
 
 from oasis_bench.experiment.run_info import RunInfo
-from oasis_bench.store.schema import (
-    ADDED,
-    READ_SCHEMAS,
-    SCHEMA,
-    SCHEMA_VERSION,
-    TRIAL_TABLES,
-)
-from oasis_bench.store.soundness import (
-    refuse_damaged_rows,
-    refuse_other_schema,
-    refuse_what_does_not_fit,
-)
+from oasis_bench.store.schema import SCHEMA, SCHEMA_VERSION, TRIAL_TABLES
 from oasis_bench.system.errors import OutputError, UsageError
+from oasis_bench.system.files import open_below, path_below
+from oasis_bench.system.memory import require_memory
 from oasis_bench.system.plain_text import encodable, shown
 from oasis_bench.trial.record import TrialRecord
 
 FILE_NAME = "results.sqlite"
+
+JOURNAL, WAL = f"{FILE_NAME}-journal", (f"{FILE_NAME}-wal", f"{FILE_NAME}-shm")
+"""What SQLite keeps beside it: during a transaction; in a mode that this program never sets."""
+
+JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
+"""The last bytes of a journal that names a file, which SQLite deletes when it rolls back."""
 
 PANDAS_TYPES = {"TEXT": "string", "INTEGER": "Int64", "REAL": "float64", "BLOB": "object"}
 
@@ -44,11 +42,7 @@ DISK_ERRORS = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPE
 """Starts of the names of SQLite's errors that the disk or another program causes."""
 
 WAIT_SECONDS = 60.0
-"""How long a writer waits for a reader of the file, such as `report`."""
-
-
-class OtherVersionError(UsageError):
-    """A store that another version of this program wrote."""
+"""How long a writer waits for a reader of the file, such as `report`, and a reader for a writer."""
 
 
 class RefusedRecordError(ValueError):
@@ -111,6 +105,7 @@ class Store:
     folder: Path
     connection: sqlite3.Connection = field(repr=False)
     lock: int | None = field(repr=False)
+    made_folder: bool = False
 
     @classmethod
     def create(cls, folder: Path, info: RunInfo) -> Self:
@@ -124,10 +119,11 @@ class Store:
         refuse_used_folder(folder)
         path = folder / FILE_NAME
         try:
+            made_folder = not folder.exists()
             folder.mkdir(parents=True, exist_ok=True)
             lock = _lock(folder)
             refuse_used_folder(folder)  # again: another process may have been quicker
-            store = cls(folder, _connect_to_write(path), lock)
+            store = cls(folder, _connect(path, "rwc"), lock, made_folder)
             try:
                 # One transaction, so that no file is without its info.
                 store.connection.executescript(
@@ -153,15 +149,21 @@ class Store:
         UsageError
             Where the folder holds no run of this version, or another process writes to it.
         """
-        read_run(folder)  # raises the error that says what is wrong
-        path = folder / FILE_NAME
-        with closing(_connect_to_read(path)) as connection:
-            _refuse_other_version(path, _version(connection), [SCHEMA_VERSION])
+        path = _path_for_sqlite(folder)
         try:
             lock = _lock(folder)
-            return cls(folder, _connect_to_write(path), lock)
-        except (OSError, sqlite3.Error) as error:
-            raise UsageError(f"cannot write {path}: {error}") from error
+        except OSError as error:
+            raise UsageError(f"cannot write {path}: {error.strerror}") from error
+        try:
+            # What a session began that was killed is rolled back.  Then `read_run` says what is
+            # wrong, also where there is no connection.
+            with suppress(sqlite3.Error, UsageError), closing(_connect(path, "rw")):
+                pass
+            read_run(folder)
+            return cls(folder, _connect(path, "rw"), lock)
+        except BaseException:
+            os.close(lock)
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -176,15 +178,13 @@ class Store:
             self.lock = None
 
     def discard(self) -> None:
-        """Remove the run's files and its folder, so that the folder can be used again."""
+        """Remove what `create` made; what else is in the folder stays there."""
         self._close()
         with suppress(OSError):
-            for path in self.folder.iterdir():
-                if path.is_dir():
-                    shutil.rmtree(path)
-                else:
-                    path.unlink(missing_ok=True)
-            self.folder.rmdir()
+            for name in (FILE_NAME, JOURNAL):
+                (self.folder / name).unlink(missing_ok=True)
+            if self.made_folder:
+                self.folder.rmdir()
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -263,7 +263,8 @@ class Store:
 
         Their column `run` names `folder`, where it does not name a run already.
         """
-        with closing(_connect_to_read(folder / FILE_NAME)) as other, self._transaction():
+        path = _path_for_sqlite(folder)
+        with closing(_connect(path, "ro")) as other, self._transaction():
             other.execute("BEGIN")
             for table in ("trials", *TRIAL_TABLES):
                 rows = other.execute(
@@ -320,32 +321,65 @@ def read_run(folder: Path) -> RunRecord:
     UsageError
         Where the folder holds no run, or one of another version.
     """
-    path = folder / FILE_NAME
-    if not path.is_file():
-        raise UsageError(f"{folder} holds no run: {FILE_NAME} is not in it")
+    path = _path_for_sqlite(folder)
     try:
-        with closing(_connect_to_read(path)) as connection:
-            version = _version(connection)
-            _refuse_other_version(path, version, READ_SCHEMAS)
-            connection.execute("BEGIN")  # one snapshot, also while a run still writes
-            refuse_other_schema(connection, version)
-            refuse_damaged_rows(connection)
-            # Texts as Python's: for tables of this size sooner filtered than pyarrow's.
-            with pd.option_context("mode.string_storage", "python"):
-                tables = {
-                    name: pd.read_sql_query(query, connection) for name, query in _queries().items()
-                }
-            run = RunRecord(info=_read_info(connection), **tables)
-            refuse_what_does_not_fit(run.info, run.trials, run.answers, run.validation)
-            return run
-    except OtherVersionError:
-        raise
+        require_memory(path.stat().st_size, str(path), "free some")
+        # A copy is one snapshot, also while a run still writes; and of a file that is read-only
+        # SQLite checks no constraints.
+        with closing(_connect(path, "ro")) as file, closing(_in_memory()) as connection:
+            file.backup(connection)
+            [[version]] = connection.execute("PRAGMA user_version")
+            if version == SCHEMA_VERSION:
+                return _read(connection)
     except UsageError as error:
         raise UsageError(
             f"{path} is damaged, or not of this program: {error}: use a copy of it, or run it again"
         ) from error
-    except (sqlite3.Error, pd.errors.DatabaseError) as error:
+    except (sqlite3.Error, pd.errors.DatabaseError, MemoryError) as error:
+        if getattr(error, "sqlite_errorname", "") == "SQLITE_READONLY_ROLLBACK":
+            raise UsageError(
+                f"{path} is in the middle of a change: what wrote it was killed, and left "
+                f"{JOURNAL}: if the run is yours, 'run --resume {folder}' takes the change back; "
+                "else get the whole run again"
+            ) from error
         raise UsageError(f"{path} is not a readable run: {error}") from error
+    remedy = (
+        "an older oasis-bench wrote it: run it again"
+        if version < SCHEMA_VERSION
+        else "use the newer oasis-bench that wrote it"
+    )
+    raise UsageError(
+        f"{path} has schema version {version}, this oasis-bench reads {SCHEMA_VERSION}: {remedy}"
+    )
+
+
+def _read(connection: sqlite3.Connection) -> RunRecord:
+    """Read all tables; raise a UsageError where they are not as this program writes them."""
+    # First: to read a view of a stranger could take for ever.
+    if other := _declarations(connection) ^ _own_declarations():
+        kind, name, _ = min(other, key=repr)
+        raise UsageError(f"{shown(kind)} {shown(name)} is missing, unknown or declared otherwise")
+    [[verdict]] = connection.execute("PRAGMA quick_check(1)")
+    if verdict != "ok":
+        raise UsageError(" ".join(str(verdict).split()))
+    if orphan := connection.execute("PRAGMA foreign_key_check").fetchone():
+        raise UsageError(f"a row of {orphan[0]} belongs to no trial")
+    # Texts as Python's: for tables of this size sooner filtered than pyarrow's.
+    with pd.option_context("mode.string_storage", "python"):
+        tables = {name: pd.read_sql_query(query, connection) for name, query in _queries().items()}
+    run = RunRecord(info=_read_info(connection), **tables)
+    for what, names, known in (
+        ("learner", run.trials["learner"], run.info.experiment.learners),
+        ("class subset", run.trials["subset"], run.info.classes),
+        ("task", run.answers["task"], run.info.sources.tasks),
+    ):
+        if unknown := set(names) - set(known):
+            raise UsageError(f"a trial has the {what} {shown(min(unknown))}, unknown to its run")
+    given = run.trials.loc[(run.trials["status"] == "ok") | run.trials["params"].notna(), "params"]
+    for text in {*given, *run.validation["params"]}:
+        if not isinstance(_from_json(text, "hyper-parameters"), dict):
+            raise UsageError(f"the hyper-parameters {shown(text)} are no JSON object")
+    return run
 
 
 def _queries() -> dict[str, str]:
@@ -360,7 +394,7 @@ def _queries() -> dict[str, str]:
 
 def column_types() -> dict[str, dict[str, str]]:
     """Return pandas' type of each column of each table."""
-    with closing(sqlite3.connect(":memory:")) as connection:
+    with closing(_in_memory()) as connection:
         connection.executescript(SCHEMA)
         columns = connection.execute(
             "SELECT held, name, type FROM (SELECT name AS held FROM sqlite_schema "
@@ -372,49 +406,78 @@ def column_types() -> dict[str, dict[str, str]]:
         return types
 
 
-def _connect_to_read(path: Path) -> sqlite3.Connection:
-    # A run that was killed while it wrote left a journal, which SQLite must roll back.
-    mode = "rw" if os.access(path, os.W_OK) else "ro"
-    connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode={mode}", uri=True)
-    version = _version(connection)
-    for since, table in ADDED.items():
-        if version < since:  # it lacks this table: read it as empty
-            connection.execute(table.replace("TABLE", "TEMP TABLE", 1))
-    connection.execute("PRAGMA query_only = ON")
+def _path_for_sqlite(folder: Path) -> Path:
+    """Return the path of a run's file, where SQLite may open it and what it keeps beside it.
+
+    Raises
+    ------
+    UsageError
+        Where there is no run, or one of these is not a regular file, or not of this program.
+    """
+    path = path_below(folder, FILE_NAME)
+    if not path.is_file():
+        raise UsageError(f"{folder} holds no run: {FILE_NAME} is not in it")
+    for name in WAL:
+        if os.path.lexists(folder / name):
+            raise UsageError(f"{folder / name} is not of this program: use a run without it")
+    with suppress(FileNotFoundError), open_below(folder, JOURNAL) as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - len(JOURNAL_MAGIC)))
+        if file.read() == JOURNAL_MAGIC:
+            raise UsageError(
+                f"{folder / JOURNAL} is not of this program: it names another file, which SQLite "
+                "would delete: get the whole run again"
+            )
+    return path
+
+
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
+    """Connect; in the mode 'ro' nothing is ever written, and no journal is rolled back."""
+    uri = f"{path.resolve().as_uri()}?mode={mode}"
+    connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=WAIT_SECONDS)
+    try:
+        connection.execute("PRAGMA trusted_schema = OFF")
+        connection.execute(f"PRAGMA query_only = {mode == 'ro'}")
+        connection.execute("PRAGMA foreign_keys = ON")
+        [[journal]] = connection.execute("PRAGMA journal_mode")  # reads: what is damaged raises
+        if journal != "delete":
+            raise UsageError(f"SQLite's journal mode is {journal}, and not delete")
+    except BaseException:
+        connection.close()
+        for name in WAL:  # they were not there: see `_path_for_sqlite`
+            path.with_name(name).unlink(missing_ok=True)
+        raise
+    return connection
+
+
+def _in_memory() -> sqlite3.Connection:
+    connection = sqlite3.connect(":memory:")
     connection.execute("PRAGMA trusted_schema = OFF")
     return connection
 
 
-def _version(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+def _declarations(connection: sqlite3.Connection) -> set[tuple[str, str, str]]:
+    """Return kind, name and SQL of all tables, indexes ..., without comments and white space."""
+    rows = connection.execute("SELECT type, name, ifnull(CAST(sql AS TEXT), '') FROM sqlite_schema")
+    return {(kind, name, re.sub(r"--[^\n]*|\s", "", sql)) for kind, name, sql in rows}
 
 
-def _refuse_other_version(path: Path, version: int, known: Collection[int]) -> None:
-    if version not in known:
-        older = version < SCHEMA_VERSION
-        raise OtherVersionError(
-            f"{path} has schema version {version}, this oasis-bench "
-            f"{'reads' if len(known) > 1 else 'writes'} {SCHEMA_VERSION}: use the "
-            f"{'older' if older else 'newer'} oasis-bench that wrote it"
-            f"{', or run it again' if older else ''}"
-        )
+@cache
+def _own_declarations() -> set[tuple[str, str, str]]:
+    with closing(_in_memory()) as connection:
+        connection.executescript(SCHEMA)
+        return _declarations(connection)
 
 
-def _connect_to_write(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, isolation_level=None, timeout=WAIT_SECONDS)
-    connection.execute("PRAGMA foreign_keys = ON")
-    return connection
+def _from_json(text: Any, what: str) -> Any:
+    try:
+        return json.loads(text)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UsageError(f"what it says of its {what} is no JSON: {shown(text)}") from error
 
 
 def _read_info(connection: sqlite3.Connection) -> RunInfo:
     rows = connection.execute("SELECT key, value FROM run")
-    values = {}
-    for key, value in rows:
-        try:
-            values[key] = json.loads(value)
-        except (ValueError, RecursionError) as error:
-            raise UsageError(f"what it says of its {shown(key)} is no JSON") from error
-    return RunInfo.from_json(values)
+    return RunInfo.from_json({key: _from_json(value, shown(key)) for key, value in rows})
 
 
 def _write_info(connection: sqlite3.Connection, values: Mapping[str, Any]) -> None:

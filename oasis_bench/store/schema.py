@@ -11,7 +11,7 @@ TRIAL_TABLES = (
 )
 """The tables with further rows of each trial."""
 
-SCHEMA_8 = """
+SCHEMA = """
 CREATE TABLE run (
     key TEXT PRIMARY KEY,
     value TEXT NOT NULL               -- JSON
@@ -114,9 +114,6 @@ CREATE TABLE symmetry (               -- of W along the same steps, for learners
     symmetry_index REAL NOT NULL,     -- |(W + W')/2| / |W|, Frobenius norms
     PRIMARY KEY (trial_id, n_steps)
 ) STRICT;
-"""
-
-PROJECTIONS = """
 CREATE TABLE projections (            -- some test items in a plane (see trial.projection)
     trial_id TEXT NOT NULL REFERENCES trials,
     row INTEGER NOT NULL,             -- of the data set
@@ -127,9 +124,6 @@ CREATE TABLE projections (            -- some test items in a plane (see trial.p
     y_before REAL,                    -- takes no rows
     PRIMARY KEY (trial_id, row)
 ) STRICT;
-"""
-
-FIT_NUMBERS = """
 CREATE TABLE fit_numbers (            -- single numbers of the final fit
     trial_id TEXT NOT NULL REFERENCES trials,
     name TEXT NOT NULL,               -- a fitted attribute, such as gap_; 'training': the
@@ -138,14 +132,3 @@ CREATE TABLE fit_numbers (            -- single numbers of the final fit
     PRIMARY KEY (trial_id, name)
 ) STRICT;
 """
-
-ADDED = {9: PROJECTIONS, SCHEMA_VERSION: FIT_NUMBERS}
-"""The table that each version added; the versions are no different else."""
-
-READ_SCHEMAS = {
-    version: SCHEMA_8 + "".join(table for since, table in ADDED.items() if since <= version)
-    for version in (8, *ADDED)
-}
-"""Of the versions that are read."""
-
-SCHEMA = READ_SCHEMAS[SCHEMA_VERSION]

@@ -24,6 +24,10 @@ class OutputError(UsageError):
     @classmethod
     def of(cls, path: Path, reason: object) -> Self:
         """Make the error of a file in the run's folder."""
+        if not path.parent.exists():
+            return cls(
+                f"{path.parent} was removed while the run went on: its trials are lost: run it anew"
+            )
         return cls(
             f"cannot write {path}: {reason}: what is finished is kept; free or correct it and go "
             f"on with 'run --resume {path.parent}'"

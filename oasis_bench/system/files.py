@@ -9,13 +9,17 @@ import shutil
 import stat
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import BufferedReader
-from pathlib import Path
+from pathlib import Path, PurePath
 from tempfile import TemporaryFile
-from typing import BinaryIO
+from typing import BinaryIO, Literal, cast
 
 from oasis_bench.system.errors import UsageError
+from oasis_bench.system.plain_text import shown
+
+EXPORT = "export"
+"""The folder in a run's for files of an export that was given none."""
 
 
 def open_standard_descriptors() -> None:
@@ -45,13 +49,65 @@ def open_regular(path: Path) -> BufferedReader:
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, "is a folder", str(path))
     if not stat.S_ISREG(mode):
-        kind = "a FIFO" if stat.S_ISFIFO(mode) else "a device or a socket"
-        raise OSError(errno.EINVAL, f"it is {kind}, not a regular file", str(path))
+        raise OSError(errno.EINVAL, f"it is {_kind(mode)}, not a regular file", str(path))
     return path.open("rb")
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file by `whole_file`; its folder is made where only that is missing."""
+def _kind(mode: int) -> str:
+    if stat.S_ISLNK(mode):
+        return "a symbolic link"
+    return "a FIFO" if stat.S_ISFIFO(mode) else "a device or a socket"
+
+
+def path_below(folder: Path, name: str) -> Path:
+    """Return the path of a file or a folder below `folder`, which need not exist.
+
+    What a run's folder links to is not of the run: a run may come from a stranger.
+
+    Raises
+    ------
+    UsageError
+        Where it, or a folder between, is a link, a FIFO, a device or a socket, or `name` leads out.
+    """
+    path, parts = folder, PurePath(name).parts
+    for part in parts:
+        if part in ("/", ".."):
+            raise UsageError(f"{shown(name)} is not below {folder}: give it a name without '..'")
+        path /= part
+        with suppress(FileNotFoundError, NotADirectoryError):
+            mode = path.lstat().st_mode
+            if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+                raise UsageError(
+                    f"{path} is {_kind(mode)}: only regular files and folders below {folder} are "
+                    "read and written: remove it, or put what it stands for in its place"
+                )
+    return path
+
+
+def open_below(folder: Path, name: str, mode: Literal["rb", "ab"] = "rb") -> BinaryIO:
+    """Open a regular file below `folder`, to read it or to append to it, without waiting.
+
+    Raises
+    ------
+    UsageError
+        See `path_below`.
+    OSError
+        Where it cannot be opened, or is not regular.
+    """
+    flags = os.O_NOFOLLOW | os.O_NONBLOCK  # it may be replaced after `path_below` looked at it
+    path = path_below(folder, name)
+    file = open(  # noqa: SIM115 - the caller closes it
+        path, mode, opener=lambda name, own: os.open(name, own | flags, 0o666)
+    )
+    if not stat.S_ISREG(kind := os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, f"it is {_kind(kind)}, not a regular file", str(path))
+    return cast(BinaryIO, file)
+
+
+def write_whole(folder: Path, name: str, content: bytes) -> None:
+    """Write a file below `folder` by `whole_file`; a missing folder between is made."""
+    path = path_below(folder, name)
     path.parent.mkdir(exist_ok=True)
     with whole_file(path) as file:
         file.write(content)
@@ -69,8 +125,9 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
         Where the file cannot be written.
     """
     part = _part_of(path)
+    new = part.open("xb")  # before 'try': a file that is not ours is not removed
     try:
-        with part.open("xb") as file:
+        with new as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

@@ -1,14 +1,19 @@
-"""The files that a trial writes on request: its scores as they come, and the fitted learner."""
+"""The files of a trial: what it prints, and on request its scores and the fitted learner."""
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 
+from oasis_bench.experiment.identity import cell_name
 from oasis_bench.experiment.plan import TrialSpec
 from oasis_bench.system.errors import OutputError
+from oasis_bench.system.files import open_below, path_below
+from oasis_bench.system.plain_text import printable
 from oasis_bench.trial.items import TrialItems
 from oasis_bench.trial.messages import Scores
 from oasis_bench.trial.predictions import ScoresFile
@@ -20,6 +25,73 @@ UNFINISHED = ".unfinished"
 """The folder where they are until then."""
 
 COPY_BYTES = 16 * 2**20
+
+OUTPUT_LOG = "output.log"
+"""The file of a run with what its learners printed, one trial after the other."""
+
+END_BYTES = 64 * 2**10
+"""How much of a trial's output is kept from its start, and as much from its end."""
+
+MOST_PRINTED = 16 * 2**20
+"""Bytes of a trial under way beyond which its output is cut: it must not fill the disk."""
+
+
+class PrintedOutput:
+    """What the processes of one trial print, in a file that has no name until the trial ends.
+
+    It is neither a pipe, which a learner would have to wait for, nor a file that it could replace.
+
+    Parameters
+    ----------
+    spec : TrialSpec
+    log : Path
+        Where it is appended when the trial has ended.
+    """
+
+    def __init__(self, spec: TrialSpec, log: Path) -> None:
+        cell = cell_name(spec.learner, spec.subset, spec.split)
+        self._title, self._log = printable(f"{cell}, partition {spec.partition}"), log
+        self._n_cut = 0
+        try:
+            self._file = TemporaryFile(dir=log.parent)  # noqa: SIM115 - `end` closes it
+        except OSError as error:
+            raise OutputError.of(log, error.strerror) from error
+        self.descriptor = self._file.fileno()
+        fcntl.fcntl(self.descriptor, fcntl.F_SETFL, os.O_APPEND)
+
+    def shorten(self, most: int = MOST_PRINTED) -> None:
+        """Cut the middle where it is longer than `most`."""
+        if (size := os.fstat(self.descriptor).st_size) > most:
+            end = os.pread(self.descriptor, END_BYTES, size - END_BYTES)
+            os.ftruncate(self.descriptor, END_BYTES)
+            os.write(self.descriptor, end)
+            self._n_cut += size - 2 * END_BYTES
+
+    def end(self) -> None:
+        """Append it to the log, if there is any.
+
+        Raises
+        ------
+        OutputError
+            Where that is not possible.
+        """
+        with self._file:
+            self.shorten(2 * END_BYTES)
+            text = os.pread(self.descriptor, 2 * END_BYTES, 0)
+        if self._n_cut:
+            cut = f"\n[... {self._n_cut:,} bytes of {self._title} are cut here ...]\n".encode()
+            text = text[:END_BYTES] + cut + text[END_BYTES:]
+        if text:
+            append_to(self._log, f"[{self._title}]\n".encode() + text.rstrip(b"\n") + b"\n")
+
+
+def append_to(log: Path, text: bytes) -> None:
+    """Append to a run's log; raise OutputError where that is not possible."""
+    try:
+        with open_below(log.parent, log.name, "ab") as file:
+            file.write(text)
+    except OSError as error:
+        raise OutputError.of(log, error.strerror) from error
 
 
 class OutputFiles:
@@ -82,7 +154,8 @@ class OutputFiles:
         self._files = {}
 
     def _new(self, kind: str) -> Path:
-        self._files[kind] = self._folder / UNFINISHED / f"{self._spec.trial_id}.{kind}"
+        name = f"{UNFINISHED}/{self._spec.trial_id}.{kind}"
+        self._files[kind] = path_below(self._folder, name)
         self._files[kind].parent.mkdir(exist_ok=True)
         return self._files[kind]
 

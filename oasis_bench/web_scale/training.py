@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 from oasis_bench.plugins.model_file import load_model, save_model
 from oasis_bench.plugins.registry import load_registry
 from oasis_bench.system.errors import UsageError
-from oasis_bench.system.files import write_whole
+from oasis_bench.system.files import open_below, path_below, write_whole
 from oasis_bench.system.memory import PeakMemory
 from oasis_bench.system.progress import Progress, no_progress
 from oasis_bench.system.provenance import load_average, provenance
@@ -300,10 +300,9 @@ def _save(record: TrainingRecord, learner: Any, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         save_model(learner, model)
         text = json.dumps({"version": VERSION, **asdict(record)}, indent=1)
-        write_whole(folder / f"{name}.json", text.encode())
-        for other in folder.glob(f"{name}.*-steps.npz"):
-            if other != model:
-                other.unlink()
+        write_whole(folder, f"{name}.json", text.encode())
+        for before in record.checkpoints[:-1]:
+            path_below(folder, _model_name(record, before.n_steps)).unlink(missing_ok=True)
     except OSError as error:
         raise UsageError(
             f"cannot write {folder}: {error.strerror or error}: free or correct it and run again: "
@@ -311,8 +310,12 @@ def _save(record: TrainingRecord, learner: Any, folder: Path) -> None:
         ) from error
 
 
+def _model_name(record: TrainingRecord, n_steps: int) -> str:
+    return f"{record.training.name}.{n_steps}-steps.npz"
+
+
 def _model_path(record: TrainingRecord, folder: Path) -> Path:
-    return folder / f"{record.training.name}.{record.n_steps_done}-steps.npz"
+    return path_below(folder, _model_name(record, record.n_steps_done))
 
 
 def _learner_at(record: TrainingRecord, folder: Path) -> Any:
@@ -330,7 +333,8 @@ def _learner_at(record: TrainingRecord, folder: Path) -> Any:
 
 def _read_record(path: Path) -> TrainingRecord:
     try:
-        content = json.loads(path.read_text("utf-8"))
+        with open_below(path.parent, path.name) as file:
+            content = json.loads(file.read())
         if content.pop("version") != VERSION:
             raise ValueError("it is of another version")
         content["training"] = Training(**content["training"])

@@ -16,10 +16,8 @@ from oasis_bench.reports.run.result_rows import result_rows
 from oasis_bench.reports.table import to_csv, to_latex
 from oasis_bench.store.run_file import RunRecord, column_types, read_run
 from oasis_bench.system.errors import UsageError
-from oasis_bench.system.files import exporting_to, write_whole
+from oasis_bench.system.files import EXPORT, exporting_to, path_below, write_whole
 from oasis_bench.system.plain_text import encodable
-
-FOLDER = "export"
 
 
 def export_run(folder: Path, kind: str, output: Path | None = None) -> list[Path]:
@@ -48,17 +46,17 @@ def export_run(folder: Path, kind: str, output: Path | None = None) -> list[Path
     UsageError
         Where there is no run, pyarrow is missing, or the folder cannot be written.
     """
-    output = folder / FOLDER if output is None else output
+    output = path_below(folder, EXPORT) if output is None else output
     run = read_run(folder)
     if kind == "summary":
         content = to_csv(result_rows(run), float_format="%.6g")
-        files = {output / f"{folder.resolve().name}.csv": content}
+        files = {f"{folder.resolve().name}.csv": content}
     else:
-        files = {output / name: content for name, content in KINDS[kind](run).items()}
+        files = KINDS[kind](run)
     with exporting_to(output):
-        for path, content in files.items():
-            write_whole(path, content)
-    return list(files)
+        for name, content in files.items():
+            write_whole(output, name, content)
+    return [output / name for name in files]
 
 
 def _tables(run: RunRecord) -> dict[str, pd.DataFrame]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,16 +57,17 @@ from oasis_bench.reports.run.words import measure_words
 from oasis_bench.reports.side_by_side import published_beside
 from oasis_bench.reports.table import Table
 from oasis_bench.store.run_file import RunRecord, read_run
+from oasis_bench.system.files import open_below
 from oasis_bench.system.plain_text import printable
 from oasis_bench.tasks.task import SPLITS
+from oasis_bench.trial.output_files import OUTPUT_LOG
 
 PAGE = "report.html"
 OPEN_QUERIES = 2
 """Queries of a subset that are shown at once; the others are folded up."""
 
-OUTPUT_LOG = "output.log"
 LOG_WIDTH = 20_000
-"""Characters of the log that the page shows, the last ones."""
+"""Bytes of the log that the page shows, the last ones."""
 
 MANY_PARTITIONS = 20
 """The page says what difference this number of partitions would show."""
@@ -126,10 +128,12 @@ def write_report(folder: Path, baseline: str | None = None, run: RunRecord | Non
 def _log(folder: Path) -> str:
     """Return the end of what learners printed during a run; '' where they printed nothing."""
     try:
-        text = (folder / OUTPUT_LOG).read_text("utf-8", errors="replace")
+        with open_below(folder, OUTPUT_LOG) as file:
+            file.seek(-min(LOG_WIDTH, file.seek(0, os.SEEK_END)), os.SEEK_END)
+            text = file.read(LOG_WIDTH).decode("utf-8", errors="replace")
     except OSError:
         return ""
-    return printable(text[-LOG_WIDTH:].strip(), keep="\n")
+    return printable(text.strip(), keep="\n")
 
 
 def report_tables(run: RunRecord) -> list[Table]:
