@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import validate_data
 
 from oasis_bench.algorithms._principal_axes import principal_axes
 from oasis_bench.algorithms._within_class import AXES_GRID
@@ -76,7 +75,7 @@ class Covariance(MahalanobisLearner):
             Where the rows and the matrices of their axes do not fit.
         """
         self._validate_params()
-        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        X = self._validated(X, dtype=[np.float64, np.float32], ensure_min_samples=2)
         self._check(X, y)
         rows = X - X.mean(axis=0, dtype=np.float64)
         squares, axes = principal_axes(rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from oasis_bench.data.rows import FloatArray
 from oasis_bench.plugins.learner import MahalanobisLearner
@@ -31,7 +31,7 @@ class Euclidean(MahalanobisLearner):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Note the number of features of `X` (n_rows, n_features); labels are not read."""
-        validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
+        self._validated(X, accept_sparse="csr", dtype=[np.float64, np.float32])
         return self
 
     def __sklearn_is_fitted__(self) -> bool:
