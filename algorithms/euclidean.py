@@ -14,6 +14,11 @@ from oasis_bench.plugins.learner import MahalanobisLearner
 class Euclidean(MahalanobisLearner):
     """The Euclidean distance, M = I: on rows of unit length, the ranking of W = I as well.
 
+    Parameters
+    ----------
+    random_state : int, RandomState or None, default None
+        Not read, as nothing is random: every learner has it.
+
     Attributes
     ----------
     components_ : ndarray of shape (n_features, n_features)
@@ -29,8 +34,14 @@ class Euclidean(MahalanobisLearner):
     takes_relevance: ClassVar = True
     needs_labels: ClassVar = False
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"random_state": ["random_state"]}
+
+    def __init__(self, random_state: int | np.random.RandomState | None = None) -> None:
+        self.random_state = random_state
+
     def fit(self, X: Any, y: Any = None) -> Self:
         """Note the number of features of `X` (n_rows, n_features); labels are not read."""
+        self._validate_params()
         self._validated(X, accept_sparse="csr", dtype=[np.float64, np.float32])
         return self
 

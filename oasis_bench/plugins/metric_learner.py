@@ -323,7 +323,7 @@ def ranked_labels(y: Any, n_items: int) -> Any:
     several = sparse.issparse(labels)  # apart: the type checker would take y for less than it is
     if not several and len(labels) > 1 and (labels == labels[0]).all():
         raise UsageError(
-            f"each of the {len(labels)} rows is of class {shown(labels[0])}, so that any ranking "
+            f"each of the {len(labels)} rows is of class {shown(labels[:1].tolist()[0])}, so that any ranking "
             "is right: shuffle the folds, cv=StratifiedKFold(5, shuffle=True, random_state=0)"
         )
     return labels
