@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
 from oasis_bench.plugins.learner import MahalanobisLearner
 from oasis_bench.system.memory import require_memory
@@ -52,7 +51,7 @@ class LabelLearner(MahalanobisLearner):
             Where the rows and matrices take more than the memory that is free.
         """
         self._validate_params()
-        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        X, y = self._validated(X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
         check_classification_targets(y)
         self._check(X, y)
         with sharing():

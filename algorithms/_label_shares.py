@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, validate_data
+from sklearn.utils.validation import check_consistent_length
 
 from oasis_bench.data.relevance import joint_distribution
 from oasis_bench.plugins.learner import MetricLearner
@@ -43,9 +43,9 @@ def rows_and_shares(
     """
     if sparse.issparse(y):
         check_consistent_length(X, y)
-        X = validate_data(learner, X, accept_sparse="csr", dtype=dtype)
+        X = learner._validated(X, accept_sparse="csr", dtype=dtype)
         return X, label_shares(y)
-    X, y = validate_data(learner, X, y, accept_sparse="csr", dtype=dtype)
+    X, y = learner._validated(X, y, accept_sparse="csr", dtype=dtype)
     return X, label_shares(y)
 
 

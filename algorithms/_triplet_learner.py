@@ -15,10 +15,9 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, validate_data
+from sklearn.utils.validation import check_consistent_length
 
-from oasis_bench.data.csr import canonical_csr
-from oasis_bench.data.rows import FloatArray
+from oasis_bench.data.rows import FloatArray, checked_labels
 from oasis_bench.plugins.learner import FittedArray, IncrementalLearner
 from oasis_bench.sampling import ClassTripletSampler, RelevanceTripletSampler
 from oasis_bench.sampling.class_triplets import seed_state
@@ -209,11 +208,10 @@ class TripletLearner(IncrementalLearner):
     def _validate_rows(self, X: Any, afresh: bool, y: Any = "no_validation") -> Any:
         if sparse.issparse(y):  # the sampler checks its values
             check_consistent_length(X, y)
-            return self._validate_rows(X, afresh), _canonical(y)
+            return self._validate_rows(X, afresh), checked_labels(y)
         dtype = [np.float64, np.float32] if afresh else self._precision()
-        validated = validate_data(
-            self,
-            _canonical(X),
+        validated = self._validated(
+            X,
             y,
             reset=afresh,
             accept_sparse="csr",
@@ -284,11 +282,6 @@ def _aligned_identity(d: int, dtype: npt.DTypeLike) -> FloatArray:
 
 def _is_count(value: object) -> bool:
     return isinstance(value, Integral) and int(value) >= 0
-
-
-def _canonical(X: Any) -> Any:
-    is_matrix = len(getattr(X, "shape", ())) == 2  # scipy has sparse vectors too
-    return canonical_csr(X) if is_matrix and sparse.issparse(X) else X
 
 
 def _check_triplets(triplets: npt.ArrayLike, n_rows: int) -> npt.NDArray[np.intp]:

@@ -47,6 +47,7 @@ class WithinClassLearner(LabelLearner):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_axes": [Interval(Integral, 1, None, closed="left"), None],
+        "random_state": ["random_state"],
     }
     _least_classes: ClassVar[int] = 1
     _least_in_largest: ClassVar[int] = 2

@@ -46,6 +46,8 @@ class ClassifierPosterior(MetricLearner):
         Weight of the loss against the penalty: scikit-learn's, as is its default.
     max_iter : int, default 1000
         Iterations of L-BFGS at most.
+    random_state : int, RandomState or None, default None
+        Not read, as nothing is random: every learner has it.
 
     Attributes
     ----------
@@ -70,13 +72,20 @@ class ClassifierPosterior(MetricLearner):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "C": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
     }
     coef_: FloatArray
     intercept_: FloatArray
 
-    def __init__(self, C: float = 1.0, max_iter: int = 1000) -> None:
+    def __init__(
+        self,
+        C: float = 1.0,
+        max_iter: int = 1000,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
         self.C = C
         self.max_iter = max_iter
+        self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the classifier.

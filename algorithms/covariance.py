@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import validate_data
 
 from oasis_bench.algorithms._principal_axes import principal_axes
 from oasis_bench.algorithms._within_class import AXES_GRID
@@ -36,6 +35,8 @@ class Covariance(MahalanobisLearner):
         None takes all where the rows are more than the features, and the first (n - 1) // 2 where
         they are not, for the reason that RCA gives: by the pseudo-inverse itself n rows of rank
         n - 1 all lie equally far from each other.
+    random_state : int, RandomState or None, default None
+        Not read, as nothing is random: every learner has it.
 
     Attributes
     ----------
@@ -60,10 +61,16 @@ class Covariance(MahalanobisLearner):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_axes": [Interval(Integral, 1, None, closed="left"), None],
+        "random_state": ["random_state"],
     }
 
-    def __init__(self, n_axes: int | None = None) -> None:
+    def __init__(
+        self,
+        n_axes: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
         self.n_axes = n_axes
+        self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn L from rows `X` (n_rows, n_features); labels are not read.
@@ -76,7 +83,7 @@ class Covariance(MahalanobisLearner):
             Where the rows and the matrices of their axes do not fit.
         """
         self._validate_params()
-        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        X = self._validated(X, dtype=[np.float64, np.float32], ensure_min_samples=2)
         self._check(X, y)
         rows = X - X.mean(axis=0, dtype=np.float64)
         squares, axes = principal_axes(rows)

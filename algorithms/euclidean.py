@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from oasis_bench.data.rows import FloatArray
 from oasis_bench.plugins.learner import MahalanobisLearner
@@ -13,6 +13,11 @@ from oasis_bench.plugins.learner import MahalanobisLearner
 
 class Euclidean(MahalanobisLearner):
     """The Euclidean distance, M = I: on rows of unit length, the ranking of W = I as well.
+
+    Parameters
+    ----------
+    random_state : int, RandomState or None, default None
+        Not read, as nothing is random: every learner has it.
 
     Attributes
     ----------
@@ -29,9 +34,15 @@ class Euclidean(MahalanobisLearner):
     takes_relevance: ClassVar = True
     needs_labels: ClassVar = False
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"random_state": ["random_state"]}
+
+    def __init__(self, random_state: int | np.random.RandomState | None = None) -> None:
+        self.random_state = random_state
+
     def fit(self, X: Any, y: Any = None) -> Self:
         """Note the number of features of `X` (n_rows, n_features); labels are not read."""
-        validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
+        self._validate_params()
+        self._validated(X, accept_sparse="csr", dtype=[np.float64, np.float32])
         return self
 
     def __sklearn_is_fitted__(self) -> bool:

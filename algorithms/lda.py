@@ -40,6 +40,8 @@ class LDA(LabelLearner):
     shrinkage : 'auto' or float in (0, 1], default 'auto'
         s; 'auto' is the one of Ledoit and Wolf (2004), which fits each class by itself after the
         features were scaled to unit variance.
+    random_state : int, RandomState or None, default None
+        Not read, as nothing is random: every learner has it.
 
     Attributes
     ----------
@@ -67,13 +69,18 @@ class LDA(LabelLearner):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "shrinkage": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="right")],
+        "random_state": ["random_state"],
     }
 
     def __init__(
-        self, n_components: int | None = None, shrinkage: Literal["auto"] | float = "auto"
+        self,
+        n_components: int | None = None,
+        shrinkage: Literal["auto"] | float = "auto",
+        random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.n_components = n_components
         self.shrinkage = shrinkage
+        self.random_state = random_state
 
     def _fit(self, X: Any, y: Any) -> None:
         n_kept = self.n_components or min(len(np.unique(y)) - 1, X.shape[1])

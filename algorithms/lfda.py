@@ -58,6 +58,8 @@ class LFDA(WithinClassLearner):
         Principal axes on which it learns, the largest variance first; at most the rank of the
         rows.  None takes all where n - c, of n rows in c classes, is at least that rank, and
         (n - c) // 2 where it is not.
+    random_state : int, RandomState or None, default None
+        Not read, as nothing is random: every learner has it.
 
     Attributes
     ----------
@@ -94,10 +96,12 @@ class LFDA(WithinClassLearner):
         n_components: int | None = None,
         n_neighbors: int = 7,
         n_axes: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.n_components = n_components
         self.n_neighbors = n_neighbors
         self.n_axes = n_axes
+        self.random_state = random_state
 
     def _learn(self, rows: FloatArray, classes: list[slice], directions: FloatArray) -> FloatArray:
         values, vectors, whitened = shared(

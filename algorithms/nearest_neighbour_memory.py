@@ -34,6 +34,11 @@ class NearestNeighbourMemory(MetricLearner):
 
     Time n d an item that is asked about; memory n d.
 
+    Parameters
+    ----------
+    random_state : int, RandomState or None, default None
+        Not read, as nothing is random: every learner has it.
+
     Attributes
     ----------
     rows_ : ndarray or csr_array of shape (n_rows, n_features), float64
@@ -58,6 +63,11 @@ class NearestNeighbourMemory(MetricLearner):
     rows_: Any
     labels_: sparse.csr_array
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"random_state": ["random_state"]}
+
+    def __init__(self, random_state: int | np.random.RandomState | None = None) -> None:
+        self.random_state = random_state
+
     def fit(self, X: Any, y: Any) -> Self:
         """Keep the rows and their labels.
 
@@ -72,6 +82,7 @@ class NearestNeighbourMemory(MetricLearner):
         ValueError
             Where the rows or the labels are not of this kind.
         """
+        self._validate_params()
         X, shares = rows_and_shares(self, X, y, np.float64)
         self.rows_ = X if isinstance(X, np.ndarray) else sparse.csr_array(X)
         self.labels_ = shares.sign()

@@ -13,7 +13,6 @@ from sklearn.preprocessing import normalize
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
 from oasis_bench.algorithms._principal_axes import principal_axes
 from oasis_bench.data.rows import FloatArray
@@ -108,7 +107,7 @@ class TrainedMap(ClassNamePrefixFeaturesOutMixin, EmbeddingLearner):  # type: ig
             Where the map takes more memory than is free.
         """
         self._validate_params()
-        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        X, y = self._validated(X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
         check_classification_targets(y)
         self._check(X, y)
         self.components_ = self._trained(X, np.unique(y, return_inverse=True)[1])

@@ -34,6 +34,8 @@ class RCA(WithinClassLearner):
         rows.  None takes all where n - c is at least that rank, as the paper does, and
         (n - c) // 2 where it is not.  The papers on OASIS (JMLR 2010, section 5.3) also reduce
         first; the best number is far smaller where rows are few, and the inner folds choose it.
+    random_state : int, RandomState or None, default None
+        Not read, as nothing is random: every learner has it.
 
     Attributes
     ----------
@@ -54,8 +56,13 @@ class RCA(WithinClassLearner):
     citation: ClassVar = "Bar-Hillel, Hertz, Shental & Weinshall, ICML 20 (2003)"
     cost: ClassVar = "time n d min(n, d), memory n d + min(n, d)^2"
 
-    def __init__(self, n_axes: int | None = None) -> None:
+    def __init__(
+        self,
+        n_axes: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
         self.n_axes = n_axes
+        self.random_state = random_state
 
     def _learn(self, rows: FloatArray, classes: list[slice], directions: FloatArray) -> FloatArray:
         return np.asarray(np.sqrt(len(rows)) * directions)

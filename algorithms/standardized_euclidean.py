@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from oasis_bench.data.rows import FloatArray
 from oasis_bench.plugins.learner import FittedArray, MahalanobisLearner
@@ -28,6 +28,11 @@ class StandardizedEuclidean(MahalanobisLearner):
 
     Time and memory n d.
 
+    Parameters
+    ----------
+    random_state : int, RandomState or None, default None
+        Not read, as nothing is random: every learner has it.
+
     Attributes
     ----------
     scale_ : ndarray of shape (n_features,)
@@ -47,9 +52,15 @@ class StandardizedEuclidean(MahalanobisLearner):
 
     scale_: FloatArray
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"random_state": ["random_state"]}
+
+    def __init__(self, random_state: int | np.random.RandomState | None = None) -> None:
+        self.random_state = random_state
+
     def fit(self, X: Any, y: Any = None) -> Self:
         """Measure the deviations of rows `X` (n_rows, n_features); labels are not read."""
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
+        self._validate_params()
+        X = self._validated(X, accept_sparse="csr", dtype=[np.float64, np.float32])
         self.scale_ = np.asarray(StandardScaler(with_mean=False).fit(X).scale_)
         return self
 

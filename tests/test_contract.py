@@ -1,8 +1,10 @@
 """Every built-in learner keeps the contract."""
 
 import pytest
+from sklearn.base import clone
 
 from oasis_bench.plugins import contract
+from oasis_bench.plugins.registry import load_registry
 
 # Until they converge, these two take half of the contract's time.
 QUICK = {"ITML": {"max_iter": 20}, "LMNN": {"max_iter": 100}, "LocalDistances": {"C": 0.1}}
@@ -19,3 +21,12 @@ class TestRegisteredLearners(contract.TestRegisteredLearners):
     @pytest.fixture(autouse=True)
     def quick(self, unfitted):
         unfitted.set_params(**QUICK.get(unfitted.name, {}))
+
+
+@pytest.mark.parametrize("name", load_registry().algorithms)
+def test_every_learner_takes_a_random_state(name):
+    learner = load_registry().algorithms[name](random_state=3)
+    assert clone(learner).get_params()["random_state"] == 3
+    learner.set_params(random_state="x")
+    with pytest.raises(ValueError, match="'random_state' parameter"):
+        learner._validate_params()

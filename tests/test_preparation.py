@@ -8,12 +8,14 @@ from scipy import sparse
 from sklearn.feature_extraction.text import TfidfTransformer
 
 from oasis_bench.data.scaling import SCALINGS, learn_scaling, unlike_scales
+from oasis_bench.plugins.contract_checks import in_two_parts
 from oasis_bench.system.errors import UsageError
 
 COUNTS = np.array([[2.0, 0, 1, 0], [1, 3, 0, 0], [4, 0, 0, 0]])
+FORMS = [np.asarray, sparse.csr_array, lambda X: in_two_parts(sparse.csr_array(X))]
 
 
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("form", FORMS)
 def test_tfidf_worked_by_hand(form):
     # shares 1, 1/3, 1/3, 0: weights 0, log 3, log 3 and, for what training lacks, none
     prepare = learn_scaling("tfidf", form(COUNTS))
@@ -34,7 +36,7 @@ def test_tfidf_is_scikit_learns_less_its_added_one():
     np.testing.assert_allclose((found @ found.T).toarray(), expected @ expected.T, rtol=1e-12)
 
 
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("form", FORMS)
 def test_l2_gives_unit_length_and_leaves_empty_rows(form):
     X = form(np.array([[3.0, 4.0], [0.0, 0.0]]))
     found = learn_scaling("l2", X)(X)

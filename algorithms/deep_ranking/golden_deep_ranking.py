@@ -10,13 +10,13 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.stats import rankdata
 from sklearn.metrics import euclidean_distances
-from sklearn.utils import check_random_state, column_or_1d
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms.deep_ranking.deep_ranking import DeepRanking
 from oasis_bench.algorithms.deep_ranking.golden_feature import GoldenFeature
 from oasis_bench.data.patches import Patches
-from oasis_bench.data.rows import PATCHES_AND_PIXELS, check_items
+from oasis_bench.data.rows import PATCHES_AND_PIXELS, check_items, class_labels
 from oasis_bench.plugins.learner import EmbeddingLearner, FittedArray
 from oasis_bench.system.memory import require_memory
 
@@ -139,7 +139,7 @@ class GoldenDeepRanking(EmbeddingLearner):
             golden.fit(features, y)
         else:
             golden.partial_fit_triplets(features, triplets)
-        relevance = relevance_within(golden, features, column_or_1d(y))
+        relevance = relevance_within(golden, features, class_labels(y))
         network = self._network(int(seeds[1])).fit(X.pixels, y, relevance=relevance)
         self.kinds_, self.weights_ = golden.kinds_, golden.weights_
         self.parameters_ = network.parameters_
@@ -162,7 +162,7 @@ class GoldenDeepRanking(EmbeddingLearner):
     def _check(self, X: Any, y: Any) -> None:
         super()._check(X, y)
         check_items(PATCHES_AND_PIXELS, X)
-        n_pairs = int((np.unique(column_or_1d(y), return_counts=True)[1] ** 2).sum())
+        n_pairs = int((np.unique(class_labels(y), return_counts=True)[1] ** 2).sum())
         require_memory(
             PAIR_BYTES * n_pairs,
             f"{self.name} on {n_pairs:,} pairs of pictures that share a category",

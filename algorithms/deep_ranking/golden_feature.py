@@ -8,12 +8,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize
-from sklearn.utils import check_random_state, column_or_1d
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_consistent_length
 
 from oasis_bench.data.patches import Patches, PatchKind
-from oasis_bench.data.rows import check_items
+from oasis_bench.data.rows import check_items, class_labels
 from oasis_bench.plugins.learner import EmbeddingLearner, FittedArray
 from oasis_bench.sampling import ClassTripletSampler
 from oasis_bench.sampling.class_triplets import seed_state
@@ -118,7 +117,7 @@ class GoldenFeature(EmbeddingLearner):
         self._validate_params()
         self._check(X, y)
         state = seed_state(int(check_random_state(self.random_state).randint(2**31)))
-        triplets = ClassTripletSampler(column_or_1d(y), state).draw(N_TRIPLETS)
+        triplets = ClassTripletSampler(class_labels(y), state).draw(N_TRIPLETS)
         return self._learn(X, triplets, afresh=True)
 
     def partial_fit_triplets(self, X: Any, triplets: npt.ArrayLike) -> Self:
@@ -186,8 +185,7 @@ class GoldenFeature(EmbeddingLearner):
 
     def _check(self, X: Any, y: Any) -> None:
         check_items("patches", X)
-        check_consistent_length(X, column_or_1d(y))
-        ClassTripletSampler(column_or_1d(y), seed_state(0))
+        ClassTripletSampler(class_labels(y, len(X)), seed_state(0))
         X.of_kinds(self.kinds)
 
     def _fitted_state(self) -> dict[str, FittedArray]:

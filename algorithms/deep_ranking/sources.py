@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
-from sklearn.utils import column_or_1d
-from sklearn.utils.validation import check_consistent_length
 
 from oasis_bench.algorithms.deep_ranking.relevance_sampler import RelevanceSampler
 from oasis_bench.algorithms.deep_ranking.reservoir import Reservoir, ReservoirSampler
+from oasis_bench.data.csr import canonical
+from oasis_bench.data.rows import class_labels
 from oasis_bench.sampling import ClassTripletSampler
 from oasis_bench.system.errors import UsageError
 
@@ -64,8 +64,7 @@ class Given:
             return
         if y is None:
             raise UsageError("there is nothing to learn from: give labels (y) or triplets")
-        self._y = column_or_1d(y)
-        check_consistent_length(self._everything, self._y)
+        self._y = class_labels(y, n_pictures)
         if relevance is not None:
             self._relevance = check_relevance(relevance, n_pictures)
 
@@ -170,7 +169,7 @@ def check_relevance(relevance: Any, n_pictures: int) -> Any:
             f"relevance of shape {np.shape(relevance)}: ({n_pictures}, {n_pictures}) is needed, a "
             "number for each pair of pictures"
         )
-    R: Any = sparse.csr_array(relevance)
+    R: Any = canonical(sparse.csr_array(relevance))
     if R.nnz and not (R.data.min() >= 0 and np.isfinite(R.data).all()):
         raise UsageError(
             f"relevance from {R.data.min()} to {R.data.max()}: finite numbers of at least 0 are "

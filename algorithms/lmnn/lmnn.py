@@ -72,6 +72,8 @@ class LMNN(LabelLearner):
         Iterations at most.
     tol : float, default 1e-3
         Relative gap to the minimum at which to stop.
+    random_state : int, RandomState or None, default None
+        Not read, as nothing is random: every learner has it.
 
     Attributes
     ----------
@@ -108,6 +110,7 @@ class LMNN(LabelLearner):
         "pull_weight": [Interval(Real, 0, 1, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, 1, closed="neither")],
+        "random_state": ["random_state"],
     }
 
     def __init__(
@@ -116,11 +119,13 @@ class LMNN(LabelLearner):
         pull_weight: float = 0.5,
         max_iter: int = 1000,
         tol: float = 1e-3,
+        random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.n_neighbors = n_neighbors
         self.pull_weight = pull_weight
         self.max_iter = max_iter
         self.tol = tol
+        self.random_state = random_state
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
         square = min(n, d) ** 2  # beside the pairs within reach, which are known later
@@ -186,6 +191,8 @@ class FastLMNN(LMNN):
         As in `LMNN`.
     variance : float in (0, 1], default 0.95
         The share that the kept axes hold at least.
+    random_state : int, RandomState or None, default None
+        Not read, as nothing is random: every learner has it.
 
     Attributes
     ----------
@@ -214,8 +221,9 @@ class FastLMNN(LMNN):
         max_iter: int = 1000,
         tol: float = 1e-2,
         variance: float = 0.95,
+        random_state: int | np.random.RandomState | None = None,
     ) -> None:
-        super().__init__(n_neighbors, pull_weight, max_iter, tol)
+        super().__init__(n_neighbors, pull_weight, max_iter, tol, random_state)
         self.variance = variance
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:

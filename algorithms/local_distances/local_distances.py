@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from oasis_bench.algorithms.local_distances._constraints import Constraints, Numbers
 from oasis_bench.algorithms.local_distances._dual_ascent import (
@@ -224,7 +224,7 @@ class LocalDistances(ExemplarLearner):
         return Constraints.of_classes(kept, references, y, self.consistent)
 
     def _check_training(self, X: Any, y: Any) -> tuple[Any, Any]:
-        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
+        X, y = self._validated(X, y, dtype=[np.float64, np.float32])
         self._check(X, y)
         return X, y
 

@@ -8,16 +8,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils import check_random_state, column_or_1d
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_consistent_length
 
 from oasis_bench.algorithms.local_distances._dual_ascent import Float64Array
 from oasis_bench.algorithms.local_distances._projection import first_directions, projected
 from oasis_bench.algorithms.local_distances.local_distances import DUALS, LocalDistances
 from oasis_bench.algorithms.local_distances.set_distances import set_distances
 from oasis_bench.data.patches import Descriptors, Patches, PatchKind
-from oasis_bench.data.rows import FloatArray, check_items
+from oasis_bench.data.rows import FloatArray, check_items, class_labels
 from oasis_bench.plugins.learner import ExemplarLearner, FittedArray
 from oasis_bench.system.files import cache_home
 from oasis_bench.system.progress import Progress, no_progress
@@ -116,8 +115,7 @@ class LocalPatchDistances(LocalDistances):
     def _check_training(self, X: Any, y: Any) -> tuple[Any, Any]:
         check_items("patches", X)
         X = X.of_kinds(self.kinds)
-        y = column_or_1d(y)
-        check_consistent_length(X, y)
+        y = class_labels(y, len(X))
         self._check(X, y)
         self.directions_ = {}
         if self.n_components is not None:

@@ -66,6 +66,8 @@ class MCML(LabelLearner):
         directions do not either: nats a row, whatever the scale of the features is.
     max_iter : int, default 1000
         Iterations at most.
+    random_state : int, RandomState or None, default None
+        Not read, as nothing is random: every learner has it.
 
     Attributes
     ----------
@@ -97,12 +99,20 @@ class MCML(LabelLearner):
         "n_axes": [Interval(Integral, 1, None, closed="left"), None],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
     }
 
-    def __init__(self, n_axes: int | None = None, tol: float = 1e-5, max_iter: int = 1000) -> None:
+    def __init__(
+        self,
+        n_axes: int | None = None,
+        tol: float = 1e-5,
+        max_iter: int = 1000,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
         self.n_axes = n_axes
         self.tol = tol
         self.max_iter = max_iter
+        self.random_state = random_state
 
     def _fit(self, X: Any, y: Any) -> None:
         n_axes = min(self.n_axes or X.shape[1], len(shared(_centred_with_axes, X)[2]))

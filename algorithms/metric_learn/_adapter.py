@@ -5,6 +5,7 @@ An adapter is a dataclass: its fields are the parameters of scikit-learn's kind,
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from abc import abstractmethod
 from numbers import Integral, Real
@@ -69,8 +70,8 @@ class MetricLearnAdapter(LabelLearner):
 
     def _arguments(self, n_features: int, counts: Counts) -> dict[str, Any]:
         """Return the arguments of metric-learn's estimator."""
-        arguments: dict[str, Any] = self.get_params(deep=False)
-        return arguments
+        known = inspect.signature(self._estimator).parameters  # not each has a random_state
+        return {name: v for name, v in self.get_params(deep=False).items() if name in known}
 
     def _learn(self, X: FloatArray, y: Counts, counts: Counts) -> FloatArray:
         """Return L; `y` holds class numbers from 0 on: metric-learn leaves out negative ones."""

@@ -42,6 +42,8 @@ class MetricLearnLMNN(MetricLearnAdapter):
         Iterations at most; metric-learn counts the start, and the end, among them.
     convergence_tol : float, default 1e-3
         Change of the objective below which it stops, after 50 iterations.
+    random_state : int, RandomState or None, default None
+        Not read, as nothing is random: every learner has it.
     """
 
     name: ClassVar = "metric-learn-LMNN"
@@ -58,6 +60,7 @@ class MetricLearnLMNN(MetricLearnAdapter):
     learn_rate: float = 1e-3
     max_iter: int = 1000
     convergence_tol: float = 1e-3
+    random_state: Any = None
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
         # Two (impostors, d) arrays, with all n^2 (c - 1) / 2 c pairs of different classes.
@@ -77,6 +80,8 @@ class MetricLearnNCA(MetricLearnAdapter):
     Parameters
     ----------
     max_iter : int, default 100
+    random_state : int, RandomState or None, default None
+        Not read, as nothing is random: every learner has it.
     """
 
     name: ClassVar = "metric-learn-NCA"
@@ -87,6 +92,7 @@ class MetricLearnNCA(MetricLearnAdapter):
     _estimator: ClassVar = metric_learn.NCA
 
     max_iter: int = 100
+    random_state: Any = None
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
         return 8 * n**2 + 40 * d**2
@@ -104,6 +110,8 @@ class MetricLearnLFDA(CovarianceAdapter):
         The neighbour that sets the local scale; None is 7, or d - 1 where that is less.
     embedding_type : {'weighted', 'orthonormalized', 'plain'}, default 'weighted'
         How long the eigenvectors are made.
+    random_state : int, RandomState or None, default None
+        Not read, as nothing is random: every learner has it.
     """
 
     name: ClassVar = "metric-learn-LFDA"
@@ -117,6 +125,7 @@ class MetricLearnLFDA(CovarianceAdapter):
 
     k: int | None = None
     embedding_type: str = "weighted"
+    random_state: Any = None
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
         return super()._n_numbers(n, d, c) + 3 * (n // c) ** 2
@@ -168,10 +177,16 @@ class MetricLearnRCA(CovarianceAdapter):
         return {**super()._arguments(n_features, counts), "n_chunks": n_chunks}
 
 
+@dataclass(eq=False, repr=False)
 class MetricLearnCovariance(CovarianceAdapter):
     """metric-learn's Covariance: the inverse covariance of all rows, labels unread, after PCA.
 
     O(n d^2 + d^3) time, O(n d + d^2) memory.
+
+    Parameters
+    ----------
+    random_state : int, RandomState or None, default None
+        Not read, as nothing is random: every learner has it.
     """
 
     name: ClassVar = "metric-learn-Covariance"
@@ -180,6 +195,8 @@ class MetricLearnCovariance(CovarianceAdapter):
     cost: ClassVar = "time n d^2 + d^3, memory n d + d^2"
 
     _estimator: ClassVar = metric_learn.Covariance
+
+    random_state: Any = None
 
     def _degrees_of_freedom(self, counts: Counts) -> int:
         return int(counts.sum()) - 1

@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from scipy import sparse
+
+
+def canonical(X: Any) -> Any:
+    """Give sparse rows by `canonical_csr`, and all else as it is."""
+    is_matrix = len(getattr(X, "shape", ())) == 2  # scipy has sparse vectors too
+    return canonical_csr(X) if is_matrix and sparse.issparse(X) else X
+
 
 def canonical_csr(X: Any) -> Any:
     """Check a sparse matrix and give it as CSR, sorted and without duplicates (their sums).

@@ -6,6 +6,7 @@ Not for reading files: each data set does that in its own module.
 from __future__ import annotations
 
 import hashlib
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -14,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from oasis_bench.data.csr import canonical_csr
+from oasis_bench.data.csr import canonical
 from oasis_bench.data.judgements import JudgedTriplets, Ratings, check_item_numbers
 from oasis_bench.data.patches import Patches, check_pixels
 from oasis_bench.system.errors import UsageError
@@ -28,6 +29,63 @@ PATCHES_AND_PIXELS = "patches+pixels"
 
 KINDS = ("rows", "pixels", "patches", PATCHES_AND_PIXELS)
 """What an item is to a learner: a row of X, a picture, a set of local descriptors, or the two."""
+
+
+def checked_labels(y: Any, n_items: int | None = None) -> Any:
+    """Return class labels as `class_labels` does, or sparse relevance (n_items, n_labels) as CSR.
+
+    Raises
+    ------
+    UsageError
+        Where a label is missing, or there is not one for each item.
+    """
+    several = sparse.issparse(y)  # apart: the type checker would take y for less than it is
+    if not several:
+        return class_labels(y, n_items, "; where items have several labels, sparse.csr_array(y)")
+    return _one_for_each(sparse.csr_array(canonical(y)), n_items)
+
+
+def class_labels(y: Any, n_items: int | None = None, hint: str = "") -> Any:
+    """Return class labels (n_items,) as an array; raise UsageError as `checked_labels` does."""
+    from sklearn.utils import assert_all_finite, column_or_1d  # here: it is slow to import
+
+    several = sparse.issparse(y)
+    if several:
+        raise UsageError("y has several labels an item (it is sparse): one class each is needed")
+    # A list of texts and NaN as an array of texts would hold the text 'nan'.
+    given = y if isinstance(y, np.ndarray) else np.asarray(y, dtype=object)
+    if given.ndim not in (1, 2) or (given.ndim == 2 and given.shape[1] != 1):
+        raise UsageError(
+            f"y of shape {given.shape}: one label for each item, (n_items,), is needed{hint}"
+        )
+    if missing := int(_is_missing(given).sum()):
+        raise UsageError(
+            f"Input y contains NaN: {missing} {'label is' if missing == 1 else 'labels are'} "
+            "missing (NaN, None, NA or NaT): fill them in or leave those rows out"
+        )
+    labels = column_or_1d(y, warn=True)
+    assert_all_finite(labels, input_name="y")
+    return _one_for_each(np.asarray(labels), n_items)
+
+
+def _one_for_each(labels: Any, n_items: int | None) -> Any:
+    if n_items is not None and labels.shape[0] != n_items:
+        raise UsageError(f"{n_items} rows but {labels.shape[0]} labels: one each is needed")
+    return labels
+
+
+def _is_missing(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    missing = np.ma.getmaskarray(values)
+    if values.dtype.kind in "fc":
+        return missing | np.isnan(values)
+    if values.dtype.kind in "mM":
+        return missing | np.isnat(values)
+    if values.dtype.kind != "O":
+        return missing
+    known = sys.modules.get("pandas")  # without it there is no pandas.NA
+    NA = None if known is None else known.NA
+    found = [one is None or one is NA or one != one for one in values.ravel()]
+    return missing | np.array(found, dtype=bool).reshape(values.shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +138,8 @@ class LabelledRows:
     remarks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        for name in ("X", "y"):
+            object.__setattr__(self, name, canonical(getattr(self, name)))
         n_classes = len(self.class_names)
         if self.X.dtype not in (np.float32, np.float64):
             raise UsageError(f"rows of type {self.X.dtype}: float32 or float64 is needed")
@@ -96,6 +156,8 @@ class LabelledRows:
                     f"relevance of shape {self.y.shape} for {n_classes} queries, least value "
                     f"{self.y.data.min(initial=0)}: one column a query, none negative, is needed"
                 )
+        elif self.y.dtype.kind not in "iu":
+            raise UsageError(f"labels of type {self.y.dtype}: int64 class numbers are needed")
         elif self.y.min() < 0 or self.y.max() >= n_classes:
             raise UsageError(
                 f"class numbers from {self.y.min()} to {self.y.max()}: "
@@ -107,8 +169,6 @@ class LabelledRows:
             raise UsageError(
                 f"class {self.class_names[int(counts.argmin())]!r} has no row: leave its name out"
             )
-        if isinstance(self.X, sparse.csr_array):
-            object.__setattr__(self, "X", canonical_csr(self.X))
         values = self.X.data if sparse.issparse(self.X) else self.X
         if not np.isfinite(values).all():
             raise UsageError(

@@ -7,10 +7,12 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
+from sklearn import preprocessing
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, Normalizer, StandardScaler
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
+from oasis_bench.data.csr import canonical
 from oasis_bench.data.rows import Rows
 from oasis_bench.system.errors import UsageError
 
@@ -81,6 +83,14 @@ def scaling_steps(kind: str) -> tuple[Any, ...]:
     }[kind]
 
 
+class Normalizer(preprocessing.Normalizer):  # type: ignore[misc]
+    """scikit-learn's, for sparse rows that name a feature twice too."""
+
+    def transform(self, X: Rows, copy: bool | None = None) -> Any:
+        """Return the rows divided by their length."""
+        return super().transform(canonical(X), copy)
+
+
 class PrincipalComponents(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """The first 256 principal components of the training rows, or as many as there are.
 
@@ -123,6 +133,7 @@ class InverseDocumentFrequency(TransformerMixin, BaseEstimator):  # type: ignore
 
     def fit(self, X: Rows, y: object = None) -> Self:
         """Count the rows with each feature; raise UsageError where no feature has a weight."""
+        X = canonical(X)
         share = np.asarray((X > 0).sum(axis=0)).ravel() / X.shape[0]
         self.features_ = np.flatnonzero((share > 0) & (share < 1))
         if not self.features_.size:
@@ -132,7 +143,7 @@ class InverseDocumentFrequency(TransformerMixin, BaseEstimator):  # type: ignore
 
     def transform(self, X: Rows) -> Any:
         """Return the weighted features of the rows."""
-        kept = X[:, self.features_]
+        kept = canonical(X)[:, self.features_]
         if sparse.issparse(X):
             return sparse.csr_array(kept @ sparse.diags_array(self.idf_, format="csr"))
         return kept * self.idf_
@@ -146,7 +157,7 @@ def refuse_scaling(kinds: Iterable[str], X: Rows) -> None:
                 f"scaling {kind} turns the zeros of sparse rows into other numbers: use "
                 f"{' or '.join(KEEPS_ZEROS)}"
             )
-        if kind == "tfidf" and (X.data if sparse.issparse(X) else X).min(initial=0) < 0:
+        if kind == "tfidf" and (canonical(X).data if sparse.issparse(X) else X).min(initial=0) < 0:
             raise UsageError("tfidf weights counts, but some values are negative: use l2 or none")
 
 

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
+from oasis_bench.data.rows import class_labels
 from oasis_bench.experiment.settings import LearnerSpec
 from oasis_bench.plugins.learner import MetricLearner
 from oasis_bench.plugins.registry import Registry, load_registry, plugin_files_of
@@ -49,18 +50,16 @@ def rows_as_file(data: Any) -> tuple[str, bytes]:
             "a column of labels, or (X, y)"
         )
     X: Any = data[0]
-    y = np.asarray(data[1])
-    if y.dtype.kind == "U" and not hasattr(data[1], "dtype"):
-        y = np.asarray(data[1], dtype=object)  # a list's None and 1 are no texts
     is_sparse = sparse.issparse(X)
+    y = class_labels(data[1])
     n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
     if y.shape != (n_rows,):
         raise UsageError(
             f"y of shape {y.shape} for {n_rows} rows of X: one label for each row, ({n_rows},), is "
             "needed"
         )
-    if missing := int(pd.isna(y).sum()):
-        raise UsageError(f"{missing} labels are missing: fill them in or leave those rows out")
+    if y.dtype.kind == "U" and not hasattr(data[1], "dtype"):
+        y = np.asarray(data[1], dtype=object)  # a list's '1' and 1 are not the same text
     if y.dtype == object:
         spelt = {(isinstance(label, str), str(label)) for label in y}
         y = y.astype(str)

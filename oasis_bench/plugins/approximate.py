@@ -17,7 +17,7 @@ from oasis_bench.system.memory import require_memory
 from oasis_bench.system.progress import Progress, no_progress
 from oasis_bench.system.threads import slices
 from oasis_bench.system.values import check_value
-from oasis_bench.tasks.ranking import top_k
+from oasis_bench.tasks.ranking import as_items, take_items, top_k
 
 POINTS_A_LIST = 64
 """Gallery items for each list that k-means sees, at most."""
@@ -48,7 +48,7 @@ class ApproximateGallery:
     n_lists : int, optional
         Default: the square root of n_gallery.
     random_state : int, RandomState or None, default 0
-        Draws the items that k-means begins with.
+        Draws the items that k-means begins with, and the order within ties.
     progress : callable, default no_progress
         Called as ``progress('filling lists', done, n_gallery)``.
 
@@ -78,21 +78,25 @@ class ApproximateGallery:
         require_packages("ApproximateGallery", ["faiss"], "faiss")
         import faiss
 
-        learner, (items,) = learner_of(estimator, [gallery])
+        learner, items = learner_of(estimator, [gallery])
+        (items,) = as_items(*items)
         self._estimator, self._learner, self._gallery = estimator, learner, gallery
         self._is_bilinear = _is_bilinear(learner)
-        points = self._points(items)
-        n = len(points)
+        n = items.shape[0]
+        rng = check_random_state(random_state)
+        # As in `score_in_blocks`: equal items are not found in the order of their classes.
+        order = rng.permutation(n)
+        points = self._points(take_items(items, order))
         self.n_lists = round(n**0.5) if n_lists is None else n_lists
         check_value("n_lists", self.n_lists, int, least=1, most=n)
         means = faiss.IndexFlatL2(points.shape[1])
         self._index = faiss.IndexIVFFlat(means, points.shape[1], self.n_lists)
-        self._index.cp.seed = int(check_random_state(random_state).randint(2**31))
+        self._index.cp.seed = int(rng.randint(2**31))
         self._index.cp.max_points_per_centroid = POINTS_A_LIST
         self._index.cp.min_points_per_centroid = 1  # it warns of fewer
         self._index.train(points)
         for part in slices(n, AT_ONCE):
-            self._index.add(points[part])
+            self._index.add_with_ids(points[part], order[part])
             progress("filling lists", part.stop, n)
 
     def top_k(

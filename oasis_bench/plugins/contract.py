@@ -36,6 +36,7 @@ from oasis_bench.plugins.contract_checks import (
     check_bilinear_form,
     check_embedding_form,
     check_mahalanobis_form,
+    in_two_parts,
     mean_average_precision,
     only,
 )
@@ -238,6 +239,13 @@ class LearnerContract:
             rows.indices, rows.indptr = rows.indices.astype(indices), rows.indptr.astype(indices)
             found = answers(clone(unfitted).fit(rows, y), rows, rows)
             np.testing.assert_allclose(found, dense, rtol=1e-7, atol=1e-6)
+        repeated = in_two_parts(sparse.csr_array(X))
+        expected = answers(clone(unfitted).fit(sparse.csr_array(X), y), X, X)
+        found = answers(clone(unfitted).fit(repeated, y), repeated, repeated)
+        np.testing.assert_allclose(
+            found, expected, rtol=1e-7, atol=1e-6, err_msg="CSR that names a feature twice: sum it"
+        )
+        assert repeated.nnz == 2 * np.count_nonzero(X), "the caller's matrix was changed"
 
     def test_several_labels_are_taken_where_it_says_so(
         self, unfitted: MetricLearner, items: Items

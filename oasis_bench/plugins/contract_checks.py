@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from oasis_bench.data.patches import Patches
 from oasis_bench.data.rows import FloatArray
@@ -53,6 +54,12 @@ def only(condition: bool, otherwise: str) -> None:
 def arrays_of(X: Any) -> list[Any]:
     """Return the arrays that items consist of."""
     return list(X.arrays()) if isinstance(X, Patches) else [X]
+
+
+def in_two_parts(X: sparse.csr_array) -> sparse.csr_array:
+    """Return equal rows that name each of their features twice: entries of a CSR are summed."""
+    parts = np.repeat(X.data / 2, 2), np.repeat(X.indices, 2), 2 * X.indptr
+    return sparse.csr_array(parts, shape=X.shape)
 
 
 def check_bilinear_form(fitted: BilinearLearner, X: Any) -> None:

@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from oasis_bench.data.rows import FloatArray, Labels, check_items
+from oasis_bench.data.csr import canonical
+from oasis_bench.data.rows import FloatArray, check_items, checked_labels, class_labels
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.plain_text import shown
-from oasis_bench.tasks.ranking import Similarity
+from oasis_bench.tasks.ranking import as_items
 from oasis_bench.tasks.retrieval import evaluate_ranking
 
 TIES_SEED = 0
@@ -191,11 +191,9 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
         hold one class each where rows stand in the order of their labels:
         ``cv=StratifiedKFold(5, shuffle=True, random_state=0)`` mixes them.
         """
-        similarity = similarity_by_number(self, X)
-        labels = ranked_labels(y)
-        numbers = np.arange(labels.shape[0])
-        measured = evaluate_ranking(similarity, numbers, labels, seed=TIES_SEED)
-        return measured.mean_average_precision
+        (X,) = as_items(X)
+        labels = ranked_labels(y, X.shape[0])
+        return evaluate_ranking(self.similarity, X, labels, TIES_SEED).mean_average_precision
 
     @property
     def transform(self) -> Any:
@@ -241,7 +239,7 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
         y : array of shape (n_items,)
         """
         try:
-            self._check(X, y)
+            self._check(X, self._labels(y))
         except (ValueError, MemoryError) as refused:
             return str(refused)
         return None
@@ -273,13 +271,25 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
     def _check_rows(self, X: Any) -> Any:
         """Validate rows against what was seen in `fit`."""
         check_is_fitted(self)
-        return validate_data(
-            self,
+        return self._validated(
             X,
             reset=False,
             accept_sparse="csr" if self.takes_sparse else False,
             dtype=[np.float64, np.float32],
         )
+
+    def _validated(self, X: Any, y: Any = "no_validation", **checks: Any) -> Any:
+        """Validate rows, and labels where there are any: `validate_data`, and what it lets pass.
+
+        These are labels that are missing, and sparse rows that name a feature twice.
+        """
+        return validate_data(self, canonical(X), self._labels(y), **checks)
+
+    def _labels(self, y: Any) -> Any:
+        """Check what is given as labels; None and scikit-learn's 'no_validation' are none."""
+        if y is None or isinstance(y, str):
+            return y
+        return checked_labels(y) if self.takes_relevance else class_labels(y)
 
     def _check_pairs(self, pairs: Any) -> tuple[FloatArray, FloatArray]:
         """Validate an (n_pairs, 2, n_features) array and split it into its two sides."""
@@ -301,31 +311,20 @@ class IncrementalLearner(MetricLearner):
         """Learn `n_steps` more steps (default: the parameter `n_steps`) from where it is."""
 
 
-def similarity_by_number(learner: MetricLearner, X: Any) -> Similarity:
-    """Return the similarity of the items of `X`, asked by their numbers: each is embedded once."""
-    items, similarity = X, learner.similarity
-    if learner.has_embedding:
-        items, similarity = learner.embed(X), learner.score_embeddings
-    return lambda queries, _: similarity(_safe_indexing(items, queries), items)
-
-
-def ranked_labels(y: Any) -> Labels:
-    """Return class labels as an array, or relevance as CSR.
+def ranked_labels(y: Any, n_items: int) -> Any:
+    """Return class labels as an array, or relevance as CSR: one for each item.
 
     Raises
     ------
     UsageError
-        Where all rows are of one class, so that any ranking is right.
+        Where one is missing, or all rows are of one class, so that any ranking is right.
     """
-    several = sparse.issparse(y)  # apart: the type checker would take y for less than it is
-    if several:
-        return sparse.csr_array(y)
-    labels = np.asarray(y)
-    if labels.size > 1 and (labels == labels.flat[0]).all():
-        name = shown(labels.ravel().tolist()[0])
+    labels = checked_labels(y, n_items)
+    several = sparse.issparse(labels)  # apart: the type checker would take y for less than it is
+    if not several and len(labels) > 1 and (labels == labels[0]).all():
         raise UsageError(
-            f"each of the {len(labels)} rows is of class {name}, so that any ranking is right: "
-            "shuffle the folds, cv=StratifiedKFold(5, shuffle=True, random_state=0)"
+            f"each of the {len(labels)} rows is of class {shown(labels[:1].tolist()[0])}, so that any ranking "
+            "is right: shuffle the folds, cv=StratifiedKFold(5, shuffle=True, random_state=0)"
         )
     return labels
 

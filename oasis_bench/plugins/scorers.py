@@ -12,20 +12,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.pipeline import Pipeline
 
-from oasis_bench.data.rows import FloatArray
+from oasis_bench.data.rows import FloatArray, class_labels
 from oasis_bench.plugins.metric_learner import (
     TIES_SEED,
     MetricLearner,
     ranked_labels,
-    similarity_by_number,
 )
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.values import check_value
 from oasis_bench.tasks.classification import vote
-from oasis_bench.tasks.ranking import top_k
+from oasis_bench.tasks.ranking import as_items, top_k
 from oasis_bench.tasks.retrieval import Retrieval
 from oasis_bench.tasks.task import Truth, evaluate, parse_measure
 
@@ -117,13 +115,12 @@ class NeighbourScorer:
         ValueError
             Where there are at most k items, or y has several labels an item.
         """
-        if sparse.issparse(y):
-            raise UsageError("knn_accuracy: y has several labels an item: one class each is needed")
-        learner, (items,) = learner_of(estimator, [X])
-        classes = np.unique(np.asarray(y), return_inverse=True)[1].reshape(-1).astype(np.int64)
+        learner, items = learner_of(estimator, [X])
+        (items,) = as_items(*items)
+        labels = class_labels(y, items.shape[0])
+        classes = np.unique(labels, return_inverse=True)[1].astype(np.int64)
         numbers = np.arange(len(classes))
-        similarity = similarity_by_number(learner, items)
-        nearest, _ = top_k(similarity, numbers, numbers, self.k, TIES_SEED, left_out=numbers)
+        nearest, _ = top_k(learner.similarity, items, items, self.k, TIES_SEED, left_out=numbers)
         return float((vote(classes[nearest]) == classes).mean())
 
 
@@ -184,12 +181,12 @@ def measures(*names: str) -> SeveralScorer:
 
 def _ranked(estimator: Any, X: Any, y: Any, names: Sequence[str]) -> dict[str, float]:
     """Return measures of one ranking, by their names."""
-    learner, (items,) = learner_of(estimator, [X])
-    labels = ranked_labels(y)
+    learner, items = learner_of(estimator, [X])
+    (items,) = as_items(*items)
+    truth = Truth(y=ranked_labels(y, items.shape[0]))
     asked = {name: parse_measure(name, Retrieval) for name in names}
-    numbers, kept = np.arange(labels.shape[0]), {measure for measure, _ in asked.values()}
-    similarity = similarity_by_number(learner, items)
-    found = evaluate(Retrieval(), Truth(y=labels), similarity, numbers, TIES_SEED, measures=kept)
+    kept = {measure for measure, _ in asked.values()}
+    found = evaluate(Retrieval(), truth, learner.similarity, items, TIES_SEED, measures=kept)
     return {name: found.value(*measure) for name, measure in asked.items()}
 
 

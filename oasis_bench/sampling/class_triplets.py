@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import numpy.typing as npt
 
+from oasis_bench.data.rows import class_labels
 from oasis_bench.sampling._class_triplets import draw_class_triplets
 
 Triplets = npt.NDArray[np.intp]
@@ -39,7 +40,7 @@ class ClassTripletSampler:
     """
 
     def __init__(self, y: npt.ArrayLike, state: npt.NDArray[np.uint64]) -> None:
-        names, classes, counts = np.unique(np.asarray(y), return_inverse=True, return_counts=True)
+        names, classes, counts = np.unique(class_labels(y), return_inverse=True, return_counts=True)
         if len(names) < 2:
             raise ValueError(
                 f"triplets need at least 2 classes, but y has 1 class ({names[0]!s}): "

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from oasis_bench.data.csr import canonical
 from oasis_bench.system.progress import Progress, no_progress
 from oasis_bench.system.threads import side_by_side, slices
 from oasis_bench.tasks._ranking import QUERY_GROUP_BYTES, best, rank_relevant, work_space_sizes
@@ -49,7 +50,7 @@ def top_k(
     queries, gallery : array or CSR of shape (n_queries, n_features), (n_gallery, n_features)
     k : int
     seed : int
-        Decides the order within ties.
+        Decides the order within ties, and that in which the gallery is scored.
     left_out : array of shape (n_queries,), optional
         For each query a gallery row that is not ranked: the query itself, where it is one.
     progress : callable, default no_progress
@@ -67,6 +68,7 @@ def top_k(
     ValueError
         Where a similarity is NaN or not of its shape, or where `k` or `left_out` is out of bounds.
     """
+    gallery, queries = as_items(gallery, queries)
     n_queries, n_gallery = queries.shape[0], gallery.shape[0]
     if left_out is None:
         missing = np.full(n_queries, -1, dtype=np.intp)
@@ -88,7 +90,7 @@ def top_k(
 
         found.extend(rank_in_parts(scores, rank))
 
-    score_in_blocks(similarity, queries, np.arange(n_queries), gallery, take, progress)
+    score_in_blocks(similarity, queries, np.arange(n_queries), gallery, take, progress, seed)
     rows, scores = zip(*found, strict=True)
     return np.concatenate(rows), np.concatenate(scores)
 
@@ -131,8 +133,12 @@ def score_in_blocks(
     gallery: Any,
     take: Callable[[int, Scores], object],
     progress: Progress = no_progress,
+    seed: int = 0,
 ) -> None:
     """Score rows of X against a gallery, a block of rows at a time.
+
+    The similarity gets the gallery in a random order.  BLAS rounds the items at the end of a block
+    otherwise, so that equal items in the order of their classes would be ranked by class.
 
     Parameters
     ----------
@@ -143,27 +149,60 @@ def score_in_blocks(
         The rows of X that are queries.
     take : callable
         ``take(start, scores)`` gets the scores (n_block, n_gallery) of ``rows[start]`` and those
-        after it, as from `kernel_ready`.  It must not keep them.
+        after it, as from `kernel_ready`, in the gallery's own order.  It must not keep them.
+    seed : int, default 0
+        Draws the order in which the gallery is scored.
 
     Raises
     ------
     ValueError
         Where a similarity is not of its shape.
     """
+    gallery, X = as_items(gallery, X)
     n_queries, n_gallery = len(rows), gallery.shape[0]
-    size = block_size(n_gallery, X.dtype)
+    size = block_size(n_gallery, getattr(X, "dtype", float))
+    # A score of items of one number has no sum to round; and it may be looked up by that number.
+    is_moved = not isinstance(gallery, np.ndarray) or np.prod(gallery.shape[1:]) != 1
+    place = places(tie_order(seed, n_gallery)) if is_moved else None
+    if place is not None:
+        shuffled = take_items(gallery, np.argsort(place))
+        if X is gallery:
+            X, rows = shuffled, place[rows]
+        gallery = shuffled
     similarity, X, gallery = _with_gallery_embedded(similarity, X, gallery)
     for block in slices(n_queries, size):
-        scores = similarity(X[rows[block]], gallery)
+        scores = similarity(take_items(X, rows[block]), gallery)
         if scores.shape != (block.stop - block.start, n_gallery):
             raise ValueError(
                 f"similarity returned shape {scores.shape} for {block.stop - block.start} queries "
                 f"and {n_gallery} gallery rows"
             )
         scores = kernel_ready(scores)
+        if place is not None:
+            scores = _columns(scores, place)
         take(block.start, scores)
         del scores  # before the next block is scored
         progress("ranking", block.stop, n_queries)
+
+
+def as_items(*given: Any) -> tuple[Any, ...]:
+    """Return items that can be taken by their numbers, sparse rows without repeated entries."""
+    known = {id(X): canonical(X) if hasattr(X, "shape") else np.asarray(X) for X in given}
+    return tuple(known[id(X)] for X in given)
+
+
+def take_items(items: Any, numbers: Numbers) -> Any:
+    """Return the items of these numbers, in their order."""
+    return items.iloc[numbers] if hasattr(items, "iloc") else items[numbers]
+
+
+def _columns(scores: Scores, numbers: Numbers) -> Scores:
+    """Return the columns of these numbers, in their order, taken on all cores."""
+    taken = np.empty_like(scores)
+    rank_in_parts(
+        scores, lambda part: scores[part].take(numbers, axis=1, out=taken[part], mode="clip")
+    )
+    return taken
 
 
 def _with_gallery_embedded(

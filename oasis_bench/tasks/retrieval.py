@@ -14,12 +14,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import sem
 
-from oasis_bench.data.rows import LabelledRows, Labels
+from oasis_bench.data.rows import LabelledRows, checked_labels
 from oasis_bench.system.progress import Progress, no_progress
 from oasis_bench.tasks.ranked_queries import LAST_K, MEASURES, RankedQueries
 from oasis_bench.tasks.ranking import (
     Numbers,
     Similarity,
+    as_items,
     checked_rows,
     score_in_blocks,
     tie_order,
@@ -129,7 +130,7 @@ def precision_at_k(hits: npt.ArrayLike, k_max: int) -> npt.NDArray[np.float64]:
 def evaluate_ranking(
     similarity: Similarity,
     X: Any,
-    y: Labels,
+    y: Any,
     seed: int,
     k_max: int = LAST_K,
     queries: npt.ArrayLike | None = None,
@@ -145,11 +146,11 @@ def evaluate_ranking(
         ``similarity(queries, gallery)`` gives scores (n_queries, n_gallery): a fitted learner's
         method.
     X : array or CSR of shape (n_rows, n_features)
-    y : ndarray of shape (n_rows,), or csr_array of shape (n_rows, n_queries)
-        Class numbers: rows of one class are relevant to each other.  Or relevance to text queries:
+    y : array of shape (n_rows,), or sparse matrix of shape (n_rows, n_queries)
+        Class labels: rows of one class are relevant to each other.  Or relevance to text queries:
         rows that share a text query are relevant to each other (JMLR 2010, 5.2.2, theta = 0).
     seed : int
-        Decides the order within ties.
+        Decides the order within ties, and that in which rows are scored.
     k_max : int, default 50
         The last k of the precision curve.
     queries : array of integers, optional
@@ -161,16 +162,16 @@ def evaluate_ranking(
     Raises
     ------
     ValueError
-        Where a similarity is NaN or not of its shape, where rows and labels differ in number,
+        Where a similarity is NaN or not of its shape, where there is not a label for each row,
         where a query is no row, or where no query has a relevant other.
     """
-    n_rows = y.shape[0]
-    if X.shape[0] != n_rows:
-        raise ValueError(f"{X.shape[0]} rows but {n_rows} labels: one each is needed")
+    (X,) = as_items(X)
+    n_rows = X.shape[0]
+    labels = SharedLabels(checked_labels(y, n_rows))
     asked = np.arange(n_rows) if queries is None else checked_rows(queries, n_rows)
     ties = tie_order(seed, n_rows)
-    evaluation = RankedQueries(SharedLabels(y), asked, ties, ("mAP", "precision"), k_max)
-    score_in_blocks(similarity, X, asked, X, evaluation.add, progress)
+    evaluation = RankedQueries(labels, asked, ties, ("mAP", "precision"), k_max)
+    score_in_blocks(similarity, X, asked, X, evaluation.add, progress, seed)
     average = evaluation.of_queries("mAP")[:, 0]
     return RankingMeasures(
         mean_average_precision=float(average.mean()),

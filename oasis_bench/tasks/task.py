@@ -15,11 +15,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from oasis_bench.data.judgements import JudgedTriplets, Ratings
-from oasis_bench.data.rows import LabelledRows, Labels
+from oasis_bench.data.rows import LabelledRows, Labels, checked_labels
 from oasis_bench.system.errors import UsageError, unknown_name
 from oasis_bench.tasks.evaluation import Evaluation as Evaluation  # for tasks of one's own
 from oasis_bench.tasks.evaluation import Measurement as Measurement
-from oasis_bench.tasks.ranking import Numbers, Similarity, score_in_blocks, tie_order
+from oasis_bench.tasks.ranking import Numbers, Similarity, as_items, score_in_blocks, tie_order
 
 SPLITS = {
     "seen-classes": "training and test items of each class",
@@ -56,6 +56,11 @@ class Truth:
     training: Labels | None = None
     judged: JudgedTriplets | None = None
     ratings: Ratings | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("y", "training"):
+            if (labels := getattr(self, name)) is not None:
+                object.__setattr__(self, name, checked_labels(labels))
 
 
 class Task(ABC):
@@ -145,7 +150,7 @@ def evaluate(
     X : array or CSR of shape (n_test, n_features)
         The test items, which are the queries.
     seed : int
-        Decides the order within ties.
+        Decides the order within ties, and that in which the gallery is scored.
     training : array or CSR of shape (n_train, n_features), optional
         The training items, for a task whose gallery is these.
     measures : collection of str, optional
@@ -157,9 +162,10 @@ def evaluate(
         Where a similarity is NaN or not of its shape, or no query can be judged.
     """
     gallery = X if task.gallery == "test" else training
+    X, gallery = as_items(X, gallery)
     n_gallery = gallery.shape[0]
     evaluation = task.evaluation(truth, n_gallery, tie_order(seed, n_gallery), measures)
-    score_in_blocks(similarity, X, np.arange(X.shape[0]), gallery, evaluation.add)
+    score_in_blocks(similarity, X, np.arange(X.shape[0]), gallery, evaluation.add, seed=seed)
     return evaluation
 
 

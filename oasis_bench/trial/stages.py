@@ -215,10 +215,11 @@ def _validation(spec: TrialSpec) -> Callable[[MetricLearner, FitData], float]:
     def value(learner: MetricLearner, data: FitData) -> float:
         assert data.truth is not None
         similarity: Similarity = learner.similarity
+        training = data.X
         if task.gallery == "training" and isinstance(learner, ExemplarLearner):
             similarity = partial(_similarity_to_training, learner)
-        only = (by.measure,)
-        asked = (similarity, data.queries, seed, data.X, only)
+            training = np.arange(data.X.shape[0])  # the learner has the items
+        asked = (similarity, data.queries, seed, training, (by.measure,))
         return evaluate(task, data.truth, *asked).value(by.measure, by.k)
 
     return value
