@@ -9,9 +9,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
+from oasis_bench.data.rows import without_offset
 from oasis_bench.plugins.learner import MahalanobisLearner
 from oasis_bench.system.memory import require_memory
-from oasis_bench.system.shared_work import sharing
+from oasis_bench.system.shared_work import shared, sharing
 
 
 class LabelLearner(MahalanobisLearner):
@@ -55,7 +56,7 @@ class LabelLearner(MahalanobisLearner):
         check_classification_targets(y)
         self._check(X, y)
         with sharing():
-            self._fit(X, y)
+            self._fit(shared(without_offset, X), y)
         return self
 
     def _check(self, X: Any, y: Any) -> None:

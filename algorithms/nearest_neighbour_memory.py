@@ -60,6 +60,8 @@ class NearestNeighbourMemory(MetricLearner):
     takes_sparse: ClassVar = True
     takes_relevance: ClassVar = True
 
+    _shift_invariant: ClassVar = True
+
     rows_: Any
     labels_: sparse.csr_array
 
@@ -90,10 +92,10 @@ class NearestNeighbourMemory(MetricLearner):
 
     def nearest(self, X: Any) -> npt.NDArray[np.intp]:
         """Return the number of the training row nearest to each row of `X`, shape (n_rows,)."""
-        X = self._check_rows(X)
+        X, gallery = self._centred(self._check_rows(X)), self._centred(self.rows_)
         found = np.empty(X.shape[0], dtype=np.intp)
         for part in blocks(len(found), row_bytes=32 * max(self.rows_.shape)):
-            squared = euclidean_distances(X[part].astype(np.float64), self.rows_, squared=True)
+            squared = euclidean_distances(X[part].astype(np.float64), gallery, squared=True)
             least = squared.min(axis=1)
             bound = least + ROUNDING * (least + row_norms(X[part], squared=True))
             found[part] = (squared <= bound[:, None]).argmax(axis=1)

@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from oasis_bench.data.rows import FloatArray
+from oasis_bench.data.rows import FloatArray, without_offset
 from oasis_bench.plugins.learner import FittedArray, MahalanobisLearner
 
 
@@ -61,7 +61,7 @@ class StandardizedEuclidean(MahalanobisLearner):
         """Measure the deviations of rows `X` (n_rows, n_features); labels are not read."""
         self._validate_params()
         X = self._validated(X, accept_sparse="csr", dtype=[np.float64, np.float32])
-        self.scale_ = np.asarray(StandardScaler(with_mean=False).fit(X).scale_)
+        self.scale_ = StandardScaler(with_mean=False).fit(without_offset(X)).scale_
         return self
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -13,6 +13,7 @@ from oasis_bench.algorithms import ITML
 from oasis_bench.algorithms.logdet.itml import (
     Pairs,
     draw_pairs,
+    merged,
     project_cyclically,
     squared_distance_bounds,
 )
@@ -157,6 +158,31 @@ def test_a_pair_within_its_bound_is_left_alone():
     assert (found.n_iter, found.change) == (1, 0.0)
 
 
+def test_a_pair_drawn_often_is_one_constraint_of_so_much_more_weight():
+    X, _, bounds = problem()
+    rng = np.random.RandomState(1)
+    y = np.arange(8) % 3
+    pairs = draw_pairs(X[:8], y, 150, rng)  # of 28 that there are
+    once, counts = merged(pairs)
+    assert len({frozenset(pair) for pair in zip(once.left, once.right, strict=True)}) == 28
+    assert (len(counts), counts.sum()) == (28, 150)
+    # the same optimum as that of each draw by itself, of which every projection is smaller
+    apart = project_cyclically(X, pairs, bounds, 0.1, 20_000, 1e-9)
+    found = project_cyclically(X, once, bounds, 0.1 * counts, 20_000, 1e-9)
+    np.testing.assert_allclose(found.A, apart.A, rtol=0, atol=1e-6 * np.abs(apart.A).max())
+
+
+def test_far_more_draws_than_pairs_take_no_more_steps_than_pairs_do():
+    # 15 200 draws of 780 pairs: 1000 passes over the draws did not come to the tolerance
+    y = np.repeat(np.arange(20), 2)
+    X = np.random.default_rng(0).normal(size=(40, 64))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        learner = ITML(gamma=10.0, random_state=0).fit(X, y)
+    assert learner.n_pairs_ == 40 * 20 * 19
+    assert learner.n_iter_ < 100
+
+
 # ---- the learner -------------------------------------------------------------------------
 
 
@@ -166,7 +192,8 @@ def test_fewer_rows_than_features_give_what_all_features_would():
     learner = ITML(gamma=0.1, n_pairs=200, random_state=0).fit(X, y)
     rng = np.random.RandomState(0)
     bounds = squared_distance_bounds(X, rng)
-    whole = project_cyclically(X, draw_pairs(X, y, 200, rng), bounds, 0.1, 1000, 1e-3)
+    pairs, counts = merged(draw_pairs(X, y, 200, rng))
+    whole = project_cyclically(X, pairs, bounds, 0.1 * counts, 1000, 1e-3)
     assert learner.n_iter_ == whole.n_iter
     np.testing.assert_allclose(learner.get_mahalanobis_matrix(), whole.A, atol=1e-10)
 

@@ -1,16 +1,25 @@
 """Rows that are legal and odd, given to every learner: it learns, or says why not.
 
-Constant rows, one feature, one row a class, two classes of very different size.
+Constant rows, one feature, one row a class, two classes of very different size; columns far from
+zero; values near the ends of what floats can hold.
 """
 
 import re
+import warnings
 
 import numpy as np
 import pytest
+from scipy import sparse
+from scipy.spatial.distance import cdist
+from sklearn.datasets import load_iris
 
+from oasis_bench.algorithms import OASIS, RCA, DissimOASIS, Euclidean
 from oasis_bench.plugins.contract import quick
 from oasis_bench.plugins.contract_checks import answers
+from oasis_bench.plugins.learner import MahalanobisLearner
+from oasis_bench.plugins.model_file import load_model, save_model
 from oasis_bench.plugins.registry import load_registry
+from oasis_bench.system.errors import UsageError
 
 REGISTRY = load_registry().algorithms
 LEARNERS = [name for name in REGISTRY if REGISTRY[name].takes == "rows"]
@@ -56,3 +65,151 @@ def test_a_learner_learns_from_odd_rows_or_says_why_not(name, rows):
     scores = answers(learner, X, X)
     assert scores.shape == (len(X), len(X))
     assert np.isfinite(scores).all()
+
+
+# ---- columns far from zero ---------------------------------------------------------------
+
+IRIS, SPECIES = load_iris(return_X_y=True)
+IRIS = np.round(IRIS * 1024) / 1024  # so that a shift by 2^30 is exact
+SHIFT = np.array([0, 2.0**30, -(2.0**20), 2.0**30])
+SHIFTED_IN_SINGLE = np.array([0, 2.0**13, 0, -(2.0**12)])  # 1024 of its values to a unit remain
+DISTANCES = [name for name in LEARNERS if REGISTRY[name]._shift_invariant]
+
+
+class Whitening(MahalanobisLearner):
+    """As in the README: it sets its matrix and nothing else."""
+
+    name, summary, citation = "Whitening", "a test", "none"
+
+    def fit(self, X, y=None):
+        self.n_features_in_ = X.shape[1]
+        values, vectors = np.linalg.eigh(np.cov(X - X.mean(axis=0), rowvar=False))
+        self.components_ = (vectors / np.sqrt(values)).T
+        return self
+
+
+def fitted(name, X):
+    learner = Whitening() if name == "Whitening" else quick(REGISTRY[name](), 300)
+    known = learner.get_params()
+    learner.set_params(**{key: value for key, value in STEPS.items() if key in known})
+    if "pip install" in (reason := learner.refusal(X, SPECIES) or ""):
+        pytest.skip(reason)
+    return learner.fit(X, SPECIES)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("name", [*DISTANCES, "Whitening"])
+def test_a_shift_of_the_rows_changes_no_distance(name, dtype, tmp_path):
+    shift = SHIFT if dtype == np.float64 else SHIFTED_IN_SINGLE
+    near, far = IRIS.astype(dtype), (IRIS + shift).astype(dtype)
+    learner = fitted(name, far)
+    scores = learner.similarity(far[:50], far)
+    if isinstance(learner, MahalanobisLearner):
+        # the rows hold all digits of IRIS + shift, whose distances are those of IRIS
+        mapped = near @ learner.components_.T.astype(np.float64)
+        exact = cdist(mapped[:50], mapped)
+        tolerance = 1e-6 if dtype == np.float64 else 1e-3
+        np.testing.assert_allclose(scores, -exact, rtol=0, atol=tolerance * exact.max())
+        pairs = np.stack([far[:50], far[50:100]], axis=1)
+        expected = learner.pair_distance(pairs)
+        np.testing.assert_allclose(
+            -np.diag(scores[:, 50:100]), expected, rtol=0, atol=tolerance * exact.max()
+        )
+    assert learner.score(far, SPECIES) == pytest.approx(
+        fitted(name, near).score(near, SPECIES), abs=0.01
+    )
+    if name != "Whitening":
+        save_model(learner, tmp_path / "model.npz")
+        loaded = load_model(tmp_path / "model.npz")
+        np.testing.assert_array_equal(loaded.similarity(far[:50], far), scores)
+
+
+def test_rows_near_zero_are_neither_shifted_nor_copied():
+    learner = Euclidean().fit(IRIS, SPECIES)
+    assert not hasattr(learner, "centre_")
+    assert np.shares_memory(learner.embed(IRIS), IRIS)
+
+
+def test_the_centre_is_of_the_last_fit_and_of_the_first_partial_fit():
+    learner = RCA().fit(IRIS + SHIFT, SPECIES)
+    np.testing.assert_array_equal(learner.centre_ != 0, SHIFT != 0)
+    assert not hasattr(learner.fit(IRIS, SPECIES), "centre_")
+    learner = DissimOASIS(random_state=0).partial_fit(IRIS + SHIFT, SPECIES, n_steps=10)
+    centre = learner.centre_
+    learner.partial_fit(IRIS + SHIFT + 1, SPECIES, n_steps=10)
+    assert learner.centre_ is centre
+
+
+def test_distances_have_their_digits_where_what_is_asked_is_far_from_what_was_learned():
+    learner = Euclidean().fit(IRIS, SPECIES)
+    asked = IRIS + 2.0**30
+    np.testing.assert_allclose(learner.similarity(asked, asked), -cdist(IRIS, IRIS), atol=1e-12)
+    outlier = np.vstack([IRIS, np.full(4, 1e12)])  # as far away as that: others keep theirs
+    found = learner.similarity(outlier, outlier)
+    np.testing.assert_allclose(found, -cdist(outlier, outlier), rtol=1e-7, atol=1e-12)
+
+
+def test_sparse_rows_asked_of_a_centred_learner_lie_where_dense_ones_do():
+    rows = IRIS + SHIFT
+    learner = Euclidean().fit(rows, SPECIES)
+    found = learner.similarity(sparse.csr_array(rows[:9]), rows)
+    np.testing.assert_array_equal(found, learner.similarity(rows[:9], rows))
+
+
+def test_it_warns_where_rounding_the_rows_has_cost_their_digits():
+    with pytest.warns(UserWarning, match="column 1 varies by .* float32 has rounded off"):
+        Euclidean().fit((IRIS + np.array([0, 1e6, 0, 0])).astype(np.float32))
+    with pytest.warns(UserWarning, match="column 3 varies by .* float64 has rounded off"):
+        Euclidean().fit(IRIS + np.array([0, 0, 0, 1e12]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Euclidean().fit(IRIS + SHIFT)
+        Euclidean().fit((IRIS + SHIFTED_IN_SINGLE).astype(np.float32))
+
+
+# ---- values near the ends of what floats can hold ------------------------------------------
+
+ENDS = [(np.float32, 1e25), (np.float32, 1e-25), (np.float64, 1e150), (np.float64, 1e-150)]
+
+
+@pytest.mark.parametrize(("dtype", "scale"), ENDS)
+@pytest.mark.parametrize("name", LEARNERS)
+def test_rows_whose_products_are_no_numbers_are_refused_in_one_line(name, dtype, scale):
+    rows, learner = IRIS.astype(dtype) * dtype(scale), quick(REGISTRY[name](), 50)
+    message = rf"of {dtype.__name__} rows (overflow above|vanish below) 1e[+-](15|30): scale"
+    assert re.search(message, learner.refusal(rows, SPECIES))
+    inputs = [rows, sparse.csr_array(rows)] if learner.takes_sparse else [rows]
+    for X in inputs:
+        with pytest.raises(UsageError, match=message) as refused:
+            learner.fit(X, SPECIES)
+        assert "\n" not in str(refused.value)
+        assert not vars(learner).get("n_features_in_")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("dtype", "scale"), [(np.float32, 1e14), (np.float64, 1e29)])
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("name", LEARNERS)
+def test_rows_up_to_there_are_learned_from(name, dtype, scale, sign):
+    rows = IRIS.astype(dtype) * dtype(scale**sign)
+    try:
+        learner = fitted(name, rows)
+    except ValueError as error:  # an algorithm of another library may have bounds of its own
+        if "metric-learn 0." not in str(error):
+            raise
+        pytest.skip(str(error))
+    assert np.isfinite(answers(learner, rows, rows)).all()
+
+
+@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")
+def test_a_learner_refuses_to_score_rows_or_with_a_matrix_that_overflow(tmp_path):
+    learner = OASIS(n_steps=50, random_state=0).fit(IRIS, SPECIES)
+    with pytest.raises(UsageError, match=r"a value of size 7.7e\+150: .* overflow above 1e\+30"):
+        learner.similarity(IRIS, IRIS / IRIS.max() * 7.7e150)
+    learner.bilinear_matrix_[0, 0] = 1e308
+    save_model(learner, tmp_path / "model.npz")
+    loaded = load_model(tmp_path / "model.npz")
+    for ask in (lambda: loaded.similarity(IRIS, IRIS), lambda: loaded.score(IRIS, SPECIES)):
+        with pytest.raises(UsageError, match=r"similarities are NaN or infinite: .* scale"):
+            ask()

@@ -14,7 +14,7 @@ def learn_triplets(
 def project_pairs(
     Z: _Float64Array,
     signs: _Float64Array,
-    gamma: float,
+    gammas: _Float64Array,
     upper: float,
     lower: float,
     multipliers: _Float64Array,

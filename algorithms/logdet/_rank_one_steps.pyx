@@ -37,7 +37,7 @@ def learn_triplets(
 def project_pairs(
     const double[:, ::1] Z,         # IN: (m, d) the differences of the pairs
     const double[::1] signs,        # IN: (m,) delta: 1 for pairs of the same class, -1 for others
-    double gamma,                   # IN
+    const double[::1] gammas,       # IN: (m,) the weight of each pair's slack
     double upper,                   # IN: u, the bound of same-class pairs
     double lower,                   # IN: l, the bound of different-class pairs
     double[::1] multipliers,        # INOUT: (m,) lambda, never negative
@@ -46,10 +46,11 @@ def project_pairs(
 ):
     """Project A on the constraint of each pair in turn (Davis et al. 2007, algorithm 1)."""
     cdef Py_ssize_t k
-    cdef double distance, alpha, slacked
+    cdef double distance, gamma, alpha, slacked
     with nogil:
         for k in range(Z.shape[0]):
             distance = advance(Z, products, weights, k)
+            gamma = gammas[k]
             # 1 / xi, the bound with its slack
             slacked = 1 / (upper if signs[k] > 0 else lower) - signs[k] * multipliers[k] / gamma
             alpha = signs[k] * gamma / (gamma + 1) * (1 / distance - slacked)

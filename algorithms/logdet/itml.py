@@ -47,6 +47,19 @@ class Pairs(NamedTuple):
     signs: Float64Array
 
 
+def merged(pairs: Pairs) -> tuple[Pairs, Float64Array]:
+    """Return each pair of rows once, in the order of the first, and how often it is there.
+
+    Equal constraints have equal slacks at the optimum: m of them are one with the weight m gamma.
+    A cyclic projection goes from one to the next of them in small steps, and is far slower.
+    """
+    ends = np.sort(np.column_stack([pairs.left, pairs.right]), axis=1)
+    _, first, counts = np.unique(ends, axis=0, return_index=True, return_counts=True)
+    order = np.argsort(first)
+    kept = first[order]
+    return Pairs(*(part[kept] for part in pairs)), counts[order].astype(np.float64)
+
+
 class Solution(NamedTuple):
     """A, the multipliers (n_pairs,), the passes done and the change in the last, as in `ITML`."""
 
@@ -153,9 +166,10 @@ class ITML(LabelLearner):
         rng = check_random_state(self.random_state)
         bounds = squared_distance_bounds(X, rng)
         pairs = draw_pairs(X, y, self._count_pairs(len(np.unique(y))), rng)
-        options = (float(self.gamma), self.max_iter, float(self.tol))
+        constraints, counts = merged(pairs)
+        options = (float(self.gamma) * counts, self.max_iter, float(self.tol))
         basis, rows = basis_and_coordinates(X) if 2 * len(X) <= X.shape[1] else (None, X)
-        found = project_cyclically(rows, pairs, bounds, *options)
+        found = project_cyclically(rows, constraints, bounds, *options)
         if found.change > self.tol:
             warnings.warn(
                 f"ITML stopped at max_iter={self.max_iter} passes with a change of "
@@ -209,7 +223,12 @@ def draw_pairs(X: Any, y: Any, n_pairs: int, rng: np.random.RandomState) -> Pair
 
 
 def project_cyclically(
-    X: Any, pairs: Pairs, bounds: Float64Array, gamma: float, max_iter: int, tol: float
+    X: Any,
+    pairs: Pairs,
+    bounds: Float64Array,
+    gamma: float | Float64Array,
+    max_iter: int,
+    tol: float,
 ) -> Solution:
     """Project the identity on the pairs' constraints in turn, until the multipliers stay.
 
@@ -219,7 +238,9 @@ def project_cyclically(
     pairs : Pairs
     bounds : ndarray of shape (2,)
         u and l.
-    gamma, max_iter, tol
+    gamma : float or ndarray of shape (n_pairs,)
+        Weight of the slack, of all pairs or of each.
+    max_iter, tol
         As in `ITML`.
 
     Returns
@@ -228,10 +249,11 @@ def project_cyclically(
     """
     A = np.eye(X.shape[1])
     multipliers = np.zeros(len(pairs.signs))
+    gammas = np.full(len(multipliers), gamma, dtype=np.float64)
     n_iter, change = 0, np.inf
     while n_iter < max_iter and change > tol:
         before = multipliers.copy()
-        _pass(A, X, pairs, bounds, gamma, multipliers)
+        _pass(A, X, pairs, bounds, gammas, multipliers)
         norms = np.linalg.norm(multipliers) + np.linalg.norm(before)
         change = float(np.abs(multipliers - before).sum() / norms) if norms else 0.0
         n_iter += 1
@@ -244,7 +266,7 @@ def _pass(
     X: Any,
     pairs: Pairs,
     bounds: Float64Array,
-    gamma: float,
+    gammas: Float64Array,
     multipliers: Float64Array,
 ) -> None:
     """Project `A` (its upper triangle) on each constraint once; `multipliers` change with it."""
@@ -252,5 +274,5 @@ def _pass(
     for start in range(0, len(multipliers), PAIRS_A_BLOCK):
         block = slice(start, start + PAIRS_A_BLOCK)
         Z = differences(X, pairs.left[block], pairs.right[block])
-        options = (Z, pairs.signs[block], gamma, upper, lower, multipliers[block])
+        options = (Z, pairs.signs[block], gammas[block], upper, lower, multipliers[block])
         take_steps(A, Z, partial(_rank_one_steps.project_pairs, *options))

@@ -108,6 +108,7 @@ class DissimOASIS(TripletLearner):
     cost: ClassVar = "time nnz(q - p)^2 + nnz(q - n)^2 a step, memory d^2"
 
     _learned: ClassVar[str] = "dissimilarity_matrix_"
+    _shift_invariant: ClassVar = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = OASIS._parameter_constraints
     dissimilarity_matrix_: FloatArray
     aggressiveness: float
@@ -118,6 +119,10 @@ class DissimOASIS(TripletLearner):
         """Return S'(x, y) for each pair (x, y) of `pairs` (n_pairs, 2, n_features)."""
         left, right = self._check_pairs(pairs)
         return -_quadratic(left - right, self.dissimilarity_matrix_)
+
+    def embed(self, X: Any) -> Any:
+        """Return the rows, checked; those far from zero less a constant row."""
+        return self._centred(super().embed(X))
 
     def score_embeddings(self, queries: Any, gallery: Any) -> FloatArray:
         """Return S' (n_queries, n_gallery), formed in blocks of queries."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -29,6 +30,16 @@ PATCHES_AND_PIXELS = "patches+pixels"
 
 KINDS = ("rows", "pixels", "patches", PATCHES_AND_PIXELS)
 """What an item is to a learner: a row of X, a picture, a set of local descriptors, or the two."""
+
+LARGEST = {np.dtype(np.float32): 1e15, np.dtype(np.float64): 1e30}
+"""Sizes of values up to which sums of their squares and the matrices learned from them stay finite;
+below the inverse, where no value is larger, these become 0."""
+
+FAR = 10.0
+"""Columns are far from zero whose middle is more than so many of their ranges away from it."""
+
+DIGITS_LOST = {np.dtype(np.float32): 1e4, np.dtype(np.float64): 1e9}
+"""So many ranges away from zero, the values themselves have too few digits left."""
 
 
 def checked_labels(y: Any, n_items: int | None = None) -> Any:
@@ -263,6 +274,91 @@ def _check_folds(folds: npt.NDArray[np.int64], n_rows: int) -> None:
             f"folds {numbers[:8].tolist()}: numbers from 0 without a gap, of at least 2 folds, "
             "are needed"
         )
+
+
+def check_magnitude(X: Any, training: bool = False) -> None:
+    """Raise UsageError where numbers are too large to learn from, or in training all too small.
+
+    What is no array or CSR of finite numbers passes: validation names what is wrong with it.
+    """
+    if sparse.issparse(X):
+        X = X.data if X.format in ("csr", "csc") else X.tocoo().data
+    values = _numbers(X)
+    if values is None or not values.size:
+        return
+    largest = max(float(values.max()), -float(values.min()))
+    most = LARGEST[values.dtype]
+    if most < largest < np.inf:
+        raise UsageError(
+            f"a value of size {largest:.3g}: products of {values.dtype} rows overflow above "
+            f"{most:g}: scale the rows (run --scaling standard, or StandardScaler) or divide them"
+        )
+    if training and 0 < largest < 1 / most:
+        raise UsageError(
+            f"no value is larger than {largest:.3g}: products of {values.dtype} rows vanish below "
+            f"{1 / most:g}: scale the rows (run --scaling standard, or StandardScaler) or multiply "
+            "them"
+        )
+
+
+def far_middle(X: Any) -> FloatArray | None:
+    """Return the middle of each column that is far from zero, and 0 of others.
+
+    Differences of the rows to it are exact, for a far column lies within a factor of 2.
+
+    Returns
+    -------
+    ndarray of shape (n_features,), or None
+        Of the type of the rows.  None where no column is far, and for sparse rows.
+    """
+    rows = None if sparse.issparse(X) else _numbers(X)
+    if rows is None or rows.ndim != 2 or not rows.size:
+        return None
+    least, most = rows.min(axis=0), rows.max(axis=0)
+    middle = least / 2 + most / 2
+    is_far = np.abs(middle / FAR) > most - least
+    if not is_far.any() or not np.isfinite(middle).all():
+        return None
+    return np.where(is_far, middle, 0).astype(rows.dtype)
+
+
+def warn_of_lost_digits(X: Any, middle: FloatArray, stacklevel: int) -> None:
+    """Warn where the values of a column are so far from zero that they have lost their digits."""
+    rows = _numbers(X)
+    assert rows is not None
+    ranges = np.ptp(rows, axis=0)
+    lost = (ranges > 0) & (np.abs(middle) / DIGITS_LOST[rows.dtype] > ranges)
+    if lost.any():
+        column = int(np.flatnonzero(lost)[0])
+        warnings.warn(
+            f"column {column} varies by {ranges[column]:.3g} around {middle[column]:.6g}, so that "
+            f"{rows.dtype} has rounded off what tells its values apart: subtract a constant from "
+            "it before it is rounded, or give float64",
+            stacklevel=stacklevel + 1,
+        )
+
+
+def without_offset(X: Any, middle: FloatArray | None = None) -> Any:
+    """Return dense rows less their `far_middle`: the rows themselves where there is none.
+
+    No distance changes by it, but the rounding of what is computed from the rows does.
+    """
+    middle = far_middle(X) if middle is None else middle
+    if middle is None:
+        return X
+    rows = X.toarray() if sparse.issparse(X) else X
+    return np.subtract(rows, middle, out=np.empty_like(rows), casting="same_kind")
+
+
+def _numbers(X: Any) -> FloatArray | None:
+    """Return numbers as learners see them, float32 or float64; None where they are none."""
+    try:
+        values = np.asarray(X)
+        if values.dtype.kind not in "fiubO":
+            return None
+        return values if values.dtype == np.float32 else values.astype(np.float64, copy=False)
+    except (TypeError, ValueError):
+        return None
 
 
 def check_items(kind: str, items: Any) -> None:

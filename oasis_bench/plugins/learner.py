@@ -10,12 +10,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted
 
 from oasis_bench.data.rows import FloatArray
@@ -41,7 +42,11 @@ __all__ = [
 ]
 
 BLOCK_BYTES = 64 * 2**20
-"""Working memory of a bilinear `similarity` beyond its result."""
+"""Working memory of a `similarity` beyond its result."""
+
+CANCELS = 1e-8
+"""Squared distances below this share of the squared lengths of two rows are computed anew from
+their difference: |x|^2 + |y|^2 - 2x'y has too few digits."""
 
 
 class BilinearLearner(MetricLearner):
@@ -94,8 +99,8 @@ class EmbeddingLearner(TransformerMixin, MetricLearner):  # type: ignore[misc]
 
     def score_embeddings(self, queries: Any, gallery: Any) -> FloatArray:
         """Return minus the distance of every query to every gallery item."""
-        distances = euclidean_distances(queries, gallery)
-        return np.asarray(np.negative(distances, out=distances))
+        squares = squared_distances(queries, gallery)
+        return np.negative(np.sqrt(squares, out=squares), out=squares)
 
     def transform(self, X: Any) -> Any:
         """Return the embedding f(x) of each item (n_items, n_components)."""
@@ -114,13 +119,24 @@ class EmbeddingLearner(TransformerMixin, MetricLearner):  # type: ignore[misc]
 class MahalanobisLearner(ClassNamePrefixFeaturesOutMixin, EmbeddingLearner):  # type: ignore[misc]
     """A learner of d(x, y) = |Lx - Ly|, a distance: M = L'L is positive semi-definite.
 
+    A shift of all rows changes no distance, but far from zero it costs their digits.  So `fit`
+    notes a centre c, and `embed` takes it off before it projects.  It is of the training rows, not
+    of those that are asked about, so that a pair has one score whatever is asked beside it; and
+    the base class notes it, so that a learner has only to set `components_`.
+
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
         L.
+    centre_ : ndarray of shape (n_features,)
+        c: of a column that lies more than ten of its ranges away from zero the middle, of others
+        0.  It is there where the rows of `fit` are dense and have such a column.
     """
 
+    _shift_invariant: ClassVar[bool] = True
+
     components_: FloatArray
+    centre_: FloatArray
 
     def get_mahalanobis_matrix(self) -> FloatArray:
         """Return M = L'L, shape (n_features, n_features)."""
@@ -150,11 +166,15 @@ class MahalanobisLearner(ClassNamePrefixFeaturesOutMixin, EmbeddingLearner):  # 
         return X @ self.components_.T
 
     def embed(self, X: Any) -> Any:
-        """Return `transform`."""
-        return self.transform(X)
+        """Return (x - c) L' of each row: `transform` with its digits, less a constant row."""
+        return self._project(self._centred(self._check_rows(X)))
 
     def transform(self, X: Any) -> Any:
-        """Return X L' (n_rows, n_components): rows whose Euclidean distance is d."""
+        """Return X L' (n_rows, n_components): rows whose Euclidean distance is d.
+
+        It is not centred, as in metric-learn: columns far from zero cost it digits that
+        `similarity`, `embed` and `pair_distance` keep.
+        """
         return self._project(self._check_rows(X))
 
     def pair_distance(self, pairs: Any) -> FloatArray:
@@ -232,3 +252,34 @@ class ExemplarLearner(MetricLearner):
 def blocks(n_rows: int, row_bytes: int) -> Iterator[slice]:
     """Cut `n_rows` rows into slices that take at most `BLOCK_BYTES` of working memory each."""
     return slices(n_rows, max(1, BLOCK_BYTES // max(1, row_bytes)))
+
+
+def squared_distances(queries: Any, gallery: Any) -> FloatArray:
+    """Return |x - y|^2 of rows, dense or sparse (n_queries, n_gallery), formed in blocks.
+
+    Where rows are dense, those that are small beside |x|^2 + |y|^2 have all their digits too.
+    """
+    dtype = np.float32 if queries.dtype == gallery.dtype == np.float32 else np.float64
+    squares = np.empty((queries.shape[0], gallery.shape[0]), dtype=dtype)
+    lengths = row_norms(gallery, squared=True)
+    for rows in blocks(len(squares), row_bytes=8 * gallery.shape[0]):
+        squares[rows] = euclidean_distances(
+            queries[rows], gallery, Y_norm_squared=lengths, squared=True
+        )
+        if not (sparse.issparse(queries) or sparse.issparse(gallery)):
+            _recompute_cancelled(queries[rows], gallery, lengths, squares[rows])
+    return squares
+
+
+def _recompute_cancelled(
+    queries: FloatArray, gallery: FloatArray, lengths: FloatArray, squares: FloatArray
+) -> None:
+    """Compute squared distances anew, in place, where the terms of `squares` cancelled."""
+    own = row_norms(queries, squared=True)
+    found = np.flatnonzero(squares <= CANCELS * (own.max() + lengths.max()))
+    for part in blocks(len(found), row_bytes=3 * 8 * queries.shape[1]):
+        i, j = np.divmod(found[part], len(gallery))
+        near = squares[i, j] <= CANCELS * (own[i] + lengths[j])
+        i, j = i[near], j[near]
+        gaps = np.subtract(queries[i], gallery[j], dtype=np.float64)
+        squares[i, j] = np.einsum("ij,ij->i", gaps, gaps)

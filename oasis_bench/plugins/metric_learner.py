@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -14,7 +15,16 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from oasis_bench.data.csr import canonical
-from oasis_bench.data.rows import FloatArray, check_items, checked_labels, class_labels
+from oasis_bench.data.rows import (
+    FloatArray,
+    check_items,
+    check_magnitude,
+    checked_labels,
+    class_labels,
+    far_middle,
+    warn_of_lost_digits,
+    without_offset,
+)
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.plain_text import shown
 from oasis_bench.tasks.ranking import as_items
@@ -118,6 +128,19 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
     transductive: ClassVar[bool] = False
     with_transform: ClassVar[str] = "a learner of a distance, such as LMNN"
 
+    _shift_invariant: ClassVar[bool] = False  # whether it is asked about rows less `centre_`
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Let each `fit` check its rows and note their centre, as scikit-learn wraps `transform`.
+
+        So a learner that sets its matrix and no more has right distances too.
+        """
+        super().__init_subclass__(**options)
+        for name in ("fit", "partial_fit", "partial_fit_triplets"):
+            learn = vars(cls).get(name)
+            if learn is not None and not getattr(learn, "__isabstractmethod__", False):
+                setattr(cls, name, _noting_rows(learn))
+
     @abstractmethod
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from items `X` (n_items, ...) and class labels `y` (n_items,)."""
@@ -169,8 +192,13 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
         -------
         ndarray of shape (n_queries, n_gallery)
             Larger is more similar.
+
+        Raises
+        ------
+        UsageError
+            Where one is not finite.
         """
-        return self.score_embeddings(self.embed(queries), self.embed(gallery))
+        return finite(self.score_embeddings(self.embed(queries), self.embed(gallery)))
 
     def score(self, X: Any, y: Any) -> float:
         """Return the mean average precision where each item is a query against all others.
@@ -239,6 +267,8 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
         y : array of shape (n_items,)
         """
         try:
+            if self.takes == "rows":
+                check_magnitude(X, training=True)
             self._check(X, self._labels(y))
         except (ValueError, MemoryError) as refused:
             return str(refused)
@@ -258,7 +288,9 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _fitted_state(self) -> dict[str, FittedArray]:
         """Say what the fitted attributes look like; all that a kernel trusts must be here."""
-        return {"feature_names_in_": FittedArray(("n_features",), np.object_, required=False)}
+        names = FittedArray(("n_features",), np.object_, required=False)
+        centre = FittedArray(("n_features",), required=False)
+        return {"feature_names_in_": names} | ({"centre_": centre} if self._shift_invariant else {})
 
     def _check_items(self, X: Any) -> Any:
         """Validate items of the kind that the learner takes, once it is fitted."""
@@ -271,12 +303,19 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
     def _check_rows(self, X: Any) -> Any:
         """Validate rows against what was seen in `fit`."""
         check_is_fitted(self)
-        return self._validated(
+        rows = self._validated(
             X,
             reset=False,
             accept_sparse="csr" if self.takes_sparse else False,
             dtype=[np.float64, np.float32],
         )
+        check_magnitude(rows)
+        return rows
+
+    def _centred(self, rows: Any) -> Any:
+        """Return checked rows less `centre_`, where there is one; sparse ones are then dense."""
+        centre = getattr(self, "centre_", None)
+        return rows if centre is None else without_offset(rows, centre)
 
     def _validated(self, X: Any, y: Any = "no_validation", **checks: Any) -> Any:
         """Validate rows, and labels where there are any: `validate_data`, and what it lets pass.
@@ -311,6 +350,19 @@ class IncrementalLearner(MetricLearner):
         """Learn `n_steps` more steps (default: the parameter `n_steps`) from where it is."""
 
 
+def finite(scores: FloatArray) -> FloatArray:
+    """Return scores; raise UsageError where one is NaN or infinite."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = scores.sum(dtype=np.float64)  # one pass without a temporary
+    if not np.isfinite(total) and (lost := np.count_nonzero(~np.isfinite(scores))):
+        raise UsageError(
+            f"{lost} of {scores.size} similarities are NaN or infinite: the rows or the learned "
+            "matrix are too large: scale the rows (run --scaling standard, or StandardScaler) "
+            "before fit"
+        )
+    return scores
+
+
 def ranked_labels(y: Any, n_items: int) -> Any:
     """Return class labels as an array, or relevance as CSR: one for each item.
 
@@ -335,3 +387,27 @@ def sides(pairs: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     if array.ndim not in (3, 5) or array.shape[1] != 2:
         raise ValueError(f"pairs of shape {array.shape}: (n_pairs, 2, n_features) is needed")
     return array[:, 0], array[:, 1]
+
+
+def _noting_rows(learn: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a method that learns from rows: check their size, and set `centre_` where it is needed.
+
+    The centre is that of the rows of the first call: it changes no score but by rounding.
+    """
+
+    @wraps(learn)
+    def noting(self: MetricLearner, *args: Any, **kwargs: Any) -> Any:
+        if self.takes != "rows":
+            return learn(self, *args, **kwargs)
+        X = args[0] if args else kwargs.get("X")
+        check_magnitude(X, training=True)
+        goes_on = learn.__name__ != "fit" and hasattr(self, "n_features_in_")
+        found = learn(self, *args, **kwargs)
+        if self._shift_invariant and not goes_on:
+            vars(self).pop("centre_", None)
+            if (middle := far_middle(X)) is not None:
+                warn_of_lost_digits(X, middle, stacklevel=2)
+                self.centre_ = middle
+        return found
+
+    return noting
