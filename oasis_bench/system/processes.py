@@ -35,7 +35,7 @@ def kill_marked(name: str, value: str) -> None:
 
     def has_mark(process: psutil.Process) -> bool:
         with suppress(psutil.Error, OSError):
-            return process.environ().get(name) == value
+            return bool(process.environ().get(name) == value)
         return False
 
     _kill_all(lambda: list(filter(has_mark, psutil.process_iter())))
