@@ -122,9 +122,9 @@ class TableFile(Dataset):
             folds = None
             if table.folds is not None:
                 folds, _ = _numbered(table.folds, "folds", "--fold-column")
-            return LabelledRows(
-                X, y, class_names, folds=folds, remarks=(*table.remarks, *_ids(table, asked))
-            )
+            remarks = (*table.remarks, *_ids(table, asked))
+            columns = None if table.columns is None else tuple(table.columns)
+            return LabelledRows(X, y, class_names, folds=folds, remarks=remarks, columns=columns)
         except UsageError as error:
             raise UsageError(f"{self._called}: {error}") from error
         except MemoryError as error:

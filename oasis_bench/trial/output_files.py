@@ -7,7 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from oasis_bench.data.patches import Patches
+from oasis_bench.data.rows import row_hashes
 from oasis_bench.experiment.plan import TrialSpec
+from oasis_bench.plugins.model_archive import add_training_rows
 from oasis_bench.system.errors import OutputError
 from oasis_bench.trial.items import TrialItems
 from oasis_bench.trial.messages import Scores
@@ -69,6 +72,10 @@ class OutputFiles:
             with self._disk(PREDICTIONS):
                 self._scores.finish()
             self._scores = None
+        if MODELS in self._files and not isinstance(self._items.X, Patches):
+            with self._disk(MODELS):
+                training = self._items.X[self._items.train_rows]
+                add_training_rows(self._files[MODELS], row_hashes(training))
         files, self._files = self._files, {}
         return files
 
