@@ -200,7 +200,8 @@ class LabelledRows:
 
 def row_hashes(rows: Any) -> npt.NDArray[np.uint64]:
     """Hash each row, dense or sparse, or picture; equal values have one hash, of whatever type."""
-    flat = rows if sparse.issparse(rows) else rows.reshape(len(rows), -1)
+    is_sparse = sparse.issparse(rows)  # apart: the type checker would take rows for less
+    flat: Any = rows if is_sparse else rows.reshape(len(rows), -1)
     found = []
     for part in (flat[start : start + HASHED] for start in range(0, flat.shape[0], HASHED)):
         csr = canonical_csr(sparse.csr_array(part, dtype=np.float64, copy=True))

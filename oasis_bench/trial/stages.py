@@ -271,7 +271,7 @@ def _named(learner: MetricLearner, columns: Sequence[str] | None) -> MetricLearn
     if columns is None or learner.takes != "rows":
         return learner
     named = copy(learner)
-    vars(named)["feature_names_in_"] = np.array(columns, dtype=object)
+    named.__dict__["feature_names_in_"] = np.array(columns, dtype=object)
     return named
 
 
@@ -289,7 +289,7 @@ def _load(stage: Stage, channel: Channel) -> None:
     channel.send(PhaseBegan(LOAD))
     content = BytesIO(map_bytes(channel.receive_file()))
     learner = read_model(content, load_registry(spec.plugin_files))
-    vars(learner).pop("feature_names_in_", None)  # matched already: rows come without names
+    learner.__dict__.pop("feature_names_in_", None)  # matched already: rows come without names
     symmetry = symmetry_of(learner) if spec.experiment.traces else None
     model, _ = copied(learner)
     channel.send(Loaded(blas_threads(), symmetry, numbers_of(learner)), model)
