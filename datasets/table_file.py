@@ -153,7 +153,8 @@ class TableFile(Dataset):
             if table.folds is not None:
                 folds, _ = _numbered(table.folds, "folds", "--fold-column", table.place)
             remarks = (*table.remarks, *_doubtful(class_names), *_ids(table, asked))
-            return LabelledRows(X, y, class_names, folds=folds, remarks=remarks)
+            columns = None if table.columns is None else tuple(table.columns)
+            return LabelledRows(X, y, class_names, folds=folds, remarks=remarks, columns=columns)
         except UsageError as error:
             raise UsageError(f"{self._called}: {error}") from error
         except MemoryError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import textwrap
 from collections.abc import Collection, Sequence
 
@@ -56,7 +57,7 @@ def seconds_text(seconds: float) -> str:
 
 def p_text(p_value: float) -> str:
     """Write a p-value with two digits; '< 0.0001' below that, '-' for NaN."""
-    if pd.isna(p_value):
+    if math.isnan(p_value):
         return "-"
     if p_value < 1e-4:
         return "< 0.0001"

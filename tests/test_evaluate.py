@@ -12,12 +12,15 @@ import pandas as pd
 import pytest
 from distributed import LocalCluster
 from judged_files import judged_at_random, judged_by_colour
+from scipy import sparse
 from scipy.spatial.distance import cdist
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits, load_iris
 from sklearn.preprocessing import normalize
 
+import oasis_bench
 from oasis_bench.algorithms import LDA
 from oasis_bench.command_line.main import main
+from oasis_bench.data.rows import row_hashes
 from oasis_bench.datasets import OwnTriplets
 from oasis_bench.experiment.settings import Experiment, LearnerSpec
 from oasis_bench.plugins.model_file import load_model, save_model
@@ -217,6 +220,104 @@ def test_a_model_that_a_program_saved_is_judged_on_a_file_of_the_users(tmp_path)
     accuracy = (y[training][nearest] == y[test]).mean()
     stored = read_run(tmp_path / "run").measures.set_index(["measure", "k"])["value"]
     assert stored["accuracy", 1] == pytest.approx(accuracy, abs=1e-12)
+
+
+@pytest.fixture(scope="module")
+def iris(tmp_path_factory):
+    """A table with names, a run on it that kept its model, and a model that a program saved."""
+    folder = tmp_path_factory.mktemp("iris")
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    X.assign(label=y).to_csv(folder / "iris.csv", index=False)
+    words = ["--algorithms", "LDA", "--partitions", "1", "--train", "20", "--test", "20"]
+    words += ["--save-models", "--output", str(folder / "run")]
+    assert main(["run", "--dataset", str(folder / "iris.csv"), *words]) == 0
+    save_model(LDA().fit(X[::3], y[::3]), folder / "program.npz", training_rows=X[::3])
+    return folder, X, y
+
+
+def map_of(folder):
+    return read_run(folder).measures.query("measure == 'mAP'")["value"].tolist()
+
+
+@pytest.mark.parametrize("model", ["run/models/LDA_all_0.npz", "program.npz"])
+def test_columns_are_matched_by_name_whatever_their_order(iris, tmp_path, capsys, model):
+    folder, X, y = iris
+    assert load_model(folder / model).feature_names_in_.tolist() == X.columns.tolist()
+    first, *others = X.columns
+    reordered, renamed = X[[*others, first]], X.rename(columns={first: "width"})
+    found = {}
+    for name, table in (
+        ("same", X),
+        ("reordered", reordered),
+        ("renamed", renamed),
+        ("extra", X.assign(more=1.0)),
+        ("missing", X[others]),
+    ):
+        path = tmp_path / f"{name}.csv"
+        table.assign(label=y).to_csv(path, index=False)
+        words = ["--dataset", path, "--partitions", "1", "--output", tmp_path / name]
+        found[name] = evaluate(folder / model, *words), capsys.readouterr().err
+    assert found["same"][0] == found["reordered"][0] == 0
+    assert map_of(tmp_path / "same") == map_of(tmp_path / "reordered")
+    lacks = f"the data lacks the column {first!r}, which it was fitted on"
+    for name, line in (
+        ("renamed", f"{lacks}; the data has the column 'width', which it was not fitted on"),
+        ("extra", "the data has the column 'more', which it was not fitted on: leave others out "),
+        ("missing", f"{lacks}: give each column the name that it had"),
+    ):
+        status, told = found[name]
+        assert (status, told.count("\n")) == (2, 1)
+        assert line in told
+        assert not (tmp_path / name).exists()
+
+
+def test_a_model_without_names_takes_columns_in_their_order_and_says_so(iris, tmp_path, capsys):
+    folder, X, y = iris
+    save_model(LDA().fit(X.to_numpy()[::3], y[::3]), tmp_path / "nameless.npz")
+    words = ["--dataset", folder / "iris.csv", "--partitions", "1", "--output", tmp_path / "run"]
+    assert evaluate(tmp_path / "nameless.npz", *words) == 0
+    told = capsys.readouterr().err
+    assert "LDA: nameless.npz has no names of columns, which are taken in their order" in told
+    assert "does not say which items it was fitted on" in told
+
+
+def test_rows_that_the_model_was_fitted_on_are_counted(iris, tmp_path, capsys):
+    folder, X, y = iris
+    seen = len(X.merge(X[::3].drop_duplicates()))  # two rows of iris are equal
+    words = ["--dataset", folder / "iris.csv", "--partitions", "1"]
+    assert evaluate(folder / "program.npz", *words, "--output", tmp_path / "seen") == 0
+    line = f"{seen} of the 150 rows are training rows of LDA's model: its values are too high"
+    assert line in capsys.readouterr().err
+    assert line in html.unescape((tmp_path / "seen" / "report.html").read_text())
+    unseen = X.assign(label=y)[~X.apply(tuple, axis=1).isin(X[::3].apply(tuple, axis=1))]
+    unseen.to_csv(tmp_path / "unseen.csv", index=False)
+    words = ["--dataset", tmp_path / "unseen.csv", "--partitions", "1"]
+    assert evaluate(folder / "program.npz", *words, "--output", tmp_path / "unseen") == 0
+    told = capsys.readouterr().err
+    assert "training rows of" not in told
+    assert "does not say" not in told
+    words = ["--dataset", folder / "iris.csv", "--partitions", "1", "--output", tmp_path / "own"]
+    assert evaluate(folder / "run" / "models" / "LDA_all_0.npz", *words) == 0
+    counted = int(re.search(r"warning: (\d+) of the 150 rows", capsys.readouterr().err)[1])
+    assert 60 <= counted <= 64  # 20 of each class, and their equals
+
+
+def test_a_run_of_a_data_frame_and_labels_keeps_the_names_in_its_models(iris, tmp_path):
+    _, X, y = iris
+    how = {"partitions": 1, "train_per_class": 20, "test_per_class": 20, "save_models": True}
+    oasis_bench.run((X, y), learners=["Euclidean"], output=tmp_path / "run", **how)
+    (path,) = (tmp_path / "run" / "models").iterdir()
+    assert load_model(path).feature_names_in_.tolist() == X.columns.tolist()
+
+
+def test_a_row_has_one_hash_however_it_is_stored():
+    X = np.random.default_rng(0).integers(-2, 3, size=(2500, 4)).astype(np.float32)
+    hashes = row_hashes(X)
+    with_zeros = sparse.csr_array(X + 5)
+    with_zeros.data -= 5
+    for same in (X.astype(float), sparse.csr_array(X), with_zeros, sparse.csc_array(X)):
+        np.testing.assert_array_equal(row_hashes(same), hashes)
+    assert len(np.unique(hashes)) == len(np.unique(X, axis=0))
 
 
 def similarity_precision(scores, triplets):

@@ -50,7 +50,7 @@ def cached(path: Path, compute: Callable[[], Arrays]) -> Arrays:
         Where the file cannot be written.
     """
     try:
-        with open_regular(path) as file, open_stored(file) as archive:  # it holds checksums
+        with open_regular(path) as kept, open_stored(kept) as archive:  # it holds checksums
             names = archive.namelist()
             return {name.removesuffix(".npy"): read_array(archive, name) for name in names}
     except Exception:  # zipfile and NumPy raise nearly anything for a damaged file

@@ -482,7 +482,10 @@ def _read_npz(path: Path, asked: Columns) -> Table:
                     f"{listed(file.files)}: name one beside the labels with --fold-column"
                 )
             folds = _array_labels(load_array(file, fold), fold)
-        return Table(X, _array_labels(load_array(file, y), y), folds=folds)
+        columns = None
+        if "columns" in file.files and (names := load_array(file, "columns")).dtype.kind == "U":
+            columns = names.tolist() if names.shape == X.shape[1:] else None
+        return Table(X, _array_labels(load_array(file, y), y), columns, folds)
 
 
 def _array_names(file: NpzFile, label: str | None, fold: str | None = None) -> tuple[str, str]:

@@ -9,6 +9,7 @@ import hashlib
 import sys
 import warnings
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -25,6 +26,9 @@ Rows: TypeAlias = "npt.NDArray[np.floating] | sparse.csr_array"
 Labels: TypeAlias = "npt.NDArray[np.int64] | sparse.csr_array"
 FloatArray: TypeAlias = "npt.NDArray[np.floating]"
 Pixels: TypeAlias = "npt.NDArray[np.uint8]"
+
+HASHED = 1000
+"""Rows that `row_hashes` takes at a time."""
 
 PATCHES_AND_PIXELS = "patches+pixels"
 
@@ -126,6 +130,8 @@ class LabelledRows:
         The picture of each row in red, green and blue.
     patches : Patches, optional
         The local descriptors of the picture of each row.
+    columns : tuple of str, optional
+        The name of each feature; they decide nothing but what a saved model takes for which.
     folds : ndarray of shape (n_rows,), int64, optional
         The fold of each row, from 0 without a gap, of two folds or more: the partitions that the
         data set is published with.  Each fold tests once, and the other rows train.
@@ -147,6 +153,7 @@ class LabelledRows:
     patches: Patches | None = None
     folds: npt.NDArray[np.int64] | None = None
     remarks: tuple[str, ...] = ()
+    columns: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         for name in ("X", "y"):
@@ -250,7 +257,7 @@ class LabelledRows:
         return np.bincount(self.y, minlength=len(self.class_names)).astype(np.int64)
 
     def content_hash(self) -> str:
-        """Hash all but paths of images and remarks (SHA-256): a trial's identity holds its data."""
+        """Hash all but paths, remarks and columns (SHA-256): a trial's identity holds its data."""
         digest = hashlib.sha256(repr(self.class_names).encode())
         arrays = [*_parts(self.X), *_parts(self.y)]
         for part in (self.judged, self.ratings, self.patches):
@@ -260,6 +267,21 @@ class LabelledRows:
             digest.update(f"{array.dtype.str}{array.shape}".encode())
             digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
+
+
+def row_hashes(rows: Any) -> npt.NDArray[np.uint64]:
+    """Hash each row, dense or sparse, or picture; equal values have one hash, of whatever type."""
+    is_sparse = sparse.issparse(rows)  # apart: the type checker would take rows for less
+    flat: Any = rows if is_sparse else rows.reshape(len(rows), -1)
+    found = []
+    for part in (flat[start : start + HASHED] for start in range(0, flat.shape[0], HASHED)):
+        csr = canonical_csr(sparse.csr_array(part, dtype=np.float64, copy=True))
+        csr.eliminate_zeros()
+        values, places = csr.data, csr.indices.astype(np.int64)
+        for start, end in pairwise(csr.indptr.tolist()):
+            content = values[start:end].tobytes() + places[start:end].tobytes()
+            found.append(hashlib.blake2b(content, digest_size=8).digest())
+    return np.frombuffer(b"".join(found), dtype=np.uint64)
 
 
 def _check_folds(folds: npt.NDArray[np.int64], n_rows: int) -> None:

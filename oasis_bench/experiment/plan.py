@@ -107,6 +107,8 @@ class TrialSpec:
         Whether other trials run at the same time, so that its timing is marked.
     saves_model, keeps_scores : bool
         Whether the fitted learner, and all scores, are kept in files.
+    columns : tuple of str, optional
+        The names of the features, which a saved model keeps.
     """
 
     trial_id: str
@@ -130,6 +132,7 @@ class TrialSpec:
     shares_cores: bool = False
     saves_model: bool = False
     keeps_scores: bool = False
+    columns: tuple[str, ...] | None = None
 
     @property
     def model(self) -> Path | None:

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from oasis_bench.data.rows import LabelledRows
+import numpy as np
+
+from oasis_bench.data.patches import Patches
+from oasis_bench.data.rows import LabelledRows, row_hashes
 from oasis_bench.experiment.settings import Experiment
 from oasis_bench.plugins.learner import ExemplarLearner
-from oasis_bench.plugins.model_file import load_model_of
+from oasis_bench.plugins.model_file import load_model_of, training_rows_of
 from oasis_bench.plugins.registry import Registry
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.files import open_regular
+from oasis_bench.system.plain_text import printable, shown
+
+MOST_NAMED = 6
+"""Columns that a message names."""
 
 
 def grid(path: str, registry: Registry) -> dict[str, list[Any]]:
@@ -55,6 +64,85 @@ def refuse_unlike_rows(path: str, registry: Registry, rows: LabelledRows) -> Non
             f"{path}: this {learner.name} was fitted on {n_features} features and the data set has "
             f"{rows.X.shape[1]}: choose data of the same features"
         )
+
+
+def match_columns(e: Experiment, registry: Registry, rows: LabelledRows) -> LabelledRows:
+    """Return the rows with their columns in the order of a saved model's, matched by name.
+
+    Without names on either side they stay as they are.
+
+    Raises
+    ------
+    UsageError
+        Where a column of the model is missing, or the model does not know one.
+    """
+    matched = rows
+    for label, spec in e.learners.items():
+        if spec.model is None or registry.algorithms[spec.algorithm].takes != "rows":
+            continue
+        known = getattr(load_model_of(registry, spec.model), "feature_names_in_", None)
+        if (known is None) != (rows.columns is None):
+            of = "the data" if rows.columns is None else Path(spec.model).name
+            remark = f"{label}: {of} has no names of columns, which are taken in their order"
+            matched = replace(matched, remarks=(*matched.remarks, remark))
+        elif known is not None and rows.columns is not None:
+            names = tuple(known)
+            if matched is not rows and matched.columns != names != rows.columns:
+                raise UsageError(
+                    f"{spec.model}: its columns stand in another order than those of another "
+                    "model: evaluate each in a run of its own"
+                )
+            if rows.columns != names:
+                dropped = e.dataset_options.get("drop")
+                order = _places_of(names, rows.columns, spec.model, dropped)
+                matched = replace(matched, X=rows.X[:, order], columns=names)
+    return matched
+
+
+def _places_of(
+    names: Sequence[str], columns: Sequence[str], path: str, dropped: str | None
+) -> list[int]:
+    """Return the place of each name among the columns, which must be the same."""
+    missing = [name for name in names if name not in columns]
+    extra = [name for name in columns if name not in names]
+    problems, remedies = [], []
+    if missing:
+        problems.append(f"the data lacks {_listed(missing)}, which it was fitted on")
+        remedies.append("give each column the name that it had")
+    if extra:
+        problems.append(f"the data has {_listed(extra)}, which it was not fitted on")
+        options = ",".join(filter(None, [dropped, *extra[:MOST_NAMED]]))
+        remedies.append(f"leave others out with --drop {shlex.quote(options)}")
+    if not problems and len(set(columns)) < len(columns):
+        problems, remedies = ["two columns have one name"], ["give each a name of its own"]
+    if problems:
+        raise UsageError(printable(f"{path}: {'; '.join(problems)}: {', or '.join(remedies)}"))
+    return [columns.index(name) for name in names]
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED} more" * (len(names) > MOST_NAMED)
+    what = "the columns" if len(names) > 1 else "the column"
+    return f"{what} {', '.join(map(shown, names[:MOST_NAMED]))}{more}"
+
+
+def seen_remarks(e: Experiment, registry: Registry, rows: LabelledRows) -> Iterator[str]:
+    """Say of each saved model how many of the rows are among those that it was fitted on."""
+    for label, spec in e.learners.items():
+        if spec.model is None:
+            continue
+        items = rows.items(registry.algorithms[spec.algorithm].takes, spec.features)
+        known, n_rows = training_rows_of(Path(spec.model)), rows.y.shape[0]
+        if known is None or isinstance(items, Patches):
+            yield (
+                f"{label}: the model's file does not say which items it was fitted on: if some of "
+                "these are among them, its values are too high"
+            )
+        elif n_seen := int(np.isin(row_hashes(items), known).sum()):
+            yield (
+                f"warning: {n_seen} of the {n_rows} rows are training rows of {label}'s model: its "
+                "values are too high"
+            )
 
 
 def refuse_nothing_to_learn_from(e: Experiment, splits: Iterable[str], rows: LabelledRows) -> None:

@@ -76,6 +76,8 @@ def rows_as_file(data: Any) -> tuple[str, bytes]:
         arrays.update(np.load(content))
         content = BytesIO()
     else:
+        if isinstance(X, pd.DataFrame):
+            arrays["columns"] = np.array([str(name) for name in X.columns])
         arrays["X"] = np.asarray(X)
         if arrays["X"].dtype == object:
             raise UsageError("X holds Python objects: rows of numbers are needed")

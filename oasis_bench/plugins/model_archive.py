@@ -8,31 +8,32 @@ from __future__ import annotations
 import json
 import math
 import zipfile
+from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from numpy.lib import format as npy
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from oasis_bench import __version__
 from oasis_bench.data.patches import Patches, PatchKind
 from oasis_bench.system.errors import UsageError
-from oasis_bench.system.npz import ARRAY_KINDS, open_stored, read_array
+from oasis_bench.system.npz import ARRAY_KINDS, open_stored, read_array, write_array
 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 
 FORMAT = "oasis-bench model"
 FORMAT_VERSION = 1
 HEADER = "header.json"
+TRAINING_ROWS = "training-rows"
+"""The array of hashes beside those of the learner; no attribute can have this name."""
 
 
 def write_archive(file: BinaryIO, header: dict[str, Any], arrays: Arrays) -> None:
     """Write a header (for JSON) and arrays.
 
-    Arrays are written in pieces, never copied whole, and entries have no date: equal models make
-    equal files.
+    Equal models make equal files.
 
     Raises
     ------
@@ -45,12 +46,19 @@ def write_archive(file: BinaryIO, header: dict[str, Any], arrays: Arrays) -> Non
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr(zipfile.ZipInfo(HEADER), text)
         for name, array in arrays.items():
-            with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as stream:
-                npy.write_array(stream, array, version=(1, 0), allow_pickle=False)
+            write_array(archive, f"{name}.npy", array)
+
+
+def add_training_rows(path: Path, hashes: npt.NDArray[np.uint64]) -> None:
+    """Add the `row_hashes` of what a model was fitted on to its file."""
+    with zipfile.ZipFile(path, "a") as archive:
+        write_array(archive, f"{TRAINING_ROWS}.npy", hashes)
 
 
 def read_archive(file: BinaryIO) -> tuple[dict[str, Any], Arrays]:
     """Read the header and the arrays; sizes are checked before memory is taken for them.
+
+    The arrays are those of the header, and `TRAINING_ROWS` where the file has them.
 
     Raises
     ------

@@ -13,11 +13,20 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
+from oasis_bench.data.rows import row_hashes
 from oasis_bench.plugins.learner import FittedArray, MetricLearner
-from oasis_bench.plugins.model_archive import Arrays, decode, encode, read_archive, write_archive
+from oasis_bench.plugins.model_archive import (
+    TRAINING_ROWS,
+    Arrays,
+    decode,
+    encode,
+    read_archive,
+    write_archive,
+)
 from oasis_bench.plugins.registry import Registry, load_registry
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.files import open_regular, whole_file
@@ -27,7 +36,9 @@ MESSAGE_LENGTH = 500
 """Characters of a reason that an error gives: a damaged file can hold megabytes of text."""
 
 
-def save_model(learner: MetricLearner, path: str | os.PathLike[str]) -> None:
+def save_model(
+    learner: MetricLearner, path: str | os.PathLike[str], training_rows: Any = None
+) -> None:
     """Write a fitted learner to a file that `load_model` reads.
 
     The file is an uncompressed .npz: ``numpy.load(path)["bilinear_matrix_"]`` reads an array of
@@ -40,6 +51,10 @@ def save_model(learner: MetricLearner, path: str | os.PathLike[str]) -> None:
         goes on from, and a `RandomState` with its position.
     path : str or path-like
         The file, replaced where it is there.  Its folder must exist.
+    training_rows : array, CSR or DataFrame of shape (n_rows, n_features), optional
+        What it was fitted on, as it stands in a file of the user's, not scaled.  The file of the
+        model gets hashes of them, so that `evaluate` can say how many rows of a table the model
+        has seen.
 
     Raises
     ------
@@ -51,6 +66,9 @@ def save_model(learner: MetricLearner, path: str | os.PathLike[str]) -> None:
         learner but a pipeline, or where the file cannot be written.
     """
     header, arrays = _contents(learner)
+    if training_rows is not None:
+        rows = training_rows if sparse.issparse(training_rows) else np.asarray(training_rows)
+        arrays[TRAINING_ROWS] = row_hashes(rows)
     try:
         with whole_file(Path(path)) as file:
             write_archive(file, header, arrays)
@@ -150,6 +168,7 @@ def read_model(file: BinaryIO, registry: Registry) -> MetricLearner:
         Of nearly any type, from the libraries that read damaged content.
     """
     header, arrays = read_archive(file)
+    arrays.pop(TRAINING_ROWS, None)
     name = header["algorithm"]
     params = {n: decode(item, f"params/{n}", arrays) for n, item in header["params"].items()}
     fitted = {n: decode(item, n, arrays) for n, item in header["fitted"].items()}
@@ -159,6 +178,15 @@ def read_model(file: BinaryIO, registry: Registry) -> MetricLearner:
     learner.__dict__.update(fitted)
     _check_learner(learner)
     return learner
+
+
+def training_rows_of(path: Path) -> npt.NDArray[np.uint64] | None:
+    """Return the `row_hashes` of what the model in a sound file was fitted on; None where unknown.
+
+    A run writes them, and `save_model` where it is given the rows.
+    """
+    with open_regular(path) as file:
+        return read_archive(file)[1].get(TRAINING_ROWS)
 
 
 def _one_line(error: Exception) -> str:

@@ -33,6 +33,7 @@ from oasis_bench.experiment.run_info import (
     Sources,
     TaskSource,
 )
+from oasis_bench.experiment.saved_model import match_columns, seen_remarks
 from oasis_bench.experiment.settings import Experiment
 from oasis_bench.experiment.sizes import few_train_remark, part_remark, size_remark
 from oasis_bench.experiment.subsets import refuse_unknown_subsets
@@ -124,6 +125,7 @@ def run_experiment(
         remarks = [
             *remarks,
             *_remarks(experiment, specs[0].experiment, dataset.items, scalings, rows),
+            *seen_remarks(experiment, registry, rows),
             *_core_warning(jobs, experiment.threads),
         ]
         info = RunInfo(
@@ -272,7 +274,7 @@ def prepare(
     e = experiment
     dataset = open_dataset(e.dataset, registry, e.dataset_options)
     refuse_unknown_subsets(e, dataset)
-    rows = load_rows(dataset, on_download)
+    rows = match_columns(e, registry, load_rows(dataset, on_download))
     plugins = tuple(path.resolve() for path in plugin_files)
     specs = plan(experiment, dataset, rows, registry, plugins)
     refuse_untested_queries(specs, rows)
@@ -280,6 +282,7 @@ def prepare(
         "shares_cores": shares_cores,
         "saves_model": MODELS in keep,
         "keeps_scores": PREDICTIONS in keep,
+        "columns": rows.columns,
     }
     return dataset, rows, [replace(spec, **how) for spec in specs]
 

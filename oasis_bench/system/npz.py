@@ -26,6 +26,12 @@ class ArrayHeader(NamedTuple):
     dtype: np.dtype[Any]
 
 
+def write_array(archive: zipfile.ZipFile, name: str, array: npt.NDArray[Any]) -> None:
+    """Write an array in pieces, never copied whole; it has no date: equal arrays, equal files."""
+    with archive.open(zipfile.ZipInfo(name), "w", force_zip64=True) as stream:
+        npy.write_array(stream, array, version=(1, 0), allow_pickle=False)
+
+
 def open_stored(file: BinaryIO) -> zipfile.ZipFile:
     """Open a zip of our own, whose entries are not compressed; close what is returned.
 

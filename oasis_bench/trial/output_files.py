@@ -9,8 +9,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 
+from oasis_bench.data.patches import Patches
+from oasis_bench.data.rows import row_hashes
 from oasis_bench.experiment.identity import cell_name
 from oasis_bench.experiment.plan import TrialSpec
+from oasis_bench.plugins.model_archive import add_training_rows
 from oasis_bench.system.errors import OutputError
 from oasis_bench.system.files import open_below, path_below
 from oasis_bench.system.plain_text import printable
@@ -141,6 +144,10 @@ class OutputFiles:
             with self._disk(PREDICTIONS):
                 self._scores.finish()
             self._scores = None
+        if MODELS in self._files and not isinstance(self._items.X, Patches):
+            with self._disk(MODELS):
+                training = self._items.X[self._items.train_rows]
+                add_training_rows(self._files[MODELS], row_hashes(training))
         files, self._files = self._files, {}
         return files
 

@@ -19,7 +19,7 @@ from numpy.lib import format as npy
 
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.files import open_regular
-from oasis_bench.system.npz import open_array, open_stored, read_array
+from oasis_bench.system.npz import open_array, open_stored, read_array, write_array
 from oasis_bench.system.plain_text import LONGEST_REASON, cut, error_line
 from oasis_bench.system.threads import slices
 from oasis_bench.trial.items import TrialItems
@@ -58,8 +58,7 @@ class ScoresFile:
         """Write what the scores are of, and close the file."""
         self._end_array()
         for name, array in what_was_scored(self._items).items():
-            with self._file.open(zipfile.ZipInfo(f"{name}.npy"), "w") as stream:
-                npy.write_array(stream, array, version=(1, 0), allow_pickle=False)
+            write_array(self._file, f"{name}.npy", array)
         self._file.close()
 
     def abandon(self) -> None:

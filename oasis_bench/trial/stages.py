@@ -11,8 +11,9 @@ import os
 import pickle
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -262,8 +263,17 @@ def _fit(stage: Stage, channel: Channel) -> None:
         model,
     )
     if spec.saves_model:
-        _send_model_file(learner, channel)
+        _send_model_file(_named(learner, spec.columns), channel)
     _answer_with(learner, stage, channel)
+
+
+def _named(learner: MetricLearner, columns: Sequence[str] | None) -> MetricLearner:
+    """Return a fitted learner with the names of its columns, of which `fit` saw only the rows."""
+    if columns is None or learner.takes != "rows":
+        return learner
+    named = copy(learner)
+    named.__dict__["feature_names_in_"] = np.array(columns, dtype=object)
+    return named
 
 
 def _send_model_file(learner: MetricLearner, channel: Channel) -> None:
@@ -280,6 +290,7 @@ def _load(stage: Stage, channel: Channel) -> None:
     channel.send(PhaseBegan(LOAD))
     content = BytesIO(map_bytes(channel.receive_file()))
     learner = read_model(content, load_registry(spec.plugin_files))
+    learner.__dict__.pop("feature_names_in_", None)  # matched already: rows come without names
     symmetry = symmetry_of(learner) if spec.experiment.traces else None
     model, _ = copied(learner)
     channel.send(Loaded(blas_threads(), symmetry, numbers_of(learner)), model)

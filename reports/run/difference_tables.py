@@ -81,7 +81,7 @@ def _numbers(run: RunRecord, task: str, baseline: str | None) -> pd.DataFrame:
                     "p_corrected": comparison.p_values[learner],
                     "verdict": comparison.verdicts[learner],
                     "detectable": seen_difference(found, *images),
-                    "detectable_corrected": seen_difference(found, *images, strictest),
+                    "detectable_corrected": seen_difference(found, *images, level=strictest),
                 }
             )
     return pd.DataFrame(rows)
