@@ -43,14 +43,14 @@ class TableFile(Dataset):
 
     ``.npz`` holds arrays `X` (n, d) and `y` (n,), or just one array of 2 dimensions and one of 1,
     or what `scipy.sparse.save_npz` writes, joined by `y`.  ``.csv`` and ``.tsv`` are UTF-8, their
-    first line names the columns; commas, semicolons or tabs stand between these, and beside the
-    last two a decimal comma is known.  ``.parquet`` needs pyarrow; pandas' index is no feature.
-    ``.svmlight``, ``.libsvm`` and ``.svm``, also with ``.gz``, hold sparse rows, the label first.
+    first line names the columns; commas, semicolons or tabs stand between these.  ``.parquet``
+    needs pyarrow; pandas' index is no feature.  ``.svmlight``, ``.libsvm`` and ``.svm``, also with
+    ``.gz``, hold sparse rows, the label first.
 
     Features are float64, or float32 where the file has float32; sparse ones stay sparse (CSR).
     True and false are 1 and 0.
-    In text, one decimal sign holds for all columns; where a column such as 1.234,5 shows that it is
-    the comma, points are of thousands, and the other way round.
+    In text, one decimal sign holds for all columns: where one of them, such as 1.234,5, shows that
+    it is the comma, points are signs of thousands, and the other way round.
     Labels are strings or whole numbers; the classes are in numerical order where all of them are
     numbers, else in the order of their characters.  Those of text are as they are spelt, without
     spaces around them: 1E2 and 10E1, 07 and 7 are different classes.  Only where all are numbers

@@ -151,9 +151,10 @@ def numbered_cells(
         for sign in ".,"
         if sign != thousands and decimal in (None, sign)
     }
-    spelt = {i: column.str.strip() for i, column in csv_cells(path, dtype=str, **how).items()}
+    spelt = csv_cells(path, dtype=str, **how).astype(object)
+    held = {i: spelt[i].dropna().str.strip() for i in others}
     fits = {
-        i: {sign for sign in patterns if spelt[i].dropna().str.fullmatch(patterns[sign]).all()}
+        i: {sign for sign in patterns if all(map(patterns[sign].fullmatch, held[i]))}
         for i in others
     }
     needed = set(patterns) if len(patterns) == 1 else set()
@@ -165,25 +166,26 @@ def numbered_cells(
     signs: dict[str, None] = {}
     remarks = []
     for i in others:
-        held = spelt[i].dropna()
-        is_number, has_point = _is_number(cells[i]), held.str.contains(".", regex=False)
-        if not needed and held.str.contains(",").any() and fits[i]:
+        is_number, has_point = _is_number(cells[i]), any("." in text for text in held[i])
+        has_comma = any("," in text for text in held[i])
+        if not needed and has_comma and fits[i]:
             hint = "say --decimal ',' or --thousands ',', "
-        elif is_number and (sign == "." or not has_point.any()):
-            if not needed and separator != "," and has_point.any():
+        elif is_number and (sign == "." or not has_point):
+            if not needed and separator != "," and has_point:
                 remarks = [
-                    f"{held[has_point].iloc[0]} is read with . as decimal sign: if it is the sign "
-                    "of thousands, --thousands ."
+                    f"{next(text for text in held[i] if '.' in text)} is read with . as decimal "
+                    "sign: if it is the sign of thousands, --thousands ."
                 ]
         elif sign in fits[i]:
-            if sign == "," and held.str.contains(sign).any():
+            if sign == "," and has_comma:
                 signs[f"{sign} as decimal sign"] = None
-            matches = (patterns[sign].fullmatch(text) for text in held)
-            for mark in {match[1]: None for match in matches if match and match[1]}:
+            matches = [patterns[sign].fullmatch(text) for text in held[i]]
+            marks = dict.fromkeys(match[1] for match in matches if match and match[1])
+            for mark in marks:
                 signs[f"{'space' if mark.isspace() else mark} as thousands sign"] = None
-                held = held.str.replace(mark, "", regex=False)
-            numbers = [float(text.replace(sign, ".")) for text in held]
-            cells[i] = pd.Series(numbers, held.index, dtype=np.float64).reindex(cells.index)
+            kept = str.maketrans(sign, ".", "".join(marks))
+            numbers = [float(text.translate(kept)) for text in held[i]]
+            cells[i] = pd.Series(numbers, held[i].index, dtype=np.float64).reindex(cells.index)
         elif is_number:
             cells[i] = spelt[i]
     return Cells(cells, (*_read_with([*between, *signs]), *remarks), known, hint)
