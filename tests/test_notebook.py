@@ -288,6 +288,18 @@ def test_a_used_folder_is_refused_before_rows_are_written(result, folder):
     assert (folder / "iris.npz").read_bytes() == before
 
 
+def test_a_file_beside_the_run_is_neither_replaced_nor_removed(tmp_path):
+    mine = tmp_path / "iris.npz"
+    mine.write_text("years of work")
+    with pytest.raises(UsageError, match=r"iris\.npz is another file, not these rows"):
+        oasis_bench.run((X, Y), Euclidean, output=tmp_path / "iris", **SMALL)
+    assert mine.read_text() == "years of work"
+    mine.write_bytes(rows_as_file((X, Y))[1])  # the same rows, of another run
+    with pytest.raises(UsageError, match="classes"):
+        oasis_bench.run((X, Y), Euclidean, output=tmp_path / "iris", **{**SMALL, "classes": 99})
+    assert mine.exists()
+
+
 @pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64, bool])
 def test_rows_are_kept_to_the_bit(kind, tmp_path):
     rows = (X - 3).astype(kind)

@@ -319,6 +319,42 @@ def test_what_a_learner_prints_goes_to_the_log_and_not_to_the_terminal(faulty):
         assert f"learner on {where}" not in process.stdout + process.stderr
 
 
+NOISY = """
+import os
+from oasis_bench.algorithms import Euclidean
+
+class Talker(Euclidean):
+    name = "Talker"
+
+    def fit(self, X, y=None):
+        print("IMPORTANT: the gap was 0.01", flush=True)
+        return super().fit(X, y)
+
+class Noisy(Euclidean):
+    name = "Noisy"
+
+    def fit(self, X, y=None):
+        os.write(1, b"begin\\n" + b"n" * (20 * 2**20) + b"\\nend\\n")
+        return super().fit(X, y)
+"""
+
+
+def test_the_output_of_each_trial_has_a_limit_of_its_own(tiny, tmp_path):
+    (tmp_path / "noisy.py").write_text(NOISY)
+    learners = {name: LearnerSpec(name) for name in ("Talker", "Noisy")}
+    experiment = replace(tiny, learners=learners, partitions=2)
+    assert run_experiment(experiment, tmp_path / "run", plugin_files=[tmp_path / "noisy.py"]) == 0
+    log = (tmp_path / "run" / "output.log").read_bytes()
+    talker = b"[Talker, classes 2, partition %d]\n" + b"IMPORTANT: the gap was 0.01\n" * 2
+    printed = 2 * (20 * 2**20 + 11)  # in the warm-up and in the fit
+    noisy = b"[Noisy, classes 2, partition %d]\nbegin\n" + b"n" * (2**16 - 6)
+    noisy += b"\n[... %s bytes of Noisy, classes 2, partition %%d are cut here ...]\n" % (
+        f"{printed - 2**17:,}".encode()
+    )
+    noisy += b"n" * (2**16 - 5) + b"\nend\n"
+    assert log == b"".join(talker % it + noisy % (it, it) for it in range(2))
+
+
 def test_learners_that_misbehave_do_not_change_the_results_of_others(alone, faulty):
     of_first = alone[0].trials["partition"] == 0
     expected = measured(alone[0])[alone[0].trials.loc[of_first, "trial_id"]]

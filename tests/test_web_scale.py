@@ -1,6 +1,7 @@
 """The web-scale experiment: what it keeps, goes on from and refuses."""
 
 import json
+import os
 import re
 
 import numpy as np
@@ -118,6 +119,9 @@ def test_an_interrupted_training_goes_on_to_the_same_bits(data, tmp_path):
         if checkpoint.n_steps > 400:
             raise KeyboardInterrupt
 
+    mine = tmp_path / "two" / f"{TRAINING.name}.mine-steps.npz"
+    mine.parent.mkdir()
+    mine.touch()
     with pytest.raises(KeyboardInterrupt):
         train(data, TRAINING, tmp_path / "two", 1, 50, on_checkpoint=interrupt)
     begun = read_records(tmp_path / "two")[0].checkpoints
@@ -135,7 +139,20 @@ def test_an_interrupted_training_goes_on_to_the_same_bits(data, tmp_path):
     assert [p.mean_average_precision for p in parts.checkpoints] == [
         p.mean_average_precision for p in whole.checkpoints
     ]
+    assert mine.exists()
+    mine.unlink()
     assert len(list((tmp_path / "two").glob("*.npz"))) == 1
+
+
+@pytest.mark.parametrize("kind", ["FIFO", "link"])
+def test_a_record_that_is_no_regular_file_is_refused(tmp_path, kind):
+    path = tmp_path / f"{TRAINING.name}.json"
+    if kind == "FIFO":
+        os.mkfifo(path)
+    else:
+        path.symlink_to(tmp_path / "elsewhere.json")
+    with pytest.raises(UsageError, match=f"is a {'symbolic link' if kind == 'link' else kind}: "):
+        read_records(tmp_path)
 
 
 def test_a_finished_training_is_not_repeated(data, tmp_path):

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path, PurePath
 from tempfile import TemporaryFile
-from typing import BinaryIO, Literal, cast
+from typing import BinaryIO, Literal
 
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.plain_text import shown
@@ -102,7 +102,7 @@ def open_below(folder: Path, name: str, mode: Literal["rb", "ab"] = "rb") -> Bin
     if not stat.S_ISREG(kind := os.fstat(file.fileno()).st_mode):
         file.close()
         raise OSError(errno.EINVAL, f"it is {_kind(kind)}, not a regular file", str(path))
-    return cast(BinaryIO, file)
+    return file
 
 
 def write_whole(folder: Path, name: str, content: bytes) -> None:
