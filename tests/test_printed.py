@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from oasis_bench.command_line.main import main
+from oasis_bench.notebook.result import RunResult
 from oasis_bench.store.run_file import read_run
+from oasis_bench.system.errors import UsageError
 
 SCRIPT = Path(sys.executable).with_name("oasis-bench")
 RUN = "run --algorithms Euclidean --partitions 2 --no-traces --inner-folds 2 --output out"
@@ -162,6 +164,11 @@ def test_no_escape_sequence_of_a_name_or_an_error_reaches_the_terminal(live, tmp
         text = printed.decode("utf-8").replace("\r\n", "\n")
         assert "owned" in text or words[0] == "compare", words
         assert not ESCAPES.findall(text.replace("\r", "") if live else text), (words, text)
+    result = RunResult(tmp_path / "out")
+    page = (tmp_path / "out" / "report.html").read_text("utf-8")
+    for text in (str(result), result._repr_html_(), page, str(UsageError(EVIL))):
+        assert "owned" in text
+        assert not ESCAPES.findall(text)
 
 
 def test_a_process_of_little_memory_says_in_one_line_that_it_cannot_start(tmp_path):
