@@ -16,7 +16,7 @@ def main() -> int:
     """Run the command line, or say in one line why this installation cannot."""
     os.environ["PYTHON_COLORS"] = "0"  # no escape sequences of Python's own either
     open_standard_descriptors()
-    sys.stdout, sys.stderr = Printed(sys.stdout), Printed(sys.stderr)  # type: ignore[assignment]
+    sys.stdout, sys.stderr = Printed(sys.stdout), Printed(sys.stderr)
     interrupts = []
 
     def note(number: int, frame: object) -> NoReturn:

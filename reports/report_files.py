@@ -20,10 +20,10 @@ from oasis_bench.system.errors import UsageError
 from oasis_bench.system.files import write_whole
 from oasis_bench.system.plain_text import encodable
 
-DIRECTIONS = dict.fromkeys(
-    (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x061C, 0x200E, 0x200F), "\ufffd"
-)
-"""Marks of Unicode that order or turn the text after them."""
+CONTROLS = {*range(0x20), *range(0x7F, 0xA0)} - {ord("\n"), ord("\t")}
+DIRECTIONS = {*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x061C, 0x200E, 0x200F}
+REPLACED = dict.fromkeys(CONTROLS | DIRECTIONS, "\ufffd")
+"""Control characters, and marks of Unicode that order or turn the text after them."""
 
 
 def render(template: str, script: str = "report.js", **context: Any) -> str:
@@ -32,7 +32,7 @@ def render(template: str, script: str = "report.js", **context: Any) -> str:
         loader=jinja2.PackageLoader("oasis_bench.reports"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
-        finalize=_without_directions,
+        finalize=_without_controls,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -46,9 +46,9 @@ def render(template: str, script: str = "report.js", **context: Any) -> str:
     return environment.get_template(template).render(**context)
 
 
-def _without_directions(value: object) -> object:
-    """Replace the marks that would turn the direction of the text around them."""
-    return value.translate(DIRECTIONS) if isinstance(value, str) else value
+def _without_controls(value: object) -> object:
+    """Replace what a page may not hold, or what would turn the direction of the text around it."""
+    return value.translate(REPLACED) if isinstance(value, str) else value
 
 
 def data_uri(content: bytes, kind: str) -> str:

@@ -66,6 +66,35 @@ def third_party(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
 
 
+FAULTS = {
+    "class E(Exception):\n    def __str__(self): 1 / 0\nraise E": "E: its message cannot be made",
+    "class E(Exception):\n    def __str__(self): return 3\nraise E": "E: its message cannot",
+    "raise type('E', (Exception,), {})('\\udcff\\x1b[2J')": "E: \ufffd\ufffd[2J",
+    "raise ValueError('x' * 10**7)": "characters ...] xxx",
+    "class M(type):\n    @property\n    def __name__(c): 1 / 0\n"
+    "raise M('E', (Exception,), {})('m')": "E: its message cannot be made",
+    "class M(type(Dataset)):\n    def __getattribute__(c, n): 1 / 0\n"
+    "class D(Dataset, metaclass=M): pass": "ZeroDivisionError",
+    "class D(Dataset):\n    name = summary = citation = 'd'\n    def load(self): pass": (
+        "def load(self, progress=no_progress) is needed"
+    ),
+    "class D(Dataset):\n    name = summary = citation = 'd'\n    home = 3\n"
+    "    def load(self, progress): pass": "no class attribute 'home' of type str",
+}
+
+
+@pytest.mark.parametrize("code", FAULTS)
+def test_whatever_is_wrong_with_a_plugin_is_one_short_line(tmp_path, code):
+    path = tmp_path / "mine.py"
+    path.write_text(f"from oasis_bench.dataset import Dataset\n{code}\n")
+    with pytest.raises(BrokenPluginError) as raised:
+        load_registry([path])
+    text = str(raised.value)
+    assert FAULTS[code] in text
+    assert text.isprintable()
+    assert len(text) < 2500
+
+
 def test_every_built_in_plugin_can_be_loaded():
     registry = load_registry()
     learners = {name: registry.algorithms[name] for name in registry.algorithms}

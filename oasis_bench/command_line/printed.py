@@ -66,7 +66,7 @@ def printed_streams() -> Iterator[list[Printed]]:
     """
     before = sys.stdout, sys.stderr
     streams = [one if isinstance(one, Printed) else Printed(one) for one in before]
-    sys.stdout, sys.stderr = streams  # type: ignore[assignment]
+    sys.stdout, sys.stderr = streams
     try:
         yield streams
     finally:

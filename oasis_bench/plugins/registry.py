@@ -227,8 +227,11 @@ def _checked(plugin: object, base: type[T], where: str) -> type[T]:
 def _of_its_group(plugin: object, base: type[T], where: str) -> type[T]:
     if not (isinstance(plugin, type) and issubclass(plugin, base)):
         raise BrokenPluginError(f"{where} is not a class derived from {base.__name__}")
-    own = ("items", "licence", "home") if issubclass(plugin, Dataset) else ()
-    own = ("cost", "takes") if issubclass(plugin, MetricLearner) else own
+    own: tuple[str, ...] = ()
+    if issubclass(plugin, Dataset):
+        own = ("items", "licence", "home")
+    elif issubclass(plugin, MetricLearner):
+        own = ("cost", "takes")
     for attribute in ("name", "summary", "citation", *own):
         if not isinstance(getattr(plugin, attribute, None), str):
             raise BrokenPluginError(f"{where} has no class attribute {attribute!r} of type str")
