@@ -23,6 +23,10 @@ from oasis_bench.system.errors import UsageError
 from oasis_bench.system.memory import require_memory
 
 
+class HoldsObjectsError(UsageError):
+    """An array of Python objects: reading it would run code."""
+
+
 def open_npz(path: Path) -> NpzFile:
     """Open an npz file; close what is returned.
 
@@ -31,7 +35,9 @@ def open_npz(path: Path) -> NpzFile:
     UsageError
         Where it is none; the message does not name the file.
     """
-    if not zipfile.is_zipfile(path):
+    with path.open("rb") as file_start:  # numpy takes what begins otherwise for a pickle
+        is_npz = file_start.read(2) == b"PK"
+    if not (is_npz and zipfile.is_zipfile(path)):
         raise UsageError("is not an npz file, or a truncated one: make it with numpy.savez")
     with broken("npz"):
         file: NpzFile = np.load(path, allow_pickle=False)
@@ -40,14 +46,13 @@ def open_npz(path: Path) -> NpzFile:
 
 def load_array(file: NpzFile, name: str) -> npt.NDArray[Any]:
     """Read one array; raise UsageError where it is damaged, too large or holds Python objects."""
-    hint = "corrupt, or Python objects, which are refused: save numbers or astype(str)"
-    with broken(f"array {shown(name)}", hint):
+    with broken(f"array {shown(name)}"):
         require_bytes(file, [name])
         return np.asarray(file[name])
 
 
 def require_bytes(file: NpzFile, names: Sequence[str]) -> None:
-    """Check that the arrays have the bytes that they claim, and that these can be had."""
+    """Check that arrays hold no Python objects, and have the bytes that they claim, and fit."""
     archive, total = file.zip, 0
     assert archive is not None  # as long as the file is open
     for entry in archive.infolist():
@@ -59,7 +64,13 @@ def require_bytes(file: NpzFile, names: Sequence[str]) -> None:
             read_header = npy.read_array_header_1_0 if first else npy.read_array_header_2_0
             shape, _, dtype = read_header(stream)
             claimed, held = math.prod(shape) * dtype.itemsize, entry.file_size - stream.tell()
-        if claimed != held and not dtype.hasobject:
+        if dtype.hasobject:  # numpy's own error advises to unpickle them
+            name = shown(entry.filename.removesuffix(".npy"))
+            raise HoldsObjectsError(
+                f"array {name} holds Python objects, which are refused: save it as numbers or as "
+                "text, such as by astype(str)"
+            )
+        if claimed != held:
             raise UsageError(f"its header claims {claimed} bytes, and {held} follow")
         total += claimed
     require_memory(total, "it", "give fewer rows or columns")
@@ -70,7 +81,7 @@ def broken(what: str, hint: str = "it is truncated, corrupt or of another kind")
     """Tell what a library says of a file's content as an error of the file."""
     try:
         yield
-    except (ImportError, MemoryError):
+    except (ImportError, MemoryError, HoldsObjectsError):
         raise
     except Exception as error:  # libraries raise nearly anything for a damaged file
         raise UsageError(f"{what} cannot be read ({reason_of(error)}): {hint}") from error
