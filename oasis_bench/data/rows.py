@@ -75,17 +75,17 @@ def _one_for_each(labels: Any, n_items: int | None) -> Any:
 
 
 def _is_missing(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    missing = np.ma.getmaskarray(values)
+    missing: npt.NDArray[np.bool_] = np.ma.getmaskarray(values).copy()
     if values.dtype.kind in "fc":
-        return missing | np.isnan(values)
-    if values.dtype.kind in "mM":
-        return missing | np.isnat(values)
-    if values.dtype.kind != "O":
-        return missing
-    known = sys.modules.get("pandas")  # without it there is no pandas.NA
-    NA = None if known is None else known.NA
-    found = [one is None or one is NA or one != one for one in values.ravel()]
-    return missing | np.array(found, dtype=bool).reshape(values.shape)
+        missing |= np.isnan(values)
+    elif values.dtype.kind in "mM":
+        missing |= np.isnat(values)
+    elif values.dtype.kind == "O":
+        known = sys.modules.get("pandas")  # without it there is no pandas.NA
+        NA = None if known is None else known.NA
+        found = [one is None or one is NA or bool(one != one) for one in values.ravel()]
+        missing |= np.array(found, dtype=bool).reshape(values.shape)
+    return missing
 
 
 @dataclass(frozen=True, eq=False)
