@@ -88,3 +88,14 @@ def test_without_faiss_it_names_the_extra(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(UsageError, match=r'needs faiss: pip install "oasis-bench\[faiss\]"'):
         ApproximateGallery(OASIS(n_steps=10).fit(GALLERY, Y[:1500]), GALLERY)
+
+
+@needs_faiss
+def test_equal_items_are_found_whatever_their_place(learners):
+    alike = np.repeat(GALLERY[:1], 200, axis=0)
+    found = []
+    for seed in range(20):
+        index = ApproximateGallery(learners["OASIS"], alike, n_lists=1, random_state=seed)
+        found.append(index.top_k(QUERIES[:1], 10, n_probes=1)[0])
+    # 10 of 200 numbers at random: their mean has a standard error of 57.7 / sqrt(200)
+    assert np.mean(found) == pytest.approx(99.5, abs=4 * 57.7 / np.sqrt(200))

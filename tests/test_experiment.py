@@ -15,7 +15,7 @@ from oasis_bench.data.rows import LabelledRows
 from oasis_bench.datasets import Digits
 from oasis_bench.datasets.caltech_subsets import CALTECH256_FOLDERS
 from oasis_bench.experiment.changes import changed
-from oasis_bench.experiment.plan import plan
+from oasis_bench.experiment.plan import find_grids, plan
 from oasis_bench.experiment.settings import (
     Experiment,
     LearnerSpec,
@@ -307,6 +307,25 @@ def test_an_unknown_learner_or_hyper_parameter_is_refused(experiment, numbered_r
     with pytest.raises(UsageError) as error:
         plan(replace(experiment, learners={"mine": spec}), Digits(), numbered_rows, load_registry())
     assert message in str(error.value)
+
+
+NUMBERS = [
+    (algorithm, name)
+    for algorithm in load_registry().algorithms
+    for name in load_registry().algorithms[algorithm]._parameter_constraints
+    if name not in ("kinds", "random_state")  # a text; any whole number
+    and name in load_registry().algorithms[algorithm]().get_params()
+]
+
+
+@pytest.mark.parametrize(("algorithm", "name"), NUMBERS)
+def test_a_hyper_parameter_out_of_bounds_is_refused_before_the_run(experiment, algorithm, name):
+    for bad in (np.inf, -np.inf, np.nan, -1, "x"):
+        for value in (bad, [getattr(load_registry().algorithms[algorithm](), name), bad]):
+            learners = {"mine": LearnerSpec(algorithm, {name: value})}
+            said = rf"^learner 'mine': The '{name}' parameter of {algorithm} must .* Got {bad!r} "
+            with pytest.raises(UsageError, match=said):
+                find_grids(replace(experiment, learners=learners), load_registry())
 
 
 def test_a_date_as_hyper_parameter_is_refused(parse, numbered_rows):

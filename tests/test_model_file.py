@@ -528,7 +528,7 @@ def test_pickled_objects_are_refused_and_never_unpickled(path):
     objects = np.array([[Payload(trace)] * 3] * 3, dtype=object)
     content = npy(objects, allow_pickle=True)
     forge(path, bilinear_matrix_=content)
-    assert_refused(path, "bilinear_matrix_.npy' holds Python objects, which are not read")
+    assert_refused(path, "bilinear_matrix_' holds Python objects, which are refused")
     forge(path, bilinear_matrix_=pickle.dumps(Payload(trace)))
     assert_refused(path, "cannot be read as a model file")
     assert not trace.exists()

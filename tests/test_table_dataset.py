@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import pickle
 import re
 import shlex
 import sys
@@ -432,7 +433,14 @@ NPZ: dict[str, tuple[dict[str, Any], str]] = {
         {"a": X, "b": Y, "c": Y},
         r"which arrays are meant is not clear in 'a \(6, 3\)', 'b \(6,\)', 'c",
     ),
-    "objects": ({"X": X, "y": np.array(ANIMALS, object)}, "array 'y' .*refused: .*astype"),
+    "objects": ({"X": X, "y": np.array(ANIMALS, object)}, "array 'y' holds .*refused: .*astype"),
+    "objects in X": ({"X": X.astype(object), "y": Y}, "array 'X' holds Python objects"),
+    "objects by other names": ({"a": X.astype(object), "b": Y}, "array 'a' holds Python objects"),
+    "objects in a record": ({"X": X, "y": np.zeros(6, [("a", object)])}, "array 'y' holds"),
+    "objects in CSR": (
+        {"y": Y.astype(object), "format": "csr", "shape": (6, 3), "data": 1, "indices": 0},
+        "array 'y' holds Python objects",
+    ),
     "lengths": ({"X": X, "y": Y[:5]}, "6 rows but 5 labels"),
     "images": ({"X": X[:, :, None], "y": Y}, r"features of shape \(6, 3, 1\)"),
     "complex": ({"X": X + 1j, "y": Y}, "features of shape .* complex128: numbers"),
@@ -451,7 +459,16 @@ NPZ: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize(("arrays", "reason"), NPZ.values(), ids=NPZ.keys())
 def test_a_faulty_npz_is_told(tmp_path: Path, arrays: dict[str, Any], reason: str) -> None:
     np.savez(tmp_path / "t.npz", allow_pickle=True, **arrays)
-    with pytest.raises(UsageError, match=f"^{tmp_path / 't.npz'}: {reason}"):
+    with pytest.raises(UsageError, match=f"^{tmp_path / 't.npz'}: {reason}") as caught:
+        load(tmp_path / "t.npz")
+    assert "pickle" not in str(caught.value)
+
+
+@pytest.mark.parametrize("before", [pickle.dumps(X), b"x"], ids=["pickle", "text"])
+def test_what_numpy_takes_for_a_pickle_is_no_npz(tmp_path: Path, before: bytes) -> None:
+    np.savez(tmp_path / "t.npz", X=X, y=Y)
+    (tmp_path / "t.npz").write_bytes(before + (tmp_path / "t.npz").read_bytes())
+    with pytest.raises(UsageError, match=r"t\.npz: is not an npz file, .*savez$"):
         load(tmp_path / "t.npz")
 
 

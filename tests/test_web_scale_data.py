@@ -321,6 +321,10 @@ def test_csr_files_hold_what_was_written_in_pieces(tmp_path: Path, index: type) 
     assert same(mapped, X)
     assert mapped.indices.dtype == mapped.indptr.dtype == index
     assert is_mapped(mapped.indices)
+    content = (tmp_path / "A_data.npy").read_bytes()
+    (tmp_path / "A_data.npy").write_bytes(b"x" + content[1:])
+    with pytest.raises(ValueError, match="the magic string is not correct"):  # no word of pickles
+        map_csr(tmp_path, "A", 9)
 
 
 class TestTheDataSet:

@@ -111,7 +111,7 @@ def map_csr(folder: Path, name: str, n_columns: int) -> sparse.csr_array:
         Where a file cannot be read, or the files do not fit each other.
     """
     data, indices, indptr = (
-        np.asarray(np.load(folder / f"{name}_{part}.npy", mmap_mode="r", allow_pickle=False))
+        np.asarray(np.lib.format.open_memmap(folder / f"{name}_{part}.npy", mode="r"))
         for part in ("data", "indices", "indptr")
     )
     shape = (len(indptr) - 1, n_columns)

@@ -20,7 +20,7 @@ from numpy.lib.npyio import NpzFile
 from oasis_bench.datasets.files.errors import first_dozen, reason_of
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.memory import require_memory
-from oasis_bench.system.npz import open_array
+from oasis_bench.system.npz import HoldsObjectsError, open_array
 
 
 def open_npz(path: Path) -> NpzFile:
@@ -31,7 +31,9 @@ def open_npz(path: Path) -> NpzFile:
     UsageError
         Where it is none; the message does not name the file.
     """
-    if not zipfile.is_zipfile(path):
+    with path.open("rb") as file_start:  # numpy takes what begins otherwise for a pickle
+        is_npz = file_start.read(2) == b"PK"
+    if not (is_npz and zipfile.is_zipfile(path)):
         raise UsageError("is not an npz file, or a truncated one: make it with numpy.savez")
     with broken("npz"):
         file: NpzFile = np.load(path, allow_pickle=False)
@@ -40,14 +42,13 @@ def open_npz(path: Path) -> NpzFile:
 
 def load_array(file: NpzFile, name: str) -> npt.NDArray[Any]:
     """Read one array; raise UsageError where it is damaged, too large or holds Python objects."""
-    hint = "corrupt, or Python objects, which are refused: save numbers or astype(str)"
-    with broken(f"array {shown(name)}", hint):
+    with broken(f"array {shown(name)}"):
         require_bytes(file, [name])
         return np.asarray(file[name])
 
 
 def require_bytes(file: NpzFile, names: Sequence[str]) -> None:
-    """Check that the arrays have the bytes that they claim, and that these can be had."""
+    """Check that arrays hold no Python objects, and have the bytes that they claim, and fit."""
     archive, total = file.zip, 0
     assert archive is not None  # as long as the file is open
     for entry in archive.namelist():
@@ -62,7 +63,7 @@ def broken(what: str, hint: str = "it is truncated, corrupt or of another kind")
     """Tell what a library says of a file's content as an error of the file."""
     try:
         yield
-    except (ImportError, MemoryError):
+    except (ImportError, MemoryError, HoldsObjectsError):
         raise
     except Exception as error:  # libraries raise nearly anything for a damaged file
         raise UsageError(f"{what} cannot be read ({reason_of(error)}): {hint}") from error

@@ -90,17 +90,17 @@ def _one_for_each(labels: Any, n_items: int | None) -> Any:
 
 
 def _is_missing(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    missing = np.ma.getmaskarray(values)
+    missing: npt.NDArray[np.bool_] = np.ma.getmaskarray(values).copy()
     if values.dtype.kind in "fc":
-        return missing | np.isnan(values)
-    if values.dtype.kind in "mM":
-        return missing | np.isnat(values)
-    if values.dtype.kind != "O":
-        return missing
-    known = sys.modules.get("pandas")  # without it there is no pandas.NA
-    NA = None if known is None else known.NA
-    found = [one is None or one is NA or one != one for one in values.ravel()]
-    return missing | np.array(found, dtype=bool).reshape(values.shape)
+        missing |= np.isnan(values)
+    elif values.dtype.kind in "mM":
+        missing |= np.isnat(values)
+    elif values.dtype.kind == "O":
+        known = sys.modules.get("pandas")  # without it there is no pandas.NA
+        NA = None if known is None else known.NA
+        found = [one is None or one is NA or bool(one != one) for one in values.ravel()]
+        missing |= np.array(found, dtype=bool).reshape(values.shape)
+    return missing
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,7 +275,7 @@ def row_hashes(rows: Any) -> npt.NDArray[np.uint64]:
     flat: Any = rows if is_sparse else rows.reshape(len(rows), -1)
     found = []
     for part in (flat[start : start + HASHED] for start in range(0, flat.shape[0], HASHED)):
-        csr = canonical_csr(sparse.csr_array(part, dtype=np.float64, copy=True))
+        csr = canonical(sparse.csr_array(part, dtype=np.float64, copy=True))
         csr.eliminate_zeros()
         values, places = csr.data, csr.indices.astype(np.int64)
         for start, end in pairwise(csr.indptr.tolist()):

@@ -15,6 +15,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from sklearn.utils._param_validation import validate_parameter_constraints
+
 from oasis_bench import __version__
 from oasis_bench.data.rows import LabelledRows
 from oasis_bench.data.scaling import refuse_scaling
@@ -175,7 +177,7 @@ def _grid(label: str, spec: LearnerSpec, registry: Registry) -> dict[str, list[A
     if spec.model is not None:
         return saved_model.grid(spec.model, registry)
     learner = registry.algorithms[spec.algorithm]
-    known = learner().get_params()
+    known, bounds = learner().get_params(), getattr(learner, "_parameter_constraints", {})
     grid = {
         name: list(value) if isinstance(value, list | tuple) else [value]
         for name, value in {**learner.search_space, **spec.params}.items()
@@ -192,6 +194,10 @@ def _grid(label: str, spec: LearnerSpec, registry: Registry) -> dict[str, list[A
                     f"learner {label!r}: {name} = {choice!r}: a number, a text or true/false "
                     "is needed, or a list of them"
                 )
+            try:
+                validate_parameter_constraints(bounds, {name: choice}, learner.name)
+            except ValueError as error:
+                raise UsageError(f"learner {label!r}: {error}") from error
     return grid
 
 

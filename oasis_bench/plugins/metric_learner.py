@@ -374,9 +374,10 @@ def ranked_labels(y: Any, n_items: int) -> Any:
     labels = checked_labels(y, n_items)
     several = sparse.issparse(labels)  # apart: the type checker would take y for less than it is
     if not several and len(labels) > 1 and (labels == labels[0]).all():
+        name = shown(labels[:1].tolist()[0])
         raise UsageError(
-            f"each of the {len(labels)} rows is of class {shown(labels[:1].tolist()[0])}, so that any ranking "
-            "is right: shuffle the folds, cv=StratifiedKFold(5, shuffle=True, random_state=0)"
+            f"each of the {len(labels)} rows is of class {name}, so that any ranking is right: "
+            "shuffle the folds, cv=StratifiedKFold(5, shuffle=True, random_state=0)"
         )
     return labels
 

@@ -18,6 +18,10 @@ ARRAY_KINDS = "biufU"
 """numpy's kinds that our own files may hold: truth values, integers, floating values, strings."""
 
 
+class HoldsObjectsError(UsageError):
+    """An array of Python objects: reading it would run code."""
+
+
 class ArrayHeader(NamedTuple):
     """What the NPY header of an array claims."""
 
@@ -67,7 +71,10 @@ def open_array(archive: zipfile.ZipFile, name: str) -> Iterator[tuple[IO[bytes],
         read_header = npy.read_array_header_1_0 if first else npy.read_array_header_2_0
         header = ArrayHeader(*read_header(stream))
         if header.dtype.hasobject:
-            raise UsageError(f"its array {name!r} holds Python objects, which are not read")
+            raise HoldsObjectsError(
+                f"array {name.removesuffix('.npy')!r} holds Python objects, which are refused: "
+                "save it as numbers or as text, such as by astype(str)"
+            )
         claimed = math.prod(header.shape) * max(1, header.dtype.itemsize)  # strings may have none
         if claimed != (held := entry.file_size - stream.tell()):
             raise UsageError(f"its array {name!r} claims {claimed} bytes, and {held} follow")
