@@ -197,7 +197,9 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
         UsageError
             Where one is not finite.
         """
-        return finite(self.score_embeddings(self.embed(queries), self.embed(gallery)))
+        embedded = self.embed(gallery)
+        asked = embedded if queries is gallery else self.embed(queries)
+        return finite(self.score_embeddings(asked, embedded))
 
     def score(self, X: Any, y: Any) -> float:
         """Return the mean average precision where each item is a query against all others.
