@@ -270,9 +270,9 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
         y : array of shape (n_items,)
         """
         try:
+            self._check(X, y)
             if self.takes == "rows":
                 check_magnitude(X, training=True)
-            self._check(X, y)
         except (ValueError, MemoryError) as refused:
             return str(refused)
         return None
