@@ -406,7 +406,7 @@ def _noting_rows(learn: Callable[..., Any]) -> Callable[..., Any]:
         goes_on = learn.__name__ != "fit" and hasattr(self, "n_features_in_")
         found = learn(self, *args, **kwargs)
         if self._shift_invariant and not goes_on:
-            vars(self).pop("centre_", None)
+            self.__dict__.pop("centre_", None)
             if (middle := far_middle(X)) is not None:
                 warn_of_lost_digits(X, middle, stacklevel=2)
                 self.centre_ = middle
