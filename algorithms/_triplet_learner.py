@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 
-from oasis_bench.data.rows import FloatArray, checked_labels
+from oasis_bench.data.rows import FloatArray, check_magnitude, checked_labels
 from oasis_bench.plugins.learner import FittedArray, IncrementalLearner
 from oasis_bench.sampling import ClassTripletSampler, RelevanceTripletSampler
 from oasis_bench.sampling.class_triplets import seed_state
@@ -220,6 +220,8 @@ class TripletLearner(IncrementalLearner):
             order="C",
             ensure_min_samples=2,
         )
+        if not afresh:  # rows in the precision of those that it goes on from
+            check_magnitude(validated[0] if isinstance(validated, tuple) else validated)
         if isinstance(validated, tuple):
             check_classification_targets(validated[1])
         return validated

@@ -345,3 +345,17 @@ def test_the_example_of_the_documentation_runs(tmp_path, monkeypatch):
     module = sys.modules[function.__module__]
     (example,) = doctest.DocTestFinder().find(function, "run", module=module)
     assert doctest.DocTestRunner().run(example).failed == 0
+
+
+def test_a_run_of_unscaled_rows_far_from_zero_ranks_them_as_near_ones(folder):
+    # and blames no learner for the order in which cosines that are all alike are rounded
+    learners = ["Euclidean", "RCA", "LMNN", "CosineOASIS"]
+    near, far = (
+        oasis_bench.run(
+            (rows, Y), learners, output=folder / name, scaling="none", **{**SMALL, "partitions": 1}
+        )
+        for name, rows in (("near", X), ("far", X + np.array([0, 0, 0, 1.7e9])))
+    )
+    found, expected = (values(run).loc[["Euclidean", "RCA", "LMNN"]] for run in (far, near))
+    pd.testing.assert_series_equal(found, expected, atol=0.02, rtol=0)
+    assert "CosineOASIS" in values(far).index.get_level_values("learner")

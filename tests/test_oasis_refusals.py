@@ -138,9 +138,9 @@ def test_rows_that_no_step_can_be_taken_on_change_nothing(kind, make, message):
 @pytest.mark.parametrize("kind", FAMILY)
 def test_rows_too_large_for_the_precision_of_learning_change_nothing(kind):
     learner = kind(n_steps=20, random_state=0).fit(sound_rows(dtype=np.float32), Y)
-    with np.errstate(over="ignore", invalid="ignore"):
-        large = sound_rows() * 1e100
-        refuse(learner, lambda it: it.partial_fit(large, Y), r"too large for dtype\('float32'\)")
+    for scale, dtype in ((1e20, "float32"), (1e100, "float64")):
+        large, message = sound_rows() * scale, f"of {dtype} rows overflow above"
+        refuse(learner, lambda it, X=large: it.partial_fit(X, Y), message)
 
 
 @pytest.mark.parametrize("kind", FAMILY)

@@ -57,7 +57,8 @@ def merged(pairs: Pairs) -> tuple[Pairs, Float64Array]:
     _, first, counts = np.unique(ends, axis=0, return_index=True, return_counts=True)
     order = np.argsort(first)
     kept = first[order]
-    return Pairs(*(part[kept] for part in pairs)), counts[order].astype(np.float64)
+    once = Pairs(pairs.left[kept], pairs.right[kept], pairs.signs[kept])
+    return once, counts[order].astype(np.float64)
 
 
 class Solution(NamedTuple):

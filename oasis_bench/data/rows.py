@@ -303,9 +303,8 @@ def check_magnitude(X: Any, training: bool = False) -> None:
 
     What is no array or CSR of finite numbers passes: validation names what is wrong with it.
     """
-    if sparse.issparse(X):
-        X = X.data if X.format in ("csr", "csc") else X.tocoo().data
-    values = _numbers(X)
+    is_sparse = sparse.issparse(X)  # apart: the type checker would take X for less than it is
+    values = _numbers((X if X.format in ("csr", "csc") else X.tocoo()).data if is_sparse else X)
     if values is None or not values.size:
         return
     largest = max(float(values.max()), -float(values.min()))
@@ -368,7 +367,8 @@ def without_offset(X: Any, middle: FloatArray | None = None) -> Any:
     middle = far_middle(X) if middle is None else middle
     if middle is None:
         return X
-    rows = X.toarray() if sparse.issparse(X) else X
+    is_sparse = sparse.issparse(X)
+    rows = X.toarray() if is_sparse else X
     return np.subtract(rows, middle, out=np.empty_like(rows), casting="same_kind")
 
 

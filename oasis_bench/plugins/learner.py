@@ -255,31 +255,21 @@ def blocks(n_rows: int, row_bytes: int) -> Iterator[slice]:
 
 
 def squared_distances(queries: Any, gallery: Any) -> FloatArray:
-    """Return |x - y|^2 of rows, dense or sparse (n_queries, n_gallery), formed in blocks.
+    """Return |x - y|^2 of rows, dense or sparse (n_queries, n_gallery).
 
     Where rows are dense, those that are small beside |x|^2 + |y|^2 have all their digits too.
     """
-    dtype = np.float32 if queries.dtype == gallery.dtype == np.float32 else np.float64
-    squares = np.empty((queries.shape[0], gallery.shape[0]), dtype=dtype)
-    lengths = row_norms(gallery, squared=True)
-    for rows in blocks(len(squares), row_bytes=8 * gallery.shape[0]):
-        squares[rows] = euclidean_distances(
-            queries[rows], gallery, Y_norm_squared=lengths, squared=True
-        )
-        if not (sparse.issparse(queries) or sparse.issparse(gallery)):
-            _recompute_cancelled(queries[rows], gallery, lengths, squares[rows])
+    squares: FloatArray = euclidean_distances(queries, gallery, squared=True)
+    if sparse.issparse(queries) or sparse.issparse(gallery):
+        return squares
+    own, lengths = (row_norms(rows, squared=True) for rows in (queries, gallery))
+    for rows in blocks(len(squares), row_bytes=8 * len(gallery)):
+        found = np.flatnonzero(squares[rows] <= CANCELS * (own[rows].max() + lengths.max()))
+        for part in blocks(len(found), row_bytes=3 * 8 * queries.shape[1]):
+            i, j = np.divmod(found[part], len(gallery))
+            i += rows.start
+            near = squares[i, j] <= CANCELS * (own[i] + lengths[j])
+            i, j = i[near], j[near]
+            gaps = np.subtract(queries[i], gallery[j], dtype=np.float64)
+            squares[i, j] = np.einsum("ij,ij->i", gaps, gaps)
     return squares
-
-
-def _recompute_cancelled(
-    queries: FloatArray, gallery: FloatArray, lengths: FloatArray, squares: FloatArray
-) -> None:
-    """Compute squared distances anew, in place, where the terms of `squares` cancelled."""
-    own = row_norms(queries, squared=True)
-    found = np.flatnonzero(squares <= CANCELS * (own.max() + lengths.max()))
-    for part in blocks(len(found), row_bytes=3 * 8 * queries.shape[1]):
-        i, j = np.divmod(found[part], len(gallery))
-        near = squares[i, j] <= CANCELS * (own[i] + lengths[j])
-        i, j = i[near], j[near]
-        gaps = np.subtract(queries[i], gallery[j], dtype=np.float64)
-        squares[i, j] = np.einsum("ij,ij->i", gaps, gaps)

@@ -198,7 +198,9 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
         UsageError
             Where one is not finite.
         """
-        return finite(self.score_embeddings(self.embed(queries), self.embed(gallery)))
+        embedded = self.embed(gallery)
+        asked = embedded if queries is gallery else self.embed(queries)
+        return finite(self.score_embeddings(asked, embedded))
 
     def score(self, X: Any, y: Any) -> float:
         """Return the mean average precision where each item is a query against all others.
@@ -267,9 +269,9 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
         y : array of shape (n_items,)
         """
         try:
+            self._check(X, self._labels(y))
             if self.takes == "rows":
                 check_magnitude(X, training=True)
-            self._check(X, self._labels(y))
         except (ValueError, MemoryError) as refused:
             return str(refused)
         return None
@@ -405,7 +407,7 @@ def _noting_rows(learn: Callable[..., Any]) -> Callable[..., Any]:
         goes_on = learn.__name__ != "fit" and hasattr(self, "n_features_in_")
         found = learn(self, *args, **kwargs)
         if self._shift_invariant and not goes_on:
-            vars(self).pop("centre_", None)
+            self.__dict__.pop("centre_", None)
             if (middle := far_middle(X)) is not None:
                 warn_of_lost_digits(X, middle, stacklevel=2)
                 self.centre_ = middle
