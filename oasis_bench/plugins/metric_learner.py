@@ -200,7 +200,11 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
         """
         embedded = self.embed(gallery)
         asked = embedded if queries is gallery else self.embed(queries)
-        return finite(self.score_embeddings(asked, embedded))
+        return self.finite_scores(asked, embedded)
+
+    def finite_scores(self, queries: Any, gallery: Any) -> FloatArray:
+        """Return `score_embeddings`; raise UsageError where a score is not finite."""
+        return finite(self.score_embeddings(queries, gallery))
 
     def score(self, X: Any, y: Any) -> float:
         """Return the mean average precision where each item is a query against all others.

@@ -216,7 +216,7 @@ def _with_gallery_embedded(
     learner: Any = getattr(similarity, "__self__", None)
     if not getattr(learner, "has_embedding", False) or similarity != learner.similarity:
         return similarity, X, gallery
-    score, embedded = learner.score_embeddings, learner.embed(gallery)
+    score, embedded = learner.finite_scores, learner.embed(gallery)
     if X is gallery:
         return score, embedded, embedded
     return lambda queries, _: score(learner.embed(queries), embedded), X, embedded
