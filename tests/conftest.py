@@ -30,6 +30,7 @@ SLOW_FILES = (
     "test_contract.py",
     "test_notebook.py",
     "test_run.py",
+    "test_printed.py",
     "test_resume.py",
     "test_ranks.py",
     "test_deep_ranking.py",

@@ -42,7 +42,7 @@ def test_whoever_is_not_distinguishable_from_the_best_is_bold_too(tmp_path):
         [
             *fake_trials("top", [0.71, 0.72, 0.73, 0.74, 0.75]),
             *fake_trials("near", [0.70, 0.70, 0.70, 0.70, 0.70]),  # differs by 0.03 ± 0.040
-            *fake_trials("far", [0.30, 0.31, 0.32, 0.33, 0.34]),
+            *fake_trials("far", [0.30, 0.31, 0.32, 0.33, 0.35]),
         ],
         ["top", "near", "far"],
     )
@@ -60,7 +60,7 @@ def test_differences_from_the_best_have_an_interval_a_corrected_p_and_what_could
             *fake_trials("top", [0.71, 0.72, 0.73, 0.74, 0.75]),
             *fake_trials("near", [0.70, 0.70, 0.70, 0.70, 0.70]),
             *fake_trials("middle", [0.67, 0.67, 0.67, 0.67, 0.67]),
-            *fake_trials("far", [0.30, 0.31, 0.32, 0.33, 0.34]),
+            *fake_trials("far", [0.30, 0.31, 0.32, 0.33, 0.35]),
         ],
         ["top", "near", "middle", "far"],
     )
@@ -69,13 +69,14 @@ def test_differences_from_the_best_have_an_interval_a_corrected_p_and_what_could
     assert table.title == "mAP: top, the best, less each other learner, 10 classes"
     # sd 0.0158, standard error 0.0158 sqrt(1/5 + 250/400) = 0.01436; t(4) reaches 2.776 of these,
     # and p of t = 2.089 and 4.178 is 0.105 and 0.0139.  Seen with power 0.8: 3.761 of these.
+    # Of far: sd sqrt(0.00002) = 0.00447, standard error 0.00406.
     assert texts(table) == [
         ["near", "0.030", "-0.010 to 0.070", "0.10", "0.10", "not told apart", "0.054"],
         ["middle", "0.060", "0.020 to 0.100", "0.014", "0.028", "worse", "0.054"],
-        ["far", "0.410", "0.410 to 0.410", "< 0.0001", "< 0.0001", "worse", "0.000"],
+        ["far", "0.408", "0.397 to 0.419", "< 0.0001", "< 0.0001", "worse", "0.015"],
     ]
     assert "corrected for the 3 comparisons of this table" in table.marked_notes[0][1]
-    assert "over 5 partitions, a true difference of 0.000 to 0.054" in table.marked_notes[1][1]
+    assert "over 5 partitions, a true difference of 0.015 to 0.054" in table.marked_notes[1][1]
     assert set(table.numbers["measure"]) == {"mAP", *(f"precision at {k}" for k in (1, 10, 50))}
     page = write_report(tmp_path / "run").read_text()
     assert page.count("mAP: top, the best, less") == 3  # the caption, the box and the table
@@ -160,7 +161,10 @@ def test_who_could_not_be_compared_with_the_best_is_told_and_not_bold(tmp_path):
 
 
 def test_who_is_above_the_best_where_both_finished_has_a_word_on_it_and_is_not_bold(tmp_path):
-    trials = [*fake_trials("A", [0.1, 0.2, 0.3, 0.4, 0.5]), *fake_trials("B", [0.2, 0.3, 0.4, 0.5])]
+    trials = [
+        *fake_trials("A", [0.1, 0.2, 0.3, 0.4, 0.5]),
+        *fake_trials("B", [0.2, 0.3, 0.4, 0.51]),
+    ]
     (table,), _ = measure_tables(make_run(tmp_path / "run", trials, ["A", "B"]), "retrieval")
     assert [row[1].bold for row in table.cells] == [True, False, False]
     told = "B: above A, the best, on the 4 partitions that both finished."

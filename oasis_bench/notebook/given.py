@@ -152,7 +152,7 @@ def _name(one: Any) -> str:
     if isinstance(one, str):
         return one
     kind: Any = one if isinstance(one, type) else type(one)
-    if not issubclass(kind, MetricLearner):
+    if MetricLearner not in type.mro(kind):
         raise UsageError(
             f"{kind.__name__} is no learner: give a name of `list algorithms`, or a class derived "
             "from a form of `oasis_bench.learner`"

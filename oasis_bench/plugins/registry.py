@@ -19,7 +19,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from traceback import walk_tb
 from types import ModuleType
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from oasis_bench.data.rows import KINDS, PATCHES_AND_PIXELS
 from oasis_bench.plugins.dataset import Dataset
@@ -211,42 +211,48 @@ def _plugins_in(module: ModuleType, base: type[T]) -> list[type[T]]:
         return [
             member
             for member in vars(module).values()
-            if isinstance(member, type)
-            and base in type.mro(member)
+            if base in _bases(member)
             and member.__module__ == module.__name__
             and not inspect.isabstract(member)
         ]
 
 
+def _bases(plugin: object) -> list[type]:
+    """Return a class and those it derives from: `issubclass` would ask broken classes too."""
+    return type.mro(plugin) if isinstance(plugin, type) else []
+
+
 def _checked(plugin: object, base: type[T], where: str) -> type[T]:
     """Return the plugin, or raise BrokenPluginError where it is not what its group asks for."""
     with _as_broken_plugin(f"{where} cannot be used"):
-        return _of_its_group(plugin, base, where)
+        checked: type[T] = _of_its_group(plugin, base, where)
+    return checked
 
 
-def _of_its_group(plugin: object, base: type[T], where: str) -> type[T]:
-    if not (isinstance(plugin, type) and issubclass(plugin, base)):
+def _of_its_group(plugin: Any, base: type[T], where: str) -> Any:
+    bases = _bases(plugin)
+    if base not in bases:
         raise BrokenPluginError(f"{where} is not a class derived from {base.__name__}")
     own: tuple[str, ...] = ()
-    if issubclass(plugin, Dataset):
+    if Dataset in bases:
         own = ("items", "licence", "home")
-    elif issubclass(plugin, MetricLearner):
+    elif MetricLearner in bases:
         own = ("cost", "takes")
     for attribute in ("name", "summary", "citation", *own):
         if not isinstance(getattr(plugin, attribute, None), str):
             raise BrokenPluginError(f"{where} has no class attribute {attribute!r} of type str")
-    if issubclass(plugin, Task):
+    if Task in bases:
         _check_task(plugin, where)
-    is_data = issubclass(plugin, Dataset)  # it gives the two apart, and a learner takes both
+    is_data = Dataset in bases  # it gives the two apart, and a learner takes both
     known = [kind for kind in KINDS if not (is_data and kind == PATCHES_AND_PIXELS)]
-    kinds = plugin.gives if issubclass(plugin, Dataset) else (getattr(plugin, "takes", "rows"),)
+    kinds = plugin.gives if is_data else (getattr(plugin, "takes", "rows"),)
     for kind in kinds:
         if kind not in known:
             raise BrokenPluginError(f"{where} has items of kind {kind!r}: {', '.join(known)}")
-    if issubclass(plugin, MetricLearner):
+    if MetricLearner in bases:
         with _as_broken_plugin(f"{where} cannot be made without arguments"):
             plugin()
-    if issubclass(plugin, Dataset):
+    if Dataset in bases:
         try:
             inspect.signature(plugin.load).bind(None, no_progress)
         except TypeError as error:
