@@ -1,5 +1,5 @@
 """The tests that every learner must pass; see `oasis_bench.plugins.contract`."""
 
-from oasis_bench.plugins.contract import LearnerContract, TestRegisteredLearners
+from oasis_bench.plugins import LearnerContract, TestRegisteredLearners
 
 __all__ = ["LearnerContract", "TestRegisteredLearners"]

@@ -1,6 +1,6 @@
 """What a learner of one's own derives from; see `oasis_bench.plugins.learner`."""
 
-from oasis_bench.plugins.learner import (
+from oasis_bench.plugins import (
     BilinearLearner,
     EmbeddingLearner,
     ExemplarLearner,

@@ -1,6 +1,6 @@
 """The best k and all others in order; see `tasks.ranking`, and `plugins.approximate`."""
 
-from oasis_bench.plugins.approximate import ApproximateGallery
-from oasis_bench.tasks.ranking import rank_others, top_k
+from oasis_bench.plugins import ApproximateGallery
+from oasis_bench.tasks import rank_others, top_k
 
 __all__ = ["ApproximateGallery", "rank_others", "top_k"]

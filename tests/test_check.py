@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from oasis_bench.command_line.main import main
+from oasis_bench.command_line import main
+from oasis_bench.plugins import load_registry
 from oasis_bench.plugins.contract import TaskContract
-from oasis_bench.plugins.registry import load_registry
 
 
 def check(path):

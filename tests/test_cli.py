@@ -10,18 +10,18 @@ import pytest
 
 from oasis_bench import __version__
 from oasis_bench.algorithms import OASIS
-from oasis_bench.command_line.main import main
+from oasis_bench.command_line import main
 from oasis_bench.command_line.verbs import VERBS
-from oasis_bench.experiment.settings import (
+from oasis_bench.experiment import (
     BUILT_IN,
     Experiment,
     LearnerSpec,
     built_in_experiments,
-    settings,
+    known_settings,
 )
-from oasis_bench.plugins.registry import load_registry
+from oasis_bench.plugins import load_registry
 from oasis_bench.runner import run as runner
-from oasis_bench.store.run_file import read_run
+from oasis_bench.store import read_run
 
 SMALL = (
     "--algorithms Euclidean --dataset digits --classes 2 --partitions 1 --inner-folds 2 "
@@ -420,7 +420,7 @@ def test_the_help_of_run_shows_every_setting_with_its_default(command):
 def test_the_help_of_run_shows_what_the_default_experiment_sets(command):
     text = " ".join(command("run", "--help")[1].split())
     own = tomllib.loads((BUILT_IN / "default.toml").read_text("utf-8"))
-    for name in set(own) & set(settings()):
+    for name in set(own) & set(known_settings()):
         value = own[name] if isinstance(own[name], int) else ",".join(map(str, own[name]))
         found = text.split(f" --{name.replace('_', '-')} ")[-1].split(" --")[0]
         assert re.search(rf"\(default {value}[;)]", found), name
@@ -498,7 +498,7 @@ sys.exit(main())
 
 @pytest.mark.parametrize(
     "name",
-    ["oasis_bench.command_line.main", "numpy._core._multiarray_umath", "pandas"],
+    ["oasis_bench.command_line.entry", "numpy._core._multiarray_umath", "pandas"],
 )
 def test_an_interrupt_while_modules_are_imported_is_one_line(name):
     ended = subprocess.run(

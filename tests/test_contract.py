@@ -3,8 +3,7 @@
 import pytest
 from sklearn.base import clone
 
-from oasis_bench.plugins import contract
-from oasis_bench.plugins.registry import load_registry
+from oasis_bench.plugins import contract, load_registry
 
 # Until they converge, these two take half of the contract's time.
 QUICK = {"ITML": {"max_iter": 20}, "LMNN": {"max_iter": 100}, "LocalDistances": {"C": 0.1}}

@@ -4,14 +4,8 @@ import os
 
 import pytest
 
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.files import (
-    open_below,
-    path_below,
-    whole_file,
-    whole_folder,
-    write_whole,
-)
+from oasis_bench.system import UsageError, whole_file, whole_folder, write_whole
+from oasis_bench.system.files import open_below, path_below
 
 
 def content_of(folder):

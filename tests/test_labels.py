@@ -18,12 +18,10 @@ from oasis_bench.algorithms import (
     LocalDistances,
     NearestNeighbourMemory,
 )
-from oasis_bench.data.patches import Patches
-from oasis_bench.data.rows import LabelledRows
-from oasis_bench.measures import evaluate_ranking
-from oasis_bench.system.errors import UsageError
+from oasis_bench.data import LabelledRows, Patches
+from oasis_bench.system import UsageError
+from oasis_bench.tasks import Truth, evaluate_ranking
 from oasis_bench.tasks.classification import Classification
-from oasis_bench.tasks.task import Truth
 
 X, Y = load_iris(return_X_y=True)
 NAMES = np.array(["a", "b", "c"], dtype=object)[Y]

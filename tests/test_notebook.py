@@ -19,13 +19,13 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 import oasis_bench
 from oasis_bench import scorers
 from oasis_bench.algorithms import LMNN, OASIS, RCA, Euclidean
-from oasis_bench.command_line.main import main
+from oasis_bench.command_line import main
 from oasis_bench.notebook import RunResult
 from oasis_bench.notebook.best import find_best
 from oasis_bench.notebook.given import learners_of, rows_as_file
 from oasis_bench.reports import summary_html
-from oasis_bench.runner.run import resume_experiment
-from oasis_bench.system.errors import UsageError
+from oasis_bench.runner import resume_experiment
+from oasis_bench.system import UsageError
 
 X, Y = load_iris(return_X_y=True)
 KINDS = np.array(["setosa", "versicolor", "virginica"])[Y]

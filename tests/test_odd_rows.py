@@ -14,12 +14,10 @@ from scipy.spatial.distance import cdist
 from sklearn.datasets import load_iris
 
 from oasis_bench.algorithms import OASIS, RCA, DissimOASIS, Euclidean
+from oasis_bench.plugins import MahalanobisLearner, load_model, load_registry, save_model
 from oasis_bench.plugins.contract import quick
 from oasis_bench.plugins.contract_checks import answers
-from oasis_bench.plugins.learner import MahalanobisLearner
-from oasis_bench.plugins.model_file import load_model, save_model
-from oasis_bench.plugins.registry import load_registry
-from oasis_bench.system.errors import UsageError
+from oasis_bench.system import UsageError
 
 REGISTRY = load_registry().algorithms
 LEARNERS = [name for name in REGISTRY if REGISTRY[name].takes == "rows"]

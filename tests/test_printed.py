@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from oasis_bench.command_line.main import main
-from oasis_bench.notebook.result import RunResult
-from oasis_bench.store.run_file import read_run
-from oasis_bench.system.errors import UsageError
+from oasis_bench.command_line import main
+from oasis_bench.notebook import RunResult
+from oasis_bench.store import read_run
+from oasis_bench.system import UsageError
 
 SCRIPT = Path(sys.executable).with_name("oasis-bench")
 RUN = "run --algorithms Euclidean --partitions 2 --no-traces --inner-folds 2 --output out"

@@ -17,7 +17,7 @@ from oasis_bench.algorithms.deep_ranking.reservoir import Reservoir, ReservoirSa
 from oasis_bench.data.csr import canonical
 from oasis_bench.data.rows import class_labels
 from oasis_bench.sampling import ClassTripletSampler
-from oasis_bench.system.errors import UsageError
+from oasis_bench.system import UsageError
 
 Triplets = npt.NDArray[np.int64]
 Items = npt.NDArray[np.int64]

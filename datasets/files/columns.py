@@ -28,7 +28,7 @@ from oasis_bench.datasets.files.tables import (
     text_cells,
     values_of,
 )
-from oasis_bench.system.plain_text import printable
+from oasis_bench.system import printable
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -18,8 +18,7 @@ import numpy.typing as npt
 from numpy.lib.npyio import NpzFile
 
 from oasis_bench.datasets.files.errors import first_dozen, reason_of
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.memory import require_memory
+from oasis_bench.system import UsageError, require_memory
 from oasis_bench.system.npz import HoldsObjectsError, open_array
 
 

@@ -7,14 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from oasis_bench.analysis.statistics import (
-    LEVEL,
-    PairedInterval,
-    detectable_difference,
-    paired_interval,
-)
+from oasis_bench.analysis import LEVEL, PairedInterval, detectable_difference, paired_interval
 from oasis_bench.claims.effects import Effect, Measured
-from oasis_bench.store.run_file import RunRecord
+from oasis_bench.store import RunRecord
 
 Runs = Mapping[str, Mapping[str, RunRecord]]
 Outcome = Literal["holds", "does not hold", "cannot be told", "not tested"]

@@ -8,11 +8,9 @@ from itertools import islice
 from typing import Any
 
 from oasis_bench.command_line.listing import form_of
-from oasis_bench.plugins.dataset import Dataset
-from oasis_bench.plugins.learner import MetricLearner
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.plain_text import printable
-from oasis_bench.tasks.task import Task
+from oasis_bench.plugins import Dataset, MetricLearner
+from oasis_bench.system import UsageError, printable
+from oasis_bench.tasks import Task
 
 CHECK_FAILED = 1
 
@@ -29,7 +27,8 @@ def check(options: argparse.Namespace) -> int:
         Where the file defines no plugin, or pytest is not installed.
     """
     try:
-        from oasis_bench.plugins.check import Outcome, check_plugins
+        from oasis_bench.plugins import Outcome
+        from oasis_bench.plugins.check import check_plugins
     except ModuleNotFoundError as error:
         if error.name != "pytest":
             raise

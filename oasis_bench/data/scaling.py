@@ -14,7 +14,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from oasis_bench.data.csr import canonical
 from oasis_bench.data.rows import Rows
-from oasis_bench.system.errors import UsageError
+from oasis_bench.system import UsageError
 
 SCALINGS = {
     "none": "as they are",

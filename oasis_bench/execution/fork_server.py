@@ -30,9 +30,8 @@ from multiprocessing.connection import Connection, Pipe
 from multiprocessing.reduction import send_handle
 from typing import Any
 
-from oasis_bench.system import threads
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.processes import kill_below, kill_marked
+from oasis_bench.system import THREAD_VARIABLES, UsageError, kill_below
+from oasis_bench.system.processes import kill_marked
 
 PREPARE_TRIALS = "oasis_bench.execution.trial_process:warm_up"
 
@@ -88,7 +87,7 @@ class ForkServer:
             [sys.executable, "-c", code],
             stdin=subprocess.DEVNULL,
             # Trials set their own number of threads.
-            env={**os.environ, **dict.fromkeys(threads.VARIABLES, "1"), MARK: self._mark},
+            env={**os.environ, **dict.fromkeys(THREAD_VARIABLES, "1"), MARK: self._mark},
             pass_fds=[theirs.fileno()],
             process_group=0,  # Ctrl-C is for the harness, which ends the others
         )

@@ -11,15 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from oasis_bench.data.patches import Patches
-from oasis_bench.data.rows import LabelledRows, row_hashes
+from oasis_bench.data import LabelledRows, Patches
+from oasis_bench.data.rows import row_hashes
 from oasis_bench.experiment.settings import Experiment
-from oasis_bench.plugins.learner import ExemplarLearner
-from oasis_bench.plugins.model_file import load_model_of, training_rows_of
-from oasis_bench.plugins.registry import Registry
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.files import open_regular
-from oasis_bench.system.plain_text import printable, shown
+from oasis_bench.plugins import ExemplarLearner, Registry, load_model_of
+from oasis_bench.plugins.model_file import training_rows_of
+from oasis_bench.system import UsageError, open_regular, printable, shown
 
 MOST_NAMED = 6
 """Columns that a message names."""

@@ -18,12 +18,9 @@ import pandas as pd
 from scipy import sparse
 
 from oasis_bench.data.rows import class_labels
-from oasis_bench.experiment.settings import LearnerSpec
-from oasis_bench.plugins.learner import MetricLearner
-from oasis_bench.plugins.registry import Registry, load_registry, plugin_files_of
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.files import open_regular, write_whole
-from oasis_bench.system.plain_text import printable
+from oasis_bench.experiment import LearnerSpec
+from oasis_bench.plugins import MetricLearner, Registry, load_registry, plugin_files_of
+from oasis_bench.system import UsageError, open_regular, printable, write_whole
 
 OTHER_OUTPUT = "rows are kept beside the run: give another output"
 
@@ -155,7 +152,7 @@ def _name(one: Any) -> str:
     if MetricLearner not in type.mro(kind):
         raise UsageError(
             f"{kind.__name__} is no learner: give a name of `list algorithms`, or a class derived "
-            "from a form of `oasis_bench.learner`"
+            "from a form of `oasis_bench.plugins`"
         )
     return str(kind.name)
 

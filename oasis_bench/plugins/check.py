@@ -17,7 +17,7 @@ from oasis_bench.plugins import contract
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.plugins.metric_learner import MetricLearner
 from oasis_bench.plugins.registry import plugins_in
-from oasis_bench.tasks.task import Task
+from oasis_bench.tasks import Task
 
 OPTIONS = (
     *("-c", os.devnull, "--noconftest", "-p", "no:cacheprovider", "-p", "no:terminal"),

@@ -25,9 +25,8 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError, SkipTestWarning
 from sklearn.utils.estimator_checks import check_estimator
 
-from oasis_bench.data.judgements import JudgedTriplets, Ratings
-from oasis_bench.data.rows import LabelledRows
-from oasis_bench.plugins import learner as learner_module
+from oasis_bench.data import JudgedTriplets, LabelledRows, Ratings
+from oasis_bench.plugins import learner as learner_module, load_model, save_model
 from oasis_bench.plugins.contract_checks import (
     CHANCE,
     answers,
@@ -50,12 +49,11 @@ from oasis_bench.plugins.learner import (
     MahalanobisLearner,
     MetricLearner,
 )
-from oasis_bench.plugins.model_file import load_model, save_model
-from oasis_bench.plugins.open_dataset import load_rows, needed_options
+from oasis_bench.plugins.opening import load_rows, needed_options
 from oasis_bench.plugins.registry import load_registry, plugin_files_of
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.plain_text import error_line
-from oasis_bench.tasks.task import Measurement, Task, Truth, evaluate
+from oasis_bench.system import UsageError, error_line
+from oasis_bench.tasks import Task, Truth, evaluate
+from oasis_bench.tasks.task import Measurement
 
 Items: TypeAlias = tuple[Any, Any]
 """Items and their labels."""

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from oasis_bench.data.patches import Patches
-from oasis_bench.data.rows import FloatArray
+from oasis_bench.data import FloatArray, Patches
 from oasis_bench.plugins.learner import (
     BilinearLearner,
     EmbeddingLearner,
@@ -17,7 +16,7 @@ from oasis_bench.plugins.learner import (
     MahalanobisLearner,
     MetricLearner,
 )
-from oasis_bench.tasks.retrieval import evaluate_ranking
+from oasis_bench.tasks import evaluate_ranking
 
 CHANCE = 14 / 59
 """The share of relevant items among the others, for 15 of each of 4 classes."""

@@ -14,10 +14,9 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from oasis_bench.data import FloatArray, check_items
 from oasis_bench.data.csr import canonical
 from oasis_bench.data.rows import (
-    FloatArray,
-    check_items,
     check_magnitude,
     checked_labels,
     class_labels,
@@ -25,10 +24,9 @@ from oasis_bench.data.rows import (
     warn_of_lost_digits,
     without_offset,
 )
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.plain_text import shown
+from oasis_bench.system import UsageError, shown
+from oasis_bench.tasks import evaluate_ranking
 from oasis_bench.tasks.ranking import as_items
-from oasis_bench.tasks.retrieval import evaluate_ranking
 
 TIES_SEED = 0
 """Draws the order within ties of `score` and of scorers."""

@@ -28,9 +28,7 @@ from oasis_bench.plugins.model_archive import (
     write_archive,
 )
 from oasis_bench.plugins.registry import Registry, load_registry
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.files import open_regular, whole_file
-from oasis_bench.system.plain_text import printable
+from oasis_bench.system import UsageError, open_regular, printable, whole_file
 
 MESSAGE_LENGTH = 500
 """Characters of a reason that an error gives: a damaged file can hold megabytes of text."""

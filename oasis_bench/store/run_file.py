@@ -20,13 +20,12 @@ from typing import Any, Self
 
 import pandas as pd
 
-from oasis_bench.experiment.run_info import RunInfo
+from oasis_bench.experiment import RunInfo
 from oasis_bench.store.schema import SCHEMA, SCHEMA_VERSION, TRIAL_TABLES
-from oasis_bench.system.errors import OutputError, UsageError
+from oasis_bench.system import OutputError, UsageError, require_memory, shown
 from oasis_bench.system.files import open_below, path_below
-from oasis_bench.system.memory import require_memory
-from oasis_bench.system.plain_text import encodable, shown
-from oasis_bench.trial.record import TrialRecord
+from oasis_bench.system.plain_text import encodable
+from oasis_bench.trial import TrialRecord
 
 FILE_NAME = "results.sqlite"
 

@@ -17,11 +17,8 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib import format as npy
 
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.files import open_regular
+from oasis_bench.system import LONGEST_REASON, UsageError, cut, error_line, open_regular, slices
 from oasis_bench.system.npz import open_array, open_stored, read_array, write_array
-from oasis_bench.system.plain_text import LONGEST_REASON, cut, error_line
-from oasis_bench.system.threads import slices
 from oasis_bench.trial.items import TrialItems
 from oasis_bench.trial.messages import MOST_SCORE_BYTES, Scores
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pandas as pd
 
-from oasis_bench.analysis.headlines import headlines
-from oasis_bench.analysis.statistics import LEVEL, seen_difference
+from oasis_bench.analysis import LEVEL, headlines
+from oasis_bench.analysis.statistics import seen_difference
 from oasis_bench.reports.formatting import interval_text, number_text, p_text, plural
 from oasis_bench.reports.run.facts import (
     dagger_notes,
@@ -20,7 +20,7 @@ from oasis_bench.reports.run.facts import (
 )
 from oasis_bench.reports.run.measure_tables import comparisons, file_name
 from oasis_bench.reports.table import Table
-from oasis_bench.store.run_file import RunRecord
+from oasis_bench.store import RunRecord
 
 VERDICTS = {
     "worse": "worse",

@@ -11,14 +11,21 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from oasis_bench.data.rows import LabelledRows
+from oasis_bench.data import LabelledRows
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.plugins.names import find_dataset
 from oasis_bench.plugins.registry import BrokenPluginError, Registry
-from oasis_bench.system.errors import UsageError, unknown_name
-from oasis_bench.system.plain_text import LONGEST_PATH, cut
-from oasis_bench.system.progress import Progress, no_progress
-from oasis_bench.system.values import NEEDED, check_value, value_of_text
+from oasis_bench.system import (
+    LONGEST_PATH,
+    NEEDED,
+    Progress,
+    UsageError,
+    check_value,
+    cut,
+    no_progress,
+    unknown_name,
+    value_of_text,
+)
 
 
 def open_dataset(
@@ -61,7 +68,7 @@ def load_rows(dataset: Dataset, progress: Progress = no_progress) -> LabelledRow
     if not isinstance(rows, LabelledRows):
         raise BrokenPluginError(
             f"data set {dataset.name}: load returns an object of type {type(rows).__name__}: "
-            "return LabelledRows(X, y, class_names) of oasis_bench.dataset"
+            "return LabelledRows(X, y, class_names) of oasis_bench.plugins"
         )
     return rows
 
