@@ -11,8 +11,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from oasis_bench.data.rows import FloatArray
-from oasis_bench.system.threads import slices
+from oasis_bench.data import FloatArray
+from oasis_bench.system import slices
 
 Weigh: TypeAlias = Callable[[FloatArray, int, FloatArray], float]
 """A function of `_neighbour_choice`: scores of a block become weights W, in place.

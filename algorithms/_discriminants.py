@@ -13,7 +13,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from oasis_bench.data.rows import FloatArray
+from oasis_bench.data import FloatArray
 
 START_SEED = 0
 """Draws the vector that the search for eigenvectors starts from."""

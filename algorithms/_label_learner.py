@@ -10,9 +10,8 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from oasis_bench.plugins.learner import MahalanobisLearner
-from oasis_bench.system.memory import require_memory
-from oasis_bench.system.shared_work import sharing
+from oasis_bench.plugins import MahalanobisLearner
+from oasis_bench.system import require_memory, sharing
 
 
 class LabelLearner(MahalanobisLearner):

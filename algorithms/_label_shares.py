@@ -10,8 +10,8 @@ from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, validate_data
 
-from oasis_bench.data.relevance import joint_distribution
-from oasis_bench.plugins.learner import MetricLearner
+from oasis_bench.data import joint_distribution
+from oasis_bench.plugins import MetricLearner
 
 
 def rows_and_shares(

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms._triplet_learner import TripletLearner
-from oasis_bench.data.rows import FloatArray
-from oasis_bench.plugins.learner import MahalanobisLearner
+from oasis_bench.data import FloatArray
+from oasis_bench.plugins import MahalanobisLearner
 
 
 class LogDetLearner(TripletLearner, MahalanobisLearner):

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh, get_lapack_funcs, qr
 
-from oasis_bench.data.matrices import symmetric_part
-from oasis_bench.data.rows import FloatArray
+from oasis_bench.data import FloatArray, symmetric_part
 
 MATRICES_OF_PSD_FACTOR = 3
 """Matrices of the shape of W that `psd_factor` holds at once beside W: divide and conquer, LAPACK's

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import eigh, svd
 
-from oasis_bench.data.rows import FloatArray
+from oasis_bench.data import FloatArray
 
 
 def rounding(shape: tuple[int, ...]) -> float:

@@ -17,14 +17,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, validate_data
 
-from oasis_bench.data.csr import canonical_csr
-from oasis_bench.data.rows import FloatArray
-from oasis_bench.plugins.learner import FittedArray, IncrementalLearner
-from oasis_bench.sampling import ClassTripletSampler, RelevanceTripletSampler
-from oasis_bench.sampling.class_triplets import seed_state
-from oasis_bench.system.memory import require_memory
-from oasis_bench.system.progress import Progress, no_progress
-from oasis_bench.system.threads import slices
+from oasis_bench.data import FloatArray, canonical_csr
+from oasis_bench.plugins import FittedArray, IncrementalLearner
+from oasis_bench.sampling import ClassTripletSampler, RelevanceTripletSampler, seed_state
+from oasis_bench.system import Progress, no_progress, require_memory, slices
 
 TripletSampler: TypeAlias = ClassTripletSampler | RelevanceTripletSampler
 

@@ -16,8 +16,8 @@ from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms._label_learner import LabelLearner
 from oasis_bench.algorithms._principal_axes import principal_axes, rounding, whitening
-from oasis_bench.data.rows import FloatArray
-from oasis_bench.system.shared_work import shared
+from oasis_bench.data import FloatArray
+from oasis_bench.system import shared
 
 AXES_GRID = (8, 16, 32, 64, 128, None)
 """Numbers of principal axes from which the inner folds choose."""

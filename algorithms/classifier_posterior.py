@@ -14,9 +14,9 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.extmath import safe_sparse_dot
 
 from oasis_bench.algorithms._label_shares import label_shares, rows_and_shares
-from oasis_bench.data.rows import FloatArray
-from oasis_bench.plugins.learner import FittedArray, MetricLearner
-from oasis_bench.system.memory import require_memory
+from oasis_bench.data import FloatArray
+from oasis_bench.plugins import FittedArray, MetricLearner
+from oasis_bench.system import require_memory
 
 
 class ClassifierPosterior(MetricLearner):

@@ -12,8 +12,8 @@ from sklearn.utils.validation import validate_data
 
 from oasis_bench.algorithms._principal_axes import principal_axes
 from oasis_bench.algorithms._within_class import AXES_GRID
-from oasis_bench.plugins.learner import MahalanobisLearner
-from oasis_bench.system.memory import require_memory
+from oasis_bench.plugins import MahalanobisLearner
+from oasis_bench.system import require_memory
 
 
 class Covariance(MahalanobisLearner):

@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from oasis_bench.data.rows import FloatArray
-from oasis_bench.plugins.learner import MahalanobisLearner
+from oasis_bench.data import FloatArray
+from oasis_bench.plugins import MahalanobisLearner
 
 
 class Euclidean(MahalanobisLearner):

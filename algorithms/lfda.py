@@ -14,9 +14,9 @@ from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms._principal_axes import rounding, whitening
 from oasis_bench.algorithms._within_class import AXES_GRID, WithinClassLearner
-from oasis_bench.data.rows import FloatArray
-from oasis_bench.plugins.learner import blocks
-from oasis_bench.system.shared_work import shared
+from oasis_bench.data import FloatArray
+from oasis_bench.plugins import blocks
+from oasis_bench.system import shared
 
 
 class LFDA(WithinClassLearner):

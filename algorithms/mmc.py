@@ -14,8 +14,8 @@ from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms._principal_axes import whitening
 from oasis_bench.algorithms._within_class import AXES_GRID, WithinClassLearner, pair_scatter
-from oasis_bench.data.rows import FloatArray
-from oasis_bench.system.shared_work import shared
+from oasis_bench.data import FloatArray
+from oasis_bench.system import shared
 
 BLOCK_NUMBERS = 2**19
 """Pairs whose distances are held at once: 4 MiB, about what a processor's cache holds."""

@@ -11,8 +11,8 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.extmath import row_norms
 
 from oasis_bench.algorithms._label_shares import rows_and_shares
-from oasis_bench.data.rows import FloatArray
-from oasis_bench.plugins.learner import FittedArray, MetricLearner, blocks
+from oasis_bench.data import FloatArray
+from oasis_bench.plugins import FittedArray, MetricLearner, blocks
 
 ROUNDING = 1e-12
 """Squared distances that differ by this share of the squared lengths of the rows are equal."""

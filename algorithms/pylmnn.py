@@ -19,7 +19,7 @@ from scipy.optimize import minimize
 from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms._label_learner import LabelLearner, possible_neighbours
-from oasis_bench.system.extras import require_packages
+from oasis_bench.system import require_packages
 
 
 @dataclass(eq=False, repr=False)

@@ -16,10 +16,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from oasis_bench.algorithms._principal_axes import principal_axes
-from oasis_bench.data.rows import FloatArray
-from oasis_bench.plugins.learner import EmbeddingLearner, FittedArray
-from oasis_bench.system.extras import TORCH, require_packages
-from oasis_bench.system.memory import require_memory
+from oasis_bench.data import FloatArray
+from oasis_bench.plugins import EmbeddingLearner, FittedArray
+from oasis_bench.system import TORCH, require_memory, require_packages
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,8 +9,8 @@ from scipy import sparse
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from oasis_bench.data.rows import FloatArray
-from oasis_bench.plugins.learner import FittedArray, MahalanobisLearner
+from oasis_bench.data import FloatArray
+from oasis_bench.plugins import FittedArray, MahalanobisLearner
 
 
 class StandardizedEuclidean(MahalanobisLearner):

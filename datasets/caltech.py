@@ -15,7 +15,7 @@ from oasis_bench.datasets.caltech_subsets import CALTECH256_FOLDERS, CALTECH256_
 from oasis_bench.datasets.files.archives import Archive, locate
 from oasis_bench.datasets.picture_labels import Label
 from oasis_bench.datasets.pictures import ImageDataset, require_images, warn
-from oasis_bench.system.progress import Progress, no_progress
+from oasis_bench.system import Progress, no_progress
 
 LICENCE = "CC BY 4.0 (CaltechDATA); the pictures were gathered from the web and are their owners'"
 

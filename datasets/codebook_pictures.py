@@ -10,8 +10,8 @@ from typing import Any
 
 from oasis_bench.datasets.features.duplicates import near_duplicates
 from oasis_bench.datasets.features.picture_files import Picture, Workers, hashed_pictures
-from oasis_bench.plugins.registry import load_registry
-from oasis_bench.system.errors import UsageError
+from oasis_bench.plugins import load_registry
+from oasis_bench.system import UsageError
 
 
 def pictures_of_source(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from sklearn.datasets import load_digits
 
-from oasis_bench.data.rows import FloatArray, LabelledRows, Pixels
+from oasis_bench.data import FloatArray, LabelledRows, Pixels
 from oasis_bench.datasets.features.pixels import check_side
-from oasis_bench.plugins.dataset import Dataset
-from oasis_bench.system.progress import Progress, no_progress
+from oasis_bench.plugins import Dataset
+from oasis_bench.system import Progress, no_progress
 
 
 class Digits(Dataset):

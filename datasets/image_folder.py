@@ -15,9 +15,8 @@ from oasis_bench.datasets.features.codebooks import VistermFeatures
 from oasis_bench.datasets.files.errors import reason_of
 from oasis_bench.datasets.picture_labels import Label
 from oasis_bench.datasets.pictures import ImageDataset, warn
-from oasis_bench.plugins.registry import load_registry
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.progress import Progress, no_progress
+from oasis_bench.plugins import load_registry
+from oasis_bench.system import Progress, UsageError, no_progress
 
 ENDINGS = frozenset({".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff"})
 

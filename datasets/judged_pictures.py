@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from oasis_bench.data.judgements import JudgedTriplets
-from oasis_bench.data.rows import LabelledRows
+from oasis_bench.data import JudgedTriplets, LabelledRows
 from oasis_bench.datasets.codebook_pictures import teachers_of
 from oasis_bench.datasets.features.asked_features import HISTOGRAMS, asked_features
 from oasis_bench.datasets.features.histograms import picture_histograms
@@ -29,11 +28,8 @@ from oasis_bench.datasets.features.pixels import check_side, pixels_of
 from oasis_bench.datasets.files.delimited import csv_cells
 from oasis_bench.datasets.files.folders import dataset_folder
 from oasis_bench.datasets.pictures import warn
-from oasis_bench.plugins.dataset import Dataset
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.files import open_regular
-from oasis_bench.system.progress import Progress, no_progress
-from oasis_bench.system.values import check_value
+from oasis_bench.plugins import Dataset
+from oasis_bench.system import Progress, UsageError, check_value, no_progress, open_regular
 
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
     import pandas as pd

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from oasis_bench.data.rows import LabelledRows
+from oasis_bench.data import LabelledRows
 from oasis_bench.datasets.files.folders import dataset_folder
 from oasis_bench.datasets.table_file import TableFile
-from oasis_bench.plugins.dataset import Dataset
-from oasis_bench.system.errors import UsageError, unknown_name
-from oasis_bench.system.progress import Progress, no_progress
+from oasis_bench.plugins import Dataset
+from oasis_bench.system import Progress, UsageError, no_progress, unknown_name
 
 TABLES = (
     *("iris", "wine", "glass", "sonar", "bupa", "ionosphere", "wdbc", "pima", "vowel"),

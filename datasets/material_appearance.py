@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from oasis_bench.data.judgements import JudgedTriplets
+from oasis_bench.data import JudgedTriplets
 from oasis_bench.datasets.judged_pictures import JudgedPictures, Judgements, numbered, votes_of
 
 if TYPE_CHECKING:

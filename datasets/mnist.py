@@ -14,14 +14,12 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from oasis_bench.data.rows import LabelledRows
+from oasis_bench.data import LabelledRows
 from oasis_bench.datasets.files.download import fetch
 from oasis_bench.datasets.files.errors import reason_of
 from oasis_bench.datasets.files.folders import data_folder, dataset_folder
-from oasis_bench.plugins.dataset import Dataset
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.files import cache_home
-from oasis_bench.system.progress import Progress, no_progress
+from oasis_bench.plugins import Dataset
+from oasis_bench.system import Progress, UsageError, cache_home, no_progress
 
 BASE_URL = "https://ossci-datasets.s3.amazonaws.com/mnist/"
 """The mirror that torchvision uses: the original host no longer serves the files."""

@@ -15,12 +15,11 @@ from scipy import sparse
 from scipy.io import loadmat
 from scipy.io.matlab import MatReadError
 
-from oasis_bench.data.rows import LabelledRows
+from oasis_bench.data import LabelledRows
 from oasis_bench.datasets.files.errors import reason_of
 from oasis_bench.datasets.files.folders import dataset_folder
-from oasis_bench.plugins.dataset import Dataset
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.progress import Progress, no_progress
+from oasis_bench.plugins import Dataset
+from oasis_bench.system import Progress, UsageError, no_progress
 
 GROUPS = (
     *("comp.graphics", "comp.os.ms-windows.misc", "comp.sys.ibm.pc.hardware"),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from oasis_bench.datasets.features.asked_features import HISTOGRAMS
 from oasis_bench.datasets.judged_pictures import VOTES, JudgedPictures, Judgements, judged_by_name
-from oasis_bench.system.errors import UsageError
+from oasis_bench.system import UsageError
 
 if TYPE_CHECKING:
     import pandas as pd

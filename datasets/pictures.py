@@ -13,15 +13,17 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
-from oasis_bench.data.patches import Patches
-from oasis_bench.data.rows import LabelledRows
+from oasis_bench.data import LabelledRows, Patches
 from oasis_bench.datasets.codebook_pictures import (
     pictures_of_source,
     teachers_of,
     without_copies,
 )
-from oasis_bench.datasets.features.asked_features import SCALING as ASKED_SCALING
-from oasis_bench.datasets.features.asked_features import VISTERMS, asked_features
+from oasis_bench.datasets.features.asked_features import (
+    SCALING as ASKED_SCALING,
+    VISTERMS,
+    asked_features,
+)
 from oasis_bench.datasets.features.codebooks import VistermFeatures
 from oasis_bench.datasets.features.patches import patch_options, patches_of
 from oasis_bench.datasets.features.picture_files import (
@@ -35,11 +37,8 @@ from oasis_bench.datasets.features.pixels import check_side, pixels_of
 from oasis_bench.datasets.features.visterms import visterm_counts
 from oasis_bench.datasets.files.folders import dataset_folder
 from oasis_bench.datasets.picture_labels import Label, as_labels, distinct
-from oasis_bench.plugins.dataset import Dataset
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.plain_text import shown
-from oasis_bench.system.progress import Progress, no_progress
-from oasis_bench.system.values import check_value
+from oasis_bench.plugins import Dataset
+from oasis_bench.system import Progress, UsageError, check_value, no_progress, shown
 
 
 def warn(line: str) -> None:

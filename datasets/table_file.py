@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from oasis_bench.data.rows import LabelledRows, Rows
+from oasis_bench.data import LabelledRows, Rows
 from oasis_bench.datasets.files.columns import column_lines
 from oasis_bench.datasets.files.errors import first_dozen, reason_of
 from oasis_bench.datasets.files.tables import (
@@ -26,10 +26,8 @@ from oasis_bench.datasets.files.tables import (
     is_id,
     read_table,
 )
-from oasis_bench.plugins.dataset import Dataset
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.plain_text import LONGEST_PATH, cut
-from oasis_bench.system.progress import Progress, no_progress
+from oasis_bench.plugins import Dataset
+from oasis_bench.system import LONGEST_PATH, Progress, UsageError, cut, no_progress
 
 
 class TableFile(Dataset):

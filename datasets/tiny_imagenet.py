@@ -14,7 +14,7 @@ from oasis_bench.datasets.features.codebooks import VistermFeatures
 from oasis_bench.datasets.files.archives import Archive, locate
 from oasis_bench.datasets.picture_labels import Label
 from oasis_bench.datasets.pictures import ImageDataset, require_images, warn
-from oasis_bench.system.progress import Progress, no_progress
+from oasis_bench.system import Progress, no_progress
 
 
 class TinyImageNet(ImageDataset):

@@ -261,7 +261,7 @@ MEASURED = {
 
 def make_claims(what, folder):
     """Write the verdicts of the claims, or a published table beside ours, in Markdown."""
-    from oasis_bench.claims.papers import CLAIMS
+    from oasis_bench.claims import CLAIMS
     from oasis_bench.reports.claims_page import heading
 
     folder = folder.parent / "claims"

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from oasis_bench.algorithms.oasis import MiniBatchOASIS, cluster, fit_on_cluster
-from oasis_bench.web_scale.training import STEPS_AN_IMAGE, TrainingRecord, open_data, read_records
+from oasis_bench.web_scale import STEPS_AN_IMAGE, TrainingRecord, open_data, read_records
 
 N_VISTERMS = 10_000
 MATRIX_BYTES = 4 * N_VISTERMS**2

@@ -38,7 +38,7 @@ def _main() -> int:
                 file=sys.stderr,
             )
             return 2
-    from oasis_bench.command_line.main import main as run_command_line
+    from oasis_bench.command_line import main as run_command_line
 
     return run_command_line()
 

@@ -1,6 +1,6 @@
 """Scorers for scikit-learn, and `similarity` through a pipeline; see `plugins.scorers`."""
 
-from oasis_bench.plugins.scorers import (
+from oasis_bench.plugins import (
     knn_accuracy,
     map_at_r,
     mean_average_precision,

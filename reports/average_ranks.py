@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import matplotlib as mpl
 import pandas as pd
 
-from oasis_bench.analysis.average_ranks import AverageRanks, least_datasets, rank_learners
+from oasis_bench.analysis import AverageRanks, least_datasets, rank_learners
 from oasis_bench.reports.average_ranks_figure import draw_average_ranks
 from oasis_bench.reports.average_ranks_scores import (
     ScoreTable,
@@ -16,11 +16,10 @@ from oasis_bench.reports.average_ranks_scores import (
     one_of_each,
     reasons_left_out,
 )
-from oasis_bench.reports.figure_style import STYLE, Drawing
-from oasis_bench.reports.figure_style import render as render_figure
+from oasis_bench.reports.figure_style import STYLE, Drawing, render as render_figure
 from oasis_bench.reports.formatting import p_text, plural, series, wrapped
 from oasis_bench.reports.table import Cell, Table
-from oasis_bench.system.plain_text import printable
+from oasis_bench.system import printable
 
 NAME = "ranks"
 MANY_DATASETS = 10

@@ -8,7 +8,7 @@ from __future__ import annotations
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from oasis_bench.analysis.average_ranks import AverageRanks
+from oasis_bench.analysis import AverageRanks
 from oasis_bench.reports.figure_style import LABEL_WIDTH
 from oasis_bench.reports.formatting import clip
 

@@ -13,9 +13,8 @@ from typing import Any
 
 import pandas as pd
 
-from oasis_bench.analysis.costs import with_costs
-from oasis_bench.analysis.headlines import named, task_measures
-from oasis_bench.plugins.names import PATH_DATASETS
+from oasis_bench.analysis import named, task_measures, with_costs
+from oasis_bench.plugins import PATH_DATASETS
 from oasis_bench.reports.formatting import plural, series, some
 from oasis_bench.reports.run.facts import (
     dataset_name,
@@ -28,8 +27,8 @@ from oasis_bench.reports.run.facts import (
     tasks,
     transductive_learners,
 )
-from oasis_bench.store.run_file import RunRecord
-from oasis_bench.system.errors import UsageError
+from oasis_bench.store import RunRecord
+from oasis_bench.system import UsageError
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,21 +10,28 @@ from typing import get_args
 
 import pandas as pd
 
-from oasis_bench.analysis.statistics import LEVEL, PairedInterval
-from oasis_bench.claims.challenges import CHALLENGES
-from oasis_bench.claims.claim import LEAST, Finding, Outcome, Verdict, decide, worth_repeating
-from oasis_bench.claims.class_lists import class_sentences
-from oasis_bench.claims.papers import CLAIMS, experiments
-from oasis_bench.claims.tables_and_figures import ITEMS
-from oasis_bench.experiment.settings import Experiment
+from oasis_bench.analysis import LEVEL, PairedInterval
+from oasis_bench.claims import (
+    CHALLENGES,
+    CLAIMS,
+    ITEMS,
+    LEAST,
+    Finding,
+    Outcome,
+    Verdict,
+    class_sentences,
+    decide,
+    experiments,
+    worth_repeating,
+)
+from oasis_bench.experiment import Experiment
 from oasis_bench.reports.formatting import aligned, plural, series
 from oasis_bench.reports.published_tables import beside_published
 from oasis_bench.reports.report_files import render, write_files
 from oasis_bench.reports.table import Table, to_csv
-from oasis_bench.runner.several import one_for_each_value
-from oasis_bench.store.run_file import FILE_NAME, RunRecord, read_run
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.files import write_whole
+from oasis_bench.runner import one_for_each_value
+from oasis_bench.store import FILE_NAME, RunRecord, read_run
+from oasis_bench.system import UsageError, write_whole
 
 PAGE = "claims.html"
 SECOND_LOOK = "second-look"

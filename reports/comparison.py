@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Mapping
 
-from oasis_bench.analysis.comparison import RunComparison
-from oasis_bench.analysis.comparison_lines import COSTS, RESULTS, Line
-from oasis_bench.experiment.run_info import MergedRun
+from oasis_bench.analysis import COMPARED_COSTS, RESULTS, Line, RunComparison
+from oasis_bench.experiment import MergedRun
 from oasis_bench.reports.formatting import (
     aligned,
     clip,
@@ -17,8 +16,8 @@ from oasis_bench.reports.formatting import (
     wrapped,
 )
 from oasis_bench.reports.run.facts import DAGGER, transductive_learners, transductive_note
-from oasis_bench.store.run_file import RunRecord
-from oasis_bench.system.plain_text import printable
+from oasis_bench.store import RunRecord
+from oasis_bench.system import printable
 
 LABEL_WIDTH, REASON_WIDTH = 24, 100
 HEADER = [
@@ -93,7 +92,7 @@ def _cells(line: Line, transductive: Collection[str]) -> list[str]:
     if line.measure == RESULTS:
         values = [f"{line.old:.0f}", f"{line.new:.0f}", f"{line.change:+.0f}"]
         pattern = ""
-    elif line.measure not in COSTS:
+    elif line.measure not in COMPARED_COSTS:
         values = [f"{line.old:.4f}", f"{line.new:.4f}", f"{line.change:+.4f}"]
         pattern = "[{:+.4f}, {:+.4f}]"
     else:

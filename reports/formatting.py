@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 
 import pandas as pd
 
-from oasis_bench.system.plain_text import printable
+from oasis_bench.system import printable
 
 SUMMARY_WIDTH = 110
 """Characters of a line in a terminal."""

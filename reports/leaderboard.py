@@ -11,14 +11,16 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from oasis_bench.analysis.duels import (
+from oasis_bench.analysis import (
+    LEAST_DATASETS,
+    PRIOR_DRAWS,
     Duels,
     duels,
+    elo_ratings,
     error_reductions,
     interval_over_datasets,
     stretched_ranks,
 )
-from oasis_bench.analysis.elo import LEAST_DATASETS, PRIOR_DRAWS, elo_ratings
 from oasis_bench.reports.average_ranks_scores import (
     ScoreTable,
     joined_scores,
@@ -26,7 +28,7 @@ from oasis_bench.reports.average_ranks_scores import (
     six_digits,
 )
 from oasis_bench.reports.formatting import plural, series, some
-from oasis_bench.system.errors import UsageError, unknown_name
+from oasis_bench.system import UsageError, unknown_name
 
 BASELINE = "Euclidean"
 """The learner whose error the others reduce, where no other is named."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from oasis_bench.analysis.elo import CENTRE
+from oasis_bench.analysis import CENTRE
 from oasis_bench.reports.figure_style import CHANCE, LABEL_WIDTH
 from oasis_bench.reports.formatting import clip
 from oasis_bench.reports.leaderboard import Leaderboard

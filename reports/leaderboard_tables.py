@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from oasis_bench.analysis.elo import LEAST_DATASETS
+from oasis_bench.analysis import LEAST_DATASETS
 from oasis_bench.reports.formatting import number_text, plural, seconds_text
 from oasis_bench.reports.leaderboard import Leaderboard, budget_text
 from oasis_bench.reports.table import Cell, Table

@@ -7,12 +7,11 @@ from collections.abc import Callable, Sequence
 
 import pandas as pd
 
-from oasis_bench.analysis.headlines import task_measures
-from oasis_bench.analysis.statistics import summarise
-from oasis_bench.claims.claim import Runs
-from oasis_bench.claims.class_lists import list_of
-from oasis_bench.claims.oasis_papers import TABLE4
-from oasis_bench.claims.published_figures import (
+from oasis_bench.analysis import summarise, task_measures
+from oasis_bench.claims import (
+    TABLE4,
+    Runs,
+    list_of,
     published_judgements,
     published_minutes,
     published_precision,
@@ -20,8 +19,8 @@ from oasis_bench.claims.published_figures import (
 from oasis_bench.reports.formatting import seconds_text
 from oasis_bench.reports.run.facts import learners, subsets
 from oasis_bench.reports.table import Table
-from oasis_bench.store.run_file import RunRecord
-from oasis_bench.tasks.judged_triplets import PRECISION
+from oasis_bench.store import RunRecord
+from oasis_bench.tasks import PRECISION
 
 STAND_IN_NOTE = (
     "'for B10' and the like: other classes stand in for that list of the papers, so that the order "

@@ -16,8 +16,7 @@ from oasis_bench.reports.average_ranks_scores import (
     other_settings,
     scores_of_run,
 )
-from oasis_bench.reports.figure_style import STYLE, Drawing
-from oasis_bench.reports.figure_style import render as render_figure
+from oasis_bench.reports.figure_style import STYLE, Drawing, render as render_figure
 from oasis_bench.reports.formatting import aligned, plural, some, wrapped
 from oasis_bench.reports.leaderboard import (
     Leaderboard,
@@ -39,9 +38,8 @@ from oasis_bench.reports.summary_scores import (
     read_summary,
     scores_of_summary,
 )
-from oasis_bench.store.run_file import RunRecord, read_run
-from oasis_bench.system.errors import UsageError, unknown_name
-from oasis_bench.system.plain_text import printable
+from oasis_bench.store import RunRecord, read_run
+from oasis_bench.system import UsageError, printable, unknown_name
 
 PAGE = "ranks.html"
 

@@ -15,10 +15,8 @@ from oasis_bench.reports.rating_page import FORMAT, MARKS
 from oasis_bench.reports.rating_questions import data_key
 from oasis_bench.reports.run.retrieved_images import retrievals
 from oasis_bench.reports.table import to_csv
-from oasis_bench.store.run_file import RunRecord, read_run
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.files import open_regular, write_whole
-from oasis_bench.system.plain_text import printable, shown
+from oasis_bench.store import RunRecord, read_run
+from oasis_bench.system import UsageError, open_regular, printable, shown, write_whole
 
 RATINGS = "ratings.csv"
 COLUMNS = ("rater_id", "rater", "query", "candidate", "mark")

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from oasis_bench.reports.run.retrieved_images import retrievals
-from oasis_bench.store.run_file import RunRecord
-from oasis_bench.system.errors import UsageError
+from oasis_bench.store import RunRecord
+from oasis_bench.system import UsageError
 
 ORDER_SEED = 5_2_3
 """Draws the order of queries and candidates: the same page each time."""

@@ -16,8 +16,7 @@ from oasis_bench.reports.figure_style import Drawing
 from oasis_bench.reports.formatting import clip, plural, series
 from oasis_bench.reports.inline_svg import inline_svg
 from oasis_bench.reports.table import Table, to_csv, to_latex
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.files import write_whole
+from oasis_bench.system import UsageError, write_whole
 
 DIRECTIONS = dict.fromkeys(
     (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x061C, 0x200E, 0x200F), "\ufffd"

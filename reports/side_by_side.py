@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from oasis_bench.analysis.headlines import named, task_measures
-from oasis_bench.claims.published_figures import published_figures
-from oasis_bench.experiment.settings import settings
+from oasis_bench.analysis import named, task_measures
+from oasis_bench.claims import published_figures
+from oasis_bench.experiment import known_settings
 from oasis_bench.reports.formatting import number_text, plural
 from oasis_bench.reports.report_files import render, write_files
 from oasis_bench.reports.run.facts import (
@@ -25,7 +25,7 @@ from oasis_bench.reports.run.facts import (
 )
 from oasis_bench.reports.side_by_side_figure import along_values
 from oasis_bench.reports.table import Cell, Table
-from oasis_bench.store.run_file import RunRecord, read_run
+from oasis_bench.store import RunRecord, read_run
 
 PAGE = "side_by_side.html"
 A_POINT = 0.01
@@ -59,8 +59,8 @@ def write_side_by_side(folders: Mapping[str, Path], output: Path, what: str) -> 
     """
     runs = {name: read_run(folder) for name, folder in folders.items()}
     numbers = pd.concat([_numbers(name, run) for name, run in runs.items()], ignore_index=True)
-    if what in settings():
-        what = settings()[what].help.split(",")[0]
+    if what in known_settings():
+        what = known_settings()[what].help.split(",")[0]
     table = _table("side_by_side", numbers, what.capitalize())
     figures = along_values(next(iter(runs.values())), numbers, what)
     lines = list(_differences(numbers))

@@ -30,7 +30,7 @@ from oasis_bench.reports.run.facts import (
     subsets,
     tasks,
 )
-from oasis_bench.store.run_file import RunRecord
+from oasis_bench.store import RunRecord
 
 
 @mpl.rc_context(STYLE)

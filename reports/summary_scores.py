@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from oasis_bench.analysis.headlines import option_name
-from oasis_bench.plugins.registry import BrokenPluginError, load_registry
+from oasis_bench.analysis import option_name
+from oasis_bench.plugins import BrokenPluginError, load_registry
 from oasis_bench.reports.average_ranks_scores import ScoreTable, six_digits
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.plain_text import error_line, printable, shown
+from oasis_bench.system import UsageError, error_line, printable, shown
 
 NEEDED = (
     *("dataset", "subset", "subset_title", "n_classes", "n_train", "task", "measure", "k", "name"),

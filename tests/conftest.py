@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 from local_server import serve
 
-from oasis_bench.command_line.main import main
-from oasis_bench.data.rows import LabelledRows
+from oasis_bench.command_line import main
+from oasis_bench.data import LabelledRows
 from oasis_bench.execution.local import ThisMachine
-from oasis_bench.experiment.settings import Experiment, LearnerSpec
+from oasis_bench.experiment import Experiment, LearnerSpec
 
 SLOW_FILES = (
     "test_run_on_cluster.py",

@@ -7,11 +7,9 @@
 import json
 from dataclasses import asdict
 
-from oasis_bench.experiment.identity import cell_name
-from oasis_bench.experiment.run_info import RunInfo
-from oasis_bench.experiment.settings import LearnerSpec
-from oasis_bench.store.run_file import Store, read_run
-from oasis_bench.trial.record import TrialRecord
+from oasis_bench.experiment import LearnerSpec, RunInfo, cell_name
+from oasis_bench.store import Store, read_run
+from oasis_bench.trial import TrialRecord
 
 TRACED_STEPS = {500: 0.2, 1000: 0.1, 2000: 0.02, 4000: 0.0}
 """Numbers of steps that an incremental learner was measured after, and what mAP then lacks."""

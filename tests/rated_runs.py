@@ -10,7 +10,7 @@ from PIL import Image
 
 from oasis_bench.reports.rating_page import FORMAT
 from oasis_bench.reports.rating_questions import data_key, questions
-from oasis_bench.trial.record import TrialRecord
+from oasis_bench.trial import TrialRecord
 
 RELEVANT, NOT = "relevant", "not relevant"
 

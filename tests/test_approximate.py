@@ -10,9 +10,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from oasis_bench.algorithms import LMNN, OASIS, ClassifierPosterior
-from oasis_bench.ranking import ApproximateGallery, top_k
+from oasis_bench.plugins import ApproximateGallery
 from oasis_bench.scorers import similarity_of
-from oasis_bench.system.errors import UsageError
+from oasis_bench.system import UsageError
+from oasis_bench.tasks import top_k
 
 needs_faiss = pytest.mark.skipif(
     importlib.util.find_spec("faiss") is None, reason='pip install "oasis-bench[faiss]"'

@@ -16,9 +16,8 @@ from oasis_bench.algorithms import (
     NearestNeighbourMemory,
     StandardizedEuclidean,
 )
-from oasis_bench.plugins import learner as learner_module
-from oasis_bench.plugins.model_file import load_model, save_model
-from oasis_bench.system.errors import UsageError
+from oasis_bench.plugins import learner as learner_module, load_model, save_model
+from oasis_bench.system import UsageError
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from skimage.feature import local_binary_pattern
 from oasis_bench.datasets.features.blocks import BlockLayout, ColourCodebook, block_descriptors
 from oasis_bench.datasets.features.decoding import UnusableImageError, read_image
 from oasis_bench.datasets.features.local_binary_patterns import lbp_codes
-from oasis_bench.system.errors import UsageError
+from oasis_bench.system import UsageError
 
 ORIENTATION = 0x0112
 TURNED_RIGHT_TO_SEE = 6

@@ -4,9 +4,9 @@ import sys
 
 import pytest
 
-from oasis_bench.experiment.settings import Experiment, LearnerSpec
-from oasis_bench.runner.run import run_experiment
-from oasis_bench.store.run_file import read_run
+from oasis_bench.experiment import Experiment, LearnerSpec
+from oasis_bench.runner import run_experiment
+from oasis_bench.store import read_run
 from oasis_bench.trial.clock import UNCLOCKED_SECONDS
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux's /proc")

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from oasis_bench.command_line.main import main
+from oasis_bench.command_line import main
 
 
 def check(path):
@@ -48,7 +48,7 @@ def test_a_learner_that_looks_at_more_than_the_pair_fails_unless_it_says_so(plug
 def test_what_is_wrong_in_the_plugin_s_own_code_is_said_once(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(
-        "from oasis_bench.learner import EmbeddingLearner\n"
+        "from oasis_bench.plugins import EmbeddingLearner\n"
         "class Mine(EmbeddingLearner):\n"
         "    name = summary = citation = 'mine'\n"
         "    takes = 'pixels'\n"

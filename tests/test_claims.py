@@ -8,8 +8,9 @@ import pytest
 from fake_runs import fake_trial, write_run
 from scipy import stats
 
-from oasis_bench.analysis.headlines import measure_name
-from oasis_bench.claims.claim import Claim, Condition, decide, worth_repeating
+from oasis_bench.analysis import measure_name
+from oasis_bench.claims import CLAIMS, decide, experiments, worth_repeating
+from oasis_bench.claims.claim import Claim, Condition
 from oasis_bench.claims.effects import (
     Beyond,
     Column,
@@ -22,10 +23,9 @@ from oasis_bench.claims.effects import (
     TimesAsLong,
     TrainingGain,
 )
-from oasis_bench.claims.papers import CLAIMS, experiments
-from oasis_bench.experiment.settings import Experiment, built_in_experiments
-from oasis_bench.plugins.registry import load_registry
-from oasis_bench.store.run_file import read_run
+from oasis_bench.experiment import Experiment, built_in_experiments
+from oasis_bench.plugins import load_registry
+from oasis_bench.store import read_run
 
 GAINS = (0.05, 0.06, 0.04, 0.055, 0.045)
 AN_OVERLAP = math.sqrt(1 / 5 + 250 / 400)

@@ -11,11 +11,10 @@ from sklearn.metrics import confusion_matrix
 from sklearn.neighbors import KNeighborsClassifier
 
 from oasis_bench.algorithms import Euclidean
-from oasis_bench.data.rows import LabelledRows
+from oasis_bench.data import LabelledRows
+from oasis_bench.tasks import Truth, evaluate, tie_order, vote
 from oasis_bench.tasks.chance import first_seen_twice_of_chance, vote_of_chance
-from oasis_bench.tasks.classification import Classification, first_seen_twice, vote
-from oasis_bench.tasks.ranking import tie_order
-from oasis_bench.tasks.task import Truth, evaluate
+from oasis_bench.tasks.classification import Classification, first_seen_twice
 
 
 def ask(scores, y, training, seed=0, measures=None):

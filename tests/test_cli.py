@@ -8,12 +8,12 @@ import pytest
 
 from oasis_bench import __version__
 from oasis_bench.algorithms import OASIS
-from oasis_bench.command_line.main import main
+from oasis_bench.command_line import main
 from oasis_bench.command_line.verbs import VERBS
-from oasis_bench.experiment.settings import Experiment, LearnerSpec, built_in_experiments
-from oasis_bench.plugins.registry import load_registry
+from oasis_bench.experiment import Experiment, LearnerSpec, built_in_experiments
+from oasis_bench.plugins import load_registry
 from oasis_bench.runner import run as runner
-from oasis_bench.store.run_file import read_run
+from oasis_bench.store import read_run
 
 SMALL = (
     "--algorithms Euclidean --dataset digits --classes 2 --partitions 1 --inner-folds 2 "
@@ -461,7 +461,7 @@ sys.exit(main())
 
 @pytest.mark.parametrize(
     "name",
-    ["oasis_bench.command_line.main", "numpy._core._multiarray_umath", "pandas"],
+    ["oasis_bench.command_line.entry", "numpy._core._multiarray_umath", "pandas"],
 )
 def test_an_interrupt_while_modules_are_imported_is_one_line(name):
     ended = subprocess.run(

@@ -10,8 +10,7 @@ from sklearn.preprocessing import normalize
 
 import oasis_bench.algorithms.metric_learn._compatibility  # noqa: F401  (lets metric_learn run)
 from oasis_bench.algorithms import LFDA, MMC, RCA, Covariance
-from oasis_bench.plugins.contract import LearnerContract
-from oasis_bench.plugins.contract_items import digit_rows
+from oasis_bench.plugins import LearnerContract, digit_rows
 from oasis_bench.system import memory
 
 metric_learn = pytest.importorskip("metric_learn")

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from oasis_bench.analysis.comparison import compare_runs
-from oasis_bench.command_line.main import main
-from oasis_bench.runner.run import run_experiment
-from oasis_bench.store.run_file import read_run
-from oasis_bench.system.provenance import processor_name
+from oasis_bench.analysis import compare_runs
+from oasis_bench.command_line import main
+from oasis_bench.runner import run_experiment
+from oasis_bench.store import read_run
+from oasis_bench.system import processor_name
 
 MIB = 2**20
 

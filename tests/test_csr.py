@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from oasis_bench.data.csr import canonical_csr
+from oasis_bench.data import canonical_csr
 
 ROWS = sparse.csr_array(np.array([[1.0, 0, 2], [0, 3, 0]]))
 

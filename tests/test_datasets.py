@@ -14,7 +14,7 @@ import pytest
 from local_server import serve
 
 from oasis_bench.datasets import MNIST, Digits, mnist
-from oasis_bench.system.errors import UsageError
+from oasis_bench.system import UsageError
 
 DATA = Path(os.environ.get("OASIS_BENCH_DATA", os.devnull), "mnist")
 N_TRAIN, N_TEST = 20, 10

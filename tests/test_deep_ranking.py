@@ -17,10 +17,9 @@ from oasis_bench.algorithms import DeepRanking, DeepRankingAndFeatures, DeepRank
 from oasis_bench.algorithms.deep_ranking import sources
 from oasis_bench.algorithms.deep_ranking.relevance_sampler import RelevanceSampler
 from oasis_bench.algorithms.deep_ranking.reservoir import ReservoirSampler
-from oasis_bench.data.patches import Patches
-from oasis_bench.plugins.contract_items import digit_items
-from oasis_bench.plugins.model_file import load_model, save_model
-from oasis_bench.system.errors import UsageError
+from oasis_bench.data import Patches
+from oasis_bench.plugins import digit_items, load_model, save_model
+from oasis_bench.system import UsageError
 
 
 def has(*packages: str) -> bool:

@@ -13,8 +13,7 @@ from local_server import LocalServer
 
 from oasis_bench.datasets.files.download import fetch
 from oasis_bench.datasets.files.folders import data_folder
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.files import cache_home
+from oasis_bench.system import UsageError, cache_home
 
 CONTENT = bytes(i * i % 251 for i in range(300_000))
 MD5 = "md5:" + hashlib.md5(CONTENT).hexdigest()

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from scipy import optimize
 
-from oasis_bench.analysis.duels import duels, error_reductions, stretched_ranks
-from oasis_bench.analysis.elo import elo_ratings, strengths
+from oasis_bench.analysis import duels, elo_ratings, error_reductions, stretched_ranks
+from oasis_bench.analysis.elo import strengths
 
 NAN = math.nan
 

@@ -22,9 +22,7 @@ from oasis_bench.datasets.features.embeddings import Network
 from oasis_bench.datasets.features.feature_file import FeatureFile
 from oasis_bench.datasets.features.network_process import Embedded
 from oasis_bench.datasets.features.picture_files import Picture, Workers, hashed_pictures
-from oasis_bench.system import linux
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.progress import no_progress
+from oasis_bench.system import UsageError, linux, no_progress
 
 WORKERS = Workers(no_progress, n_workers=1)
 REAL = Path(os.environ.get("OASIS_BENCH_DATA", os.devnull))

@@ -14,15 +14,14 @@ from sklearn.datasets import load_digits
 from sklearn.preprocessing import normalize
 
 from oasis_bench.algorithms import LDA
-from oasis_bench.command_line.main import main
+from oasis_bench.command_line import main
 from oasis_bench.datasets import OwnTriplets
-from oasis_bench.experiment.settings import Experiment, LearnerSpec
-from oasis_bench.plugins.model_file import load_model, save_model
+from oasis_bench.experiment import Experiment, LearnerSpec
+from oasis_bench.plugins import load_model, save_model
 from oasis_bench.reports import write_report
-from oasis_bench.runner.evaluate import evaluate_run, model_experiment
-from oasis_bench.runner.run import resume_experiment, run_experiment
-from oasis_bench.store.run_file import Store, read_run
-from oasis_bench.system.errors import UsageError
+from oasis_bench.runner import evaluate_run, model_experiment, resume_experiment, run_experiment
+from oasis_bench.store import Store, read_run
+from oasis_bench.system import UsageError
 
 SIZES = {"classes": (4,), "partitions": 2, "train_per_class": 12, "test_per_class": 8}
 WORDS = ["--classes", "4", "--partitions", "2", "--train", "12", "--test", "8"]

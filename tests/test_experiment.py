@@ -9,24 +9,22 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from oasis_bench.data.judgements import JudgedTriplets
-from oasis_bench.data.patches import Patches
-from oasis_bench.data.rows import LabelledRows
+from oasis_bench.data import JudgedTriplets, LabelledRows, Patches
 from oasis_bench.datasets import Digits
 from oasis_bench.datasets.caltech_subsets import CALTECH256_FOLDERS
-from oasis_bench.experiment.changes import changed
-from oasis_bench.experiment.plan import plan
-from oasis_bench.experiment.settings import (
+from oasis_bench.experiment import (
     Experiment,
     LearnerSpec,
     built_in_experiments,
-    settings,
+    changed,
+    known_settings,
+    plan,
+    refuse_unknown_subsets,
 )
-from oasis_bench.experiment.subsets import choose_subsets, refuse_unknown_subsets
-from oasis_bench.plugins.open_dataset import open_dataset
-from oasis_bench.plugins.registry import load_registry
-from oasis_bench.runner.several import one_for_each_value
-from oasis_bench.system.errors import UsageError
+from oasis_bench.experiment.subsets import choose_subsets
+from oasis_bench.plugins import load_registry, open_dataset
+from oasis_bench.runner import one_for_each_value
+from oasis_bench.system import UsageError
 
 MINIMAL = 'title = "T"\ndataset = "digits"\n'
 LEARNERS = "[learners.Euclidean]\n"
@@ -120,8 +118,8 @@ def test_a_list_may_be_given_as_list_tuple_or_text_in_python_and_in_a_file(
 ):
     listed = [list(one) if isinstance(one, tuple) else one for one in values]
     for given in (listed, values, text):
-        assert settings()[name].held(given) == values
-    assert settings()[name].read(text) == values
+        assert known_settings()[name].held(given) == values
+    assert known_settings()[name].read(text) == values
     for written in (json.dumps(listed), json.dumps(text)):  # what TOML reads, too
         assert getattr(parse(f"{MINIMAL}{name} = {written}\n{LEARNERS}"), name) == values
 
@@ -141,13 +139,13 @@ def test_a_list_may_be_given_as_list_tuple_or_text_in_python_and_in_a_file(
     ],
 )
 def test_a_value_may_stand_alone_and_a_number_for_its_text(name, given, held):
-    assert settings()[name].held(given) == held
+    assert known_settings()[name].held(given) == held
 
 
 def test_which_settings_are_lists_is_what_their_types_say():
     hints = get_type_hints(Experiment)
-    lists = {name for name in settings() if "tuple" in str(hints[name])}
-    assert {name for name, known in settings().items() if known.is_list} == lists
+    lists = {name for name in known_settings() if "tuple" in str(hints[name])}
+    assert {name for name, known in known_settings().items() if known.is_list} == lists
     assert lists == {"classes", "tasks", "scaling", "queries"}
 
 

@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from oasis_bench.command_line.main import main
-from oasis_bench.experiment.run_info import RunInfo
-from oasis_bench.store.run_file import Store, read_run
+from oasis_bench.command_line import main
+from oasis_bench.experiment import RunInfo
+from oasis_bench.store import Store, read_run
 from oasis_bench.store.schema import TRIAL_TABLES
-from oasis_bench.trial.record import TrialRecord
+from oasis_bench.trial import TrialRecord
 
 TABLES = {"run", "trials", *TRIAL_TABLES, "pictures"}
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from oasis_bench.system.files import whole_file, whole_folder, write_whole
+from oasis_bench.system import whole_file, whole_folder, write_whole
 
 
 def content_of(folder):

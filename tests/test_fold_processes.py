@@ -6,18 +6,16 @@ import pytest
 from test_isolation import outcomes, small
 
 from oasis_bench.datasets import Digits
-from oasis_bench.experiment.plan import plan
-from oasis_bench.experiment.settings import Experiment, LearnerSpec
-from oasis_bench.plugins.registry import load_registry
-from oasis_bench.runner.run import run_experiment
-from oasis_bench.store.run_file import read_run
-from oasis_bench.trial import stages
+from oasis_bench.experiment import Experiment, LearnerSpec, plan
+from oasis_bench.plugins import load_registry
+from oasis_bench.runner import run_experiment
+from oasis_bench.store import read_run
+from oasis_bench.trial import SealedItems, draw_items, stages
 from oasis_bench.trial.choice import LEARNING, VALIDATION, choose
 from oasis_bench.trial.clock import Stopwatch
 from oasis_bench.trial.fit_data import inner_fit_data
 from oasis_bench.trial.fold_processes import FoldProcesses
-from oasis_bench.trial.items import draw_items
-from oasis_bench.trial.sealed_items import SealedItems, map_items
+from oasis_bench.trial.sealed_items import map_items
 
 PLUGIN = """
 import os, signal, sys, time
@@ -25,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
-from oasis_bench.learner import MahalanobisLearner
+from oasis_bench.plugins import MahalanobisLearner
 
 
 class EndsInFold(MahalanobisLearner):

@@ -7,15 +7,13 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from oasis_bench.command_line.main import main
-from oasis_bench.data.rows import LabelledRows
+from oasis_bench.command_line import main
+from oasis_bench.data import LabelledRows
 from oasis_bench.datasets import Digits, TableFile
-from oasis_bench.experiment.plan import plan
-from oasis_bench.experiment.settings import Experiment, LearnerSpec
-from oasis_bench.experiment.splits import inner_folds, take_fold
-from oasis_bench.plugins.registry import load_registry
-from oasis_bench.store.run_file import read_run
-from oasis_bench.system.errors import UsageError
+from oasis_bench.experiment import Experiment, LearnerSpec, inner_folds, plan, take_fold
+from oasis_bench.plugins import load_registry
+from oasis_bench.store import read_run
+from oasis_bench.system import UsageError
 
 FOLDS = np.array([0, 1, 2, 0, 1, 2, 0, 0, 1])
 LABELS = np.array([0, 0, 0, 1, 1, 1, 2, 2, 2])

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from oasis_bench.execution.fork_server import ForkServer
-from oasis_bench.system.errors import UsageError
+from oasis_bench.system import UsageError
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux's prctl")
 

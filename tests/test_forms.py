@@ -13,14 +13,19 @@ from sklearn.preprocessing import StandardScaler
 from oasis_bench import scorers
 from oasis_bench.algorithms import LEGO, OASIS, CosineOASIS, DissimOASIS, Euclidean
 from oasis_bench.datasets import Digits
-from oasis_bench.learner import MetricLearner
+from oasis_bench.plugins import (
+    BrokenPluginError,
+    MetricLearner,
+    digit_items,
+    digit_rows,
+    load_model,
+    load_registry,
+    refuse_unlike_inputs,
+    save_model,
+)
 from oasis_bench.plugins.contract_checks import answers
-from oasis_bench.plugins.contract_items import digit_items, digit_rows
-from oasis_bench.plugins.inputs import refuse_unlike_inputs
 from oasis_bench.plugins.model_archive import read_archive, write_archive
-from oasis_bench.plugins.model_file import load_model, save_model
-from oasis_bench.plugins.registry import BrokenPluginError, load_registry
-from oasis_bench.system.errors import UsageError
+from oasis_bench.system import UsageError
 
 X, Y = digit_rows()
 

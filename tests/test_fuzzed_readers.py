@@ -16,22 +16,19 @@ import numpy as np
 import pandas as pd
 import pytest
 from fake_runs import fake_trial, write_run
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from PIL import Image
 from scipy import sparse
 
 from oasis_bench.algorithms import OASIS
-from oasis_bench.data.rows import LabelledRows
+from oasis_bench.data import LabelledRows
+from oasis_bench.datasets import TableFile
 from oasis_bench.datasets.features.decoding import UnusableImageError, read_image
 from oasis_bench.datasets.files.archives import Archive, locate
-from oasis_bench.datasets.table_file import TableFile
-from oasis_bench.experiment.settings import Experiment
-from oasis_bench.plugins.metric_learner import MetricLearner
-from oasis_bench.plugins.model_file import load_model, save_model
-from oasis_bench.store.run_file import FILE_NAME, RunRecord, read_run
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.memory import PeakMemory
+from oasis_bench.experiment import Experiment
+from oasis_bench.plugins import MetricLearner, load_model, save_model
+from oasis_bench.store import FILE_NAME, RunRecord, read_run
+from oasis_bench.system import PeakMemory, UsageError
 
 MOST_SECONDS, MOST_BYTES = 20.0, 200 * 2**20
 """Of one example; the files have some kilobytes.  CI's machine may be busy."""

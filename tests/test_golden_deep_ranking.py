@@ -8,8 +8,8 @@ from sklearn.datasets import load_digits
 
 from oasis_bench.algorithms import GoldenDeepRanking, GoldenFeature
 from oasis_bench.algorithms.deep_ranking.golden_deep_ranking import relevance_within
-from oasis_bench.data.patches import Patches
-from oasis_bench.system.errors import UsageError
+from oasis_bench.data import Patches
+from oasis_bench.system import UsageError
 
 
 def described(n: int) -> Patches:

@@ -8,8 +8,8 @@ from scipy.optimize import minimize
 
 from oasis_bench.algorithms import GoldenFeature
 from oasis_bench.algorithms.deep_ranking.golden_feature import largest_margin
-from oasis_bench.data.patches import Patches, PatchKind
-from oasis_bench.system.errors import UsageError
+from oasis_bench.data import Patches, PatchKind
+from oasis_bench.system import UsageError
 
 
 @pytest.fixture

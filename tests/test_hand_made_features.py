@@ -14,8 +14,7 @@ from oasis_bench.datasets.features import hand_made, picture_words, whole_pictur
 from oasis_bench.datasets.features.asked_features import asked_features
 from oasis_bench.datasets.features.hand_made import HandMade
 from oasis_bench.datasets.features.picture_files import Picture, Workers, hashed_pictures
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.progress import no_progress
+from oasis_bench.system import UsageError, no_progress
 
 pytest.importorskip("cv2", reason='pip install "oasis-bench[handmade]" is needed')
 

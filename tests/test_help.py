@@ -6,9 +6,10 @@ from dataclasses import fields
 
 import pytest
 
-from oasis_bench.command_line.main import main
+from oasis_bench.command_line import main
 from oasis_bench.command_line.options import make_parser
-from oasis_bench.experiment.settings import NOT_HYPER_PARAMETERS, Experiment
+from oasis_bench.experiment import Experiment
+from oasis_bench.experiment.settings import NOT_HYPER_PARAMETERS
 
 
 def parsers(parser):

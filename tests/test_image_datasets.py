@@ -20,14 +20,13 @@ from PIL import Image
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from oasis_bench.data.rows import LabelledRows
+from oasis_bench.data import LabelledRows
 from oasis_bench.datasets import Caltech101, Caltech256, Corel5k, ImageFolder, TinyImageNet
 from oasis_bench.datasets.caltech_subsets import CALTECH256_FOLDERS
 from oasis_bench.datasets.features.duplicates import near_duplicates
 from oasis_bench.datasets.features.picture_files import Workers, hashed_pictures
 from oasis_bench.datasets.pictures import ImageDataset
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.progress import no_progress
+from oasis_bench.system import UsageError, no_progress
 
 REAL = Path(os.environ.get("OASIS_BENCH_DATA", os.devnull))
 

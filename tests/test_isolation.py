@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 from report_helpers import measured
 
-from oasis_bench.experiment.settings import Experiment, LearnerSpec
-from oasis_bench.runner.run import run_experiment
-from oasis_bench.store.run_file import read_run
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.processes import bytes_below, kill_below
+from oasis_bench.experiment import Experiment, LearnerSpec
+from oasis_bench.runner import run_experiment
+from oasis_bench.store import read_run
+from oasis_bench.system import UsageError, bytes_below, kill_below
 from oasis_bench.trial.clock import waiting_seconds
 
 ON_LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux's /proc")

@@ -16,8 +16,7 @@ from oasis_bench.algorithms.logdet.itml import (
     project_cyclically,
     squared_distance_bounds,
 )
-from oasis_bench.plugins.contract import LearnerContract
-from oasis_bench.plugins.contract_items import digit_rows
+from oasis_bench.plugins import LearnerContract, digit_rows
 
 
 class TestITML(LearnerContract):

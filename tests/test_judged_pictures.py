@@ -11,20 +11,17 @@ from PIL import Image
 from report_helpers import measured
 from skimage.feature import local_binary_pattern
 
-from oasis_bench.command_line.main import main
+from oasis_bench.command_line import main
 from oasis_bench.datasets import MaterialAppearance, OwnTriplets, SimilarityTriplets
 from oasis_bench.datasets.features.histograms import picture_histograms
 from oasis_bench.datasets.features.picture_files import Workers, hashed_pictures
-from oasis_bench.experiment.settings import Experiment, LearnerSpec
-from oasis_bench.notebook.result import RunResult
-from oasis_bench.plugins.model_file import load_model
-from oasis_bench.plugins.open_dataset import open_dataset
-from oasis_bench.plugins.registry import load_registry
+from oasis_bench.experiment import Experiment, LearnerSpec
+from oasis_bench.notebook import RunResult
+from oasis_bench.plugins import load_model, load_registry, open_dataset
 from oasis_bench.reports import write_report
-from oasis_bench.runner.run import run_experiment
-from oasis_bench.store.run_file import read_run
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.progress import no_progress
+from oasis_bench.runner import run_experiment
+from oasis_bench.store import read_run
+from oasis_bench.system import UsageError, no_progress
 
 REAL = Path(os.environ.get("OASIS_BENCH_DATA", os.devnull))
 WORKERS = Workers(no_progress)

@@ -3,14 +3,16 @@
 import numpy as np
 import pytest
 
-from oasis_bench.data.judgements import JudgedTriplets, Ratings
-from oasis_bench.experiment.judged_splits import draw_groups, group_folds, items_are_shared
-from oasis_bench.experiment.splits import (
+from oasis_bench.data import JudgedTriplets, Ratings
+from oasis_bench.experiment import (
+    draw_groups,
     draw_unseen_classes,
+    group_folds,
     too_few_for_folds,
     unseen_class_folds,
 )
-from oasis_bench.system.errors import UsageError
+from oasis_bench.experiment.judged_splits import items_are_shared
+from oasis_bench.system import UsageError
 
 N_ITEMS = 200
 

@@ -3,12 +3,10 @@
 import numpy as np
 import pytest
 
-from oasis_bench.data.judgements import JudgedTriplets, Ratings
-from oasis_bench.data.rows import LabelledRows
+from oasis_bench.data import JudgedTriplets, LabelledRows, Ratings
+from oasis_bench.tasks import Truth, tie_order
 from oasis_bench.tasks.judged_triplets import JudgedTripletsTask
-from oasis_bench.tasks.ranking import tie_order
 from oasis_bench.tasks.ratings import RatingsTask
-from oasis_bench.tasks.task import Truth
 
 ITEMS = np.array([[0, 1, 2], [0, 2, 3], [1, 3, 0], [2, 0, 1]])
 SCORES = np.array([[9, 5, 3, 3], [1, 9, 0, 4], [2, 7, 9, 0], [0, 0, 0, 9.0]])

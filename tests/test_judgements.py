@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from oasis_bench.command_line.listing import facts_of_rows
-from oasis_bench.data.judgements import JudgedTriplets, Ratings
-from oasis_bench.data.rows import LabelledRows
+from oasis_bench.data import JudgedTriplets, LabelledRows, Ratings
 from oasis_bench.datasets import Digits
-from oasis_bench.system.errors import UsageError
+from oasis_bench.system import UsageError
 
 ITEMS = np.array([[0, 1, 2], [0, 2, 3], [4, 3, 1]])
 VOTES = np.array([[3, 1], [0, 2], [1, 1]])

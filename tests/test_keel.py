@@ -11,20 +11,18 @@ import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
 from oasis_bench.algorithms import Euclidean
-from oasis_bench.claims.published_figures import PUBLISHED
-from oasis_bench.command_line.main import main
-from oasis_bench.data.scaling import learn_scaling
+from oasis_bench.claims.paper_figures import PUBLISHED
+from oasis_bench.command_line import main
+from oasis_bench.data import learn_scaling
 from oasis_bench.datasets import Keel
 from oasis_bench.datasets.keel import TABLES
-from oasis_bench.experiment.plan import plan
-from oasis_bench.experiment.settings import Experiment
-from oasis_bench.plugins.registry import load_registry
+from oasis_bench.experiment import Experiment, plan
+from oasis_bench.plugins import load_registry
 from oasis_bench.reports import write_side_by_side
-from oasis_bench.runner.run import run_experiment
-from oasis_bench.runner.several import one_for_each_value
-from oasis_bench.store.run_file import read_run
-from oasis_bench.system.errors import UsageError
-from oasis_bench.trial.items import draw_items
+from oasis_bench.runner import one_for_each_value, run_experiment
+from oasis_bench.store import read_run
+from oasis_bench.system import UsageError
+from oasis_bench.trial import draw_items
 
 DATA = Path(os.environ.get("OASIS_BENCH_DATA", os.devnull), "keel")
 needs_data = pytest.mark.skipif(

@@ -12,8 +12,7 @@ from sklearn.preprocessing import normalize
 
 from oasis_bench.algorithms import LEGO
 from oasis_bench.algorithms.logdet import _reference as _lego_reference
-from oasis_bench.plugins.contract import LearnerContract
-from oasis_bench.plugins.contract_items import digit_rows
+from oasis_bench.plugins import LearnerContract, digit_rows
 
 X_AND_Z = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
 

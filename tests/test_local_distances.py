@@ -14,10 +14,9 @@ from oasis_bench.algorithms import LocalDistances, LocalPatchDistances
 from oasis_bench.algorithms.local_distances import _dual_ascent, solve
 from oasis_bench.algorithms.local_distances._constraints import Constraints
 from oasis_bench.algorithms.local_distances.local_distances import short_list
-from oasis_bench.data.patches import Patches, PatchKind
-from oasis_bench.plugins.contract_items import digit_items, digit_rows
-from oasis_bench.plugins.model_file import load_model, save_model
-from oasis_bench.system.errors import UsageError
+from oasis_bench.data import Patches, PatchKind
+from oasis_bench.plugins import digit_items, digit_rows, load_model, save_model
+from oasis_bench.system import UsageError
 
 
 def vectors(distances, triplets):

@@ -11,7 +11,7 @@ from oasis_bench.algorithms._neighbour_choice import choose_neighbours
 from oasis_bench.algorithms.mcml import _descent
 from oasis_bench.algorithms.mcml._descent import minimise
 from oasis_bench.algorithms.mcml._objective import Objective
-from oasis_bench.plugins.contract import LearnerContract
+from oasis_bench.plugins import LearnerContract
 
 
 class TestMCML(LearnerContract):

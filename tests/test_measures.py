@@ -6,10 +6,14 @@ from definitions import image_relevance
 from scipy import sparse
 from sklearn.metrics import average_precision_score
 
-from oasis_bench.tasks import ranking
-from oasis_bench.tasks.ranking import rank_others
-from oasis_bench.tasks.retrieval import average_precision, evaluate_ranking, precision_at_k
-from oasis_bench.tasks.shared_labels import SharedLabels
+from oasis_bench.tasks import (
+    SharedLabels,
+    average_precision,
+    evaluate_ranking,
+    precision_at_k,
+    rank_others,
+    ranking,
+)
 
 LABELS = np.array([0, 0, 0, 1, 1])
 SCORES = np.array(

@@ -5,8 +5,9 @@ import sys
 
 import pytest
 
+from oasis_bench.system import require_memory
 from oasis_bench.system.linux import group_limits_left
-from oasis_bench.system.memory import available_bytes, require_memory
+from oasis_bench.system.memory import available_bytes
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc")
 

@@ -6,16 +6,15 @@ from dataclasses import asdict
 
 import pytest
 
-from oasis_bench.analysis.comparison import compare_runs
-from oasis_bench.command_line.main import main
-from oasis_bench.experiment.run_info import MergedRun
-from oasis_bench.experiment.settings import LearnerSpec
+from oasis_bench.analysis import compare_runs
+from oasis_bench.command_line import main
+from oasis_bench.experiment import LearnerSpec, MergedRun
 from oasis_bench.reports import write_report
-from oasis_bench.runner.merge import merge_runs
-from oasis_bench.store.run_file import FILE_NAME, Store, read_run
+from oasis_bench.runner import merge_runs
+from oasis_bench.store import FILE_NAME, Store, read_run
 from oasis_bench.store.schema import TRIAL_TABLES
-from oasis_bench.system.errors import UsageError
-from oasis_bench.trial.record import TrialRecord
+from oasis_bench.system import UsageError
+from oasis_bench.trial import TrialRecord
 
 FAILED = {"status": "failed", "reason": "no"}
 

@@ -6,24 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from oasis_bench.experiment.settings import LearnerSpec
-from oasis_bench.runner.run import run_experiment
-from oasis_bench.store.run_file import read_run
+from oasis_bench.experiment import LearnerSpec
+from oasis_bench.runner import run_experiment
+from oasis_bench.store import read_run
 from oasis_bench.system.plain_text import LONGEST_TEXT
-from oasis_bench.trial.messages import (
-    Answered,
-    Chosen,
-    Ended,
-    Fitted,
-    MessageError,
-    PhaseBegan,
-    Replayed,
-    Scores,
-    Started,
-    Validated,
-    from_line,
-    to_line,
-)
+from oasis_bench.trial import MessageError, PhaseBegan, Scores, Started, from_line, to_line
+from oasis_bench.trial.messages import Answered, Chosen, Ended, Fitted, Replayed, Validated
 
 FITTED = b'{"kind": "Loaded", "threads": 1, "symmetry_index": null, "numbers": '
 MALFORMED = {

@@ -27,7 +27,7 @@ from oasis_bench.algorithms import (
     MetricLearnRCA,
     MetricLearnSCML,
 )
-from oasis_bench.plugins.contract import LearnerContract
+from oasis_bench.plugins import LearnerContract
 
 QUICK = {
     metric_learn.LMNN: MetricLearnLMNN(regularization=0.25, max_iter=60),

@@ -9,9 +9,8 @@ from sklearn.datasets import load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning
 
 import oasis_bench.algorithms.metric_learn._compatibility  # noqa: F401  (lets metric_learn run)
-from oasis_bench.algorithms import MMC, RCA
-from oasis_bench.algorithms import mmc as module
-from oasis_bench.plugins.contract import LearnerContract
+from oasis_bench.algorithms import MMC, RCA, mmc as module
+from oasis_bench.plugins import LearnerContract
 
 metric_learn = pytest.importorskip("metric_learn")
 

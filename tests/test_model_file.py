@@ -17,12 +17,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from oasis_bench.algorithms import LMNN, OASIS, AveragedOASIS, Euclidean, PsdOASIS
-from oasis_bench.data.patches import Patches, PatchKind
-from oasis_bench.plugins.learner import IncrementalLearner
-from oasis_bench.plugins.model_file import load_model, save_model
-from oasis_bench.plugins.registry import load_registry
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.memory import PeakMemory
+from oasis_bench.data import Patches, PatchKind
+from oasis_bench.plugins import IncrementalLearner, load_model, load_registry, save_model
+from oasis_bench.system import PeakMemory, UsageError
 
 PLUGIN = """\
 from oasis_bench.algorithms import Euclidean

@@ -12,7 +12,7 @@ from sklearn.neighbors import NeighborhoodComponentsAnalysis
 
 from oasis_bench.algorithms import LDA, NCA
 from oasis_bench.algorithms._discriminants import ledoit_wolf
-from oasis_bench.plugins.contract import LearnerContract
+from oasis_bench.plugins import LearnerContract
 from oasis_bench.system import memory
 
 

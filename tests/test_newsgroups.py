@@ -11,9 +11,9 @@ import pytest
 from scipy import sparse
 from scipy.io import loadmat, savemat
 
-from oasis_bench.data.rows import LabelledRows
+from oasis_bench.data import LabelledRows
 from oasis_bench.datasets import TwentyNewsgroups
-from oasis_bench.system.errors import UsageError
+from oasis_bench.system import UsageError
 
 REAL = Path(os.environ.get("OASIS_BENCH_DATA", os.devnull), "20newsgroups", "20newsgroups.mat")
 needs_data = pytest.mark.skipif(

@@ -19,13 +19,13 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 import oasis_bench
 from oasis_bench import scorers
 from oasis_bench.algorithms import LMNN, OASIS, RCA, Euclidean
-from oasis_bench.command_line.main import main
+from oasis_bench.command_line import main
 from oasis_bench.notebook import RunResult
 from oasis_bench.notebook.best import find_best
 from oasis_bench.notebook.given import learners_of, rows_as_file
 from oasis_bench.reports import summary_html
-from oasis_bench.runner.run import resume_experiment
-from oasis_bench.system.errors import UsageError
+from oasis_bench.runner import resume_experiment
+from oasis_bench.system import UsageError
 
 X, Y = load_iris(return_X_y=True)
 KINDS = np.array(["setosa", "versicolor", "virginica"])[Y]
@@ -273,7 +273,7 @@ def test_rows_are_kept_to_the_bit(kind, tmp_path):
 
 
 def test_an_interrupt_keeps_what_is_finished_and_says_how_to_go_on(folder, monkeypatch):
-    from oasis_bench.notebook.run import _Bars
+    from oasis_bench.notebook.running import _Bars
 
     def interrupted(self, record, done, planned):
         told(self, record, done, planned)
@@ -292,7 +292,7 @@ def test_an_interrupt_keeps_what_is_finished_and_says_how_to_go_on(folder, monke
 def test_the_package_itself_stays_light():
     code = (
         "import sys, oasis_bench; assert not {'numpy', 'sklearn', 'pandas'} & set(sys.modules); "
-        "assert oasis_bench.run.__module__ == 'oasis_bench.notebook.run'"
+        "assert oasis_bench.run.__module__ == 'oasis_bench.notebook.running'"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
     with pytest.raises(AttributeError, match="no attribute 'runs'"):

@@ -9,9 +9,8 @@ from sklearn.preprocessing import normalize
 from oasis_bench.algorithms import OASIS, Euclidean
 from oasis_bench.algorithms.oasis import oasis
 from oasis_bench.algorithms.oasis._reference import step as reference_step
-from oasis_bench.sampling import RelevanceTripletSampler
-from oasis_bench.sampling.class_triplets import seed_state
-from oasis_bench.tasks.retrieval import evaluate_ranking
+from oasis_bench.sampling import RelevanceTripletSampler, seed_state
+from oasis_bench.tasks import evaluate_ranking
 
 
 @pytest.fixture(autouse=True, params=["on W", "dual"])

@@ -7,13 +7,12 @@ from sklearn.preprocessing import normalize
 from threadpoolctl import threadpool_limits
 
 from oasis_bench.algorithms import OASIS, AveragedOASIS, MiniBatchOASIS
-from oasis_bench.algorithms.oasis import _blocks as _oasis_blocks
-from oasis_bench.algorithms.oasis import _reference as _oasis_reference
+from oasis_bench.algorithms.oasis import _blocks as _oasis_blocks, _reference as _oasis_reference
 from oasis_bench.algorithms.oasis._block_schedule import block_size, learn_in_blocks
 from oasis_bench.algorithms.oasis._dense_blocks import dense_blocks_pay, learn_in_dense_blocks
 from oasis_bench.algorithms.oasis._dual_steps import dual_pays
-from oasis_bench.plugins.contract import digit_rows
-from oasis_bench.system.threads import blas_threads
+from oasis_bench.plugins import digit_rows
+from oasis_bench.system import blas_threads
 
 
 @pytest.fixture(params=[True, False], ids=["avx2", "portable"])

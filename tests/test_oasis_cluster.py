@@ -25,10 +25,9 @@ from oasis_bench.algorithms import (
     PsdOASIS,
 )
 from oasis_bench.algorithms._positive import psd_factor
-from oasis_bench.algorithms.oasis import _reference as _oasis_reference
-from oasis_bench.algorithms.oasis import fit_on_cluster
-from oasis_bench.system.seeds import derive_seed
-from oasis_bench.tasks.retrieval import evaluate_ranking
+from oasis_bench.algorithms.oasis import _reference as _oasis_reference, fit_on_cluster
+from oasis_bench.system import derive_seed
+from oasis_bench.tasks import evaluate_ranking
 
 
 @pytest.fixture(scope="module")

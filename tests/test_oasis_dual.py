@@ -8,8 +8,7 @@ from scipy import sparse
 from sklearn.preprocessing import normalize
 
 from oasis_bench.algorithms import OASIS, CosineOASIS, PsdOASIS
-from oasis_bench.algorithms.oasis import _reference as _oasis_reference
-from oasis_bench.algorithms.oasis import oasis
+from oasis_bench.algorithms.oasis import _reference as _oasis_reference, oasis
 from oasis_bench.algorithms.oasis._dual_steps import dual_pays, learn_in_dual
 
 

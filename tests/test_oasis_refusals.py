@@ -23,13 +23,11 @@ from oasis_bench.algorithms import (
     ProjOASIS,
     PsdOASIS,
 )
-from oasis_bench.algorithms.oasis import _steps as _oasis
-from oasis_bench.algorithms.oasis import _symmetric_steps as _oasis_symmetric
-from oasis_bench.data.rows import LabelledRows
+from oasis_bench.algorithms.oasis import _steps as _oasis, _symmetric_steps as _oasis_symmetric
+from oasis_bench.data import LabelledRows
 from oasis_bench.datasets import Digits
-from oasis_bench.experiment.plan import plan
-from oasis_bench.experiment.settings import LearnerSpec
-from oasis_bench.plugins.registry import load_registry
+from oasis_bench.experiment import LearnerSpec, plan
+from oasis_bench.plugins import load_registry
 
 FAMILY = [
     OASIS,

@@ -8,9 +8,9 @@ import re
 import numpy as np
 import pytest
 
+from oasis_bench.plugins import load_registry
 from oasis_bench.plugins.contract import quick
 from oasis_bench.plugins.contract_checks import answers
-from oasis_bench.plugins.registry import load_registry
 
 REGISTRY = load_registry().algorithms
 LEARNERS = [name for name in REGISTRY if REGISTRY[name].takes == "rows"]

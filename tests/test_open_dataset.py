@@ -2,10 +2,9 @@
 
 import pytest
 
-from oasis_bench.command_line.main import main
-from oasis_bench.plugins.open_dataset import open_dataset, read_options
-from oasis_bench.plugins.registry import BrokenPluginError, load_registry
-from oasis_bench.system.errors import UsageError
+from oasis_bench.command_line import main
+from oasis_bench.plugins import BrokenPluginError, load_registry, open_dataset, read_options
+from oasis_bench.system import UsageError
 
 PLUGIN = """
 from __future__ import annotations

@@ -16,18 +16,15 @@ import pytest
 from fake_runs import fake_trial, make_run
 from PIL import Image
 
-from oasis_bench.claims.challenges import CHALLENGES, wider_grid
-from oasis_bench.claims.papers import CLAIMS, experiments
-from oasis_bench.claims.tables_and_figures import ITEMS
-from oasis_bench.command_line.main import main
+from oasis_bench.claims import CHALLENGES, CLAIMS, ITEMS, experiments
+from oasis_bench.claims.challenges import wider_grid
+from oasis_bench.command_line import main
 from oasis_bench.command_line.paper import paper_experiment
 from oasis_bench.datasets.caltech_subsets import CALTECH256_SUBSETS
-from oasis_bench.experiment.settings import Experiment
-from oasis_bench.plugins.open_dataset import open_dataset
-from oasis_bench.plugins.registry import load_registry
+from oasis_bench.experiment import Experiment
+from oasis_bench.plugins import load_registry, open_dataset
 from oasis_bench.reports.claims_page import stored_runs, write_claims
-from oasis_bench.runner.run import run_experiment
-from oasis_bench.runner.several import one_for_each_value
+from oasis_bench.runner import one_for_each_value, run_experiment
 
 DIGITS = """
 title = "Two learners on digits"

@@ -21,10 +21,8 @@ from oasis_bench.datasets.features.patches import (
     points_of,
 )
 from oasis_bench.datasets.features.picture_files import Picture, Workers, hashed_pictures
-from oasis_bench.plugins.open_dataset import open_dataset, read_options
-from oasis_bench.plugins.registry import load_registry
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.progress import no_progress
+from oasis_bench.plugins import load_registry, open_dataset, read_options
+from oasis_bench.system import UsageError, no_progress
 
 WORKERS = Workers(no_progress)
 

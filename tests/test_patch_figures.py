@@ -17,8 +17,7 @@ from oasis_bench.datasets.features.geometric_blur import edge_signals, geometric
 from oasis_bench.datasets.features.patch_figures import draw_geometric_blur, draw_patch_weights
 from oasis_bench.datasets.features.patches import patch_options, patches_of
 from oasis_bench.datasets.features.picture_files import Workers, hashed_pictures
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.progress import no_progress
+from oasis_bench.system import UsageError, no_progress
 
 EXAMPLE = Path(__file__).parents[1] / "docs" / "examples" / "plot_local_distances.py"
 

@@ -4,9 +4,8 @@ import joblib
 import numpy as np
 import pytest
 
-from oasis_bench.data.patches import Patches, PatchKind
-from oasis_bench.data.rows import LabelledRows, check_items
-from oasis_bench.system.errors import UsageError
+from oasis_bench.data import LabelledRows, Patches, PatchKind, check_items
+from oasis_bench.system import UsageError
 
 SIZES = (3, 1, 4, 2)
 BLUR = [np.full((size, 5), 10 * i) + np.arange(size)[:, None] for i, size in enumerate(SIZES)]

@@ -10,10 +10,8 @@ from sklearn.datasets import load_digits
 from oasis_bench.datasets import Digits, ImageFolder
 from oasis_bench.datasets.features.picture_files import Workers, hashed_pictures
 from oasis_bench.datasets.features.pixels import pixels_of
-from oasis_bench.plugins.open_dataset import open_dataset, read_options
-from oasis_bench.plugins.registry import load_registry
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.progress import no_progress
+from oasis_bench.plugins import load_registry, open_dataset, read_options
+from oasis_bench.system import UsageError, no_progress
 
 WORKERS = Workers(no_progress)
 

@@ -7,8 +7,8 @@ import pytest
 from scipy import sparse
 from sklearn.feature_extraction.text import TfidfTransformer
 
-from oasis_bench.data.scaling import SCALINGS, learn_scaling, unlike_scales
-from oasis_bench.system.errors import UsageError
+from oasis_bench.data import SCALINGS, learn_scaling, unlike_scales
+from oasis_bench.system import UsageError
 
 COUNTS = np.array([[2.0, 0, 1, 0], [1, 3, 0, 0], [4, 0, 0, 0]])
 

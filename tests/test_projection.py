@@ -14,12 +14,12 @@ from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import normalize
 
-from oasis_bench.experiment.settings import Experiment, LearnerSpec
+from oasis_bench.experiment import Experiment, LearnerSpec
 from oasis_bench.reports.run.space_figure import space_figures
-from oasis_bench.runner.run import run_experiment
-from oasis_bench.store.run_file import read_run
+from oasis_bench.runner import run_experiment
+from oasis_bench.store import read_run
+from oasis_bench.trial import TrialRecord
 from oasis_bench.trial.projection import CLASSES, ITEMS_A_CLASS, Projection, plane, plane_of_rows
-from oasis_bench.trial.record import TrialRecord
 
 ROWS = np.random.default_rng(0).normal(size=(40, 6)) * np.arange(1, 7)
 

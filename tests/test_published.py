@@ -8,15 +8,11 @@ import pytest
 from fake_runs import fake_trial, make_run
 from report_helpers import texts
 
-from oasis_bench.claims.class_lists import CLASS_LISTS, ListOfSubset, list_of
-from oasis_bench.claims.published_figures import (
-    PUBLISHED,
-    published_judgements,
-    published_minutes,
-    published_precision,
-)
+from oasis_bench.claims import list_of, published_judgements, published_minutes, published_precision
+from oasis_bench.claims.class_lists import CLASS_LISTS, ListOfSubset
+from oasis_bench.claims.paper_figures import PUBLISHED
 from oasis_bench.datasets import Caltech256
-from oasis_bench.experiment.settings import Experiment
+from oasis_bench.experiment import Experiment
 from oasis_bench.reports.published_tables import beside_published
 from oasis_bench.reports.run.task_figures import draw_precision_at_k
 

@@ -10,7 +10,7 @@ from sklearn.preprocessing import normalize
 
 from oasis_bench import algorithms
 from oasis_bench.algorithms.pytorch_metric_learning import SupervisedContrastive
-from oasis_bench.model_file import load_model, save_model
+from oasis_bench.plugins import load_model, save_model
 
 pytest.importorskip("pytorch_metric_learning", reason='needs pip install "oasis-bench[pml]"')
 

@@ -8,17 +8,13 @@ import pytest
 from scipy import sparse
 
 from oasis_bench.algorithms import Euclidean
-from oasis_bench.data.rows import LabelledRows
+from oasis_bench.data import LabelledRows
 from oasis_bench.datasets import Digits
-from oasis_bench.experiment.plan import plan
-from oasis_bench.experiment.queries import Queries
-from oasis_bench.experiment.settings import Experiment
-from oasis_bench.plugins.registry import load_registry
-from oasis_bench.system.errors import UsageError
-from oasis_bench.tasks.retrieval import Retrieval
-from oasis_bench.trial.evaluator import Evaluator
-from oasis_bench.trial.items import draw_items, refuse_untested_queries
-from oasis_bench.trial.messages import Scores
+from oasis_bench.experiment import Experiment, Queries, plan
+from oasis_bench.plugins import load_registry
+from oasis_bench.system import UsageError
+from oasis_bench.tasks import Retrieval
+from oasis_bench.trial import Evaluator, Scores, draw_items, refuse_untested_queries
 
 
 @pytest.fixture

@@ -12,19 +12,18 @@ from sklearn.datasets import load_digits
 from threadpoolctl import threadpool_limits
 
 from oasis_bench.algorithms import LMNN, OASIS, Euclidean
-from oasis_bench.system import threads
-from oasis_bench.system.threads import side_by_side
-from oasis_bench.tasks import ranking, scoring
-from oasis_bench.tasks.ranking import (
+from oasis_bench.system import side_by_side, threads
+from oasis_bench.tasks import (
+    evaluate_ranking,
     kernel_ready,
-    places,
     rank_others,
-    relevant_ranks,
+    ranking,
+    score_sparse,
+    scoring,
     tie_order,
     top_k,
 )
-from oasis_bench.tasks.retrieval import evaluate_ranking
-from oasis_bench.tasks.scoring import score_sparse
+from oasis_bench.tasks.ranking import places, relevant_ranks
 
 # Two full chunks of a kernel and a bit.
 N = 1100

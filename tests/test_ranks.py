@@ -13,14 +13,10 @@ from fake_runs import fake_trial
 from matplotlib.figure import Figure
 from scipy import stats
 
-from oasis_bench.analysis.average_ranks import (
-    AverageRanks,
-    critical_difference,
-    least_datasets,
-    rank_learners,
-)
-from oasis_bench.command_line.main import main
-from oasis_bench.experiment.settings import LearnerSpec
+from oasis_bench.analysis import AverageRanks, least_datasets, rank_learners
+from oasis_bench.analysis.average_ranks import critical_difference
+from oasis_bench.command_line import main
+from oasis_bench.experiment import LearnerSpec
 from oasis_bench.reports.average_ranks_figure import draw_average_ranks
 
 DEMSAR = pd.DataFrame(

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 from rated_runs import rated_run, votes_as_ratings, words_as_ratings
 
-from oasis_bench.data.pictures import thumbnail
+from oasis_bench.data import thumbnail
 from oasis_bench.datasets import Corel5k, MaterialAppearance
 from oasis_bench.reports import collect_ratings, write_report
 from oasis_bench.reports.rating_files import read_ratings

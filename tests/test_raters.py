@@ -3,13 +3,8 @@
 import numpy as np
 import pytest
 
-from oasis_bench.analysis.raters import (
-    fleiss_kappa,
-    human_level,
-    krippendorff_alpha,
-    precision_of_raters,
-)
-from oasis_bench.data.judgements import Ratings
+from oasis_bench.analysis import fleiss_kappa, human_level, krippendorff_alpha, precision_of_raters
+from oasis_bench.data import Ratings
 from oasis_bench.tasks.ratings import HUMAN, PRECISION, RatedCandidates
 
 FLEISS = """

@@ -8,13 +8,13 @@ from fake_runs import fake_trial, make_run
 from PIL import Image
 from rated_runs import rated_run, rating_file, small_run
 
-from oasis_bench.command_line.main import main
+from oasis_bench.command_line import main
 from oasis_bench.reports import collect_ratings, write_rating_page
 from oasis_bench.reports.rating_files import read_ratings
 from oasis_bench.reports.rating_questions import questions, whole_depths
 from oasis_bench.reports.run.retrieved_images import retrievals
-from oasis_bench.store.run_file import read_run
-from oasis_bench.system.errors import UsageError
+from oasis_bench.store import read_run
+from oasis_bench.system import UsageError
 
 PAIR = (0, 1)
 """A pair that the run of `run` retrieves."""

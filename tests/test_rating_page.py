@@ -8,7 +8,7 @@ import browser
 import pytest
 from rated_runs import small_run
 
-from oasis_bench.command_line.main import main
+from oasis_bench.command_line import main
 from oasis_bench.reports import write_rating_page
 from oasis_bench.reports.rating_files import read_ratings
 from oasis_bench.reports.rating_questions import questions

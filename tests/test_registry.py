@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from oasis_bench.algorithms import OASIS
-from oasis_bench.plugins.registry import BrokenPluginError, load_registry
-from oasis_bench.system.errors import UsageError, unknown_name
-from oasis_bench.tasks.task import Truth, evaluate
+from oasis_bench.plugins import BrokenPluginError, load_registry
+from oasis_bench.system import UsageError, unknown_name
+from oasis_bench.tasks import Truth, evaluate
 
 DISTRIBUTION = """\
 Metadata-Version: 2.1

@@ -5,7 +5,7 @@ import pytest
 from definitions import image_relevance
 from scipy import sparse
 
-from oasis_bench.data.relevance import joint_distribution, relevance_factor
+from oasis_bench.data import joint_distribution, relevance_factor
 
 
 def random_relevance(n_images=15, n_labels=8, seed=0):

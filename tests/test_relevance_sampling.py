@@ -11,8 +11,7 @@ from definitions import image_relevance
 from scipy import sparse
 from scipy.stats import chisquare
 
-from oasis_bench.sampling import RelevanceTripletSampler
-from oasis_bench.sampling.class_triplets import seed_state
+from oasis_bench.sampling import RelevanceTripletSampler, seed_state
 
 PythonGenerator = runpy.run_path(str(Path(__file__).with_name("test_sampling.py")))[
     "PythonGenerator"

@@ -8,7 +8,7 @@ import pytest
 from fake_runs import fake_trial, fake_trials, make_run
 from report_helpers import texts
 
-from oasis_bench.experiment.settings import LearnerSpec
+from oasis_bench.experiment import LearnerSpec
 from oasis_bench.reports.inline_svg import inline_svg
 from oasis_bench.reports.run.every_trial import candidates_tables, trials_table
 from oasis_bench.reports.run.partition_figures import differences, partition_figures
@@ -18,7 +18,7 @@ from oasis_bench.reports.run.time_figures import (
     quality_against_time,
     times_and_values,
 )
-from oasis_bench.system.errors import UsageError
+from oasis_bench.system import UsageError
 
 
 def by_definition(seconds, values):

@@ -6,9 +6,9 @@ from fake_runs import fake_trial, make_run
 
 from oasis_bench.reports import write_report
 from oasis_bench.reports.run.protocol import protocol_text
-from oasis_bench.runner.merge import merge_runs
-from oasis_bench.store.run_file import read_run
-from oasis_bench.trial.record import TrialRecord
+from oasis_bench.runner import merge_runs
+from oasis_bench.store import read_run
+from oasis_bench.trial import TrialRecord
 
 
 def test_what_was_searched_and_what_was_fixed_is_told_from_the_data(tmp_path):

@@ -15,7 +15,7 @@ from oasis_bench.reports.run.trial_tables import (
     unfinished_table,
 )
 from oasis_bench.reports.table import to_latex
-from oasis_bench.trial.record import TrialRecord
+from oasis_bench.trial import TrialRecord
 
 
 def test_subsets_stand_in_order_of_size_and_learners_in_that_of_the_experiment(tmp_path):

@@ -15,7 +15,7 @@ from oasis_bench.reports.run.protocol import protocol_text
 from oasis_bench.reports.run.task_figures import draw_precision_at_k
 from oasis_bench.reports.run.trial_tables import selection_table, unanswered_table
 from oasis_bench.reports.table import to_latex
-from oasis_bench.trial.record import TrialRecord
+from oasis_bench.trial import TrialRecord
 
 BOTH = ("retrieval", "classification")
 LAST = ["2.00", "[2.00", "-", "2.00]", "1,024.0"]

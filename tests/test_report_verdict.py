@@ -3,7 +3,7 @@
 import pytest
 from fake_runs import fake_trial, make_run
 
-from oasis_bench.analysis.statistics import detectable_difference, paired_interval
+from oasis_bench.analysis import detectable_difference, paired_interval
 from oasis_bench.reports import write_report
 from oasis_bench.reports.run.summary import summary_text
 from oasis_bench.reports.run.verdict import answers, next_steps

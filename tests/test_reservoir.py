@@ -14,7 +14,7 @@ from scipy.stats import binomtest, chisquare
 
 from oasis_bench.algorithms.deep_ranking.relevance_sampler import RelevanceSampler
 from oasis_bench.algorithms.deep_ranking.reservoir import Reservoir, ReservoirSampler
-from oasis_bench.system.errors import UsageError
+from oasis_bench.system import UsageError
 
 LEAST_P = 1e-3
 

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from fake_runs import fake_trial, fake_trials
 
-from oasis_bench.command_line.main import main
+from oasis_bench.command_line import main
 
 DOCS = Path(__file__).parent.parent / "docs"
 

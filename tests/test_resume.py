@@ -11,11 +11,11 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from oasis_bench.command_line.main import main
-from oasis_bench.experiment.settings import Experiment, LearnerSpec
-from oasis_bench.runner.run import resume_experiment, run_experiment
-from oasis_bench.store.run_file import FILE_NAME, Store, read_run
-from oasis_bench.system.errors import UsageError
+from oasis_bench.command_line import main
+from oasis_bench.experiment import Experiment, LearnerSpec
+from oasis_bench.runner import resume_experiment, run_experiment
+from oasis_bench.store import FILE_NAME, Store, read_run
+from oasis_bench.system import UsageError
 
 FLAKY = """
 from pathlib import Path

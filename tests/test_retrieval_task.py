@@ -8,14 +8,20 @@ from scipy import sparse
 from sklearn.metrics import ndcg_score
 from test_measures import LABELS, SCORES
 
-from oasis_bench.data.rows import LabelledRows
-from oasis_bench.system.errors import UsageError
-from oasis_bench.tasks import ranking
+from oasis_bench.data import LabelledRows
+from oasis_bench.system import UsageError
+from oasis_bench.tasks import (
+    Retrieval,
+    Truth,
+    evaluate,
+    evaluate_ranking,
+    parse_measure,
+    ranking,
+    tie_order,
+)
 from oasis_bench.tasks.classification import Classification
 from oasis_bench.tasks.judged_triplets import JudgedTripletsTask
-from oasis_bench.tasks.ranking import tie_order
-from oasis_bench.tasks.retrieval import Retrieval, evaluate_ranking
-from oasis_bench.tasks.task import Measurement, Truth, evaluate, parse_measure
+from oasis_bench.tasks.task import Measurement
 from oasis_bench.tasks.unseen_classes import UnseenClasses
 
 

@@ -21,15 +21,13 @@ from sklearn.metrics import average_precision_score
 from sklearn.preprocessing import normalize
 
 from oasis_bench.algorithms import OASIS, Euclidean
-from oasis_bench.data.rows import LabelledRows
+from oasis_bench.data import LabelledRows
 from oasis_bench.datasets import Digits
-from oasis_bench.experiment.plan import plan
-from oasis_bench.experiment.settings import Experiment, LearnerSpec
-from oasis_bench.experiment.splits import draw_partition
-from oasis_bench.plugins.registry import load_registry
-from oasis_bench.runner.run import run_experiment
-from oasis_bench.store.run_file import read_run
-from oasis_bench.system.errors import UsageError
+from oasis_bench.experiment import Experiment, LearnerSpec, draw_partition, plan
+from oasis_bench.plugins import load_registry
+from oasis_bench.runner import run_experiment
+from oasis_bench.store import read_run
+from oasis_bench.system import UsageError
 from oasis_bench.trial.sealed_items import map_items, seal_items
 
 TINY = """\

@@ -7,7 +7,7 @@ from importlib.metadata import packages_distributions, version
 
 import pytest
 
-from oasis_bench.experiment.run_info import (
+from oasis_bench.experiment import (
     DatasetSource,
     MergedRun,
     Resumption,
@@ -16,8 +16,8 @@ from oasis_bench.experiment.run_info import (
     Sources,
     TaskSource,
 )
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.provenance import DISTRIBUTIONS, provenance
+from oasis_bench.system import UsageError, provenance
+from oasis_bench.system.machine import DISTRIBUTIONS
 
 
 @pytest.fixture

@@ -11,12 +11,12 @@ import psutil
 import pytest
 from distributed import Client, LocalCluster
 
-from oasis_bench.command_line.main import main
+from oasis_bench.command_line import main
 from oasis_bench.execution import cluster as on_cluster
-from oasis_bench.experiment.settings import Experiment, LearnerSpec
-from oasis_bench.runner.run import resume_experiment, run_experiment
-from oasis_bench.store.run_file import read_run
-from oasis_bench.system.errors import UsageError
+from oasis_bench.experiment import Experiment, LearnerSpec
+from oasis_bench.runner import resume_experiment, run_experiment
+from oasis_bench.store import read_run
+from oasis_bench.system import UsageError
 
 SLOW_ONCE = """
 import os, time

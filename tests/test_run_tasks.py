@@ -7,17 +7,15 @@ from sklearn.datasets import load_digits
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import normalize
 
-from oasis_bench.data.rows import LabelledRows
+from oasis_bench.data import LabelledRows
 from oasis_bench.datasets import Digits
-from oasis_bench.experiment.plan import plan
-from oasis_bench.experiment.settings import Experiment, LearnerSpec
-from oasis_bench.experiment.splits import draw_partition
-from oasis_bench.plugins.registry import load_registry
-from oasis_bench.runner.run import run_experiment
-from oasis_bench.store.run_file import read_run
-from oasis_bench.system.errors import UsageError
+from oasis_bench.experiment import Experiment, LearnerSpec, draw_partition, plan
+from oasis_bench.plugins import load_registry
+from oasis_bench.runner import run_experiment
+from oasis_bench.store import read_run
+from oasis_bench.system import UsageError
+from oasis_bench.trial import draw_items
 from oasis_bench.trial.fit_data import inner_fit_data
-from oasis_bench.trial.items import draw_items
 
 ALL_CLASSES = ("retrieval", "classification", "unseen-classes")
 

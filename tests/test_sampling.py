@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from oasis_bench.sampling import ClassTripletSampler
-from oasis_bench.sampling.class_triplets import seed_state
+from oasis_bench.sampling import ClassTripletSampler, seed_state
 
 WORD = 2**64 - 1
 

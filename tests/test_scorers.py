@@ -33,9 +33,8 @@ from oasis_bench.algorithms import (
     LogDetOASIS,
     PsdOASIS,
 )
-from oasis_bench.plugins.contract_items import digit_rows
-from oasis_bench.plugins.registry import load_registry
-from oasis_bench.system.errors import UsageError
+from oasis_bench.plugins import digit_rows, load_registry
+from oasis_bench.system import UsageError
 
 X, Y = digit_rows()
 NAMES = np.array(["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"])[

@@ -8,8 +8,7 @@ import threading
 import numpy as np
 import pytest
 
-from oasis_bench.system import linux
-from oasis_bench.system.sealed_arrays import is_sealed, map_arrays, seal_arrays
+from oasis_bench.system import is_sealed, linux, map_arrays, seal_arrays
 
 ARRAYS = {
     "X": np.random.default_rng(0).normal(size=(7, 3)),

@@ -12,17 +12,14 @@ import pytest
 from sklearn.preprocessing import StandardScaler
 
 from oasis_bench.algorithms import Euclidean
-from oasis_bench.data.rows import LabelledRows
-from oasis_bench.datasets import Digits
-from oasis_bench.datasets.table_file import TableFile
+from oasis_bench.data import LabelledRows
+from oasis_bench.datasets import Digits, TableFile
+from oasis_bench.experiment import Candidate, Experiment, LearnerSpec, inner_folds, plan
 from oasis_bench.experiment.budget import SearchBudget
-from oasis_bench.experiment.plan import plan
-from oasis_bench.experiment.search import Candidate, candidates
-from oasis_bench.experiment.settings import Experiment, LearnerSpec
-from oasis_bench.experiment.splits import inner_folds
-from oasis_bench.plugins.learner import BilinearLearner, IncrementalLearner
-from oasis_bench.plugins.registry import load_registry
-from oasis_bench.tasks.task import Truth
+from oasis_bench.experiment.search import candidates
+from oasis_bench.plugins import BilinearLearner, IncrementalLearner, load_registry
+from oasis_bench.tasks import Truth
+from oasis_bench.trial import FitData
 from oasis_bench.trial.choice import (
     FIRST_CHECKPOINT,
     PATIENCE,
@@ -30,7 +27,7 @@ from oasis_bench.trial.choice import (
     choose,
     n_in_any_case,
 )
-from oasis_bench.trial.fit_data import FitData, inner_fit_data
+from oasis_bench.trial.fit_data import inner_fit_data
 
 X, Y = np.arange(24.0)[:, None], np.arange(24) % 2
 FOLDS = inner_folds(Y, 3, seed=0)

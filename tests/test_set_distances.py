@@ -13,8 +13,8 @@ from threadpoolctl import threadpool_limits
 
 from oasis_bench.algorithms.local_distances import set_distances as module
 from oasis_bench.algorithms.local_distances.set_distances import BLOCK, TILE, set_distances
-from oasis_bench.data.patches import Patches, PatchKind
-from oasis_bench.system.errors import UsageError
+from oasis_bench.data import Patches, PatchKind
+from oasis_bench.system import UsageError
 
 
 def kind(sizes, width, seed=0, scale=1.0):

@@ -5,18 +5,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from oasis_bench.data.rows import LabelledRows
-from oasis_bench.datasets.table_file import TableFile
-from oasis_bench.experiment.settings import Experiment, LearnerSpec
-from oasis_bench.experiment.sizes import (
+from oasis_bench.data import LabelledRows
+from oasis_bench.datasets import TableFile
+from oasis_bench.experiment import (
+    Experiment,
+    LearnerSpec,
     few_train_remark,
     part_remark,
-    settle,
     settled_as,
     size_remark,
 )
+from oasis_bench.experiment.sizes import settle
 from oasis_bench.experiment.subsets import choose_subsets
-from oasis_bench.system.errors import UsageError
+from oasis_bench.system import UsageError
 
 DATASET = TableFile(Path("my.csv"))
 

@@ -5,13 +5,12 @@ import pytest
 from scipy import sparse
 from sklearn.model_selection import ParameterGrid
 
-from oasis_bench.data.span import basis_and_coordinates, coordinates
+from oasis_bench.data import basis_and_coordinates, coordinates
+from oasis_bench.plugins import load_registry
 from oasis_bench.plugins.contract import quick
-from oasis_bench.plugins.registry import load_registry
-from oasis_bench.system.shared_work import shared, sharing
-from oasis_bench.tasks.task import Truth
-from oasis_bench.trial import fit_data
-from oasis_bench.trial.fit_data import FitData
+from oasis_bench.system import shared, sharing
+from oasis_bench.tasks import Truth
+from oasis_bench.trial import FitData, fit_data
 
 
 @pytest.fixture

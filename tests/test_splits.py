@@ -6,14 +6,9 @@ import numpy as np
 import pytest
 from sklearn.model_selection import StratifiedKFold
 
-from oasis_bench.experiment.splits import (
-    choose_classes,
-    draw_partition,
-    inner_folds,
-    unseen_class_folds,
-)
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.seeds import derive_seed
+from oasis_bench.experiment import draw_partition, inner_folds, unseen_class_folds
+from oasis_bench.experiment.splits import choose_classes
+from oasis_bench.system import UsageError, derive_seed
 
 N_TRAIN, N_TEST = 40, 25
 

@@ -7,14 +7,14 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from oasis_bench.analysis.statistics import (
+from oasis_bench.analysis import (
     compare_to_best,
     detectable_difference,
     fit_power_law,
-    holm,
     paired_interval,
     summarise,
 )
+from oasis_bench.analysis.statistics import holm
 
 N_TRAIN, N_TEST = 400, 250
 

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 from fake_runs import fake_info, fake_trial
 
-from oasis_bench.store.run_file import FILE_NAME, RefusedRecordError, Store, read_run
+from oasis_bench.store import FILE_NAME, RefusedRecordError, Store, read_run
 from oasis_bench.store.schema import SCHEMA_VERSION
-from oasis_bench.system.errors import UsageError
-from oasis_bench.trial.record import TrialRecord
+from oasis_bench.system import UsageError
+from oasis_bench.trial import TrialRecord
 
 COLUMNS = {name: value for name, value in fake_trial("L", 2).columns.items() if name != "trial_id"}
 INFO = fake_info(rows=[COLUMNS])

@@ -19,9 +19,9 @@ from pyarrow import parquet
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
-from oasis_bench.data.rows import LabelledRows
+from oasis_bench.data import LabelledRows
 from oasis_bench.datasets import TableFile
-from oasis_bench.system.errors import UsageError
+from oasis_bench.system import UsageError
 
 RNG = np.random.default_rng(7)
 X = RNG.normal(size=(6, 3))

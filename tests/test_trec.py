@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import pytrec_eval
 
-from oasis_bench.command_line.main import main
-from oasis_bench.runner.trec import export_trec
-from oasis_bench.store.run_file import read_run
+from oasis_bench.command_line import main
+from oasis_bench.runner import export_trec
+from oasis_bench.store import read_run
 
 COARSE = Path(__file__).parent / "plugins" / "coarse.py"
 SIZES = ["--classes", "6", "--partitions", "2", "--train", "12", "--test", "20"]

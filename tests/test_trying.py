@@ -4,10 +4,9 @@ import shlex
 
 import pytest
 
-from oasis_bench.command_line import trying
+from oasis_bench.command_line import main, trying
 from oasis_bench.command_line.listing import form_of
-from oasis_bench.command_line.main import main
-from oasis_bench.plugins.registry import load_registry
+from oasis_bench.plugins import load_registry
 
 
 @pytest.fixture

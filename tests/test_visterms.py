@@ -16,8 +16,7 @@ from oasis_bench.datasets.features.decoding import read_image
 from oasis_bench.datasets.features.picture_files import Workers, hashed_pictures
 from oasis_bench.datasets.features.visterms import VistermCounts, nearest_centres, visterm_counts
 from oasis_bench.datasets.files import arrays
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.progress import no_progress
+from oasis_bench.system import UsageError, no_progress
 
 SMALL = VistermFeatures(block=16, stride=8, min_blocks=4, n_colours=5, n_visterms=12)
 

@@ -7,14 +7,19 @@ import numpy as np
 import pytest
 
 from oasis_bench.algorithms import OASIS, MiniBatchOASIS
-from oasis_bench.command_line.main import main
+from oasis_bench.command_line import main
 from oasis_bench.datasets.web_scale.dataset import WebScaleParameters, prepare_web_scale
-from oasis_bench.plugins.model_file import load_model
-from oasis_bench.system.errors import UsageError
-from oasis_bench.tasks.retrieval import evaluate_ranking
-from oasis_bench.web_scale.forecast import chance_level
-from oasis_bench.web_scale.training import Training, read_records, train, trainings
-from oasis_bench.web_scale.training import test_queries as queries_of_tests
+from oasis_bench.plugins import load_model
+from oasis_bench.system import UsageError
+from oasis_bench.tasks import evaluate_ranking
+from oasis_bench.web_scale import (
+    Training,
+    chance_level,
+    read_records,
+    test_queries as queries_of_tests,
+    train,
+    trainings,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* give no query:UserWarning")
 

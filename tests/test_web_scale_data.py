@@ -13,7 +13,7 @@ import pytest
 from scipy import sparse
 
 from oasis_bench.algorithms import OASIS, Euclidean
-from oasis_bench.data.csr import canonical_csr
+from oasis_bench.data import canonical_csr
 from oasis_bench.datasets import WebScale
 from oasis_bench.datasets.files.arrays import csr_writer, map_csr
 from oasis_bench.datasets.web_scale.dataset import (
@@ -25,9 +25,9 @@ from oasis_bench.datasets.web_scale.dataset import (
     prepare_web_scale,
 )
 from oasis_bench.datasets.web_scale.images import BATCH, REFERENCE, TRAINING, WebImages
-from oasis_bench.plugins.registry import load_registry
-from oasis_bench.system.errors import UsageError
-from oasis_bench.tasks.retrieval import evaluate_ranking
+from oasis_bench.plugins import load_registry
+from oasis_bench.system import UsageError
+from oasis_bench.tasks import evaluate_ranking
 
 N_TRAIN, N_TEST = 8192, 1000
 SMALL = WebScaleParameters(n_train=100, n_test=30, n_visterms=400)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from oasis_bench.web_scale.training import Checkpoint, Training, TrainingRecord
+from oasis_bench.web_scale import Checkpoint, Training, TrainingRecord
 
 PLAN = Path(__file__).parent.parent / "docs" / "web_scale_plan.py"
 spec = importlib.util.spec_from_file_location("web_scale_plan", PLAN)

@@ -28,8 +28,9 @@ from oasis_bench.reports.web_scale.tables import (
     published_table,
     time_table,
 )
-from oasis_bench.system.errors import UsageError
-from oasis_bench.web_scale.training import VERSION, Checkpoint, Training, TrainingRecord, train
+from oasis_bench.system import UsageError
+from oasis_bench.web_scale import Checkpoint, Training, TrainingRecord, train
+from oasis_bench.web_scale.training import VERSION
 
 DATA = {"n_train": 10_000, "n_test": 4096, "n_visterms": 1000, "seed": 0}
 HOSTILE = "<script>alert(1)</script>"

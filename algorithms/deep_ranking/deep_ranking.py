@@ -11,11 +11,9 @@ from sklearn.utils import check_random_state, check_scalar
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from oasis_bench.algorithms.deep_ranking.sources import Given, Source, check_triplets
-from oasis_bench.data.rows import Pixels, check_items
-from oasis_bench.plugins.learner import EmbeddingLearner, FittedArray, IncrementalLearner
-from oasis_bench.system.extras import TORCH, require_packages
-from oasis_bench.system.progress import Progress, no_progress
-from oasis_bench.system.threads import slices
+from oasis_bench.data import Pixels, check_items
+from oasis_bench.plugins import EmbeddingLearner, FittedArray, IncrementalLearner
+from oasis_bench.system import TORCH, Progress, no_progress, require_packages, slices
 
 if TYPE_CHECKING:
     from oasis_bench.algorithms.deep_ranking.network import MultiscaleNetwork

@@ -13,9 +13,8 @@ from oasis_bench.algorithms.deep_ranking.deep_ranking import DeepRanking
 from oasis_bench.algorithms.deep_ranking.golden_feature import GoldenFeature
 from oasis_bench.algorithms.deep_ranking.holds_network import NETWORK_CONSTRAINTS, HoldsNetwork
 from oasis_bench.algorithms.deep_ranking.sources import check_triplets
-from oasis_bench.data.patches import Patches
-from oasis_bench.data.rows import PATCHES_AND_PIXELS, check_items
-from oasis_bench.plugins.learner import EmbeddingLearner, FittedArray
+from oasis_bench.data import PATCHES_AND_PIXELS, Patches, check_items
+from oasis_bench.plugins import EmbeddingLearner, FittedArray
 
 Floats = npt.NDArray[np.float64]
 

@@ -13,8 +13,8 @@ from oasis_bench.algorithms.deep_ranking.deep_ranking import DeepRanking
 from oasis_bench.algorithms.deep_ranking.holds_network import NETWORK_CONSTRAINTS, HoldsNetwork
 from oasis_bench.algorithms.deep_ranking.sources import JudgedSource, check_triplets
 from oasis_bench.algorithms.oasis import OASIS
-from oasis_bench.data.rows import FloatArray, check_items
-from oasis_bench.plugins.learner import FittedArray
+from oasis_bench.data import FloatArray, check_items
+from oasis_bench.plugins import FittedArray
 
 
 class DeepRankingOASIS(HoldsNetwork):

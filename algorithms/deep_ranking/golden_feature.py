@@ -12,13 +12,10 @@ from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_consistent_length
 
-from oasis_bench.data.patches import Patches, PatchKind
-from oasis_bench.data.rows import check_items
-from oasis_bench.plugins.learner import EmbeddingLearner, FittedArray
-from oasis_bench.sampling import ClassTripletSampler
-from oasis_bench.sampling.class_triplets import seed_state
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.threads import slices
+from oasis_bench.data import Patches, PatchKind, check_items
+from oasis_bench.plugins import EmbeddingLearner, FittedArray
+from oasis_bench.sampling import ClassTripletSampler, seed_state
+from oasis_bench.system import UsageError, slices
 
 N_TRIPLETS = 20_000
 """Triplets that `fit` draws from class labels."""

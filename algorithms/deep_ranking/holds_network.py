@@ -10,8 +10,8 @@ from sklearn.utils import check_random_state
 
 from oasis_bench.algorithms.deep_ranking.deep_ranking import LEARNED, DeepRanking
 from oasis_bench.algorithms.deep_ranking.sources import Triplets
-from oasis_bench.data.rows import Pixels
-from oasis_bench.plugins.learner import FittedArray, MetricLearner
+from oasis_bench.data import Pixels
+from oasis_bench.plugins import FittedArray, MetricLearner
 
 OF_THE_NETWORK = ("backbone", "dimension", "multiscale", "freeze_backbone", "gap", "n_steps")
 """Parameters that `DeepRanking` has as well, and gets."""

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from oasis_bench.algorithms.deep_ranking.reservoir import MOST_DROPPED, refuse_too_few
-from oasis_bench.system.errors import UsageError
+from oasis_bench.system import UsageError
 
 Items = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_consistent_length
 from oasis_bench.algorithms.deep_ranking.relevance_sampler import RelevanceSampler
 from oasis_bench.algorithms.deep_ranking.reservoir import Reservoir, ReservoirSampler
 from oasis_bench.sampling import ClassTripletSampler
-from oasis_bench.system.errors import UsageError
+from oasis_bench.system import UsageError
 
 Triplets = npt.NDArray[np.int64]
 Items = npt.NDArray[np.int64]

@@ -21,8 +21,8 @@ from oasis_bench.algorithms.deep_ranking.network import (
     to_vector,
     triplet_loss,
 )
-from oasis_bench.data.rows import Pixels
-from oasis_bench.system.threads import slices
+from oasis_bench.data import Pixels
+from oasis_bench.system import slices
 
 Triplets = npt.NDArray[np.int64]
 

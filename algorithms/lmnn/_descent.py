@@ -12,7 +12,7 @@ from scipy.linalg import eigh
 from scipy.linalg.lapack import dtrtrs
 
 from oasis_bench.algorithms.lmnn._objective import Doubles, Objective, Value
-from oasis_bench.system.threads import slices
+from oasis_bench.system import slices
 
 MEMORY, LEAST_MEMORY, MEMORY_NUMBERS = 60, 10, 2**24
 """Steps that L-BFGS remembers, fewer where they would hold more than so many numbers."""

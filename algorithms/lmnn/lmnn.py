@@ -23,7 +23,7 @@ from oasis_bench.algorithms.lmnn._objective import (
     best_scale,
     target_neighbours,
 )
-from oasis_bench.system.shared_work import shared
+from oasis_bench.system import shared
 
 SAME_PLACE = 1e-6
 """Squared distance, as a share of the mean squared length, below which two rows coincide."""

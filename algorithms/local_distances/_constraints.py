@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from oasis_bench.data.rows import FloatArray
+from oasis_bench.data import FloatArray
 
 Numbers = npt.NDArray[np.intp]
 

@@ -13,8 +13,7 @@ import numpy.typing as npt
 
 from oasis_bench.algorithms.local_distances import _row_action
 from oasis_bench.algorithms.local_distances._constraints import Constraints
-from oasis_bench.system.progress import Progress, no_progress
-from oasis_bench.system.threads import blas_threads, side_by_side, slices
+from oasis_bench.system import Progress, blas_threads, no_progress, side_by_side, slices
 
 Float64Array = npt.NDArray[np.float64]
 

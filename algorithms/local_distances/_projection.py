@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 from sklearn.decomposition import PCA
 
-from oasis_bench.data.patches import Descriptors, Patches, PatchKind
-from oasis_bench.system.errors import UsageError
+from oasis_bench.data import Descriptors, Patches, PatchKind
+from oasis_bench.system import UsageError
 
 SAMPLE = 20_000
 """Patches of a kind that tell the directions."""

@@ -13,8 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from oasis_bench.algorithms.local_distances._constraints import Constraints, Numbers
 from oasis_bench.algorithms.local_distances._dual_ascent import DualAscent, Float64Array, maximise
-from oasis_bench.data.rows import FloatArray
-from oasis_bench.system.errors import UsageError
+from oasis_bench.data import FloatArray
+from oasis_bench.system import UsageError
 
 
 def solve(

@@ -22,11 +22,9 @@ from oasis_bench.algorithms.local_distances._dual_ascent import (
     choose_by_one_pass,
     maximise,
 )
-from oasis_bench.data.rows import FloatArray
-from oasis_bench.plugins.learner import ExemplarLearner, FittedArray, blocks
-from oasis_bench.system.memory import require_memory
-from oasis_bench.system.progress import Progress, no_progress
-from oasis_bench.system.threads import side_by_side
+from oasis_bench.data import FloatArray
+from oasis_bench.plugins import ExemplarLearner, FittedArray, blocks
+from oasis_bench.system import Progress, no_progress, require_memory, side_by_side
 
 DUALS = {"duals_": FittedArray(("n_passes + 1",))}
 """The fitted array that both learners have."""

@@ -16,12 +16,9 @@ from oasis_bench.algorithms.local_distances._dual_ascent import Float64Array
 from oasis_bench.algorithms.local_distances._projection import first_directions, projected
 from oasis_bench.algorithms.local_distances.local_distances import DUALS, LocalDistances
 from oasis_bench.algorithms.local_distances.set_distances import set_distances
-from oasis_bench.data.patches import Descriptors, Patches, PatchKind
-from oasis_bench.data.rows import FloatArray, check_items
-from oasis_bench.plugins.learner import ExemplarLearner, FittedArray
-from oasis_bench.system.files import cache_home
-from oasis_bench.system.progress import Progress, no_progress
-from oasis_bench.system.threads import slices
+from oasis_bench.data import Descriptors, FloatArray, Patches, PatchKind, check_items
+from oasis_bench.plugins import ExemplarLearner, FittedArray
+from oasis_bench.system import Progress, cache_home, no_progress, slices
 
 PICTURES = 16
 """Exemplars whose distances to all pictures are held at a time."""

@@ -18,11 +18,17 @@ from threading import Lock
 import numpy as np
 import numpy.typing as npt
 
-from oasis_bench.data.patches import Descriptors, Patches, PatchKind
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.files import whole_file
-from oasis_bench.system.progress import Progress, no_progress
-from oasis_bench.system.threads import blas_threads, one_blas_thread, side_by_side, slices
+from oasis_bench.data import Descriptors, Patches, PatchKind
+from oasis_bench.system import (
+    Progress,
+    UsageError,
+    blas_threads,
+    no_progress,
+    one_blas_thread,
+    side_by_side,
+    slices,
+    whole_file,
+)
 
 BLOCK = 2048
 """Patches of exemplars in a product; the fewer, the larger the other pictures are."""

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.linalg.blas import dsymm, dsyrk
 
-from oasis_bench.plugins.learner import blocks
+from oasis_bench.plugins import blocks
 
 Float64Array: TypeAlias = npt.NDArray[np.float64]
 Result = TypeVar("Result")

@@ -26,8 +26,8 @@ from oasis_bench.algorithms.logdet._rank_one_blocks import (
     squared_distances,
     take_steps,
 )
-from oasis_bench.data.span import basis_and_coordinates
-from oasis_bench.plugins.learner import FittedArray
+from oasis_bench.data import basis_and_coordinates
+from oasis_bench.plugins import FittedArray
 
 ROWS_FOR_BOUNDS = 500
 """The percentiles are those of all pairs of so many rows, drawn at random where there are more."""

@@ -12,8 +12,7 @@ from scipy.linalg import cholesky
 
 from oasis_bench.algorithms._logdet_learner import LogDetLearner
 from oasis_bench.algorithms._triplet_learner import TripletSampler, uses_twin
-from oasis_bench.algorithms.logdet import _rank_one_steps
-from oasis_bench.algorithms.logdet import _reference as _lego_reference
+from oasis_bench.algorithms.logdet import _rank_one_steps, _reference as _lego_reference
 from oasis_bench.algorithms.logdet._rank_one_blocks import (
     PAIRS_A_BLOCK,
     differences,
@@ -21,10 +20,10 @@ from oasis_bench.algorithms.logdet._rank_one_blocks import (
     squared_distances,
     take_steps,
 )
-from oasis_bench.data.rows import FloatArray
-from oasis_bench.plugins.learner import FittedArray
-from oasis_bench.sampling.class_triplets import seed_state
-from oasis_bench.system.progress import Progress
+from oasis_bench.data import FloatArray
+from oasis_bench.plugins import FittedArray
+from oasis_bench.sampling import seed_state
+from oasis_bench.system import Progress
 
 TRIPLETS_FOR_BOUNDS = 10_000
 """From so many triplets come u and l: their percentiles are within 0.5 points of the exact ones."""

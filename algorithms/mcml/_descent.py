@@ -12,7 +12,7 @@ from scipy.linalg import eigh, svd
 from scipy.optimize import OptimizeResult, minimize, minimize_scalar
 
 from oasis_bench.algorithms.mcml._objective import Objective
-from oasis_bench.data.rows import FloatArray
+from oasis_bench.data import FloatArray
 
 MEMORY = 20
 """Pairs of steps and slopes from which L-BFGS knows the curvature."""

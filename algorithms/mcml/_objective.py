@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from oasis_bench.algorithms._chosen_neighbours import coarse_slope, laplacian, slope
 from oasis_bench.algorithms._neighbour_choice import choose_neighbours
-from oasis_bench.data.rows import FloatArray
+from oasis_bench.data import FloatArray
 
 
 class Objective:

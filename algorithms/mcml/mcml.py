@@ -18,8 +18,8 @@ from oasis_bench.algorithms._principal_axes import principal_axes
 from oasis_bench.algorithms._within_class import AXES_GRID
 from oasis_bench.algorithms.mcml._descent import MEMORY, Minimum, minimise
 from oasis_bench.algorithms.mcml._objective import Objective
-from oasis_bench.data.rows import FloatArray
-from oasis_bench.system.shared_work import shared
+from oasis_bench.data import FloatArray
+from oasis_bench.system import shared
 
 RIDGE = 1e-6
 """Share of the mean variance that is added to the scatter within classes to whiten by it."""

@@ -18,7 +18,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 import oasis_bench.algorithms.metric_learn._compatibility  # noqa: F401  (its import is its effect)
 from oasis_bench.algorithms._label_learner import LabelLearner
 from oasis_bench.algorithms._principal_axes import principal_axes
-from oasis_bench.data.rows import FloatArray
+from oasis_bench.data import FloatArray
 
 Counts = npt.NDArray[np.intp]
 

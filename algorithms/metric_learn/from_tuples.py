@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from oasis_bench.algorithms.metric_learn._adapter import SOURCE, Counts, MetricLearnAdapter
-from oasis_bench.data.rows import FloatArray
+from oasis_bench.data import FloatArray
 
 
 def _drawn(n_constraints: int | None, c: int) -> int:

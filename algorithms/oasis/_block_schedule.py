@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from oasis_bench.algorithms.oasis import _blocks as _oasis_blocks
 from oasis_bench.algorithms.oasis._dense_blocks import solve_apart
-from oasis_bench.data.rows import FloatArray
+from oasis_bench.data import FloatArray
 
 MAX_FEATURES = 2**16
 """Features are kept in 16 bits, which halves what a pass reads."""

@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from oasis_bench.algorithms.oasis import _steps as _oasis
-from oasis_bench.data.rows import FloatArray
-from oasis_bench.system.threads import one_blas_thread, slices
+from oasis_bench.data import FloatArray
+from oasis_bench.system import one_blas_thread, slices
 
 Triplets: TypeAlias = "npt.NDArray[np.intp]"
 Numbers: TypeAlias = "npt.NDArray[np.float64]"

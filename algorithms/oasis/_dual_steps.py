@@ -23,8 +23,8 @@ from sklearn.utils.extmath import row_norms
 
 from oasis_bench.algorithms.oasis import _steps as _oasis
 from oasis_bench.algorithms.oasis._dense_blocks import GAIN, dense_blocks_pay
-from oasis_bench.data.rows import FloatArray
-from oasis_bench.system.threads import slices
+from oasis_bench.data import FloatArray
+from oasis_bench.system import slices
 
 Triplets: TypeAlias = "npt.NDArray[np.intp]"
 Numbers: TypeAlias = "npt.NDArray[np.float64]"

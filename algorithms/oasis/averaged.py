@@ -13,12 +13,17 @@ from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms._triplet_learner import TRIPLETS_A_DRAW, TripletSampler
 from oasis_bench.algorithms.oasis.oasis import OASIS
-from oasis_bench.data.rows import FloatArray
-from oasis_bench.plugins.learner import FittedArray
-from oasis_bench.sampling.class_triplets import seed_state
-from oasis_bench.system.progress import Progress
-from oasis_bench.system.seeds import derive_seed
-from oasis_bench.system.threads import blas_threads, one_blas_thread, side_by_side, slices
+from oasis_bench.data import FloatArray
+from oasis_bench.plugins import FittedArray
+from oasis_bench.sampling import seed_state
+from oasis_bench.system import (
+    Progress,
+    blas_threads,
+    derive_seed,
+    one_blas_thread,
+    side_by_side,
+    slices,
+)
 
 
 class AveragedOASIS(OASIS):

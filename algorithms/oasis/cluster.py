@@ -14,9 +14,8 @@ import numpy as np
 from sklearn.base import clone
 
 from oasis_bench.algorithms._triplet_learner import TripletLearner
-from oasis_bench.data.rows import FloatArray
-from oasis_bench.system.progress import Progress, no_progress
-from oasis_bench.system.seeds import derive_seed
+from oasis_bench.data import FloatArray
+from oasis_bench.system import Progress, derive_seed, no_progress
 
 if TYPE_CHECKING:
     from distributed import Client, Future

@@ -11,8 +11,8 @@ from sklearn.preprocessing import normalize
 from oasis_bench.algorithms._positive import MATRICES_OF_PSD_FACTOR, psd_factor
 from oasis_bench.algorithms._triplet_learner import TripletLearner
 from oasis_bench.algorithms.oasis.oasis import OASIS
-from oasis_bench.data.rows import FloatArray
-from oasis_bench.plugins.learner import FittedArray
+from oasis_bench.data import FloatArray
+from oasis_bench.plugins import FittedArray
 
 
 class CosineOASIS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TripletLearner):  # type: ignore[misc]

@@ -13,10 +13,12 @@ from sklearn.utils._param_validation import Interval
 from oasis_bench.algorithms._logdet_learner import LogDetLearner
 from oasis_bench.algorithms._positive import MATRICES_OF_PSD_FACTOR, psd_factor
 from oasis_bench.algorithms._triplet_learner import uses_twin
-from oasis_bench.algorithms.oasis import _reference as _oasis_reference
-from oasis_bench.algorithms.oasis import _symmetric_steps as _oasis_symmetric
+from oasis_bench.algorithms.oasis import (
+    _reference as _oasis_reference,
+    _symmetric_steps as _oasis_symmetric,
+)
 from oasis_bench.algorithms.oasis.symmetric import workspace
-from oasis_bench.data.rows import FloatArray
+from oasis_bench.data import FloatArray
 
 
 class LogDetOASIS(LogDetLearner):

@@ -16,8 +16,7 @@ from oasis_bench.algorithms.oasis import _reference as _oasis_reference
 from oasis_bench.algorithms.oasis._block_schedule import MAX_FEATURES, learn_in_blocks
 from oasis_bench.algorithms.oasis._dense_blocks import is_wide_and_dense, learn_in_dense_blocks
 from oasis_bench.algorithms.oasis.oasis import OASIS
-from oasis_bench.system.progress import Progress
-from oasis_bench.system.threads import blas_threads, slices
+from oasis_bench.system import Progress, blas_threads, slices
 
 
 class MiniBatchOASIS(OASIS):

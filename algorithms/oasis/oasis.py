@@ -11,8 +11,7 @@ from scipy import sparse
 from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms._triplet_learner import TRIPLETS_A_DRAW, TripletLearner, uses_twin
-from oasis_bench.algorithms.oasis import _reference as _oasis_reference
-from oasis_bench.algorithms.oasis import _steps as _oasis
+from oasis_bench.algorithms.oasis import _reference as _oasis_reference, _steps as _oasis
 from oasis_bench.algorithms.oasis._block_schedule import block_size, learn_in_blocks
 from oasis_bench.algorithms.oasis._dense_blocks import (
     BLOCK,
@@ -20,9 +19,9 @@ from oasis_bench.algorithms.oasis._dense_blocks import (
     learn_in_dense_blocks,
 )
 from oasis_bench.algorithms.oasis._dual_steps import dual_pays, learn_in_dual
-from oasis_bench.data.rows import FloatArray
-from oasis_bench.plugins.learner import BilinearLearner
-from oasis_bench.system.threads import slices
+from oasis_bench.data import FloatArray
+from oasis_bench.plugins import BilinearLearner
+from oasis_bench.system import slices
 
 
 class OASIS(TripletLearner, BilinearLearner):

@@ -12,8 +12,8 @@ from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms._positive import MATRICES_OF_PSD_FACTOR, psd_factor
 from oasis_bench.algorithms.oasis.oasis import OASIS
-from oasis_bench.data.rows import FloatArray
-from oasis_bench.plugins.learner import FittedArray
+from oasis_bench.data import FloatArray
+from oasis_bench.plugins import FittedArray
 
 
 class PsdOASIS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OASIS):  # type: ignore[misc]

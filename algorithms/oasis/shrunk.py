@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval
 from oasis_bench.algorithms._positive import psd_factor
 from oasis_bench.algorithms.oasis.cosine import CosineOASIS
 from oasis_bench.algorithms.oasis.oasis import OASIS
-from oasis_bench.data.matrices import symmetric_part
+from oasis_bench.data import symmetric_part
 
 
 class ShrunkOASIS(CosineOASIS):

@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from oasis_bench.algorithms._triplet_learner import TripletLearner, uses_twin
-from oasis_bench.algorithms.oasis import _reference as _oasis_reference
-from oasis_bench.algorithms.oasis import _symmetric_steps as _oasis_symmetric
+from oasis_bench.algorithms.oasis import (
+    _reference as _oasis_reference,
+    _symmetric_steps as _oasis_symmetric,
+)
 from oasis_bench.algorithms.oasis.oasis import OASIS
-from oasis_bench.data.matrices import symmetric_part
-from oasis_bench.data.rows import FloatArray
-from oasis_bench.plugins.learner import blocks
+from oasis_bench.data import FloatArray, symmetric_part
+from oasis_bench.plugins import blocks
 
 
 class ProjOASIS(OASIS):

@@ -10,13 +10,12 @@ from pathlib import Path
 import numpy as np
 from sklearn.preprocessing import normalize
 
-from oasis_bench.data.patches import Patches
+from oasis_bench.data import Patches
 from oasis_bench.datasets.features.embeddings import TIMM, Network
 from oasis_bench.datasets.features.feature_file import FeatureFile
 from oasis_bench.datasets.features.hand_made import HAND_MADE, HandMade, Teachers
 from oasis_bench.datasets.features.picture_files import Picture, PictureRows, Workers
-from oasis_bench.system.errors import UsageError, unknown_name
-from oasis_bench.system.values import check_value
+from oasis_bench.system import UsageError, check_value, unknown_name
 
 VISTERMS, HISTOGRAMS, LITE0 = "visterms", "histograms", "efficientnet-lite0"
 

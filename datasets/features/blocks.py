@@ -14,8 +14,7 @@ import numpy.typing as npt
 
 from oasis_bench.datasets.features.decoding import TooSmallError
 from oasis_bench.datasets.features.local_binary_patterns import N_PATTERNS, lbp_codes
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.values import check_value
+from oasis_bench.system import UsageError, check_value
 
 if TYPE_CHECKING:  # Pillow is imported where it is used: a trial does without
     from PIL.Image import Image as Picture

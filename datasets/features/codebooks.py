@@ -27,9 +27,7 @@ from oasis_bench.datasets.features.picture_files import (
     faults_of_arrays,
 )
 from oasis_bench.datasets.files.arrays import Arrays, cache_key, cached
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.files import cache_home
-from oasis_bench.system.values import check_value
+from oasis_bench.system import UsageError, cache_home, check_value
 
 if TYPE_CHECKING:  # Pillow is imported where it is used: a trial does without
     from PIL.Image import Image

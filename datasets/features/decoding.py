@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from oasis_bench.datasets.files.errors import reason_of
-from oasis_bench.system.files import open_regular
+from oasis_bench.system import open_regular
 
 if TYPE_CHECKING:  # Pillow is imported where it is used: a trial does without
     from PIL.Image import Image as Picture

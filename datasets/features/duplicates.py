@@ -16,7 +16,7 @@ from oasis_bench.datasets.features import decoding
 from oasis_bench.datasets.features.decoding import read_image
 from oasis_bench.datasets.features.picture_files import Picture, Workers
 from oasis_bench.datasets.files.arrays import Arrays, cache_key, cached
-from oasis_bench.system.files import cache_home
+from oasis_bench.system import cache_home
 
 SIDE = 16
 """Width and height of a thumbnail in pixels."""

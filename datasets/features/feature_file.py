@@ -14,13 +14,12 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.npyio import NpzFile
 
-from oasis_bench.data.rows import FloatArray
+from oasis_bench.data import FloatArray
 from oasis_bench.datasets.features.picture_files import Picture, PictureRows, Workers
 from oasis_bench.datasets.files.errors import reason_of
 from oasis_bench.datasets.files.npz_arrays import listed, load_array, open_npz
 from oasis_bench.datasets.files.tables import refuse_empty
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.plain_text import shown
+from oasis_bench.system import UsageError, shown
 
 
 @dataclass(frozen=True)

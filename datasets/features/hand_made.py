@@ -33,8 +33,7 @@ from oasis_bench.datasets.features.picture_words import Descriptors
 from oasis_bench.datasets.features.row_cache import rows_in_parts
 from oasis_bench.datasets.features.whole_picture import SIDE, Vector
 from oasis_bench.datasets.files.arrays import Arrays, cache_key, cached
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.files import cache_home
+from oasis_bench.system import UsageError, cache_home
 
 if TYPE_CHECKING:
     from PIL.Image import Image

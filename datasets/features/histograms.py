@@ -10,14 +10,13 @@ from functools import partial
 
 import numpy as np
 
-from oasis_bench.data.rows import FloatArray
+from oasis_bench.data import FloatArray
 from oasis_bench.datasets.features import blocks, decoding, local_binary_patterns
 from oasis_bench.datasets.features.blocks import BlockLayout, ColourCodebook, block_descriptors
 from oasis_bench.datasets.features.decoding import read_image
 from oasis_bench.datasets.features.picture_files import Picture, Workers
 from oasis_bench.datasets.files.arrays import Arrays, cache_key, cached
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.files import cache_home
+from oasis_bench.system import UsageError, cache_home
 
 SIDE = 128
 """Width and height to which a picture is resized first."""

@@ -18,8 +18,7 @@ import numpy.typing as npt
 
 from oasis_bench.datasets.features.decoding import UnusableImageError, read_image
 from oasis_bench.datasets.files.errors import reason_of
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.plain_text import shown
+from oasis_bench.system import UsageError, shown
 
 IMAGENET = "ImageNet (ILSVRC 2012: 1.3 million photographs of 1000 classes)"
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from oasis_bench.data.patches import Patches
+from oasis_bench.data import Patches
 from oasis_bench.datasets.features.geometric_blur import N_ORIENTATIONS, RINGS
 from oasis_bench.datasets.features.patches import RADIUS, SIDE
-from oasis_bench.system.errors import UsageError, unknown_name
+from oasis_bench.system import UsageError, unknown_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

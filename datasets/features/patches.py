@@ -17,7 +17,7 @@ import numpy.typing as npt
 import scipy
 from threadpoolctl import threadpool_limits
 
-from oasis_bench.data.patches import Descriptors, Patches, PatchKind
+from oasis_bench.data import Descriptors, Patches, PatchKind
 from oasis_bench.datasets.features import decoding, geometric_blur
 from oasis_bench.datasets.features.decoding import UnusableImageError, read_image
 from oasis_bench.datasets.features.geometric_blur import edge_signals, unit_length
@@ -29,12 +29,15 @@ from oasis_bench.datasets.features.picture_files import (
     faults_of_arrays,
 )
 from oasis_bench.datasets.files.arrays import Arrays, cache_key, cached
-from oasis_bench.system.errors import UsageError, unknown_name
-from oasis_bench.system.files import cache_home
-from oasis_bench.system.memory import require_memory
-from oasis_bench.system.progress import Progress
-from oasis_bench.system.threads import slices
-from oasis_bench.system.values import check_value
+from oasis_bench.system import (
+    Progress,
+    UsageError,
+    cache_home,
+    check_value,
+    require_memory,
+    slices,
+    unknown_name,
+)
 
 SIDE = 300
 """A picture is scaled so that its longer side has so many pixels, as most of Caltech101's have."""

@@ -14,14 +14,11 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from oasis_bench.data.patches import Patches
-from oasis_bench.data.rows import Rows
+from oasis_bench.data import Patches, Rows
 from oasis_bench.datasets.features.decoding import TooSmallError, UnusableImageError
 from oasis_bench.datasets.files.arrays import Arrays
 from oasis_bench.datasets.files.errors import reason_of
-from oasis_bench.system.files import open_regular
-from oasis_bench.system.progress import Progress
-from oasis_bench.system.provenance import available_cores
+from oasis_bench.system import Progress, available_cores, open_regular
 
 T = TypeVar("T")
 R = TypeVar("R")

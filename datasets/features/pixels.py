@@ -10,15 +10,12 @@ from functools import partial
 
 import numpy as np
 
-from oasis_bench.data.rows import Pixels
+from oasis_bench.data import Pixels
 from oasis_bench.datasets.features import decoding
 from oasis_bench.datasets.features.decoding import read_image
 from oasis_bench.datasets.features.picture_files import Picture, Workers
 from oasis_bench.datasets.files.arrays import Arrays, cache_key, cached
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.files import cache_home
-from oasis_bench.system.memory import require_memory
-from oasis_bench.system.values import check_value
+from oasis_bench.system import UsageError, cache_home, check_value, require_memory
 
 CODE = (decoding.__file__, __file__)
 

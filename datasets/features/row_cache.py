@@ -18,8 +18,7 @@ from oasis_bench.datasets.features.picture_files import (
     faults_of_arrays,
 )
 from oasis_bench.datasets.files.arrays import Arrays, cache_key, cached
-from oasis_bench.system import threads
-from oasis_bench.system.files import cache_home
+from oasis_bench.system import cache_home, slices
 
 AT_ONCE = 256
 """Pictures in a file of the cache: what Ctrl-C loses at most."""
@@ -64,7 +63,7 @@ def rows_in_parts(
     found: dict[str, npt.NDArray[np.float32]] = {}
     faults: dict[str, Fault] = {}
     arrays: Arrays = {}
-    for part in threads.slices(len(unique), AT_ONCE):
+    for part in slices(len(unique), AT_ONCE):
         some = unique[part]
         key = cache_key(code, *decided_by, *(one.content for one in some))
         path = cache_home() / folder / f"{key}.npz"

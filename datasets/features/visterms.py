@@ -27,7 +27,7 @@ from oasis_bench.datasets.features.picture_files import (
     faults_of_arrays,
 )
 from oasis_bench.datasets.files.arrays import Arrays, cache_key, cached
-from oasis_bench.system.files import cache_home
+from oasis_bench.system import cache_home
 
 BLOCKS_AT_ONCE = 1024
 """Rows of a distance matrix: 40 MB for 10000 visterms."""

@@ -17,9 +17,7 @@ from urllib.parse import urlsplit
 from oasis_bench.datasets.files.download import fetch, wrong_checksum
 from oasis_bench.datasets.files.errors import OTHER_FOLDER, reason_of
 from oasis_bench.datasets.files.folders import data_folder, dataset_folder, locked
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.files import cache_home
-from oasis_bench.system.progress import Progress, no_progress
+from oasis_bench.system import Progress, UsageError, cache_home, no_progress
 
 # What tarfile and zipfile raise for an archive that is damaged or refused.
 UNREADABLE = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError)

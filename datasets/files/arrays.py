@@ -18,7 +18,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from oasis_bench.datasets.files.errors import cannot_write
-from oasis_bench.system.files import whole_file
+from oasis_bench.system import whole_file
 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 

@@ -22,7 +22,7 @@ from oasis_bench.datasets.files.tables import (
     parquet_cells,
     refuse_empty,
 )
-from oasis_bench.system.plain_text import printable
+from oasis_bench.system import printable
 
 if TYPE_CHECKING:
     import pandas as pd

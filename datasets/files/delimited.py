@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from oasis_bench.datasets.files.errors import reason_of
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.files import open_regular
+from oasis_bench.system import UsageError, open_regular
 
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
     import pandas as pd

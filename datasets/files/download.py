@@ -18,8 +18,7 @@ from urllib.request import Request, urlopen
 
 from oasis_bench.datasets.files.errors import cannot_write, reason_of
 from oasis_bench.datasets.files.folders import locked
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.progress import Progress, no_progress
+from oasis_bench.system import Progress, UsageError, no_progress
 
 TIMEOUT = 30.0
 """Seconds without a byte after which a connection counts as lost."""

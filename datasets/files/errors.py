@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.plain_text import cut, printable
+from oasis_bench.system import UsageError, cut, printable
 
 LONGEST = 500
 """Characters of a library's message that are repeated: some quote the file."""

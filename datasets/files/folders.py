@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.files import cache_home
+from oasis_bench.system import UsageError, cache_home
 
 
 def data_folder(name: str) -> Path | None:

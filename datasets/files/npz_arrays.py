@@ -19,8 +19,7 @@ from numpy.lib import format as npy
 from numpy.lib.npyio import NpzFile
 
 from oasis_bench.datasets.files.errors import first_dozen, reason_of
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.memory import require_memory
+from oasis_bench.system import UsageError, require_memory
 
 
 def open_npz(path: Path) -> NpzFile:

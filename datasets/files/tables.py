@@ -28,8 +28,7 @@ from oasis_bench.datasets.files.npz_arrays import (
     open_npz,
     require_bytes,
 )
-from oasis_bench.system.errors import UsageError, nearest
-from oasis_bench.system.files import open_regular
+from oasis_bench.system import UsageError, nearest, open_regular
 
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
     import pandas as pd

@@ -17,13 +17,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from oasis_bench.data.rows import LabelledRows
+from oasis_bench.data import LabelledRows
 from oasis_bench.datasets.files.arrays import csr_writer, map_csr
 from oasis_bench.datasets.web_scale.images import BATCH, TEST, TRAINING, Batch, Part, WebImages
-from oasis_bench.plugins.dataset import Dataset
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.files import cache_home, whole_folder
-from oasis_bench.system.progress import Progress, no_progress
+from oasis_bench.plugins import Dataset
+from oasis_bench.system import Progress, UsageError, cache_home, no_progress, whole_folder
 
 VERSION = 1
 """Version of the model and of the files: raised when the same parameters give other bits."""

@@ -26,7 +26,7 @@ from oasis_bench.datasets.features.patch_figures import (
 )
 from oasis_bench.datasets.features.patches import patch_options, patches_of
 from oasis_bench.datasets.features.picture_files import Workers, hashed_pictures
-from oasis_bench.system.progress import no_progress
+from oasis_bench.system import no_progress
 
 KIND, PICTURES, POINTS = "gb42", 6, 40
 

@@ -13,7 +13,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import normalize
 
 from oasis_bench.algorithms import CosineOASIS, Euclidean
-from oasis_bench.ranking import top_k
+from oasis_bench.tasks import top_k
 
 digits = load_digits()
 X, y = normalize(digits.data), digits.target

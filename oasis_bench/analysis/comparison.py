@@ -20,10 +20,10 @@ from oasis_bench.analysis.comparison_lines import (
     corrected,
 )
 from oasis_bench.analysis.costs import with_costs
-from oasis_bench.analysis.headlines import compared, task_measures
+from oasis_bench.analysis.measure_names import compared, task_measures
 from oasis_bench.analysis.noise import noisy
-from oasis_bench.experiment.identity import SEEN_CLASSES, WORDS, cell_name
-from oasis_bench.store.run_file import RunRecord
+from oasis_bench.experiment import SEEN_CLASSES, WORDS, cell_name
+from oasis_bench.store import RunRecord
 
 MUST_AGREE = ("algorithm", "data", "seed", "classes", "sizes", "scaling")
 """What must be equal in both runs, so that an algorithm gets the same items in a partition."""

@@ -18,7 +18,7 @@ from oasis_bench.analysis.statistics import LEVEL, holm, paired_interval
 Verdict = Literal["worse", "better", "same", "not judged"]
 
 RESULTS = "results"
-COSTS = {
+COMPARED_COSTS = {
     "choice_seconds": 1e-3,
     "fit_seconds": 1e-3,
     "fit_cpu_seconds": 1e-3,
@@ -44,7 +44,7 @@ class Line:
     task : str
         The task of a measure or of results; of a cost the split of its trials.
     measure : str
-        'results' (trials that answered the task), one of COSTS, or a measure by its name.
+        'results' (trials that answered the task), one of COMPARED_COSTS, or a measure by its name.
     n : int
         Partitions behind it.
     old, new : float
@@ -102,7 +102,7 @@ def cell_lines(
             yield from _line(task, name, column_of(task, name), pairs, tolerance)
     both = pairs[(pairs["status_old"] == "ok") & (pairs["status_new"] == "ok")]
     timed, doubt = _timed(both)
-    for cost in COSTS:
+    for cost in COMPARED_COSTS:
         is_time = cost.endswith("_seconds")
         of_cost, reason = (timed, doubt) if is_time else (both, "")
         yield from _line(split, cost, cost, of_cost, tolerance, reason)
@@ -170,9 +170,9 @@ def _line(
     values = pairs[[f"{column}_old", f"{column}_new"]].dropna().to_numpy(dtype=np.float64)
     if not len(values):
         return
-    is_cost = measure in COSTS
+    is_cost = measure in COMPARED_COSTS
     if is_cost:
-        values = np.log(np.maximum(values, COSTS[measure]))
+        values = np.log(np.maximum(values, COMPARED_COSTS[measure]))
         n_train, n_test = 1, 0  # no overlap: the ordinary paired t-interval
     else:
         n_train, n_test = pairs[["n_train_old", "n_test_old"]].mean().round().astype(int)
@@ -193,7 +193,9 @@ def _line(
         p_value=interval.p_value,
         verdict="worse" if (new > old) == is_cost else "better",
     )
-    is_large = abs(interval.mean) > np.log1p(tolerance) and abs(new - old) > COSTS.get(measure, 0)
+    is_large = abs(interval.mean) > np.log1p(tolerance) and abs(new - old) > COMPARED_COSTS.get(
+        measure, 0
+    )
     if not differences.any():
         line = replace(line, verdict="same", p_value=math.nan)
     elif doubt or len(differences) == 1:

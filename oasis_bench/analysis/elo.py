@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.special import expit, log_expit
 
-from oasis_bench.analysis.duels import Duels
+from oasis_bench.analysis.pairwise import Duels
 from oasis_bench.analysis.statistics import CONFIDENCE
 
 CENTRE, SCALE = 1000.0, 400 / math.log(10)

@@ -8,11 +8,8 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from oasis_bench.experiment.budget import search_of
-from oasis_bench.experiment.plan import find_grids
-from oasis_bench.experiment.settings import Experiment
-from oasis_bench.plugins.learner import MetricLearner
-from oasis_bench.plugins.registry import load_registry
+from oasis_bench.experiment import Experiment, find_grids, search_of
+from oasis_bench.plugins import MetricLearner, load_registry
 
 SEED_AWAY = 1000
 """Added to the seed: far from that of a second look, which is the next one."""

@@ -9,14 +9,9 @@ from typing import Literal
 
 import numpy as np
 
-from oasis_bench.analysis.statistics import (
-    LEVEL,
-    PairedInterval,
-    detectable_difference,
-    paired_interval,
-)
+from oasis_bench.analysis import LEVEL, PairedInterval, detectable_difference, paired_interval
 from oasis_bench.claims.effects import Effect, Measured
-from oasis_bench.store.run_file import RunRecord
+from oasis_bench.store import RunRecord
 
 Runs = Mapping[str, Mapping[str, RunRecord]]
 Outcome = Literal["holds", "does not hold", "cannot be told", "not tested"]

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from oasis_bench.claims.claim import Runs
-from oasis_bench.experiment.settings import DEFAULT_TEST, DEFAULT_TRAIN, Experiment
-from oasis_bench.plugins.open_dataset import open_dataset
-from oasis_bench.plugins.registry import Registry
-from oasis_bench.store.run_file import RunRecord
+from oasis_bench.experiment import DEFAULT_TEST, DEFAULT_TRAIN, Experiment
+from oasis_bench.plugins import Registry, open_dataset
+from oasis_bench.store import RunRecord
 
 DATASET = "caltech256"
 

@@ -11,10 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from oasis_bench.analysis.costs import with_costs
-from oasis_bench.analysis.headlines import task_measures
-from oasis_bench.store.run_file import RunRecord
-from oasis_bench.trial.traces import TRAINING
+from oasis_bench.analysis import task_measures, with_costs
+from oasis_bench.store import RunRecord
+from oasis_bench.trial import TRAINING
 
 Float64Array = npt.NDArray[np.float64]
 

@@ -7,9 +7,9 @@ from functools import partial
 
 from oasis_bench.claims.claim import Claim, Condition
 from oasis_bench.claims.effects import FitNumber, FromPublished, Gain, GainMore
-from oasis_bench.claims.published_figures import published_figures
+from oasis_bench.claims.paper_figures import published_figures
 from oasis_bench.claims.rules import EQUAL, STABLE, gain
-from oasis_bench.tasks.classification import RECOGNITION_BY_FROME
+from oasis_bench.tasks import RECOGNITION_BY_FROME
 
 LOCAL = "LocalPatchDistances"
 TOO_FEW = "With 150 training pictures no number of partitions tells a loss of .01."

@@ -14,15 +14,12 @@ from functools import partial
 from pathlib import Path
 
 from oasis_bench.command_line.progress import Display
-from oasis_bench.experiment.quick import QUICK_REMARK
-from oasis_bench.experiment.settings import Experiment
-from oasis_bench.plugins.open_dataset import open_dataset
-from oasis_bench.plugins.registry import load_registry, load_reports
-from oasis_bench.runner.run import resume_experiment, run_experiment
-from oasis_bench.runner.several import begun, finished
-from oasis_bench.store.run_file import read_run
-from oasis_bench.system.command_words import without_options
-from oasis_bench.trial.output_files import MODELS, PREDICTIONS
+from oasis_bench.experiment import QUICK_REMARK, Experiment
+from oasis_bench.plugins import load_registry, load_reports, open_dataset
+from oasis_bench.runner import begun, finished, resume_experiment, run_experiment
+from oasis_bench.store import read_run
+from oasis_bench.system import without_options
+from oasis_bench.trial import MODELS, PREDICTIONS
 
 TRIAL_FAILED = 1
 

@@ -6,8 +6,7 @@ import argparse
 from itertools import islice
 
 from oasis_bench.command_line.listing import form_of
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.plain_text import printable
+from oasis_bench.system import UsageError, printable
 
 CHECK_FAILED = 1
 
@@ -24,7 +23,7 @@ def check(options: argparse.Namespace) -> int:
         Where the file defines no learner, or pytest is not installed.
     """
     try:
-        from oasis_bench.plugins.check import Outcome, check_learners
+        from oasis_bench.plugins import Outcome, check_learners
     except ModuleNotFoundError as error:
         if error.name != "pytest":
             raise

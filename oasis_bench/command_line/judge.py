@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from oasis_bench.command_line.carrying_out import print_note, report_on
-from oasis_bench.plugins.registry import load_reports
-from oasis_bench.system.errors import UsageError
+from oasis_bench.plugins import load_reports
+from oasis_bench.system import UsageError
 
 
 def judge(options: argparse.Namespace) -> int:

@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import oasis_bench
-from oasis_bench.experiment.settings import BUILT_IN, built_in_experiments
-from oasis_bench.plugins.names import installed
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.files import cache_home, open_regular, whole_file
+from oasis_bench.experiment import BUILT_IN, built_in_experiments
+from oasis_bench.plugins import installed
+from oasis_bench.system import UsageError, cache_home, open_regular, whole_file
 
 BROKEN = "BROKEN: "
 """What stands before the error of a plugin."""

@@ -10,18 +10,18 @@ import numpy as np
 from scipy import sparse
 
 from oasis_bench.command_line.kept_listing import BROKEN
-from oasis_bench.data.rows import PATCHES_AND_PIXELS, LabelledRows
-from oasis_bench.data.scaling import SCALINGS, unlike_scales
-from oasis_bench.plugins.dataset import Dataset
-from oasis_bench.plugins.learner import (
+from oasis_bench.data import PATCHES_AND_PIXELS, SCALINGS, LabelledRows, unlike_scales
+from oasis_bench.plugins import (
     BilinearLearner,
+    BrokenPluginError,
+    Catalogue,
+    Dataset,
     EmbeddingLearner,
     ExemplarLearner,
     MahalanobisLearner,
     MetricLearner,
 )
-from oasis_bench.plugins.registry import BrokenPluginError, Catalogue
-from oasis_bench.tasks.task import GALLERIES, SPLITS, Task, measure_names
+from oasis_bench.tasks import GALLERIES, SPLITS, Task, measure_names
 
 FORMS: dict[str, Any] = {
     "bilinear": BilinearLearner,

@@ -28,8 +28,8 @@ from oasis_bench.command_line.trial_options import (
     add_plugin,
     add_run,
 )
-from oasis_bench.experiment.settings import Experiment
-from oasis_bench.plugins.names import find_dataset, installed, refuse_unknown
+from oasis_bench.experiment import Experiment
+from oasis_bench.plugins import find_dataset, installed, refuse_unknown
 
 LEAST_IMAGES = 10
 """Of fewer web images none may be relevant to another."""

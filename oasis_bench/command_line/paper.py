@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from oasis_bench.claims.challenges import CHALLENGES
-from oasis_bench.claims.class_lists import on_papers_classes
-from oasis_bench.claims.papers import experiments
+from oasis_bench.claims import CHALLENGES, experiments, on_papers_classes
 from oasis_bench.command_line.carrying_out import (
     TRIAL_FAILED,
     go_on,
@@ -17,12 +15,10 @@ from oasis_bench.command_line.carrying_out import (
     quick_note,
     run_each,
 )
-from oasis_bench.experiment.quick import quick_settings
-from oasis_bench.experiment.settings import Experiment
-from oasis_bench.plugins.registry import load_registry, load_reports
-from oasis_bench.runner.several import one_for_each_value, what_varies
-from oasis_bench.system.errors import OutputError, UsageError, unknown_name
-from oasis_bench.system.provenance import available_cores
+from oasis_bench.experiment import Experiment, quick_settings
+from oasis_bench.plugins import load_registry, load_reports
+from oasis_bench.runner import one_for_each_value, what_varies
+from oasis_bench.system import OutputError, UsageError, available_cores, unknown_name
 
 QUICK = {"partitions": 1, "max_steps": 8_000, "threads": 1}
 """What is smaller than in `run --quick`: the results of neither are evidence.

@@ -13,9 +13,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from oasis_bench.system.errors import UsageError, unknown_name
-from oasis_bench.system.plain_text import LONGEST_PATH, cut, printable, shown
-from oasis_bench.system.values import value_of_text
+from oasis_bench.system import (
+    LONGEST_PATH,
+    UsageError,
+    cut,
+    printable,
+    shown,
+    unknown_name,
+    value_of_text,
+)
 
 MOST = 10**9
 """No number of the command line is larger, where nothing else is said."""

@@ -13,10 +13,9 @@ from typing import Any
 
 from tqdm import tqdm
 
-from oasis_bench.analysis.headlines import option_name
-from oasis_bench.experiment.identity import cell_name
-from oasis_bench.experiment.plan import TrialSpec
-from oasis_bench.trial.record import TrialRecord
+from oasis_bench.analysis import option_name
+from oasis_bench.experiment import TrialSpec, cell_name
+from oasis_bench.trial import TrialRecord
 
 
 class TimeLeft:

@@ -17,11 +17,16 @@ from oasis_bench.command_line.listing import (
 )
 from oasis_bench.command_line.progress import Display
 from oasis_bench.command_line.trying import tried_lines
-from oasis_bench.experiment.settings import Experiment, built_in_experiments
-from oasis_bench.plugins.names import PATH_DATASETS
-from oasis_bench.plugins.open_dataset import needed_options, open_dataset, read_options
-from oasis_bench.plugins.registry import BrokenPluginError, load_registry
-from oasis_bench.system.errors import UsageError
+from oasis_bench.experiment import Experiment, built_in_experiments
+from oasis_bench.plugins import (
+    PATH_DATASETS,
+    BrokenPluginError,
+    load_registry,
+    needed_options,
+    open_dataset,
+    read_options,
+)
+from oasis_bench.system import UsageError
 
 
 def list_all(options: argparse.Namespace) -> int:

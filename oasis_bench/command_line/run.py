@@ -19,14 +19,18 @@ from oasis_bench.command_line.carrying_out import (
 )
 from oasis_bench.command_line.progress import Display
 from oasis_bench.command_line.trial_options import JUDGED_SETTINGS
-from oasis_bench.experiment.changes import changed
-from oasis_bench.experiment.settings import LIMITS, Experiment, LearnerSpec, settings
-from oasis_bench.plugins.open_dataset import read_options
-from oasis_bench.plugins.registry import load_registry
-from oasis_bench.runner.evaluate import evaluate_run, model_experiment
-from oasis_bench.runner.run import new_folder, resume_experiment, run_experiment
-from oasis_bench.runner.several import one_for_each_value, what_varies
-from oasis_bench.system.errors import UsageError
+from oasis_bench.experiment import LIMITS, Experiment, LearnerSpec, changed, known_settings
+from oasis_bench.plugins import load_registry, read_options
+from oasis_bench.runner import (
+    evaluate_run,
+    model_experiment,
+    new_folder,
+    one_for_each_value,
+    resume_experiment,
+    run_experiment,
+    what_varies,
+)
+from oasis_bench.system import UsageError
 
 
 def run(options: argparse.Namespace) -> int:
@@ -84,12 +88,12 @@ def _option(name: str) -> str:
     """Return how an option is written whose value has this name."""
     if name == "data_options":
         return "an option of the data set"
-    flag = settings()[name].flag if name in settings() else ""
+    flag = known_settings()[name].flag if name in known_settings() else ""
     return flag or f"--{name.replace('_', '-')}"
 
 
 def _resume(options: argparse.Namespace, **how: Any) -> int:
-    kept = settings().keys() - set(LIMITS)
+    kept = known_settings().keys() - set(LIMITS)
     for name in sorted({*kept, "dataset", "data_options", "experiment", "algorithms", "output"}):
         if getattr(options, name) not in (None, []):
             raise UsageError(
@@ -111,7 +115,7 @@ def experiment_of(options: argparse.Namespace) -> Experiment:
         learners = {name: known.get(name, LearnerSpec(name)) for name in options.algorithms}
     return changed(
         experiment,
-        _given(options, settings()),
+        _given(options, known_settings()),
         dataset=dataset,
         dataset_options=_data_options(options, dataset),
         learners=learners,

@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 from contextlib import closing
 
-from oasis_bench.analysis.comparison import compare_runs
+from oasis_bench.analysis import compare_runs
 from oasis_bench.command_line.carrying_out import report_on
 from oasis_bench.command_line.progress import Display
-from oasis_bench.plugins.registry import load_reports
-from oasis_bench.runner.merge import merge_runs
-from oasis_bench.runner.trec import export_trec
-from oasis_bench.store.run_file import read_run
+from oasis_bench.plugins import load_reports
+from oasis_bench.runner import export_trec, merge_runs
+from oasis_bench.store import read_run
 
 GOT_WORSE = 1
 NOT_COMPARED = 3

@@ -18,7 +18,7 @@ from oasis_bench.command_line.parsing import (
     positive_of_text,
     statuses_of_text,
 )
-from oasis_bench.experiment.settings import settings
+from oasis_bench.experiment import known_settings
 
 DATA_OPTIONS = (
     ("label", "COLUMN", "the label column of your own file (default: label, class, target or y)"),
@@ -99,7 +99,7 @@ def add_run(verbs: Any) -> None:
         run,
         "Each is a key of an experiment file too: its name with _ in place of -, or the key in "
         "brackets. A default holds where the file does not have the key.",
-        tuple(settings()),
+        tuple(known_settings()),
     )
     add_data_options(run)
     _add_place(run)
@@ -183,7 +183,7 @@ def _add_settings(
     """
     group = parser.add_argument_group("settings of the experiment", description)
     for name in names:
-        setting = settings()[name]
+        setting = known_settings()[name]
         key = f"key {name}; " if setting.flag and of_a_file else ""
         default = setting.default_in_words if of_a_file or name != "classes" else "all"
         how: dict[str, Any] = {"type": setting.read, "metavar": setting.metavar}

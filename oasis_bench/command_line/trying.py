@@ -9,17 +9,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from oasis_bench.analysis.costs import with_costs
+from oasis_bench.analysis import with_costs
 from oasis_bench.command_line.listing import aligned, form_of, input_of
 from oasis_bench.command_line.progress import Display
 from oasis_bench.command_line.trial_options import DATA_OPTIONS
-from oasis_bench.experiment.settings import Experiment, LearnerSpec
-from oasis_bench.plugins.inputs import refuse_unlike_inputs
-from oasis_bench.plugins.open_dataset import open_dataset
-from oasis_bench.plugins.registry import BrokenPluginError, Registry
-from oasis_bench.runner.run import run_experiment
-from oasis_bench.store.run_file import RunRecord, read_run
-from oasis_bench.system.errors import UsageError
+from oasis_bench.experiment import Experiment, LearnerSpec
+from oasis_bench.plugins import BrokenPluginError, Registry, open_dataset, refuse_unlike_inputs
+from oasis_bench.runner import run_experiment
+from oasis_bench.store import RunRecord, read_run
+from oasis_bench.system import UsageError
 
 SEARCH, BUDGET = "1s", "10s"
 """What a learner may take: for its search, and for its fit."""

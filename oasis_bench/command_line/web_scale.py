@@ -6,11 +6,17 @@ import argparse
 from contextlib import closing
 
 from oasis_bench.command_line.progress import Display, in_words
-from oasis_bench.plugins.registry import load_reports
-from oasis_bench.system.files import make_writable
-from oasis_bench.system.provenance import available_cores
-from oasis_bench.web_scale.forecast import chance_level, forecast_lines
-from oasis_bench.web_scale.training import Checkpoint, Training, open_data, train, trainings
+from oasis_bench.plugins import load_reports
+from oasis_bench.system import available_cores, make_writable
+from oasis_bench.web_scale import (
+    Checkpoint,
+    Training,
+    chance_level,
+    forecast_lines,
+    open_data,
+    train,
+    trainings,
+)
 
 
 def run_web_scale(options: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from oasis_bench.system.errors import UsageError
+from oasis_bench.system import UsageError
 
 Items = npt.NDArray[np.int64]
 

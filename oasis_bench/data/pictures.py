@@ -10,7 +10,7 @@ from PIL import Image, ImageOps
 from scipy import sparse
 
 from oasis_bench.data.rows import LabelledRows
-from oasis_bench.system.files import open_regular
+from oasis_bench.system import open_regular
 
 SIZE = (96, 96)
 

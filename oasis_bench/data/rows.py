@@ -17,7 +17,7 @@ from scipy import sparse
 from oasis_bench.data.csr import canonical_csr
 from oasis_bench.data.judgements import JudgedTriplets, Ratings, check_item_numbers
 from oasis_bench.data.patches import Patches, check_pixels
-from oasis_bench.system.errors import UsageError
+from oasis_bench.system import UsageError
 
 Rows: TypeAlias = "npt.NDArray[np.floating] | sparse.csr_array"
 Labels: TypeAlias = "npt.NDArray[np.int64] | sparse.csr_array"

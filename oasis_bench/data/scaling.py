@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, Normalizer, StandardScaler
 
 from oasis_bench.data.rows import Rows
-from oasis_bench.system.errors import UsageError
+from oasis_bench.system import UsageError
 
 SCALINGS = {
     "none": "as they are",

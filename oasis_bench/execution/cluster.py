@@ -16,16 +16,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from oasis_bench.data.rows import LabelledRows
+from oasis_bench.data import LabelledRows
 from oasis_bench.execution.local import ThisMachine
-from oasis_bench.experiment.identity import source_hash
-from oasis_bench.experiment.plan import TrialSpec
-from oasis_bench.plugins.registry import load_registry
-from oasis_bench.system.errors import OutputError, UsageError
-from oasis_bench.system.plain_text import error_line
-from oasis_bench.system.provenance import provenance
-from oasis_bench.trial.output_files import UNFINISHED
-from oasis_bench.trial.record import TrialRecord, lost_record
+from oasis_bench.experiment import TrialSpec, source_hash
+from oasis_bench.plugins import load_registry
+from oasis_bench.system import OutputError, UsageError, error_line, provenance
+from oasis_bench.trial import UNFINISHED, TrialRecord, lost_record
 
 try:
     from distributed import Client, Future, KilledWorker, Reschedule, as_completed, get_worker

@@ -28,9 +28,7 @@ from multiprocessing.connection import Connection, Pipe
 from multiprocessing.reduction import send_handle
 from typing import Any
 
-from oasis_bench.system import threads
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.processes import kill_below
+from oasis_bench.system import THREAD_VARIABLES, UsageError, kill_below
 
 PREPARE_TRIALS = "oasis_bench.execution.trial_process:warm_up"
 
@@ -79,7 +77,7 @@ class ForkServer:
         self._process = subprocess.Popen(
             [sys.executable, "-c", code],
             stdin=subprocess.DEVNULL,
-            env={**os.environ, **dict.fromkeys(threads.VARIABLES, "1")},  # trials set their own
+            env={**os.environ, **dict.fromkeys(THREAD_VARIABLES, "1")},  # trials set their own
             pass_fds=[theirs.fileno()],
             process_group=0,  # Ctrl-C is for the harness, which ends the others
         )

@@ -17,20 +17,22 @@ from typing import Any, Self
 
 from scipy import sparse
 
-from oasis_bench.data.rows import LabelledRows
+from oasis_bench.data import LabelledRows
 from oasis_bench.execution.fork_server import borrow, give_back
 from oasis_bench.execution.trial_process import TrialProcess
-from oasis_bench.experiment.identity import refuse_changed_source
-from oasis_bench.experiment.plan import TrialSpec
-from oasis_bench.experiment.saved_model import refuse_changed_model
-from oasis_bench.plugins.learner import MetricLearner
-from oasis_bench.plugins.registry import load_registry
-from oasis_bench.system.plain_text import error_line
-from oasis_bench.system.sealed_arrays import seal
-from oasis_bench.trial.items import NotApplicableError, TrialItems, draw_items
-from oasis_bench.trial.record import TrialRecord, lost_record
-from oasis_bench.trial.sealed_items import Sealed, SealedItems
-from oasis_bench.trial.trial_state import TrialState
+from oasis_bench.experiment import TrialSpec, refuse_changed_model, refuse_changed_source
+from oasis_bench.plugins import MetricLearner, load_registry
+from oasis_bench.system import error_line, seal
+from oasis_bench.trial import (
+    NotApplicableError,
+    Sealed,
+    SealedItems,
+    TrialItems,
+    TrialRecord,
+    TrialState,
+    draw_items,
+    lost_record,
+)
 
 
 @dataclass(frozen=True)

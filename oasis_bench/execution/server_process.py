@@ -22,8 +22,7 @@ from multiprocessing.reduction import recv_handle
 from typing import NoReturn
 
 from oasis_bench.execution.fork_server import END, Call
-from oasis_bench.system import linux
-from oasis_bench.system.processes import kill_below
+from oasis_bench.system import adopt_orphans, die_first, die_with_parent, kill_below
 
 _NOT_FOR_SERVERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """The harness handles these, and then ends its servers."""
@@ -42,7 +41,7 @@ def serve(prepare: str, descriptor: int) -> None:
     descriptor : int
         The server's end of its connection with the harness.
     """
-    linux.adopt_orphans()
+    adopt_orphans()
     for number in _NOT_FOR_SERVERS:
         signal.signal(number, signal.SIG_IGN)
     control = Connection(descriptor)
@@ -93,7 +92,7 @@ def _end_all() -> None:
 def _guard(call: bytes, line: int, of_guard: Connection) -> NoReturn:
     """Start the process that makes the call, and send its exit status."""
     os.setpgid(0, 0)  # a learner that signals its group, or its parent's, does not reach the server
-    linux.die_with_parent()
+    die_with_parent()
     child = os.fork()
     if child == 0:
         of_guard.close()
@@ -108,8 +107,8 @@ def _make_call(pickled: bytes, line: int) -> NoReturn:
     """Make the `Call`, as the only thing that this process does."""
     status = 1
     try:
-        linux.die_with_parent()
-        linux.die_first()
+        die_with_parent()
+        die_first()
         for number in _NOT_FOR_SERVERS:
             signal.signal(number, signal.SIG_DFL)
         call: Call = pickle.loads(pickled)

@@ -18,26 +18,33 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from oasis_bench.data.scaling import learn_scaling
+from oasis_bench.data import learn_scaling
 from oasis_bench.execution.fork_server import borrow, give_back
-from oasis_bench.plugins.registry import load_registry
-from oasis_bench.system import linux, threads
-from oasis_bench.system.processes import bytes_below, exceeds
-from oasis_bench.tasks.retrieval import evaluate_ranking
-from oasis_bench.trial.messages import (
+from oasis_bench.plugins import load_registry
+from oasis_bench.system import (
+    THREAD_VARIABLES,
+    blas_threads,
+    bytes_below,
+    exceeds,
+    limit_memory,
+    oom_kills,
+)
+from oasis_bench.tasks import evaluate_ranking
+from oasis_bench.trial import (
     WITH_FILE,
     Message,
     MessageError,
     PhaseBegan,
     ScoreArray,
     Scores,
+    Stage,
     Started,
+    TrialRecord,
+    TrialState,
     from_line,
+    run_stage,
     to_line,
 )
-from oasis_bench.trial.record import TrialRecord
-from oasis_bench.trial.stages import Stage, run_stage
-from oasis_bench.trial.trial_state import TrialState
 
 POLL_SECONDS, LONG_POLL_SECONDS = 0.05, 1.0
 """Seconds between two looks at a trial with a limit of memory, and at one without."""
@@ -57,7 +64,7 @@ def warm_up() -> None:
         y = np.array([0, 0, 1, 1])
         rows = learn_scaling("l2", rows)(rows)
         evaluate_ranking(learner.fit(rows, y).similarity, rows, y, seed=0)
-    threads.blas_threads()
+    blas_threads()
     # Then a fork's garbage collector does not write to pages that it shares with the server.
     gc.collect()
     gc.freeze()
@@ -225,7 +232,7 @@ class TrialProcess:
         self._server = borrow()
         self._line, theirs = socket.socketpair()
         self._inbox = _Inbox(self._line)
-        self._kills_before = linux.oom_kills()
+        self._kills_before = oom_kills()
         stage = self._state.stage(self._server.pid)
         self._state.stage_has_ended = False
         self._server.start(_main, stage, self._output_log, line=theirs.fileno())
@@ -243,7 +250,7 @@ class TrialProcess:
 
     def _cause_of_death(self, code: int) -> tuple[str, str]:
         phase = self._state.phase
-        if code == -signal.SIGKILL and linux.oom_kills() > self._kills_before:
+        if code == -signal.SIGKILL and oom_kills() > self._kills_before:
             return "out of memory", f"the system killed it during {phase}"
         how = (
             f"killed by {signal.Signals(-code).name}" if code < 0 else f"exited with status {code}"
@@ -276,7 +283,7 @@ class _SocketLine:
 def _main(stage: Stage, output_log: Path, line: int) -> None:
     """Run one stage of a trial: the main function of its process."""
     spec = stage.spec
-    os.environ.update(dict.fromkeys(threads.VARIABLES, str(spec.experiment.threads)))
+    os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(spec.experiment.threads)))
     log = os.open(output_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     os.dup2(log, sys.stdout.fileno())
     os.dup2(log, sys.stderr.fileno())
@@ -285,7 +292,7 @@ def _main(stage: Stage, output_log: Path, line: int) -> None:
         messages.send(Started(0))
     else:
         messages.send(Started(bytes_below(stage.server)))
-        linux.limit_memory(spec.budget.n_bytes)
+        limit_memory(spec.budget.n_bytes)
     run_stage(stage, messages)
 
 

@@ -6,8 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.plain_text import shown
+from oasis_bench.system import UsageError, shown
 
 OFF = "off"
 

@@ -9,8 +9,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from oasis_bench.plugins.learner import MetricLearner
-from oasis_bench.system.errors import UsageError
+from oasis_bench.plugins import MetricLearner
+from oasis_bench.system import UsageError
 
 Identities = Mapping[str, Mapping[str, Any]]
 """What decides the results of a run, by `cell_name`."""

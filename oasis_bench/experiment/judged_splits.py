@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from oasis_bench.data.judgements import Judgements
+from oasis_bench.data import Judgements
 from oasis_bench.experiment.splits import Indices
-from oasis_bench.system.errors import UsageError
+from oasis_bench.system import UsageError
 
 
 class JudgedPartition(NamedTuple):

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from oasis_bench.data.rows import LabelledRows, Labels
+from oasis_bench.data import LabelledRows, Labels
 from oasis_bench.experiment.settings import Experiment
-from oasis_bench.system.errors import UsageError, unknown_name
+from oasis_bench.system import UsageError, unknown_name
 
 
 @dataclass(frozen=True)

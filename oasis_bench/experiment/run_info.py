@@ -7,9 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Self, get_type_hints
 
 from oasis_bench.experiment.settings import Experiment
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.plain_text import shown
-from oasis_bench.system.values import is_of
+from oasis_bench.system import UsageError, is_of, shown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +66,7 @@ class Session:
     command : str or None
         The command line; None where the run was started from Python.
     provenance : dict
-        Machine, versions and commit, in plain words (see `oasis_bench.system.provenance`).
+        Machine, versions and commit, in plain words (see `oasis_bench.system.machine`).
     load_at_start : float or None
         The load of the machine before the first trial; None where it is not known, as of a merged
         run.

@@ -7,13 +7,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from oasis_bench.data.rows import LabelledRows
+from oasis_bench.data import LabelledRows
 from oasis_bench.experiment.settings import Experiment
-from oasis_bench.plugins.learner import ExemplarLearner
-from oasis_bench.plugins.model_file import load_model_of
-from oasis_bench.plugins.registry import Registry
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.files import open_regular
+from oasis_bench.plugins import ExemplarLearner, Registry, load_model_of
+from oasis_bench.system import UsageError, open_regular
 
 
 def grid(path: str, registry: Registry) -> dict[str, list[Any]]:

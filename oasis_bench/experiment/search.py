@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.model_selection import ParameterGrid
 
 from oasis_bench.experiment.budget import SearchBudget
-from oasis_bench.system.seeds import derive_seed
+from oasis_bench.system import derive_seed
 
 
 class Candidate(NamedTuple):

@@ -11,9 +11,7 @@ from functools import partial
 from numbers import Integral
 from typing import Any, cast
 
-from oasis_bench.system.errors import UsageError, unknown_name
-from oasis_bench.system.plain_text import shown
-from oasis_bench.system.values import MOST, check_value, value_of_text
+from oasis_bench.system import MOST, UsageError, check_value, shown, unknown_name, value_of_text
 
 
 @dataclass(frozen=True)
@@ -106,7 +104,7 @@ def check_scalings(name: str, value: object) -> None:
     """Raise UsageError where there is no such way to scale rows; None is the data set's."""
     if value is None:
         return
-    from oasis_bench.data.scaling import SCALINGS  # here: it imports SciPy, which is slow
+    from oasis_bench.data import SCALINGS  # here: it imports SciPy, which is slow
 
     check_names(name, value)
     for kind in cast(tuple[str, ...], value):

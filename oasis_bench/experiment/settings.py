@@ -1,6 +1,6 @@
 """An experiment: what is compared on what, from a TOML file or the command line.
 
-Each setting is said once, as a field of `Experiment`.  `oasis_bench.experiment.plan` makes the
+Each setting is said once, as a field of `Experiment`.  `oasis_bench.experiment.trials` makes the
 trials.
 """
 
@@ -27,10 +27,15 @@ from oasis_bench.experiment.setting_checks import (
     setting,
     subsets_of_text,
 )
-from oasis_bench.system.errors import UsageError, unknown_name
-from oasis_bench.system.files import open_regular
-from oasis_bench.system.plain_text import LONGEST_PATH, cut, error_line
-from oasis_bench.system.values import check_value
+from oasis_bench.system import (
+    LONGEST_PATH,
+    UsageError,
+    check_value,
+    cut,
+    error_line,
+    open_regular,
+    unknown_name,
+)
 
 BUILT_IN = Path(__file__).parent / "built_in"
 
@@ -237,11 +242,13 @@ class Experiment:
     def __post_init__(self) -> None:
         for name in ("title", "dataset"):
             check_value(name, getattr(self, name), str)
-        for name, known in settings().items():
+        for name, known in known_settings().items():
             known.check(name, getattr(self, name))
         for name in self.each:
-            if name not in settings():
-                raise UsageError(f"[each]: {unknown_name('setting', name, sorted(settings()))}")
+            if name not in known_settings():
+                raise UsageError(
+                    f"[each]: {unknown_name('setting', name, sorted(known_settings()))}"
+                )
         if 2 * self.inner_folds > self.per_class[0]:
             raise UsageError(
                 f"inner_folds = {self.inner_folds} but train_per_class = {self.per_class[0]}: "
@@ -368,7 +375,7 @@ class Experiment:
         return asdict(self)
 
 
-def settings() -> dict[str, Setting]:
+def known_settings() -> dict[str, Setting]:
     """Return what is known of each field of `Experiment` that is a setting."""
     return {
         item.name: item.metadata["setting"]
@@ -384,5 +391,5 @@ def built_in_experiments() -> list[str]:
 
 def _held(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keys of a file or a store with values as an experiment holds them."""
-    known = settings()
+    known = known_settings()
     return {key: known[key].held(v) if key in known else v for key, v in values.items()}

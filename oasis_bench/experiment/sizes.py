@@ -9,15 +9,15 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from oasis_bench.data.rows import LabelledRows
+from oasis_bench.data import LabelledRows
 from oasis_bench.experiment.settings import (
     DEFAULT_PARTITIONS,
     Experiment,
 )
 from oasis_bench.experiment.splits import take_fold
 from oasis_bench.experiment.subsets import LEAST
-from oasis_bench.plugins.dataset import Dataset
-from oasis_bench.system.errors import UsageError
+from oasis_bench.plugins import Dataset
+from oasis_bench.system import UsageError
 
 
 def settle(experiment: Experiment, dataset: Dataset, rows: LabelledRows) -> Experiment:

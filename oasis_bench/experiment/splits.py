@@ -15,9 +15,9 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.model_selection import KFold, StratifiedKFold
 
-from oasis_bench.data.rows import Labels
-from oasis_bench.system.errors import UsageError
-from oasis_bench.tasks.unseen_classes import too_few_classes
+from oasis_bench.data import Labels
+from oasis_bench.system import UsageError
+from oasis_bench.tasks import too_few_classes
 
 Indices = npt.NDArray[np.intp]
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from oasis_bench.data.rows import LabelledRows
+from oasis_bench.data import LabelledRows
 from oasis_bench.experiment.settings import DEFAULT_TEST, DEFAULT_TRAIN, Experiment
 from oasis_bench.experiment.splits import choose_classes
-from oasis_bench.plugins.dataset import Dataset
-from oasis_bench.system.errors import UsageError, unknown_name
-from oasis_bench.system.seeds import derive_seed
+from oasis_bench.plugins import Dataset
+from oasis_bench.system import UsageError, derive_seed, unknown_name
 
 LONGEST_NAME = 30
 

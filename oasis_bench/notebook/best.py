@@ -11,17 +11,13 @@ from scipy import sparse
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from oasis_bench.analysis.headlines import headlines, task_measures
-from oasis_bench.data.rows import LabelledRows
-from oasis_bench.data.scaling import scaling_steps
-from oasis_bench.experiment.run_info import RunInfo
-from oasis_bench.plugins.learner import MetricLearner
-from oasis_bench.plugins.open_dataset import open_dataset
-from oasis_bench.plugins.registry import Registry, load_registry
-from oasis_bench.store.run_file import RunRecord
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.seeds import derive_seed
-from oasis_bench.trial.fit_data import FitData, preferences
+from oasis_bench.analysis import headlines, task_measures
+from oasis_bench.data import LabelledRows, scaling_steps
+from oasis_bench.experiment import RunInfo
+from oasis_bench.plugins import MetricLearner, Registry, load_registry, open_dataset
+from oasis_bench.store import RunRecord
+from oasis_bench.system import UsageError, derive_seed
+from oasis_bench.trial import FitData, preferences
 
 
 class Winner(NamedTuple):

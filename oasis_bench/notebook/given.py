@@ -16,12 +16,9 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from oasis_bench.experiment.settings import LearnerSpec
-from oasis_bench.plugins.learner import MetricLearner
-from oasis_bench.plugins.registry import Registry, load_registry, plugin_files_of
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.files import write_whole
-from oasis_bench.system.plain_text import printable
+from oasis_bench.experiment import LearnerSpec
+from oasis_bench.plugins import MetricLearner, Registry, load_registry, plugin_files_of
+from oasis_bench.system import UsageError, printable, write_whole
 
 
 def rows_as_file(data: Any) -> tuple[str, bytes]:
@@ -132,7 +129,7 @@ def _name(one: Any) -> str:
     if not issubclass(kind, MetricLearner):
         raise UsageError(
             f"{kind.__name__} is no learner: give a name of `list algorithms`, or a class derived "
-            "from a form of `oasis_bench.learner`"
+            "from a form of `oasis_bench.plugins`"
         )
     return str(kind.name)
 

@@ -9,8 +9,8 @@ import pandas as pd
 from sklearn.pipeline import Pipeline
 
 from oasis_bench.notebook.best import refit_best
-from oasis_bench.plugins.registry import load_reports
-from oasis_bench.store.run_file import RunRecord, read_run
+from oasis_bench.plugins import load_reports
+from oasis_bench.store import RunRecord, read_run
 
 
 class RunResult:

@@ -11,13 +11,16 @@ from sklearn.utils import check_random_state
 
 from oasis_bench.plugins.learner import BilinearLearner, EmbeddingLearner, MetricLearner
 from oasis_bench.plugins.scorers import learner_of
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.extras import require_packages
-from oasis_bench.system.memory import require_memory
-from oasis_bench.system.progress import Progress, no_progress
-from oasis_bench.system.threads import slices
-from oasis_bench.system.values import check_value
-from oasis_bench.tasks.ranking import top_k
+from oasis_bench.system import (
+    Progress,
+    UsageError,
+    check_value,
+    no_progress,
+    require_memory,
+    require_packages,
+    slices,
+)
+from oasis_bench.tasks import top_k
 
 POINTS_A_LIST = 64
 """Gallery items for each list that k-means sees, at most."""
@@ -130,7 +133,7 @@ class ApproximateGallery:
     def recall(self, queries: Any, k: int, n_probes: int = 8) -> float:
         """Return the share of the best k of these queries that `top_k` finds.
 
-        The best k are found by `oasis_bench.ranking.top_k`, which looks at every item.
+        The best k are found by `oasis_bench.tasks.top_k`, which looks at every item.
         """
         learner, (asked, ranked) = learner_of(self._estimator, [queries, self._gallery])
         best, _ = top_k(learner.similarity, asked, ranked, k, seed=0)
@@ -164,7 +167,7 @@ def _is_bilinear(learner: MetricLearner) -> bool:
         return False
     raise UsageError(
         f"{type(learner).__name__} has neither a bilinear form x'Wy nor a distance |f(x) - f(y)|, "
-        "which an approximate search needs: take oasis_bench.ranking.top_k"
+        "which an approximate search needs: take oasis_bench.tasks.top_k"
     )
 
 

@@ -16,7 +16,7 @@ import pytest
 from oasis_bench.plugins import contract
 from oasis_bench.plugins.metric_learner import MetricLearner
 from oasis_bench.plugins.registry import learners_in
-from oasis_bench.system.errors import UsageError
+from oasis_bench.system import UsageError
 
 OPTIONS = (
     *("-c", os.devnull, "--noconftest", "-p", "no:cacheprovider", "-p", "no:terminal"),

@@ -25,7 +25,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError, SkipTestWarning
 from sklearn.utils.estimator_checks import check_estimator
 
-from oasis_bench.plugins import learner as learner_module
+from oasis_bench.plugins import learner as learner_module, load_model, save_model
 from oasis_bench.plugins.contract_checks import (
     CHANCE,
     answers,
@@ -46,10 +46,8 @@ from oasis_bench.plugins.learner import (
     MahalanobisLearner,
     MetricLearner,
 )
-from oasis_bench.plugins.model_file import load_model, save_model
 from oasis_bench.plugins.registry import load_registry, plugin_files_of
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.plain_text import error_line
+from oasis_bench.system import UsageError, error_line
 
 Items: TypeAlias = tuple[Any, Any]
 """Items and their labels."""

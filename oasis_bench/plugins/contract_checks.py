@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oasis_bench.data.patches import Patches
-from oasis_bench.data.rows import FloatArray
+from oasis_bench.data import FloatArray, Patches
 from oasis_bench.plugins.learner import (
     BilinearLearner,
     EmbeddingLearner,
@@ -16,7 +15,7 @@ from oasis_bench.plugins.learner import (
     MahalanobisLearner,
     MetricLearner,
 )
-from oasis_bench.tasks.retrieval import evaluate_ranking
+from oasis_bench.tasks import evaluate_ranking
 
 CHANCE = 14 / 59
 """The share of relevant items among the others, for 15 of each of 4 classes."""

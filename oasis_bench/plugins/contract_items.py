@@ -9,8 +9,7 @@ import numpy.typing as npt
 from sklearn.datasets import load_digits
 from sklearn.preprocessing import normalize
 
-from oasis_bench.data.patches import Patches, PatchKind
-from oasis_bench.data.rows import PATCHES_AND_PIXELS
+from oasis_bench.data import PATCHES_AND_PIXELS, Patches, PatchKind
 
 
 def digit_rows(dtype: type = np.float64) -> tuple[Any, Any]:

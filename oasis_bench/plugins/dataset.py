@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import ClassVar
 
-from oasis_bench.data.rows import LabelledRows
-from oasis_bench.system.progress import Progress, no_progress
+from oasis_bench.data import LabelledRows
+from oasis_bench.system import Progress, no_progress
 
 
 class Dataset(ABC):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 
-from oasis_bench.data.rows import LabelledRows
+from oasis_bench.data import LabelledRows
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.plugins.metric_learner import MetricLearner
-from oasis_bench.system.errors import UsageError
+from oasis_bench.system import UsageError
 
 EXAMPLES = {"pixels": ("pixels=SIZE",), "patches": ("patches=gb70+gb42", "features=lab+hog")}
 """Options that ask for items; a data set may have one of them or none."""

@@ -18,16 +18,15 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted
 
-from oasis_bench.data.rows import FloatArray
+from oasis_bench.data import FloatArray
 from oasis_bench.plugins.metric_learner import (
     FittedArray,
     IncrementalLearner,
     MetricLearner,
     sides,
 )
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.threads import slices
-from oasis_bench.tasks.scoring import project, score_sparse
+from oasis_bench.system import UsageError, slices
+from oasis_bench.tasks import project, score_sparse
 
 __all__ = [
     "BilinearLearner",

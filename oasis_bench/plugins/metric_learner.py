@@ -14,11 +14,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from oasis_bench.data.rows import FloatArray, Labels, check_items
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.plain_text import shown
-from oasis_bench.tasks.ranking import Similarity
-from oasis_bench.tasks.retrieval import evaluate_ranking
+from oasis_bench.data import FloatArray, Labels, check_items
+from oasis_bench.system import UsageError, shown
+from oasis_bench.tasks import Similarity, evaluate_ranking
 
 TIES_SEED = 0
 """Draws the order within ties of `score` and of scorers."""

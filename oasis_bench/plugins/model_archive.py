@@ -17,8 +17,8 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from oasis_bench import __version__
-from oasis_bench.data.patches import Patches, PatchKind
-from oasis_bench.system.errors import UsageError
+from oasis_bench.data import Patches, PatchKind
+from oasis_bench.system import UsageError
 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 

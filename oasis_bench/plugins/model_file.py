@@ -19,9 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from oasis_bench.plugins.learner import FittedArray, MetricLearner
 from oasis_bench.plugins.model_archive import Arrays, decode, encode, read_archive, write_archive
 from oasis_bench.plugins.registry import Registry, load_registry
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.files import open_regular, whole_file
-from oasis_bench.system.plain_text import printable
+from oasis_bench.system import UsageError, open_regular, printable, whole_file
 
 MESSAGE_LENGTH = 500
 """Characters of a reason that an error gives: a damaged file can hold megabytes of text."""

@@ -14,9 +14,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
-from oasis_bench.system.errors import UsageError, unknown_name
-from oasis_bench.system.files import open_regular
-from oasis_bench.system.plain_text import shown
+from oasis_bench.system import UsageError, open_regular, shown, unknown_name
 
 FILE, FOLDER, TRIPLETS = "file", "images", "judged-triplets"
 PATH_DATASETS = (FILE, FOLDER, TRIPLETS)

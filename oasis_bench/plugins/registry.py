@@ -19,13 +19,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Generic, TypeVar
 
-from oasis_bench.data.rows import KINDS, PATCHES_AND_PIXELS
+from oasis_bench.data import KINDS, PATCHES_AND_PIXELS
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.plugins.learner import MetricLearner
 from oasis_bench.plugins.names import installed
-from oasis_bench.system.errors import UsageError, unknown_name
-from oasis_bench.system.plain_text import error_line
-from oasis_bench.tasks.task import GALLERIES, SPLITS, Task
+from oasis_bench.system import UsageError, error_line, unknown_name
+from oasis_bench.tasks import GALLERIES, SPLITS, Task
 
 T = TypeVar("T", bound=MetricLearner | Dataset | Task)
 
@@ -111,7 +110,7 @@ def load_registry(plugin_files: Sequence[Path] = ()) -> Registry:
         if not any(_plugins_in(module, base) for base in (MetricLearner, Dataset, Task)):
             raise UsageError(
                 f"{path} defines no learner, no data set and no task: derive a class from Task, "
-                "Dataset or a form of `oasis_bench.learner`, such as MahalanobisLearner"
+                "Dataset or a form of `oasis_bench.plugins`, such as MahalanobisLearner"
             )
     return Registry(
         Catalogue("algorithm", MetricLearner, modules),  # type: ignore[type-abstract]

@@ -15,19 +15,15 @@ import numpy as np
 from scipy import sparse
 from sklearn.pipeline import Pipeline
 
-from oasis_bench.data.rows import FloatArray
+from oasis_bench.data import FloatArray
 from oasis_bench.plugins.metric_learner import (
     TIES_SEED,
     MetricLearner,
     ranked_labels,
     similarity_by_number,
 )
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.values import check_value
-from oasis_bench.tasks.classification import vote
-from oasis_bench.tasks.ranking import top_k
-from oasis_bench.tasks.retrieval import Retrieval
-from oasis_bench.tasks.task import Truth, evaluate, parse_measure
+from oasis_bench.system import UsageError, check_value
+from oasis_bench.tasks import Retrieval, Truth, evaluate, parse_measure, top_k, vote
 
 
 def similarity_of(estimator: Any, queries: Any, gallery: Any) -> FloatArray:

@@ -12,21 +12,31 @@ from typing import Any
 
 import numpy as np
 
-from oasis_bench.data.rows import LabelledRows
-from oasis_bench.experiment.plan import TrialSpec, find_tasks
-from oasis_bench.experiment.settings import Experiment, LearnerSpec
-from oasis_bench.plugins.model_file import load_model_of
-from oasis_bench.plugins.registry import Registry, load_registry
+from oasis_bench.data import LabelledRows
+from oasis_bench.experiment import Experiment, LearnerSpec, TrialSpec, find_tasks
+from oasis_bench.plugins import Registry, load_model_of, load_registry
 from oasis_bench.runner.run import refuse_missing_plugins, task_sources
 from oasis_bench.runner.scored_trials import find_kept_scores
-from oasis_bench.store.run_file import Store
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.plain_text import LONGEST_REASON, cut, error_line, printable
-from oasis_bench.system.progress import Progress, no_progress
-from oasis_bench.tasks.task import GALLERIES, Task, has_measure
-from oasis_bench.trial.evaluator import Evaluator, answer, reason_against
-from oasis_bench.trial.items import TrialItems, draw_items
-from oasis_bench.trial.predictions import Predictions, what_was_scored
+from oasis_bench.store import Store
+from oasis_bench.system import (
+    LONGEST_REASON,
+    Progress,
+    UsageError,
+    cut,
+    error_line,
+    no_progress,
+    printable,
+)
+from oasis_bench.tasks import GALLERIES, Task, has_measure
+from oasis_bench.trial import (
+    Evaluator,
+    Predictions,
+    TrialItems,
+    answer,
+    draw_items,
+    reason_against,
+    what_was_scored,
+)
 
 Rows = Mapping[str, list[dict[str, Any]]]
 

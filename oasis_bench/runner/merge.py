@@ -10,12 +10,9 @@ from typing import Any
 
 import pandas as pd
 
-from oasis_bench.experiment.identity import WORDS
-from oasis_bench.experiment.run_info import MergedRun, RunInfo
-from oasis_bench.experiment.settings import Experiment
-from oasis_bench.store.run_file import RunRecord, Store, read_run, refuse_used_folder
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.files import whole_folder
+from oasis_bench.experiment import WORDS, Experiment, MergedRun, RunInfo
+from oasis_bench.store import RunRecord, Store, read_run, refuse_used_folder
+from oasis_bench.system import UsageError, whole_folder
 
 MAY_DIFFER = ("title", "learners", "classes", "partitions", "traces", "examples", "queries")
 """The settings of an experiment in which merged runs may differ."""

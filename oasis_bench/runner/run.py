@@ -12,42 +12,42 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from oasis_bench.data.pictures import caption, thumbnail
-from oasis_bench.data.rows import LabelledRows
-from oasis_bench.data.scaling import SCALES_COLUMNS, unlike_scales
+from oasis_bench.data import SCALES_COLUMNS, LabelledRows, caption, thumbnail, unlike_scales
 from oasis_bench.execution import Executor, executor
-from oasis_bench.experiment.identity import refuse_what_changed
-from oasis_bench.experiment.plan import (
-    TrialSpec,
-    find_grids,
-    find_tasks,
-    identities,
-    plan,
-    scalings_of,
-)
-from oasis_bench.experiment.run_info import (
+from oasis_bench.experiment import (
     DatasetSource,
+    Experiment,
     Resumption,
     RunInfo,
     Source,
     Sources,
     TaskSource,
+    TrialSpec,
+    few_train_remark,
+    find_grids,
+    find_tasks,
+    identities,
+    part_remark,
+    plan,
+    refuse_unknown_subsets,
+    refuse_what_changed,
+    scalings_of,
+    size_remark,
 )
-from oasis_bench.experiment.settings import Experiment
-from oasis_bench.experiment.sizes import few_train_remark, part_remark, size_remark
-from oasis_bench.experiment.subsets import refuse_unknown_subsets
-from oasis_bench.plugins.dataset import Dataset
-from oasis_bench.plugins.open_dataset import open_dataset
-from oasis_bench.plugins.registry import Registry, load_registry
+from oasis_bench.plugins import Dataset, Registry, load_registry, open_dataset
 from oasis_bench.runner.trial_files import file_names, keep_files, remove_unfinished
-from oasis_bench.store.run_file import RefusedRecordError, Store, refuse_used_folder
-from oasis_bench.system.errors import OutputError, UsageError
-from oasis_bench.system.plain_text import printable
-from oasis_bench.system.progress import Progress, no_progress
-from oasis_bench.system.provenance import available_cores, load_average, provenance
-from oasis_bench.trial.items import refuse_untested_queries
-from oasis_bench.trial.output_files import MODELS, PREDICTIONS
-from oasis_bench.trial.record import TrialRecord, lost_record
+from oasis_bench.store import RefusedRecordError, Store, refuse_used_folder
+from oasis_bench.system import (
+    OutputError,
+    Progress,
+    UsageError,
+    available_cores,
+    load_average,
+    no_progress,
+    printable,
+    provenance,
+)
+from oasis_bench.trial import MODELS, PREDICTIONS, TrialRecord, lost_record, refuse_untested_queries
 
 LONGEST_NAME = 100
 """Characters of a data set's name in that of a folder, of which systems allow 255."""

@@ -6,19 +6,14 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from oasis_bench.data.rows import LabelledRows
-from oasis_bench.experiment.plan import TrialSpec
-from oasis_bench.experiment.run_info import RunInfo
-from oasis_bench.experiment.settings import Experiment
-from oasis_bench.plugins.registry import Registry
+from oasis_bench.data import LabelledRows
+from oasis_bench.experiment import Experiment, RunInfo, TrialSpec
+from oasis_bench.plugins import Registry
 from oasis_bench.runner.run import prepare
 from oasis_bench.runner.trial_files import file_names
-from oasis_bench.store.run_file import read_run
-from oasis_bench.system.command_words import without_options
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.progress import Progress
-from oasis_bench.trial.output_files import PREDICTIONS
-from oasis_bench.trial.predictions import Predictions
+from oasis_bench.store import read_run
+from oasis_bench.system import Progress, UsageError, without_options
+from oasis_bench.trial import PREDICTIONS, Predictions
 
 
 def find_kept_scores(

@@ -9,10 +9,9 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from oasis_bench.experiment.settings import Experiment
-from oasis_bench.experiment.sizes import settled_as
-from oasis_bench.store.run_file import FILE_NAME, read_run
-from oasis_bench.system.errors import UsageError
+from oasis_bench.experiment import Experiment, settled_as
+from oasis_bench.store import FILE_NAME, read_run
+from oasis_bench.system import UsageError
 
 
 def one_for_each_value(experiment: Experiment) -> dict[str, Experiment]:

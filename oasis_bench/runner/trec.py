@@ -14,19 +14,14 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from oasis_bench.data.rows import Labels
-from oasis_bench.plugins.registry import Registry, load_registry
+from oasis_bench.data import Labels
+from oasis_bench.plugins import Registry, load_registry
 from oasis_bench.runner.run import refuse_missing_plugins
 from oasis_bench.runner.scored_trials import find_kept_scores
-from oasis_bench.store.run_file import RunRecord, read_run
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.files import exporting_to, whole_file
-from oasis_bench.system.progress import Progress, no_progress
-from oasis_bench.system.threads import slices
-from oasis_bench.tasks.ranking import PART_SCORES, Numbers, rank_others
-from oasis_bench.tasks.retrieval import Retrieval
-from oasis_bench.tasks.shared_labels import SharedLabels
-from oasis_bench.trial.predictions import Predictions
+from oasis_bench.store import RunRecord, read_run
+from oasis_bench.system import Progress, UsageError, exporting_to, no_progress, slices, whole_file
+from oasis_bench.tasks import PART_SCORES, Numbers, Retrieval, SharedLabels, rank_others
+from oasis_bench.trial import Predictions
 
 
 def export_trec(

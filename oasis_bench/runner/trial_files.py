@@ -9,11 +9,9 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from oasis_bench.experiment.identity import SEEN_CLASSES
-from oasis_bench.experiment.plan import TrialSpec
-from oasis_bench.system.errors import OutputError
-from oasis_bench.trial.output_files import UNFINISHED
-from oasis_bench.trial.record import TrialRecord
+from oasis_bench.experiment import SEEN_CLASSES, TrialSpec
+from oasis_bench.system import OutputError
+from oasis_bench.trial import UNFINISHED, TrialRecord
 
 LONGEST_NAME = 100
 """Characters; the names of many classes joined make a long one."""

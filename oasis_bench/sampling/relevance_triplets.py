@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from oasis_bench.data.relevance import relevance_factor
+from oasis_bench.data import relevance_factor
 from oasis_bench.sampling._relevance_triplets import LabelGraph, running_sums
 from oasis_bench.sampling.class_triplets import Triplets
 

@@ -19,7 +19,7 @@ from typing import Any, Self
 
 import pandas as pd
 
-from oasis_bench.experiment.run_info import RunInfo
+from oasis_bench.experiment import RunInfo
 from oasis_bench.store.schema import (
     ADDED,
     READ_SCHEMAS,
@@ -32,9 +32,8 @@ from oasis_bench.store.soundness import (
     refuse_other_schema,
     refuse_what_does_not_fit,
 )
-from oasis_bench.system.errors import OutputError, UsageError
-from oasis_bench.system.plain_text import shown
-from oasis_bench.trial.record import TrialRecord
+from oasis_bench.system import OutputError, UsageError, shown
+from oasis_bench.trial import TrialRecord
 
 FILE_NAME = "results.sqlite"
 

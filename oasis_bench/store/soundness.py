@@ -13,10 +13,9 @@ from functools import cache
 
 import pandas as pd
 
-from oasis_bench.experiment.run_info import RunInfo
+from oasis_bench.experiment import RunInfo
 from oasis_bench.store.schema import READ_SCHEMAS
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.plain_text import shown
+from oasis_bench.system import UsageError, shown
 
 
 def refuse_other_schema(connection: sqlite3.Connection, version: int) -> None:

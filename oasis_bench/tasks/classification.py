@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from oasis_bench.data.rows import LabelledRows, Labels
+from oasis_bench.data import LabelledRows, Labels
 from oasis_bench.tasks import chance
 from oasis_bench.tasks.ranking import Numbers, Scores, best_of, places, rank_in_parts
 from oasis_bench.tasks.task import Evaluation, Task, Truth

@@ -8,8 +8,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from oasis_bench.data.judgements import JudgedTriplets
-from oasis_bench.data.rows import LabelledRows
+from oasis_bench.data import JudgedTriplets, LabelledRows
 from oasis_bench.tasks.ranking import Numbers, Scores, places, refuse_nan
 from oasis_bench.tasks.task import Evaluation, Task, Truth
 

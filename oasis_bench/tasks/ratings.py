@@ -7,8 +7,7 @@ from collections.abc import Collection
 import numpy as np
 import numpy.typing as npt
 
-from oasis_bench.data.judgements import Ratings
-from oasis_bench.data.rows import LabelledRows
+from oasis_bench.data import LabelledRows, Ratings
 from oasis_bench.tasks.ranking import Numbers, Scores, places, refuse_nan
 from oasis_bench.tasks.task import Evaluation, Task, Truth
 

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from oasis_bench.data.csr import canonical_csr
-from oasis_bench.system.threads import side_by_side, slices
+from oasis_bench.data import canonical_csr
+from oasis_bench.system import side_by_side, slices
 from oasis_bench.tasks._ranking import QUERY_GROUP_BYTES, score_csr
 
 FloatArray = npt.NDArray[np.floating]

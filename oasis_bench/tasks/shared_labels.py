@@ -6,8 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from oasis_bench.data.relevance import joint_distribution
-from oasis_bench.data.rows import Labels
+from oasis_bench.data import Labels, joint_distribution
 from oasis_bench.tasks.ranking import Numbers
 
 

@@ -14,11 +14,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from oasis_bench.data.judgements import JudgedTriplets, Ratings
-from oasis_bench.data.rows import LabelledRows, Labels
-from oasis_bench.system.errors import UsageError, unknown_name
-from oasis_bench.tasks.evaluation import Evaluation as Evaluation  # for tasks of one's own
-from oasis_bench.tasks.evaluation import Measurement as Measurement
+from oasis_bench.data import JudgedTriplets, LabelledRows, Labels, Ratings
+from oasis_bench.system import UsageError, unknown_name
+from oasis_bench.tasks.evaluation import (
+    Evaluation as Evaluation,  # for tasks of one's own
+    Measurement as Measurement,
+)
 from oasis_bench.tasks.ranking import Numbers, Similarity, score_in_blocks, tie_order
 
 SPLITS = {

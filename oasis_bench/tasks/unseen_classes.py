@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oasis_bench.data.rows import LabelledRows
+from oasis_bench.data import LabelledRows
 from oasis_bench.tasks.retrieval import Retrieval
 
 

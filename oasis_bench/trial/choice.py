@@ -15,9 +15,9 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from oasis_bench.experiment.search import Candidate
-from oasis_bench.plugins.learner import IncrementalLearner, MetricLearner
-from oasis_bench.system.shared_work import LastResults, sharing
+from oasis_bench.experiment import Candidate
+from oasis_bench.plugins import IncrementalLearner, MetricLearner
+from oasis_bench.system import LastResults, sharing
 from oasis_bench.trial.fit_data import FitData
 
 LEARNING, VALIDATION = "learning on inner folds", "validation"

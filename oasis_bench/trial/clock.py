@@ -11,9 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from oasis_bench.system import linux
-from oasis_bench.system.memory import PeakMemory
-from oasis_bench.system.processes import cpu_seconds_below
+from oasis_bench.system import PeakMemory, cpu_seconds_below, scheduled_seconds
 
 UNCLOCKED_SECONDS, UNCLOCKED_RATE = 1.0, 100e6
 """Seconds, and bytes a second, that a stage may take beyond what it reports."""
@@ -78,7 +76,7 @@ class Meter:
         self._seconds = self._start = 0.0
         self._memory = PeakMemory()
         self._cpu_of_others = cpu_seconds_below(server, but=os.getpid())
-        self._scheduled = linux.scheduled_seconds()
+        self._scheduled = scheduled_seconds()
         self._cpu_start = _cpu_seconds()
 
     def __enter__(self) -> None:
@@ -90,7 +88,7 @@ class Meter:
     def cost(self) -> Cost:
         """Return what has been taken so far."""
         own = _cpu_seconds() - self._cpu_start
-        waited = waiting_seconds(self._scheduled, linux.scheduled_seconds(), own)
+        waited = waiting_seconds(self._scheduled, scheduled_seconds(), own)
         others = cpu_seconds_below(self._server, but=os.getpid()) - self._cpu_of_others
         peak_bytes = self._memory.above_start()
         if peak_bytes is not None and _has_had_children():  # asked last: not all systems can tell

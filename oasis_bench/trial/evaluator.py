@@ -9,12 +9,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import rankdata
 
-from oasis_bench.experiment.plan import ChooseBy
-from oasis_bench.experiment.queries import Queries
-from oasis_bench.plugins.learner import ExemplarLearner, MetricLearner
-from oasis_bench.tasks.ranking import Numbers, kernel_ready, rank_others
-from oasis_bench.tasks.shared_labels import SharedLabels
-from oasis_bench.tasks.task import Evaluation, Task
+from oasis_bench.experiment import ChooseBy, Queries
+from oasis_bench.plugins import ExemplarLearner, MetricLearner
+from oasis_bench.tasks import Evaluation, Numbers, SharedLabels, Task, kernel_ready, rank_others
 from oasis_bench.trial.items import TrialItems
 from oasis_bench.trial.messages import MessageError, Scores
 from oasis_bench.trial.projection import Projection, plane_of_rows

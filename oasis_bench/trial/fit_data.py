@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from oasis_bench.data.judgements import JudgedTriplets, Ratings
-from oasis_bench.data.rows import Labels
-from oasis_bench.data.span import coordinates
-from oasis_bench.experiment.judged_splits import group_folds
-from oasis_bench.experiment.plan import TrialSpec
-from oasis_bench.experiment.splits import inner_folds, too_few_for_folds, unseen_class_folds
-from oasis_bench.plugins.learner import IncrementalLearner, MetricLearner
-from oasis_bench.tasks.task import Truth
+from oasis_bench.data import JudgedTriplets, Labels, Ratings, coordinates
+from oasis_bench.experiment import (
+    TrialSpec,
+    group_folds,
+    inner_folds,
+    too_few_for_folds,
+    unseen_class_folds,
+)
+from oasis_bench.plugins import IncrementalLearner, MetricLearner
+from oasis_bench.tasks import Truth
 from oasis_bench.trial.items import NotApplicableError, truth_of
 from oasis_bench.trial.sealed_items import learn_preparation
 

@@ -9,9 +9,9 @@ import time
 from contextlib import suppress
 from numbers import Real
 
-from oasis_bench.data.matrices import symmetry_index
-from oasis_bench.plugins.learner import BilinearLearner, MetricLearner
-from oasis_bench.system.sealed_arrays import seal
+from oasis_bench.data import symmetry_index
+from oasis_bench.plugins import BilinearLearner, MetricLearner
+from oasis_bench.system import seal
 from oasis_bench.trial.messages import LONGEST_NAME, MOST_NUMBERS
 
 COPY_SECONDS, COPY_RATE = 0.02, 200e6

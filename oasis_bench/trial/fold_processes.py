@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe, wait
 from typing import NoReturn
 
-from oasis_bench.system import linux
+from oasis_bench.system import die_with_parent
 from oasis_bench.trial.choice import FoldJob, FoldWork
 from oasis_bench.trial.clock import Stopwatch
 from oasis_bench.trial.messages import Ended
@@ -159,7 +159,7 @@ def _serve(line: Connection, work: FoldWork, ended: Callable[[Exception], Ended]
     """Do one job after the other: the main function of a fold's process."""
     status = 1
     try:
-        linux.die_with_parent()
+        die_with_parent()
         while True:
             job = line.recv()
             stopwatch = Stopwatch(line.send)

@@ -14,27 +14,21 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from oasis_bench.data.judgements import JudgedTriplets, Judgements
-from oasis_bench.data.patches import Patches
-from oasis_bench.data.rows import LabelledRows, Labels
-from oasis_bench.experiment.judged_splits import draw_groups
-from oasis_bench.experiment.plan import TrialSpec
-from oasis_bench.experiment.queries import Queries
-from oasis_bench.experiment.splits import (
+from oasis_bench.data import JudgedTriplets, Judgements, LabelledRows, Labels, Patches
+from oasis_bench.experiment import (
     Indices,
     Partition,
+    Queries,
+    TrialSpec,
+    draw_groups,
     draw_partition,
     draw_share,
     draw_unseen_classes,
     take_fold,
 )
-from oasis_bench.plugins.learner import MetricLearner
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.plain_text import shown
-from oasis_bench.system.seeds import derive_seed
-from oasis_bench.tasks.ranking import tie_order
-from oasis_bench.tasks.task import Truth
-from oasis_bench.tasks.unseen_classes import too_few_classes
+from oasis_bench.plugins import MetricLearner
+from oasis_bench.system import UsageError, derive_seed, shown
+from oasis_bench.tasks import Truth, tie_order, too_few_classes
 
 DENSE_BYTES = 2 * 2**30
 """Sparse rows are made dense for a learner that takes no others, up to this size."""

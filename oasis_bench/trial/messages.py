@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
 import numpy as np
 import numpy.typing as npt
 
-from oasis_bench.system.plain_text import cut
+from oasis_bench.system import cut
 
 MOST_SCORE_BYTES = 64 * 2**20
 """Of one message."""

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from oasis_bench.experiment.plan import TrialSpec
-from oasis_bench.system.errors import OutputError
+from oasis_bench.experiment import TrialSpec
+from oasis_bench.system import OutputError
 from oasis_bench.trial.items import TrialItems
 from oasis_bench.trial.messages import Scores
 from oasis_bench.trial.predictions import ScoresFile

@@ -17,10 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib import format as npy
 
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.files import open_regular
-from oasis_bench.system.plain_text import error_line, printable
-from oasis_bench.system.threads import slices
+from oasis_bench.system import UsageError, error_line, open_regular, printable, slices
 from oasis_bench.trial.items import TrialItems
 from oasis_bench.trial.messages import MOST_SCORE_BYTES, Scores
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from oasis_bench.tasks.ranking import Numbers, Scores
+from oasis_bench.tasks import Numbers, Scores
 
 CLASSES, ITEMS_A_CLASS = 10, 25
 """The most that are projected of a trial."""

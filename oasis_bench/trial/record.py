@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from oasis_bench.experiment.plan import TrialSpec
-from oasis_bench.system.plain_text import LONGEST_REASON, cut, printable
+from oasis_bench.experiment import TrialSpec
+from oasis_bench.system import LONGEST_REASON, cut, printable
 
 
 @dataclass(frozen=True)

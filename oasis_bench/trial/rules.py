@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from oasis_bench.experiment.plan import TrialSpec
+from oasis_bench.experiment import TrialSpec
 from oasis_bench.trial.choice import LEARNING, VALIDATION, checkpoints
 from oasis_bench.trial.messages import Answered, Chosen, Fitted, Loaded, Message, Saved, Validated
 from oasis_bench.trial.stages import ANSWER, FIT, LOAD, REPLAY, WARM_UP, StageName

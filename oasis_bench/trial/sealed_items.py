@@ -12,11 +12,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from oasis_bench.data.judgements import JudgedTriplets, Ratings
-from oasis_bench.data.patches import Patches, PatchKind
-from oasis_bench.data.scaling import Preparation, learn_scaling
-from oasis_bench.plugins.learner import MetricLearner
-from oasis_bench.system.sealed_arrays import map_arrays, seal_arrays
+from oasis_bench.data import JudgedTriplets, Patches, PatchKind, Preparation, Ratings, learn_scaling
+from oasis_bench.plugins import MetricLearner
+from oasis_bench.system import map_arrays, seal_arrays
 from oasis_bench.trial.items import TrialItems
 
 FEW_A_CLASS, FEW_OF_SEVERAL_LABELS = 8, 100

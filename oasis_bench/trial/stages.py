@@ -24,21 +24,26 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from oasis_bench.experiment.budget import search_of
-from oasis_bench.experiment.plan import TrialSpec
-from oasis_bench.plugins.learner import (
+from oasis_bench.experiment import TrialSpec, search_of
+from oasis_bench.plugins import (
     ExemplarLearner,
     IncrementalLearner,
     MetricLearner,
+    load_registry,
+    read_model,
+    write_model,
 )
-from oasis_bench.plugins.model_file import read_model, write_model
-from oasis_bench.plugins.registry import load_registry
-from oasis_bench.system.plain_text import cut, error_line
-from oasis_bench.system.provenance import available_cores
-from oasis_bench.system.sealed_arrays import map_bytes, seal
-from oasis_bench.system.threads import VARIABLES, blas_threads, slices
-from oasis_bench.tasks.ranking import Similarity, block_size, kernel_ready
-from oasis_bench.tasks.task import evaluate
+from oasis_bench.system import (
+    THREAD_VARIABLES,
+    available_cores,
+    blas_threads,
+    cut,
+    error_line,
+    map_bytes,
+    seal,
+    slices,
+)
+from oasis_bench.tasks import Similarity, block_size, evaluate, kernel_ready
 from oasis_bench.trial.choice import LEARNING, VALIDATION, FoldWork, checkpoints, choose
 from oasis_bench.trial.clock import Meter, Stopwatch, time_limit
 from oasis_bench.trial.fit_data import FitData, inner_fit_data, whole_fit_data
@@ -134,7 +139,7 @@ def _limited_to(threads: int) -> Iterator[None]:
 
     To find the libraries takes some milliseconds.
     """
-    if threads == 1 and all(os.environ.get(name) == "1" for name in VARIABLES):
+    if threads == 1 and all(os.environ.get(name) == "1" for name in THREAD_VARIABLES):
         yield
         return
     with threadpool_limits(threads):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from oasis_bench.experiment.plan import ChooseBy
-from oasis_bench.tasks.task import Evaluation, Task
+from oasis_bench.experiment import ChooseBy
+from oasis_bench.tasks import Evaluation, Task
 from oasis_bench.trial.evaluator import ScoreReader
 from oasis_bench.trial.items import TrialItems
 from oasis_bench.trial.messages import Replayed

@@ -15,12 +15,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from oasis_bench.experiment.plan import ChooseBy, TrialSpec
-from oasis_bench.plugins.learner import IncrementalLearner, MetricLearner
-from oasis_bench.system.plain_text import error_line
-from oasis_bench.system.provenance import processor_name
-from oasis_bench.system.sealed_arrays import is_sealed
-from oasis_bench.tasks.task import Task, parse_measure
+from oasis_bench.experiment import ChooseBy, TrialSpec
+from oasis_bench.plugins import IncrementalLearner, MetricLearner
+from oasis_bench.system import error_line, is_sealed, processor_name
+from oasis_bench.tasks import Task, parse_measure
 from oasis_bench.trial.choice import LEARNING
 from oasis_bench.trial.clock import HarnessClock
 from oasis_bench.trial.evaluator import Evaluator, ScoreReader, answer, galleries_of, reason_against

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from oasis_bench.plugins.registry import load_registry
-from oasis_bench.system.errors import UsageError
-from oasis_bench.tasks.chance import average_precision_of_chance
-from oasis_bench.tasks.shared_labels import SharedLabels
+from oasis_bench.plugins import load_registry
+from oasis_bench.system import UsageError
+from oasis_bench.tasks import SharedLabels, average_precision_of_chance
 from oasis_bench.web_scale.training import Training, test_queries
 
 

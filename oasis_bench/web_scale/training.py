@@ -18,15 +18,18 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from oasis_bench.plugins.model_file import load_model, save_model
-from oasis_bench.plugins.registry import load_registry
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.files import write_whole
-from oasis_bench.system.memory import PeakMemory
-from oasis_bench.system.progress import Progress, no_progress
-from oasis_bench.system.provenance import load_average, provenance
-from oasis_bench.system.seeds import derive_seed
-from oasis_bench.tasks.retrieval import evaluate_ranking
+from oasis_bench.plugins import load_model, load_registry, save_model
+from oasis_bench.system import (
+    PeakMemory,
+    Progress,
+    UsageError,
+    derive_seed,
+    load_average,
+    no_progress,
+    provenance,
+    write_whole,
+)
+from oasis_bench.tasks import evaluate_ranking
 
 VERSION = 1
 """Version of the records: raised when their fields change."""

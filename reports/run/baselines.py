@@ -25,8 +25,8 @@ from oasis_bench.reports.run.measure_tables import (
 )
 from oasis_bench.reports.run.verdict import again
 from oasis_bench.reports.table import Cell, Table
-from oasis_bench.store.run_file import RunRecord
-from oasis_bench.tasks.unseen_classes import too_few_classes
+from oasis_bench.store import RunRecord
+from oasis_bench.tasks import too_few_classes
 
 SEEN, UNSEEN = "retrieval", "unseen-classes"
 MEASURE = "mAP"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from oasis_bench.analysis.headlines import headlines, task_measures
-from oasis_bench.experiment.identity import cell_name
+from oasis_bench.analysis import headlines, task_measures
+from oasis_bench.experiment import cell_name
 from oasis_bench.reports.run.facts import (
     chooser,
     class_noun,
@@ -20,7 +20,7 @@ from oasis_bench.reports.run.facts import (
     task_title,
 )
 from oasis_bench.reports.table import Table
-from oasis_bench.store.run_file import RunRecord
+from oasis_bench.store import RunRecord
 
 PAIRS = 5
 """The pairs of classes that the table shows of a subset."""

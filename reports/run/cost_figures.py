@@ -9,8 +9,7 @@ from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from oasis_bench.analysis.costs import with_costs
-from oasis_bench.analysis.noise import noisy
+from oasis_bench.analysis import noisy, with_costs
 from oasis_bench.reports.figure_style import (
     STYLE,
     Drawing,
@@ -32,7 +31,7 @@ from oasis_bench.reports.run.facts import (
     subsets,
 )
 from oasis_bench.reports.run.figure_parts import entries, side_by_side, subset_axis
-from oasis_bench.store.run_file import RunRecord
+from oasis_bench.store import RunRecord
 
 SHOWN = {
     "choice_seconds": "Choice (seconds)",

@@ -9,9 +9,7 @@ from itertools import product
 
 import pandas as pd
 
-from oasis_bench.analysis.costs import COSTS, with_costs
-from oasis_bench.analysis.noise import noisy
-from oasis_bench.analysis.statistics import LEAST_POINTS, fit_power_law
+from oasis_bench.analysis import COSTS, LEAST_POINTS, fit_power_law, noisy, with_costs
 from oasis_bench.reports.formatting import number_text, params_text, plural, seconds_text
 from oasis_bench.reports.run.facts import (
     by_subset_and_learner,
@@ -28,7 +26,7 @@ from oasis_bench.reports.run.facts import (
     training_sizes,
 )
 from oasis_bench.reports.table import Cell, Table
-from oasis_bench.store.run_file import RunRecord
+from oasis_bench.store import RunRecord
 
 SECONDS = ["selection_fit_seconds", "selection_score_seconds", "answer_seconds"]
 """What the CSV file has beside the costs that are made of these."""

@@ -7,8 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from oasis_bench.analysis.headlines import headlines
-from oasis_bench.analysis.statistics import LEVEL, detectable_difference
+from oasis_bench.analysis import LEVEL, detectable_difference, headlines
 from oasis_bench.reports.formatting import p_text, plural
 from oasis_bench.reports.run.facts import (
     dagger_notes,
@@ -20,7 +19,7 @@ from oasis_bench.reports.run.facts import (
 )
 from oasis_bench.reports.run.measure_tables import comparisons, file_name
 from oasis_bench.reports.table import Table
-from oasis_bench.store.run_file import RunRecord
+from oasis_bench.store import RunRecord
 
 VERDICTS = {
     "worse": "worse",

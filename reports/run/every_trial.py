@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from oasis_bench.analysis.costs import with_costs
+from oasis_bench.analysis import with_costs
 from oasis_bench.reports.formatting import number_text, params_text, seconds_text
 from oasis_bench.reports.run.facts import (
     by_cell,
@@ -18,7 +18,7 @@ from oasis_bench.reports.run.facts import (
 )
 from oasis_bench.reports.run.trial_tables import chosen_by, chosen_trials
 from oasis_bench.reports.table import Cell, Table
-from oasis_bench.store.run_file import RunRecord
+from oasis_bench.store import RunRecord
 
 SHOWN_CANDIDATES = 10
 """Candidates that the page shows of a learner on a subset; the CSV file has all."""

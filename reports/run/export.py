@@ -14,9 +14,8 @@ import pandas as pd
 from oasis_bench.reports.run.report import report_tables
 from oasis_bench.reports.run.result_rows import result_rows
 from oasis_bench.reports.table import to_csv, to_latex
-from oasis_bench.store.run_file import RunRecord, column_types, read_run
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.files import exporting_to, write_whole
+from oasis_bench.store import RunRecord, column_types, read_run
+from oasis_bench.system import UsageError, exporting_to, write_whole
 
 FOLDER = "export"
 

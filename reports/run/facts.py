@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from oasis_bench.analysis.headlines import measure_name, named, task_measures
-from oasis_bench.plugins.names import PATH_DATASETS
+from oasis_bench.analysis import measure_name, named, task_measures
+from oasis_bench.plugins import PATH_DATASETS
 from oasis_bench.reports.formatting import clip, plural
-from oasis_bench.store.run_file import RunRecord
+from oasis_bench.store import RunRecord
 
 DAGGER = " †"
 TITLE_WIDTH, LABEL_WIDTH, REASON_WIDTH = 60, 24, 240

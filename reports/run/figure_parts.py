@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
 
-from oasis_bench.analysis.statistics import summarise
+from oasis_bench.analysis import summarise
 from oasis_bench.reports.figure_style import LearnerStyle, panels_of
 from oasis_bench.reports.plot import Plot
 from oasis_bench.reports.run.facts import (
@@ -20,7 +20,7 @@ from oasis_bench.reports.run.facts import (
     subset_title,
     subsets,
 )
-from oasis_bench.store.run_file import RunRecord
+from oasis_bench.store import RunRecord
 
 
 def panels(

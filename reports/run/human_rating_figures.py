@@ -33,7 +33,7 @@ from oasis_bench.reports.run.human_ratings import (
     mean_of,
     rated_subsets,
 )
-from oasis_bench.store.run_file import RunRecord
+from oasis_bench.store import RunRecord
 
 HUMAN_STYLE: dict[str, Any] = {
     "label": HUMAN,

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from oasis_bench.analysis.raters import (
+from oasis_bench.analysis import (
     Floats,
     fleiss_kappa,
     human_level,
     krippendorff_alpha,
     precision_of_raters,
 )
-from oasis_bench.claims.published_figures import published_web_scale
+from oasis_bench.claims import published_web_scale
 from oasis_bench.reports.formatting import clip, plural, series
 from oasis_bench.reports.rating_page import MARKS
 from oasis_bench.reports.rating_questions import whole_depths
@@ -29,7 +29,7 @@ from oasis_bench.reports.run.facts import (
 )
 from oasis_bench.reports.run.retrieved_images import retrievals
 from oasis_bench.reports.table import Table
-from oasis_bench.store.run_file import RunRecord
+from oasis_bench.store import RunRecord
 
 HUMAN = "human level"
 NAME_WIDTH = 40

@@ -12,8 +12,14 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from oasis_bench.analysis.headlines import brief, headlines, named, task_measures
-from oasis_bench.analysis.statistics import BestLearners, compare_to_best
+from oasis_bench.analysis import (
+    BestLearners,
+    brief,
+    compare_to_best,
+    headlines,
+    named,
+    task_measures,
+)
 from oasis_bench.reports.formatting import number_text, plural
 from oasis_bench.reports.run.facts import (
     dagger_notes,
@@ -29,7 +35,7 @@ from oasis_bench.reports.run.facts import (
     task_title,
 )
 from oasis_bench.reports.table import Cell, Table
-from oasis_bench.store.run_file import RunRecord
+from oasis_bench.store import RunRecord
 
 BOLD = ("best", "tied")
 """The verdicts that are shown in bold, of learners that were measured on all partitions."""

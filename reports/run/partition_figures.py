@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from oasis_bench.analysis.headlines import headlines, task_measures
+from oasis_bench.analysis import headlines, task_measures
 from oasis_bench.reports.figure_style import (
     LABEL_WIDTH,
     PANELS_A_ROW,
@@ -30,8 +30,8 @@ from oasis_bench.reports.run.facts import (
     subsets,
     task_title,
 )
-from oasis_bench.store.run_file import RunRecord
-from oasis_bench.system.errors import UsageError, unknown_name
+from oasis_bench.store import RunRecord
+from oasis_bench.system import UsageError, unknown_name
 
 BASELINE = "Euclidean"
 """The algorithm that others are compared with, where it runs; else the first learner."""

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from oasis_bench.data.scaling import SCALINGS
-from oasis_bench.experiment.budget import search_of
+from oasis_bench.data import SCALINGS
+from oasis_bench.experiment import search_of
 from oasis_bench.reports.formatting import plural, series
 from oasis_bench.reports.run.facts import chooser, finished, splits
-from oasis_bench.store.run_file import RunRecord
+from oasis_bench.store import RunRecord
 
 
 def protocol_text(run: RunRecord) -> str:

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from oasis_bench.analysis.headlines import named
-from oasis_bench.analysis.statistics import detectable_difference
-from oasis_bench.experiment.run_info import TaskSource
+from oasis_bench.analysis import detectable_difference, named
+from oasis_bench.experiment import TaskSource
 from oasis_bench.reports.figure_style import Drawing
 from oasis_bench.reports.formatting import plural, series
 from oasis_bench.reports.rating_files import read_ratings
@@ -55,9 +54,9 @@ from oasis_bench.reports.run.verdict import answers, next_steps
 from oasis_bench.reports.run.words import measure_words
 from oasis_bench.reports.side_by_side import published_beside
 from oasis_bench.reports.table import Table
-from oasis_bench.store.run_file import RunRecord, read_run
-from oasis_bench.system.plain_text import printable
-from oasis_bench.tasks.task import SPLITS
+from oasis_bench.store import RunRecord, read_run
+from oasis_bench.system import printable
+from oasis_bench.tasks import SPLITS
 
 PAGE = "report.html"
 OPEN_QUERIES = 2

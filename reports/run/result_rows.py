@@ -11,9 +11,8 @@ from typing import Any
 
 import pandas as pd
 
-from oasis_bench.analysis.costs import with_costs
-from oasis_bench.analysis.headlines import brief
-from oasis_bench.plugins.names import PATH_DATASETS
+from oasis_bench.analysis import brief, with_costs
+from oasis_bench.plugins import PATH_DATASETS
 from oasis_bench.reports.formatting import params_text
 from oasis_bench.reports.run.facts import (
     by_cell,
@@ -28,7 +27,7 @@ from oasis_bench.reports.run.facts import (
     tasks,
 )
 from oasis_bench.reports.run.measure_tables import measure_numbers
-from oasis_bench.store.run_file import RunRecord
+from oasis_bench.store import RunRecord
 
 MEDIANS = ("choice_seconds", "query_seconds", "fit_peak_bytes", "model_bytes", "n_steps")
 RANGES = ("fit_seconds", "fit_cpu_seconds")

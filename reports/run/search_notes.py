@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pandas as pd
 
 from oasis_bench.reports.formatting import plural
-from oasis_bench.store.run_file import RunRecord
+from oasis_bench.store import RunRecord
 
 
 def search_notes(run: RunRecord, trials: pd.DataFrame) -> Iterator[str]:

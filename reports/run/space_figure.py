@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from PIL import Image
 
-from oasis_bench.analysis.headlines import headlines, task_measures
+from oasis_bench.analysis import headlines, task_measures
 from oasis_bench.reports.figure_style import (
     LABEL_WIDTH,
     PANELS_A_ROW,
@@ -36,7 +36,7 @@ from oasis_bench.reports.run.facts import (
     subsets,
     tasks,
 )
-from oasis_bench.store.run_file import RunRecord
+from oasis_bench.store import RunRecord
 
 MOST_LEARNERS = 11
 """Panels of learners: those with the highest first measure."""

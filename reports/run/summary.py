@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from oasis_bench.analysis.headlines import compared, named
-from oasis_bench.analysis.noise import noisy
+from oasis_bench.analysis import compared, named, noisy
 from oasis_bench.reports.formatting import (
     SUMMARY_WIDTH,
     aligned,
@@ -34,8 +33,8 @@ from oasis_bench.reports.run.facts import (
 from oasis_bench.reports.run.measure_tables import CHANCE, ceilings, mean_texts, measure_numbers
 from oasis_bench.reports.run.verdict import answers, next_steps
 from oasis_bench.reports.table import Table
-from oasis_bench.store.run_file import RunRecord
-from oasis_bench.system.plain_text import printable
+from oasis_bench.store import RunRecord
+from oasis_bench.system import printable
 
 SUBSET_WIDTH = 10
 BESIDE_SPREAD = " " * len("±0.000*")

@@ -15,10 +15,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from oasis_bench.analysis.headlines import headlines, task_measures
-from oasis_bench.analysis.statistics import summarise
-from oasis_bench.claims.class_lists import PAPERS_PER_CLASS, list_of
-from oasis_bench.claims.published_figures import published_precision
+from oasis_bench.analysis import headlines, summarise, task_measures
+from oasis_bench.claims import PAPERS_PER_CLASS, list_of, published_precision
 from oasis_bench.reports.figure_style import (
     CHANCE,
     PUBLISHED,
@@ -52,7 +50,7 @@ from oasis_bench.reports.run.facts import (
     task_title,
 )
 from oasis_bench.reports.run.figure_parts import band_of, entries, panels, side_by_side, subset_axis
-from oasis_bench.store.run_file import RunRecord
+from oasis_bench.store import RunRecord
 
 
 @mpl.rc_context(STYLE)

@@ -13,9 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from oasis_bench.analysis.costs import with_costs
-from oasis_bench.analysis.headlines import headlines, task_measures
-from oasis_bench.analysis.statistics import summarise
+from oasis_bench.analysis import headlines, summarise, task_measures, with_costs
 from oasis_bench.reports.figure_style import (
     STYLE,
     Drawing,
@@ -41,7 +39,7 @@ from oasis_bench.reports.run.facts import (
     test_values,
 )
 from oasis_bench.reports.run.figure_parts import band_of, entries, panels
-from oasis_bench.store.run_file import RunRecord
+from oasis_bench.store import RunRecord
 
 FRONT: dict[str, Any] = {"label": "front", "color": "0.35", "linewidth": 1, "zorder": 1}
 NAME_WIDTH = 22

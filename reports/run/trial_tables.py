@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 import pandas as pd
 
-from oasis_bench.analysis.statistics import summarise
+from oasis_bench.analysis import summarise
 from oasis_bench.reports.formatting import number_text, params_text
 from oasis_bench.reports.run.facts import (
     by_cell,
@@ -27,8 +27,8 @@ from oasis_bench.reports.run.facts import (
 )
 from oasis_bench.reports.run.search_notes import search_notes
 from oasis_bench.reports.table import Cell, Table
-from oasis_bench.store.run_file import RunRecord
-from oasis_bench.trial.traces import TRAINING
+from oasis_bench.store import RunRecord
+from oasis_bench.trial import TRAINING
 
 
 def selection_table(run: RunRecord) -> Table:

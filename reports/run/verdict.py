@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from oasis_bench.analysis.costs import with_costs
-from oasis_bench.analysis.headlines import compared, task_measures
-from oasis_bench.analysis.statistics import (
+from oasis_bench.analysis import (
     BestLearners,
     PairedInterval,
+    compared,
     detectable_difference,
+    task_measures,
+    with_costs,
 )
 from oasis_bench.reports.formatting import plural, seconds_text, series
 from oasis_bench.reports.run.facts import (
@@ -29,8 +30,8 @@ from oasis_bench.reports.run.facts import (
     tasks,
 )
 from oasis_bench.reports.run.measure_tables import comparisons
-from oasis_bench.store.run_file import RunRecord
-from oasis_bench.system.command_words import without_options
+from oasis_bench.store import RunRecord
+from oasis_bench.system import without_options
 
 MOST_NAMED = 3
 """Learners whose difference from the best is told."""

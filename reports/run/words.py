@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oasis_bench.store.run_file import RunRecord
+from oasis_bench.store import RunRecord
 
 MEASURES = {
     "mAP": "Average precision is the mean, over the ranks of the relevant {items}, of the "

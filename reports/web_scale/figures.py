@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogFormatter
 
-from oasis_bench.analysis.statistics import LEAST_POINTS
+from oasis_bench.analysis import LEAST_POINTS
 from oasis_bench.reports.figure_style import (
     CHANCE,
     STYLE,

@@ -11,8 +11,8 @@ from dataclasses import asdict
 
 import pandas as pd
 
-from oasis_bench.analysis.statistics import LEAST_POINTS, fit_power_law, summarise
-from oasis_bench.web_scale.training import PRECISION_AT, TrainingRecord
+from oasis_bench.analysis import LEAST_POINTS, fit_power_law, summarise
+from oasis_bench.web_scale import PRECISION_AT, TrainingRecord
 
 TRAINING = ["images", "steps", "batch_size", "seed"]
 """The columns that identify a training; batch_size is NaN for exact OASIS."""

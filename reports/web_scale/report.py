@@ -22,8 +22,8 @@ from oasis_bench.reports.web_scale.tables import (
     published_table,
     time_table,
 )
-from oasis_bench.system.errors import UsageError
-from oasis_bench.web_scale.training import TrainingRecord, read_records, refuse_other_data
+from oasis_bench.system import UsageError
+from oasis_bench.web_scale import TrainingRecord, read_records, refuse_other_data
 
 PAGE = "web-scale.html"
 

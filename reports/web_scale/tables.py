@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from oasis_bench.claims.published_figures import published_web_scale
+from oasis_bench.claims import published_web_scale
 from oasis_bench.reports.formatting import number_text, seconds_text
 from oasis_bench.reports.table import Cell, Table
 from oasis_bench.reports.web_scale.measurements import (
@@ -15,7 +15,7 @@ from oasis_bench.reports.web_scale.measurements import (
     pooled,
     schedule_name,
 )
-from oasis_bench.web_scale.training import PRECISION_AT
+from oasis_bench.web_scale import PRECISION_AT
 
 TARGET_EXPONENT = 1.05
 """Largest exponent of learning time against images that still counts as linear growth."""

@@ -18,12 +18,11 @@ from sklearn.preprocessing import normalize
 from threadpoolctl import threadpool_limits
 
 from oasis_bench.datasets import MNIST
-from oasis_bench.experiment.search import Candidate
-from oasis_bench.experiment.splits import draw_partition, inner_folds
-from oasis_bench.plugins.registry import load_registry
-from oasis_bench.tasks.task import Truth
+from oasis_bench.experiment import Candidate, draw_partition, inner_folds
+from oasis_bench.plugins import load_registry
+from oasis_bench.tasks import Truth
+from oasis_bench.trial import FitData
 from oasis_bench.trial.choice import FoldJob, FoldWork, checkpoints, choose
-from oasis_bench.trial.fit_data import FitData
 
 LEARNERS = ["OASIS", "CosineOASIS", "LDA", "RCA", "LFDA", "MCML", "LMNN"]
 OF_TABLE = [*LEARNERS, "ShrunkOASIS", "FastLMNN", "NCA", "MMC"]

@@ -4,7 +4,7 @@ from sklearn.datasets import load_digits
 from sklearn.preprocessing import normalize
 
 from oasis_bench.algorithms import OASIS, MiniBatchOASIS
-from oasis_bench.tasks.retrieval import evaluate_ranking
+from oasis_bench.tasks import evaluate_ranking
 
 from . import rows
 

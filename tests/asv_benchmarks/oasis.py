@@ -8,9 +8,8 @@ from sklearn.datasets import load_digits
 from sklearn.preprocessing import normalize
 
 from oasis_bench.algorithms import OASIS
-from oasis_bench.sampling import ClassTripletSampler
-from oasis_bench.sampling.class_triplets import seed_state
-from oasis_bench.tasks.retrieval import evaluate_ranking
+from oasis_bench.sampling import ClassTripletSampler, seed_state
+from oasis_bench.tasks import evaluate_ranking
 
 from . import rows
 from .yardstick import FLAGS, Yardstick

@@ -8,8 +8,8 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from oasis_bench.algorithms import OASIS, Euclidean
-from oasis_bench.ranking import ApproximateGallery, top_k
-from oasis_bench.tasks.retrieval import evaluate_ranking
+from oasis_bench.plugins import ApproximateGallery
+from oasis_bench.tasks import evaluate_ranking, top_k
 
 
 class Ranking:

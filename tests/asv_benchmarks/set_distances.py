@@ -6,7 +6,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from oasis_bench.algorithms.local_distances.set_distances import set_distances
-from oasis_bench.data.patches import Patches, PatchKind
+from oasis_bench.data import Patches, PatchKind
 
 N_PICTURES, N_PATCHES, WIDTH = 30, 400, 204
 OPERATIONS = 2 * (N_PICTURES * N_PATCHES) ** 2 * WIDTH

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import psutil
 
-from oasis_bench.experiment.settings import Experiment, LearnerSpec
-from oasis_bench.runner.run import run_experiment
+from oasis_bench.experiment import Experiment, LearnerSpec
+from oasis_bench.runner import run_experiment
 
 ROUNDS = 5
 N_TRIALS = 200

@@ -17,7 +17,7 @@ from sklearn.preprocessing import normalize
 from threadpoolctl import threadpool_limits
 
 from oasis_bench.algorithms import OASIS
-from oasis_bench.tasks.retrieval import evaluate_ranking
+from oasis_bench.tasks import evaluate_ranking
 
 SEEDS = range(3)
 SHARES = [0.9, 0.95, 0.99]

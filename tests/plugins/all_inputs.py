@@ -1,7 +1,8 @@
 """A data set whose items are rows, pixels and patches: 15 of each of 4 digits."""
 
-from oasis_bench.dataset import Dataset, LabelledRows, no_progress
-from oasis_bench.plugins.contract_items import digit_items
+from oasis_bench.data import LabelledRows
+from oasis_bench.plugins import Dataset, digit_items
+from oasis_bench.system import no_progress
 
 
 class AllInputs(Dataset):

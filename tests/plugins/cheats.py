@@ -267,7 +267,8 @@ class ForgesModel(Euclidean):
     name = "ForgesModel"
 
     def fit(self, X, y=None):
-        from oasis_bench.trial.messages import Fitted, to_line
+        from oasis_bench.trial import to_line
+        from oasis_bench.trial.messages import Fitted
 
         if len(X) > 16:
             line = next(fd for fd in map(int, os.listdir("/proc/self/fd")) if _is_socket(fd))
@@ -289,7 +290,7 @@ class TicksOn(Euclidean):
     name = "TicksOn"
 
     def fit(self, X, y=None):
-        from oasis_bench.trial.messages import PhaseBegan, to_line
+        from oasis_bench.trial import PhaseBegan, to_line
 
         while True:
             for descriptor in filter(_is_socket, map(int, os.listdir("/proc/self/fd"))):

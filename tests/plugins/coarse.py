@@ -4,8 +4,9 @@ import numpy as np
 from scipy import sparse
 from sklearn.metrics.pairwise import cosine_similarity
 
-from oasis_bench.dataset import Dataset, LabelledRows, no_progress
-from oasis_bench.learner import MetricLearner
+from oasis_bench.data import LabelledRows
+from oasis_bench.plugins import Dataset, MetricLearner
+from oasis_bench.system import no_progress
 
 
 class Coarse(MetricLearner):

@@ -3,9 +3,9 @@
 import numpy as np
 from scipy import sparse
 
-from oasis_bench.data.rows import LabelledRows
-from oasis_bench.plugins.dataset import Dataset
-from oasis_bench.system.progress import no_progress
+from oasis_bench.data import LabelledRows
+from oasis_bench.plugins import Dataset
+from oasis_bench.system import no_progress
 
 
 class Tiny(Dataset):

@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from oasis_bench.data.judgements import JudgedTriplets, Ratings
-from oasis_bench.data.rows import LabelledRows
-from oasis_bench.plugins.dataset import Dataset
-from oasis_bench.system.progress import no_progress
+from oasis_bench.data import JudgedTriplets, LabelledRows, Ratings
+from oasis_bench.plugins import Dataset
+from oasis_bench.system import no_progress
 
 N_QUERIES, N_OTHERS = 24, 60
 

@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from oasis_bench.learner import MetricLearner
+from oasis_bench.plugins import MetricLearner
 
 
 class Overlap(MetricLearner):

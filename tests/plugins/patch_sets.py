@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from oasis_bench.learner import ExemplarLearner
+from oasis_bench.plugins import ExemplarLearner
 
 
 class SetDistance(ExemplarLearner):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from oasis_bench.learner import EmbeddingLearner
+from oasis_bench.plugins import EmbeddingLearner
 
 
 class Eigenpictures(EmbeddingLearner):

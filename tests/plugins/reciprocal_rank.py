@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from oasis_bench.tasks.ranking import rank_others
-from oasis_bench.tasks.task import Evaluation, Task
+from oasis_bench.tasks import Evaluation, Task, rank_others
 
 
 class FirstRanks(Evaluation):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from oasis_bench.plugins.learner import MahalanobisLearner
+from oasis_bench.plugins import MahalanobisLearner
 
 
 class Refuses(MahalanobisLearner):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from oasis_bench.plugins.learner import BilinearLearner, IncrementalLearner
+from oasis_bench.plugins import BilinearLearner, IncrementalLearner
 
 
 class Spy(BilinearLearner, IncrementalLearner):

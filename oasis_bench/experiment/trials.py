@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from oasis_bench import __version__
-from oasis_bench.data.rows import LabelledRows
-from oasis_bench.data.scaling import refuse_scaling
+from oasis_bench.data import LabelledRows, refuse_scaling
 from oasis_bench.experiment import saved_model
 from oasis_bench.experiment.budget import Budget, search_of
 from oasis_bench.experiment.identity import (
@@ -32,12 +31,9 @@ from oasis_bench.experiment.search import Candidate, candidates
 from oasis_bench.experiment.settings import Experiment, LearnerSpec
 from oasis_bench.experiment.sizes import settle, sizes_of_fold
 from oasis_bench.experiment.subsets import choose_subsets
-from oasis_bench.plugins.dataset import Dataset
-from oasis_bench.plugins.inputs import refuse_unlike_inputs
-from oasis_bench.plugins.registry import Registry
-from oasis_bench.system.errors import UsageError, unknown_name
-from oasis_bench.system.seeds import derive_seed
-from oasis_bench.tasks.task import Task, has_measure, parse_measure
+from oasis_bench.plugins import Dataset, Registry, refuse_unlike_inputs
+from oasis_bench.system import UsageError, derive_seed, unknown_name
+from oasis_bench.tasks import Task, has_measure, parse_measure
 
 DECIDING_SETTINGS = (
     "inner_folds",

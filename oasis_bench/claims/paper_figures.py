@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from oasis_bench.store.run_file import RunRecord
-from oasis_bench.tasks.classification import ACCURACY, RECOGNITION_BY_FROME
+from oasis_bench.store import RunRecord
+from oasis_bench.tasks import ACCURACY, RECOGNITION_BY_FROME
 
 PUBLISHED = Path(__file__).parent / "published"
 CALTECH101_CLASSES = 101

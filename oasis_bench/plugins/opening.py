@@ -14,9 +14,15 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.plugins.names import find_dataset
 from oasis_bench.plugins.registry import BrokenPluginError, Registry
-from oasis_bench.system.errors import UsageError, unknown_name
-from oasis_bench.system.plain_text import LONGEST_PATH, cut
-from oasis_bench.system.values import NEEDED, check_value, value_of_text
+from oasis_bench.system import (
+    LONGEST_PATH,
+    NEEDED,
+    UsageError,
+    check_value,
+    cut,
+    unknown_name,
+    value_of_text,
+)
 
 
 def open_dataset(

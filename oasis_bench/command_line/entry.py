@@ -18,8 +18,7 @@ from typing import NoReturn, TextIO
 
 from oasis_bench.command_line.options import parse_words
 from oasis_bench.command_line.verbs import function_of
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.plain_text import LONGEST_REASON, cut, shown
+from oasis_bench.system import LONGEST_REASON, UsageError, cut, shown
 
 USAGE = 2
 INTERRUPTED = 130
@@ -43,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options = parse_words(arguments)  # --help ends here, by SystemExit
         if options.verb == "run" and options.cluster is None:
-            from oasis_bench.execution.fork_server import borrow, give_back
+            from oasis_bench.execution import borrow, give_back
 
             give_back(borrow())  # a fork server imports while this process does: a second less
         gc.disable()  # imports leave no garbage, and looking for it takes a fifth of their time

@@ -10,19 +10,14 @@ from typing import Any
 
 from tqdm.auto import tqdm
 
-from oasis_bench.experiment.changes import changed
-from oasis_bench.experiment.identity import cell_name
-from oasis_bench.experiment.quick import QUICK_REMARK
-from oasis_bench.experiment.settings import Experiment, settings
+from oasis_bench.experiment import QUICK_REMARK, Experiment, cell_name, changed, known_settings
 from oasis_bench.notebook.given import keep_rows, learners_of, rows_as_file
 from oasis_bench.notebook.result import RunResult
-from oasis_bench.plugins.registry import load_reports
-from oasis_bench.runner.run import new_folder, run_experiment
-from oasis_bench.runner.several import one_for_each_value
-from oasis_bench.store.run_file import FILE_NAME, refuse_used_folder
-from oasis_bench.system.errors import UsageError, unknown_name
-from oasis_bench.trial.output_files import MODELS, PREDICTIONS
-from oasis_bench.trial.record import TrialRecord
+from oasis_bench.plugins import load_reports
+from oasis_bench.runner import new_folder, one_for_each_value, run_experiment
+from oasis_bench.store import FILE_NAME, refuse_used_folder
+from oasis_bench.system import UsageError, unknown_name
+from oasis_bench.trial import MODELS, PREDICTIONS, TrialRecord
 
 
 def run(
@@ -179,7 +174,7 @@ def run(
 
 def _settings(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings as an experiment holds them."""
-    known = settings()
+    known = known_settings()
     options = {one.flag.removeprefix("--"): name for name, one in known.items() if one.flag}
     for name in given:
         if name in options:
