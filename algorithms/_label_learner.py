@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
-from oasis_bench.data.rows import without_offset
+from oasis_bench.data import without_offset
 from oasis_bench.plugins import MahalanobisLearner
 from oasis_bench.system import require_memory, shared, sharing
 

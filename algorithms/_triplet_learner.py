@@ -17,8 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 
-from oasis_bench.data import FloatArray
-from oasis_bench.data.rows import check_magnitude, checked_labels
+from oasis_bench.data import FloatArray, check_magnitude, checked_labels
 from oasis_bench.plugins import FittedArray, IncrementalLearner
 from oasis_bench.sampling import ClassTripletSampler, RelevanceTripletSampler, seed_state
 from oasis_bench.system import Progress, no_progress, require_memory, slices

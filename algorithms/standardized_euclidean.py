@@ -9,8 +9,7 @@ from scipy import sparse
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from oasis_bench.data import FloatArray
-from oasis_bench.data.rows import without_offset
+from oasis_bench.data import FloatArray, without_offset
 from oasis_bench.plugins import FittedArray, MahalanobisLearner
 
 

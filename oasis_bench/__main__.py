@@ -8,8 +8,8 @@ from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from typing import NoReturn
 
-from oasis_bench.command_line.printed import Printed
-from oasis_bench.system.files import open_standard_descriptors
+from oasis_bench.command_line import Printed
+from oasis_bench.system import open_standard_descriptors
 
 
 def main() -> int:

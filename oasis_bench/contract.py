@@ -1,5 +1,5 @@
-"""The tests that every learner must pass; see `oasis_bench.plugins.contract`."""
+"""Moved: import its names from `oasis_bench.plugins`."""
 
-from oasis_bench.plugins import LearnerContract, TestRegisteredLearners
+from oasis_bench.system import moved_names
 
-__all__ = ["LearnerContract", "TestRegisteredLearners"]
+__getattr__ = moved_names(__name__, "oasis_bench.plugins")

@@ -1,18 +1,5 @@
-"""What a data set of one's own derives from and returns; see `oasis_bench.plugins.dataset`."""
+"""Moved: import its names from `oasis_bench.plugins` and `oasis_bench.data`."""
 
-from oasis_bench.data import JudgedTriplets, LabelledRows, Labels, Patches, PatchKind, Ratings, Rows
-from oasis_bench.plugins import Dataset
-from oasis_bench.system import Progress, no_progress
+from oasis_bench.system import moved_names
 
-__all__ = [
-    "Dataset",
-    "JudgedTriplets",
-    "LabelledRows",
-    "Labels",
-    "PatchKind",
-    "Patches",
-    "Progress",
-    "Ratings",
-    "Rows",
-    "no_progress",
-]
+__getattr__ = moved_names(__name__, "oasis_bench.plugins", "oasis_bench.data", "oasis_bench.system")

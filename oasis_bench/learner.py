@@ -1,21 +1,5 @@
-"""What a learner of one's own derives from; see `oasis_bench.plugins.learner`."""
+"""Moved: import its names from `oasis_bench.plugins`."""
 
-from oasis_bench.plugins import (
-    BilinearLearner,
-    EmbeddingLearner,
-    ExemplarLearner,
-    FittedArray,
-    IncrementalLearner,
-    MahalanobisLearner,
-    MetricLearner,
-)
+from oasis_bench.system import moved_names
 
-__all__ = [
-    "BilinearLearner",
-    "EmbeddingLearner",
-    "ExemplarLearner",
-    "FittedArray",
-    "IncrementalLearner",
-    "MahalanobisLearner",
-    "MetricLearner",
-]
+__getattr__ = moved_names(__name__, "oasis_bench.plugins")

@@ -1,5 +1,5 @@
-"""Fitted learners in files; see `oasis_bench.plugins.model_file`."""
+"""Moved: import its names from `oasis_bench.plugins`."""
 
-from oasis_bench.plugins import load_model, save_model
+from oasis_bench.system import moved_names
 
-__all__ = ["load_model", "save_model"]
+__getattr__ = moved_names(__name__, "oasis_bench.plugins")

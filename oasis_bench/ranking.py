@@ -1,6 +1,5 @@
-"""The best k and all others in order; see `tasks.ranking`, and `plugins.approximate`."""
+"""Moved: import its names from `oasis_bench.tasks` and `oasis_bench.plugins`."""
 
-from oasis_bench.plugins import ApproximateGallery
-from oasis_bench.tasks import rank_others, top_k
+from oasis_bench.system import moved_names
 
-__all__ = ["ApproximateGallery", "rank_others", "top_k"]
+__getattr__ = moved_names(__name__, "oasis_bench.tasks", "oasis_bench.plugins")

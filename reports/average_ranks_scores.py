@@ -28,8 +28,7 @@ from oasis_bench.reports.run.facts import (
     transductive_learners,
 )
 from oasis_bench.store import RunRecord
-from oasis_bench.system import UsageError
-from oasis_bench.system.plain_text import encodable
+from oasis_bench.system import UsageError, encodable
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,8 +16,15 @@ from oasis_bench.reports.rating_questions import data_key
 from oasis_bench.reports.run.retrieved_images import retrievals
 from oasis_bench.reports.table import to_csv
 from oasis_bench.store import RunRecord, read_run
-from oasis_bench.system import UsageError, open_regular, printable, shown, write_whole
-from oasis_bench.system.files import open_below, path_below
+from oasis_bench.system import (
+    UsageError,
+    open_below,
+    open_regular,
+    path_below,
+    printable,
+    shown,
+    write_whole,
+)
 
 RATINGS = "ratings.csv"
 COLUMNS = ("rater_id", "rater", "query", "candidate", "mark")

@@ -16,8 +16,7 @@ from oasis_bench.reports.figure_style import Drawing
 from oasis_bench.reports.formatting import clip, plural, series
 from oasis_bench.reports.inline_svg import inline_svg
 from oasis_bench.reports.table import Table, to_csv, to_latex
-from oasis_bench.system import UsageError, write_whole
-from oasis_bench.system.plain_text import encodable
+from oasis_bench.system import UsageError, encodable, write_whole
 
 CONTROLS = {*range(0x20), *range(0x7F, 0xA0)} - {ord("\n"), ord("\t")}
 DIRECTIONS = {*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x061C, 0x200E, 0x200F}

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
-from oasis_bench.system.plain_text import encodable
+from oasis_bench.system import encodable
 
 # Besides LaTeX's special characters: brackets and the star, which LaTeX would read as an option of
 # the end of the row before, and characters that the fonts of plain LaTeX lack.

@@ -53,7 +53,7 @@ def test_a_learner_that_looks_at_more_than_the_pair_fails_unless_it_says_so(plug
 def test_what_is_wrong_in_the_plugin_s_own_code_is_said_once(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(
-        "from oasis_bench.learner import EmbeddingLearner\n"
+        "from oasis_bench.plugins import EmbeddingLearner\n"
         "class Mine(EmbeddingLearner):\n"
         "    name = summary = citation = 'mine'\n"
         "    takes = 'pixels'\n"
@@ -84,7 +84,8 @@ def test_sound_data_sets_and_tasks_pass(plugins, file, last):
 
 UNSOUND = """
 import numpy as np
-from oasis_bench.dataset import Dataset, LabelledRows, no_progress
+from oasis_bench.data import LabelledRows
+from oasis_bench.plugins import Dataset, no_progress
 from oasis_bench.tasks.retrieval import Retrieval
 
 class Drawn(Dataset):

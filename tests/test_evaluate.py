@@ -20,7 +20,7 @@ from sklearn.preprocessing import normalize
 import oasis_bench
 from oasis_bench.algorithms import LDA
 from oasis_bench.command_line import main
-from oasis_bench.data.rows import row_hashes
+from oasis_bench.data import row_hashes
 from oasis_bench.datasets import OwnTriplets
 from oasis_bench.experiment import Experiment, LearnerSpec
 from oasis_bench.plugins import load_model, save_model

@@ -4,8 +4,14 @@ import os
 
 import pytest
 
-from oasis_bench.system import UsageError, whole_file, whole_folder, write_whole
-from oasis_bench.system.files import open_below, path_below
+from oasis_bench.system import (
+    UsageError,
+    open_below,
+    path_below,
+    whole_file,
+    whole_folder,
+    write_whole,
+)
 
 
 def content_of(folder):

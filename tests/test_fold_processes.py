@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
-from oasis_bench.learner import MahalanobisLearner
+from oasis_bench.plugins import MahalanobisLearner
 
 
 class EndsInFold(MahalanobisLearner):

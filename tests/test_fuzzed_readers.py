@@ -22,12 +22,11 @@ from scipy import sparse
 
 from oasis_bench.algorithms import OASIS
 from oasis_bench.data import LabelledRows
+from oasis_bench.datasets import TableFile
 from oasis_bench.datasets.features.decoding import UnusableImageError, read_image
 from oasis_bench.datasets.files.archives import Archive, locate
-from oasis_bench.datasets.table_file import TableFile
 from oasis_bench.experiment import Experiment
-from oasis_bench.plugins import load_model, save_model
-from oasis_bench.plugins.metric_learner import MetricLearner
+from oasis_bench.plugins import MetricLearner, load_model, save_model
 from oasis_bench.store import FILE_NAME, RunRecord, read_run
 from oasis_bench.system import PeakMemory, UsageError
 

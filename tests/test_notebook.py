@@ -312,7 +312,7 @@ def test_rows_are_kept_to_the_bit(kind, tmp_path):
 
 
 def test_an_interrupt_keeps_what_is_finished_and_says_how_to_go_on(folder, monkeypatch):
-    from oasis_bench.notebook.run import _Bars
+    from oasis_bench.notebook.running import _Bars
 
     def interrupted(self, record, done, planned):
         told(self, record, done, planned)
@@ -331,7 +331,7 @@ def test_an_interrupt_keeps_what_is_finished_and_says_how_to_go_on(folder, monke
 def test_the_package_itself_stays_light():
     code = (
         "import sys, oasis_bench; assert not {'numpy', 'sklearn', 'pandas'} & set(sys.modules); "
-        "assert oasis_bench.run.__module__ == 'oasis_bench.notebook.run'"
+        "assert oasis_bench.run.__module__ == 'oasis_bench.notebook.running'"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
     with pytest.raises(AttributeError, match="no attribute 'runs'"):

@@ -11,7 +11,7 @@ from oasis_bench.algorithms.oasis import _blocks as _oasis_blocks, _reference as
 from oasis_bench.algorithms.oasis._block_schedule import block_size, learn_in_blocks
 from oasis_bench.algorithms.oasis._dense_blocks import dense_blocks_pay, learn_in_dense_blocks
 from oasis_bench.algorithms.oasis._dual_steps import dual_pays
-from oasis_bench.plugins.contract import digit_rows
+from oasis_bench.plugins import digit_rows
 from oasis_bench.system import blas_threads
 
 

@@ -28,7 +28,7 @@ from oasis_bench.algorithms import (
 from oasis_bench.algorithms._positive import psd_factor
 from oasis_bench.algorithms.oasis import _reference as _oasis_reference
 from oasis_bench.data import symmetry_index
-from oasis_bench.plugins.contract import digit_rows
+from oasis_bench.plugins import digit_rows
 from oasis_bench.sampling import ClassTripletSampler
 
 HAND_ROWS = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])

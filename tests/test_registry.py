@@ -86,7 +86,7 @@ FAULTS = {
 @pytest.mark.parametrize("code", FAULTS)
 def test_whatever_is_wrong_with_a_plugin_is_one_short_line(tmp_path, code):
     path = tmp_path / "mine.py"
-    path.write_text(f"from oasis_bench.dataset import Dataset\n{code}\n")
+    path.write_text(f"from oasis_bench.plugins import Dataset\n{code}\n")
     with pytest.raises(BrokenPluginError) as raised:
         load_registry([path])
     text = str(raised.value)

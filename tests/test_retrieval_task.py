@@ -11,6 +11,7 @@ from test_measures import LABELS, SCORES
 from oasis_bench.data import LabelledRows
 from oasis_bench.system import UsageError
 from oasis_bench.tasks import (
+    Measurement,
     Retrieval,
     Truth,
     evaluate,
@@ -21,7 +22,6 @@ from oasis_bench.tasks import (
 )
 from oasis_bench.tasks.classification import Classification
 from oasis_bench.tasks.judged_triplets import JudgedTripletsTask
-from oasis_bench.tasks.task import Measurement
 from oasis_bench.tasks.unseen_classes import UnseenClasses
 
 

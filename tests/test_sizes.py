@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from oasis_bench.data import LabelledRows
-from oasis_bench.datasets.table_file import TableFile
+from oasis_bench.datasets import TableFile
 from oasis_bench.experiment import (
     Experiment,
     LearnerSpec,

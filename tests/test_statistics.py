@@ -12,9 +12,10 @@ from oasis_bench.analysis import (
     detectable_difference,
     fit_power_law,
     paired_interval,
+    seen_difference,
     summarise,
 )
-from oasis_bench.analysis.statistics import holm, seen_difference
+from oasis_bench.analysis.statistics import holm
 
 N_TRAIN, N_TEST = 400, 250
 

@@ -15,8 +15,7 @@ from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms.deep_ranking.deep_ranking import DeepRanking
 from oasis_bench.algorithms.deep_ranking.golden_feature import GoldenFeature
-from oasis_bench.data import PATCHES_AND_PIXELS, Patches, check_items
-from oasis_bench.data.rows import class_labels
+from oasis_bench.data import PATCHES_AND_PIXELS, Patches, check_items, class_labels
 from oasis_bench.plugins import EmbeddingLearner, FittedArray
 from oasis_bench.system import require_memory
 

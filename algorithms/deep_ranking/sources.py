@@ -14,8 +14,7 @@ from scipy.sparse.csgraph import connected_components
 
 from oasis_bench.algorithms.deep_ranking.relevance_sampler import RelevanceSampler
 from oasis_bench.algorithms.deep_ranking.reservoir import Reservoir, ReservoirSampler
-from oasis_bench.data.csr import canonical
-from oasis_bench.data.rows import class_labels
+from oasis_bench.data import canonical, class_labels
 from oasis_bench.sampling import ClassTripletSampler
 from oasis_bench.system import UsageError
 

@@ -18,8 +18,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from oasis_bench.datasets.files.errors import cannot_write
-from oasis_bench.system import open_regular, whole_file
-from oasis_bench.system.npz import open_stored, read_array
+from oasis_bench.system import open_regular, open_stored, read_array, whole_file
 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 

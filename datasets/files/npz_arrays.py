@@ -18,8 +18,7 @@ import numpy.typing as npt
 from numpy.lib.npyio import NpzFile
 
 from oasis_bench.datasets.files.errors import first_dozen, reason_of
-from oasis_bench.system import UsageError, require_memory
-from oasis_bench.system.npz import HoldsObjectsError, open_array
+from oasis_bench.system import HoldsObjectsError, UsageError, open_array, require_memory
 
 
 def open_npz(path: Path) -> NpzFile:

@@ -19,7 +19,7 @@ plugin = folder / "within_class_scaling.py"
 SOURCE = '''
 """A learner of my own: scale features by how much they vary within classes."""
 import numpy as np
-from oasis_bench.learner import MahalanobisLearner
+from oasis_bench.plugins import MahalanobisLearner
 from sklearn.utils.validation import validate_data
 
 

@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from oasis_bench.analysis import task_measures, with_costs
-from oasis_bench.analysis.statistics import reach_of
+from oasis_bench.analysis import reach_of, task_measures, with_costs
 from oasis_bench.store import RunRecord
 from oasis_bench.trial import TRAINING
 

@@ -27,8 +27,7 @@ def check(options: argparse.Namespace) -> int:
         Where the file defines no plugin, or pytest is not installed.
     """
     try:
-        from oasis_bench.plugins import Outcome
-        from oasis_bench.plugins.check import check_plugins
+        from oasis_bench.plugins import Outcome, check_plugins
     except ModuleNotFoundError as error:
         if error.name != "pytest":
             raise

@@ -127,7 +127,7 @@ def _carry_out(verb: Callable[[], int]) -> int:
     except (UsageError, MemoryError):
         raise
     except Exception as error:
-        from oasis_bench.plugins.registry import place_in_plugin
+        from oasis_bench.plugins import place_in_plugin
 
         if (place := place_in_plugin(error)) is None:
             raise

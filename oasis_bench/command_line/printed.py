@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from oasis_bench.system.plain_text import for_terminal
+from oasis_bench.system import for_terminal
 
 
 class Printed:

@@ -22,11 +22,11 @@ from oasis_bench.plugins import (
     PATH_DATASETS,
     BrokenPluginError,
     load_registry,
+    load_rows,
     needed_options,
     open_dataset,
     read_options,
 )
-from oasis_bench.plugins.opening import load_rows
 from oasis_bench.system import UsageError
 
 

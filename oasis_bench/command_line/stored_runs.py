@@ -11,7 +11,7 @@ from oasis_bench.command_line.progress import Display
 from oasis_bench.plugins import load_reports
 from oasis_bench.runner import export_trec, merge_runs
 from oasis_bench.store import read_run
-from oasis_bench.system.files import EXPORT, path_below
+from oasis_bench.system import EXPORT, path_below
 
 GOT_WORSE = 1
 NOT_COMPARED = 3

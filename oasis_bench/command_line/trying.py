@@ -14,8 +14,13 @@ from oasis_bench.command_line.listing import aligned, form_of, input_of
 from oasis_bench.command_line.progress import Display
 from oasis_bench.command_line.trial_options import DATA_OPTIONS
 from oasis_bench.experiment import Experiment, LearnerSpec
-from oasis_bench.plugins import BrokenPluginError, Registry, open_dataset, refuse_unlike_inputs
-from oasis_bench.plugins.opening import load_rows
+from oasis_bench.plugins import (
+    BrokenPluginError,
+    Registry,
+    load_rows,
+    open_dataset,
+    refuse_unlike_inputs,
+)
 from oasis_bench.runner import run_experiment
 from oasis_bench.store import RunRecord, read_run
 from oasis_bench.system import UsageError

@@ -20,10 +20,8 @@ from oasis_bench.data import LabelledRows
 from oasis_bench.execution.local import ThisMachine
 from oasis_bench.experiment import TrialSpec, source_hash
 from oasis_bench.plugins import load_registry
-from oasis_bench.system import OutputError, UsageError, error_line, provenance
-from oasis_bench.system.files import path_below
-from oasis_bench.trial import UNFINISHED, TrialRecord, lost_record
-from oasis_bench.trial.output_files import OUTPUT_LOG, append_to
+from oasis_bench.system import OutputError, UsageError, error_line, path_below, provenance
+from oasis_bench.trial import OUTPUT_LOG, UNFINISHED, TrialRecord, append_to, lost_record
 
 try:
     from distributed import Client, Future, KilledWorker, Reschedule, as_completed, get_worker

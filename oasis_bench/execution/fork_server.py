@@ -30,8 +30,7 @@ from multiprocessing.connection import Connection, Pipe
 from multiprocessing.reduction import send_handle
 from typing import Any
 
-from oasis_bench.system import THREAD_VARIABLES, UsageError, kill_below
-from oasis_bench.system.processes import kill_marked
+from oasis_bench.system import THREAD_VARIABLES, UsageError, kill_below, kill_marked
 
 PREPARE_TRIALS = "oasis_bench.execution.trial_process:warm_up"
 

@@ -38,6 +38,7 @@ from oasis_bench.trial import (
     Message,
     MessageError,
     PhaseBegan,
+    PrintedOutput,
     ScoreArray,
     Scores,
     Stage,
@@ -48,7 +49,6 @@ from oasis_bench.trial import (
     run_stage,
     to_line,
 )
-from oasis_bench.trial.output_files import PrintedOutput
 
 POLL_SECONDS, LONG_POLL_SECONDS = 0.05, 1.0
 """Seconds between two looks at a trial with a limit of memory, and at one without."""

@@ -11,11 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from oasis_bench.data import LabelledRows, Patches
-from oasis_bench.data.rows import row_hashes
+from oasis_bench.data import LabelledRows, Patches, row_hashes
 from oasis_bench.experiment.settings import Experiment
-from oasis_bench.plugins import ExemplarLearner, Registry, load_model_of
-from oasis_bench.plugins.model_file import training_rows_of
+from oasis_bench.plugins import ExemplarLearner, Registry, load_model_of, training_rows_of
 from oasis_bench.system import UsageError, open_regular, printable, shown
 
 MOST_NAMED = 6

@@ -1,6 +1,5 @@
 """A run from Python: `oasis_bench.run`, and its result as a notebook shows it."""
 
-from oasis_bench.notebook.result import RunResult
-from oasis_bench.notebook.run import run
+import lazy_loader
 
-__all__ = ["RunResult", "run"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

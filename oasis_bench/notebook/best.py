@@ -14,8 +14,7 @@ from sklearn.preprocessing import FunctionTransformer
 from oasis_bench.analysis import headlines, task_measures
 from oasis_bench.data import LabelledRows, scaling_steps
 from oasis_bench.experiment import RunInfo
-from oasis_bench.plugins import MetricLearner, Registry, load_registry, open_dataset
-from oasis_bench.plugins.opening import load_rows
+from oasis_bench.plugins import MetricLearner, Registry, load_registry, load_rows, open_dataset
 from oasis_bench.store import RunRecord
 from oasis_bench.system import UsageError, derive_seed
 from oasis_bench.trial import FitData, preferences

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from oasis_bench.data.rows import class_labels
+from oasis_bench.data import class_labels
 from oasis_bench.experiment import LearnerSpec
 from oasis_bench.plugins import MetricLearner, Registry, load_registry, plugin_files_of
 from oasis_bench.system import UsageError, open_regular, printable, write_whole

@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 from oasis_bench.notebook.best import refit_best
 from oasis_bench.plugins import load_reports
 from oasis_bench.store import RunRecord, read_run
-from oasis_bench.system.plain_text import for_terminal
+from oasis_bench.system import for_terminal
 
 
 class RunResult:

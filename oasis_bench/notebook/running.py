@@ -20,8 +20,7 @@ from oasis_bench.notebook.result import RunResult
 from oasis_bench.plugins import load_reports
 from oasis_bench.runner import new_folder, one_for_each_value, run_experiment
 from oasis_bench.store import FILE_NAME, refuse_used_folder
-from oasis_bench.system import UsageError, unknown_name
-from oasis_bench.system.plain_text import for_terminal
+from oasis_bench.system import UsageError, for_terminal, unknown_name
 from oasis_bench.trial import MODELS, PREDICTIONS, TrialRecord
 
 P = ParamSpec("P")

@@ -1,1 +1,5 @@
 """Base classes of learners and data sets; finding plugins, testing learners, saving models."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

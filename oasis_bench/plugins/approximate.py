@@ -20,8 +20,7 @@ from oasis_bench.system import (
     require_packages,
     slices,
 )
-from oasis_bench.tasks import top_k
-from oasis_bench.tasks.ranking import as_items, take_items
+from oasis_bench.tasks import as_items, take_items, top_k
 
 POINTS_A_LIST = 64
 """Gallery items for each list that k-means sees, at most."""

@@ -52,8 +52,7 @@ from oasis_bench.plugins.learner import (
 from oasis_bench.plugins.opening import load_rows, needed_options
 from oasis_bench.plugins.registry import load_registry, plugin_files_of
 from oasis_bench.system import UsageError, error_line
-from oasis_bench.tasks import Task, Truth, evaluate
-from oasis_bench.tasks.task import Measurement
+from oasis_bench.tasks import Measurement, Task, Truth, evaluate
 
 Items: TypeAlias = tuple[Any, Any]
 """Items and their labels."""

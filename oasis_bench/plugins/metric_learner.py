@@ -14,9 +14,10 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from oasis_bench.data import FloatArray, check_items
-from oasis_bench.data.csr import canonical
-from oasis_bench.data.rows import (
+from oasis_bench.data import (
+    FloatArray,
+    canonical,
+    check_items,
     check_magnitude,
     checked_labels,
     class_labels,
@@ -25,8 +26,7 @@ from oasis_bench.data.rows import (
     without_offset,
 )
 from oasis_bench.system import UsageError, shown
-from oasis_bench.tasks import evaluate_ranking
-from oasis_bench.tasks.ranking import as_items
+from oasis_bench.tasks import as_items, evaluate_ranking
 
 TIES_SEED = 0
 """Draws the order within ties of `score` and of scorers."""

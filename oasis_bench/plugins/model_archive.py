@@ -18,8 +18,7 @@ from sklearn.base import BaseEstimator
 
 from oasis_bench import __version__
 from oasis_bench.data import Patches, PatchKind
-from oasis_bench.system import UsageError
-from oasis_bench.system.npz import ARRAY_KINDS, open_stored, read_array, write_array
+from oasis_bench.system import ARRAY_KINDS, UsageError, open_stored, read_array, write_array
 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 

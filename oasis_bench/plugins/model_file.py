@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from oasis_bench.data.rows import row_hashes
+from oasis_bench.data import row_hashes
 from oasis_bench.plugins.learner import FittedArray, MetricLearner
 from oasis_bench.plugins.model_archive import (
     TRAINING_ROWS,

@@ -14,16 +14,14 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from oasis_bench.data import FloatArray
-from oasis_bench.data.rows import class_labels
+from oasis_bench.data import FloatArray, class_labels
 from oasis_bench.plugins.metric_learner import (
     TIES_SEED,
     MetricLearner,
     ranked_labels,
 )
 from oasis_bench.system import UsageError, check_value
-from oasis_bench.tasks import Retrieval, Truth, evaluate, parse_measure, top_k, vote
-from oasis_bench.tasks.ranking import as_items
+from oasis_bench.tasks import Retrieval, Truth, as_items, evaluate, parse_measure, top_k, vote
 
 
 def similarity_of(estimator: Any, queries: Any, gallery: Any) -> FloatArray:

@@ -27,16 +27,16 @@ from oasis_bench.experiment import (
     find_grids,
     find_tasks,
     identities,
+    match_columns,
     part_remark,
     plan,
     refuse_unknown_subsets,
     refuse_what_changed,
     scalings_of,
+    seen_remarks,
     size_remark,
 )
-from oasis_bench.experiment.saved_model import match_columns, seen_remarks
-from oasis_bench.plugins import Dataset, Registry, load_registry, open_dataset
-from oasis_bench.plugins.opening import load_rows
+from oasis_bench.plugins import Dataset, Registry, load_registry, load_rows, open_dataset
 from oasis_bench.runner.trial_files import file_names, keep_files, remove_unfinished
 from oasis_bench.store import RefusedRecordError, Store, refuse_used_folder
 from oasis_bench.system import (
@@ -46,12 +46,18 @@ from oasis_bench.system import (
     available_cores,
     load_average,
     no_progress,
+    path_below,
     printable,
     provenance,
 )
-from oasis_bench.system.files import path_below
-from oasis_bench.trial import MODELS, PREDICTIONS, TrialRecord, lost_record, refuse_untested_queries
-from oasis_bench.trial.output_files import OUTPUT_LOG
+from oasis_bench.trial import (
+    MODELS,
+    OUTPUT_LOG,
+    PREDICTIONS,
+    TrialRecord,
+    lost_record,
+    refuse_untested_queries,
+)
 
 LONGEST_NAME = 100
 """Characters of a data set's name in that of a folder, of which systems allow 255."""

@@ -12,8 +12,7 @@ from oasis_bench.plugins import Registry
 from oasis_bench.runner.run import prepare
 from oasis_bench.runner.trial_files import file_names
 from oasis_bench.store import read_run
-from oasis_bench.system import Progress, UsageError, without_options
-from oasis_bench.system.files import path_below
+from oasis_bench.system import Progress, UsageError, path_below, without_options
 from oasis_bench.trial import PREDICTIONS, Predictions, draw_items
 
 

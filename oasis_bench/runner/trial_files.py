@@ -10,8 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from oasis_bench.experiment import SEEN_CLASSES, TrialSpec
-from oasis_bench.system import OutputError
-from oasis_bench.system.files import path_below
+from oasis_bench.system import OutputError, path_below
 from oasis_bench.trial import MODELS, PREDICTIONS, UNFINISHED, TrialRecord
 
 LONGEST_NAME = 100

@@ -1,6 +1,5 @@
 """Triplet samplers: who is the query, the positive and the negative of each step."""
 
-from oasis_bench.sampling.class_triplets import ClassTripletSampler
-from oasis_bench.sampling.relevance_triplets import RelevanceTripletSampler
+import lazy_loader
 
-__all__ = ["ClassTripletSampler", "RelevanceTripletSampler"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import numpy.typing as npt
 
-from oasis_bench.data.rows import class_labels
+from oasis_bench.data import class_labels
 from oasis_bench.sampling._class_triplets import draw_class_triplets
 
 Triplets = npt.NDArray[np.intp]

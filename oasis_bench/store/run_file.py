@@ -22,9 +22,15 @@ import pandas as pd
 
 from oasis_bench.experiment import RunInfo
 from oasis_bench.store.schema import SCHEMA, SCHEMA_VERSION, TRIAL_TABLES
-from oasis_bench.system import OutputError, UsageError, require_memory, shown
-from oasis_bench.system.files import open_below, path_below
-from oasis_bench.system.plain_text import encodable
+from oasis_bench.system import (
+    OutputError,
+    UsageError,
+    encodable,
+    open_below,
+    path_below,
+    require_memory,
+    shown,
+)
 from oasis_bench.trial import TrialRecord
 
 FILE_NAME = "results.sqlite"

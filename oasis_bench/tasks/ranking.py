@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from oasis_bench.data.csr import canonical
+from oasis_bench.data import canonical
 from oasis_bench.system import Progress, no_progress, side_by_side, slices
 from oasis_bench.tasks._ranking import QUERY_GROUP_BYTES, best, rank_relevant, work_space_sizes
 

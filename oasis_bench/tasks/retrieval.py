@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import sem
 
-from oasis_bench.data import LabelledRows
-from oasis_bench.data.rows import checked_labels
+from oasis_bench.data import LabelledRows, checked_labels
 from oasis_bench.system import Progress, no_progress
 from oasis_bench.tasks.ranked_queries import LAST_K, MEASURES, RankedQueries
 from oasis_bench.tasks.ranking import (

@@ -14,8 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from oasis_bench.data import JudgedTriplets, LabelledRows, Labels, Ratings
-from oasis_bench.data.rows import checked_labels
+from oasis_bench.data import JudgedTriplets, LabelledRows, Labels, Ratings, checked_labels
 from oasis_bench.system import UsageError, unknown_name
 from oasis_bench.tasks.evaluation import (
     Evaluation as Evaluation,  # for tasks of one's own

@@ -9,12 +9,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 
-from oasis_bench.data import Patches
-from oasis_bench.data.rows import row_hashes
+from oasis_bench.data import Patches, row_hashes
 from oasis_bench.experiment import TrialSpec, cell_name
-from oasis_bench.plugins.model_archive import add_training_rows
-from oasis_bench.system import OutputError, printable
-from oasis_bench.system.files import open_below, path_below
+from oasis_bench.plugins import add_training_rows
+from oasis_bench.system import OutputError, open_below, path_below, printable
 from oasis_bench.trial.items import TrialItems
 from oasis_bench.trial.messages import Scores
 from oasis_bench.trial.predictions import ScoresFile

@@ -17,8 +17,18 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib import format as npy
 
-from oasis_bench.system import LONGEST_REASON, UsageError, cut, error_line, open_regular, slices
-from oasis_bench.system.npz import open_array, open_stored, read_array, write_array
+from oasis_bench.system import (
+    LONGEST_REASON,
+    UsageError,
+    cut,
+    error_line,
+    open_array,
+    open_regular,
+    open_stored,
+    read_array,
+    slices,
+    write_array,
+)
 from oasis_bench.trial.items import TrialItems
 from oasis_bench.trial.messages import MOST_SCORE_BYTES, Scores
 

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from oasis_bench.experiment import TrialSpec
-from oasis_bench.system import LONGEST_REASON, cut, printable
-from oasis_bench.system.plain_text import encodable
+from oasis_bench.system import LONGEST_REASON, cut, encodable, printable
 
 
 @dataclass(frozen=True)

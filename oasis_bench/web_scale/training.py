@@ -26,10 +26,11 @@ from oasis_bench.system import (
     derive_seed,
     load_average,
     no_progress,
+    open_below,
+    path_below,
     provenance,
     write_whole,
 )
-from oasis_bench.system.files import open_below, path_below
 from oasis_bench.tasks import evaluate_ranking
 
 VERSION = 1

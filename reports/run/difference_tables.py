@@ -7,8 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from oasis_bench.analysis import LEVEL, headlines
-from oasis_bench.analysis.statistics import seen_difference
+from oasis_bench.analysis import LEVEL, headlines, seen_difference
 from oasis_bench.reports.formatting import interval_text, number_text, p_text, plural
 from oasis_bench.reports.run.facts import (
     dagger_notes,

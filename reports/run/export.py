@@ -15,9 +15,7 @@ from oasis_bench.reports.run.report import report_tables
 from oasis_bench.reports.run.result_rows import result_rows
 from oasis_bench.reports.table import to_csv, to_latex
 from oasis_bench.store import RunRecord, column_types, read_run
-from oasis_bench.system import UsageError, exporting_to, write_whole
-from oasis_bench.system.files import EXPORT, path_below
-from oasis_bench.system.plain_text import encodable
+from oasis_bench.system import EXPORT, UsageError, encodable, exporting_to, path_below, write_whole
 
 
 def export_run(folder: Path, kind: str, output: Path | None = None) -> list[Path]:

@@ -16,7 +16,7 @@ from oasis_bench.analysis import measure_name, named, task_measures
 from oasis_bench.plugins import PATH_DATASETS
 from oasis_bench.reports.formatting import clip, plural
 from oasis_bench.store import RunRecord
-from oasis_bench.system.plain_text import encodable
+from oasis_bench.system import encodable
 
 DAGGER = " †"
 TITLE_WIDTH, LABEL_WIDTH, REASON_WIDTH = 60, 24, 240

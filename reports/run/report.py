@@ -56,10 +56,9 @@ from oasis_bench.reports.run.words import measure_words
 from oasis_bench.reports.side_by_side import published_beside
 from oasis_bench.reports.table import Table
 from oasis_bench.store import RunRecord, read_run
-from oasis_bench.system import printable
-from oasis_bench.system.files import open_below
+from oasis_bench.system import open_below, printable
 from oasis_bench.tasks import SPLITS
-from oasis_bench.trial.output_files import OUTPUT_LOG
+from oasis_bench.trial import OUTPUT_LOG
 
 PAGE = "report.html"
 OPEN_QUERIES = 2

@@ -28,7 +28,7 @@ from oasis_bench.reports.run.facts import (
 )
 from oasis_bench.reports.run.measure_tables import measure_numbers
 from oasis_bench.store import RunRecord
-from oasis_bench.system.plain_text import encodable
+from oasis_bench.system import encodable
 
 MEDIANS = ("choice_seconds", "query_seconds", "fit_peak_bytes", "model_bytes", "n_steps")
 RANGES = ("fit_seconds", "fit_cpu_seconds")

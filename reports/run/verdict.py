@@ -9,8 +9,14 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from oasis_bench.analysis import BestLearners, PairedInterval, compared, task_measures, with_costs
-from oasis_bench.analysis.statistics import seen_difference
+from oasis_bench.analysis import (
+    BestLearners,
+    PairedInterval,
+    compared,
+    seen_difference,
+    task_measures,
+    with_costs,
+)
 from oasis_bench.reports.formatting import plural, seconds_text, series
 from oasis_bench.reports.run.facts import (
     finished,

@@ -1,0 +1,51 @@
+from .average_ranks import (
+    AverageRanks as AverageRanks,
+    least_datasets as least_datasets,
+    rank_learners as rank_learners,
+)
+from .comparison import RunComparison as RunComparison, compare_runs as compare_runs
+from .comparison_lines import COMPARED_COSTS as COMPARED_COSTS, RESULTS as RESULTS, Line as Line
+from .costs import COSTS as COSTS, with_costs as with_costs
+from .elo import (
+    CENTRE as CENTRE,
+    LEAST_DATASETS as LEAST_DATASETS,
+    PRIOR_DRAWS as PRIOR_DRAWS,
+    elo_ratings as elo_ratings,
+)
+from .measure_names import (
+    brief as brief,
+    compared as compared,
+    headlines as headlines,
+    measure_name as measure_name,
+    named as named,
+    option_name as option_name,
+    task_measures as task_measures,
+)
+from .noise import noisy as noisy
+from .pairwise import (
+    Duels as Duels,
+    duels as duels,
+    error_reductions as error_reductions,
+    interval_over_datasets as interval_over_datasets,
+    stretched_ranks as stretched_ranks,
+)
+from .raters import (
+    Floats as Floats,
+    fleiss_kappa as fleiss_kappa,
+    human_level as human_level,
+    krippendorff_alpha as krippendorff_alpha,
+    precision_of_raters as precision_of_raters,
+)
+from .statistics import (
+    LEAST_POINTS as LEAST_POINTS,
+    LEVEL as LEVEL,
+    BestLearners as BestLearners,
+    PairedInterval as PairedInterval,
+    compare_to_best as compare_to_best,
+    detectable_difference as detectable_difference,
+    fit_power_law as fit_power_law,
+    paired_interval as paired_interval,
+    reach_of as reach_of,
+    seen_difference as seen_difference,
+    summarise as summarise,
+)

@@ -1,0 +1,2 @@
+from .entry import main as main
+from .printed import Printed as Printed

@@ -1,0 +1,40 @@
+from .csr import canonical as canonical, canonical_csr as canonical_csr
+from .judgements import (
+    JudgedTriplets as JudgedTriplets,
+    Judgements as Judgements,
+    Ratings as Ratings,
+)
+from .matrices import symmetric_part as symmetric_part, symmetry_index as symmetry_index
+from .patches import Descriptors as Descriptors, Patches as Patches, PatchKind as PatchKind
+from .pictures import caption as caption, thumbnail as thumbnail
+from .relevance import (
+    joint_distribution as joint_distribution,
+    relevance_factor as relevance_factor,
+)
+from .rows import (
+    KINDS as KINDS,
+    PATCHES_AND_PIXELS as PATCHES_AND_PIXELS,
+    FloatArray as FloatArray,
+    LabelledRows as LabelledRows,
+    Labels as Labels,
+    Pixels as Pixels,
+    Rows as Rows,
+    check_items as check_items,
+    check_magnitude as check_magnitude,
+    checked_labels as checked_labels,
+    class_labels as class_labels,
+    far_middle as far_middle,
+    row_hashes as row_hashes,
+    warn_of_lost_digits as warn_of_lost_digits,
+    without_offset as without_offset,
+)
+from .scaling import (
+    SCALES_COLUMNS as SCALES_COLUMNS,
+    SCALINGS as SCALINGS,
+    Preparation as Preparation,
+    learn_scaling as learn_scaling,
+    refuse_scaling as refuse_scaling,
+    scaling_steps as scaling_steps,
+    unlike_scales as unlike_scales,
+)
+from .span import basis_and_coordinates as basis_and_coordinates, coordinates as coordinates

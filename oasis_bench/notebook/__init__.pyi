@@ -1,0 +1,2 @@
+from .result import RunResult as RunResult
+from .running import run as run

@@ -1,0 +1,2 @@
+from .class_triplets import ClassTripletSampler as ClassTripletSampler, seed_state as seed_state
+from .relevance_triplets import RelevanceTripletSampler as RelevanceTripletSampler

@@ -1,0 +1,14 @@
+from .forecast import chance_level as chance_level, forecast_lines as forecast_lines
+from .training import (
+    PRECISION_AT as PRECISION_AT,
+    STEPS_AN_IMAGE as STEPS_AN_IMAGE,
+    Checkpoint as Checkpoint,
+    Training as Training,
+    TrainingRecord as TrainingRecord,
+    open_data as open_data,
+    read_records as read_records,
+    refuse_other_data as refuse_other_data,
+    test_queries as test_queries,
+    train as train,
+    trainings as trainings,
+)
