@@ -459,7 +459,7 @@ def test_a_data_set_that_is_none_is_one_short_line_and_nothing_else(
 def test_what_is_not_there_is_told_before_the_slow_imports(words, tmp_path):
     code = f"""
 import sys
-from oasis_bench.command_line.main import main
+from oasis_bench.command_line import main
 assert main({words.split()}) == 2
 assert "numpy" not in sys.modules
 """
