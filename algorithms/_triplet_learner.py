@@ -24,7 +24,7 @@ from oasis_bench.system import Progress, no_progress, require_memory, slices
 
 TripletSampler: TypeAlias = ClassTripletSampler | RelevanceTripletSampler
 
-TRIPLETS_A_DRAW = 65_536
+TRIPLETS_PER_DRAW = 65_536
 """Triplets drawn at once: several blocks, so that few passes over W end without a next block."""
 
 CACHE_LINE = 64
@@ -165,7 +165,7 @@ class TripletLearner(IncrementalLearner):
         return self
 
     def _run(self, X: Any, sampler: TripletSampler, n_steps: int, progress: Progress) -> None:
-        for part in slices(n_steps, TRIPLETS_A_DRAW):
+        for part in slices(n_steps, TRIPLETS_PER_DRAW):
             self._apply(X, sampler.draw(part.stop - part.start))
             progress("learning", part.stop, n_steps)
 

@@ -55,8 +55,8 @@ MARKED = re.compile(
 FACTS = {
     "fit": ("fit, s", "fit_seconds", 1),
     "fit CPU": ("fit, CPU s", "fit_cpu_seconds", 1),
-    "choice": ("choice, s", "choice_seconds", 1),
-    "answer": ("answer, ms a query", "query_seconds", 1e-3),
+    "choice": ("choice, s", "tuning_seconds", 1),
+    "answer": ("answer, ms a query", "seconds_per_query", 1e-3),
     "peak": ("peak, MiB", "fit_peak_bytes", 2**20),
     "model": ("model, KiB", "model_bytes", 2**10),
     "steps": ("steps", "n_steps", 1),
@@ -204,7 +204,7 @@ def make_front(spec, folder):
         whole = (rows["partitions"] > 0) & (rows["partitions"] == rows["planned"])
         asked = (rows["task"] + " " + rows["name"] == column) & ~rows["learner"].isin(left_out)
         rows = rows[whole & asked]
-        rows = rows.assign(seconds=rows["choice_seconds"] + rows["fit_seconds"])
+        rows = rows.assign(seconds=rows["tuning_seconds"] + rows["fit_seconds"])
         for (data, subset, n_train), own in rows.groupby(
             ["dataset", "subset_title", "n_train"], sort=False
         ):

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from oasis_bench.algorithms.oasis import MiniBatchOASIS, cluster, fit_on_cluster
-from oasis_bench.web_scale import STEPS_AN_IMAGE, TrainingRecord, open_data, read_records
+from oasis_bench.web_scale import STEPS_PER_IMAGE, TrainingRecord, open_data, read_records
 
 N_VISTERMS = 10_000
 MATRIX_BYTES = 4 * N_VISTERMS**2
@@ -178,7 +178,7 @@ def on_machines(
     """
     transfer, add = LATENCY + MATRIX_BYTES / network, MATRIX_BYTES / ADDED_BYTES
     images = n_images / n_machines
-    learn = model.seconds(images, images * STEPS_AN_IMAGE) / rounds
+    learn = model.seconds(images, images * STEPS_PER_IMAGE) / rounds
     seconds, sent = simulated([learn] * n_machines, n_machines, transfer, add)
     back = transfer * np.ceil(np.log2(n_machines + 1))
     total = rounds * seconds + (rounds - 1) * back
@@ -193,7 +193,7 @@ def plan_lines(model: Model) -> list[str]:
         "|---|---|---|---|---|---|---|",
     ]
     for n_images in SIZES:
-        seconds = model.seconds(n_images, n_images * STEPS_AN_IMAGE)
+        seconds = model.seconds(n_images, n_images * STEPS_PER_IMAGE)
         alone = f"{_time(seconds)} | {model.memory(n_images) / 2**30:.1f} GiB"
         lines.append(f"| {n_images:,} | 1 |  |  | {alone} |  |")
         for network, speed in NETWORKS.items():

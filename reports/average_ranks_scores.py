@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from oasis_bench.analysis import named, task_measures, with_costs
+from oasis_bench.analysis import measures_of, task_measures, with_costs
 from oasis_bench.plugins import PATH_DATASETS
 from oasis_bench.reports.formatting import plural, series, some
 from oasis_bench.reports.run.facts import (
@@ -27,7 +27,7 @@ from oasis_bench.reports.run.facts import (
     tasks,
     transductive_learners,
 )
-from oasis_bench.store import RunRecord
+from oasis_bench.store import StoredRun
 from oasis_bench.system import UsageError, encodable
 
 
@@ -99,12 +99,12 @@ def six_digits(means: pd.Series[float]) -> pd.Series[float]:
     return means.map(lambda value: float(f"{value:.6g}"))
 
 
-def measures_of_run(run: RunRecord) -> dict[str, list[str]]:
+def measures_of_run(run: StoredRun) -> dict[str, list[str]]:
     """Return the measures of each task of a run, as the options of the command line name them."""
-    return {task: named(run, task)["option"].tolist() for task in tasks(run)}
+    return {task: measures_of(run, task)["option"].tolist() for task in tasks(run)}
 
 
-def scores_of_run(folder: Path, run: RunRecord, task: str, measure: str) -> ScoreTable:
+def scores_of_run(folder: Path, run: StoredRun, task: str, measure: str) -> ScoreTable:
     """Take the scores of its data set from a run, by a measure that it has, such as 'accuracy@3'.
 
     The class subsets of a data set share items and are no data sets of their own, so one counts:
@@ -115,7 +115,7 @@ def scores_of_run(folder: Path, run: RunRecord, task: str, measure: str) -> Scor
     UsageError
         Where no partition was tried with every learner.
     """
-    measures = named(run, task)
+    measures = measures_of(run, task)
     name_of_measure = str(measures.loc[measures["option"] == measure, "name"].iloc[0])
     split = split_of(run, task)
     trials = run.trials[run.trials["split"] == split]
@@ -139,7 +139,7 @@ def scores_of_run(folder: Path, run: RunRecord, task: str, measure: str) -> Scor
         if name not in means
     }
     costs = with_costs(trials.merge(complete, on=["subset", "partition"]))
-    medians = costs.groupby("learner")[["choice_seconds", "fit_seconds"]].median()
+    medians = costs.groupby("learner")[["tuning_seconds", "fit_seconds"]].median()
     e = run.info.experiment
     own = run.info.sources.dataset.name in PATH_DATASETS
     return ScoreTable(

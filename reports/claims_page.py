@@ -30,7 +30,7 @@ from oasis_bench.reports.published_tables import beside_published
 from oasis_bench.reports.report_files import render, write_files
 from oasis_bench.reports.table import Table, to_csv
 from oasis_bench.runner import one_for_each_value
-from oasis_bench.store import FILE_NAME, RunRecord, read_run
+from oasis_bench.store import FILE_NAME, StoredRun, read_run
 from oasis_bench.system import UsageError, write_whole
 
 PAGE = "claims.html"
@@ -100,7 +100,7 @@ def write_claims(folder: Path, remarks: Sequence[str] = ()) -> tuple[Path, str]:
     return path, "\n".join([*aligned(lines, left=(0, 1, 2)), summary])
 
 
-def stored_runs(folder: Path) -> tuple[dict[str, dict[str, RunRecord]], dict[str, str]]:
+def stored_runs(folder: Path) -> tuple[dict[str, dict[str, StoredRun]], dict[str, str]]:
     """Read the finished experiments of a folder; tell why others that have begun do not count.
 
     A verdict from half of the partitions would be a look that the test does not allow for.
@@ -136,7 +136,7 @@ def second_look(folder: Path) -> dict[str, int]:
     return worth_repeating(decide(CLAIMS, stored_runs(folder)[0]))
 
 
-def _page_of(name: str, runs: Mapping[str, RunRecord]) -> str:
+def _page_of(name: str, runs: Mapping[str, StoredRun]) -> str:
     """Return the address of an experiment's page, from the folder of all."""
     return f"{name}/report.html" if name in runs else f"{name}/side_by_side.html"
 

@@ -16,7 +16,7 @@ from oasis_bench.reports.formatting import (
     wrapped,
 )
 from oasis_bench.reports.run.facts import DAGGER, transductive_learners, transductive_note
-from oasis_bench.store import RunRecord
+from oasis_bench.store import StoredRun
 from oasis_bench.system import printable
 
 LABEL_WIDTH, REASON_WIDTH = 24, 100
@@ -25,10 +25,10 @@ HEADER = [
     *("change", "95 % interval", "p, Holm", "verdict"),
 ]
 NAMES = {
-    "choice_seconds": "choice, s",
+    "tuning_seconds": "choice, s",
     "fit_seconds": "fit, s",
     "fit_cpu_seconds": "fit, CPU s",
-    "query_seconds": "a query, ms",
+    "seconds_per_query": "a query, ms",
     "fit_peak_bytes": "peak, MiB",
     "model_bytes": "model, KiB",
 }
@@ -48,13 +48,13 @@ LEGEND = (
 )
 
 
-def comparison_text(comparison: RunComparison, runs: Mapping[str, RunRecord]) -> str:
+def comparison_text(comparison: RunComparison, runs: Mapping[str, StoredRun]) -> str:
     """Write a comparison: the runs, a line for each measure, notes, and the result.
 
     Parameters
     ----------
     comparison : RunComparison
-    runs : dict of str to RunRecord
+    runs : dict of str to StoredRun
         The two runs, by the names that the text has for them.
     """
     transductive = {name for run in runs.values() for name in transductive_learners(run)}
@@ -71,7 +71,7 @@ def comparison_text(comparison: RunComparison, runs: Mapping[str, RunRecord]) ->
     return "\n".join([*text, _result(comparison)])
 
 
-def _origin(name: str, run: RunRecord) -> Iterator[str]:
+def _origin(name: str, run: StoredRun) -> Iterator[str]:
     """Say where and when a run, or each run that it was merged from, was made."""
     info = run.info
     itself = MergedRun(started=info.started, commit=info.provenance.get("commit"))
@@ -110,7 +110,7 @@ def _cells(line: Line, transductive: Collection[str]) -> list[str]:
 def _cost(measure: str, value: float) -> str:
     if measure.endswith("_bytes"):
         return f"{value / (2**20 if measure == 'fit_peak_bytes' else 2**10):,.1f}"
-    return seconds_text(1000 * value if measure == "query_seconds" else value)
+    return seconds_text(1000 * value if measure == "seconds_per_query" else value)
 
 
 def _result(comparison: RunComparison) -> str:

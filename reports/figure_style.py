@@ -27,7 +27,7 @@ from oasis_bench.reports.formatting import clip
 from oasis_bench.reports.plot import Plot, record
 from oasis_bench.reports.table import to_csv
 
-PANELS_A_ROW = 3
+PANELS_PER_ROW = 3
 LABEL_WIDTH, TITLE_WIDTH, TICKS_WIDTH = 32, 40, 60
 LABELLED_CLASSES, MATRIX_LABEL_WIDTH = 12, 14
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
@@ -121,11 +121,11 @@ def learner_styles(names: Sequence[str]) -> dict[str, LearnerStyle]:
 def panels_of(titles: Sequence[str], x_label: str, y_label: str) -> tuple[Plot, list[Axes]]:
     """Make a figure with a panel for each title."""
     one = (4.9, 2.5) if len(titles) == 1 else (2.9, 2.1)
-    figure = Plot(len(titles), PANELS_A_ROW, one, y_label, share=True)
+    figure = Plot(len(titles), PANELS_PER_ROW, one, y_label, share=True)
     for number, (axes, title) in enumerate(zip(figure.panels, titles, strict=True)):
         figure.set_panel_title(axes, clip(title, TITLE_WIDTH))
         axes.set_xlabel(x_label)
-        if number % PANELS_A_ROW == 0:
+        if number % PANELS_PER_ROW == 0:
             axes.set_ylabel(y_label)
     return figure, figure.panels
 
@@ -203,7 +203,7 @@ def draw_matrices(matrices: Mapping[str, pd.DataFrame], x_label: str, y_label: s
     names = [str(name) for matrix in matrices.values() for name in matrix]
     labelled = max(len(matrix) for matrix in matrices.values()) <= LABELLED_CLASSES
     room = 0.5 + 0.075 * min(max(map(len, names)), MATRIX_LABEL_WIDTH) * labelled
-    figure = Plot(len(matrices), PANELS_A_ROW, (3.0, 3.0), "share", left=room, bottom=room)
+    figure = Plot(len(matrices), PANELS_PER_ROW, (3.0, 3.0), "share", left=room, bottom=room)
     for axes, (title, matrix) in zip(figure.panels, matrices.items(), strict=True):
         axes.imshow(matrix, cmap="Blues", vmin=0, vmax=1, interpolation="nearest")
         figure.set_panel_title(axes, clip(title, TITLE_WIDTH))

@@ -19,7 +19,7 @@ from oasis_bench.claims import (
 from oasis_bench.reports.formatting import seconds_text
 from oasis_bench.reports.run.facts import learners, subsets
 from oasis_bench.reports.table import Table
-from oasis_bench.store import RunRecord
+from oasis_bench.store import StoredRun
 from oasis_bench.tasks import PRECISION
 
 STAND_IN_NOTE = (
@@ -46,7 +46,7 @@ def beside_published(runs: Runs) -> list[Table]:
 
 
 def _of_class_lists(
-    runs: Sequence[RunRecord], of_precision: tuple[str, str], of_time: tuple[str, str]
+    runs: Sequence[StoredRun], of_precision: tuple[str, str], of_time: tuple[str, str]
 ) -> list[Table]:
     """Make the tables of precision and of time, each of a name and a title, over class lists."""
     precision: list[pd.DataFrame] = []
@@ -77,7 +77,7 @@ def _of_class_lists(
     ]
 
 
-def _precision(run: RunRecord, subset: str, class_list: str) -> pd.DataFrame:
+def _precision(run: StoredRun, subset: str, class_list: str) -> pd.DataFrame:
     values = task_measures(run, "retrieval")
     ours = values[values["subset"] == subset].groupby(["name", "learner"])["value"]
     found = published_precision(class_list).rename(columns={"mean": "published"})
@@ -88,7 +88,7 @@ def _precision(run: RunRecord, subset: str, class_list: str) -> pd.DataFrame:
     return cells.merge(found, how="left").merge(means, how="left")
 
 
-def _seconds(run: RunRecord, subset: str, class_list: str) -> pd.DataFrame:
+def _seconds(run: StoredRun, subset: str, class_list: str) -> pd.DataFrame:
     """Return CPU seconds of a fit, of the learners that have a published time."""
     trials = run.trials[run.trials["subset"] == subset]
     seconds = {

@@ -38,7 +38,7 @@ from oasis_bench.reports.summary_scores import (
     read_summary,
     scores_of_summary,
 )
-from oasis_bench.store import RunRecord, read_run
+from oasis_bench.store import StoredRun, read_run
 from oasis_bench.system import UsageError, printable, unknown_name
 
 PAGE = "ranks.html"
@@ -170,12 +170,12 @@ def _read_scores(
     UsageError
         Where a path is neither, or none has the task or the measure.
     """
-    sources: dict[Path, RunRecord | pd.DataFrame] = {
+    sources: dict[Path, StoredRun | pd.DataFrame] = {
         path: read_summary(path) if path.is_file() else read_run(path) for path in paths
     }
     measures = {
         path: measures_of_run(source)
-        if isinstance(source, RunRecord)
+        if isinstance(source, StoredRun)
         else measures_of_summary(source)
         for path, source in sources.items()
     }
@@ -193,7 +193,7 @@ def _read_scores(
     for path, source in sources.items():
         if measure not in measures[path].get(task, ()):
             without.append(str(path))
-        elif isinstance(source, RunRecord):
+        elif isinstance(source, StoredRun):
             tables.append(scores_of_run(path, source, task, measure))
         else:
             tables.append(scores_of_summary(path, source, task, measure))

@@ -15,7 +15,7 @@ from oasis_bench.reports.rating_page import FORMAT, MARKS
 from oasis_bench.reports.rating_questions import data_key
 from oasis_bench.reports.run.retrieved_images import retrievals
 from oasis_bench.reports.table import to_csv
-from oasis_bench.store import RunRecord, read_run
+from oasis_bench.store import StoredRun, read_run
 from oasis_bench.system import (
     UsageError,
     open_below,
@@ -114,7 +114,7 @@ def read_ratings(folder: Path) -> pd.DataFrame | None:
     return ratings
 
 
-def _read_file(path: Path, run: RunRecord, asked: Collection[tuple[int, int]]) -> pd.DataFrame:
+def _read_file(path: Path, run: StoredRun, asked: Collection[tuple[int, int]]) -> pd.DataFrame:
     """Read a file of a rater; whatever it holds, the error is one line that names it."""
     try:
         with open_regular(path) as file:
@@ -138,7 +138,7 @@ class _OtherFileError(ValueError):
 
 
 def _rows(
-    content: Any, run: RunRecord, asked: Collection[tuple[int, int]]
+    content: Any, run: StoredRun, asked: Collection[tuple[int, int]]
 ) -> Iterator[tuple[str, str, int, int, str]]:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise _OtherFileError(f"it is not of the format {FORMAT!r}")

@@ -9,7 +9,7 @@ from oasis_bench.reports.formatting import plural
 from oasis_bench.reports.rating_questions import Question, data_key, questions, whole_depths
 from oasis_bench.reports.report_files import data_uri, render, write_files
 from oasis_bench.reports.run.retrieved_images import retrievals
-from oasis_bench.store import RunRecord, read_run
+from oasis_bench.store import StoredRun, read_run
 
 PAGE = "judge.html"
 
@@ -73,7 +73,7 @@ def write_rating_page(
     return RatingPage(path, summary, _notes(run, asked, n_queries, n_candidates))
 
 
-def _notes(run: RunRecord, asked: list[Question], n_queries: int, n_candidates: int) -> list[str]:
+def _notes(run: StoredRun, asked: list[Question], n_queries: int, n_candidates: int) -> list[str]:
     notes = []
     if len(asked) < n_queries:
         notes.append(

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from oasis_bench.reports.run.retrieved_images import retrievals
-from oasis_bench.store import RunRecord
+from oasis_bench.store import StoredRun
 from oasis_bench.system import UsageError
 
 ORDER_SEED = 5_2_3
@@ -25,13 +25,13 @@ class Question:
     candidates: Sequence[int]
 
 
-def data_key(run: RunRecord) -> str:
+def data_key(run: StoredRun) -> str:
     """Return what row numbers are of: a hash of the data set's content."""
     data = sorted({str(identity["data"]) for identity in run.info.identities.values()})
     return hashlib.sha256(" ".join(data).encode()).hexdigest()[:16]
 
 
-def questions(run: RunRecord, n_queries: int, n_candidates: int) -> list[Question]:
+def questions(run: StoredRun, n_queries: int, n_candidates: int) -> list[Question]:
     """Choose queries and candidates: at most so many, of those that have a picture.
 
     Candidates are the first that the learners retrieve, all learners' first ones before any second

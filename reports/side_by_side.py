@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from oasis_bench.analysis import named, task_measures
+from oasis_bench.analysis import measures_of, task_measures
 from oasis_bench.claims import published_figures
 from oasis_bench.experiment import known_settings
 from oasis_bench.reports.formatting import number_text, plural
@@ -25,7 +25,7 @@ from oasis_bench.reports.run.facts import (
 )
 from oasis_bench.reports.side_by_side_figure import along_values
 from oasis_bench.reports.table import Cell, Table
-from oasis_bench.store import RunRecord, read_run
+from oasis_bench.store import StoredRun, read_run
 
 PAGE = "side_by_side.html"
 A_POINT = 0.01
@@ -70,7 +70,7 @@ def write_side_by_side(folders: Mapping[str, Path], output: Path, what: str) -> 
     return write_files(output, PAGE, page, [table], figures), "\n".join(lines)
 
 
-def published_beside(run: RunRecord) -> list[Table]:
+def published_beside(run: StoredRun) -> list[Table]:
     """Make the table of a run's figures that were published for its data; none where none was."""
     name = run.info.experiment.dataset_options.get("table", dataset_name(run))
     numbers = _numbers(str(name), run)
@@ -79,7 +79,7 @@ def published_beside(run: RunRecord) -> list[Table]:
     return [_table("published", numbers, "Data set")]
 
 
-def _numbers(name: str, run: RunRecord) -> pd.DataFrame:
+def _numbers(name: str, run: StoredRun) -> pd.DataFrame:
     """Return the means of each learner by the measure that chose on the first task's split.
 
     Returns
@@ -89,7 +89,7 @@ def _numbers(name: str, run: RunRecord) -> pd.DataFrame:
         (NaN where nothing is), difference, chance.
     """
     task, chosen = chooser(run, split_of(run, tasks(run)[0]))
-    known = named(run, task)
+    known = measures_of(run, task)
     measure = known.loc[known["name"] == chosen, "measure"].iloc[0]
     values = task_measures(run, task)
     values = values[values["subset"] == list(subsets(run))[-1]]

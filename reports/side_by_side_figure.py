@@ -30,16 +30,16 @@ from oasis_bench.reports.run.facts import (
     subsets,
     tasks,
 )
-from oasis_bench.store import RunRecord
+from oasis_bench.store import StoredRun
 
 
 @mpl.rc_context(STYLE)
-def along_values(run: RunRecord, numbers: pd.DataFrame, what: str) -> list[Drawing]:
+def along_values(run: StoredRun, numbers: pd.DataFrame, what: str) -> list[Drawing]:
     """Draw a line for each learner along the values of the runs, where these are numbers.
 
     Parameters
     ----------
-    run : RunRecord
+    run : StoredRun
         One of the runs: they differ in the value alone.
     numbers : DataFrame
         Rows of `side_by_side`: dataset (the value), measure, learner, ours, sd, published, chance.

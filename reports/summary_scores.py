@@ -94,7 +94,7 @@ def scores_of_summary(path: Path, rows: pd.DataFrame, task: str, measure: str) -
     n_partitions = own["partitions"].max()
     whole = own["partitions"] == n_partitions
     first = own.iloc[0]
-    costs = own.reindex(columns=["choice_seconds", "fit_seconds"]).loc[whole]
+    costs = own.reindex(columns=["tuning_seconds", "fit_seconds"]).loc[whole]
     seconds = costs.apply(pd.to_numeric, errors="coerce").sum(axis=1, skipna=False)
     notes = own.loc[~whole, "note"].fillna("fewer partitions than others")
     return ScoreTable(

@@ -7,9 +7,9 @@
 import json
 from dataclasses import asdict
 
-from oasis_bench.experiment import LearnerSpec, RunInfo, cell_name
+from oasis_bench.experiment import LearnerSpec, RunFacts, cell_name
 from oasis_bench.store import Store, read_run
-from oasis_bench.trial import TrialRecord
+from oasis_bench.trial import TrialResult
 
 TRACED_STEPS = {500: 0.2, 1000: 0.1, 2000: 0.02, 4000: 0.0}
 """Numbers of steps that an incremental learner was measured after, and what mAP then lacks."""
@@ -67,7 +67,7 @@ def fake_trial(
     of_split = "" if split == "seen-classes" else f", {split}"
     usual["trial_id"] = f"{learner}, classes {subset}, {partition}{of_split}"
     if columns.get("status", "ok") != "ok":
-        return TrialRecord({**usual, **columns})
+        return TrialResult({**usual, **columns})
     params_json = json.dumps(params or {})
     measured = {
         "scaling": "l2",
@@ -77,11 +77,11 @@ def fake_trial(
         "fit_cpu_seconds": 1.0,
         "fit_waiting_seconds": 0.0,
         "fit_peak_bytes": 50 * 2**20,
-        "selection_fit_seconds": 5.0,
-        "selection_score_seconds": 2.0,
-        "answer_seconds": 0.5,
-        "answer_cpu_seconds": 0.5,
-        "n_answered": n_test,
+        "tuning_fit_seconds": 5.0,
+        "tuning_score_seconds": 2.0,
+        "query_seconds": 0.5,
+        "query_cpu_seconds": 0.5,
+        "n_timed_queries": n_test,
         "model_bytes": 2**20,
         "processor": "a processor",
     }
@@ -98,7 +98,7 @@ def fake_trial(
         for task in tasks
     ]
     answered = [task for task in tasks if task not in unanswered]
-    return TrialRecord(
+    return TrialResult(
         {**usual, **measured, **columns},
         answers=answers,
         measures=[
@@ -172,7 +172,7 @@ def write_run(folder, trials, experiment=None, identity=None, pictures=(), **inf
     Parameters
     ----------
     folder : Path
-    trials : sequence of TrialRecord or dict
+    trials : sequence of TrialResult or dict
         A dict holds the columns of a trial that are not the usual.
     experiment : dict, optional
         Settings that are not the usual.  Without them the learners are those that have a trial.
@@ -183,7 +183,7 @@ def write_run(folder, trials, experiment=None, identity=None, pictures=(), **inf
     **info
         Values of the table `run` that are not the usual; of the dicts in `resumed`, too.
     """
-    records = [it if isinstance(it, TrialRecord) else fake_trial(**it) for it in trials]
+    records = [it if isinstance(it, TrialResult) else fake_trial(**it) for it in trials]
     columns = [record.columns for record in records]
     with Store.create(
         folder, fake_info(folder.name, columns, experiment, identity, **info)
@@ -232,7 +232,7 @@ def fake_info(title="run", rows=(), experiment=None, identity=None, **info):
     }
     session = {"command": None, "provenance": {}, "trials": 1, "limits": {}}
     info["resumed"] = [session | given for given in info.get("resumed", ())]
-    return RunInfo.from_json(usual | info)
+    return RunFacts.from_json(usual | info)
 
 
 def task_source(task):

@@ -10,7 +10,7 @@ from PIL import Image
 
 from oasis_bench.reports.rating_page import FORMAT
 from oasis_bench.reports.rating_questions import data_key, questions
-from oasis_bench.trial import TrialRecord
+from oasis_bench.trial import TrialResult
 
 RELEVANT, NOT = "relevant", "not relevant"
 
@@ -29,7 +29,7 @@ def with_retrievals(record, found):
         for query, pairs in found.items()
         for rank, (row, hit) in enumerate(pairs, start=1)
     ]
-    return TrialRecord(record.columns, record.answers, record.measures, retrievals=rows)
+    return TrialResult(record.columns, record.answers, record.measures, retrievals=rows)
 
 
 def rated_run(folder, rankings, labels, thumbnails=None, captions=None):

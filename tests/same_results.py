@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
-RENAMED: dict[str, str] = {}
+RENAMED = {"n_answered": "n_timed_queries"}
 """Columns of the first run by the names that they have in the second."""
 
 NOT_COMPARED = ("trial_id", "run", "finished", "traceback", "processor", "model_bytes")

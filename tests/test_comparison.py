@@ -103,9 +103,9 @@ def test_the_interval_of_seconds_is_the_paired_t_interval_of_their_logarithms(co
         ("fit_seconds", [0.0002, 0.0003], [0.0008, 0.0009], "same", False),  # less than 1 ms
         ("fit_seconds", [0.0020, 0.0020], [0.0025, 0.0024], "same", True),  # by 0.5 ms
         ("fit_cpu_seconds", [1.0, 1.0], [1.5, 1.51], "worse", True),
-        ("selection_fit_seconds", [5.0, 5.0], [9.0, 9.1], "worse", True),
-        ("answer_seconds", [0.5, 0.5], [0.25, 0.251], "better", True),
-        ("answer_seconds", [0.001, 0.001], [0.0025, 0.0025], "same", False),  # 10 µs a query
+        ("tuning_fit_seconds", [5.0, 5.0], [9.0, 9.1], "worse", True),
+        ("query_seconds", [0.5, 0.5], [0.25, 0.251], "better", True),
+        ("query_seconds", [0.001, 0.001], [0.0025, 0.0025], "same", False),  # 10 µs a query
         ("model_bytes", [MIB, MIB], [2 * MIB, 2 * MIB], "worse", False),
         ("fit_peak_bytes", [0, 0], [20 * MIB, 21 * MIB], "worse", True),
         ("fit_peak_bytes", [50 * MIB] * 2, [50 * MIB + 2**19, 50 * MIB], "same", True),
@@ -120,7 +120,7 @@ def test_the_interval_of_seconds_is_the_paired_t_interval_of_their_logarithms(co
 )
 def test_each_change_has_its_verdict(compare, measure, before, after, verdict, is_tested):
     status, lines, _ = compare(trials(measure, before), trials(measure, after))
-    cost = {"selection_fit_seconds": "choice_seconds", "answer_seconds": "query_seconds"}
+    cost = {"tuning_fit_seconds": "tuning_seconds", "query_seconds": "seconds_per_query"}
     line = lines["10", "A", cost.get(measure, measure)]
     assert line.verdict == verdict
     assert math.isnan(line.p_value) != is_tested
@@ -235,7 +235,7 @@ def test_one_partition_cannot_be_judged_unless_nothing_changed(compare, write_ru
     assert verdicts(lines)["fit_cpu_seconds"] == "same"
     assert status == 0  # CPU seconds and memory are judged
     costs = {"fit_seconds": 2.0, "fit_cpu_seconds": 2.0, "fit_peak_bytes": 90 * MIB}
-    costs |= {"selection_fit_seconds": 6.0, "answer_seconds": 0.6, "model_bytes": 9 * MIB}
+    costs |= {"tuning_fit_seconds": 6.0, "query_seconds": 0.6, "model_bytes": 9 * MIB}
     other = write_run("other", [{"mAP": 0.4, **costs}])
     folder = other.with_name("old")
     assert main(["compare", str(folder), str(other)]) == 3

@@ -103,7 +103,7 @@ def test_a_learner_that_cannot_be_saved_keeps_its_result(tmp_path):
     assert files(tmp_path / "run") == ["predictions/Holds_4_0.npz", "predictions/Holds_4_1.npz"]
 
 
-SENDS_A_PIPE = """
+SENDS_PER_PIPE = """
 import os
 from oasis_bench.algorithms import Euclidean
 from oasis_bench.trial import stages
@@ -120,7 +120,7 @@ class SendsAPipe(Euclidean):
 
 def test_a_model_that_comes_as_a_pipe_is_not_waited_for(tmp_path):
     plugin = tmp_path / "pipe.py"
-    plugin.write_text(SENDS_A_PIPE)
+    plugin.write_text(SENDS_PER_PIPE)
     assert run(tmp_path / "run", "SendsAPipe", plugin_files=[plugin], keep=["models"]) == 2
     trials = read_run(tmp_path / "run").trials
     assert trials["status"].tolist() == ["crashed", "crashed"]
@@ -190,7 +190,7 @@ def test_a_saved_model_is_judged_as_it_was_when_it_was_fitted(kept, tmp_path, ca
     fit = [name for name in record.trials if name.startswith(("fit_", "selection_"))]
     assert record.trials[fit].isna().all(axis=None)
     assert record.trials["n_steps"].eq(load_model(model).n_steps).all()
-    assert (record.trials[["answer_seconds", "n_answered", "model_bytes"]] > 0).all(axis=None)
+    assert (record.trials[["query_seconds", "n_timed_queries", "model_bytes"]] > 0).all(axis=None)
     assert record.validation.empty
     assert record.traces.empty
     page = (new / "report.html").read_text()

@@ -11,10 +11,10 @@ import pytest
 from PIL import Image
 
 from oasis_bench.command_line import main
-from oasis_bench.experiment import RunInfo
+from oasis_bench.experiment import RunFacts
 from oasis_bench.store import Store, read_run
 from oasis_bench.store.schema import TRIAL_TABLES
-from oasis_bench.trial import TrialRecord
+from oasis_bench.trial import TrialResult
 
 TABLES = {"run", "trials", *TRIAL_TABLES, "pictures"}
 
@@ -58,7 +58,7 @@ def test_every_table_of_the_store_becomes_a_file_that_pandas_reads_back(folder, 
     assert measures["k"].tolist()[1:] == list(range(1, 51))
     info = read(files["run"]).set_index("key")["value"]
     values = {key: json.loads(value) for key, value in info.items()}
-    assert RunInfo.from_json(values) == run.info
+    assert RunFacts.from_json(values) == run.info
     pictures = read(files["pictures"]).set_index("row")
     assert pictures.loc[3, "caption"] == "é"
     thumbnail = pictures.loc[3, "thumbnail"]
@@ -91,7 +91,7 @@ def test_files_of_an_earlier_export_are_replaced_whole(folder, tmp_path):
     before = (output / "trials.csv").read_text()
     with Store.open(folder) as store:
         more = read_run(folder).trials.iloc[0].to_dict() | {"trial_id": "new", "partition": 7}
-        store.add(TrialRecord({name: value for name, value in more.items() if pd.notna(value)}))
+        store.add(TrialResult({name: value for name, value in more.items() if pd.notna(value)}))
     assert export(folder, "--format", "csv", "--output", output) == 0
     assert len((output / "trials.csv").read_text()) > len(before)
     assert {path.stem for path in output.iterdir()} == TABLES

@@ -14,7 +14,7 @@ from oasis_bench.runner import merge_runs
 from oasis_bench.store import FILE_NAME, Store, read_run
 from oasis_bench.store.schema import TRIAL_TABLES
 from oasis_bench.system import UsageError
-from oasis_bench.trial import TrialRecord
+from oasis_bench.trial import TrialResult
 
 FAILED = {"status": "failed", "reason": "no"}
 
@@ -47,7 +47,7 @@ def test_a_merged_run_holds_every_row_of_the_runs_as_it_was(write_run, merge, tm
     with Store.open(a) as store:
         store.add_pictures([{"row": 1, "caption": "x", "thumbnail": b"\xff\0"}])
         store.add(
-            TrialRecord(
+            TrialResult(
                 {**read_run(b).trials.iloc[0].dropna().to_dict(), "trial_id": "t", "learner": "A"}
                 | {"partition": 2},
                 confusion=[{"task": "classification", "label": 0, "predicted": 1, "n": 3}],

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from oasis_bench.command_line import carrying_out
+from oasis_bench.command_line import running
 from oasis_bench.command_line.options import make_parser, parse_words
 from oasis_bench.command_line.progress import TimeLeft, in_words
 from oasis_bench.command_line.run import experiment_of
@@ -73,6 +73,6 @@ def test_a_quick_run_is_small_where_nothing_else_is_given(
 def test_a_quick_run_names_the_command_of_the_whole_one(monkeypatch):
     words = ["run", "--quick", "--dataset", "my table.csv", "--output", "runs/a"]
     monkeypatch.setattr("sys.argv", ["oasis-bench", *words])
-    (note,) = carrying_out.quick_note(make_parser().parse_args(words))
+    (note,) = running.quick_note(make_parser().parse_args(words))
     assert note.endswith(": python -m oasis_bench run --dataset 'my table.csv'")
-    assert carrying_out.quick_note(make_parser().parse_args(["run"])) == []
+    assert running.quick_note(make_parser().parse_args(["run"])) == []

@@ -18,8 +18,8 @@ from oasis_bench.experiment import Experiment, LearnerSpec
 from oasis_bench.reports.run.space_figure import space_figures
 from oasis_bench.runner import run_experiment
 from oasis_bench.store import read_run
-from oasis_bench.trial import TrialRecord
-from oasis_bench.trial.projection import CLASSES, ITEMS_A_CLASS, Projection, plane, plane_of_rows
+from oasis_bench.trial import TrialResult
+from oasis_bench.trial.projection import CLASSES, ITEMS_PER_CLASS, Projection, plane, plane_of_rows
 
 ROWS = np.random.default_rng(0).normal(size=(40, 6)) * np.arange(1, 7)
 
@@ -66,7 +66,7 @@ def test_scores_come_in_blocks_and_few_items_of_few_classes_are_kept():
     projection = Projection(y, seed=3)
     counts = pd.Series(y[projection.items]).value_counts()
     assert len(counts) == CLASSES
-    assert set(counts) == {ITEMS_A_CLASS}
+    assert set(counts) == {ITEMS_PER_CLASS}
     rows = np.random.default_rng(2).normal(size=(len(y), 3))
     for start in range(0, len(y), 7):
         projection.add(start, rows[start : start + 7] @ rows.T)
@@ -127,7 +127,7 @@ def test_a_turned_plane_lies_as_the_first_one_does(tmp_path):
     rows = [
         dict(zip(names, (row, row % 2, *turned[row], *first[row]), strict=True)) for row in range(6)
     ]
-    trial = TrialRecord(fake_trial("A", 2).columns, projections=rows)
+    trial = TrialResult(fake_trial("A", 2).columns, projections=rows)
     (drawing,) = space_figures(make_run(tmp_path / "run", [trial], ["A"], classes=(2,)))
     panels = [own[["x", "value"]] for _, own in drawing.numbers.groupby("panel", sort=False)]
     assert np.allclose(*panels, atol=2e-4)
@@ -145,7 +145,7 @@ def test_pictures_are_drawn_where_they_lie_unless_they_would_cover_one(tmp_path)
     pictures = [
         {"row": row, "caption": "it", "thumbnail": jpeg(colour)} for row, colour in colours.items()
     ]
-    trial = TrialRecord(fake_trial("A", 2).columns, projections=rows)
+    trial = TrialResult(fake_trial("A", 2).columns, projections=rows)
     run = make_run(tmp_path / "run", [trial], ["A"], classes=(2,), pictures=pictures)
     _, drawing = space_figures(run)
     before = drawing.numbers[drawing.numbers["panel"].str.startswith("before")]

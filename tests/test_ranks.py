@@ -522,7 +522,7 @@ def test_seconds_are_the_median_data_set_of_choosing_and_fitting(ranks, tmp_path
     expected = np.median([(7 + 3 + 7 + 5) / 2, 7 + 2])
     assert leaderboard_of(folder)["seconds"].to_dict() == {"A": expected, "B": expected}
     bare = summary_of(runs[0], tmp_path / "summaries")
-    rows = pd.read_csv(bare).drop(columns="choice_seconds")  # as one without costs
+    rows = pd.read_csv(bare).drop(columns="tuning_seconds")  # as one without costs
     rows.to_csv(bare, index=False)
     _, _, _, folder = ranks(bare, runs[2])
     assert leaderboard_of(folder)["seconds"].to_dict() == {"A": 9, "B": 9}

@@ -20,7 +20,7 @@ from oasis_bench.reports.run.task_figures import draw_precision_at_k
 from oasis_bench.reports.table import to_latex
 from oasis_bench.store import read_run
 from oasis_bench.system import UsageError
-from oasis_bench.trial import TrialRecord
+from oasis_bench.trial import TrialResult
 
 HOSTILE = "<script>alert(1)</script> 50% a_b & #1 {$x_1$} ~ ^ \\"
 
@@ -190,7 +190,7 @@ def test_a_learner_looks_the_same_whoever_else_has_results(tmp_path):
 def test_curves_along_the_steps_end_where_a_partition_was_followed_no_further(tmp_path):
     whole = fake_trial("A", partition=0, n_steps=500)
     cut = fake_trial("A", partition=1, n_steps=500)
-    cut = TrialRecord(cut.columns, traces=[row for row in cut.traces if row["n_steps"] < 4000])
+    cut = TrialResult(cut.columns, traces=[row for row in cut.traces if row["n_steps"] < 4000])
     run = make_run(tmp_path / "run", [whole, cut], ["A"], partitions=2)
     axes = draw_along_steps(run, "seen-classes").axes[0]
     ends = {tuple(line.get_xdata()) for line in axes.get_lines() if len(line.get_xdata()) > 2}

@@ -8,7 +8,7 @@ from oasis_bench.reports import write_report
 from oasis_bench.reports.run.protocol import protocol_text
 from oasis_bench.runner import merge_runs
 from oasis_bench.store import read_run
-from oasis_bench.trial import TrialRecord
+from oasis_bench.trial import TrialResult
 
 
 def test_what_was_searched_and_what_was_fixed_is_told_from_the_data(tmp_path):
@@ -16,7 +16,7 @@ def test_what_was_searched_and_what_was_fixed_is_told_from_the_data(tmp_path):
         {"scaling": "l2", "params": json.dumps({"k": k}), "n_steps": None, "fold": 0, "value": 0.1}
         for k in (1, 3)
     ]
-    own_space = TrialRecord(fake_trial("own space", params={"k": 3}).columns, validation=points)
+    own_space = TrialResult(fake_trial("own space", params={"k": 3}).columns, validation=points)
     run = make_run(
         tmp_path / "run",
         [

@@ -15,7 +15,7 @@ from oasis_bench.reports.run.trial_tables import (
     unfinished_table,
 )
 from oasis_bench.reports.table import to_latex
-from oasis_bench.trial import TrialRecord
+from oasis_bench.trial import TrialResult
 
 
 def test_subsets_stand_in_order_of_size_and_learners_in_that_of_the_experiment(tmp_path):
@@ -182,7 +182,7 @@ def test_selection_shows_what_was_chosen_and_what_its_folds_scored(tmp_path):
 def test_only_a_search_that_ended_at_its_last_checkpoint_is_called_cut_off(tmp_path):
     """The checkpoints of `trial` go from 500 to 4000; B's steps were given, nothing was seen."""
     given = [fake_trial("B", partition=p, n_steps=4000) for p in range(3)]
-    given = [TrialRecord(record.columns) for record in given]
+    given = [TrialResult(record.columns) for record in given]
     searched = [fake_trial("A", partition=p, n_steps=n) for p, n in enumerate((4000, 500, 4000))]
     run = make_run(tmp_path / "run", [*searched, *given], ["A", "B"], partitions=3)
     table = selection_table(run)
@@ -210,7 +210,7 @@ def test_a_row_that_begins_with_a_bracket_or_star_is_no_option_of_the_row_before
 def with_symmetry(record, at_steps):
     *_, last = at_steps.values()
     points = [{"n_steps": n, "symmetry_index": index} for n, index in at_steps.items()]
-    return TrialRecord({**record.columns, "symmetry_index": last}, symmetry=points)
+    return TrialResult({**record.columns, "symmetry_index": last}, symmetry=points)
 
 
 def test_the_symmetry_of_w_is_a_line_a_learner_with_its_end_in_a_table(tmp_path):

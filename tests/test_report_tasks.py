@@ -15,7 +15,7 @@ from oasis_bench.reports.run.protocol import protocol_text
 from oasis_bench.reports.run.task_figures import draw_precision_at_k
 from oasis_bench.reports.run.trial_tables import selection_table, unanswered_table
 from oasis_bench.reports.table import to_latex
-from oasis_bench.trial import TrialRecord
+from oasis_bench.trial import TrialResult
 
 BOTH = ("retrieval", "classification")
 LAST = ["2.00", "[2.00", "-", "2.00]", "1,024.0"]
@@ -137,7 +137,7 @@ def test_the_pairs_confused_most_are_those_of_the_best_and_the_file_has_all(tmp_
     best = fake_trial("best", 2, mAP=0.6, tasks=("classification",))
     counts = [(0, 0, 21), (0, 1, 4), (1, 1, 24), (1, 0, 1)]
     names = ("label", "predicted", "n")
-    best = TrialRecord(
+    best = TrialResult(
         best.columns,
         best.answers,
         best.measures,
@@ -177,7 +177,7 @@ def test_confusion_is_of_the_best_learner_by_the_measure_that_chooses(tmp_path):
             {"task": "classification", "measure": "accuracy", "k": k, "value": v, "chance": 0.5}
             for k, v in values.items()
         ]
-        trials.append(TrialRecord(made.columns, made.answers, rows, counts))
+        trials.append(TrialResult(made.columns, made.answers, rows, counts))
     settings = {"classes": (2,), "tasks": ["classification"]}
     info = {"classes": {"2": ["cat", "dog"]}}
     for choose_by, k, shown in ((None, 1, "near"), ("accuracy@3", 3, "votes")):

@@ -172,6 +172,6 @@ def test_a_best_at_chance_is_said_to_be_there(tmp_path):
 
 
 def test_an_answer_that_took_ten_times_the_shortest_may_have_been_cold(tmp_path):
-    trials = [fake_trial("A", partition=p, answer_seconds=t) for p, t in enumerate((2.0, 0.1))]
+    trials = [fake_trial("A", partition=p, query_seconds=t) for p, t in enumerate((2.0, 0.1))]
     costs = answers(make_run(tmp_path / "run", trials, ["A"], partitions=2))[-1]
     assert costs.endswith("Answers of A differ tenfold and more: a first call may be cold.")

@@ -86,7 +86,7 @@ def test_the_summary_of_a_run_has_a_row_for_each_learner_subset_task_measure_and
     assert row["chance"] == pytest.approx((23 / 98 * (99 - harmonic) + harmonic) / 99, rel=1e-5)
     fit = row[["fit_seconds", "fit_seconds_min", "fit_seconds_max"]]
     assert fit.tolist() == [4, 2, 16]
-    assert (row["choice_seconds"], row["query_seconds"]) == (7, 0.5 / 100)
+    assert (row["tuning_seconds"], row["seconds_per_query"]) == (7, 0.5 / 100)
     assert row["fit_peak_bytes"] == pytest.approx(50 * 2**20, rel=1e-5)
     assert (row["n_train"], row["n_test"], row["n_features"]) == (160, 100, 64)
     assert (row["candidates"], row["params"], row["n_steps"]) == (
@@ -209,7 +209,7 @@ def test_a_front_has_the_learners_that_none_beats_in_time_and_measure(tmp_path):
             ("left out", 0.9, 0.0, 0.1, 3),
             ("not on all partitions", 0.9, 0.0, 0.1, 2),
         ],
-        columns=["learner", "mean", "choice_seconds", "fit_seconds", "partitions"],
+        columns=["learner", "mean", "tuning_seconds", "fit_seconds", "partitions"],
     )
     rows = rows.assign(dataset="digits", subset="10", subset_title="10 classes", n_train=400)
     rows = rows.assign(task="retrieval", name="mAP", sd=0.01, verdict="", planned=3)

@@ -140,7 +140,7 @@ def test_every_trial_is_stored_and_told_of(alone):
 
 def test_a_learner_that_was_not_searched_is_not_fitted_for_selection(alone):
     of_euclidean = trials(alone[0]).loc["Euclidean"]
-    assert (of_euclidean["selection_fit_seconds"] == 0).all()
+    assert (of_euclidean["tuning_fit_seconds"] == 0).all()
     assert of_euclidean["n_steps"].isna().all()
     assert "Euclidean" not in set(alone[0].validation["learner"])
 

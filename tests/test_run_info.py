@@ -11,7 +11,7 @@ from oasis_bench.experiment import (
     DatasetSource,
     MergedRun,
     Resumption,
-    RunInfo,
+    RunFacts,
     Source,
     Sources,
     TaskSource,
@@ -23,7 +23,7 @@ from oasis_bench.system.machine import DISTRIBUTIONS
 @pytest.fixture
 def info(experiment):
     """A run that was cut short."""
-    return RunInfo(
+    return RunFacts(
         experiment=experiment,
         identities={"OASIS, classes 2": {"data": "d41d8c", "classes": [3, 8]}},
         plugin_files=["mine.py"],
@@ -61,7 +61,7 @@ def as_stored(info):
 
 
 def test_what_is_stored_is_read_back(info):
-    assert RunInfo.from_json(as_stored(info)) == info
+    assert RunFacts.from_json(as_stored(info)) == info
     later = Resumption(
         started="2026-11-21T08:00:00+00:00",
         trials=4,
@@ -71,13 +71,13 @@ def test_what_is_stored_is_read_back(info):
         load_at_start=None,
     )
     done = replace(info, resumed=(later,), finished="2026-11-21T09:00:00+00:00", load_at_end=0.25)
-    assert RunInfo.from_json(as_stored(done)) == done
+    assert RunFacts.from_json(as_stored(done)) == done
 
 
 def test_what_a_merged_run_stores_is_read_back(info):
     part = MergedRun(started="2026-11-21T07:00:00+00:00", commit="a1b2")
     merged = replace(info, load_at_start=None, merged={"runs/a": part}, planned_partitions={"x": 2})
-    assert RunInfo.from_json(as_stored(merged)) == merged
+    assert RunFacts.from_json(as_stored(merged)) == merged
 
 
 def test_a_run_that_was_cut_short_stores_no_end(info):
@@ -89,7 +89,7 @@ def test_a_missing_key_is_refused_by_name(info, key):
     values = as_stored(info)
     del values[key]
     with pytest.raises(UsageError, match=key):
-        RunInfo.from_json(values)
+        RunFacts.from_json(values)
 
 
 def test_the_provenance_has_the_version_of_every_distribution_that_a_loaded_module_is_of():

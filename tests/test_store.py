@@ -18,7 +18,7 @@ from fake_runs import fake_info, fake_trial
 from oasis_bench.store import FILE_NAME, RefusedRecordError, Store, read_run
 from oasis_bench.store.schema import SCHEMA_VERSION
 from oasis_bench.system import UsageError
-from oasis_bench.trial import TrialRecord
+from oasis_bench.trial import TrialResult
 
 COLUMNS = {name: value for name, value in fake_trial("L", 2).columns.items() if name != "trial_id"}
 INFO = fake_info(rows=[COLUMNS])
@@ -49,7 +49,7 @@ PRECISION = {"task": "retrieval", "measure": "precision", "k": 2, "value": 0.25,
 
 
 def record(trial_id="a", **changes):
-    return TrialRecord(
+    return TrialResult(
         {**COLUMNS, "trial_id": trial_id, **changes},
         answers=[ANSWER],
         measures=[MAP, PRECISION],
@@ -92,14 +92,14 @@ def test_what_is_written_is_read_back(tmp_path):
 @pytest.mark.parametrize(
     "bad",
     [
-        TrialRecord({**COLUMNS, "trial_id": "b", "status": "well"}),
-        TrialRecord({**COLUMNS, "trial_id": "a"}),
-        TrialRecord({**COLUMNS, "trial_id": "b", "no_such_column": 1}),
-        TrialRecord({**COLUMNS, "trial_id": "b"}, measures=[PRECISION] * 2),
-        TrialRecord({**COLUMNS, "trial_id": "b"}, measures=[MAP] * 2),
-        TrialRecord({**COLUMNS, "trial_id": "b"}, measures=[{**MAP, "value": None}]),
-        TrialRecord({**COLUMNS, "trial_id": "b"}, answers=[{**ANSWER, "status": "lost"}]),
-        TrialRecord(
+        TrialResult({**COLUMNS, "trial_id": "b", "status": "well"}),
+        TrialResult({**COLUMNS, "trial_id": "a"}),
+        TrialResult({**COLUMNS, "trial_id": "b", "no_such_column": 1}),
+        TrialResult({**COLUMNS, "trial_id": "b"}, measures=[PRECISION] * 2),
+        TrialResult({**COLUMNS, "trial_id": "b"}, measures=[MAP] * 2),
+        TrialResult({**COLUMNS, "trial_id": "b"}, measures=[{**MAP, "value": None}]),
+        TrialResult({**COLUMNS, "trial_id": "b"}, answers=[{**ANSWER, "status": "lost"}]),
+        TrialResult(
             {**COLUMNS, "trial_id": "b"},
             measures=[MAP],
             traces=[{"part": "train", "n_steps": 500, "value": "high"}],

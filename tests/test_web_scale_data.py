@@ -17,7 +17,7 @@ from oasis_bench.data import canonical_csr
 from oasis_bench.datasets import WebScale
 from oasis_bench.datasets.files.arrays import csr_writer, map_csr
 from oasis_bench.datasets.web_scale.dataset import (
-    VISTERMS_AN_IMAGE,
+    VISTERMS_PER_IMAGE,
     WebScaleData,
     WebScaleParameters,
     index_type,
@@ -207,8 +207,8 @@ class TestTheFolder:
 
     def test_index_types_are_wide_enough(self) -> None:
         n_visterms = WebImages(50_000, seed=0).batch(TRAINING, 0).n_visterms
-        assert n_visterms.mean() < VISTERMS_AN_IMAGE
-        last = 2**31 // VISTERMS_AN_IMAGE
+        assert n_visterms.mean() < VISTERMS_PER_IMAGE
+        last = 2**31 // VISTERMS_PER_IMAGE
         assert index_type(last) == np.int32
         assert index_type(last + 1) == np.int64
 

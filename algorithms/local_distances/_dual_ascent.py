@@ -17,7 +17,7 @@ from oasis_bench.system import Progress, blas_threads, no_progress, side_by_side
 
 Float64Array = npt.NDArray[np.float64]
 
-PASSES_A_CHECK = 5
+PASSES_PER_CHECK = 5
 """Passes between two looks at the gap, which cost about one pass together."""
 
 PART_NUMBERS = 2**20
@@ -258,8 +258,8 @@ def maximise(
         grown = best.duals[-1] - best.duals[-2]
         stalls = grown < least_growth * best.duals[-1] if least_growth else False
         stalls = stalls or np.array_equal(ascent.alphas, before)
-        if n % PASSES_A_CHECK == 0 or stalls or n == max_passes:
-            for W in (ascent.weights, total / ((n - 1) % PASSES_A_CHECK + 1)):
+        if n % PASSES_PER_CHECK == 0 or stalls or n == max_passes:
+            for W in (ascent.weights, total / ((n - 1) % PASSES_PER_CHECK + 1)):
                 if (primal := ascent.primal(W)) < best.primal:
                     best.weights, best.primal = W, primal
             if best.is_within(tol) or stalls:

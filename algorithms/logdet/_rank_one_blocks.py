@@ -18,7 +18,7 @@ from oasis_bench.plugins import blocks
 Float64Array: TypeAlias = npt.NDArray[np.float64]
 Result = TypeVar("Result")
 
-PAIRS_A_BLOCK = 64
+PAIRS_PER_BLOCK = 64
 """More would cost more within a block, m^2 d, than is saved in passes over A."""
 
 

@@ -19,7 +19,7 @@ from sklearn.utils._param_validation import Interval
 from oasis_bench.algorithms._label_learner import LabelLearner
 from oasis_bench.algorithms.logdet import _rank_one_steps
 from oasis_bench.algorithms.logdet._rank_one_blocks import (
-    PAIRS_A_BLOCK,
+    PAIRS_PER_BLOCK,
     Float64Array,
     differences,
     mirror,
@@ -32,7 +32,7 @@ from oasis_bench.plugins import FittedArray
 ROWS_FOR_BOUNDS = 500
 """The percentiles are those of all pairs of so many rows, drawn at random where there are more."""
 
-PAIRS_A_CLASS_PAIR = 40
+PAIRS_PER_CLASS_PAIR = 40
 """The authors' code draws 40 c (c - 1) pairs."""
 
 MATRICES = 4
@@ -183,7 +183,7 @@ class ITML(LabelLearner):
         self.bounds_, self.n_pairs_, self.n_iter_ = bounds, len(pairs.signs), found.n_iter
 
     def _count_pairs(self, n_classes: int) -> int:
-        return self.n_pairs or PAIRS_A_CLASS_PAIR * n_classes * (n_classes - 1)
+        return self.n_pairs or PAIRS_PER_CLASS_PAIR * n_classes * (n_classes - 1)
 
     def _n_numbers(self, n: int, d: int, c: int) -> int:
         return MATRICES * d**2 + 6 * self._count_pairs(c)
@@ -272,8 +272,8 @@ def _pass(
 ) -> None:
     """Project `A` (its upper triangle) on each constraint once; `multipliers` change with it."""
     upper, lower = map(float, bounds)
-    for start in range(0, len(multipliers), PAIRS_A_BLOCK):
-        block = slice(start, start + PAIRS_A_BLOCK)
+    for start in range(0, len(multipliers), PAIRS_PER_BLOCK):
+        block = slice(start, start + PAIRS_PER_BLOCK)
         Z = differences(X, pairs.left[block], pairs.right[block])
         options = (Z, pairs.signs[block], gammas[block], upper, lower, multipliers[block])
         take_steps(A, Z, partial(_rank_one_steps.project_pairs, *options))

@@ -14,7 +14,7 @@ from oasis_bench.algorithms._logdet_learner import LogDetLearner
 from oasis_bench.algorithms._triplet_learner import TripletSampler, uses_twin
 from oasis_bench.algorithms.logdet import _rank_one_steps, _reference as _lego_reference
 from oasis_bench.algorithms.logdet._rank_one_blocks import (
-    PAIRS_A_BLOCK,
+    PAIRS_PER_BLOCK,
     differences,
     mirror,
     squared_distances,
@@ -144,8 +144,8 @@ class LEGO(LogDetLearner):
             return _lego_reference.step(X, triplets, eta, upper, lower, W)
         n_updates = 0
         try:
-            for start in range(0, len(triplets), PAIRS_A_BLOCK // 2):
-                block = triplets[start : start + PAIRS_A_BLOCK // 2]
+            for start in range(0, len(triplets), PAIRS_PER_BLOCK // 2):
+                block = triplets[start : start + PAIRS_PER_BLOCK // 2]
                 Z = differences(X, np.repeat(block[:, 0], 2), block[:, 1:].ravel())
                 kernel = partial(_rank_one_steps.learn_triplets, Z, eta, upper, lower)
                 n_updates += take_steps(W, Z, kernel)

@@ -24,7 +24,7 @@ from oasis_bench.data import FloatArray
 MAX_FEATURES = 2**16
 """Features are kept in 16 bits, which halves what a pass reads."""
 
-MOST_PARTS, ENTRIES_A_PART = 16, 8192
+MOST_PARTS, ENTRIES_PER_PART = 16, 8192
 """Parts of W that threads take in turn, and the queries' entries that are worth one: 8192 take
 about a millisecond.  Scores are summed part by part: the number of threads changes no result."""
 
@@ -131,7 +131,7 @@ class Block:
     def parts(self) -> list[tuple[int, int]]:
         """Cut the rows of W into parts with about equally many entries of the queries."""
         d, n_entries = len(self.row_start) - 1, int(self.row_start[-1])
-        n_parts = min(MOST_PARTS, 1 + n_entries // ENTRIES_A_PART)
+        n_parts = min(MOST_PARTS, 1 + n_entries // ENTRIES_PER_PART)
         shares = np.linspace(0, n_entries, n_parts + 1)[1:-1]
         cuts = [0, *np.searchsorted(self.row_start[:-1], shares).tolist(), d]
         return [(first, stop) for first, stop in pairwise(cuts) if first < stop]

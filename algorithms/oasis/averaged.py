@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils._param_validation import Interval
 
-from oasis_bench.algorithms._triplet_learner import TRIPLETS_A_DRAW, TripletSampler
+from oasis_bench.algorithms._triplet_learner import TRIPLETS_PER_DRAW, TripletSampler
 from oasis_bench.algorithms.oasis.oasis import OASIS
 from oasis_bench.data import FloatArray
 from oasis_bench.plugins import FittedArray
@@ -109,7 +109,7 @@ class AveragedOASIS(OASIS):
             stream = copy.copy(sampler)
             stream.state = self._sampler_state[k]
             n_updates = 0
-            for part in slices(n_steps, TRIPLETS_A_DRAW):
+            for part in slices(n_steps, TRIPLETS_PER_DRAW):
                 drawn = stream.draw(part.stop - part.start)
                 n_updates += self._step(X, drawn, self.matrices_[k])
                 if k == 0:  # the others are about as far

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils._param_validation import Interval
 
-from oasis_bench.algorithms._triplet_learner import TRIPLETS_A_DRAW, TripletLearner, uses_twin
+from oasis_bench.algorithms._triplet_learner import TRIPLETS_PER_DRAW, TripletLearner, uses_twin
 from oasis_bench.algorithms.oasis import _reference as _oasis_reference, _steps as _oasis
 from oasis_bench.algorithms.oasis._block_schedule import block_size, learn_in_blocks
 from oasis_bench.algorithms.oasis._dense_blocks import (
@@ -118,8 +118,8 @@ class OASIS(TripletLearner, BilinearLearner):
         C = float(self.aggressiveness)
         if uses_twin():
             return _oasis_reference.step(X, triplets, C, W)
-        if dual_pays(X, min(len(triplets), TRIPLETS_A_DRAW)):
-            parts = slices(len(triplets), TRIPLETS_A_DRAW)
+        if dual_pays(X, min(len(triplets), TRIPLETS_PER_DRAW)):
+            parts = slices(len(triplets), TRIPLETS_PER_DRAW)
             return sum(learn_in_dual(X, triplets[part], C, W) for part in parts)
         if isinstance(X, sparse.csr_array | sparse.csr_matrix):
             if size := block_size(X, triplets[:, 0]):

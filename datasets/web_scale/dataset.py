@@ -30,7 +30,7 @@ HEADER = "header.json"
 PARTS = {"train": TRAINING, "test": TEST}
 LEAST_VISTERMS, MOST_VISTERMS = 400, 50_000
 
-VISTERMS_AN_IMAGE, QUERIES_AN_IMAGE = 82, 1.7
+VISTERMS_PER_IMAGE, QUERIES_PER_IMAGE = 82, 1.7
 """Upper bounds of the means over images."""
 
 
@@ -195,7 +195,7 @@ def open_web_scale(folder: Path) -> WebScaleData:
 
 def index_type(n_images: int) -> npt.DTypeLike:
     """Return the type of column indices and row starts: SciPy copies them where types differ."""
-    most = n_images * VISTERMS_AN_IMAGE
+    most = n_images * VISTERMS_PER_IMAGE
     return np.int32 if most <= np.iinfo(np.int32).max else np.int64
 
 
@@ -314,7 +314,7 @@ def most_bytes(parameters: WebScaleParameters) -> float:
     needed = 0.0
     for n_images in (parameters.n_train, parameters.n_test):
         index_bytes = np.dtype(index_type(n_images)).itemsize
-        entries = VISTERMS_AN_IMAGE + QUERIES_AN_IMAGE
+        entries = VISTERMS_PER_IMAGE + QUERIES_PER_IMAGE
         needed += n_images * (entries * (4 + index_bytes) + 2 * index_bytes)
     return needed
 

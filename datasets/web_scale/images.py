@@ -16,7 +16,7 @@ BATCH = 4096
 """Images of a batch.  Batches of one part share no query."""
 
 N_TOPICS = 200
-TOPICS_A_QUERY = 3
+TOPICS_PER_QUERY = 3
 
 TICKETS = 2**20
 """Number of tickets that visterms are drawn by: a popular visterm has more of them, and those of a
@@ -200,8 +200,8 @@ class WebImages:
     def _topics(self, key: tuple[int, ...], first: int, n_queries: int) -> npt.NDArray[np.int64]:
         """Return the topics (n_queries, 3) of queries that follow each other, from any on."""
         stream = self._random(key)
-        stream.advance(first * TOPICS_A_QUERY)  # one draw a topic
-        drawn = np.random.Generator(stream).random((n_queries, TOPICS_A_QUERY))
+        stream.advance(first * TOPICS_PER_QUERY)  # one draw a topic
+        drawn = np.random.Generator(stream).random((n_queries, TOPICS_PER_QUERY))
         topics: npt.NDArray[np.int64] = self._topic_of_ticket[(drawn * TICKETS).astype(int)]
         return topics
 
@@ -235,7 +235,7 @@ class WebImages:
         share = LARGEST_FOREGROUND * links.strengths[link]
         place = (place - whole) / share
         of_query = np.flatnonzero(place < 1)  # the others come from anywhere
-        one_of = (place[of_query] * TOPICS_A_QUERY).astype(int)
+        one_of = (place[of_query] * TOPICS_PER_QUERY).astype(int)
         topic = topics[links.queries[link[of_query]], one_of]
         low, width = np.zeros(len(image), dtype=int), np.full(len(image), TICKETS)
         low[of_query], width[of_query] = self._topic_starts[topic], self._topic_sizes[topic]

@@ -38,7 +38,7 @@ result
 # Quality against cost: what a learner costs is the choice of its settings and the last fit.
 quality = result.measures.query("task == 'retrieval' and measure == 'mAP'")
 quality = quality.groupby("learner")["value"].agg(["mean", "std"])
-parts = ["selection_fit_seconds", "selection_score_seconds", "fit_seconds"]
+parts = ["tuning_fit_seconds", "tuning_score_seconds", "fit_seconds"]
 costs = result.trials.groupby("learner")[parts].mean().fillna(0).sum(axis=1).rename("seconds")
 print(quality.join(costs).sort_values("mean", ascending=False).round(3).to_string())
 

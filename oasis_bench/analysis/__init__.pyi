@@ -13,13 +13,13 @@ from .elo import (
     elo_ratings as elo_ratings,
 )
 from .measure_names import (
-    brief as brief,
-    compared as compared,
     headlines as headlines,
     measure_name as measure_name,
-    named as named,
+    measures_of as measures_of,
     option_name as option_name,
+    shown_in_text as shown_in_text,
     task_measures as task_measures,
+    used_by_compare as used_by_compare,
 )
 from .noise import noisy as noisy
 from .pairwise import (

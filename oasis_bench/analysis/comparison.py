@@ -20,10 +20,10 @@ from oasis_bench.analysis.comparison_lines import (
     corrected,
 )
 from oasis_bench.analysis.costs import with_costs
-from oasis_bench.analysis.measure_names import compared, task_measures
+from oasis_bench.analysis.measure_names import task_measures, used_by_compare
 from oasis_bench.analysis.noise import noisy
 from oasis_bench.experiment import SEEN_CLASSES, WORDS, cell_name
-from oasis_bench.store import RunRecord
+from oasis_bench.store import StoredRun
 
 MUST_AGREE = ("algorithm", "data", "seed", "classes", "sizes", "scaling")
 """What must be equal in both runs, so that an algorithm gets the same items in a partition."""
@@ -64,7 +64,7 @@ class RunComparison:
         return len(self.lines) - self.count("not judged")
 
 
-def compare_runs(old: RunRecord, new: RunRecord, tolerance: float = 0.1) -> RunComparison:
+def compare_runs(old: StoredRun, new: StoredRun, tolerance: float = 0.1) -> RunComparison:
     """Compare the trials that two runs have in common: a learner's label, on the same items.
 
     Measures of tasks: the corrected paired interval of Nadeau & Bengio (2003) of NEW - OLD, as the
@@ -88,13 +88,13 @@ def compare_runs(old: RunRecord, new: RunRecord, tolerance: float = 0.1) -> RunC
 
     Parameters
     ----------
-    old, new : RunRecord
+    old, new : StoredRun
     tolerance : float, default 0.1
         Share by which costs may grow: 0.1 lets a ratio of 1.1 pass.
     """
     asked, asked_of_new = old.info.sources.tasks, new.info.sources.tasks
     names = {
-        task: [name for name in compared(old, task) if name in compared(new, task)]
+        task: [name for name in used_by_compare(old, task) if name in used_by_compare(new, task)]
         for task in asked
         if task in asked_of_new
     }
@@ -130,7 +130,7 @@ def compare_runs(old: RunRecord, new: RunRecord, tolerance: float = 0.1) -> RunC
     return RunComparison(corrected(lines), notes, tolerance)
 
 
-def _with_measures(run: RunRecord, measures: Mapping[str, Sequence[str]]) -> pd.DataFrame:
+def _with_measures(run: StoredRun, measures: Mapping[str, Sequence[str]]) -> pd.DataFrame:
     """Return the trials with every cost, the measures of each task and its status as columns."""
     trials = with_costs(run.trials).assign(noisy=noisy(run.trials))
     failed = trials["status"] + ": " + trials["reason"].fillna("")
@@ -148,7 +148,7 @@ def _with_measures(run: RunRecord, measures: Mapping[str, Sequence[str]]) -> pd.
     return trials
 
 
-def _differences(old: RunRecord, new: RunRecord, cell: str) -> dict[str, str]:
+def _differences(old: StoredRun, new: StoredRun, cell: str) -> dict[str, str]:
     """Say which of the settings that decide the results of a cell differ, by key."""
     before, after = (run.info.identities[cell] for run in (old, new))
     differences = {}

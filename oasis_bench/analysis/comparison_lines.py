@@ -25,10 +25,10 @@ Verdict = Literal["worse", "better", "same", "not judged"]
 
 RESULTS = "results"
 COMPARED_COSTS = {
-    "choice_seconds": 1e-3,
+    "tuning_seconds": 1e-3,
     "fit_seconds": 1e-3,
     "fit_cpu_seconds": 1e-3,
-    "query_seconds": 1e-5,
+    "seconds_per_query": 1e-5,
     "fit_peak_bytes": 2.0**20,
     "model_bytes": 2.0**10,
 }

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pandas as pd
 
 COSTS = (
-    "choice_seconds",
+    "tuning_seconds",
     "fit_seconds",
     "fit_cpu_seconds",
     "fit_waiting_seconds",
-    "query_seconds",
+    "seconds_per_query",
     "fit_peak_bytes",
     "model_bytes",
 )
@@ -18,18 +18,18 @@ COSTS = (
 def with_costs(trials: pd.DataFrame) -> pd.DataFrame:
     """Return trials with each of `COSTS` as a column of numbers, NaN where it is not known.
 
-    choice_seconds is what the inner folds took, learning and validation, as if one had followed the
-    other; query_seconds what embedding and scoring took, over the number of queries.
+    tuning_seconds is what the inner folds took, learning and validation, as if one had followed the
+    other; seconds_per_query what embedding and scoring took, over the number of queries.
     """
     number = {
         name: pd.to_numeric(trials[name])
         for name in (
-            *("selection_fit_seconds", "selection_score_seconds", "answer_seconds", "n_answered"),
+            *("tuning_fit_seconds", "tuning_score_seconds", "query_seconds", "n_timed_queries"),
             *(cost for cost in COSTS if cost in trials),
         )
     }
     return trials.assign(
         **number,
-        choice_seconds=number["selection_fit_seconds"] + number["selection_score_seconds"],
-        query_seconds=number["answer_seconds"] / number["n_answered"],
+        tuning_seconds=number["tuning_fit_seconds"] + number["tuning_score_seconds"],
+        seconds_per_query=number["query_seconds"] / number["n_timed_queries"],
     )

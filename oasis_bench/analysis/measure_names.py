@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import pandas as pd
 
-from oasis_bench.store import RunRecord
+from oasis_bench.store import StoredRun
 
 SHOWN_AT = {"precision": (1, 10, 50), "recall": (8,), "mean recognition": (1,)}
 """The k of a measure that a table of headlines shows; all of them for other measures.
@@ -41,18 +41,18 @@ def option_name(measure: str, k: float | None) -> str:
     return measure if pd.isna(k) else f"{measure}@{k:.0f}"
 
 
-def task_measures(run: RunRecord, task: str) -> pd.DataFrame:
+def task_measures(run: StoredRun, task: str) -> pd.DataFrame:
     """Return the rows of `run.measures` of a task, with a column `name` from `measure_name`."""
-    return _rows(run, task).merge(named(run, task), on=["measure", "k"], how="left")
+    return _rows(run, task).merge(measures_of(run, task), on=["measure", "k"], how="left")
 
 
-def _rows(run: RunRecord, task: str) -> pd.DataFrame:
+def _rows(run: StoredRun, task: str) -> pd.DataFrame:
     rows = run.measures[run.measures["task"] == task]
     return rows.assign(k=pd.to_numeric(rows["k"]))  # without a k in any row they are objects
 
 
 @lru_cache(maxsize=16)
-def named(run: RunRecord, task: str) -> pd.DataFrame:
+def measures_of(run: StoredRun, task: str) -> pd.DataFrame:
     """Return the measures that a run has of a task, in order: measure, k, name and option.
 
     They are those that the task has, without k, where the run has no value of any.
@@ -69,9 +69,9 @@ def named(run: RunRecord, task: str) -> pd.DataFrame:
     )
 
 
-def headlines(run: RunRecord, task: str) -> list[str]:
+def headlines(run: StoredRun, task: str) -> list[str]:
     """Name the measures of learners that tables of a task show."""
-    known, of_data = named(run, task), run.info.sources.tasks[task].of_data
+    known, of_data = measures_of(run, task), run.info.sources.tasks[task].of_data
     return [
         name
         for measure, k, name in zip(known["measure"], known["k"], known["name"], strict=True)
@@ -79,9 +79,9 @@ def headlines(run: RunRecord, task: str) -> list[str]:
     ]
 
 
-def brief(run: RunRecord, task: str) -> list[str]:
+def shown_in_text(run: StoredRun, task: str) -> list[str]:
     """Name the headlines of a task, and the measures of the data that they are compared with."""
-    known, first = named(run, task), headlines(run, task)
+    known, first = measures_of(run, task), headlines(run, task)
     of_data = run.info.sources.tasks[task].of_data
     return [
         name
@@ -90,9 +90,9 @@ def brief(run: RunRecord, task: str) -> list[str]:
     ]
 
 
-def compared(run: RunRecord, task: str) -> list[str]:
+def used_by_compare(run: StoredRun, task: str) -> list[str]:
     """Name the measures by which runs are compared on a task; the first where no other is."""
-    known = named(run, task)
+    known = measures_of(run, task)
     k = known["k"].fillna(0)
     chosen = [k in COMPARED_AT.get(name, ()) for name, k in zip(known["measure"], k, strict=True)]
     return known.loc[chosen, "name"].tolist() or headlines(run, task)[:1]

@@ -9,9 +9,9 @@ from typing import Literal
 
 from oasis_bench.analysis import LEVEL, PairedInterval, detectable_difference, paired_interval
 from oasis_bench.claims.effects import Effect, Measured
-from oasis_bench.store import RunRecord
+from oasis_bench.store import StoredRun
 
-Runs = Mapping[str, Mapping[str, RunRecord]]
+Runs = Mapping[str, Mapping[str, StoredRun]]
 Outcome = Literal["holds", "does not hold", "cannot be told", "not tested"]
 
 LOOKS = 2
@@ -154,7 +154,7 @@ def decide(
     Parameters
     ----------
     claims : sequence of Claim
-    runs : mapping of str to mapping of str to RunRecord
+    runs : mapping of str to mapping of str to StoredRun
         The runs of each experiment, by experiment and then by the name of the run.
     again : mapping, optional
         Those of the second look, by the same names.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from oasis_bench.claims.claim import Runs
 from oasis_bench.experiment import DEFAULT_TEST, DEFAULT_TRAIN, Experiment
 from oasis_bench.plugins import Registry, open_dataset
-from oasis_bench.store import RunRecord
+from oasis_bench.store import StoredRun
 
 DATASET = "caltech256"
 
@@ -85,7 +85,7 @@ def class_sentences(runs: Runs) -> list[str]:
     return sentences
 
 
-def list_of(run: RunRecord, subset: str) -> ListOfSubset | None:
+def list_of(run: StoredRun, subset: str) -> ListOfSubset | None:
     """Return the list that a run's class subset is or stands in for; None where it is neither.
 
     A list of the papers has as many pictures a class as theirs.  Only the experiments of

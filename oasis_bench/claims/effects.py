@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from oasis_bench.analysis import reach_of, task_measures, with_costs
-from oasis_bench.store import RunRecord
+from oasis_bench.store import StoredRun
 from oasis_bench.trial import TRAINING
 
 Float64Array = npt.NDArray[np.float64]
@@ -52,7 +52,7 @@ class Effect(Protocol):
     def words(self) -> str:
         """Say what it is, with its unit."""
 
-    def measured(self, runs: Mapping[str, RunRecord]) -> Iterator[Measured]:
+    def measured(self, runs: Mapping[str, StoredRun]) -> Iterator[Measured]:
         """Yield it for each run, by name, and class subset; nothing where a learner is missing."""
 
 
@@ -77,7 +77,7 @@ class Gain:
             return f"log of {self.measure} of {first} over that of {second}"
         return f"{self.measure} of {first} less that of {second}"
 
-    def measured(self, runs: Mapping[str, RunRecord]) -> Iterator[Measured]:
+    def measured(self, runs: Mapping[str, StoredRun]) -> Iterator[Measured]:
         """Yield the differences of each run and class subset."""
         for name, run in runs.items():
             if self.task not in run.info.sources.tasks:
@@ -109,7 +109,7 @@ class GainMore:
         """Say what it is."""
         return f"{self.gain.words}, the last minus the first of these runs or class subsets"
 
-    def measured(self, runs: Mapping[str, RunRecord]) -> Iterator[Measured]:
+    def measured(self, runs: Mapping[str, StoredRun]) -> Iterator[Measured]:
         """Yield the differences of the two."""
         found = list(self.gain.measured(runs))
         if len(found) > 1:
@@ -138,7 +138,7 @@ class TimesAsLong:
         slow, fast = _quoted(self.slow), _quoted(self.fast)
         return f"log10 of CPU seconds of a fit of {slow} over those of {fast}"
 
-    def measured(self, runs: Mapping[str, RunRecord]) -> Iterator[Measured]:
+    def measured(self, runs: Mapping[str, StoredRun]) -> Iterator[Measured]:
         """Yield the logarithms of each run and class subset."""
         for name, run in runs.items():
             trials = with_costs(run.trials)
@@ -171,7 +171,7 @@ class OnCurve:
     number: Callable[[Float64Array, Float64Array], float]
     words: str
 
-    def measured(self, runs: Mapping[str, RunRecord]) -> Iterator[Measured]:
+    def measured(self, runs: Mapping[str, StoredRun]) -> Iterator[Measured]:
         """Yield the numbers of each run and class subset."""
         for name, run in runs.items():
             points = run.traces[
@@ -197,7 +197,7 @@ class Column:
     column: str
     words: str
 
-    def measured(self, runs: Mapping[str, RunRecord]) -> Iterator[Measured]:
+    def measured(self, runs: Mapping[str, StoredRun]) -> Iterator[Measured]:
         """Yield the values of each run and class subset."""
         for name, run in runs.items():
             trials = run.trials[run.trials["learner"] == self.learner]
@@ -216,7 +216,7 @@ class FitNumber:
     name: str
     words: str
 
-    def measured(self, runs: Mapping[str, RunRecord]) -> Iterator[Measured]:
+    def measured(self, runs: Mapping[str, StoredRun]) -> Iterator[Measured]:
         """Yield the values of each run and class subset."""
         for name, run in runs.items():
             rows = run.fit_numbers
@@ -239,7 +239,7 @@ class TrainingGain:
         first, second = _quoted(self.first), _quoted(self.second)
         return f"measure of {first} less that of {second} on training items"
 
-    def measured(self, runs: Mapping[str, RunRecord]) -> Iterator[Measured]:
+    def measured(self, runs: Mapping[str, StoredRun]) -> Iterator[Measured]:
         """Yield the differences of each run and class subset where both were measured."""
         first, second = (FitNumber(name, TRAINING, "") for name in (self.first, self.second))
         yield from Beyond(first, second).measured(runs)
@@ -257,7 +257,7 @@ class Beyond:
         """Say what it is."""
         return f"{self.more.words}, minus the {self.less.words}"
 
-    def measured(self, runs: Mapping[str, RunRecord]) -> Iterator[Measured]:
+    def measured(self, runs: Mapping[str, StoredRun]) -> Iterator[Measured]:
         """Yield the differences of each run and class subset, of the partitions that have both."""
         less = {one.where: one.values for one in self.less.measured(runs)}
         for one in self.more.measured(runs):
@@ -282,7 +282,7 @@ class Growth:
         size = self.size.replace("n_train", "training items").replace("n_features", "features")
         return f"exponent of the CPU seconds of a fit of {self.learner} over {size}"
 
-    def measured(self, runs: Mapping[str, RunRecord]) -> Iterator[Measured]:
+    def measured(self, runs: Mapping[str, StoredRun]) -> Iterator[Measured]:
         """Yield one exponent a partition."""
         trials = [run.trials[run.trials["learner"] == self.learner] for run in runs.values()]
         if len(trials) < 2:
@@ -311,20 +311,20 @@ class FromPublished:
     """
 
     learner: str
-    published: Callable[[RunRecord], pd.DataFrame]
+    published: Callable[[StoredRun], pd.DataFrame]
 
     @property
     def words(self) -> str:
         """Say what it is."""
         return f"accuracy of {self.learner} less the published one, a value for each data set"
 
-    def measured(self, runs: Mapping[str, RunRecord]) -> Iterator[Measured]:
+    def measured(self, runs: Mapping[str, StoredRun]) -> Iterator[Measured]:
         """Yield the differences of all runs, the mean over k of each."""
         values = pd.Series([self._difference(run) for run in runs.values()]).dropna()
         if len(values):
             yield Measured(f"{len(values)} data sets", values, 1, 0, reach=1.0)
 
-    def _difference(self, run: RunRecord) -> float:
+    def _difference(self, run: StoredRun) -> float:
         """Return the mean difference over k; NaN where there is none."""
         values = task_measures(run, "classification")
         values = values[(values["measure"] == "accuracy") & (values["learner"] == self.learner)]
@@ -335,7 +335,7 @@ class FromPublished:
 
 
 def _subsets(
-    name: str, run: RunRecord, rows: pd.DataFrame, trials: pd.DataFrame
+    name: str, run: StoredRun, rows: pd.DataFrame, trials: pd.DataFrame
 ) -> Iterator[tuple[str, pd.DataFrame, int, int]]:
     """Go over the class subsets in the run's order: where, its rows, training and test items."""
     subsets = [name for name in run.info.classes if (trials["subset"] == name).any()]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from oasis_bench.store import RunRecord
+from oasis_bench.store import StoredRun
 from oasis_bench.tasks import ACCURACY, RECOGNITION_BY_FROME
 
 PUBLISHED = Path(__file__).parent / "published"
@@ -34,7 +34,7 @@ OUR_NAMES = {
 """The learners of the experiment deep-ranking that stand for models of its paper."""
 
 
-def published_figures(run: RunRecord) -> pd.DataFrame:
+def published_figures(run: StoredRun) -> pd.DataFrame:
     """Return what was published for the data of a run: measure, k, learner, published."""
     info, e = run.info, run.info.experiment
     of_all_folds = e.n_partitions == info.n_folds and tuple(info.scaling) == ("minmax",)

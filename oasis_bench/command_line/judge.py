@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from oasis_bench.command_line.carrying_out import print_note, report_on
+from oasis_bench.command_line.running import print_note, report_on
 from oasis_bench.plugins import load_reports
 from oasis_bench.system import UsageError
 

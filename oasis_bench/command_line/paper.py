@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from oasis_bench.claims import CHALLENGES, experiments, on_papers_classes
-from oasis_bench.command_line.carrying_out import (
+from oasis_bench.command_line.running import (
     TRIAL_FAILED,
     go_on,
     print_note,

@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from oasis_bench.analysis import option_name
 from oasis_bench.experiment import TrialSpec, cell_name
-from oasis_bench.trial import TrialRecord
+from oasis_bench.trial import TrialResult
 
 
 class TimeLeft:
@@ -82,7 +82,7 @@ class Display:
         """Take note of the trials that are to run."""
         self._time_left, self._last_end = TimeLeft(specs), time.monotonic()
 
-    def trial(self, record: TrialRecord | None, done: int, planned: int) -> None:
+    def trial(self, record: TrialResult | None, done: int, planned: int) -> None:
         """Show that a trial has ended, or that the first begins."""
         self.done, self.planned = done, planned
         if record is None:
@@ -138,7 +138,7 @@ class Display:
             self._bar = None
 
 
-def _figures(record: TrialRecord) -> str:
+def _figures(record: TrialResult) -> str:
     """Write the first measure of each task, or why there is none, and the three costs."""
     columns = record.columns
     texts: dict[str, str] = {}
@@ -149,8 +149,8 @@ def _figures(record: TrialRecord) -> str:
         texts.setdefault(answer["task"], f"{answer['task']} {answer['status']}: {answer['reason']}")
     costs = []
     if (seconds := columns.get("fit_seconds")) is not None:  # not of a saved model
-        choice = columns["selection_fit_seconds"] + columns["selection_score_seconds"]
+        choice = columns["tuning_fit_seconds"] + columns["tuning_score_seconds"]
         costs = [f"choice {choice:.3g} s", f"fit {seconds:.3g} s"]
-    if (seconds := columns.get("answer_seconds")) is not None:
-        costs.append(f"answer {1000 * seconds / columns['n_answered']:.3g} ms a query")
+    if (seconds := columns.get("query_seconds")) is not None:
+        costs.append(f"answer {1000 * seconds / columns['n_timed_queries']:.3g} ms a query")
     return f": {', '.join([*texts.values(), *costs])}"

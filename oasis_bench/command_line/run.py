@@ -8,7 +8,8 @@ from contextlib import closing
 from functools import partial
 from typing import Any
 
-from oasis_bench.command_line.carrying_out import (
+from oasis_bench.command_line.progress import Display
+from oasis_bench.command_line.running import (
     TRIAL_FAILED,
     carry_out,
     command_words,
@@ -17,7 +18,6 @@ from oasis_bench.command_line.carrying_out import (
     run_each,
     start_of,
 )
-from oasis_bench.command_line.progress import Display
 from oasis_bench.command_line.trial_options import JUDGED_SETTINGS
 from oasis_bench.experiment import LIMITS, Experiment, LearnerSpec, changed, known_settings
 from oasis_bench.plugins import load_registry, read_options

@@ -6,8 +6,8 @@ import argparse
 from contextlib import closing
 
 from oasis_bench.analysis import compare_runs
-from oasis_bench.command_line.carrying_out import report_on
 from oasis_bench.command_line.progress import Display
+from oasis_bench.command_line.running import report_on
 from oasis_bench.plugins import load_reports
 from oasis_bench.runner import export_trec, merge_runs
 from oasis_bench.store import read_run

@@ -22,7 +22,7 @@ from oasis_bench.plugins import (
     refuse_unlike_inputs,
 )
 from oasis_bench.runner import run_experiment
-from oasis_bench.store import RunRecord, read_run
+from oasis_bench.store import StoredRun, read_run
 from oasis_bench.system import UsageError
 
 SEARCH, BUDGET = "1s", "10s"
@@ -93,23 +93,23 @@ def _answered(found: Sequence[tuple[str, float, float]], registry: Registry) -> 
     return aligned(rows)
 
 
-def _by_cost(run: RunRecord) -> list[tuple[str, float, float]]:
+def _by_cost(run: StoredRun) -> list[tuple[str, float, float]]:
     """Return learner, seconds of choosing and fitting, and mAP: what costs least first."""
     measured = run.measures[run.measures["measure"] == "mAP"]
-    costs = with_costs(run.trials)[["trial_id", "choice_seconds", "fit_seconds"]]
+    costs = with_costs(run.trials)[["trial_id", "tuning_seconds", "fit_seconds"]]
     found = measured.merge(costs, on="trial_id")
-    seconds = found["choice_seconds"] + found["fit_seconds"]
+    seconds = found["tuning_seconds"] + found["fit_seconds"]
     return sorted(zip(found["learner"], seconds, found["value"], strict=True), key=itemgetter(1))
 
 
-def _not_answered(run: RunRecord, unlike: Mapping[str, str]) -> list[str]:
+def _not_answered(run: StoredRun, unlike: Mapping[str, str]) -> list[str]:
     lost = run.trials[run.trials["status"] != "ok"]
     reasons = dict(zip(lost["learner"], lost["status"] + ": " + lost["reason"], strict=True))
     rows = [(label, reason) for label, reason in (reasons | dict(unlike)).items()]
     return ["without an answer:", *aligned(rows)] if rows else ["all of them answered"]
 
 
-def _how(run: RunRecord, first: Sequence[str], data: Sequence[str]) -> list[str]:
+def _how(run: StoredRun, first: Sequence[str], data: Sequence[str]) -> list[str]:
     """Say what was done, and how to go on."""
     e = run.info.experiment
     size = int(run.trials["n_train"].max())

@@ -21,7 +21,7 @@ from oasis_bench.execution.local import ThisMachine
 from oasis_bench.experiment import TrialSpec, source_hash
 from oasis_bench.plugins import load_registry
 from oasis_bench.system import OutputError, UsageError, error_line, path_below, provenance
-from oasis_bench.trial import OUTPUT_LOG, UNFINISHED, TrialRecord, append_to, lost_record
+from oasis_bench.trial import OUTPUT_LOG, UNFINISHED, TrialResult, append_to, lost_record
 
 try:
     from distributed import Client, Future, KilledWorker, Reschedule, as_completed, get_worker
@@ -55,7 +55,7 @@ class Result:
 
     Attributes
     ----------
-    record : TrialRecord
+    record : TrialResult
         Its files are on the worker.
     printed : bytes
         What the learner printed.
@@ -63,7 +63,7 @@ class Result:
         The address.
     """
 
-    record: TrialRecord
+    record: TrialResult
     printed: bytes = b""
     worker: str = ""
 
@@ -120,7 +120,7 @@ class Cluster:
     @contextmanager
     def run(
         self, specs: Sequence[TrialSpec], rows: LabelledRows, output_log: Path
-    ) -> Iterator[Iterator[TrialRecord]]:
+    ) -> Iterator[Iterator[TrialResult]]:
         """Run trials and yield their records as they end; see `Executor`.
 
         The rows are sent to every worker once, and anew where the last worker that had them dies.
@@ -146,7 +146,7 @@ class Cluster:
         under_way: dict[Future, TrialSpec],
         rows: LabelledRows,
         output_log: Path,
-    ) -> Iterator[TrialRecord]:
+    ) -> Iterator[TrialResult]:
         ended = as_completed(loop=self._client.loop)
         sends: Counter[str] = Counter()
         shared = self._send(rows)

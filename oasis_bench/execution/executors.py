@@ -12,7 +12,7 @@ from oasis_bench.system import UsageError
 if TYPE_CHECKING:  # importing them takes a second
     from oasis_bench.data import LabelledRows
     from oasis_bench.experiment import TrialSpec
-    from oasis_bench.trial import TrialRecord
+    from oasis_bench.trial import TrialResult
 
 
 class Executor(Protocol):
@@ -27,7 +27,7 @@ class Executor(Protocol):
 
     def run(
         self, specs: Sequence[TrialSpec], rows: LabelledRows, output_log: Path
-    ) -> AbstractContextManager[Iterator[TrialRecord]]:
+    ) -> AbstractContextManager[Iterator[TrialResult]]:
         """Run trials and yield their records as they end; leaving the context kills the others.
 
         Parameters

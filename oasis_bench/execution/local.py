@@ -28,7 +28,7 @@ from oasis_bench.trial import (
     Sealed,
     SealedItems,
     TrialItems,
-    TrialRecord,
+    TrialResult,
     TrialState,
     draw_items,
     lost_record,
@@ -70,7 +70,7 @@ class ThisMachine:
     @contextmanager
     def run(
         self, specs: Sequence[TrialSpec], rows: LabelledRows, output_log: Path
-    ) -> Iterator[Iterator[TrialRecord]]:
+    ) -> Iterator[Iterator[TrialResult]]:
         """Run trials and yield their records as they end; see `Executor`."""
         running: list[TrialProcess] = []
         with closing(_TrialStates(rows, output_log.parent)) as states:
@@ -86,11 +86,11 @@ class ThisMachine:
         running: list[TrialProcess],
         states: _TrialStates,
         output_log: Path,
-    ) -> Iterator[TrialRecord]:
+    ) -> Iterator[TrialResult]:
         while waiting or running:
             while waiting and len(running) < self.jobs:
                 state = states.begin(waiting.popleft())
-                if isinstance(state, TrialRecord):
+                if isinstance(state, TrialResult):
                     yield state
                 else:
                     running.append(TrialProcess(state, output_log))
@@ -115,7 +115,7 @@ class _TrialStates:
         self._drawn: dict[tuple[object, ...], tuple[TrialItems, Sealed]] = {}
         self._models: dict[Path, int] = {}
 
-    def begin(self, spec: TrialSpec) -> TrialState | TrialRecord:
+    def begin(self, spec: TrialSpec) -> TrialState | TrialResult:
         """Return the state of a trial, or the record of one that cannot be run."""
         registry = load_registry(spec.plugin_files)
         try:

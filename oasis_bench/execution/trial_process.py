@@ -43,7 +43,7 @@ from oasis_bench.trial import (
     Scores,
     Stage,
     Started,
-    TrialRecord,
+    TrialResult,
     TrialState,
     from_line,
     run_stage,
@@ -157,7 +157,7 @@ class TrialProcess:
         self._start_stage()
 
     @property
-    def record(self) -> TrialRecord | None:
+    def record(self) -> TrialResult | None:
         """The result of the trial, once it has ended."""
         return self._state.record
 

@@ -15,7 +15,7 @@ from .run_info import (
     DatasetSource as DatasetSource,
     MergedRun as MergedRun,
     Resumption as Resumption,
-    RunInfo as RunInfo,
+    RunFacts as RunFacts,
     Source as Source,
     Sources as Sources,
     TaskSource as TaskSource,

@@ -104,7 +104,7 @@ class MergedRun:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunInfo(Session):
+class RunFacts(Session):
     """A run as a whole; the attributes of `Session` are those of its first session.
 
     Attributes

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from oasis_bench.experiment.budget import OFF, Budget, bytes_of, search_of, seconds_of
-from oasis_bench.experiment.setting_checks import (
+from oasis_bench.experiment.setting import (
     Setting,
     check_names,
     check_optional_count,

@@ -13,9 +13,9 @@ from sklearn.preprocessing import FunctionTransformer
 
 from oasis_bench.analysis import headlines, task_measures
 from oasis_bench.data import LabelledRows, scaling_steps
-from oasis_bench.experiment import RunInfo
+from oasis_bench.experiment import RunFacts
 from oasis_bench.plugins import MetricLearner, Registry, load_registry, load_rows, open_dataset
-from oasis_bench.store import RunRecord
+from oasis_bench.store import StoredRun
 from oasis_bench.system import UsageError, derive_seed
 from oasis_bench.trial import FitData, preferences
 
@@ -29,7 +29,7 @@ class Winner(NamedTuple):
     n_steps: int | None
 
 
-def refit_best(run: RunRecord) -> Pipeline:
+def refit_best(run: StoredRun) -> Pipeline:
     """Fit the best learner on all rows: the scaling, if there is one, then the learner.
 
     Raises
@@ -60,7 +60,7 @@ def refit_best(run: RunRecord) -> Pipeline:
     return Pipeline([*steps, (type(learner).__name__.lower(), learner)])
 
 
-def find_best(run: RunRecord) -> Winner:
+def find_best(run: StoredRun) -> Winner:
     """Find the learner of the highest mean of the first measure, on the largest class subset.
 
     Only learners with the most partitions are compared.
@@ -93,7 +93,7 @@ def find_best(run: RunRecord) -> Winner:
     )
 
 
-def _rows(info: RunInfo, registry: Registry) -> LabelledRows:
+def _rows(info: RunFacts, registry: Registry) -> LabelledRows:
     """Load the rows of a run; refuse others than it was made with."""
     e = info.experiment
     rows = load_rows(open_dataset(e.dataset, registry, e.dataset_options))

@@ -10,7 +10,7 @@ from sklearn.pipeline import Pipeline
 
 from oasis_bench.notebook.best import refit_best
 from oasis_bench.plugins import load_reports
-from oasis_bench.store import RunRecord, read_run
+from oasis_bench.store import StoredRun, read_run
 from oasis_bench.system import for_terminal
 
 
@@ -30,7 +30,7 @@ class RunResult:
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
-        self._run: RunRecord = read_run(self.folder)
+        self._run: StoredRun = read_run(self.folder)
 
     @property
     def trials(self) -> pd.DataFrame:

@@ -21,7 +21,7 @@ from oasis_bench.plugins import load_reports
 from oasis_bench.runner import new_folder, one_for_each_value, run_experiment
 from oasis_bench.store import FILE_NAME, refuse_used_folder
 from oasis_bench.system import UsageError, for_terminal, unknown_name
-from oasis_bench.trial import MODELS, PREDICTIONS, TrialRecord
+from oasis_bench.trial import MODELS, PREDICTIONS, TrialResult
 
 P = ParamSpec("P")
 
@@ -235,7 +235,7 @@ class _Bars:
         self._bar: Any = None
         self._what: str | None = None
 
-    def trial(self, record: TrialRecord | None, done: int, planned: int) -> None:
+    def trial(self, record: TrialResult | None, done: int, planned: int) -> None:
         """Show that a trial has ended, or that the first begins."""
         if record is None:
             self._open("trials", planned)

@@ -22,7 +22,7 @@ from oasis_bench.system import (
 )
 from oasis_bench.tasks import as_items, take_items, top_k
 
-POINTS_A_LIST = 64
+POINTS_PER_LIST = 64
 """Gallery items for each list that k-means sees, at most."""
 
 AT_ONCE = 65_536
@@ -95,7 +95,7 @@ class ApproximateGallery:
         means = faiss.IndexFlatL2(points.shape[1])
         self._index = faiss.IndexIVFFlat(means, points.shape[1], self.n_lists)
         self._index.cp.seed = int(rng.randint(2**31))
-        self._index.cp.max_points_per_centroid = POINTS_A_LIST
+        self._index.cp.max_points_per_centroid = POINTS_PER_LIST
         self._index.cp.min_points_per_centroid = 1  # it warns of fewer
         self._index.train(points)
         for part in slices(n, AT_ONCE):

@@ -10,8 +10,8 @@ from typing import Any
 
 import pandas as pd
 
-from oasis_bench.experiment import WORDS, Experiment, MergedRun, RunInfo
-from oasis_bench.store import RunRecord, Store, read_run, refuse_used_folder
+from oasis_bench.experiment import WORDS, Experiment, MergedRun, RunFacts
+from oasis_bench.store import Store, StoredRun, read_run, refuse_used_folder
 from oasis_bench.system import UsageError, whole_folder
 
 MAY_DIFFER = ("title", "learners", "classes", "partitions", "traces", "examples", "queries")
@@ -66,7 +66,7 @@ def _text(value: Any) -> str:
     return " and ".join(value) if isinstance(value, tuple) else str(value)
 
 
-def _refuse_other_settings(runs: Mapping[str, RunRecord], first: str, name: str) -> None:
+def _refuse_other_settings(runs: Mapping[str, StoredRun], first: str, name: str) -> None:
     """Raise a UsageError where two runs differ in a setting that all merged runs must share."""
     one, other = runs[first].info, runs[name].info
     settings, others = _common_settings(one), _common_settings(other)
@@ -82,7 +82,7 @@ def _refuse_other_settings(runs: Mapping[str, RunRecord], first: str, name: str)
         raise _refusal(first, name, f"{label!r} names other parameters in each")
 
 
-def _common_settings(info: RunInfo) -> dict[str, Any]:
+def _common_settings(info: RunFacts) -> dict[str, Any]:
     """Return what all merged runs must share: how each trial is made, and of which rows."""
     experiment = info.experiment.to_dict()
     common = {key: value for key, value in experiment.items() if key not in MAY_DIFFER}
@@ -102,7 +102,7 @@ def _refusal(first: str, name: str, difference: str) -> UsageError:
     )
 
 
-def _refuse_other_identities(runs: Mapping[str, RunRecord]) -> None:
+def _refuse_other_identities(runs: Mapping[str, StoredRun]) -> None:
     """Raise a UsageError where one label was run on one class subset in two ways."""
     seen: dict[str, tuple[str, Mapping[str, Any]]] = {}
     for name, run in runs.items():
@@ -114,7 +114,7 @@ def _refuse_other_identities(runs: Mapping[str, RunRecord]) -> None:
                     raise _refusal(first, name, difference)
 
 
-def _choose_trials(runs: Mapping[str, RunRecord]) -> dict[str, list[str]]:
+def _choose_trials(runs: Mapping[str, StoredRun]) -> dict[str, list[str]]:
     """Choose the run that each trial is copied from; return the trial_ids of each run.
 
     Raises
@@ -137,14 +137,14 @@ def _choose_trials(runs: Mapping[str, RunRecord]) -> dict[str, list[str]]:
     return {name: chosen.loc[chosen["source"] == name, "trial_id"].tolist() for name in runs}
 
 
-def _with_measures(run: RunRecord) -> pd.DataFrame:
+def _with_measures(run: StoredRun) -> pd.DataFrame:
     """Return the trials with the values of all their measures as a tuple."""
     rows = run.measures.sort_values(["task", "measure", "k"])
     values = rows.groupby("trial_id")["value"].agg(tuple)
     return run.trials.assign(measured=run.trials["trial_id"].map(values))
 
 
-def _merged_info(infos: Mapping[str, RunInfo], target: Path) -> RunInfo:
+def _merged_info(infos: Mapping[str, RunFacts], target: Path) -> RunFacts:
     """Make the info of the merged run from the infos of the runs, given by name."""
     every = [_as_merged(name, info) for name, info in infos.items()]
     merged: dict[str, MergedRun] = {}
@@ -183,7 +183,7 @@ def _merged_info(infos: Mapping[str, RunInfo], target: Path) -> RunInfo:
     )
 
 
-def _as_merged(name: str, info: RunInfo) -> RunInfo:
+def _as_merged(name: str, info: RunFacts) -> RunFacts:
     """Return the info of a run as that of a merged run that consists of this run alone."""
     if info.merged:
         return info

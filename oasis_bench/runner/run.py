@@ -18,7 +18,7 @@ from oasis_bench.experiment import (
     DatasetSource,
     Experiment,
     Resumption,
-    RunInfo,
+    RunFacts,
     Source,
     Sources,
     TaskSource,
@@ -54,7 +54,7 @@ from oasis_bench.trial import (
     MODELS,
     OUTPUT_LOG,
     PREDICTIONS,
-    TrialRecord,
+    TrialResult,
     lost_record,
     refuse_untested_queries,
 )
@@ -62,7 +62,7 @@ from oasis_bench.trial import (
 LONGEST_NAME = 100
 """Characters of a data set's name in that of a folder, of which systems allow 255."""
 
-OnTrial = Callable[[TrialRecord | None, int, int], None]
+OnTrial = Callable[[TrialResult | None, int, int], None]
 """Called as ``on_trial(record, done, planned)`` after each trial; with None before the first."""
 
 OnPlan = Callable[[Sequence[TrialSpec]], None]
@@ -136,7 +136,7 @@ def run_experiment(
             *seen_remarks(experiment, registry, rows),
             *_core_warning(jobs, experiment.threads),
         ]
-        info = RunInfo(
+        info = RunFacts(
             experiment=specs[0].experiment,
             identities=identities(specs),
             plugin_files=[str(path) for path in specs[0].plugin_files],
@@ -250,7 +250,7 @@ def resume_experiment(
         return _run_trials(store, left, rows, place, on_trial, file_names(specs))
 
 
-def refuse_missing_plugins(info: RunInfo, plugin_files: Sequence[Path], folder: Path) -> None:
+def refuse_missing_plugins(info: RunFacts, plugin_files: Sequence[Path], folder: Path) -> None:
     """Check that the user gave the plugin files of a run, each by its name.
 
     A store names files whose code would run; it may come from a stranger.
@@ -406,7 +406,7 @@ def task_sources(experiment: Experiment, registry: Registry) -> dict[str, TaskSo
 
 
 def _pictures_of(
-    record: TrialRecord, rows: LabelledRows, shrunk: Collection[int]
+    record: TrialResult, rows: LabelledRows, shrunk: Collection[int]
 ) -> list[dict[str, Any]]:
     """Shrink the pictures that a trial's examples show, but for those that are shrunk already."""
     if rows.images is None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from oasis_bench.data import LabelledRows
-from oasis_bench.experiment import Experiment, RunInfo, TrialSpec
+from oasis_bench.experiment import Experiment, RunFacts, TrialSpec
 from oasis_bench.plugins import Registry
 from oasis_bench.runner.run import prepare
 from oasis_bench.runner.trial_files import file_names
@@ -18,7 +18,7 @@ from oasis_bench.trial import PREDICTIONS, Predictions, draw_items
 
 def find_kept_scores(
     folder: Path,
-    info: RunInfo,
+    info: RunFacts,
     experiment: Experiment,
     registry: Registry,
     plugin_files: Sequence[Path],
@@ -30,7 +30,7 @@ def find_kept_scores(
     ----------
     folder : Path
         The output of a run.
-    info : RunInfo
+    info : RunFacts
         Its metadata.
     experiment : Experiment
         That of the run, with the tasks whose splits are looked for.

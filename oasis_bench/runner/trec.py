@@ -18,7 +18,7 @@ from oasis_bench.data import Labels
 from oasis_bench.plugins import Registry, load_registry
 from oasis_bench.runner.run import refuse_missing_plugins
 from oasis_bench.runner.scored_trials import find_kept_scores
-from oasis_bench.store import RunRecord, read_run
+from oasis_bench.store import StoredRun, read_run
 from oasis_bench.system import Progress, UsageError, exporting_to, no_progress, slices, whole_file
 from oasis_bench.tasks import PART_SCORES, Numbers, Retrieval, SharedLabels, rank_others
 from oasis_bench.trial import Predictions
@@ -109,7 +109,7 @@ def export_trec(
     return paths
 
 
-def _retrieval_tasks(run: RunRecord, registry: Registry) -> tuple[str, ...]:
+def _retrieval_tasks(run: StoredRun, registry: Registry) -> tuple[str, ...]:
     """Return the tasks of a run that rank test items by shared labels.
 
     Raises

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from oasis_bench.experiment import SEEN_CLASSES, TrialSpec
 from oasis_bench.system import OutputError, path_below
-from oasis_bench.trial import MODELS, PREDICTIONS, UNFINISHED, TrialRecord
+from oasis_bench.trial import MODELS, PREDICTIONS, UNFINISHED, TrialResult
 
 LONGEST_NAME = 100
 """Characters; the names of many classes joined make a long one."""
@@ -41,7 +41,7 @@ def file_names(specs: Sequence[TrialSpec]) -> dict[str, str]:
     return names
 
 
-def keep_files(record: TrialRecord, folder: Path, name: str) -> None:
+def keep_files(record: TrialResult, folder: Path, name: str) -> None:
     """Move the files of a trial that has ended to their names in the folder of the run.
 
     Raises

@@ -20,7 +20,7 @@ from typing import Any, Self
 
 import pandas as pd
 
-from oasis_bench.experiment import RunInfo
+from oasis_bench.experiment import RunFacts
 from oasis_bench.store.schema import SCHEMA, SCHEMA_VERSION, TRIAL_TABLES
 from oasis_bench.system import (
     OutputError,
@@ -31,7 +31,7 @@ from oasis_bench.system import (
     require_memory,
     shown,
 )
-from oasis_bench.trial import TrialRecord
+from oasis_bench.trial import TrialResult
 
 FILE_NAME = "results.sqlite"
 
@@ -55,12 +55,12 @@ class RefusedRecordError(ValueError):
 
 
 @dataclass(frozen=True, eq=False)  # two are equal where they are one: hashed as such by caches
-class RunRecord:
+class StoredRun:
     """A run as the reports read it; `store.schema` describes each column.
 
     Attributes
     ----------
-    info : RunInfo
+    info : RunFacts
         The table `run`.
     trials : DataFrame
         A row for each trial: what it was, how it ended and its costs.
@@ -89,7 +89,7 @@ class RunRecord:
     split of their trial.
     """
 
-    info: RunInfo
+    info: RunFacts
     trials: pd.DataFrame
     answers: pd.DataFrame
     measures: pd.DataFrame
@@ -113,7 +113,7 @@ class Store:
     made_folder: bool = False
 
     @classmethod
-    def create(cls, folder: Path, info: RunInfo) -> Self:
+    def create(cls, folder: Path, info: RunFacts) -> Self:
         """Make the file of a new run, and its folder.
 
         Raises
@@ -213,7 +213,7 @@ class Store:
                 ) from error
             raise OutputError.of(path, error) from error
 
-    def info(self) -> RunInfo:
+    def info(self) -> RunFacts:
         """Return the metadata of the run."""
         return _read_info(self.connection)
 
@@ -226,7 +226,7 @@ class Store:
         """Return the status of each stored trial, by its trial_id."""
         return dict(self.connection.execute("SELECT trial_id, status FROM trials"))
 
-    def add(self, record: TrialRecord, replace: bool = False) -> None:
+    def add(self, record: TrialResult, replace: bool = False) -> None:
         """Write a trial in one transaction; with `replace`, first delete what is stored of it."""
         trial_id = record.columns["trial_id"]
         with self._transaction():
@@ -318,7 +318,7 @@ def refuse_used_folder(folder: Path, option: str = "--output") -> None:
         )
 
 
-def read_run(folder: Path) -> RunRecord:
+def read_run(folder: Path) -> StoredRun:
     """Read the run in `folder`, finished or cut short.
 
     Raises
@@ -358,7 +358,7 @@ def read_run(folder: Path) -> RunRecord:
     )
 
 
-def _read(connection: sqlite3.Connection) -> RunRecord:
+def _read(connection: sqlite3.Connection) -> StoredRun:
     """Read all tables; raise a UsageError where they are not as this program writes them."""
     # First: to read a view of a stranger could take for ever.
     if other := _declarations(connection) ^ _own_declarations():
@@ -372,7 +372,7 @@ def _read(connection: sqlite3.Connection) -> RunRecord:
     # Texts as Python's: for tables of this size sooner filtered than pyarrow's.
     with pd.option_context("mode.string_storage", "python"):
         tables = {name: pd.read_sql_query(query, connection) for name, query in _queries().items()}
-    run = RunRecord(info=_read_info(connection), **tables)
+    run = StoredRun(info=_read_info(connection), **tables)
     for what, names, known in (
         ("learner", run.trials["learner"], run.info.experiment.learners),
         ("class subset", run.trials["subset"], run.info.classes),
@@ -388,7 +388,7 @@ def _read(connection: sqlite3.Connection) -> RunRecord:
 
 
 def _queries() -> dict[str, str]:
-    """Return the query of each table of a run, by its name in `RunRecord`."""
+    """Return the query of each table of a run, by its name in `StoredRun`."""
     of_trials = {
         table: f"SELECT learner, subset, partition, split, {table}.* "
         f"FROM {table} JOIN trials USING (trial_id) ORDER BY {table}.rowid"
@@ -480,9 +480,9 @@ def _from_json(text: Any, what: str) -> Any:
         raise UsageError(f"what it says of its {what} is no JSON: {shown(text)}") from error
 
 
-def _read_info(connection: sqlite3.Connection) -> RunInfo:
+def _read_info(connection: sqlite3.Connection) -> RunFacts:
     rows = connection.execute("SELECT key, value FROM run")
-    return RunInfo.from_json({key: _from_json(value, shown(key)) for key, value in rows})
+    return RunFacts.from_json({key: _from_json(value, shown(key)) for key, value in rows})
 
 
 def _write_info(connection: sqlite3.Connection, values: Mapping[str, Any]) -> None:

@@ -1,7 +1,4 @@
-"""Work that learners on the same rows share, where who calls them says that they may.
-
-Nothing is kept unless `sharing` is entered.
-"""
+"""A one-result cache per function, active inside `with sharing():`."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ QUERY_GROUP_BYTES = GROUP_BYTES
 cdef enum: CHUNK = 512
 
 # More cells would save little, and these must be numbers that float32 holds exactly.
-cdef enum: CELLS_A_RELEVANT = 16
+cdef enum: CELLS_PER_RELEVANT = 16
 cdef enum: MOST_CELLS = 1 << 20
 
 
@@ -107,7 +107,7 @@ def best(
 
 
 cdef inline Py_ssize_t cells(Py_ssize_t n_relevant) noexcept nogil:
-    return min(CELLS_A_RELEVANT * n_relevant, MOST_CELLS)
+    return min(CELLS_PER_RELEVANT * n_relevant, MOST_CELLS)
 
 
 cdef Py_ssize_t rank_one(

@@ -26,7 +26,7 @@ from .output_files import (
     append_to as append_to,
 )
 from .predictions import Predictions as Predictions, what_was_scored as what_was_scored
-from .record import TrialRecord as TrialRecord, lost_record as lost_record
+from .record import TrialResult as TrialResult, lost_record as lost_record
 from .sealed_items import Sealed as Sealed, SealedItems as SealedItems
 from .stages import Stage as Stage, run_stage as run_stage
 from .traces import TRAINING as TRAINING

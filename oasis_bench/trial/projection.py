@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from oasis_bench.tasks import Numbers, Scores
 
-CLASSES, ITEMS_A_CLASS = 10, 25
+CLASSES, ITEMS_PER_CLASS = 10, 25
 """The most that are projected of a trial."""
 
 Points = npt.NDArray[np.float64]
@@ -31,12 +31,12 @@ class Projection:
     Attributes
     ----------
     items : ndarray of shape (n_shown,)
-        Places of the items, at most `ITEMS_A_CLASS` of a class.
+        Places of the items, at most `ITEMS_PER_CLASS` of a class.
     """
 
     def __init__(self, y: npt.NDArray[np.int64], seed: int) -> None:
         classes = np.random.default_rng(seed).permutation(np.unique(y))[:CLASSES]
-        of_class = [np.flatnonzero(y == number)[:ITEMS_A_CLASS] for number in np.sort(classes)]
+        of_class = [np.flatnonzero(y == number)[:ITEMS_PER_CLASS] for number in np.sort(classes)]
         self.items: Numbers = np.sort(np.concatenate(of_class))
         self._scores = np.empty((len(self.items), len(self.items)))
 

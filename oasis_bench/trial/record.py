@@ -13,7 +13,7 @@ from oasis_bench.system import LONGEST_REASON, cut, encodable, printable
 
 
 @dataclass(frozen=True)
-class TrialRecord:
+class TrialResult:
     """One finished trial: the columns of `trials` and the rows of its further tables.
 
     `files` are those that it was asked to keep, by the folder where they belong: 'models',
@@ -64,6 +64,6 @@ def columns_of(
     }
 
 
-def lost_record(spec: TrialSpec, n_features: int, status: str, reason: str) -> TrialRecord:
+def lost_record(spec: TrialSpec, n_features: int, status: str, reason: str) -> TrialResult:
     """Make the record of a trial of which only the reason is known."""
-    return TrialRecord(columns_of(spec, n_features, status, reason))
+    return TrialResult(columns_of(spec, n_features, status, reason))

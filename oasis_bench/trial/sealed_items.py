@@ -17,7 +17,7 @@ from oasis_bench.plugins import MetricLearner
 from oasis_bench.system import map_arrays, seal_arrays
 from oasis_bench.trial.items import TrialItems
 
-FEW_A_CLASS, FEW_OF_SEVERAL_LABELS = 8, 100
+FEW_PER_CLASS, FEW_OF_SEVERAL_LABELS = 8, 100
 """Training items of the warm-up: of each of two classes, or in all."""
 
 
@@ -55,7 +55,9 @@ class SealedItems:
             few = np.arange(min(FEW_OF_SEVERAL_LABELS, y.shape[0]))
         else:
             classes = np.unique(y)[:2]
-            few = np.concatenate([np.flatnonzero(y == number)[:FEW_A_CLASS] for number in classes])
+            few = np.concatenate(
+                [np.flatnonzero(y == number)[:FEW_PER_CLASS] for number in classes]
+            )
         return self._seal(X=self._training[few], y=y[few])
 
     @cached_property

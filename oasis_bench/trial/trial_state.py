@@ -39,7 +39,7 @@ from oasis_bench.trial.messages import (
     Validated,
 )
 from oasis_bench.trial.output_files import OutputFiles
-from oasis_bench.trial.record import TrialRecord, columns_of
+from oasis_bench.trial.record import TrialResult, columns_of
 from oasis_bench.trial.rules import Rules
 from oasis_bench.trial.sealed_items import Sealed
 from oasis_bench.trial.stages import (
@@ -80,7 +80,7 @@ class TrialState:
     first_bytes : int or None
         Memory of the stage's processes before it began; None where it has not begun.
     stage_has_ended : bool
-    record : TrialRecord or None
+    record : TrialResult or None
         Set when the trial has ended.
 
     Raises
@@ -107,7 +107,7 @@ class TrialState:
             measure = parse_measure(answered[0].measures[0], answered[0])
             spec = replace(spec, chooses_by=ChooseBy(answered[0].name, *measure))
         self.spec = spec
-        self.record: TrialRecord | None = None
+        self.record: TrialResult | None = None
         self._items, self._learner = items, learner
         self._sealed = sealed
         self._refused = refused
@@ -260,7 +260,7 @@ class TrialState:
         evaluator = self._evaluator if self._is_measured else None
         takes_rows = evaluator is not None and self._learner.takes == "rows"
         prepared = self._sealed(self._chosen.scaling).test_items if takes_rows else None
-        self.record = TrialRecord(
+        self.record = TrialResult(
             {
                 **columns_of(self.spec, self._items.n_features, status, reason, traceback),
                 "n_train": len(self._items.ties["training"]),
@@ -367,9 +367,9 @@ class TrialState:
             case Answered():
                 seconds, cpu_seconds = self._at_least(message.seconds, message.cpu_seconds)
                 self._columns |= {
-                    "answer_seconds": seconds,
-                    "answer_cpu_seconds": cpu_seconds,
-                    "n_answered": len(self._items.test_rows) * len(self._galleries),
+                    "query_seconds": seconds,
+                    "query_cpu_seconds": cpu_seconds,
+                    "n_timed_queries": len(self._items.test_rows) * len(self._galleries),
                 }
 
     def _scale(self) -> None:
@@ -410,8 +410,8 @@ class TrialState:
             "fit_cpu_seconds": message.cpu_seconds,
             "fit_waiting_seconds": message.waiting_seconds,
             "fit_peak_bytes": message.peak_bytes,
-            "selection_fit_seconds": chosen.fit_seconds,
-            "selection_score_seconds": chosen.score_seconds,
+            "tuning_fit_seconds": chosen.fit_seconds,
+            "tuning_score_seconds": chosen.score_seconds,
         }
 
     def _evaluate_scores(self, message: Scores, content: bytearray) -> None:

@@ -1,7 +1,7 @@
 from .forecast import chance_level as chance_level, forecast_lines as forecast_lines
 from .training import (
     PRECISION_AT as PRECISION_AT,
-    STEPS_AN_IMAGE as STEPS_AN_IMAGE,
+    STEPS_PER_IMAGE as STEPS_PER_IMAGE,
     Checkpoint as Checkpoint,
     Training as Training,
     TrainingRecord as TrainingRecord,

@@ -39,7 +39,7 @@ VERSION = 1
 SHARES = (0, 1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 1)
 """Shares of the steps after which a training is measured and saved."""
 
-STEPS_AN_IMAGE = 70
+STEPS_PER_IMAGE = 70
 """160 million steps for 2.3 million images (JMLR 2010, 5.2.3)."""
 
 
@@ -141,7 +141,7 @@ def trainings(
     n_images: Sequence[int],
     batch_sizes: Sequence[int | None],
     n_seeds: int,
-    steps_an_image: int = STEPS_AN_IMAGE,
+    steps_an_image: int = STEPS_PER_IMAGE,
 ) -> list[Training]:
     """Combine sizes, schedules and seeds, the shortest trainings first."""
     combined = product(sorted(n_images), batch_sizes, range(n_seeds))

@@ -25,7 +25,7 @@ from oasis_bench.reports.run.measure_tables import (
 )
 from oasis_bench.reports.run.verdict import again
 from oasis_bench.reports.table import Cell, Table
-from oasis_bench.store import RunRecord
+from oasis_bench.store import StoredRun
 from oasis_bench.tasks import too_few_classes
 
 SEEN, UNSEEN = "retrieval", "unseen-classes"
@@ -33,7 +33,7 @@ MEASURE = "mAP"
 CLASSIFIER = "ClassifierPosterior"
 
 
-def seen_and_unseen_tables(run: RunRecord) -> list[Table]:
+def seen_and_unseen_tables(run: StoredRun) -> list[Table]:
     """Make the table of mAP among seen and unseen classes: none where a run has not both tasks."""
     if not {SEEN, UNSEEN} <= set(tasks(run)):
         return []
@@ -74,7 +74,7 @@ def seen_and_unseen_tables(run: RunRecord) -> list[Table]:
     ]
 
 
-def what_is_missing(run: RunRecord) -> tuple[str, str] | None:
+def what_is_missing(run: StoredRun) -> tuple[str, str] | None:
     """Say what retrieval among seen classes alone does not show, and the command that adds it.
 
     Returns

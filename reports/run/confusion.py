@@ -20,20 +20,20 @@ from oasis_bench.reports.run.facts import (
     task_title,
 )
 from oasis_bench.reports.table import Table
-from oasis_bench.store import RunRecord
+from oasis_bench.store import StoredRun
 
 PAIRS = 5
 """The pairs of classes that the table shows of a subset."""
 
 
-def class_names(run: RunRecord, subset: str, split: str) -> dict[int, str]:
+def class_names(run: StoredRun, subset: str, split: str) -> dict[int, str]:
     """Return the names of a subset's classes by their number in the data set, in its order."""
     cells = (cell_name(learner, subset, split) for learner in learners(run))
     identity = next(run.info.identities[cell] for cell in cells if cell in run.info.identities)
     return dict(zip(identity["classes"], run.info.classes[subset], strict=True))
 
 
-def matrix_measure(run: RunRecord, task: str) -> str:
+def matrix_measure(run: StoredRun, task: str) -> str:
     """Name the measure by whose rule the classes of a task's matrices are predicted.
 
     It is the measure that the inner folds choose by, where that is of the task; else its first.
@@ -42,20 +42,20 @@ def matrix_measure(run: RunRecord, task: str) -> str:
     return name if of_task == task else headlines(run, task)[0]
 
 
-def best_learner(run: RunRecord, task: str, subset: str) -> str | None:
+def best_learner(run: StoredRun, task: str, subset: str) -> str | None:
     """Return the learner with the highest mean of `matrix_measure`; None without any."""
     values = task_measures(run, task)
     own = values[(values["subset"] == subset) & (values["name"] == matrix_measure(run, task))]
     return None if own.empty else str(own.groupby("learner")["value"].mean().idxmax())
 
 
-def rule_text(run: RunRecord, task: str) -> str:
+def rule_text(run: StoredRun, task: str) -> str:
     """Say how classes are predicted and which learner is shown."""
     measure = matrix_measure(run, task)
     return f"Classes are predicted as for {measure}; the learner shown is the best by it."
 
 
-def confusion_shares(run: RunRecord, task: str) -> pd.DataFrame:
+def confusion_shares(run: StoredRun, task: str) -> pd.DataFrame:
     """Sum confusion matrices over partitions.
 
     Returns
@@ -70,7 +70,7 @@ def confusion_shares(run: RunRecord, task: str) -> pd.DataFrame:
     return sums.assign(share=sums["n"] / sums.groupby(keys)["n"].transform("sum"))
 
 
-def confusion_tables(run: RunRecord, task: str) -> list[Table]:
+def confusion_tables(run: StoredRun, task: str) -> list[Table]:
     """Make the table of the pairs that the best learner of each subset confuses most.
 
     Its CSV file has the whole matrices of all learners.  There is none without a matrix.

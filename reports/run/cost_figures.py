@@ -31,18 +31,18 @@ from oasis_bench.reports.run.facts import (
     subsets,
 )
 from oasis_bench.reports.run.figure_parts import entries, side_by_side, subset_axis
-from oasis_bench.store import RunRecord
+from oasis_bench.store import StoredRun
 
 SHOWN = {
-    "choice_seconds": "Choice (seconds)",
+    "tuning_seconds": "Choice (seconds)",
     "fit_seconds": "Fit (seconds)",
-    "query_seconds": "Answer (seconds a query)",
+    "seconds_per_query": "Answer (seconds a query)",
 }
 NOISY: dict[str, Any] = {"color": "0.3", "marker": "o", "linestyle": "", "markerfacecolor": "white"}
 
 
 @mpl.rc_context(STYLE)
-def cost_figures(run: RunRecord) -> list[Drawing]:
+def cost_figures(run: StoredRun) -> list[Drawing]:
     """Draw the figure of each split."""
     return [
         finish(
@@ -64,7 +64,7 @@ def cost_figures(run: RunRecord) -> list[Drawing]:
     ]
 
 
-def draw_costs(run: RunRecord, split: str) -> Figure | None:
+def draw_costs(run: StoredRun, split: str) -> Figure | None:
     """Draw what choosing, fitting and answering took against the number of classes."""
     trials = with_costs(finished(run, split))
     if trials.empty:
@@ -91,7 +91,7 @@ def draw_costs(run: RunRecord, split: str) -> Figure | None:
     return figure
 
 
-def _noisy_text(run: RunRecord, split: str) -> list[str]:
+def _noisy_text(run: StoredRun, split: str) -> list[str]:
     """Say how many timings are noisy, where there are any."""
     trials = finished(run, split)
     if not (number := int(noisy(trials).sum())):

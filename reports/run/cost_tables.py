@@ -33,9 +33,9 @@ from oasis_bench.reports.run.facts import (
     training_sizes,
 )
 from oasis_bench.reports.table import Cell, Table
-from oasis_bench.store import RunRecord
+from oasis_bench.store import StoredRun
 
-SECONDS = ["selection_fit_seconds", "selection_score_seconds", "answer_seconds"]
+SECONDS = ["tuning_fit_seconds", "tuning_score_seconds", "query_seconds"]
 """What the CSV file has beside the costs that are made of these."""
 
 SHARED_NOTE = "Other trials ran on the same cores: not comparable with times taken alone."
@@ -70,13 +70,13 @@ METHOD_NOTE = (
 )
 
 
-def cost_tables(run: RunRecord) -> list[Table]:
+def cost_tables(run: StoredRun) -> list[Table]:
     """Make the table of the three costs and of memory for each split."""
     return [_cost_table(run, split) for split in splits(run)]
 
 
 @lru_cache(maxsize=16)
-def _cost_table(run: RunRecord, split: str) -> Table:
+def _cost_table(run: StoredRun, split: str) -> Table:
     rows: list[list[str | Cell]] = []
     numbers = []
     quantities = [*SECONDS, *COSTS, "n_steps"]
@@ -122,10 +122,10 @@ def _texts(trials: pd.DataFrame, values: pd.DataFrame) -> list[str]:
     (params, count), *others = Counter(trials["params"].map(params_text)).most_common()
     extent = f" [{seconds_text(fit.min())} – {seconds_text(fit.max())}]" if fit.any() else ""
     return [
-        seconds_text(median["choice_seconds"]),
+        seconds_text(median["tuning_seconds"]),
         seconds_text(fit.median()) + extent,
         seconds_text(median["fit_cpu_seconds"]),
-        seconds_text(1000 * median["query_seconds"]),
+        seconds_text(1000 * median["seconds_per_query"]),
         number_text(median["model_bytes"] / 2**10, "{:,.1f}"),
         number_text(median["fit_peak_bytes"] / 2**20, "{:,.1f}"),
         f"{params} ({count} of {len(trials)})" if others else params,
@@ -133,7 +133,7 @@ def _texts(trials: pd.DataFrame, values: pd.DataFrame) -> list[str]:
     ]
 
 
-def scaling_tables(run: RunRecord) -> list[Table]:
+def scaling_tables(run: StoredRun) -> list[Table]:
     """Make the table of the exponents of fit time; none where no learner has three sizes."""
     rows: list[list[str | Cell]] = []
     numbers, every = [], finished(run)
@@ -210,7 +210,7 @@ def _comparable_times(trials: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     return trials, notes
 
 
-def _one_exponent(run: RunRecord) -> Iterator[str]:
+def _one_exponent(run: StoredRun) -> Iterator[str]:
     """Say that items and classes grow together within a run."""
     items = run.info.items
     a_class = (training_sizes(run.trials) / run.trials["n_classes"]).unique()

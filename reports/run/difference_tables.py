@@ -19,7 +19,7 @@ from oasis_bench.reports.run.facts import (
 )
 from oasis_bench.reports.run.measure_tables import comparisons, file_name
 from oasis_bench.reports.table import Table
-from oasis_bench.store import RunRecord
+from oasis_bench.store import StoredRun
 
 VERDICTS = {
     "worse": "worse",
@@ -30,7 +30,7 @@ VERDICTS = {
 BESIDE_BASELINE = {**VERDICTS, "better": "better"}
 
 
-def difference_tables(run: RunRecord, task: str, baseline: str | None = None) -> list[Table]:
+def difference_tables(run: StoredRun, task: str, baseline: str | None = None) -> list[Table]:
     """Make a table for each subset with a comparison: a row for each learner but one.
 
     That is the best, or the baseline where one is named.  It shows the first headline of the task;
@@ -47,7 +47,7 @@ def difference_tables(run: RunRecord, task: str, baseline: str | None = None) ->
     ]
 
 
-def _numbers(run: RunRecord, task: str, baseline: str | None) -> pd.DataFrame:
+def _numbers(run: StoredRun, task: str, baseline: str | None) -> pd.DataFrame:
     """Compute the columns of the CSV files, a row for each subset, measure and comparison.
 
     Of the best less the learner, or of the learner less the baseline: difference, low and high,
@@ -87,7 +87,7 @@ def _numbers(run: RunRecord, task: str, baseline: str | None) -> pd.DataFrame:
 
 
 def _table(
-    run: RunRecord, task: str, subset: str, name: str, numbers: pd.DataFrame, baseline: str | None
+    run: StoredRun, task: str, subset: str, name: str, numbers: pd.DataFrame, baseline: str | None
 ) -> Table:
     shown = numbers[numbers["measure"] == name]
     verdicts = VERDICTS if baseline is None else BESIDE_BASELINE

@@ -18,18 +18,18 @@ from oasis_bench.reports.run.facts import (
 )
 from oasis_bench.reports.run.trial_tables import chosen_by, chosen_trials
 from oasis_bench.reports.table import Cell, Table
-from oasis_bench.store import RunRecord
+from oasis_bench.store import StoredRun
 
 SHOWN_CANDIDATES = 10
 """Candidates that the page shows of a learner on a subset; the CSV file has all."""
 
 
-def trials_table(run: RunRecord) -> Table:
+def trials_table(run: StoredRun) -> Table:
     """Make the table of all finished trials: what was chosen, what it gave, what it took."""
     numbers = with_costs(chosen_trials(run))
     columns = ["learner", "subset", "n_classes", "split", "partition", "scaling", "params"]
     columns += ["n_steps", "measure", "validation", "training", "test"]
-    columns += ["choice_seconds", "fit_seconds"]
+    columns += ["tuning_seconds", "fit_seconds"]
     several, names, labels = _words(run)
     asked = bool(numbers["training"].notna().any())
     rows: list[list[str | Cell]] = [
@@ -44,7 +44,7 @@ def trials_table(run: RunRecord) -> Table:
             number_text(row["validation"], "{:.3f}", missing="none"),
             *([number_text(row["training"], "{:.3f}", missing="none")] if asked else []),
             number_text(row["test"], "{:.3f}"),
-            seconds_text(row["choice_seconds"]),
+            seconds_text(row["tuning_seconds"]),
             seconds_text(row["fit_seconds"]),
         ]
         for _, _, _, own in by_cell(run, numbers)
@@ -70,7 +70,7 @@ def trials_table(run: RunRecord) -> Table:
     )
 
 
-def candidates_tables(run: RunRecord) -> list[Table]:
+def candidates_tables(run: StoredRun) -> list[Table]:
     """Make the table of what was tried on inner folds, the best first; none where nothing was."""
     candidates = _candidates(run)
     if candidates.empty:
@@ -112,13 +112,13 @@ def candidates_tables(run: RunRecord) -> list[Table]:
     ]
 
 
-def _words(run: RunRecord) -> tuple[bool, dict[str, str], dict[str, str]]:
+def _words(run: StoredRun) -> tuple[bool, dict[str, str], dict[str, str]]:
     """Return whether scalings were chosen among, the names of learners, and the subsets' labels."""
     names = {name: marked(run, name) for name in learners(run)}
     return len(run.info.scaling) > 1, names, {it: subset_label(run, it) for it in subsets(run)}
 
 
-def _candidates(run: RunRecord) -> pd.DataFrame:
+def _candidates(run: StoredRun) -> pd.DataFrame:
     """Return each candidate with the mean over partitions of its best mean over folds.
 
     Returns

@@ -14,7 +14,7 @@ import pandas as pd
 from oasis_bench.reports.run.report import report_tables
 from oasis_bench.reports.run.result_rows import result_rows
 from oasis_bench.reports.table import to_csv, to_latex
-from oasis_bench.store import RunRecord, column_types, read_run
+from oasis_bench.store import StoredRun, column_types, read_run
 from oasis_bench.system import EXPORT, UsageError, encodable, exporting_to, path_below, write_whole
 
 
@@ -57,7 +57,7 @@ def export_run(folder: Path, kind: str, output: Path | None = None) -> list[Path
     return [output / name for name in files]
 
 
-def _tables(run: RunRecord) -> dict[str, pd.DataFrame]:
+def _tables(run: StoredRun) -> dict[str, pd.DataFrame]:
     """Return every table of the store, by its name, with the types that it is stored in."""
     types = column_types()
     info = [(key, json.dumps(value)) for key, value in run.info.to_json().items()]
@@ -71,7 +71,7 @@ def _tables(run: RunRecord) -> dict[str, pd.DataFrame]:
     }
 
 
-def _csv(run: RunRecord) -> dict[str, bytes]:
+def _csv(run: StoredRun) -> dict[str, bytes]:
     tables = _tables(run)
     thumbnails = tables["pictures"]["thumbnail"]
     tables["pictures"]["thumbnail"] = [
@@ -80,7 +80,7 @@ def _csv(run: RunRecord) -> dict[str, bytes]:
     return {f"{name}.csv": to_csv(table) for name, table in tables.items()}
 
 
-def _parquet(run: RunRecord) -> dict[str, bytes]:
+def _parquet(run: StoredRun) -> dict[str, bytes]:
     files = {}
     for name, table in _tables(run).items():
         content = io.BytesIO()
@@ -94,11 +94,11 @@ def _parquet(run: RunRecord) -> dict[str, bytes]:
     return files
 
 
-def _latex(run: RunRecord) -> dict[str, bytes]:
+def _latex(run: StoredRun) -> dict[str, bytes]:
     return {f"{it.name}.tex": encodable(to_latex(it)).encode() for it in report_tables(run)}
 
 
-KINDS: dict[str, Callable[[RunRecord], dict[str, bytes]]] = {
+KINDS: dict[str, Callable[[StoredRun], dict[str, bytes]]] = {
     "csv": _csv,
     "parquet": _parquet,
     "latex": _latex,

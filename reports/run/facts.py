@@ -12,22 +12,22 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from oasis_bench.analysis import measure_name, named, task_measures
+from oasis_bench.analysis import measure_name, measures_of, task_measures
 from oasis_bench.plugins import PATH_DATASETS
 from oasis_bench.reports.formatting import clip, plural
-from oasis_bench.store import RunRecord
+from oasis_bench.store import StoredRun
 from oasis_bench.system import encodable
 
 DAGGER = " †"
 TITLE_WIDTH, LABEL_WIDTH, REASON_WIDTH = 60, 24, 240
 
 
-def learners(run: RunRecord) -> list[str]:
+def learners(run: StoredRun) -> list[str]:
     """Return the learners' labels in the order of the experiment."""
     return list(run.info.experiment.learners)
 
 
-def dataset_name(run: RunRecord) -> str:
+def dataset_name(run: StoredRun) -> str:
     """Return what the data set is called; a file or a folder of the user's by its own name."""
     source = run.info.sources.dataset.name
     own = source in PATH_DATASETS
@@ -35,7 +35,7 @@ def dataset_name(run: RunRecord) -> str:
 
 
 @lru_cache(maxsize=16)
-def transductive_learners(run: RunRecord) -> frozenset[str]:
+def transductive_learners(run: StoredRun) -> frozenset[str]:
     """Return the learners that may use the unlabelled test items."""
     return frozenset(run.trials.loc[run.trials["transductive"] == 1, "learner"])
 
@@ -48,17 +48,17 @@ def transductive_note(items: str = "items") -> str:
     )
 
 
-def marked(run: RunRecord, learner: str) -> str:
+def marked(run: StoredRun, learner: str) -> str:
     """Return a learner's label, with a dagger where it is transductive."""
     return learner + DAGGER * (learner in transductive_learners(run))
 
 
-def dagger_notes(run: RunRecord, shown: Iterable[str]) -> list[str]:
+def dagger_notes(run: StoredRun, shown: Iterable[str]) -> list[str]:
     """Return what the dagger means, where a learner that is shown has one."""
     return [transductive_note(run.info.items)] * bool(transductive_learners(run) & set(shown))
 
 
-def tasks(run: RunRecord) -> list[str]:
+def tasks(run: StoredRun) -> list[str]:
     """Return the tasks in the order in which they were asked, also of kept scores."""
     return list(run.info.sources.tasks)
 
@@ -68,22 +68,22 @@ def task_title(task: str) -> str:
     return task.replace("-", " ").capitalize()
 
 
-def split_of(run: RunRecord, task: str) -> str:
+def split_of(run: StoredRun, task: str) -> str:
     """Return how items are divided for a task."""
     return run.info.sources.tasks[task].split
 
 
-def splits(run: RunRecord) -> list[str]:
+def splits(run: StoredRun) -> list[str]:
     """Return the splits of the tasks, each once."""
     return list(dict.fromkeys(split_of(run, task) for task in tasks(run)))
 
 
-def of_splits(run: RunRecord, *texts: str) -> tuple[str, ...]:
+def of_splits(run: StoredRun, *texts: str) -> tuple[str, ...]:
     """Return texts that tell splits apart: none where the run has only one split."""
     return texts if len(splits(run)) > 1 else ()
 
 
-def chooser(run: RunRecord, split: str) -> tuple[str, str]:
+def chooser(run: StoredRun, split: str) -> tuple[str, str]:
     """Return the task and the name of the measure by which inner folds chose on a split.
 
     It is the measure that the experiment names, of the split's first task that has it; else the
@@ -101,48 +101,48 @@ def chooser(run: RunRecord, split: str) -> tuple[str, str]:
     return of_split[0], _first_name(run, of_split[0], sources[of_split[0]].measures[0])
 
 
-def _first_name(run: RunRecord, task: str, measure: str) -> str:
+def _first_name(run: StoredRun, task: str, measure: str) -> str:
     """Name a measure with the smallest k that it has in the run."""
-    known = named(run, task)
+    known = measures_of(run, task)
     return next(iter(known.loc[known["measure"] == measure, "name"]), measure)
 
 
-def test_values(run: RunRecord, split: str) -> pd.Series[float]:
+def test_values(run: StoredRun, split: str) -> pd.Series[float]:
     """Return by trial_id what test items gave by the measure that chose on a split."""
     task, name = chooser(run, split)
     values = task_measures(run, task)
     return values[values["name"] == name].set_index("trial_id")["value"]
 
 
-def partitions_text(run: RunRecord) -> str:
+def partitions_text(run: StoredRun) -> str:
     """Return the number of outer partitions, with its noun."""
     return plural(run.info.experiment.n_partitions, "partition")
 
 
-def subsets(run: RunRecord) -> dict[str, int]:
+def subsets(run: StoredRun) -> dict[str, int]:
     """Return the number of classes of each subset, the smallest subset first."""
     sizes = {name: len(classes) for name, classes in run.info.classes.items()}
     return dict(sorted(sizes.items(), key=lambda item: item[1]))
 
 
-def class_noun(run: RunRecord) -> str:
+def class_noun(run: StoredRun) -> str:
     """Return what the labels of this run are called, in the plural."""
     return "words" if run.info.multi_label else "classes"
 
 
-def subset_title(run: RunRecord, subset: str) -> str:
+def subset_title(run: StoredRun, subset: str) -> str:
     """Name a subset for a heading."""
     size = f"{subsets(run)[subset]} {class_noun(run)}"
     return size if _is_number(run, subset) else f"{clip(subset, TITLE_WIDTH)} ({size})"
 
 
-def subset_label(run: RunRecord, subset: str) -> str:
+def subset_label(run: StoredRun, subset: str) -> str:
     """Name a subset for a table's cell or an axis."""
     size = str(subsets(run)[subset])
     return size if _is_number(run, subset) else f"{clip(subset, LABEL_WIDTH)} ({size})"
 
 
-def facets(run: RunRecord, task: str, subset: str | None = None) -> dict[str, str]:
+def facets(run: StoredRun, task: str, subset: str | None = None) -> dict[str, str]:
     """Return what a page is filtered by, of what belongs to one task, and to one subset."""
     of = {"Task": task_title(task)}
     if subset is not None:
@@ -150,19 +150,19 @@ def facets(run: RunRecord, task: str, subset: str | None = None) -> dict[str, st
     return of
 
 
-def _is_number(run: RunRecord, subset: str) -> bool:
+def _is_number(run: StoredRun, subset: str) -> bool:
     """Tell whether the name of a subset is its number of classes."""
     return subset == str(subsets(run)[subset])
 
 
-def finished(run: RunRecord, split: str | None = None) -> pd.DataFrame:
+def finished(run: StoredRun, split: str | None = None) -> pd.DataFrame:
     """Return the trials that gave a result, of one split or of all."""
     trials = run.trials[run.trials["status"] == "ok"]
     return trials if split is None else trials[trials["split"] == split]
 
 
 def by_subset_and_learner(
-    run: RunRecord, rows: pd.DataFrame
+    run: StoredRun, rows: pd.DataFrame
 ) -> Iterator[tuple[str, str, pd.DataFrame]]:
     """Yield each subset and learner with its rows, which may be none."""
     held = rows.groupby(["subset", "learner"], sort=False).indices  # sooner than a filter each
@@ -171,7 +171,7 @@ def by_subset_and_learner(
             yield subset, learner, rows.iloc[held.get((subset, learner), [])]
 
 
-def by_cell(run: RunRecord, rows: pd.DataFrame) -> Iterator[tuple[str, str, str, pd.DataFrame]]:
+def by_cell(run: StoredRun, rows: pd.DataFrame) -> Iterator[tuple[str, str, str, pd.DataFrame]]:
     """Yield each split, subset and learner with its rows, which may be none."""
     for split in splits(run):
         for subset, learner, own in by_subset_and_learner(run, rows[rows["split"] == split]):
@@ -179,7 +179,7 @@ def by_cell(run: RunRecord, rows: pd.DataFrame) -> Iterator[tuple[str, str, str,
 
 
 @lru_cache(maxsize=256)
-def sizes(run: RunRecord, subset: str, split: str) -> tuple[int, int] | None:
+def sizes(run: StoredRun, subset: str, split: str) -> tuple[int, int] | None:
     """Return the training and test items of a partition; None before the first trial.
 
     Folds of a data set need not be of one size: then the means, rounded.
@@ -199,7 +199,7 @@ def training_sizes(trials: pd.DataFrame) -> pd.Series[int]:
 
 
 @lru_cache(maxsize=16)
-def _cells(run: RunRecord) -> Mapping[Any, npt.NDArray[np.intp]]:
+def _cells(run: StoredRun) -> Mapping[Any, npt.NDArray[np.intp]]:
     """Return the places of the trials of each subset, learner and split."""
     cells: Any = run.trials.groupby(["subset", "learner", "split"]).indices
     places: Mapping[Any, npt.NDArray[np.intp]] = cells
@@ -207,13 +207,13 @@ def _cells(run: RunRecord) -> Mapping[Any, npt.NDArray[np.intp]]:
 
 
 @lru_cache(maxsize=16)
-def _unanswered(run: RunRecord) -> pd.DataFrame:
+def _unanswered(run: StoredRun) -> pd.DataFrame:
     return run.answers[run.answers["status"] != "ok"]
 
 
 @lru_cache(maxsize=1024)
 def shortfall(
-    run: RunRecord, subset: str, learner: str, split: str, task: str | None = None
+    run: StoredRun, subset: str, learner: str, split: str, task: str | None = None
 ) -> tuple[str, ...]:
     """Say why a learner has results on fewer partitions than planned; nothing where it has all.
 

@@ -20,11 +20,11 @@ from oasis_bench.reports.run.facts import (
     subset_title,
     subsets,
 )
-from oasis_bench.store import RunRecord
+from oasis_bench.store import StoredRun
 
 
 def panels(
-    run: RunRecord, rows: pd.DataFrame, x_label: str, y_label: str
+    run: StoredRun, rows: pd.DataFrame, x_label: str, y_label: str
 ) -> tuple[Plot, dict[str, Axes]]:
     """Make a figure with a panel for each subset that has rows."""
     shown = [subset for subset in subsets(run) if (rows["subset"] == subset).any()]
@@ -32,12 +32,12 @@ def panels(
     return figure, dict(zip(shown, made, strict=True))
 
 
-def subset_axis(run: RunRecord) -> tuple[list[str], str]:
+def subset_axis(run: StoredRun) -> tuple[list[str], str]:
     """Return the label of each subset, and what their numbers count."""
     return [subset_label(run, subset) for subset in subsets(run)], f"number of {class_noun(run)}"
 
 
-def side_by_side(run: RunRecord) -> dict[str, npt.NDArray[np.float64]]:
+def side_by_side(run: StoredRun) -> dict[str, npt.NDArray[np.float64]]:
     """Return the place of each learner's points: a little beside those of the others."""
     names = learners(run)
     shifts = (np.arange(len(names)) - (len(names) - 1) / 2) * min(0.06, 0.4 / len(names))
@@ -56,7 +56,7 @@ def band_of(rows: pd.DataFrame, x: str, y: str, partitions: int | None = None) -
 
 
 def entries(
-    run: RunRecord, styles: Mapping[str, LearnerStyle], rows: pd.DataFrame
+    run: StoredRun, styles: Mapping[str, LearnerStyle], rows: pd.DataFrame
 ) -> dict[str, LearnerStyle]:
     """Return the legend entries of the learners that have rows."""
     present = set(rows["learner"])

@@ -33,7 +33,7 @@ from oasis_bench.reports.run.human_ratings import (
     mean_of,
     rated_subsets,
 )
-from oasis_bench.store import RunRecord
+from oasis_bench.store import StoredRun
 
 HUMAN_STYLE: dict[str, Any] = {
     "label": HUMAN,
@@ -46,7 +46,7 @@ NO_LINE: dict[str, Any] = {"linestyle": "none"}
 
 
 @mpl.rc_context(STYLE)
-def rating_figures(run: RunRecord, ratings: pd.DataFrame) -> Sequence[Drawing]:
+def rating_figures(run: StoredRun, ratings: pd.DataFrame) -> Sequence[Drawing]:
     """Draw precision at k by raters, and query by query; nothing where none is judged."""
     rated = rated_subsets(run, marks_of(ratings))
     if not rated:
@@ -91,7 +91,7 @@ def _rows_of(rated: Mapping[str, Rated]) -> pd.DataFrame:
     return pd.DataFrame(pairs, columns=["subset", "learner"])
 
 
-def _draw_precision(run: RunRecord, rated: Mapping[str, Rated]) -> Figure:
+def _draw_precision(run: StoredRun, rated: Mapping[str, Rated]) -> Figure:
     styles = learner_styles(learners(run))
     x_label = f"k ({run.info.items} retrieved)"
     figure, of_subset = panels(run, _rows_of(rated), x_label, "Precision at k")
@@ -114,7 +114,7 @@ def _draw_precision(run: RunRecord, rated: Mapping[str, Rated]) -> Figure:
     return figure
 
 
-def _draw_by_query(run: RunRecord, rated: Mapping[str, Rated], best: str) -> Figure:
+def _draw_by_query(run: StoredRun, rated: Mapping[str, Rated], best: str) -> Figure:
     styles = learner_styles(learners(run))
     figure, of_subset = panels(run, _rows_of(rated), "query", "Precision at k")
     for subset, axes in of_subset.items():

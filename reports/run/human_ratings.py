@@ -29,7 +29,7 @@ from oasis_bench.reports.run.facts import (
 )
 from oasis_bench.reports.run.retrieved_images import retrievals
 from oasis_bench.reports.table import Table
-from oasis_bench.store import RunRecord
+from oasis_bench.store import StoredRun
 
 HUMAN = "human level"
 NAME_WIDTH = 40
@@ -69,7 +69,7 @@ def marks_of(ratings: pd.DataFrame) -> pd.DataFrame:
     return table[table.notna().any(axis=1)]
 
 
-def rated_subsets(run: RunRecord, marks: pd.DataFrame) -> dict[str, Rated]:
+def rated_subsets(run: StoredRun, marks: pd.DataFrame) -> dict[str, Rated]:
     """Judge what the learners retrieve on each class subset; nothing where too little is marked.
 
     The last rank k is the one for which k times the number of queries that are marked so far is
@@ -126,7 +126,7 @@ def error_of(values: Floats) -> Floats:
     return pd.DataFrame(np.atleast_2d(values)).sem(axis=1).to_numpy()
 
 
-def rating_tables(run: RunRecord, ratings: pd.DataFrame) -> list[Table]:
+def rating_tables(run: StoredRun, ratings: pd.DataFrame) -> list[Table]:
     """Make the tables of precision at k by raters, and of each rater; none where none is judged."""
     marks = marks_of(ratings)
     rated = rated_subsets(run, marks)
@@ -136,7 +136,7 @@ def rating_tables(run: RunRecord, ratings: pd.DataFrame) -> list[Table]:
 
 
 def _precision_table(
-    run: RunRecord, ratings: pd.DataFrame, marks: pd.DataFrame, rated: Mapping[str, Rated]
+    run: StoredRun, ratings: pd.DataFrame, marks: pd.DataFrame, rated: Mapping[str, Rated]
 ) -> Table:
     rows, numbers = [], []
     for subset, one in rated.items():
@@ -198,7 +198,7 @@ def _notes(ratings: pd.DataFrame, marks: pd.DataFrame) -> list[str]:
     ]
 
 
-def _raters_table(run: RunRecord, ratings: pd.DataFrame, rated: Mapping[str, Rated]) -> Table:
+def _raters_table(run: StoredRun, ratings: pd.DataFrame, rated: Mapping[str, Rated]) -> Table:
     """Make the table of each rater's marks, and of that choice at the last k by the others."""
     counts = pd.crosstab(ratings["rater_id"], ratings["mark"]).reindex(
         columns=list(MARKS), fill_value=0

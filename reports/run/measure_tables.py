@@ -14,10 +14,10 @@ import pandas as pd
 
 from oasis_bench.analysis import (
     BestLearners,
-    brief,
     compare_to_best,
     headlines,
-    named,
+    measures_of,
+    shown_in_text,
     task_measures,
 )
 from oasis_bench.reports.formatting import number_text, plural
@@ -35,7 +35,7 @@ from oasis_bench.reports.run.facts import (
     task_title,
 )
 from oasis_bench.reports.table import Cell, Table
-from oasis_bench.store import RunRecord
+from oasis_bench.store import StoredRun
 
 BOLD = ("best", "tied")
 """The verdicts that are shown in bold, of learners that were measured on all partitions."""
@@ -59,7 +59,7 @@ class Comparison(NamedTuple):
     best: BestLearners
 
 
-def measure_numbers(run: RunRecord, task: str) -> pd.DataFrame:
+def measure_numbers(run: StoredRun, task: str) -> pd.DataFrame:
     """Compute mean, spread, chance and comparison of each measure of a task.
 
     Returns
@@ -71,7 +71,7 @@ def measure_numbers(run: RunRecord, task: str) -> pd.DataFrame:
         `statistics.BestLearners`) and n_shared (partitions shared with the best), which are ''
         and 0 but for headlines, and bold.
     """
-    values, measures = task_measures(run, task), named(run, task)
+    values, measures = task_measures(run, task), measures_of(run, task)
     keys = ["subset", "name"]
     spread = values.groupby([*keys, "learner"])["value"].agg(["mean", "std", "count"])
     partitions = values.drop_duplicates([*keys, "partition"]).groupby(keys)["chance"]
@@ -111,7 +111,7 @@ def with_chance(numbers: pd.DataFrame) -> pd.DataFrame:
 
 
 @lru_cache(maxsize=16)
-def comparisons(run: RunRecord, task: str, baseline: str | None = None) -> tuple[Comparison, ...]:
+def comparisons(run: StoredRun, task: str, baseline: str | None = None) -> tuple[Comparison, ...]:
     """Compare the learners with the best, or a baseline, for each subset and headline of a task."""
     found = []
     values = task_measures(run, task)
@@ -136,7 +136,7 @@ def mean_texts(numbers: pd.DataFrame) -> list[str]:
     ]
 
 
-def measure_tables(run: RunRecord, task: str) -> tuple[list[Table], list[Table]]:
+def measure_tables(run: StoredRun, task: str) -> tuple[list[Table], list[Table]]:
     """Make tables for each subset: mean ± standard deviation, and chance.
 
     Returns
@@ -147,7 +147,7 @@ def measure_tables(run: RunRecord, task: str) -> tuple[list[Table], list[Table]]
     every : list of Table
         All measures down, learners across; empty where the headlines are all.
     """
-    numbers, first = measure_numbers(run, task), brief(run, task)
+    numbers, first = measure_numbers(run, task), shown_in_text(run, task)
     shown = numbers[numbers["name"].isin(first)]
     return (
         [
@@ -157,13 +157,13 @@ def measure_tables(run: RunRecord, task: str) -> tuple[list[Table], list[Table]]
         [
             _table(run, task, str(subset), own, every=True)
             for subset, own in numbers.groupby("subset", sort=False)
-            if len(first) < len(named(run, task))
+            if len(first) < len(measures_of(run, task))
         ],
     )
 
 
 def _table(
-    run: RunRecord, task: str, subset: str, numbers: pd.DataFrame, every: bool = False
+    run: StoredRun, task: str, subset: str, numbers: pd.DataFrame, every: bool = False
 ) -> Table:
     split, names = split_of(run, task), {name: marked(run, name) for name in learners(run)}
     images = sizes(run, subset, split)
@@ -229,7 +229,7 @@ def _count_text(relevant: float) -> tuple[str, str]:
     return f"{relevant:.1f}".removesuffix(".0"), exactly
 
 
-def ceilings(run: RunRecord, task: str, numbers: pd.DataFrame) -> Iterator[str]:
+def ceilings(run: StoredRun, task: str, numbers: pd.DataFrame) -> Iterator[str]:
     """Say, a line each, which precision at k of `measure_numbers` cannot reach 1, and why."""
     if "mAP" not in run.info.sources.tasks[task].measures:
         return
@@ -292,7 +292,7 @@ def bold_note(numbers: pd.DataFrame) -> Iterator[str]:
         )
 
 
-def _left_out(run: RunRecord, task: str, subset: str) -> Iterator[str]:
+def _left_out(run: StoredRun, task: str, subset: str) -> Iterator[str]:
     """Say how many test items are no queries, where there are any."""
     answers = run.answers[(run.answers["task"] == task) & (run.answers["subset"] == subset)]
     answers = answers[answers["status"] == "ok"].drop_duplicates("partition")

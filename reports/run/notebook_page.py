@@ -9,10 +9,10 @@ from oasis_bench.reports.run.facts import task_title, tasks
 from oasis_bench.reports.run.measure_tables import measure_tables
 from oasis_bench.reports.run.summary import summary_text
 from oasis_bench.reports.run.task_figures import task_figures
-from oasis_bench.store import RunRecord
+from oasis_bench.store import StoredRun
 
 
-def summary_html(run: RunRecord) -> str:
+def summary_html(run: StoredRun) -> str:
     """Return the summary of a run as a piece of HTML, with its figures, that needs no other file.
 
     It holds no script, and every value is escaped.  The text of the terminal stands first; a

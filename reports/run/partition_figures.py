@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from oasis_bench.analysis import headlines, task_measures
 from oasis_bench.reports.figure_style import (
     LABEL_WIDTH,
-    PANELS_A_ROW,
+    PANELS_PER_ROW,
     STYLE,
     TITLE_WIDTH,
     Drawing,
@@ -30,7 +30,7 @@ from oasis_bench.reports.run.facts import (
     subsets,
     task_title,
 )
-from oasis_bench.store import RunRecord
+from oasis_bench.store import StoredRun
 from oasis_bench.system import UsageError, unknown_name
 
 BASELINE = "Euclidean"
@@ -38,7 +38,7 @@ BASELINE = "Euclidean"
 
 
 @mpl.rc_context(STYLE)
-def partition_figures(run: RunRecord, task: str, asked: str | None = None) -> list[Drawing]:
+def partition_figures(run: StoredRun, task: str, asked: str | None = None) -> list[Drawing]:
     """Draw the boxes of a task: nothing where there is one partition, or one learner.
 
     `asked` is the baseline, where one is named; likewise below.
@@ -65,7 +65,7 @@ def partition_figures(run: RunRecord, task: str, asked: str | None = None) -> li
     ]
 
 
-def find_baseline(run: RunRecord, asked: str | None = None) -> str:
+def find_baseline(run: StoredRun, asked: str | None = None) -> str:
     """Return the label of the learner that the boxes are relative to.
 
     Raises
@@ -83,7 +83,7 @@ def find_baseline(run: RunRecord, asked: str | None = None) -> str:
     )
 
 
-def differences(run: RunRecord, task: str, asked: str | None = None) -> pd.DataFrame:
+def differences(run: StoredRun, task: str, asked: str | None = None) -> pd.DataFrame:
     """Return value less that of the baseline on the same partition, by the first headline.
 
     Returns
@@ -102,7 +102,7 @@ def differences(run: RunRecord, task: str, asked: str | None = None) -> pd.DataF
     return paired[["subset", "learner", "partition", "difference"]]
 
 
-def draw_partitions(run: RunRecord, task: str, asked: str | None = None) -> Figure | None:
+def draw_partitions(run: StoredRun, task: str, asked: str | None = None) -> Figure | None:
     """Draw a box for each learner, the best at the top, a panel for each subset."""
     rows = differences(run, task, asked)
     if rows.empty:
@@ -116,7 +116,7 @@ def draw_partitions(run: RunRecord, task: str, asked: str | None = None) -> Figu
     styles = learner_styles(learners(run))
     panel = (4.6 if len(shown) == 1 else 2.6, 0.5 + 0.26 * len(names))
     figure = Plot(
-        *(len(shown), PANELS_A_ROW, panel, headlines(run, task)[0] + ", difference"),
+        *(len(shown), PANELS_PER_ROW, panel, headlines(run, task)[0] + ", difference"),
         left=0.3 + 0.085 * max(map(len, labels)),
         share=True,
     )

@@ -11,10 +11,10 @@ from oasis_bench.data import SCALINGS
 from oasis_bench.experiment import search_of
 from oasis_bench.reports.formatting import plural, series
 from oasis_bench.reports.run.facts import chooser, finished, splits
-from oasis_bench.store import RunRecord
+from oasis_bench.store import StoredRun
 
 
-def protocol_text(run: RunRecord) -> str:
+def protocol_text(run: StoredRun) -> str:
     """Say for each learner which hyper-parameters were chosen by validation, and which given."""
     experiment = run.info.experiment
     chosen, fixed = [], []
@@ -43,7 +43,7 @@ def protocol_text(run: RunRecord) -> str:
     return " ".join([*parts, f"Limits of a fit: {'; '.join(_limits(run))}."])
 
 
-def scaling_text(run: RunRecord) -> str:
+def scaling_text(run: StoredRun) -> str:
     """Say how rows were scaled."""
     scalings = run.info.scaling
     if not scalings:
@@ -67,13 +67,13 @@ def _budget(search: str) -> str:
     return "no limit" if budget.seconds is None else f"{search} a trial"
 
 
-def _by(run: RunRecord) -> str:
+def _by(run: StoredRun) -> str:
     """Say by what the inner folds chose."""
     measures = [chooser(run, split) for split in splits(run)]
     return series([f"{measure} of the task {task}" for task, measure in measures])
 
 
-def _limits(run: RunRecord) -> Iterator[str]:
+def _limits(run: StoredRun) -> Iterator[str]:
     """Say how much time and memory a fit might take: all, some learners, and resumed sessions."""
     experiment = run.info.experiment
     yield _limits_text(experiment.budget, experiment.memory)
@@ -93,7 +93,7 @@ def _limits_text(time: str | None, memory: str | None) -> str:
     return ", ".join(f"{w} {given}" for w, given in (("time", time), ("memory", memory)) if given)
 
 
-def _values(run: RunRecord, label: str) -> dict[str, list[Any]]:
+def _values(run: StoredRun, label: str) -> dict[str, list[Any]]:
     """Collect the values of each hyper-parameter: those named, and those seen in its trials."""
     values: dict[str, list[Any]] = {}
     for name, given in run.info.experiment.learners[label].params.items():

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from oasis_bench.analysis import detectable_difference, named
+from oasis_bench.analysis import detectable_difference, measures_of
 from oasis_bench.experiment import TaskSource
 from oasis_bench.reports.figure_style import Drawing
 from oasis_bench.reports.formatting import plural, series
@@ -55,7 +55,7 @@ from oasis_bench.reports.run.verdict import answers, next_steps
 from oasis_bench.reports.run.words import measure_words
 from oasis_bench.reports.side_by_side import published_beside
 from oasis_bench.reports.table import Table
-from oasis_bench.store import RunRecord, read_run
+from oasis_bench.store import StoredRun, read_run
 from oasis_bench.system import open_below, printable
 from oasis_bench.tasks import SPLITS
 from oasis_bench.trial import OUTPUT_LOG
@@ -71,7 +71,7 @@ MANY_PARTITIONS = 20
 """The page says what difference this number of partitions would show."""
 
 
-def write_report(folder: Path, baseline: str | None = None, run: RunRecord | None = None) -> Path:
+def write_report(folder: Path, baseline: str | None = None, run: StoredRun | None = None) -> Path:
     """Make tables, figures and the page of a run from its store alone.
 
     Parameters
@@ -82,7 +82,7 @@ def write_report(folder: Path, baseline: str | None = None, run: RunRecord | Non
     baseline : str, optional
         The label of the learner that differences are taken from; the best in tables, and Euclidean
         or the first learner in figures, if not given.
-    run : RunRecord, optional
+    run : StoredRun, optional
         What the folder holds, where it was read already.
 
     Returns
@@ -134,7 +134,7 @@ def _log(folder: Path) -> str:
     return printable(text.strip(), keep="\n")
 
 
-def report_tables(run: RunRecord) -> list[Table]:
+def report_tables(run: StoredRun) -> list[Table]:
     """Make all tables of the report."""
     return _every_table([_chapter(run, task) for task in tasks(run)], _tables(run))
 
@@ -162,9 +162,11 @@ class Chapter:
         return [*self.headlines, *self.every, *self.differences, *self.confusion, *unanswered]
 
 
-def _chapter(run: RunRecord, task: str, baseline: str | None = None) -> Chapter:
+def _chapter(run: StoredRun, task: str, baseline: str | None = None) -> Chapter:
     source = run.info.sources.tasks[task]
-    words = {name: measure_words(run, task, name) for name in named(run, task)["measure"].unique()}
+    words = {
+        name: measure_words(run, task, name) for name in measures_of(run, task)["measure"].unique()
+    }
     of_headlines, of_every = measure_tables(run, task)
     return Chapter(
         task=task,
@@ -181,7 +183,7 @@ def _chapter(run: RunRecord, task: str, baseline: str | None = None) -> Chapter:
     )
 
 
-def _tables(run: RunRecord) -> dict[str, list[Table]]:
+def _tables(run: StoredRun) -> dict[str, list[Table]]:
     """Make the tables that are not of one task, by the sections of the page."""
     return {
         "seen_and_unseen": seen_and_unseen_tables(run),
@@ -201,7 +203,7 @@ def _every_table(chapters: Sequence[Chapter], tables: Mapping[str, Sequence[Tabl
     return [*of_tasks, *(table for group in tables.values() for table in group)]
 
 
-def _context(run: RunRecord) -> dict[str, Any]:
+def _context(run: StoredRun) -> dict[str, Any]:
     """Return the values of the page that are not in its tables and figures."""
     e = run.info.experiment
     pictures = all_pictures(run)
@@ -239,13 +241,13 @@ def _context(run: RunRecord) -> dict[str, Any]:
     }
 
 
-def _split_words(run: RunRecord, split: str) -> str:
+def _split_words(run: StoredRun, split: str) -> str:
     """Say how items are split."""
     all_test = run.info.experiment.test_share == 1 and split in ("judged", "rated")
     return "all judgements test" if all_test else SPLITS[split]
 
 
-def _sizes(run: RunRecord, split: str) -> tuple[int, int] | None:
+def _sizes(run: StoredRun, split: str) -> tuple[int, int] | None:
     """Return the training and test items of the smallest subset that has a trial."""
     return next((found for it in subsets(run) if (found := sizes(run, it, split))), None)
 
@@ -265,14 +267,14 @@ def _power(partitions: int, images: tuple[int, int] | None) -> dict[str, Any] | 
     }
 
 
-def _scope(run: RunRecord) -> str:
+def _scope(run: StoredRun) -> str:
     """Say which class subsets the run is of."""
     if run.info.multi_label:
         return series([plural(size, "word") for size in subsets(run).values()])
     return f"{series([subset_label(run, subset) for subset in subsets(run)])} {class_noun(run)}"
 
 
-def _provenance(run: RunRecord) -> list[dict[str, Any]]:
+def _provenance(run: StoredRun) -> list[dict[str, Any]]:
     """Return what is known of the machine and its load, in groups."""
     info = run.info
     loads = {"load at start": info.load_at_start, "load at end": info.load_at_end}

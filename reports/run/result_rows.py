@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from oasis_bench.analysis import brief, with_costs
+from oasis_bench.analysis import shown_in_text, with_costs
 from oasis_bench.plugins import PATH_DATASETS
 from oasis_bench.reports.formatting import params_text
 from oasis_bench.reports.run.facts import (
@@ -27,24 +27,24 @@ from oasis_bench.reports.run.facts import (
     tasks,
 )
 from oasis_bench.reports.run.measure_tables import measure_numbers
-from oasis_bench.store import RunRecord
+from oasis_bench.store import StoredRun
 from oasis_bench.system import encodable
 
-MEDIANS = ("choice_seconds", "query_seconds", "fit_peak_bytes", "model_bytes", "n_steps")
+MEDIANS = ("tuning_seconds", "seconds_per_query", "fit_peak_bytes", "model_bytes", "n_steps")
 RANGES = ("fit_seconds", "fit_cpu_seconds")
 
 COLUMNS = (
     *("dataset", "subset", "subset_title", "n_classes", "split", "n_train", "n_test", "n_features"),
     *("task", "measure", "k", "name", "learner", "mean", "sd", "partitions", "planned", "chance"),
     *("verdict", "note", "scalings", "search", "candidates", "scaling", "params", "n_steps"),
-    "choice_seconds",
+    "tuning_seconds",
     *(f"{name}{end}" for name in RANGES for end in ("", "_min", "_max")),
-    *("query_seconds", "fit_peak_bytes", "model_bytes", "threads", "shared_cores", "processor"),
+    *("seconds_per_query", "fit_peak_bytes", "model_bytes", "threads", "shared_cores", "processor"),
     *("started", "version", "commit", "command"),
 )
 
 
-def result_rows(run: RunRecord) -> pd.DataFrame:
+def result_rows(run: StoredRun) -> pd.DataFrame:
     """Return a row for each learner, class subset, task, headline and k.
 
     Returns
@@ -61,7 +61,7 @@ def result_rows(run: RunRecord) -> pd.DataFrame:
     parts = []
     for task in tasks(run):
         numbers, split = measure_numbers(run, task), split_of(run, task)
-        own = numbers[numbers["name"].isin(brief(run, task))]
+        own = numbers[numbers["name"].isin(shown_in_text(run, task))]
         notes = [
             " ".join(shortfall(run, subset, learner, split, task)).removeprefix(
                 f"{marked(run, learner)}: "
@@ -92,7 +92,7 @@ def result_rows(run: RunRecord) -> pd.DataFrame:
     return rows[list(COLUMNS)].astype({"threads": "Int64"})
 
 
-def _of_run(run: RunRecord) -> dict[str, Any]:
+def _of_run(run: StoredRun) -> dict[str, Any]:
     """Return what all rows of a run have in common."""
     info = run.info
     commits = [info.provenance.get("commit")]
@@ -112,7 +112,7 @@ def _of_run(run: RunRecord) -> dict[str, Any]:
     }
 
 
-def _of_cell(run: RunRecord, trials: pd.DataFrame) -> dict[str, Any]:
+def _of_cell(run: StoredRun, trials: pd.DataFrame) -> dict[str, Any]:
     """Return the costs of a learner on a subset and a split, and what was chosen."""
     done = trials[trials["trial_id"].isin(finished(run)["trial_id"])]
     values = with_costs(done)[[*MEDIANS, *RANGES]].apply(pd.to_numeric)

@@ -10,7 +10,7 @@ import pandas as pd
 
 from oasis_bench.reports.report_files import data_uri
 from oasis_bench.reports.run.facts import learners, splits, subsets
-from oasis_bench.store import RunRecord
+from oasis_bench.store import StoredRun
 
 SHOWN_RANKS = 5
 """Of what a query retrieves a report shows so many, best first; the store has more."""
@@ -66,7 +66,7 @@ class Query:
         return sum(line.hits for line in self.lines) / shown if shown else 0.0
 
 
-def retrieved(run: RunRecord, pictures: Mapping[int, Picture]) -> dict[str, list[Query]]:
+def retrieved(run: StoredRun, pictures: Mapping[int, Picture]) -> dict[str, list[Query]]:
     """Return the queries of each subset that has any, with the pictures of the run."""
     rows = _shown(run).sort_values("rank")
     queries: dict[str, list[Query]] = {}
@@ -103,7 +103,7 @@ def _varied(queries: list[Query]) -> list[Query]:
     return [queries[place] for place in order]
 
 
-def all_pictures(run: RunRecord) -> dict[int, Picture]:
+def all_pictures(run: StoredRun) -> dict[int, Picture]:
     """Return every image that is a query or retrieved for one, by its row number."""
     kept = run.pictures.set_index("row")
     rows = _shown(run)
@@ -117,13 +117,13 @@ def all_pictures(run: RunRecord) -> dict[int, Picture]:
     }
 
 
-def retrievals(run: RunRecord) -> pd.DataFrame:
+def retrievals(run: StoredRun) -> pd.DataFrame:
     """Return the retrievals of the first partition of one split: others have other test images."""
     rows = run.retrievals[run.retrievals["partition"] == 0]
     return rows[rows["split"] == next((it for it in splits(run) if it in set(rows["split"])), None)]
 
 
-def _shown(run: RunRecord) -> pd.DataFrame:
+def _shown(run: StoredRun) -> pd.DataFrame:
     rows = retrievals(run)
     return rows[rows["rank"] <= SHOWN_RANKS]
 

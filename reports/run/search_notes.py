@@ -9,15 +9,15 @@ from collections.abc import Iterator
 import pandas as pd
 
 from oasis_bench.reports.formatting import plural
-from oasis_bench.store import RunRecord
+from oasis_bench.store import StoredRun
 
 
-def search_notes(run: RunRecord, trials: pd.DataFrame) -> Iterator[str]:
+def search_notes(run: StoredRun, trials: pd.DataFrame) -> Iterator[str]:
     """Say where one learner's choices are ends of their ranges, so that a wider one may do better.
 
     Parameters
     ----------
-    run : RunRecord
+    run : StoredRun
     trials : DataFrame
         The finished trials of the learner on one class subset and split, with a column `measure`.
     """
@@ -51,7 +51,7 @@ def _ends(chosen: dict[str, object], candidates: list[dict[str, object]]) -> Ite
             yield f"smallest {name} that was tried ({value:g})"
 
 
-def _ends_of_steps(run: RunRecord, trials: pd.DataFrame) -> Iterator[str]:
+def _ends_of_steps(run: StoredRun, trials: pd.DataFrame) -> Iterator[str]:
     """Say where early stopping chose its last checkpoint, or no step at all."""
     keys = ["trial_id", "scaling", "params"]
     seen = run.validation.merge(trials[keys], on=keys)

@@ -17,7 +17,7 @@ from PIL import Image
 from oasis_bench.analysis import headlines, task_measures
 from oasis_bench.reports.figure_style import (
     LABEL_WIDTH,
-    PANELS_A_ROW,
+    PANELS_PER_ROW,
     STYLE,
     Drawing,
     draw_legend,
@@ -36,7 +36,7 @@ from oasis_bench.reports.run.facts import (
     subsets,
     tasks,
 )
-from oasis_bench.store import RunRecord
+from oasis_bench.store import StoredRun
 
 MOST_LEARNERS = 11
 """Panels of learners: those with the highest first measure."""
@@ -48,7 +48,7 @@ AFTER, BEFORE = ["x", "y"], ["x_before", "y_before"]
 
 
 @mpl.rc_context(STYLE)
-def space_figures(run: RunRecord) -> list[Drawing]:
+def space_figures(run: StoredRun) -> list[Drawing]:
     """Draw the plane of each learner for the largest subset that has any; else nothing.
 
     Where the run has pictures, a second figure has them in two of the planes.
@@ -88,7 +88,7 @@ def space_figures(run: RunRecord) -> list[Drawing]:
     ]
 
 
-def _picture_figures(run: RunRecord, points: pd.DataFrame, shown: list[str]) -> list[Drawing]:
+def _picture_figures(run: StoredRun, points: pd.DataFrame, shown: list[str]) -> list[Drawing]:
     """Draw the planes before learning and of the best learner with pictures in them."""
     thumbnails = run.pictures.set_index("row")["thumbnail"].dropna().to_dict()
     held = points[points["row"].isin(list(thumbnails))]
@@ -136,21 +136,21 @@ def _draw_pictures(axes: Axes, own: pd.DataFrame, thumbnails: Mapping[Any, bytes
     record(axes, "pictures", drawn[:, 0].round(4), drawn[:, 1].round(4))
 
 
-def _largest_subset(run: RunRecord) -> pd.DataFrame:
+def _largest_subset(run: StoredRun) -> pd.DataFrame:
     """Return the projections of the largest subset that has any, of the first partition."""
     rows = run.projections[run.projections["partition"] == 0]
     held = [subset for subset in subsets(run) if subset in set(rows["subset"])]
     return rows[rows["subset"] == held[-1]] if held else rows
 
 
-def _shown(run: RunRecord, points: pd.DataFrame) -> list[str]:
+def _shown(run: StoredRun, points: pd.DataFrame) -> list[str]:
     """Return the learners that have a panel, in the order of the experiment."""
     present = [name for name in learners(run) if name in set(points["learner"])]
     best = _by_quality(run, points, present)[:MOST_LEARNERS]
     return [name for name in present if name in best]
 
 
-def _by_quality(run: RunRecord, points: pd.DataFrame, present: list[str]) -> list[str]:
+def _by_quality(run: StoredRun, points: pd.DataFrame, present: list[str]) -> list[str]:
     """Put learners in the order of their first measure, the best first."""
     task = next(it for it in tasks(run) if split_of(run, it) == points["split"].iloc[0])
     values = task_measures(run, task)
@@ -160,19 +160,19 @@ def _by_quality(run: RunRecord, points: pd.DataFrame, present: list[str]) -> lis
     return sorted(present, key=lambda name: -means.get(name, -np.inf))
 
 
-def _not_shown(run: RunRecord, points: pd.DataFrame, shown: list[str]) -> list[str]:
+def _not_shown(run: StoredRun, points: pd.DataFrame, shown: list[str]) -> list[str]:
     n_others = points["learner"].nunique() - len(shown)
     return [f"Not drawn: {n_others} learners that are worse."] if n_others else []
 
 
-def draw_spaces(run: RunRecord, points: pd.DataFrame, shown: list[str]) -> Figure:
+def draw_spaces(run: StoredRun, points: pd.DataFrame, shown: list[str]) -> Figure:
     """Draw a panel for the rows of each scaling, then one for each learner."""
     panels = _panels(run, points, shown)
     names = class_names(run, points["subset"].iloc[0], points["split"].iloc[0])
     numbers = sorted(points["label"].unique())
     styles = learner_styles([names[number] for number in numbers])
     looks = [{**style, "linestyle": "none", "markersize": 3.5} for style in styles.values()]
-    figure = Plot(len(panels), PANELS_A_ROW, (2.5, 2.5), "y", left=0.3, bottom=0.35)
+    figure = Plot(len(panels), PANELS_PER_ROW, (2.5, 2.5), "y", left=0.3, bottom=0.35)
     for axes, (title, own) in zip(figure.panels, panels.items(), strict=True):
         share = float((own[AFTER] ** 2).sum(axis=1).mean())
         figure.set_panel_title(axes, f"{clip(title, LABEL_WIDTH)}: {100 * share:.0f} %")
@@ -188,7 +188,7 @@ def draw_spaces(run: RunRecord, points: pd.DataFrame, shown: list[str]) -> Figur
     return figure
 
 
-def _panels(run: RunRecord, points: pd.DataFrame, shown: list[str]) -> dict[str, pd.DataFrame]:
+def _panels(run: StoredRun, points: pd.DataFrame, shown: list[str]) -> dict[str, pd.DataFrame]:
     """Return the points of each panel: the rows of each scaling, then each learner."""
     scalings = run.trials.set_index("trial_id")["scaling"]
     points = points.assign(scaling=points["trial_id"].map(scalings))

@@ -35,14 +35,14 @@ from oasis_bench.reports.run.facts import (
     test_values,
 )
 from oasis_bench.reports.run.figure_parts import band_of, entries, panels
-from oasis_bench.store import RunRecord
+from oasis_bench.store import StoredRun
 
 PARTS: dict[str, Any] = {"test": "-", "train": (0, (4, 2)), "validation": (0, (1, 1.2))}
 STEPS_LABEL = "learning steps (triplets)"
 
 
 @mpl.rc_context(STYLE)
-def step_figures(run: RunRecord) -> list[Drawing]:
+def step_figures(run: StoredRun) -> list[Drawing]:
     """Draw the figures of each split."""
     standard_error = f"mean ± standard error over {partitions_text(run)}"
     items, drawings = run.info.items, []
@@ -76,7 +76,7 @@ def step_figures(run: RunRecord) -> list[Drawing]:
     return drawings
 
 
-def draw_along_steps(run: RunRecord, split: str) -> Figure | None:
+def draw_along_steps(run: StoredRun, split: str) -> Figure | None:
     """Draw the measure that chose against the number of steps, on three parts of the items."""
     traces = run.traces[run.traces["split"] == split]
     if traces.empty:
@@ -132,7 +132,7 @@ def _draw_level(axes: Axes, level: float, style: LearnerStyle) -> None:
     record(axes, style["label"], [math.nan], [level])
 
 
-def _chosen_validation(run: RunRecord, trials: pd.DataFrame) -> pd.DataFrame:
+def _chosen_validation(run: StoredRun, trials: pd.DataFrame) -> pd.DataFrame:
     """Return the mean over folds of the validation of the chosen hyper-parameters."""
     chosen = ["trial_id", "scaling", "params"]
     rows = run.validation.merge(trials[chosen], on=chosen)
@@ -141,7 +141,7 @@ def _chosen_validation(run: RunRecord, trials: pd.DataFrame) -> pd.DataFrame:
     return rows.groupby(keys)["value"].mean().reset_index().assign(part="validation")
 
 
-def draw_symmetry(run: RunRecord, split: str) -> Figure | None:
+def draw_symmetry(run: StoredRun, split: str) -> Figure | None:
     """Draw the symmetry index of W against the number of steps."""
     symmetry = run.symmetry[run.symmetry["split"] == split]
     if symmetry.empty:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from oasis_bench.analysis import compared, named, noisy
+from oasis_bench.analysis import measures_of, noisy, used_by_compare
 from oasis_bench.reports.formatting import (
     SUMMARY_WIDTH,
     aligned,
@@ -33,14 +33,14 @@ from oasis_bench.reports.run.facts import (
 from oasis_bench.reports.run.measure_tables import CHANCE, ceilings, mean_texts, measure_numbers
 from oasis_bench.reports.run.verdict import answers, next_steps
 from oasis_bench.reports.table import Table
-from oasis_bench.store import RunRecord
+from oasis_bench.store import StoredRun
 from oasis_bench.system import printable
 
 SUBSET_WIDTH = 10
 BESIDE_SPREAD = " " * len("±0.000*")
 
 
-def summary_text(run: RunRecord, in_python: bool = False) -> str:
+def summary_text(run: StoredRun, in_python: bool = False) -> str:
     """Summarise a run as plain text of at most 110 columns: the answer, each task, the costs.
 
     What to do next is a command, or in Python an argument of `oasis_bench.run`.
@@ -74,10 +74,10 @@ def summary_text(run: RunRecord, in_python: bool = False) -> str:
     return "\n".join([*text, *notes])
 
 
-def _task_lines(run: RunRecord, task: str) -> tuple[list[list[str]], bool, list[str]]:
+def _task_lines(run: StoredRun, task: str) -> tuple[list[list[str]], bool, list[str]]:
     """Return the cells of a task's table, whether one has a star, and what cannot reach 1."""
-    numbers, measures = measure_numbers(run, task), named(run, task)
-    measures = measures[measures["name"].isin(compared(run, task))]
+    numbers, measures = measure_numbers(run, task), measures_of(run, task)
+    measures = measures[measures["name"].isin(used_by_compare(run, task))]
     numbers = numbers[numbers["name"].isin(measures["name"])]
     lines = [[class_noun(run), "learner", *(f"{option} " for option in measures["option"])]]
     for subset, learner, own in by_subset_and_learner(run, numbers):
@@ -92,7 +92,7 @@ def _task_lines(run: RunRecord, task: str) -> tuple[list[list[str]], bool, list[
     return lines, bool(numbers["bold"].any()), list(dict.fromkeys(ceilings(run, task, numbers)))
 
 
-def _cost_lines(run: RunRecord, costs: Table) -> list[list[str]]:
+def _cost_lines(run: StoredRun, costs: Table) -> list[list[str]]:
     """Return the cells of a table of costs, fewer than the report has."""
     lines = [
         [
@@ -102,11 +102,11 @@ def _cost_lines(run: RunRecord, costs: Table) -> list[list[str]]:
     ]
     for subset, learner, own in by_subset_and_learner(run, costs.numbers.set_index("quantity")):
         median, fit = own["median"], own.loc[["fit_seconds"]].iloc[0]
-        answer = own.loc[["query_seconds"]].iloc[0]
+        answer = own.loc[["seconds_per_query"]].iloc[0]
         cells = [
-            *(seconds_text(median["choice_seconds"]), seconds_text(fit["median"])),
+            *(seconds_text(median["tuning_seconds"]), seconds_text(fit["median"])),
             f"[{seconds_text(fit['min'])} - {seconds_text(fit['max'])}]" if fit["n"] else "",
-            seconds_text(1000 * median["query_seconds"]),
+            seconds_text(1000 * median["seconds_per_query"]),
             f"[{seconds_text(1000 * answer['min'])} - {seconds_text(1000 * answer['max'])}]",
             number_text(median["model_bytes"] / 2**10, "{:,.1f}"),
         ]
@@ -115,11 +115,11 @@ def _cost_lines(run: RunRecord, costs: Table) -> list[list[str]]:
     return lines
 
 
-def _labels(run: RunRecord, subset: str, learner: str) -> tuple[str, str]:
+def _labels(run: StoredRun, subset: str, learner: str) -> tuple[str, str]:
     return printable(clip(subset, SUBSET_WIDTH)), printable(marked(run, learner))
 
 
-def _gaps(run: RunRecord) -> Iterator[str]:
+def _gaps(run: StoredRun) -> Iterator[str]:
     """Say where learners have fewer results than planned, once for all with the same reason."""
     same: dict[tuple[str, str], list[str]] = {}
     for task in tasks(run):

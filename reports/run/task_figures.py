@@ -50,11 +50,11 @@ from oasis_bench.reports.run.facts import (
     task_title,
 )
 from oasis_bench.reports.run.figure_parts import band_of, entries, panels, side_by_side, subset_axis
-from oasis_bench.store import RunRecord
+from oasis_bench.store import StoredRun
 
 
 @mpl.rc_context(STYLE)
-def task_figures(run: RunRecord, task: str) -> list[Drawing]:
+def task_figures(run: StoredRun, task: str) -> list[Drawing]:
     """Draw the figures that a task has: nothing where it has no curve and no confusion matrix."""
     standard_error = f"mean ± standard error over {partitions_text(run)}"
     title, measures = task_title(task), run.info.sources.tasks[task].measures
@@ -105,7 +105,7 @@ def task_figures(run: RunRecord, task: str) -> list[Drawing]:
     return drawings
 
 
-def draw_precision_at_k(run: RunRecord, task: str) -> Figure | None:
+def draw_precision_at_k(run: StoredRun, task: str) -> Figure | None:
     """Draw precision against k, a panel for each subset."""
     values = task_measures(run, task)
     curve = values[values["measure"] == "precision"]
@@ -141,7 +141,7 @@ def _draw_published(axes: Axes, points: pd.DataFrame, styles: Mapping[str, Learn
         record(axes, f"{learner}, published", own["k"], own["mean"])
 
 
-def draw_by_classes(run: RunRecord, task: str) -> Figure | None:
+def draw_by_classes(run: StoredRun, task: str) -> Figure | None:
     """Draw the first measure of a task against the number of classes."""
     values, first = task_measures(run, task), headlines(run, task)[0]
     values = values[values["name"] == first]
@@ -165,7 +165,7 @@ def draw_by_classes(run: RunRecord, task: str) -> Figure | None:
     return figure
 
 
-def draw_confusion(run: RunRecord, task: str) -> Figure:
+def draw_confusion(run: StoredRun, task: str) -> Figure:
     """Draw the confusion matrix of the best learner, a panel for each subset that has one."""
     shares = confusion_shares(run, task)
     matrices = {}

@@ -39,14 +39,14 @@ from oasis_bench.reports.run.facts import (
     test_values,
 )
 from oasis_bench.reports.run.figure_parts import band_of, entries, panels
-from oasis_bench.store import RunRecord
+from oasis_bench.store import StoredRun
 
 FRONT: dict[str, Any] = {"label": "front", "color": "0.35", "linewidth": 1, "zorder": 1}
 NAME_WIDTH = 22
 
 
 @mpl.rc_context(STYLE)
-def quality_against_time(run: RunRecord, task: str) -> Drawing:
+def quality_against_time(run: StoredRun, task: str) -> Drawing:
     """Draw the first measure of a task against the time of choosing and fitting."""
     first = headlines(run, task)[0]
     figure = draw_quality_against_time(run, task)
@@ -67,7 +67,7 @@ def quality_against_time(run: RunRecord, task: str) -> Drawing:
     )
 
 
-def draw_quality_against_time(run: RunRecord, task: str) -> Figure | None:
+def draw_quality_against_time(run: StoredRun, task: str) -> Figure | None:
     """Draw a point for each learner, a panel for each subset, and the Pareto front."""
     points = times_and_values(run, task)
     if points.empty:
@@ -101,7 +101,7 @@ def draw_quality_against_time(run: RunRecord, task: str) -> Figure | None:
     return figure
 
 
-def times_and_values(run: RunRecord, task: str) -> pd.DataFrame:
+def times_and_values(run: StoredRun, task: str) -> pd.DataFrame:
     """Return time and quality of each learner on each subset where both are known.
 
     Returns
@@ -111,7 +111,7 @@ def times_and_values(run: RunRecord, task: str) -> pd.DataFrame:
         seconds_min, seconds_max, mean and standard_error of the task's first headline.
     """
     trials = with_costs(finished(run, split_of(run, task)))
-    choice = trials["choice_seconds"].fillna(0)  # nothing to choose
+    choice = trials["tuning_seconds"].fillna(0)  # nothing to choose
     seconds = (choice + trials["fit_seconds"]).where(lambda it: it > 0)
     measures = task_measures(run, task)
     first = measures[measures["name"] == headlines(run, task)[0]].set_index("trial_id")["value"]
@@ -140,7 +140,7 @@ def pareto_front(
 
 
 @mpl.rc_context(STYLE)
-def along_seconds(run: RunRecord) -> list[Drawing]:
+def along_seconds(run: StoredRun) -> list[Drawing]:
     """Draw the measure that chose along the seconds of learning, a figure for each split."""
     return [
         finish(
@@ -164,7 +164,7 @@ def along_seconds(run: RunRecord) -> list[Drawing]:
     ]
 
 
-def draw_along_seconds(run: RunRecord, split: str) -> Figure | None:
+def draw_along_seconds(run: StoredRun, split: str) -> Figure | None:
     """Draw the traces of test items against seconds, and learners without steps as points."""
     trials = finished(run, split)
     trials = trials.assign(

@@ -27,11 +27,11 @@ from oasis_bench.reports.run.facts import (
 )
 from oasis_bench.reports.run.search_notes import search_notes
 from oasis_bench.reports.table import Cell, Table
-from oasis_bench.store import RunRecord
+from oasis_bench.store import StoredRun
 from oasis_bench.trial import TRAINING
 
 
-def selection_table(run: RunRecord) -> Table:
+def selection_table(run: StoredRun) -> Table:
     """Make the table of what the inner folds chose: a row for each subset and learner."""
     numbers = chosen_trials(run)
     candidates = run.validation[["trial_id", "scaling", "params"]].drop_duplicates()
@@ -74,7 +74,7 @@ def selection_table(run: RunRecord) -> Table:
     )
 
 
-def chosen_by(run: RunRecord) -> Iterator[str]:
+def chosen_by(run: StoredRun) -> Iterator[str]:
     """Say by what measure the inner folds chose, on each split."""
     for split in splits(run):
         task, measure = chooser(run, split)
@@ -82,7 +82,7 @@ def chosen_by(run: RunRecord) -> Iterator[str]:
         yield f"Validation and test{where}: {measure} of the task {task}."
 
 
-def chosen_trials(run: RunRecord) -> pd.DataFrame:
+def chosen_trials(run: StoredRun) -> pd.DataFrame:
     """Return the finished trials with what chose them: on validation folds, training, test items.
 
     That of training items is NaN where it was not measured.
@@ -103,7 +103,7 @@ def chosen_trials(run: RunRecord) -> pd.DataFrame:
     return pd.concat(parts)
 
 
-def symmetry_tables(run: RunRecord) -> list[Table]:
+def symmetry_tables(run: StoredRun) -> list[Table]:
     """Make the table of the symmetry index after the final fit; none where no W was recorded."""
     trials = finished(run)
     measured = trials[trials["symmetry_index"].notna()]
@@ -137,13 +137,13 @@ def symmetry_tables(run: RunRecord) -> list[Table]:
     ]
 
 
-def unfinished_table(run: RunRecord) -> Table:
+def unfinished_table(run: StoredRun) -> Table:
     """Make the table of trials without a result and why: a row for each reason."""
     rows = run.trials[run.trials["status"] != "ok"]
     return _without(run, rows, "unfinished", "Trials without a result, and why", {})
 
 
-def unanswered_table(run: RunRecord, task: str) -> Table:
+def unanswered_table(run: StoredRun, task: str) -> Table:
     """Make the table of trials that gave a result but did not answer a task, and why."""
     rows = run.answers[(run.answers["task"] == task) & (run.answers["status"] != "ok")]
     rows = rows[rows["trial_id"].isin(finished(run)["trial_id"])]
@@ -152,7 +152,7 @@ def unanswered_table(run: RunRecord, task: str) -> Table:
 
 
 def _without(
-    run: RunRecord, trials: pd.DataFrame, name: str, title: str, of: Mapping[str, str]
+    run: StoredRun, trials: pd.DataFrame, name: str, title: str, of: Mapping[str, str]
 ) -> Table:
     keys = ["learner", "subset", "split", "status", "reason"]
     numbers = trials[["learner", "subset", "split", "partition", "status", "reason"]]

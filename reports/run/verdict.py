@@ -12,9 +12,9 @@ import pandas as pd
 from oasis_bench.analysis import (
     BestLearners,
     PairedInterval,
-    compared,
     seen_difference,
     task_measures,
+    used_by_compare,
     with_costs,
 )
 from oasis_bench.reports.formatting import plural, seconds_text, series
@@ -31,7 +31,7 @@ from oasis_bench.reports.run.facts import (
     tasks,
 )
 from oasis_bench.reports.run.measure_tables import comparisons
-from oasis_bench.store import RunRecord
+from oasis_bench.store import StoredRun
 from oasis_bench.system import without_options
 
 MOST_NAMED = 3
@@ -56,7 +56,7 @@ class NextStep(NamedTuple):
     argument: str
 
 
-def answers(run: RunRecord) -> list[str]:
+def answers(run: StoredRun) -> list[str]:
     """Say who leads on each task and by how much, what could not be told apart, and the costs."""
     lines = [line for task in tasks(run) if (line := _of_task(run, task))]
     if lines and (costs := _costs(run)):
@@ -64,7 +64,7 @@ def answers(run: RunRecord) -> list[str]:
     return lines
 
 
-def _of_task(run: RunRecord, task: str) -> str:
+def _of_task(run: StoredRun, task: str) -> str:
     """Say what the tests of a task tell on the largest class subset that has results."""
     found: dict[str, dict[str, tuple[pd.DataFrame, BestLearners]]] = {}
     for subset, name, scores, comparison in comparisons(run, task):
@@ -73,7 +73,7 @@ def _of_task(run: RunRecord, task: str) -> str:
     if not found:
         return ""
     subset = list(found)[-1]
-    first, *others = [name for name in compared(run, task) if name in found[subset]]
+    first, *others = [name for name in used_by_compare(run, task) if name in found[subset]]
     scores, comparison = found[subset][first]
     where, best = f"{task_title(task)}, {subset_title(run, subset)}", comparison.best
     if _all_at_most(scores):
@@ -112,7 +112,7 @@ def _all_at_most(scores: pd.DataFrame) -> bool:
     return len(means) > 1 and bool((means - 1).abs().max() < 0.0005)
 
 
-def _lead(run: RunRecord, name: str, scores: pd.DataFrame, comparison: BestLearners) -> str:
+def _lead(run: StoredRun, name: str, scores: pd.DataFrame, comparison: BestLearners) -> str:
     """Say who has the highest mean of a measure; it leads where it was told apart from all."""
     best = str(comparison.best)
     tied = [marked(run, other) for other, v in comparison.verdicts.items() if v == "tied"]
@@ -131,7 +131,7 @@ def _lead(run: RunRecord, name: str, scores: pd.DataFrame, comparison: BestLearn
     return f"{first}; no learner was told apart from it." + untested
 
 
-def _untested(run: RunRecord, comparison: BestLearners) -> str:
+def _untested(run: StoredRun, comparison: BestLearners) -> str:
     """Name the learners that differ from the best by the same on each partition."""
     found = [
         f"{marked(run, name)} ({abs(it.mean):.3f} {'below' if it.mean > 0 else 'above'} it on each "
@@ -143,7 +143,7 @@ def _untested(run: RunRecord, comparison: BestLearners) -> str:
 
 
 def _what_could_be_seen(
-    run: RunRecord, task: str, subset: str, comparison: BestLearners
+    run: StoredRun, task: str, subset: str, comparison: BestLearners
 ) -> Iterator[str]:
     """Say what difference few partitions can show, where they did not tell learners apart."""
     images = sizes(run, subset, split_of(run, task))
@@ -164,7 +164,7 @@ def _what_could_be_seen(
 
 
 def _near_chance(
-    run: RunRecord, task: str, subset: str, name: str, scores: pd.DataFrame
+    run: StoredRun, task: str, subset: str, name: str, scores: pd.DataFrame
 ) -> Iterator[str]:
     """Say where no learner's mean is above chance by two standard deviations."""
     values = task_measures(run, task)
@@ -181,7 +181,7 @@ def _why_not_compared(scores: pd.DataFrame) -> str:
     return "one partition tells no learners apart"
 
 
-def _above(run: RunRecord, comparison: BestLearners) -> str:
+def _above(run: StoredRun, comparison: BestLearners) -> str:
     """Name the learners that the best is above and by how much, the nearest first."""
     worse = {
         name: difference
@@ -200,7 +200,7 @@ def _interval(difference: PairedInterval) -> str:
 
 
 def _disagreement(
-    run: RunRecord, name: str, best: str, scores: pd.DataFrame, comparison: BestLearners
+    run: StoredRun, name: str, best: str, scores: pd.DataFrame, comparison: BestLearners
 ) -> Iterator[str]:
     """Say where another measure has another leader."""
     leader = comparison.best
@@ -216,15 +216,15 @@ def _disagreement(
         yield f"{first}, and {marked(run, best)} is not told apart from it."
 
 
-def _costs(run: RunRecord) -> str:
+def _costs(run: StoredRun) -> str:
     """Say what one trial of each learner took in all, on the largest subset of the first split."""
     trials = with_costs(finished(run, splits(run)[0]))
     largest = [subset for subset in subsets(run) if (trials["subset"] == subset).any()]
-    if not largest or trials["choice_seconds"].isna().all():
+    if not largest or trials["tuning_seconds"].isna().all():
         return ""
     own = trials[trials["subset"] == largest[-1]]
     parts = own.assign(
-        choosing=own["choice_seconds"], fitting=own["fit_seconds"], answering=own["answer_seconds"]
+        choosing=own["tuning_seconds"], fitting=own["fit_seconds"], answering=own["query_seconds"]
     )
     medians: Any = parts.groupby("learner")[list(PARTS)].median()
     totals = medians.sum(axis=1)
@@ -242,18 +242,18 @@ def _costs(run: RunRecord) -> str:
     return costs + slow * bool(cold)
 
 
-def next_steps(run: RunRecord) -> list[NextStep]:
+def next_steps(run: StoredRun) -> list[NextStep]:
     """Return what may be worth trying next, the most useful first."""
     return [] if run.info.merged else list(_next_steps(run))
 
 
-def _next_steps(run: RunRecord) -> Iterator[NextStep]:
+def _next_steps(run: StoredRun) -> Iterator[NextStep]:
     n_partitions = run.info.experiment.n_partitions
     verdicts = [
         verdict
         for task in tasks(run)
         for _, name, scores, comparison in comparisons(run, task)
-        if name in compared(run, task)[:1] and not _all_at_most(scores)
+        if name in used_by_compare(run, task)[:1] and not _all_at_most(scores)
         for verdict in comparison.verdicts.values()
     ]
     open_question = bool({"tied", "untested"} & set(verdicts)) or (n_partitions < 2 and verdicts)
@@ -283,7 +283,7 @@ def _next_steps(run: RunRecord) -> Iterator[NextStep]:
         )
 
 
-def again(run: RunRecord, options: dict[str, str]) -> str:
+def again(run: StoredRun, options: dict[str, str]) -> str:
     """Write the command of a run with other options, and without its folder.
 
     Only the options where the command is not known.

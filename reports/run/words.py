@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oasis_bench.store import RunRecord
+from oasis_bench.store import StoredRun
 
 MEASURES = {
     "mAP": "Average precision is the mean, over the ranks of the relevant {items}, of the "
@@ -35,7 +35,7 @@ OF_TASK = {
 """Where a measure means something else in a task than in the others."""
 
 
-def measure_words(run: RunRecord, task: str, measure: str) -> str | None:
+def measure_words(run: StoredRun, task: str, measure: str) -> str | None:
     """Say what a measure of a task is; None for one of a plugin."""
     words = OF_TASK.get((task, measure), MEASURES.get(measure))
     return None if words is None else words.format(items=run.info.items)

@@ -54,11 +54,11 @@ def ends_of(checkpoints: pd.DataFrame) -> pd.DataFrame:
     """
     trainings = checkpoints.groupby(TRAINING, dropna=False, sort=False)
     first, ends = (rows.reset_index(drop=True) for rows in (trainings.head(1), trainings.tail(1)))
-    seconds_a_step = ends["learn_seconds"] / ends["n_steps"].where(ends["n_steps"] > 0)
+    seconds_per_step = ends["learn_seconds"] / ends["n_steps"].where(ends["n_steps"] > 0)
     return ends.assign(
         mean_average_precision_at_start=first["mean_average_precision"],
         peak_bytes=trainings["peak_bytes"].max().to_numpy(),
-        microseconds_a_step=1e6 * seconds_a_step,
+        microseconds_a_step=1e6 * seconds_per_step,
         complete=ends["n_steps"] == ends["steps"],
     )
 

@@ -27,7 +27,7 @@ DTYPES = ["float64", "float32"]
 """Of the rows of OASIS."""
 
 D, N_NONZERO, N_CLASSES, N_TRAIN, N_TEST = 1000, 70, 10, 40, 25
-N_TOPICS, TOPICS_A_CLASS, TOLD = 50, 5, 0.2
+N_TOPICS, TOPICS_PER_CLASS, TOLD = 50, 5, 0.2
 
 LAST_STEP, GROWTH = 150_000, 0.1
 """Steps of the longest fit of OASIS, past its best, and how much longer each is than the last."""
@@ -70,7 +70,7 @@ def ten_classes(seed):
     popularity = rank**-0.25 * np.exp(-3 * rank / D)  # as in the Caltech images
     X = np.zeros((N_CLASSES, N_TRAIN + N_TEST, D))
     for images in X:
-        topics = rng.choice(N_TOPICS, TOPICS_A_CLASS, replace=False)
+        topics = rng.choice(N_TOPICS, TOPICS_PER_CLASS, replace=False)
         telling = popularity * np.isin(np.arange(D) % N_TOPICS, topics)
         chance = TOLD * telling / telling.sum() + (1 - TOLD) * popularity / popularity.sum()
         # The 70 largest of log chance + Gumbel noise are a draw without replacement.
