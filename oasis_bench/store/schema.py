@@ -42,14 +42,14 @@ CREATE TABLE trials (
     fit_cpu_seconds REAL,
     fit_waiting_seconds REAL,         -- its threads waited for a core; NULL where not measurable
     fit_peak_bytes INTEGER,           -- above the start of the fit; NULL where not known
-    tuning_fit_seconds REAL,       -- inner folds, as if in turn: learning
-    tuning_score_seconds REAL,     -- inner folds: validation
+    tuning_fit_seconds REAL,          -- inner folds, as if in turn: learning
+    tuning_score_seconds REAL,        -- inner folds: validation
     threads INTEGER NOT NULL,         -- the largest thread pool during the fit
     shared_cores INTEGER NOT NULL,    -- 1 where other trials ran at the same time
     processor TEXT,                   -- that of the final fit; NULL without a result
-    query_seconds REAL,              -- embedding and scoring all queries, wall clock
+    query_seconds REAL,               -- embedding and scoring all queries, wall clock
     query_cpu_seconds REAL,
-    n_timed_queries INTEGER,               -- queries that were scored in that time
+    n_timed_queries INTEGER,          -- queries that were scored in that time
     model_bytes INTEGER,              -- of the fitted learner
     symmetry_index REAL,              -- of W; NULL where there is none or it was not asked for
     finished TEXT NOT NULL            -- UTC, ISO 8601
