@@ -48,7 +48,7 @@ from oasis_bench.system.plain_text import printable
 from oasis_bench.system.progress import Progress, no_progress
 from oasis_bench.system.provenance import available_cores, load_average, provenance
 from oasis_bench.trial.items import refuse_untested_queries
-from oasis_bench.trial.output_files import MODELS, OUTPUT_LOG, PREDICTIONS
+from oasis_bench.trial.output_files import MODELS, OUTPUT_LOG, PREDICTIONS, append_to
 from oasis_bench.trial.record import TrialRecord, lost_record
 
 LONGEST_NAME = 100
@@ -298,6 +298,8 @@ def _run_trials(
     """Run trials into the store; count those that did not end well."""
     for name in (OUTPUT_LOG, MODELS, PREDICTIONS):
         path_below(store.folder, name)  # before hours of work: it may raise
+    if (store.folder / OUTPUT_LOG).exists():
+        append_to(store.folder / OUTPUT_LOG, b"")  # likewise
     remove_unfinished(store.folder)  # of a session that was killed
     unsuccessful = 0
     spec_of = {spec.trial_id: spec for spec in specs}
