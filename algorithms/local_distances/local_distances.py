@@ -24,6 +24,7 @@ from oasis_bench.algorithms.local_distances._dual_ascent import (
 )
 from oasis_bench.data.rows import FloatArray
 from oasis_bench.plugins.learner import ExemplarLearner, FittedArray, blocks
+from oasis_bench.plugins.metric_learner import checked_scores
 from oasis_bench.system.memory import require_memory
 from oasis_bench.system.progress import Progress, no_progress
 from oasis_bench.system.threads import side_by_side
@@ -211,7 +212,7 @@ class LocalDistances(ExemplarLearner):
         scores = np.empty((len(queries), len(self.weights_)))
         for part in blocks(len(queries), row_bytes=self._row_bytes()):
             scores[part] = -np.column_stack(self._distances_to(queries[part]))
-        return scores
+        return checked_scores(scores)
 
     def _constraints(self, X: Any, y: npt.NDArray[np.intp], progress: Progress) -> Constraints:
         """Return the triplets of the pairs of the short lists."""
