@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.extmath import safe_sparse_dot
 
 from oasis_bench.algorithms._label_shares import label_shares, rows_and_shares
-from oasis_bench.data import FloatArray
+from oasis_bench.data import FloatArray, without_offset
 from oasis_bench.plugins import FittedArray, MetricLearner
 from oasis_bench.system import require_memory
 
@@ -54,7 +54,9 @@ class ClassifierPosterior(MetricLearner):
     coef_ : ndarray of shape (n_classes, n_features)
         w.  Of two classes one is minus the other.
     intercept_ : ndarray of shape (n_classes,)
-        b.
+        b, of rows less `centre_`, where there is one.
+    centre_ : ndarray of shape (n_features,)
+        As of `MahalanobisLearner`.
     n_features_in_ : int
     """
 
@@ -69,6 +71,7 @@ class ClassifierPosterior(MetricLearner):
     takes_sparse: ClassVar = True
     takes_relevance: ClassVar = True
 
+    _shift_invariant: ClassVar = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "C": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -111,6 +114,7 @@ class ClassifierPosterior(MetricLearner):
         """
         self._validate_params()
         X, shares = rows_and_shares(self, X, y, [np.float64, np.float32])
+        X = without_offset(X)  # far from zero L-BFGS does not come to the minimum
         self._check_shares(shares, X.shape[1])
         rows = np.repeat(np.arange(shares.shape[0]), np.diff(shares.indptr))
         one_each = np.array_equal(rows, np.arange(shares.shape[0]))
@@ -128,7 +132,7 @@ class ClassifierPosterior(MetricLearner):
 
         With a small C all p(x)'p(y) are nearly equal: in float32 rounding would order them.
         """
-        X = self._check_rows(X)
+        X = self._centred(self._check_rows(X))
         scores = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
         return np.asarray(softmax(scores.astype(np.float64), axis=1))
 

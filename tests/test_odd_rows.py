@@ -13,7 +13,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.datasets import load_iris
 
-from oasis_bench.algorithms import OASIS, RCA, DissimOASIS, Euclidean
+from oasis_bench.algorithms import OASIS, RCA, DissimOASIS, Euclidean, LocalDistances
 from oasis_bench.plugins import MahalanobisLearner, load_model, load_registry, save_model
 from oasis_bench.plugins.contract import quick
 from oasis_bench.plugins.contract_checks import answers
@@ -209,6 +209,15 @@ def test_a_learner_refuses_to_score_rows_or_with_a_matrix_that_overflow(tmp_path
     learner.bilinear_matrix_[0, 0] = 1e308
     save_model(learner, tmp_path / "model.npz")
     loaded = load_model(tmp_path / "model.npz")
-    for ask in (lambda: loaded.similarity(IRIS, IRIS), lambda: loaded.score(IRIS, SPECIES)):
+    distance = RCA().fit(IRIS, SPECIES)
+    distance.components_[0, 0] = 1e308
+    local = LocalDistances(max_passes=0).fit(IRIS, SPECIES)
+    local.weights_[0][:] = 1e308
+    for ask in (
+        lambda: loaded.similarity(IRIS, IRIS),
+        lambda: loaded.score(IRIS, SPECIES),
+        lambda: distance.similarity(IRIS, IRIS),
+        lambda: local.similarity_to_training(IRIS),
+    ):
         with pytest.raises(UsageError, match=r"similarities are NaN or infinite: .* scale"):
             ask()

@@ -23,7 +23,7 @@ from oasis_bench.algorithms.local_distances._dual_ascent import (
     maximise,
 )
 from oasis_bench.data import FloatArray
-from oasis_bench.plugins import ExemplarLearner, FittedArray, blocks
+from oasis_bench.plugins import ExemplarLearner, FittedArray, blocks, checked_scores
 from oasis_bench.system import Progress, no_progress, require_memory, side_by_side
 
 DUALS = {"duals_": FittedArray(("n_passes + 1",))}
@@ -209,7 +209,7 @@ class LocalDistances(ExemplarLearner):
         scores = np.empty((len(queries), len(self.weights_)))
         for part in blocks(len(queries), row_bytes=self._row_bytes()):
             scores[part] = -np.column_stack(self._distances_to(queries[part]))
-        return scores
+        return checked_scores(scores)
 
     def _constraints(self, X: Any, y: npt.NDArray[np.intp], progress: Progress) -> Constraints:
         """Return the triplets of the pairs of the short lists."""

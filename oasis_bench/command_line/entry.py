@@ -89,7 +89,8 @@ def _status(arguments: Sequence[str] | None) -> int:
         print(f"oasis-bench: {str(interrupt) or 'interrupted'}", file=sys.stderr)
         return INTERRUPTED
     except MemoryError as error:
-        line = f"not enough memory: {error}: free some, or run on less data"
+        line = ": ".join(filter(None, ["not enough memory", str(error)]))
+        line = f"{line}: free some, or run on less data"
     except OSError as error:
         what, reason = error.filename or "the output", error.strerror
         if error.errno in (errno.ENOSPC, errno.EDQUOT):

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
+from sklearn import config_context
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.extmath import row_norms
@@ -258,10 +259,13 @@ def squared_distances(queries: Any, gallery: Any) -> FloatArray:
 
     Where rows are dense, those that are small beside |x|^2 + |y|^2 have all their digits too.
     """
-    squares: FloatArray = euclidean_distances(queries, gallery, squared=True)
+    with config_context(assume_finite=True), np.errstate(invalid="ignore", over="ignore"):
+        squares: FloatArray = euclidean_distances(queries, gallery, squared=True)
     if sparse.issparse(queries) or sparse.issparse(gallery):
         return squares
     own, lengths = (row_norms(rows, squared=True) for rows in (queries, gallery))
+    if not np.isfinite(own).all() or not np.isfinite(lengths).all():
+        return squares  # nor are they
     for rows in blocks(len(squares), row_bytes=8 * len(gallery)):
         found = np.flatnonzero(squares[rows] <= CANCELS * (own[rows].max() + lengths.max()))
         for part in blocks(len(found), row_bytes=3 * 8 * queries.shape[1]):

@@ -202,16 +202,7 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
 
     def finite_scores(self, queries: Any, gallery: Any) -> FloatArray:
         """Return `score_embeddings`; raise UsageError where a score is not finite."""
-        scores = self.score_embeddings(queries, gallery)
-        with np.errstate(over="ignore", invalid="ignore"):
-            total = scores.sum(dtype=np.float64)  # one pass without a temporary
-        if not np.isfinite(total) and (lost := np.count_nonzero(~np.isfinite(scores))):
-            raise UsageError(
-                f"{lost} of {scores.size} similarities are NaN or infinite: the rows or the "
-                "learned matrix are too large: scale the rows (run --scaling standard, or "
-                "StandardScaler) before fit"
-            )
-        return scores
+        return checked_scores(self.score_embeddings(queries, gallery))
 
     def score(self, X: Any, y: Any) -> float:
         """Return the mean average precision where each item is a query against all others.
@@ -361,6 +352,19 @@ class IncrementalLearner(MetricLearner):
     @abstractmethod
     def partial_fit(self, X: Any, y: Any, n_steps: int | None = None) -> Self:
         """Learn `n_steps` more steps (default: the parameter `n_steps`) from where it is."""
+
+
+def checked_scores(scores: FloatArray) -> FloatArray:
+    """Return scores; raise UsageError where one is not finite."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = scores.sum(dtype=np.float64)  # one pass without a temporary
+    if not np.isfinite(total) and (lost := np.count_nonzero(~np.isfinite(scores))):
+        raise UsageError(
+            f"{lost} of {scores.size} similarities are NaN or infinite: the rows or the "
+            "learned matrix are too large: scale the rows (run --scaling standard, or "
+            "StandardScaler) before fit"
+        )
+    return scores
 
 
 def ranked_labels(y: Any, n_items: int) -> Any:

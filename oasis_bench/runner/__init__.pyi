@@ -1,14 +1,11 @@
-from .evaluate import evaluate_run as evaluate_run, model_experiment as model_experiment
+from .evaluate import evaluate_run as evaluate_run
+from .evaluate import model_experiment as model_experiment
 from .merge import merge_runs as merge_runs
-from .run import (
-    new_folder as new_folder,
-    resume_experiment as resume_experiment,
-    run_experiment as run_experiment,
-)
-from .several import (
-    begun as begun,
-    finished as finished,
-    one_for_each_value as one_for_each_value,
-    what_varies as what_varies,
-)
+from .run import new_folder as new_folder
+from .run import resume_experiment as resume_experiment
+from .run import run_experiment as run_experiment
+from .several import begun as begun
+from .several import finished as finished
+from .several import one_for_each_value as one_for_each_value
+from .several import what_varies as what_varies
 from .trec import export_trec as export_trec

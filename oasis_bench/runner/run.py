@@ -55,6 +55,7 @@ from oasis_bench.trial import (
     OUTPUT_LOG,
     PREDICTIONS,
     TrialResult,
+    append_to,
     lost_record,
     refuse_untested_queries,
 )
@@ -306,6 +307,8 @@ def _run_trials(
     """Run trials into the store; count those that did not end well."""
     for name in (OUTPUT_LOG, MODELS, PREDICTIONS):
         path_below(store.folder, name)  # before hours of work: it may raise
+    if (store.folder / OUTPUT_LOG).exists():
+        append_to(store.folder / OUTPUT_LOG, b"")  # likewise
     remove_unfinished(store.folder)  # of a session that was killed
     unsuccessful = 0
     spec_of = {spec.trial_id: spec for spec in specs}

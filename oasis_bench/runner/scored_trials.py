@@ -83,7 +83,7 @@ def _kept_trials(
         if spec is None:
             continue
         path = path_below(folder, f"{PREDICTIONS}/{names[spec.trial_id]}")
-        if path.is_file():
+        if path.exists():
             items = draw_items(spec, rows, registry.algorithms[spec.algorithm])
             kept.append((spec, str(trial_id), Predictions.open(path, items)))
     if not kept:

@@ -92,23 +92,28 @@ def open_below(folder: Path, name: str, mode: Literal["rb", "ab"] = "rb") -> Bin
     UsageError
         See `path_below`.
     OSError
-        Where it cannot be opened, or is not regular.
+        Where it cannot be opened, is not regular, or is to grow and has another name as well.
     """
     flags = os.O_NOFOLLOW | os.O_NONBLOCK  # it may be replaced after `path_below` looked at it
     path = path_below(folder, name)
     file = open(  # noqa: SIM115 - the caller closes it
         path, mode, opener=lambda name, own: os.open(name, own | flags, 0o666)
     )
-    if not stat.S_ISREG(kind := os.fstat(file.fileno()).st_mode):
+    found, wrong = os.fstat(file.fileno()), ""
+    if not stat.S_ISREG(found.st_mode):
+        wrong = f"it is {_kind(found.st_mode)}, not a regular file"
+    elif mode == "ab" and found.st_nlink > 1:
+        wrong = "it is a hard link, and another file would grow too: put a copy in its place"
+    if wrong:
         file.close()
-        raise OSError(errno.EINVAL, f"it is {_kind(kind)}, not a regular file", str(path))
+        raise OSError(errno.EINVAL, wrong, str(path))
     return file
 
 
 def write_whole(folder: Path, name: str, content: bytes) -> None:
     """Write a file below `folder` by `whole_file`; a missing folder between is made."""
     path = path_below(folder, name)
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     with whole_file(path) as file:
         file.write(content)
 

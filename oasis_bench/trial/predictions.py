@@ -142,7 +142,7 @@ class Predictions:
         Raises
         ------
         UsageError
-            Where the file is damaged, or a score is NaN.
+            Where the file is damaged, or a score is not finite.
         """
         shape = n_queries, n_gallery = tuple(
             len(self.arrays[name]) for name in ("test_rows", f"ties_{gallery}")
@@ -165,8 +165,8 @@ class Predictions:
                 content = stream.read(n_rows * row_bytes)
                 if len(content) < n_rows * row_bytes:
                     raise UsageError("it ends early")
-                if np.isnan(np.frombuffer(content, dtype)).any():
-                    raise UsageError("it holds scores that are NaN")
+                if not np.isfinite(np.frombuffer(content, dtype)).all():
+                    raise UsageError("it holds scores that are NaN or infinite")
                 yield Scores(gallery, n_rows, dtype.name), content
 
 
