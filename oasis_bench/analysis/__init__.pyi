@@ -1,18 +1,14 @@
-from .average_ranks import (
-    AverageRanks as AverageRanks,
-    least_datasets as least_datasets,
-    rank_learners as rank_learners,
-)
-from .comparison import RunComparison as RunComparison, compare_runs as compare_runs
-from .comparison_lines import COMPARED_COSTS as COMPARED_COSTS, RESULTS as RESULTS, Line as Line
-from .costs import COSTS as COSTS, with_costs as with_costs
-from .elo import (
+from .comparison import Line as Line, RunComparison as RunComparison, compare_runs as compare_runs
+from .leaderboard import (
     CENTRE as CENTRE,
     LEAST_DATASETS as LEAST_DATASETS,
     PRIOR_DRAWS as PRIOR_DRAWS,
-    elo_ratings as elo_ratings,
+    AverageRanks as AverageRanks,
+    rank_learners as rank_learners,
+    standings as standings,
 )
-from .measure_names import (
+from .measurements import (
+    COSTS as COSTS,
     headlines as headlines,
     measure_name as measure_name,
     measures_of as measures_of,
@@ -20,17 +16,9 @@ from .measure_names import (
     shown_in_text as shown_in_text,
     task_measures as task_measures,
     used_by_compare as used_by_compare,
-)
-from .noise import noisy as noisy
-from .pairwise import (
-    Duels as Duels,
-    duels as duels,
-    error_reductions as error_reductions,
-    interval_over_datasets as interval_over_datasets,
-    stretched_ranks as stretched_ranks,
+    with_costs as with_costs,
 )
 from .raters import (
-    Floats as Floats,
     fleiss_kappa as fleiss_kappa,
     human_level as human_level,
     krippendorff_alpha as krippendorff_alpha,

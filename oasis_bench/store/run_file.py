@@ -392,7 +392,7 @@ def _read_table(connection: sqlite3.Connection, name: str, query: str) -> pd.Dat
     table, types = pd.read_sql_query(query, connection), column_types()
     known = {**types["trials"], **types[name]}
     untyped = [column for column in table if table[column].dtype == object]
-    numeric = [column for column in untyped if known[column] in ("Int64", "float64")]
+    numeric = [column for column in untyped if known[str(column)] in ("Int64", "float64")]
     return table.astype(dict.fromkeys(numeric, "float64"))
 
 
