@@ -9,7 +9,6 @@ import pytest
 
 from oasis_bench.experiment import (
     DatasetSource,
-    MergedRun,
     Resumption,
     RunFacts,
     Source,
@@ -74,14 +73,8 @@ def test_what_is_stored_is_read_back(info):
     assert RunFacts.from_json(as_stored(done)) == done
 
 
-def test_what_a_merged_run_stores_is_read_back(info):
-    part = MergedRun(started="2026-11-21T07:00:00+00:00", commit="a1b2")
-    merged = replace(info, load_at_start=None, merged={"runs/a": part}, planned_partitions={"x": 2})
-    assert RunFacts.from_json(as_stored(merged)) == merged
-
-
 def test_a_run_that_was_cut_short_stores_no_end(info):
-    assert not {"finished", "load_at_end", "resumed", "merged"} & as_stored(info).keys()
+    assert not {"finished", "load_at_end", "resumed"} & as_stored(info).keys()
 
 
 @pytest.mark.parametrize("key", ["experiment", "sources", "planned_trials"])

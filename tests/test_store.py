@@ -179,10 +179,9 @@ def test_a_journal_that_names_a_file_is_refused_before_sqlite_deletes_it(tmp_pat
     (whole / f"{FILE_NAME}-journal").write_bytes(hot_journal(path, mine))
     mine.write_text("years of work")
     before = contents(whole)
-    with Store.create(tmp_path / "new", INFO) as new:
-        for read in (read_run, Store.open, lambda folder: new.copy(folder, ["a"])):
-            with pytest.raises(UsageError, match=r"-journal is not of this program: it names"):
-                read(whole)
+    for read in (read_run, Store.open):
+        with pytest.raises(UsageError, match=r"-journal is not of this program: it names"):
+            read(whole)
     assert contents(whole) == before
     assert mine.exists()
     with closing(sqlite3.connect(path)) as connection:  # so the journal is one that would

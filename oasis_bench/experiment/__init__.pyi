@@ -13,7 +13,6 @@ from .queries import Queries as Queries
 from .quick import QUICK_REMARK as QUICK_REMARK, quick_settings as quick_settings
 from .run_info import (
     DatasetSource as DatasetSource,
-    MergedRun as MergedRun,
     Resumption as Resumption,
     RunFacts as RunFacts,
     Source as Source,

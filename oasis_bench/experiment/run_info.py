@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any, Self, get_type_hints
 
 from oasis_bench.experiment.settings import Experiment
@@ -68,8 +68,7 @@ class Session:
     provenance : dict
         Machine, versions and commit, in plain words (see `oasis_bench.system.machine`).
     load_at_start : float or None
-        The load of the machine before the first trial; None where it is not known, as of a merged
-        run.
+        The load of the machine before the first trial; None where it is not known.
     """
 
     started: str
@@ -92,15 +91,6 @@ class Resumption(Session):
 
     trials: int
     limits: Mapping[str, str]
-
-
-@dataclass(frozen=True, kw_only=True)
-class MergedRun:
-    """What a merged run keeps of one of the runs that it was made of."""
-
-    started: str
-    commit: str | None
-    resumed: Sequence[Resumption] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,10 +126,6 @@ class RunFacts(Session):
     finished : str or None
         UTC, ISO 8601; None where the run was cut short.
     load_at_end : float or None
-    merged : dict of str to MergedRun
-        The runs that this one was merged from, by name; empty where it was not.
-    planned_partitions : dict of str to int
-        Of a merged run: the partitions planned for each key of `identities`.
     """
 
     experiment: Experiment
@@ -158,12 +144,10 @@ class RunFacts(Session):
     resumed: Sequence[Resumption] = ()
     finished: str | None = None
     load_at_end: float | None = None
-    merged: Mapping[str, MergedRun] = field(default_factory=dict)
-    planned_partitions: Mapping[str, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return it as plain values, without those that this run does not have."""
-        optional = ("resumed", "finished", "load_at_end", "merged", "planned_partitions")
+        optional = ("resumed", "finished", "load_at_end")
         nothing: tuple[Any, ...] = (None, (), [], {})
         return {
             name: value
@@ -189,16 +173,12 @@ class RunFacts(Session):
                     {label: Source(**one) for label, one in sources["learners"].items()},
                     {name: TaskSource(**one) for name, one in sources["tasks"].items()},
                 ),
-                "resumed": _resumptions(values),
-                "merged": {
-                    name: MergedRun(**{**one, "resumed": _resumptions(one)})
-                    for name, one in values.get("merged", {}).items()
-                },
+                "resumed": tuple(Resumption(**one) for one in values.get("resumed", ())),
             }
             info = cls(**{**values, **parts})
         except (KeyError, TypeError, AttributeError) as error:
             raise UsageError(f"what the store says of its run cannot be read: {error}") from error
-        parts_of_it = [*info.resumed, *info.merged.values(), *info.sources.learners.values()]
+        parts_of_it = [*info.resumed, *info.sources.learners.values()]
         parts_of_it += [*info.sources.tasks.values(), *info.experiment.learners.values()]
         for part in (info, info.sources.dataset, *parts_of_it):
             _refuse_wrong_types(part)
@@ -212,7 +192,3 @@ def _refuse_wrong_types(part: Any) -> None:
     for name, hint in get_type_hints(type(part)).items():
         if not is_of(value := getattr(part, name), hint):
             raise UsageError(f"what it says of its {name} is {shown(value)}")
-
-
-def _resumptions(values: Mapping[str, Any]) -> tuple[Resumption, ...]:
-    return tuple(Resumption(**one) for one in values.get("resumed", ()))

@@ -1,4 +1,4 @@
-"""An experiment carried out: plan, place, store; and runs merged into one."""
+"""An experiment carried out: plan, place, store."""
 
 import lazy_loader
 

@@ -1,5 +1,4 @@
 from .evaluate import evaluate_run as evaluate_run, model_experiment as model_experiment
-from .merge import merge_runs as merge_runs
 from .run import (
     new_folder as new_folder,
     resume_experiment as resume_experiment,

@@ -25,7 +25,6 @@ from oasis_bench.store.schema import SCHEMA, SCHEMA_VERSION, TRIAL_TABLES
 from oasis_bench.system import (
     OutputError,
     UsageError,
-    encodable,
     open_below,
     path_below,
     require_memory,
@@ -263,30 +262,6 @@ class Store:
                 "INSERT OR IGNORE INTO pictures VALUES (:row, :caption, :thumbnail)", pictures
             )
 
-    def copy(self, folder: Path, trial_ids: Sequence[str]) -> None:
-        """Copy trials of the run in `folder`, with all their rows, and that run's pictures.
-
-        Their column `run` names `folder`, where it does not name a run already.
-        """
-        path = _path_for_sqlite(folder)
-        with closing(_connect(path, "ro")) as other, self._transaction():
-            other.execute("BEGIN")
-            for table in ("trials", *TRIAL_TABLES):
-                rows = other.execute(
-                    f"SELECT * FROM {table} WHERE trial_id IN (SELECT value FROM json_each(?)) "
-                    "ORDER BY rowid",
-                    (json.dumps(trial_ids),),
-                )
-                marks = ", ".join("?" * len(rows.description))
-                self.connection.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
-            self.connection.execute(
-                "UPDATE trials SET run = ? WHERE run = ''", (encodable(str(folder)),)
-            )
-            self.connection.executemany(
-                "INSERT OR IGNORE INTO pictures VALUES (?, ?, ?)",
-                other.execute("SELECT row, caption, thumbnail FROM pictures"),
-            )
-
     def _insert(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
         if rows:
             names = list(rows[0])
@@ -297,8 +272,8 @@ class Store:
             )
 
 
-def refuse_used_folder(folder: Path, option: str = "--output") -> None:
-    """Raise a UsageError where `folder`, the value of `option`, holds anything."""
+def refuse_used_folder(folder: Path) -> None:
+    """Raise a UsageError where `folder`, the value of --output, holds anything."""
     try:
         held = next(folder.iterdir(), None)
     except FileNotFoundError:
@@ -306,14 +281,13 @@ def refuse_used_folder(folder: Path, option: str = "--output") -> None:
     except OSError as error:
         raise UsageError(f"cannot use {folder} for output: {error.strerror}") from error
     if (folder / FILE_NAME).exists():
-        go_on = f"go on with it by '--resume {folder}', " if option == "--output" else ""
         raise UsageError(
-            f"{folder} holds another run: choose another {option}, {go_on}"
-            f"or remake its report with 'report {folder}'"
+            f"{folder} holds another run: choose another --output, go on with it by "
+            f"'--resume {folder}', or remake its report with 'report {folder}'"
         )
     if held is not None:
         raise UsageError(
-            f"{folder} is not empty (it holds {held.name}): choose another {option}, "
+            f"{folder} is not empty (it holds {held.name}): choose another --output, "
             "so that nothing of yours is overwritten"
         )
 

@@ -97,8 +97,6 @@ def _of_run(run: StoredRun) -> dict[str, Any]:
     info = run.info
     commits = [info.provenance.get("commit")]
     commits += [session.provenance.get("commit") for session in info.resumed]
-    for part in info.merged.values():
-        commits += [part.commit, *(session.provenance.get("commit") for session in part.resumed)]
     own = info.sources.dataset.name in PATH_DATASETS
     return {
         "dataset": encodable(Path(info.experiment.dataset).stem) if own else dataset_name(run),

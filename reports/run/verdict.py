@@ -244,7 +244,7 @@ def _costs(run: StoredRun) -> str:
 
 def next_steps(run: StoredRun) -> list[NextStep]:
     """Return what may be worth trying next, the most useful first."""
-    return [] if run.info.merged else list(_next_steps(run))
+    return list(_next_steps(run))
 
 
 def _next_steps(run: StoredRun) -> Iterator[NextStep]:
@@ -289,6 +289,6 @@ def again(run: StoredRun, options: dict[str, str]) -> str:
     Only the options where the command is not known.
     """
     words = shlex.split(run.info.command or "")
-    is_whole = words[3:4] == ["run"] and not run.info.merged
+    is_whole = words[3:4] == ["run"]
     kept = without_options(words, [*options, "--output"]) if is_whole else []
     return shlex.join([*kept, *(text for option in options.items() for text in option)])

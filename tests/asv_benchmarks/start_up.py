@@ -77,15 +77,6 @@ class Short(Command):
     def time_missing_path(self):
         self.call("run", "--dataset", "no/such.csv", status=2)
 
-    def time_list_where_none_can_be_kept(self):
-        self.call("list", OASIS_BENCH_CACHE=os.devnull)
-
-
-class KeptListing(Command):
-    def setup(self):
-        super().setup()
-        self.call("list")
-
     def time_list(self):
         self.call("list")
 
