@@ -1,5 +1,6 @@
 """The run's file: whole trials or nothing, and what is refused."""
 
+import math
 import os
 import shutil
 import signal
@@ -12,6 +13,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from fake_runs import fake_info, fake_trial
 
@@ -75,7 +77,9 @@ def test_what_is_written_is_read_back(tmp_path):
     run = read_run(tmp_path / "run")
     assert run.info == replace(info, planned_trials=3)
     row = run.trials.iloc[0].to_dict()
-    assert {name: row[name] for name in COLUMNS} == COLUMNS
+    # A number that is NULL is read as NaN, also where a column holds no other.
+    assert {name: None if pd.isna(row[name]) else row[name] for name in COLUMNS} == COLUMNS
+    assert math.isnan(row["n_steps"])
     assert row["reason"] is None
     of_trial = ["learner", "subset", "partition", "split"]
     assert run.measures[of_trial].values.tolist() == [["L", "2", 0, "seen-classes"]] * 2

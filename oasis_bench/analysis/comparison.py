@@ -144,7 +144,7 @@ def _with_measures(run: StoredRun, measures: Mapping[str, Sequence[str]]) -> pd.
         values = task_measures(run, task)
         for name in names:
             own = values[values["name"] == name].set_index("trial_id")["value"]
-            trials[column_of(task, name)] = pd.to_numeric(trials["trial_id"].map(own))
+            trials[column_of(task, name)] = trials["trial_id"].map(own)
     return trials
 
 

@@ -203,7 +203,7 @@ class Column:
             trials = run.trials[run.trials["learner"] == self.learner]
             for where, own, n_train, _ in _subsets(name, run, trials, trials):
                 numbers = own.set_index("partition")[self.column]
-                values = pd.to_numeric(numbers).dropna().astype(np.float64)
+                values = numbers.dropna().astype(np.float64)
                 if len(values):
                     yield Measured(where, values, n_train, 0)
 

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pandas as pd
 from scipy import sparse
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -84,7 +83,7 @@ def find_best(run: StoredRun) -> Winner:
     trials = run.trials[run.trials["trial_id"].isin(trial_ids)].sort_values("partition")
     chosen = trials["scaling"] + "\n" + trials["params"]
     most = trials[chosen == chosen.mode().iloc[0]]
-    first, n_steps = most.iloc[0], pd.to_numeric(most["n_steps"])
+    first, n_steps = most.iloc[0], most["n_steps"]
     return Winner(
         label,
         first["scaling"],

@@ -345,7 +345,7 @@ def _read(connection: sqlite3.Connection) -> StoredRun:
         raise UsageError(f"a row of {orphan[0]} belongs to no trial")
     # Texts as Python's: for tables of this size sooner filtered than pyarrow's.
     with pd.option_context("mode.string_storage", "python"):
-        tables = {name: pd.read_sql_query(query, connection) for name, query in _queries().items()}
+        tables = {name: _read_table(connection, name, query) for name, query in _queries().items()}
     run = StoredRun(info=_read_info(connection), **tables)
     for what, names, known in (
         ("learner", run.trials["learner"], run.info.experiment.learners),
@@ -361,6 +361,15 @@ def _read(connection: sqlite3.Connection) -> StoredRun:
     return run
 
 
+def _read_table(connection: sqlite3.Connection, name: str, query: str) -> pd.DataFrame:
+    """Read a table; a column of numbers that holds none is of NaN, as any other with gaps."""
+    table, types = pd.read_sql_query(query, connection), column_types()
+    known = {**types["trials"], **types[name]}
+    untyped = [column for column in table if table[column].dtype == object]
+    numeric = [column for column in untyped if known[column] in ("Int64", "float64")]
+    return table.astype(dict.fromkeys(numeric, "float64"))
+
+
 def _queries() -> dict[str, str]:
     """Return the query of each table of a run, by its name in `StoredRun`."""
     of_trials = {
@@ -371,6 +380,7 @@ def _queries() -> dict[str, str]:
     return {"trials": "SELECT * FROM trials", "pictures": "SELECT * FROM pictures"} | of_trials
 
 
+@cache
 def column_types() -> dict[str, dict[str, str]]:
     """Return pandas' type of each column of each table."""
     with closing(_in_memory()) as connection:

@@ -81,7 +81,6 @@ def _cost_table(run: StoredRun, split: str) -> Table:
     numbers = []
     quantities = [*SECONDS, *COSTS, "n_steps"]
     trials = with_costs(finished(run, split))
-    trials[quantities] = trials[quantities].apply(pd.to_numeric)
     for subset, learner, own in by_subset_and_learner(run, trials):
         values = own[quantities]
         numbers.append(

@@ -113,7 +113,7 @@ def _of_run(run: StoredRun) -> dict[str, Any]:
 def _of_cell(run: StoredRun, trials: pd.DataFrame) -> dict[str, Any]:
     """Return the costs of a learner on a subset and a split, and what was chosen."""
     done = trials[trials["trial_id"].isin(finished(run)["trial_id"])]
-    values = with_costs(done)[[*MEDIANS, *RANGES]].apply(pd.to_numeric)
+    values = with_costs(done)[[*MEDIANS, *RANGES]]
     tried = run.validation[["trial_id", "scaling", "params"]].drop_duplicates()["trial_id"]
     tried = tried.value_counts().reindex(done["trial_id"]).fillna(1)  # of nothing to choose: one
     return {

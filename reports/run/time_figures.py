@@ -169,8 +169,8 @@ def draw_along_seconds(run: StoredRun, split: str) -> Figure | None:
     trials = finished(run, split)
     trials = trials.assign(
         value=trials["trial_id"].map(test_values(run, split).to_dict()).astype(float),
-        seconds=pd.to_numeric(trials["fit_seconds"]),
-        steps=pd.to_numeric(trials["n_steps"]),
+        seconds=trials["fit_seconds"],
+        steps=trials["n_steps"],
     )
     stepped = trials[(trials["steps"] > 0) & (trials["seconds"] > 0)]
     keys = ["subset", "learner"]

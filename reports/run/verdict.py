@@ -265,7 +265,7 @@ def _next_steps(run: StoredRun) -> Iterator[NextStep]:
             f"partitions={MANY_PARTITIONS}",
         )
     trials = finished(run)
-    steps = pd.to_numeric(trials["n_steps"]).dropna()
+    steps = trials["n_steps"].dropna()
     searched = run.validation["n_steps"].notna().any()
     cap = run.info.experiment.max_steps
     if searched and len(steps) and (steps == cap).mean() >= 0.5:
