@@ -15,7 +15,7 @@ from oasis_bench.reports.formatting import (
     wrapped,
 )
 from oasis_bench.reports.run.facts import DAGGER, transductive_learners, transductive_note
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 from oasis_bench.system import printable
 
 LABEL_WIDTH, REASON_WIDTH = 24, 100

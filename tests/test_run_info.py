@@ -1,13 +1,11 @@
 """What a run tells of itself: to JSON and back, and what is refused."""
 
 import json
-import sys
 from dataclasses import replace
-from importlib.metadata import packages_distributions, version
 
 import pytest
 
-from oasis_bench.experiment import (
+from oasis_bench.runs.facts import (
     DatasetSource,
     Resumption,
     RunFacts,
@@ -15,8 +13,7 @@ from oasis_bench.experiment import (
     Sources,
     TaskSource,
 )
-from oasis_bench.system import UsageError, provenance
-from oasis_bench.system.machine import DISTRIBUTIONS
+from oasis_bench.system import UsageError
 
 
 @pytest.fixture
@@ -83,17 +80,3 @@ def test_a_missing_key_is_refused_by_name(info, key):
     del values[key]
     with pytest.raises(UsageError, match=key):
         RunFacts.from_json(values)
-
-
-def test_the_provenance_has_the_version_of_every_distribution_that_a_loaded_module_is_of():
-    loaded = {name.partition(".")[0] for name in list(sys.modules)}
-    found = {
-        distribution: version(distribution)
-        for module, distributions in packages_distributions().items()
-        if module in loaded
-        for distribution in distributions
-    }
-    assert {"pytest", "numpy"} <= found.keys()
-    versions = provenance()["versions"]
-    assert {name: versions.get(name) for name in found} == found
-    assert versions.keys() - found.keys() <= set(DISTRIBUTIONS)

@@ -20,8 +20,8 @@ from oasis_bench.data import thumbnail
 from oasis_bench.datasets.features.decoding import UnusableImageError, read_image
 from oasis_bench.datasets.features.picture_files import Workers, hashed_pictures
 from oasis_bench.plugins.registry import PLUGIN_MODULE
-from oasis_bench.runner import run_experiment
-from oasis_bench.store import FILE_NAME, read_run
+from oasis_bench.runs import read_run, run_experiment
+from oasis_bench.runs.store import FILE_NAME
 from oasis_bench.system import OutputError, no_progress
 
 SMALL = "--classes 2 --partitions 1 --inner-folds 2 --train 6 --test 4".split()  # noqa: SIM905

@@ -17,8 +17,9 @@ import pandas as pd
 import pytest
 from fake_runs import fake_info, fake_trial
 
-from oasis_bench.store import FILE_NAME, RefusedRecordError, Store, read_run
-from oasis_bench.store.schema import SCHEMA_VERSION
+from oasis_bench.runs import read_run
+from oasis_bench.runs.schema import SCHEMA_VERSION
+from oasis_bench.runs.store import FILE_NAME, RefusedRecordError, Store
 from oasis_bench.system import UsageError
 from oasis_bench.trial import TrialResult
 
@@ -29,7 +30,7 @@ INFO = fake_info(rows=[COLUMNS])
 DIES_IN_A_TRANSACTION = """
 import os, signal, sys
 from pathlib import Path
-from oasis_bench.store.run_file import Store
+from oasis_bench.runs.store import Store
 store = Store.open(Path(sys.argv[1]))
 store.connection.execute("PRAGMA cache_size = 2")
 store.connection.execute("BEGIN IMMEDIATE")

@@ -23,7 +23,7 @@ from oasis_bench.analysis.costs import with_costs
 from oasis_bench.analysis.measure_names import task_measures, used_by_compare
 from oasis_bench.analysis.noise import noisy
 from oasis_bench.experiment import SEEN_CLASSES, WORDS, cell_name
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 
 MUST_AGREE = ("algorithm", "data", "seed", "classes", "sizes", "scaling")
 """What must be equal in both runs, so that an algorithm gets the same items in a partition."""

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import pandas as pd
 
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 
 SHOWN_AT = {"precision": (1, 10, 50), "recall": (8,), "mean recognition": (1,)}
 """The k of a measure that a table of headlines shows; all of them for other measures.

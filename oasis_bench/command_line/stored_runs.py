@@ -9,8 +9,7 @@ from oasis_bench.analysis import compare_runs
 from oasis_bench.command_line.progress import Display
 from oasis_bench.command_line.running import report_on
 from oasis_bench.plugins import load_reports
-from oasis_bench.runner import export_trec
-from oasis_bench.store import read_run
+from oasis_bench.runs import export_trec, read_run
 from oasis_bench.system import EXPORT, path_below
 
 GOT_WORSE = 1

@@ -11,7 +11,7 @@ from oasis_bench.data import SCALINGS
 from oasis_bench.experiment import search_of
 from oasis_bench.reports.formatting import plural, series
 from oasis_bench.reports.run.facts import chooser, finished, splits
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 
 
 def protocol_text(run: StoredRun) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 
 from oasis_bench.experiment import Experiment, LearnerSpec
-from oasis_bench.runner import run_experiment
+from oasis_bench.runs import run_experiment
 
 ROUNDS = 5
 N_TRIALS = 200

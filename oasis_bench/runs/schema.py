@@ -1,4 +1,4 @@
-"""The tables of a run's SQLite file; `oasis_bench.store.run_file` writes and reads them."""
+"""The tables of a run's SQLite file; `oasis_bench.runs.store` writes and reads them."""
 
 SCHEMA_VERSION = 11
 """Raised by one with every change of the tables, or of what the table `run` holds."""
