@@ -17,8 +17,9 @@ import pandas as pd
 import pytest
 from fake_runs import fake_info, fake_trial
 
-from oasis_bench.store import FILE_NAME, RefusedRecordError, Store, read_run
-from oasis_bench.store.schema import SCHEMA_VERSION
+from oasis_bench.runs import read_run
+from oasis_bench.runs.schema import SCHEMA_VERSION
+from oasis_bench.runs.store import FILE_NAME, RefusedRecordError, Store
 from oasis_bench.system import UsageError
 from oasis_bench.trial import TrialResult
 
@@ -29,7 +30,7 @@ INFO = fake_info(rows=[COLUMNS])
 DIES_IN_A_TRANSACTION = """
 import os, signal, sys
 from pathlib import Path
-from oasis_bench.store.run_file import Store
+from oasis_bench.runs.store import Store
 store = Store.open(Path(sys.argv[1]))
 store.connection.execute("PRAGMA cache_size = 2")
 store.connection.execute("BEGIN IMMEDIATE")
@@ -183,10 +184,9 @@ def test_a_journal_that_names_a_file_is_refused_before_sqlite_deletes_it(tmp_pat
     (whole / f"{FILE_NAME}-journal").write_bytes(hot_journal(path, mine))
     mine.write_text("years of work")
     before = contents(whole)
-    with Store.create(tmp_path / "new", INFO) as new:
-        for read in (read_run, Store.open, lambda folder: new.copy(folder, ["a"])):
-            with pytest.raises(UsageError, match=r"-journal is not of this program: it names"):
-                read(whole)
+    for read in (read_run, Store.open):
+        with pytest.raises(UsageError, match=r"-journal is not of this program: it names"):
+            read(whole)
     assert contents(whole) == before
     assert mine.exists()
     with closing(sqlite3.connect(path)) as connection:  # so the journal is one that would

@@ -17,7 +17,7 @@ import pandas as pd
 from oasis_bench.analysis.measurements import task_measures, used_by_compare, with_costs
 from oasis_bench.analysis.statistics import LEVEL, ROUNDING, holm, paired_interval, reach_of
 from oasis_bench.experiment import SEEN_CLASSES, WORDS, cell_name
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 
 Verdict = Literal["worse", "better", "same", "not judged"]
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import pandas as pd
 
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 
 COSTS = (
     "tuning_seconds",

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from oasis_bench.analysis import reach_of, task_measures, with_costs
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 from oasis_bench.trial import TRAINING
 
 Float64Array = npt.NDArray[np.float64]

@@ -11,15 +11,6 @@ from .identity import (
 from .judged_splits import draw_groups as draw_groups, group_folds as group_folds
 from .queries import Queries as Queries
 from .quick import QUICK_REMARK as QUICK_REMARK, quick_settings as quick_settings
-from .run_info import (
-    DatasetSource as DatasetSource,
-    MergedRun as MergedRun,
-    Resumption as Resumption,
-    RunFacts as RunFacts,
-    Source as Source,
-    Sources as Sources,
-    TaskSource as TaskSource,
-)
 from .saved_model import (
     match_columns as match_columns,
     refuse_changed_model as refuse_changed_model,

@@ -18,7 +18,7 @@ from oasis_bench.reports.run.facts import (
 )
 from oasis_bench.reports.run.trial_tables import chosen_by, chosen_trials
 from oasis_bench.reports.table import Cell, Table
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 
 SHOWN_CANDIDATES = 10
 """Candidates that the page shows of a learner on a subset; the CSV file has all."""

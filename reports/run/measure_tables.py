@@ -35,7 +35,7 @@ from oasis_bench.reports.run.facts import (
     task_title,
 )
 from oasis_bench.reports.table import Cell, Table
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 
 BOLD = ("best", "tied")
 """The verdicts that are shown in bold, of learners that were measured on all partitions."""

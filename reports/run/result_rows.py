@@ -27,7 +27,7 @@ from oasis_bench.reports.run.facts import (
     tasks,
 )
 from oasis_bench.reports.run.measure_tables import measure_numbers
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 from oasis_bench.system import encodable
 
 MEDIANS = ("tuning_seconds", "seconds_per_query", "fit_peak_bytes", "model_bytes", "n_steps")
@@ -97,8 +97,6 @@ def _of_run(run: StoredRun) -> dict[str, Any]:
     info = run.info
     commits = [info.provenance.get("commit")]
     commits += [session.provenance.get("commit") for session in info.resumed]
-    for part in info.merged.values():
-        commits += [part.commit, *(session.provenance.get("commit") for session in part.resumed)]
     own = info.sources.dataset.name in PATH_DATASETS
     return {
         "dataset": encodable(Path(info.experiment.dataset).stem) if own else dataset_name(run),

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pandas as pd
 
 from oasis_bench.reports.formatting import plural
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 
 
 def search_notes(run: StoredRun, trials: pd.DataFrame) -> Iterator[str]:

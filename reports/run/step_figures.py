@@ -35,7 +35,7 @@ from oasis_bench.reports.run.facts import (
     test_values,
 )
 from oasis_bench.reports.run.figure_parts import band_of, entries, panels
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 
 PARTS: dict[str, Any] = {"test": "-", "train": (0, (4, 2)), "validation": (0, (1, 1.2))}
 STEPS_LABEL = "learning steps (triplets)"

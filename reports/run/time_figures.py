@@ -39,7 +39,7 @@ from oasis_bench.reports.run.facts import (
     test_values,
 )
 from oasis_bench.reports.run.figure_parts import band_of, entries, panels
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 
 FRONT: dict[str, Any] = {"label": "front", "color": "0.35", "linewidth": 1, "zorder": 1}
 NAME_WIDTH = 22

@@ -27,7 +27,7 @@ from oasis_bench.reports.run.facts import (
 )
 from oasis_bench.reports.run.search_notes import search_notes
 from oasis_bench.reports.table import Cell, Table
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 from oasis_bench.trial import TRAINING
 
 
