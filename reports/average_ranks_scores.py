@@ -1,7 +1,7 @@
 """The scores that learners are ranked by: from each run one table, one score a learner.
 
 Not for summaries of runs, which `summary_scores` reads, nor for the ranks:
-`oasis_bench.analysis.average_ranks` makes them.
+`oasis_bench.analysis.rank_learners` makes them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from oasis_bench.reports.run.facts import (
     tasks,
     transductive_learners,
 )
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 from oasis_bench.system import UsageError, encodable
 
 
