@@ -28,7 +28,7 @@ from oasis_bench.plugins import load_registry
 from oasis_bench.runner import run_experiment
 from oasis_bench.store import read_run
 from oasis_bench.system import UsageError
-from oasis_bench.trial.sealed_items import map_items, seal_items
+from oasis_bench.trial.wall import map_items, seal_items
 
 TINY = """\
 title = "Tiny"

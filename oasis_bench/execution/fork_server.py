@@ -32,7 +32,7 @@ from typing import Any
 
 from oasis_bench.system import THREAD_VARIABLES, UsageError, kill_below, kill_marked
 
-PREPARE_TRIALS = "oasis_bench.execution.trial_process:warm_up"
+PREPARE_TRIALS = "oasis_bench.trial.learner_side.process:warm_up"
 
 READY_SECONDS = 120.0
 """How long a server may take to start: the imports, on a slow disk."""
