@@ -109,11 +109,11 @@ def evaluate_run(
             folder, info, experiment, registry, plugin_files, on_download
         )
         for spec, _, scores in trials:
-            _refuse_other_galleries([t for t in asked if t.split == spec.split], scores)
+            _refuse_other_galleries([t for t in asked if t.split == spec.where.split], scores)
         failures = 0
         evaluated = []  # nothing is written before the last file has been read
         for done, (spec, trial_id, scores) in enumerate(trials, start=1):
-            of_split = [task for task in asked if task.split == spec.split]
+            of_split = [task for task in asked if task.split == spec.where.split]
             for name, found in _evaluate(of_split, spec, rows, registry, scores):
                 evaluated.append((trial_id, [name], found))
                 failures += found["answers"][0]["status"] == "failed"

@@ -127,7 +127,7 @@ def run_experiment(
         dataset, rows, specs = prepare(
             experiment, registry, plugin_files, on_download, place.shares_cores, keep
         )
-        subsets = {spec.subset: spec.classes for spec in specs}
+        subsets = {spec.where.subset: spec.where.classes for spec in specs}
         takes_rows = _takes_rows(experiment, registry)
         scalings = scalings_of(experiment, dataset, rows) if takes_rows else ()
         remarks = [
@@ -286,13 +286,16 @@ def prepare(
     plugins = tuple(path.resolve() for path in plugin_files)
     specs = plan(experiment, dataset, rows, registry, plugins)
     refuse_untested_queries(specs, rows)
-    how: dict[str, Any] = {
-        "shares_cores": shares_cores,
-        "saves_model": MODELS in keep,
-        "keeps_scores": PREDICTIONS in keep,
+    files: dict[str, Any] = {
+        "model": MODELS in keep,
+        "scores": PREDICTIONS in keep,
         "columns": rows.columns,
     }
-    return dataset, rows, [replace(spec, **how) for spec in specs]
+    specs = [
+        replace(spec, shares_cores=shares_cores, keeps=replace(spec.keeps, **files))
+        for spec in specs
+    ]
+    return dataset, rows, specs
 
 
 def _run_trials(

@@ -74,7 +74,10 @@ def _kept_trials(
 ) -> list[tuple[TrialSpec, str, Predictions]]:
     """Return the trials whose scores were kept, with the trial_id that the store has."""
     names = file_names(specs)
-    spec_of = {(spec.learner, spec.subset, spec.partition, spec.split): spec for spec in specs}
+    spec_of = {
+        (spec.learner, spec.where.subset, spec.where.partition, spec.where.split): spec
+        for spec in specs
+    }
     kept = []
     trials = read_run(folder).trials
     columns = ("learner", "subset", "partition", "split", "trial_id")

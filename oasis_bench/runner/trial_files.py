@@ -32,8 +32,8 @@ def file_names(specs: Sequence[TrialSpec]) -> dict[str, str]:
     names: dict[str, str] = {}
     times: Counter[str] = Counter()
     for spec in specs:
-        split = () if spec.split == SEEN_CLASSES else (spec.split,)
-        parts = (spec.learner, spec.subset, str(spec.partition), *split)
+        split = () if spec.where.split == SEEN_CLASSES else (spec.where.split,)
+        parts = (spec.learner, spec.where.subset, str(spec.where.partition), *split)
         name = "_".join(re.sub(r"[^a-zA-Z0-9.+=-]", "-", part)[:LONGEST_NAME] for part in parts)
         times[name.casefold()] += 1
         number = times[name.casefold()]

@@ -17,7 +17,7 @@ CREATE TABLE run (
     value TEXT NOT NULL               -- JSON
 ) STRICT;
 CREATE TABLE trials (
-    trial_id TEXT PRIMARY KEY,        -- hash of what decides the result (see plan.TrialSpec)
+    trial_id TEXT PRIMARY KEY,        -- hash of what decides the result (see TrialSpec)
     run TEXT NOT NULL DEFAULT '',     -- the run that it was merged from; '' where not merged
     learner TEXT NOT NULL,            -- its label in this run
     algorithm TEXT NOT NULL,          -- its name in the registry

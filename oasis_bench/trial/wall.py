@@ -235,7 +235,7 @@ class Stage:
     ----------
     name : str
     spec : TrialSpec
-        Without identity: what the learner must not know can be derived from that.
+        As `for_learner` makes it: without what the learner must not know.
     tuned : Tuned
         What to fit; of no use to the stage 'tune'.
     galleries : tuple of str

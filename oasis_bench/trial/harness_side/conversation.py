@@ -130,8 +130,8 @@ class Conversation:
         self._items, self._sealed, self._learner = items, sealed, learner
         self._refused = refused
         self._galleries = galleries_of(evaluated)
-        examples = spec.experiment.examples if spec.shows_examples else 0
-        drawn = (examples, spec.seed_for("examples"), spec.queries, spec.projects)
+        keeps = spec.keeps
+        drawn = (keeps.examples, spec.seed_for("examples"), keeps.queries, keeps.projection)
         self._evaluator = Evaluator(evaluated, items, *drawn, spec.chooses_by)
         self._chooser = next(task for task in evaluated if task.name == spec.chooses_by.task)
         self._traces = Traces(self._chooser, spec.chooses_by, items)
@@ -192,9 +192,8 @@ class Conversation:
         ``give(file)`` sends it a file; ``begin_phase()`` gives it the whole budget of time.
         """
         self._server, self._give, self._begin_phase = server, give, begin_phase
-        blind = replace(self.spec, identity={}, trial_id="")
         galleries = (self._chooser.gallery,) if self._stage == "replay" else self._galleries
-        return Stage(self._stage, blind, self._tuned, galleries, server)
+        return Stage(self._stage, self.spec.for_learner(), self._tuned, galleries, server)
 
     def listen(self, inbox: Inbox) -> bool:
         """Take all that has come; tell whether the stage has ended well.
@@ -296,7 +295,7 @@ class Conversation:
             "tuning_fit_seconds": self._tuned.fit_seconds,
             "tuning_score_seconds": self._tuned.score_seconds,
         }
-        if self.spec.saves_model:
+        if self.spec.keeps.model:
             saved = yield Saved
             if self._file is None:
                 self._notes.append(f"its model is not saved: {saved.reason}")

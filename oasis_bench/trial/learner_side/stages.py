@@ -244,8 +244,8 @@ def _fit(stage: Stage, channel: Channel) -> None:
         ),
         model,
     )
-    if spec.saves_model:
-        _send_model_file(_named(learner, spec.columns), channel)
+    if spec.keeps.model:
+        _send_model_file(_named(learner, spec.keeps.columns), channel)
     _score(learner, stage, channel)
 
 
@@ -404,8 +404,9 @@ def _warm_up(stage: Stage, channel: Channel) -> None:
 
 def _refuse(spec: TrialSpec, learners: Iterable[MetricLearner], items: Mapping[str, Any]) -> None:
     """Raise NotApplicableError where a learner refuses the items, with any parameters to try."""
+    is_judged = spec.where.split == "judged"
     for learner in learners:
-        by_triplets = spec.split == "judged" and learner.takes_triplets  # labels do not matter
+        by_triplets = is_judged and learner.takes_triplets  # labels do not matter
         if not by_triplets and (reason := learner.refusal(items["X"], items["y"])):
             raise NotApplicableError(reason)
 
