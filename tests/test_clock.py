@@ -30,7 +30,7 @@ def test_where_the_system_does_not_tell_the_peak_the_rest_is_measured(monkeypatc
     """As on macOS, whose Python has no os.waitid before 3.13."""
     monkeypatch.delattr(os, "waitid")
     monkeypatch.setattr(linux, "reset_peak", lambda: False)
-    monkeypatch.setattr(linux, "scheduled_seconds", lambda: None)
+    monkeypatch.setattr(f"{Meter.__module__}.scheduled_seconds", lambda: None)
     cost = cost_of(busy)
     assert cost.cpu_seconds >= 0.05
     assert cost.seconds >= 0.05

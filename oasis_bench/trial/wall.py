@@ -88,27 +88,16 @@ class Validated(_Message):
 
 
 class Tuned(_Message):
-    """What the inner folds chose, and is fitted.
+    """The candidate with the highest mean over the inner folds: what is fitted.
 
-    Attributes
-    ----------
-    scaling : str
-        How rows are scaled.
-    params : dict
-        The hyper-parameters with the highest mean over the folds, by the measure that chooses.
-    n_steps : int or None
-        The checkpoint with the highest mean; None for a learner without steps, or where the
-        candidates name `n_steps`.
-    last_checkpoint : int or None
-        The largest checkpoint that was validated with these parameters.
-    fit_seconds, score_seconds : float
-        What tuning took on all inner folds, as if one had followed the other.
+    `n_steps` is the best checkpoint, None for a learner without steps or where the candidates name
+    it.  The seconds are those of all folds, as if one had followed the other.
     """
 
     scaling: str
     params: dict[str, Any]
     n_steps: Count | None = None
-    last_checkpoint: Count | None = None
+    last_checkpoint: Count | None = None  # the largest that was validated with these parameters
     fit_seconds: Seconds = 0.0
     score_seconds: Seconds = 0.0
 
@@ -116,25 +105,16 @@ class Tuned(_Message):
 class Fitted(_Message):
     """The final fit has ended; the fitted learner comes with this message, as a file.
 
-    Attributes
-    ----------
-    threads : int
-        The largest thread pool during the fit.
-    seconds, cpu_seconds, waiting_seconds, peak_bytes
-        See `oasis_bench.trial.learner_side.meter.Cost`.
-    symmetry_index : float or None
-        Of W; None where there is none.
-    numbers : dict
-        The fitted attributes that are single numbers, by name.
+    What it took is as `oasis_bench.trial.learner_side.meter.Cost` says.
     """
 
-    threads: Count
+    threads: Count  # of the largest pool
     seconds: Seconds
     cpu_seconds: Seconds
     waiting_seconds: Seconds | None
     peak_bytes: Count | None
-    symmetry_index: float | None
-    numbers: Numbers = {}
+    symmetry_index: float | None  # of W
+    numbers: Numbers = {}  # the fitted attributes that are single numbers
 
 
 class Saved(_Message):
@@ -229,26 +209,13 @@ def from_line(line: bytes) -> Message:
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage of a trial, as its process gets it.
-
-    Attributes
-    ----------
-    name : str
-    spec : TrialSpec
-        As `for_learner` makes it: without what the learner must not know.
-    tuned : Tuned
-        What to fit; of no use to the stage 'tune'.
-    galleries : tuple of str
-        What the test items are compared with: 'test', 'training'.
-    server : int
-        The process number below which all processes of the trial are.
-    """
+    """One stage of a trial, as its process gets it."""
 
     name: StageName
-    spec: TrialSpec
-    tuned: Tuned
-    galleries: tuple[str, ...]
-    server: int
+    spec: TrialSpec  # as `for_learner` makes it: without what the learner must not know
+    tuned: Tuned  # what to fit; of no use to the stage 'tune'
+    galleries: tuple[str, ...]  # what the test items are compared with: 'test', 'training'
+    server: int  # the process number below which all processes of the trial are
 
 
 def checkpoints(max_steps: int) -> list[int]:

@@ -80,30 +80,10 @@ class EndsTrialError(Exception):
 
 
 class Conversation:
-    """A trial under way.
+    """A trial under way: what it does now is its `phase`; when it has ended, it has a `result`.
 
-    Parameters
-    ----------
-    spec : TrialSpec
-    items : TrialItems
-    sealed : callable
-        ``sealed(scaling)`` gives these as `SealedItems`.
-    learner : type
-    tasks : sequence of Task
-        Those that the learner is evaluated on; NotApplicableError where that is possible by none.
-    folder : Path
-        Where the files are that it keeps.
-    model : int, optional
-        The file of a saved model, where that takes the place of a fit.
-
-    Attributes
-    ----------
-    phase : str
-        What the trial does now.
-    first_bytes : int or None
-        Memory of the stage's processes before it began; None where it has not begun.
-    result : TrialResult or None
-        Set when the trial has ended.
+    ``sealed(scaling)`` gives the items in files; `model` is the file of a saved model that takes
+    the place of a fit.  Raise NotApplicableError where the learner fits none of the tasks.
     """
 
     def __init__(
@@ -125,7 +105,7 @@ class Conversation:
             spec = replace(spec, chooses_by=ChooseBy(evaluated[0].name, *measure))
         self.spec = spec
         self.phase = "the start"
-        self.first_bytes: int | None = None
+        self.first_bytes: int | None = None  # of the stage's processes before it began
         self.result: TrialResult | None = None
         self._items, self._sealed, self._learner = items, sealed, learner
         self._refused = refused

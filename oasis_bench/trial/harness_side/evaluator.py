@@ -44,20 +44,9 @@ Rows = list[dict[str, Any]]
 
 
 class ScoreReader:
-    """Takes the scores of queries against one gallery, block after block.
+    """Takes the scores of queries against one gallery, block after block, for some evaluations.
 
-    Parameters
-    ----------
-    gallery : {'test', 'training'}
-    n_queries, n_gallery : int
-    evaluations : sequence of Evaluation or Projection
-        They get each block.
-    kept : array of int
-        The queries whose scores are kept, in `rows`.
-
-    Attributes
-    ----------
-    rows : ndarray of shape (n_kept, n_gallery)
+    Those of the queries `kept` stay in `rows`, of shape (n_kept, n_gallery).
     """
 
     def __init__(
@@ -83,23 +72,14 @@ class ScoreReader:
     def n_bytes(self, message: Scores) -> int:
         """Return how many bytes follow a message.
 
-        Raises
-        ------
-        MessageError
-            Where these are not the scores that are to come next.
+        Raise MessageError where these are not the scores that are to come next.
         """
         if message.gallery != self.gallery or message.n_queries > self._n_queries - self._done:
             raise MessageError(f"{message.n_queries} rows of scores of {message.gallery!r}")
         return message.n_bytes(self._n_gallery)
 
     def add(self, message: Scores, content: bytes | bytearray) -> None:
-        """Evaluate a block.
-
-        Raises
-        ------
-        ValueError
-            Where a score is NaN.
-        """
+        """Evaluate a block; raise ValueError where a score is NaN."""
         scores = np.frombuffer(content, message.dtype).reshape(message.n_queries, self._n_gallery)
         for evaluation in self._evaluations:
             evaluation.add(self._done, scores)
@@ -110,24 +90,12 @@ class ScoreReader:
 
 
 class Evaluator:
-    """Evaluates what a trial's learner answers to the tasks of one split.
+    """Evaluates the scores of a trial's learner by the tasks of one split.
 
-    Parameters
-    ----------
-    tasks : sequence of Task
-        Those that the learner can answer.
-    items : TrialItems
-    examples : int
-        Test items whose neighbours are kept for the report.
-    seed : int
-        Draws the examples.
-    queries : Queries, optional
-        What they are drawn from; None: all test items.
-    projects : bool, default False
-        Whether test items are projected to a plane.
-    chooses_by : ChooseBy, optional
-        By whose rule its task predicts the classes of a confusion matrix; those of other tasks, and
-        None: by their first measure.
+    For the report it keeps the neighbours of some `examples`, drawn by the `seed` from `queries` or
+    from all test items, and where it `projects`, the places of some test items in a plane.  A task
+    predicts the classes of its confusion matrix by the rule of `chooses_by` where that names the
+    task, else by its first measure.
     """
 
     def __init__(
@@ -181,13 +149,7 @@ class Evaluator:
         ]
 
     def refuse_other_scores(self, alone: Sequence[ScoreReader]) -> None:
-        """Compare the scores of the sample alone with its scores among all test items.
-
-        Raises
-        ------
-        ValueError
-            Where they differ.
-        """
+        """Raise ValueError where the sample alone has other scores than among all test items."""
         sample = self._items.sample
         for reader in alone:
             is_test = reader.gallery == "test"
@@ -325,17 +287,7 @@ def reason_against(task: Task, learner: type[MetricLearner]) -> str | None:
 class Traces:
     """Takes the scores of each checkpoint and keeps the measure by which inner folds choose.
 
-    Parameters
-    ----------
-    task : Task
-    by : ChooseBy
-        The measure of that task.
-    items : TrialItems
-
-    Attributes
-    ----------
-    values, symmetry : list of dict
-        Rows of the tables `traces` and `symmetry`.
+    `values` and `symmetry` are rows of the tables `traces` and `symmetry`.
     """
 
     def __init__(self, task: Task, by: ChooseBy, items: TrialItems) -> None:

@@ -52,38 +52,17 @@ Half of them, where there are fewer than 60."""
 
 @dataclass(frozen=True)
 class TrialItems:
-    """What a trial works on.
+    """What a trial works on."""
 
-    Attributes
-    ----------
-    X : array, CSR or Patches
-        All items of the data set, as it gives them.
-    y : Labels
-        Of the training items.
-    judgements : JudgedTriplets, Ratings or None
-        What people said of the training items, for the learner.
-    test_rows : ndarray of shape (n_test,)
-        The test items' row numbers in the data set, in the order in which the learner sees them.
-    train_rows : ndarray of shape (n_train,)
-        Those of the training items.
-    original_order : ndarray of shape (n_test,)
-        The place of each test item in the order in which the partition was drawn.
-    truth : Truth
-    ties : dict of str to ndarray
-        For a gallery of 'test' or 'training' items the order within ties.
-    sample : ndarray
-        Places of the test items that are scored a second time, alone.
-    """
-
-    X: Any
-    y: Labels
-    judgements: Judgements | None
-    test_rows: Indices
+    X: Any  # array, CSR or Patches: all items of the data set, as it gives them
+    y: Labels  # of the training items
+    judgements: Judgements | None  # what people said of the training items, for the learner
+    test_rows: Indices  # row numbers in the data set, in the order in which the learner sees them
     train_rows: Indices
-    original_order: Indices
-    truth: Truth
-    ties: Mapping[str, Indices]
-    sample: Indices
+    original_order: Indices  # the place of each test item in the order of the partition
+    truth: Truth  # the labels of the test items
+    ties: Mapping[str, Indices]  # for a gallery of 'test' or 'training' items
+    sample: Indices  # places of the test items that are scored a second time, alone
 
     @property
     def n_features(self) -> int:
@@ -102,10 +81,7 @@ class TrialItems:
 def draw_items(spec: TrialSpec, rows: LabelledRows, learner: type[MetricLearner]) -> TrialItems:
     """Draw training and test items of a trial.
 
-    Raises
-    ------
-    NotApplicableError
-        Where the learner does not take such items or labels.
+    Raise NotApplicableError where the learner does not take such items or labels.
     """
     X = rows.items(learner.takes, spec.features)
     must_be_dense = sparse.issparse(X) and not learner.takes_sparse
@@ -160,12 +136,9 @@ def divide(
 
 
 def refuse_untested_queries(specs: Sequence[TrialSpec], rows: LabelledRows) -> None:
-    """Check that each of the `queries` of an experiment names a test item of a first partition.
+    """Raise UsageError where one of the `queries` of an experiment is no test item.
 
-    Raises
-    ------
-    UsageError
-        Where one does not.
+    It is looked for among those of the first partition of each class subset.
     """
     first = {spec.where.subset: spec for spec in specs if spec.keeps.examples}
     queries = next((spec.keeps.queries for spec in first.values()), None)
@@ -195,13 +168,8 @@ def _truth(y: Labels, training: Labels, tested: Judgements | None, order: Indice
 class SealedItems:
     """The items of a trial in one scaling, each part in a file of its own when it is asked for.
 
-    Parameters
-    ----------
-    items : TrialItems
-    learner : type
-        Decides whether sparse rows are made dense.
-    scaling : str or None
-        Learned from the training items; None: the items as the data set gives them.
+    The scaling is learned from the training items; None: the items as the data set gives them.
+    The learner's class decides whether sparse rows are made dense.
     """
 
     def __init__(

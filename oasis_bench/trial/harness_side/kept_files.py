@@ -67,12 +67,7 @@ class PrintedOutput:
     """What the processes of one trial print, in a file that has no name until the trial ends.
 
     It is neither a pipe, which a learner would have to wait for, nor a file that it could replace.
-
-    Parameters
-    ----------
-    spec : TrialSpec
-    log : Path
-        Where it is appended when the trial has ended.
+    When the trial has ended, it is appended to the `log`.
     """
 
     def __init__(self, spec: TrialSpec, log: Path) -> None:
@@ -95,13 +90,7 @@ class PrintedOutput:
             self._n_cut += size - 2 * END_BYTES
 
     def end(self) -> None:
-        """Append it to the log, if there is any.
-
-        Raises
-        ------
-        OutputError
-            Where that is not possible.
-        """
+        """Append it to the log, if there is any; raise OutputError where that is not possible."""
         with self._file:
             self.shorten(2 * END_BYTES)
             text = os.pread(self.descriptor, 2 * END_BYTES, 0)
@@ -122,15 +111,9 @@ def append_to(log: Path, text: bytes) -> None:
 
 
 class KeptFiles:
-    """The files that one trial under way writes.
+    """The files that one trial under way keeps in the folder of the run, as its spec says.
 
-    Parameters
-    ----------
-    spec : TrialSpec
-        It says which files are kept.
-    items : TrialItems
-    folder : Path
-        That of the run.
+    Each method raises OutputError where it cannot write.
     """
 
     def __init__(self, spec: TrialSpec, items: TrialItems, folder: Path) -> None:
@@ -139,13 +122,7 @@ class KeptFiles:
         self._scores: ScoresFile | None = None
 
     def add_scores(self, message: Scores, content: bytes | bytearray) -> None:
-        """Write the next block of scores, where they are kept.
-
-        Raises
-        ------
-        OutputError
-            Where they cannot be written; likewise below.
-        """
+        """Write the next block of scores, where they are kept."""
         if not self._spec.keeps.scores:
             return
         with self._disk(PREDICTIONS):
@@ -199,14 +176,7 @@ class KeptFiles:
 
 
 class ScoresFile:
-    """Writes the scores of one trial.
-
-    Parameters
-    ----------
-    path : Path
-    items : TrialItems
-        Their row numbers and the order within ties are written beside the scores.
-    """
+    """Writes the scores of one trial, the row numbers of its items and the order within ties."""
 
     def __init__(self, path: Path, items: TrialItems) -> None:
         self._items = items
@@ -259,29 +229,17 @@ def what_was_scored(items: TrialItems) -> dict[str, npt.NDArray[np.intp]]:
 
 @dataclass(frozen=True)
 class Predictions:
-    """The kept scores of one trial.
-
-    Attributes
-    ----------
-    path : Path
-    galleries : tuple of str
-        Those whose scores were kept: 'test', 'training'.
-    arrays : dict of str to ndarray
-        `test_rows`, `training_rows`, `ties_test`, `ties_training`.
-    """
+    """The kept scores of one trial."""
 
     path: Path
-    galleries: tuple[str, ...]
-    arrays: Mapping[str, npt.NDArray[np.intp]]
+    galleries: tuple[str, ...]  # those whose scores were kept: 'test', 'training'
+    arrays: Mapping[str, npt.NDArray[np.intp]]  # as `what_was_scored` names them
 
     @classmethod
     def open(cls, path: Path, items: TrialItems) -> Predictions:
         """Read what the scores are of; `items` are those of the trial, as they are drawn now.
 
-        Raises
-        ------
-        UsageError
-            Where the file is damaged, or its scores are of other items.
+        Raise UsageError where the file is damaged, or its scores are of other items.
         """
         arrays = what_was_scored(items)
         with (
@@ -302,10 +260,7 @@ class Predictions:
     def blocks(self, gallery: str) -> Iterator[tuple[Scores, bytes]]:
         """Read the scores against a gallery in blocks, as they once came.
 
-        Raises
-        ------
-        UsageError
-            Where the file is damaged, or a score is NaN.
+        Raise UsageError where the file is damaged, or a score is NaN.
         """
         shape = n_queries, n_gallery = tuple(
             len(self.arrays[name]) for name in ("test_rows", f"ties_{gallery}")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from oasis_bench.data import JudgedTriplets, Labels, coordinates
+from oasis_bench.data import JudgedTriplets, Judgements, Labels, coordinates
 from oasis_bench.experiment import (
     TrialSpec,
     group_folds,
@@ -38,6 +38,12 @@ class FitData:
     seed: int  # draws the order of these triplets
     queries: Any = None  # as X
     truth: Truth | None = None
+
+    @classmethod
+    def of(cls, X: Any, y: Labels, judgements: Judgements | None, seed: int) -> FitData:
+        """Return items to fit on, with the triplets that people judged, where there are some."""
+        judged = judgements if isinstance(judgements, JudgedTriplets) else None
+        return cls(X, y, None if judged is None else preferences(judged), seed)
 
     def in_their_span(self) -> FitData:
         """Return rows, to learn from and to validate on, in coordinates of what they all span.
@@ -80,9 +86,8 @@ class FitData:
 
 def whole_fit_data(spec: TrialSpec, items: Mapping[str, Any]) -> FitData:
     """Return all training items, as the harness has sealed them."""
-    judged = judgements_of(items)
-    triplets = preferences(judged) if isinstance(judged, JudgedTriplets) else None
-    return FitData(items["X"], items["y"], triplets, spec.seed_for("judged triplets"))
+    seed = spec.seed_for("judged triplets")
+    return FitData.of(items["X"], items["y"], judgements_of(items), seed)
 
 
 def inner_fit_data(

@@ -38,38 +38,20 @@ class Stopwatch:
 
 @dataclass(frozen=True)
 class Cost:
-    """What some code took.
+    """What some code took; None where this is not known."""
 
-    Attributes
-    ----------
-    seconds : float
-        Wall clock.
-    cpu_seconds : float
-        Processor time of this process and of those below it, living or ended.
-    waiting_seconds : float or None
-        How long threads were ready and had no core; None where this is not known.
-    peak_bytes : int or None
-        Resident memory at the peak above the start; None where this is not known, or where child
-        processes may have taken more.
-    """
-
-    seconds: float
-    cpu_seconds: float
-    waiting_seconds: float | None
-    peak_bytes: int | None
+    seconds: float  # wall clock
+    cpu_seconds: float  # of this process and of those below it, living or ended
+    waiting_seconds: float | None  # of threads that were ready and had no core
+    peak_bytes: int | None  # resident, above the start; child processes may have taken more: None
 
 
 class Meter:
     """Measures stretches of code, as a context manager that may be entered several times.
 
     Wall clock is that of the stretches.  Processor time and memory are those of this process from
-    the beginning to `cost`, so that work in the background is charged, too.
-
-    Parameters
-    ----------
-    server : int
-        All processes of the trial are below this one.  What they take is charged as well, also
-        where nobody waits for them.
+    the beginning to `cost`, so that work in the background is charged, too; likewise what the other
+    processes below `server` take, which are the trial's, also where nobody waits for them.
     """
 
     def __init__(self, server: int) -> None:

@@ -137,28 +137,13 @@ def tune(
     `n_steps`, only their values are tried; else a learner with steps is also validated at 0 steps.
     Without steps and with one candidate nothing is fitted.
 
-    Parameters
-    ----------
-    make : callable
-        ``make(params, fold)`` gives an unfitted learner.
-    candidates : sequence of Candidate
-        What to try, in this order.
-    fit_data_of : callable
-        ``fit_data_of(scaling)`` gives the data of the inner folds, scaled so.
-    score : callable
-        ``score(learner, data)`` gives the measure that chooses, on the fold's queries.
-    max_steps : int
-    timer : callable
-        ``timer('learning on inner folds')`` and ``timer('validation')`` are entered around these.
-    on_point : callable
-        Called with each value as soon as it is known: a dict of scaling, params, n_steps, fold and
-        value.
-    seconds : float, optional
-        After these nothing further is begun; what has not been validated on all folds by then does
-        not count.  Without any such result the first candidate is chosen.
-    folds_of : callable, optional
-        ``folds_of(work, n_folds)`` gives what does the work of the folds; by default this process,
-        one after the other.
+    ``make(params, fold)`` gives an unfitted learner, ``fit_data_of(scaling)`` the data of the inner
+    folds, ``score(learner, data)`` the measure that chooses, ``folds_of(work, n_folds)`` what does
+    the work of the folds: by default this process, one after the other.  The `timer` is entered
+    with each phase; `on_point` gets each value when it is known, with the fields of `Validated`.
+
+    After `seconds` nothing further is begun; what has not been validated on all folds by then does
+    not count.  Without any such result the first candidate is chosen.
     """
     tuned = Tuned(candidates[0].scaling, dict(candidates[0].params))
     end = np.inf if seconds is None else time.monotonic() + seconds
@@ -236,23 +221,14 @@ class _Fold:
 
 
 class FoldProcesses:
-    """Processes of the inner folds, of which so many work at a time.
+    """Processes of the inner folds, of which `at_once` work at a time.
 
     The trial's process forks them before it has fitted anything.  Where a fold's process ends
-    badly, this one ends with the same signal or status.
+    badly, this one ends with the same signal or status: a pool of the standard library hides it.
 
-    Parameters
-    ----------
-    work : FoldWork
-    n_folds : int
-    at_once : int
-        How many may work at a time.
-    stopwatch : Stopwatch
-        Gets the seconds that each fold took, as if one had followed the other.
-    ended : callable
-        ``ended(error)`` gives the message of a stage that ends by an error.
-    seconds : float or None
-        The longest that one phase of a fold may take.
+    The `stopwatch` gets the seconds that each fold took, as if one had followed the other.
+    ``ended(error)`` gives the message of a stage that ends by an error; one phase of a fold may
+    take `seconds`.
     """
 
     def __init__(
@@ -270,10 +246,7 @@ class FoldProcesses:
     def values(self, jobs: Iterable[FoldJob]) -> Iterator[float]:
         """Do jobs, those of a fold one after the other; yield the value of each in their order.
 
-        Raises
-        ------
-        EndedError
-            Where a job has failed, or takes too long.
+        Raise EndedError where a job has failed, or takes too long.
         """
         waiting = dict(enumerate(jobs))
         n_jobs, values, n_yielded = len(waiting), dict[int, float](), 0
