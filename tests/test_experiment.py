@@ -66,7 +66,7 @@ def as_toml(experiment):
 def ids(experiment, rows, registry=None):
     """Return the trial ids by learner, subset and partition."""
     trials = plan(experiment, Digits(), rows, registry or load_registry())
-    return {(t.learner, t.subset, t.partition): t.trial_id for t in trials}
+    return {(t.learner, t.where.subset, t.where.partition): t.trial_id for t in trials}
 
 
 def test_what_is_written_as_toml_is_read_back(parse):
@@ -339,7 +339,7 @@ def test_trials_go_partition_by_partition_so_that_early_ones_compare_all_learner
     experiment, numbered_rows
 ):
     trials = plan(experiment, Digits(), numbered_rows, load_registry())
-    order = [(trial.subset, trial.partition, trial.learner) for trial in trials]
+    order = [(trial.where.subset, trial.where.partition, trial.learner) for trial in trials]
     assert order == [
         (subset, partition, learner)
         for subset in "23"
@@ -353,7 +353,8 @@ def test_learners_share_the_draw_the_folds_and_the_order_of_ties(experiment, num
     for purpose in ("partition", "folds", "ties"):
         seeds = {}
         for trial in trials:
-            seeds.setdefault((trial.subset, trial.partition), set()).add(trial.seed_for(purpose))
+            cell = (trial.where.subset, trial.where.partition)
+            seeds.setdefault(cell, set()).add(trial.seed_for(purpose))
         assert all(len(found) == 1 for found in seeds.values())
         assert len(set.union(*seeds.values())) == 4
     assert len({trial.seed_for("fit", of_learner=True) for trial in trials}) == len(trials)
@@ -427,6 +428,17 @@ def test_identities_change_with_the_learners_source_and_not_with_its_place(
 def test_a_trial_can_be_sent_to_another_process(experiment, numbered_rows):
     trials = plan(experiment, Digits(), numbered_rows, load_registry())
     assert pickle.loads(pickle.dumps(trials)) == trials
+
+
+def test_the_learners_process_gets_a_trial_without_what_the_order_of_test_items_is_made_of(
+    experiment, numbered_rows
+):
+    trial = plan(experiment, Digits(), numbered_rows, load_registry())[0]
+    for secret in (trial.trial_id, trial.identity["data"], trial.identity["source"]):
+        assert secret.encode() not in pickle.dumps(trial.for_learner())
+    assert trial.for_learner().seed_for("fit", of_learner=True) == trial.seed_for(
+        "fit", of_learner=True
+    )
 
 
 @pytest.mark.parametrize(

@@ -53,11 +53,11 @@ class TimeLeft:
             return fmean(taken)
         if (last := self._last.get(spec.learner)) is None:
             return of_all
-        return fmean(self._taken[_cell(last)]) * spec.n_train / last.n_train
+        return fmean(self._taken[_cell(last)]) * spec.where.n_train / last.where.n_train
 
 
 def _cell(spec: TrialSpec) -> tuple[str, ...]:
-    return spec.learner, spec.subset, spec.split
+    return spec.learner, spec.where.subset, spec.where.split
 
 
 def in_words(seconds: float) -> str:

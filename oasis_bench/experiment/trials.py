@@ -9,7 +9,8 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from importlib.metadata import version
 from itertools import product
 from pathlib import Path
@@ -62,91 +63,133 @@ class ChooseBy(NamedTuple):
 
 
 @dataclass(frozen=True)
-class TrialSpec:
-    """One learner on one class subset and one outer partition, complete and picklable.
+class Where:
+    """Where a trial stands in its experiment: the items on which all learners are compared.
 
     Attributes
     ----------
-    trial_id : str
-        Hash of what decides the result: data, split, seed, learner, its parameters and source, the
-        code of oasis-bench and the versions of the libraries that it uses.  The processor and the
-        other imports of a plugin are not part of the hash; the provenance names them.
-    learner, algorithm : str
-        The label and the registered name.
-    candidates : tuple of Candidate
-        Scalings and hyper-parameters in the order in which they are tried; one where there is no
-        choice.
+    split : str
+        How the items are divided into training and test items.
     subset : str
         The name of the class subset.
     classes : tuple of int
         Its class numbers.
-    n_train, n_test : int
-        Items of a partition.
     partition : int
         From 0.
-    experiment : Experiment
-    identity : dict
-        What `trial_id` is the hash of, as JSON holds it.
-    split : str
-        How the items are divided into training and test items.
-    tasks : tuple of str
-        The tasks of that split, all asked of one fit.
-    chooses_by : ChooseBy
-        The measure by which inner folds choose.
-    plugin_files : tuple of Path
-        Where the learner may come from, besides installed packages.
-    shows_examples : bool
-        Whether the trial records what some queries retrieve, so that the report can show pictures.
+    n_train, n_test : int
+        Items of the partition; of judgements the most there can be.
+    """
+
+    split: str
+    subset: str
+    classes: tuple[int, ...]
+    partition: int
+    n_train: int
+    n_test: int
+
+
+@dataclass(frozen=True)
+class Keeps:
+    """What a trial keeps besides its measures: for pictures of the report, and in files.
+
+    Attributes
+    ----------
+    examples : int
+        How many test items keep their nearest neighbours.
     queries : Queries, optional
-        What these queries are drawn from; None: all test items.
-    projects : bool
-        Whether it records where some test items lie in a plane, so that the report can draw them.
-    shares_cores : bool
-        Whether other trials run at the same time, so that its timing is marked.
-    saves_model, keeps_scores : bool
+        What these items are drawn from; None: all test items.
+    projection : bool
+        Whether the places of some test items in a plane are kept.
+    model, scores : bool
         Whether the fitted learner, and all scores, are kept in files.
     columns : tuple of str, optional
         The names of the features, which a saved model keeps.
     """
 
-    trial_id: str
-    learner: str
-    algorithm: str
-    candidates: tuple[Candidate, ...]
-    subset: str
-    classes: tuple[int, ...]
-    n_train: int
-    n_test: int
-    partition: int
+    examples: int = 0
+    queries: Queries | None = None
+    projection: bool = False
+    model: bool = False
+    scores: bool = False
+    columns: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class TrialSpec:
+    """One learner on one class subset and one outer partition, complete and picklable.
+
+    Attributes
+    ----------
+    experiment : Experiment
+    learner : str
+        The label of the learner in the experiment.
+    where : Where
+    candidates : tuple of Candidate
+        Scalings and hyper-parameters in the order in which they are tried; one where there is no
+        choice.
+    tasks : tuple of str
+        The tasks of the split; one fit is evaluated on all of them.
+    chooses_by : ChooseBy
+        The measure by which inner folds choose.
+    identity : dict
+        What decides the result, as JSON holds it: data, split, seed, learner, its parameters and
+        source, the code of oasis-bench and the versions of the libraries that it uses.  The
+        processor and the other imports of a plugin are not in it; the provenance names them.
+    keeps : Keeps
+    plugin_files : tuple of Path
+        Where the learner may come from, besides installed packages.
+    shares_cores : bool
+        Whether other trials run at the same time, so that its timing is marked.
+    """
+
     experiment: Experiment
-    identity: Mapping[str, Any]
-    split: str
+    learner: str
+    where: Where
+    candidates: tuple[Candidate, ...]
     tasks: tuple[str, ...]
     chooses_by: ChooseBy
+    identity: Mapping[str, Any]
+    keeps: Keeps = Keeps()
     plugin_files: tuple[Path, ...] = ()
-    shows_examples: bool = False
-    queries: Queries | None = None
-    projects: bool = False
     shares_cores: bool = False
-    saves_model: bool = False
-    keeps_scores: bool = False
-    columns: tuple[str, ...] | None = None
+
+    @cached_property
+    def trial_id(self) -> str:
+        """Hash of what decides the result."""
+        text = json.dumps(self.identity, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+    @property
+    def _of_learner(self) -> LearnerSpec:
+        return self.experiment.learners[self.learner]
+
+    @property
+    def algorithm(self) -> str:
+        """The registered name of the learner."""
+        return self._of_learner.algorithm
 
     @property
     def model(self) -> Path | None:
         """The saved model that takes the place of a fit."""
-        path = self.experiment.learners[self.learner].model
+        path = self._of_learner.model
         return None if path is None else Path(path)
 
     @property
     def features(self) -> str | None:
         """The kinds of features that the learner takes, where it does not take all."""
-        return self.experiment.learners[self.learner].features
+        return self._of_learner.features
 
     @property
     def budget(self) -> Budget:
         """Limits of each call of the learner; not part of the identity."""
         return self.experiment.budget_of(self.learner)
+
+    def for_learner(self) -> TrialSpec:
+        """Return it as the learner's process gets it: without identity, thus without `trial_id`.
+
+        The random order of the test items is derived from the content hash in the identity.
+        """
+        return replace(self, identity={}, keeps=replace(self.keeps, queries=None))
 
     def seed_for(self, purpose: str, *, of_learner: bool = False) -> int:
         """Derive a seed from the run's seed, the subset, the partition and the purpose.
@@ -154,7 +197,7 @@ class TrialSpec:
         With `of_learner` also from the algorithm, but not from the label: two learners that differ
         only in their settings get the same seed, so only the settings make their results differ.
         """
-        names = (self.experiment.seed, purpose, self.subset, self.partition)
+        names = (self.experiment.seed, purpose, self.where.subset, self.where.partition)
         return derive_seed(*names, *((self.algorithm,) if of_learner else ()))
 
 
@@ -200,7 +243,8 @@ def _grid(label: str, spec: LearnerSpec, registry: Registry) -> dict[str, list[A
 def identities(specs: Sequence[TrialSpec]) -> Identities:
     """Return what decides the results of a run, for each learner, class subset and split."""
     return {
-        cell_name(spec.learner, spec.subset, spec.split): spec.identity for spec in reversed(specs)
+        cell_name(spec.learner, spec.where.subset, spec.where.split): spec.identity
+        for spec in reversed(specs)
     }
 
 
@@ -266,27 +310,22 @@ def plan(
                 "chooses_by": chooses_by,
                 "partition": partition,
             }
-            text = json.dumps(identity, sort_keys=True)
+            shows = is_first and partition == 0
             trials.append(
                 TrialSpec(
-                    trial_id=hashlib.sha256(text.encode()).hexdigest()[:24],
-                    learner=label,
-                    algorithm=e.learners[label].algorithm,
-                    candidates=tried[label],
-                    subset=subset,
-                    classes=classes,
-                    n_train=n_train,
-                    n_test=n_test,
-                    partition=partition,
                     experiment=e,
-                    identity=json.loads(text),
-                    split=split,
+                    learner=label,
+                    where=Where(split, subset, classes, partition, n_train, n_test),
+                    candidates=tried[label],
                     tasks=names,
                     chooses_by=chooses_by,
+                    identity=json.loads(json.dumps(identity)),
+                    keeps=Keeps(
+                        examples=e.examples if shows and rows.images is not None else 0,
+                        queries=queries,
+                        projection=shows and subset == largest,
+                    ),
                     plugin_files=plugin_files,
-                    shows_examples=rows.images is not None and is_first and partition == 0,
-                    queries=queries,
-                    projects=is_first and partition == 0 and subset == largest,
                 )
             )
     return trials
