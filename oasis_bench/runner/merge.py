@@ -14,7 +14,9 @@ from oasis_bench.experiment import WORDS, Experiment, MergedRun, RunFacts
 from oasis_bench.store import Store, StoredRun, read_run, refuse_used_folder
 from oasis_bench.system import UsageError, whole_folder
 
-MAY_DIFFER = ("title", "learners", "classes", "partitions", "traces", "examples", "queries")
+MAY_DIFFER = (
+    *("title", "built_in", "learners", "classes", "partitions", "traces", "examples", "queries"),
+)
 """The settings of an experiment in which merged runs may differ."""
 
 
@@ -208,6 +210,7 @@ def _merged_experiment(experiments: Sequence[Experiment]) -> Experiment:
     return replace(
         experiments[0],
         title=" + ".join(_distinct(experiment.title for experiment in experiments)),
+        built_in=None,
         learners=_united(experiment.learners for experiment in experiments),
         classes=tuple(_distinct(subset for it in experiments for subset in it.classes)),
         partitions=max(experiment.n_partitions for experiment in experiments),

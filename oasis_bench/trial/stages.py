@@ -25,7 +25,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from oasis_bench.experiment import TrialSpec, search_of
+from oasis_bench.experiment import TrialSpec
 from oasis_bench.plugins import (
     ExemplarLearner,
     IncrementalLearner,
@@ -182,7 +182,7 @@ def _choose(stage: Stage, channel: Channel) -> None:
         e.max_steps,
         stopwatch,
         lambda point: channel.send(Validated(**point)),
-        search_of("search", e.search).seconds,
+        e.search.seconds,
         partial(_fold_processes, spec, stopwatch) if folds_at_once(spec) > 1 else None,
     )
     channel.send(
