@@ -13,7 +13,7 @@ from oasis_bench.analysis import with_costs
 from oasis_bench.command_line.listing import aligned, form_of, input_of
 from oasis_bench.command_line.progress import Display
 from oasis_bench.command_line.trial_options import DATA_OPTIONS
-from oasis_bench.experiment import Experiment, LearnerSpec
+from oasis_bench.experiment import Duration, Experiment, LearnerSpec, Search
 from oasis_bench.plugins import (
     BrokenPluginError,
     Registry,
@@ -24,7 +24,7 @@ from oasis_bench.plugins import (
 from oasis_bench.runs import StoredRun, read_run, run_experiment
 from oasis_bench.system import UsageError
 
-SEARCH, BUDGET = "1s", "10s"
+SEARCH, BUDGET = Search.of("search", "1s"), Duration.of("budget", "10s")
 """What a learner may take: for its search, and for its fit."""
 
 FIRST = ("Euclidean", "StandardizedEuclidean", "ClassifierPosterior", "OASIS", "LDA")

@@ -16,12 +16,13 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+from sklearn.model_selection import ParameterGrid
 from sklearn.utils._param_validation import validate_parameter_constraints
 
 from oasis_bench import __version__
 from oasis_bench.data import LabelledRows, refuse_scaling
 from oasis_bench.experiment import saved_model
-from oasis_bench.experiment.budget import Budget, search_of
 from oasis_bench.experiment.identity import (
     SEEN_CLASSES,
     Identities,
@@ -30,8 +31,8 @@ from oasis_bench.experiment.identity import (
     source_hash,
 )
 from oasis_bench.experiment.queries import Queries, find_queries
-from oasis_bench.experiment.search import Candidate, candidates
-from oasis_bench.experiment.settings import Experiment, LearnerSpec
+from oasis_bench.experiment.setting import Search
+from oasis_bench.experiment.settings import Budget, Experiment, LearnerSpec
 from oasis_bench.experiment.sizes import settle, sizes_of_fold
 from oasis_bench.experiment.subsets import choose_subsets
 from oasis_bench.plugins import Dataset, Registry, refuse_unlike_inputs
@@ -52,6 +53,13 @@ DECIDING_SETTINGS = (
 
 LIBRARIES = ("numpy", "scipy", "scikit-learn")
 """Other versions may give other results."""
+
+
+class Candidate(NamedTuple):
+    """What the inner folds compare: a scaling of the rows, and hyper-parameters."""
+
+    scaling: str
+    params: Mapping[str, Any]
 
 
 class ChooseBy(NamedTuple):
@@ -202,13 +210,7 @@ class TrialSpec:
 
 
 def find_grids(experiment: Experiment, registry: Registry) -> dict[str, dict[str, list[Any]]]:
-    """Return the hyper-parameters of each learner of an experiment, with the values to try.
-
-    Raises
-    ------
-    UsageError
-        For an unknown learner or hyper-parameter, or a value of a type that none takes.
-    """
+    """Return the hyper-parameters of each learner, with the values to try, or refuse one."""
     return {label: _grid(label, spec, registry) for label, spec in experiment.learners.items()}
 
 
@@ -255,13 +257,7 @@ def plan(
     registry: Registry,
     plugin_files: tuple[Path, ...] = (),
 ) -> list[TrialSpec]:
-    """List the trials of an experiment, partition by partition within a subset.
-
-    Raises
-    ------
-    UsageError
-        For an unknown learner, hyper-parameter or class, or too few classes or items.
-    """
+    """List the trials of an experiment, partition by partition within a subset."""
     e = settle(experiment, dataset, rows)
     grids = find_grids(e, registry)
     run_identity = {
@@ -383,17 +379,41 @@ def _candidates(
 ) -> tuple[Candidate, ...]:
     """Return what the inner folds try of a learner, in this order."""
     defaults = registry.algorithms[algorithm]().get_params()
-    return candidates(grid, scalings, defaults, search_of("search", e.search), e.seed, algorithm)
+    return candidates(grid, scalings, defaults, e.search, e.seed, algorithm)
+
+
+def candidates(
+    grid: Mapping[str, Sequence[Any]],
+    scalings: Sequence[str],
+    defaults: Mapping[str, Any],
+    search: Search,
+    seed: int,
+    learner: str,
+) -> tuple[Candidate, ...]:
+    """List the candidates of a learner in the order in which they are tried.
+
+    All combinations of scalings, of which the first is the default, and values, as the grid has
+    them.  Where there are more than the search allows, or it is limited by time: first the one with
+    the most values at the learner's defaults, then the others in a random order, which is the same
+    for all partitions.
+    """
+    all_of_them = [Candidate(s, p) for s in scalings for p in ParameterGrid(dict(grid))]
+    n_tried = min(search.candidates or len(all_of_them), len(all_of_them))
+    if n_tried == len(all_of_them) and search.seconds is None:
+        return tuple(all_of_them)
+
+    def n_at_default(candidate: Candidate) -> int:
+        own = [name for name, value in candidate.params.items() if defaults.get(name) == value]
+        return len(own) + (candidate.scaling == scalings[0])
+
+    rng = np.random.default_rng(derive_seed(seed, "search", learner))
+    first = max(range(len(all_of_them)), key=lambda i: n_at_default(all_of_them[i]))
+    others = [i for i in rng.permutation(len(all_of_them)).tolist() if i != first]
+    return tuple(all_of_them[i] for i in [first, *others][:n_tried])
 
 
 def find_tasks(experiment: Experiment, registry: Registry) -> list[Task]:
-    """Return the tasks that an experiment asks.
-
-    Raises
-    ------
-    UsageError
-        For an unknown task, or a measure to choose by that none of them has.
-    """
+    """Return the tasks of an experiment; refuse a measure to choose by that none of them has."""
     tasks = [registry.tasks[name]() for name in experiment.tasks]
     if (text := experiment.choose_by) is not None:
         for task in [task for task in tasks if has_measure(task, text)] or tasks[:1]:

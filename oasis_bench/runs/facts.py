@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Self, get_type_hints
+from types import UnionType
+from typing import Any, Self, get_args, get_origin, get_type_hints
 
 from oasis_bench.experiment import Experiment
-from oasis_bench.system import UsageError, is_of, shown
+from oasis_bench.system import UsageError, shown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,5 +124,21 @@ class RunFacts(Session):
 
 def _refuse_wrong_types(part: Any) -> None:
     for name, hint in get_type_hints(type(part)).items():
-        if not is_of(value := getattr(part, name), hint):
+        if not _is_of(value := getattr(part, name), hint):
             raise UsageError(f"what it says of its {name} is {shown(value)}")
+
+
+def _is_of(value: object, hint: Any) -> bool:
+    """Tell whether a value that was read from JSON is of the type that an annotation says."""
+    kind, parts = get_origin(hint) or hint, get_args(hint)
+    if kind is Any:
+        return True
+    if kind is UnionType:
+        return any(_is_of(value, part) for part in parts)
+    if kind is Mapping and isinstance(value, Mapping):
+        return all(_is_of(k, parts[0]) and _is_of(v, parts[1]) for k, v in value.items())
+    if kind is Sequence and isinstance(value, list | tuple):
+        return all(_is_of(item, parts[0]) for item in value)
+    if kind in (int, float) and isinstance(value, bool):
+        return False
+    return isinstance(value, (int, float) if kind is float else kind)

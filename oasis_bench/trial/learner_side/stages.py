@@ -28,7 +28,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from oasis_bench.data import symmetry_index
-from oasis_bench.experiment import TrialSpec, search_of
+from oasis_bench.experiment import TrialSpec
 from oasis_bench.plugins import (
     BilinearLearner,
     ExemplarLearner,
@@ -37,14 +37,7 @@ from oasis_bench.plugins import (
     read_model,
     write_model,
 )
-from oasis_bench.system import (
-    THREAD_VARIABLES,
-    blas_threads,
-    error_line,
-    map_bytes,
-    seal,
-    slices,
-)
+from oasis_bench.system import THREAD_VARIABLES, blas_threads, error_line, map_bytes, seal, slices
 from oasis_bench.tasks import Similarity, block_size, evaluate, kernel_ready
 from oasis_bench.trial.learner_side.fit_data import FitData, inner_fit_data, whole_fit_data
 from oasis_bench.trial.learner_side.meter import Meter, Stopwatch, time_limit
@@ -176,7 +169,7 @@ def _tune(stage: Stage, channel: Channel) -> None:
         e.max_steps,
         stopwatch,
         lambda point: channel.send(Validated(**point)),
-        search_of("search", e.search).seconds,
+        e.search.seconds,
         partial(_fold_processes, spec, stopwatch) if folds_at_once(spec) > 1 else None,
     )
     tuned.fit_seconds = stopwatch.seconds[LEARNING]
