@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from oasis_bench.runs import TaskSource
+from oasis_bench.runs import SplitSource, TaskSource
 from oasis_bench.runs.facts import DatasetSource, Resumption, RunFacts, Source, Sources
 from oasis_bench.system import UsageError
 
@@ -30,6 +30,7 @@ def info(experiment):
                     of_data=[],
                 )
             },
+            {"seen-classes": SplitSource(summary="each class", citation="JMLR", per_class=True)},
         ),
         planned_trials=8,
         provenance={"processor": "a processor"},

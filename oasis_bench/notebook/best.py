@@ -52,9 +52,9 @@ def refit_best(run: StoredRun) -> Pipeline:
     steps = [(type(step).__name__.lower(), step) for step in _steps_before(learner, won, X)]
     for _, step in steps:
         X = step.fit_transform(X)
-    judged = next(iter(run.info.sources.tasks.values())).split == "judged"
+    split = registry.splits[next(iter(run.info.sources.tasks.values())).split](e)
     seed = derive_seed(e.seed, "judged triplets")
-    FitData.of(X, rows.y, rows.judged if judged else None, seed).fit(learner)
+    FitData.of(X, rows.y, split.judgements(rows), seed).fit(learner)
     return Pipeline([*steps, (type(learner).__name__.lower(), learner)])
 
 
