@@ -22,7 +22,7 @@ from oasis_bench.datasets.features.embeddings import Network
 from oasis_bench.datasets.features.feature_file import FeatureFile
 from oasis_bench.datasets.features.network_process import Embedded
 from oasis_bench.datasets.features.picture_files import Picture, Workers, hashed_pictures
-from oasis_bench.system import UsageError, linux, no_progress
+from oasis_bench.system import UsageError, no_progress
 
 WORKERS = Workers(no_progress, n_workers=1)
 REAL = Path(os.environ.get("OASIS_BENCH_DATA", os.devnull))
@@ -300,7 +300,7 @@ class TestProcesses:
             return Embedded(np.full((len(paths), 1), os.getpid(), np.float32), {}, "slow")
 
         monkeypatch.setattr(row_cache, "AT_ONCE", 6)
-        monkeypatch.setattr(linux, "has_gpu_driver", lambda: True)
+        monkeypatch.setattr("oasis_bench.datasets.features.embeddings.has_gpu_driver", lambda: True)
         monkeypatch.setattr(network_process, "sees_gpu", lambda: sees_gpu)
         monkeypatch.setattr(network_process, "embed", slowly)
         rows = Network("timm:some").rows_of(pictures_of(folder), Workers(no_progress, n_workers=2))

@@ -1,12 +1,13 @@
 """Arrays on disk: computed results in the cache folder, and CSR matrices that are mapped.
 
-Not for the rows of a run, which `oasis_bench.execution.rows_file` keeps.
+Not for the rows of a run, which `oasis_bench.trial` seals in memory.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from importlib.metadata import version
@@ -18,7 +19,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from oasis_bench.datasets.files.errors import cannot_write
-from oasis_bench.system import open_regular, open_stored, read_array, whole_file
+from oasis_bench.system import open_regular, open_stored, read_array, whole_file, write_array
 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 
@@ -57,8 +58,9 @@ def cached(path: Path, compute: Callable[[], Arrays]) -> Arrays:
     arrays = compute()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(path) as file:
-            np.savez(file, allow_pickle=False, **arrays)
+        with whole_file(path) as file, zipfile.ZipFile(file, "w") as archive:
+            for name, array in arrays.items():
+                write_array(archive, f"{name}.npy", array)
     except OSError as error:
         raise cannot_write(path, error) from error
     return arrays

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from types import UnionType
 from typing import Any, get_args, get_origin
 
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.plain_text import shown
+from oasis_bench.system.errors import UsageError, shown
 
 NEEDED: dict[type, str] = {
     int: "a whole number",
