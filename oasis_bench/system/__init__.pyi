@@ -53,6 +53,7 @@ from .machine import (
     provenance as provenance,
 )
 from .processes import (
+    THREAD_VARIABLES as THREAD_VARIABLES,
     PeakMemory as PeakMemory,
     adopt_orphans as adopt_orphans,
     bytes_below as bytes_below,
@@ -75,7 +76,6 @@ from .values import (
     value_of_text as value_of_text,
 )
 from .work import (
-    THREAD_VARIABLES as THREAD_VARIABLES,
     LastResults as LastResults,
     blas_threads as blas_threads,
     derive_seed as derive_seed,

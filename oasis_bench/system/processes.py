@@ -21,6 +21,9 @@ import psutil
 _IS_LINUX = sys.platform == "linux"
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+"""Of the environment: read by thread pools when they are loaded."""
+
 SMALL_BYTES = 64 * 2**20
 """The figures of free memory are not exact enough to refuse an array of at most this size."""
 

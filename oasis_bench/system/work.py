@@ -18,9 +18,6 @@ from threadpoolctl import ThreadpoolController
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""Of the environment: read by thread pools when they are loaded."""
-
 
 def side_by_side(
     work: Callable[[Item], Result], items: Sequence[Item], n_threads: int | None = None
