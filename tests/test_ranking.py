@@ -13,7 +13,7 @@ from sklearn.metrics.pairwise import euclidean_distances
 from threadpoolctl import threadpool_limits
 
 from oasis_bench.algorithms import LDA, LMNN, OASIS, ClassifierPosterior, Euclidean
-from oasis_bench.plugins.contract_checks import in_two_parts
+from oasis_bench.plugins.contract_items import in_two_parts
 from oasis_bench.system import side_by_side, work as work_module
 from oasis_bench.tasks import (
     evaluate_ranking,
