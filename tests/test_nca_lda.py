@@ -11,7 +11,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 
 from oasis_bench.algorithms import LDA, NCA
-from oasis_bench.algorithms._discriminants import ledoit_wolf
+from oasis_bench.algorithms.lda import ledoit_wolf
 from oasis_bench.plugins import LearnerContract
 from oasis_bench.system import processes
 

@@ -25,7 +25,6 @@ OPTIONS = (
 )
 """No configuration of pytest that the user may have is read, and pytest prints nothing."""
 
-
 FIXTURES = {
     "unfitted": (MetricLearner, contract.LearnerContract),
     "dataset": (Dataset, contract.DatasetContract),

@@ -57,7 +57,6 @@ from oasis_bench.tasks import Measurement, Task, Truth, evaluate
 Items: TypeAlias = tuple[Any, Any]
 """Items and their labels."""
 
-
 IN_ANOTHER_ORDER = "scores of the items in another order"
 ALONE = "a pair asked alone has another score (a learner may set `transductive = True`)"
 

@@ -21,6 +21,9 @@ from oasis_bench.plugins.learner import (
 )
 from oasis_bench.tasks import evaluate_ranking
 
+CHANCE = 14 / 59
+"""The share of relevant items among the others, for 15 of each of 4 classes."""
+
 
 def digit_rows(dtype: type = np.float64) -> tuple[Any, Any]:
     """Return 15 training rows of each of 4 digits, of unit length, and their labels."""
@@ -60,10 +63,6 @@ def _blocks(pictures: npt.NDArray[np.float64], side: int) -> PatchKind:
         descriptors.append(blocks[inked])
         positions.append(np.array(corners)[inked, ::-1] + (side - 1) / 2)
     return PatchKind.joined(descriptors, positions)
-
-
-CHANCE = 14 / 59
-"""The share of relevant items among the others, for 15 of each of 4 classes."""
 
 
 def answers(learner: MetricLearner, queries: Any, gallery: Any) -> FloatArray:

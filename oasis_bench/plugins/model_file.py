@@ -39,6 +39,15 @@ from oasis_bench.system import (
 MESSAGE_LENGTH = 500
 """Characters of a reason that an error gives: a damaged file can hold megabytes of text."""
 
+FORMAT = "oasis-bench model"
+
+FORMAT_VERSION = 1
+
+HEADER = "header.json"
+
+TRAINING_ROWS = "training-rows"
+"""The array of hashes beside those of the learner; no attribute can have this name."""
+
 
 def save_model(
     learner: MetricLearner, path: str | os.PathLike[str], training_rows: Any = None
@@ -266,12 +275,6 @@ def _check_array(name: str, value: Any, needed: FittedArray, lengths: dict[str, 
 
 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
-
-FORMAT = "oasis-bench model"
-FORMAT_VERSION = 1
-HEADER = "header.json"
-TRAINING_ROWS = "training-rows"
-"""The array of hashes beside those of the learner; no attribute can have this name."""
 
 
 def write_archive(file: BinaryIO, header: dict[str, Any], arrays: Arrays) -> None:

@@ -49,6 +49,9 @@ PLUGIN_MODULE = "oasis_bench_plugin_"
 _import_lock = threading.RLock()
 """Held while a plugin file is imported: no other thread must use a module before it is complete."""
 
+EXAMPLES = {"pixels": ("pixels=SIZE",), "patches": ("patches=gb70+gb42", "features=lab+hog")}
+"""Options that ask for items; a data set may have one of them or none."""
+
 
 class BrokenPluginError(UsageError):
     """A plugin that cannot be imported, or is not what its group asks for."""
@@ -353,10 +356,6 @@ def _parameters(dataset: type[Dataset]) -> list[tuple[str, inspect.Parameter]]:
         for name, parameter in inspect.signature(dataset).parameters.items()
         if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
     ]
-
-
-EXAMPLES = {"pixels": ("pixels=SIZE",), "patches": ("patches=gb70+gb42", "features=lab+hog")}
-"""Options that ask for items; a data set may have one of them or none."""
 
 
 def refuse_unlike_inputs(
