@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from oasis_bench.datasets.files.errors import reason_of
+from oasis_bench.datasets.files.folders import reason_of
 from oasis_bench.system import open_regular
 
 if TYPE_CHECKING:  # Pillow is imported where it is used: a trial does without

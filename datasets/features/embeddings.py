@@ -26,8 +26,8 @@ from oasis_bench.datasets.features.picture_files import (
     PictureRows,
     Workers,
     arrays_of_faults,
+    rows_in_parts,
 )
-from oasis_bench.datasets.features.row_cache import rows_in_parts
 from oasis_bench.datasets.files.arrays import Arrays
 from oasis_bench.system import (
     THREAD_VARIABLES,

@@ -19,6 +19,13 @@ from numpy.lib.npyio import NpzFile
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
+from oasis_bench.datasets.files.arrays import (
+    broken,
+    listed,
+    load_array,
+    open_npz,
+    require_bytes,
+)
 from oasis_bench.datasets.files.delimited import (
     ENDINGS,
     MISSING,
@@ -29,14 +36,7 @@ from oasis_bench.datasets.files.delimited import (
     numbered_cells,
     separator_of,
 )
-from oasis_bench.datasets.files.errors import first_dozen
-from oasis_bench.datasets.files.npz_arrays import (
-    broken,
-    listed,
-    load_array,
-    open_npz,
-    require_bytes,
-)
+from oasis_bench.datasets.files.folders import first_dozen
 from oasis_bench.system import UsageError, nearest, open_regular, printable
 
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
