@@ -35,13 +35,7 @@ CODE = (decoding.__file__, __file__)
 def pictures_of_source(
     source_name: str, name: str, workers: Workers, tell: Callable[[str], None]
 ) -> list[Picture]:
-    """Find the pictures of the data set that the codebooks of data set `name` are learned from.
-
-    Raises
-    ------
-    UsageError
-        Where they cannot be had.
-    """
+    """Find the pictures of the data set that the codebooks of data set `name` are learned from."""
     source: Any = load_registry().datasets[source_name]()
     if not hasattr(source, "find_images"):
         raise UsageError(f"data set {source.name!r} holds no images to learn codebooks from")
@@ -64,11 +58,6 @@ def without_copies(
     """Return the pictures that teach the codebooks, without copies of the evaluated ones.
 
     Caltech256's classes that end in -101 hold pictures of Caltech101.
-
-    Raises
-    ------
-    UsageError
-        Where all of them are copies.
     """
     copies = near_duplicates(teachers, evaluated, workers)
     others = [picture for picture in teachers if picture.content not in copies]
@@ -101,11 +90,6 @@ def near_duplicates(
     thumbnails, 16 x 16 pixels whatever their shape, differ by `NEAR` or less.  Copies that are
     mirrored, turned or cropped are not found.  Thumbnails are kept in ``thumbnails`` of the cache
     folder.
-
-    Raises
-    ------
-    UsageError
-        Where the cache cannot be written.
     """
     equal = {picture.content for picture in pictures} & {picture.content for picture in others}
     contents, thumbnails = _thumbnails(pictures, workers)

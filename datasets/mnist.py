@@ -105,11 +105,6 @@ def read_idx(path: Path) -> npt.NDArray[np.uint8]:
 
     The format: two zero bytes, a type code, the number of dimensions, each dimension as a
     big-endian 32-bit integer, then the values, last dimension fastest.
-
-    Raises
-    ------
-    UsageError
-        Where the file is missing, cannot be unzipped, or is not what its header says.
     """
     try:
         with gzip.open(path) as file:

@@ -157,11 +157,6 @@ class ImageDataset(Dataset):
         -------
         sequence of (Path, str) or of (Path, tuple of str)
             Each picture with its class; or with its words, for relevance to several queries.
-
-        Raises
-        ------
-        UsageError
-            Where there are none, with the remedy.
         """
 
     def visterm_features(self) -> VistermFeatures:
@@ -175,11 +170,6 @@ class ImageDataset(Dataset):
         """Make the row of each picture; the visterms or embeddings of earlier calls are on disk.
 
         Of files with equal contents one is kept; none where their labels differ.
-
-        Raises
-        ------
-        UsageError
-            Where the pictures or those of the codebooks are missing or cannot be used.
         """
         lines: list[str] = []
 
@@ -298,13 +288,7 @@ class ImageDataset(Dataset):
 def require_images(
     found: Sequence[tuple[Path, Label]], folder: Path, layout: str
 ) -> Sequence[tuple[Path, Label]]:
-    """Return what was found in a data set's folder.
-
-    Raises
-    ------
-    UsageError
-        Where nothing was found; the message says the official layout.
-    """
+    """Return what was found in a data set's folder."""
     if not found:
         raise UsageError(
             f"{folder} holds no {layout}: put the official release there, or remove the folder"

@@ -316,15 +316,7 @@ if TYPE_CHECKING:
 
 
 def column_lines(path: Path, asked: Columns) -> list[str]:
-    """Describe the columns of a CSV or Parquet file, a line each; of other files nothing.
-
-    Raises
-    ------
-    UsageError
-        Where the file is damaged.
-    OSError
-        Where it cannot be read.
-    """
+    """Describe the columns of a CSV or Parquet file, a line each; of other files nothing."""
     refuse_empty(path)
     remarks: tuple[str, ...] = ()
     hint = ""

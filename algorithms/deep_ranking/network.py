@@ -105,13 +105,7 @@ def to_vector(tensors: Sequence[Any]) -> Vector:
 
 
 def from_vector(vector: Vector, tensors: Sequence[Any]) -> None:
-    """Write a vector that `to_vector` made into tensors of the same shapes.
-
-    Raises
-    ------
-    ValueError
-        Where its length is another.
-    """
+    """Write a vector that `to_vector` made into tensors of the same shapes."""
     sizes = [one.numel() for one in tensors]
     if sum(sizes) != len(vector):
         raise ValueError(f"{len(vector)} numbers for a network of {sum(sizes)}")

@@ -42,11 +42,6 @@ class Given:
     sampling : {'weighted', 'uniform', 'reservoir'}
     out_of_class, margin : float
         As `DeepRanking` has them.
-
-    Raises
-    ------
-    UsageError
-        Where they are not of this kind, or there is nothing.
     """
 
     def __init__(
@@ -162,13 +157,7 @@ def reservoir_source(
 
 
 def check_relevance(relevance: Any, n_pictures: int) -> Any:
-    """Return relevance, an array or sparse, as a csr_array, checked.
-
-    Raises
-    ------
-    UsageError
-        Where it is not (n_pictures, n_pictures), finite and 0 or more.
-    """
+    """Return relevance, an array or sparse, as a csr_array, checked."""
     if np.shape(relevance) != (n_pictures, n_pictures):
         raise UsageError(
             f"relevance of shape {np.shape(relevance)}: ({n_pictures}, {n_pictures}) is needed, a "
@@ -184,13 +173,7 @@ def check_relevance(relevance: Any, n_pictures: int) -> Any:
 
 
 def held_out(groups: npt.NDArray[Any], fraction: float, rng: np.random.Generator) -> Any:
-    """Choose whole groups at random until they have `fraction` of all, as a mask (n,).
-
-    Raises
-    ------
-    UsageError
-        Where there are fewer than two groups on either side.
-    """
+    """Choose whole groups at random until they have `fraction` of all, as a mask (n,)."""
     names, numbers, counts = np.unique(groups, return_inverse=True, return_counts=True)
     order = rng.permutation(len(names))
     n_chosen = int(np.searchsorted(np.cumsum(counts[order]), fraction * len(groups))) + 1
@@ -215,13 +198,7 @@ def groups_of(triplets: Triplets) -> Items:
 
 
 def check_triplets(triplets: Any, n_pictures: int) -> Triplets:
-    """Return triplets as int64, checked.
-
-    Raises
-    ------
-    UsageError
-        Where they are not (n_triplets, 3) numbers of pictures.
-    """
+    """Return triplets as int64, checked."""
     array = np.asarray(triplets)
     if array.ndim != 2 or array.shape[1] != 3 or not np.issubdtype(array.dtype, np.integer):
         raise UsageError(
@@ -268,11 +245,6 @@ class RelevanceSampler:
     n_triplets, n_rejected_positives, n_rejected_negatives, n_dropped : int
         Counts of all draws, as `ReservoirSampler` has them.  Candidates are drawn by their chances,
         so that none is ever rejected; queries are dropped.
-
-    Raises
-    ------
-    UsageError
-        Where no picture can be a query, or there is one category and `out_of_class` is above 0.
     """
 
     def __init__(
@@ -303,13 +275,7 @@ class RelevanceSampler:
         refuse_too_few(bool(self._queries[-1]), len(stops), out_of_class)
 
     def draw(self, n_triplets: int, rng: np.random.Generator) -> Items:
-        """Draw triplets of item numbers (n_triplets, 3).
-
-        Raises
-        ------
-        UsageError
-            Where 10000 queries in a row are dropped.
-        """
+        """Draw triplets of item numbers (n_triplets, 3)."""
         outside = rng.random(n_triplets) < self.out_of_class
         places = [self._triplet(bool(other), rng) for other in outside]
         self.n_triplets += n_triplets

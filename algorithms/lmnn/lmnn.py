@@ -236,13 +236,7 @@ class FastLMNN(LMNN):
 
 
 def _axes_of(X: Any) -> tuple[Doubles, Doubles]:
-    """Return the variances, times n_rows, and the axes as columns, the greatest first.
-
-    Raises
-    ------
-    ValueError
-        Where all rows are the same.
-    """
+    """Return the variances, times n_rows, and the axes as columns, the greatest first."""
     centred = np.subtract(X, X.mean(axis=0), dtype=np.float64)
     variances, axes = (np.asarray(part, dtype=np.float64) for part in principal_axes(centred))
     if not len(variances):

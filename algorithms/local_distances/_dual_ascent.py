@@ -391,14 +391,7 @@ def solve(
 
 
 def check_distances(distances: Sequence[Any]) -> list[FloatArray]:
-    """Return distances (n_images, M_j) as C-contiguous arrays of one type, float32 or float64.
-
-    Raises
-    ------
-    UsageError
-        Where one has another shape, is not of numbers, or holds NaN, infinity or a negative
-        number.
-    """
+    """Return distances (n_images, M_j) as C-contiguous arrays of one type, float32 or float64."""
     arrays = [np.asarray(array) for array in distances]
     if not arrays:
         raise UsageError("distances of 0 images: at least 1 is needed")

@@ -273,11 +273,6 @@ def projected(patches: Patches, directions: Mapping[str, Descriptors]) -> Patche
     """Project the descriptors of the kinds that have directions.
 
     The mean is not taken away first: distances are the same without it.
-
-    Raises
-    ------
-    UsageError
-        Where descriptors are not of the length that the directions are of, or a kind is missing.
     """
     kinds = dict(patches.kinds)
     for name, axes in directions.items():

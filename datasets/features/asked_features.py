@@ -59,11 +59,6 @@ class AskedFeatures:
         -------
         PictureRows
             Of several kinds with `patches`: those of one kind are the row of that kind.
-
-        Raises
-        ------
-        UsageError
-            As the kinds do.
         """
         several = [
             part.rows_of(pictures, workers, teachers)
@@ -89,13 +84,7 @@ class AskedFeatures:
 
 
 def asked_features(option: str, own: str) -> AskedFeatures | None:
-    """Read the option `features`; None for the features that the data set makes of its `own`.
-
-    Raises
-    ------
-    UsageError
-        Where there are no such features, or they need a package that is missing.
-    """
+    """Read the option `features`; None for the features that the data set makes of its `own`."""
     check_value("features", option, str)
     if option == own:
         return None
@@ -134,13 +123,7 @@ class FeatureFile:
         return self.path.name
 
     def rows_of(self, pictures: Sequence[Picture], workers: Workers) -> PictureRows:
-        """Read the row of each picture, float32; `workers` have nothing to do.
-
-        Raises
-        ------
-        UsageError
-            Where the file cannot be read, or has no row of finite numbers for each picture.
-        """
+        """Read the row of each picture, float32; `workers` have nothing to do."""
         try:
             refuse_empty(self.path)
             with open_npz(self.path) as file:

@@ -84,11 +84,6 @@ class HandMade:
         'lab' (colour histogram), 'hog' (oriented gradients), 'lbp' (local binary patterns),
         'wavelet' (signature), 'sift-bow' (bag of words), 'fisher' (Fisher vector of SIFT) or
         'texton' (textons with a spatial pyramid).
-
-    Raises
-    ------
-    UsageError
-        Where a package of the extra `handmade` is missing.
     """
 
     option: str
@@ -108,11 +103,6 @@ class HandMade:
 
         Rows and codebooks are kept in ``features`` of the cache folder.  A codebook is learned from
         at most 1000 of the pictures that `teachers` finds.
-
-        Raises
-        ------
-        UsageError
-            Where no picture can teach, or the cache cannot be written.
         """
         key, codebook = "", Arrays()
         with threadpool_limits(1):  # pictures run in parallel; sums keep one order

@@ -47,11 +47,6 @@ class Embedded(NamedTuple):
 
 def embed(name: str | None, paths: Sequence[Path]) -> Embedded:
     """Embed pictures by the network of timm of this name; None: the package's EfficientNet-Lite0.
-
-    Raises
-    ------
-    UsageError
-        Where timm knows no such network, or its weights cannot be had.
     """
     import torch
 

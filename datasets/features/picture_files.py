@@ -157,11 +157,6 @@ def rows_in_parts(
         float32.
     arrays : dict of str to ndarray
         What `compute` returned for the last part.
-
-    Raises
-    ------
-    UsageError
-        Where the cache cannot be written.
     """
     unique = list({picture.content: picture for picture in pictures}.values())
     found: dict[str, npt.NDArray[np.float32]] = {}

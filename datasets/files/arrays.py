@@ -56,11 +56,6 @@ def cached(path: Path, compute: Callable[[], Arrays]) -> Arrays:
     """Read arrays from an npz file; where it is missing or damaged, compute and write them.
 
     The name of the file holds the `cache_key` of the arrays.
-
-    Raises
-    ------
-    UsageError
-        Where the file cannot be written.
     """
     try:
         with open_regular(path) as kept, open_stored(kept) as archive:  # it holds checksums
@@ -117,13 +112,7 @@ def csr_writer(folder: Path, name: str, index: npt.DTypeLike) -> Iterator[CsrWri
 
 
 def map_csr(folder: Path, name: str, n_columns: int) -> sparse.csr_array:
-    """Map the files of `csr_writer`, read-only: an entry is read when it is used.
-
-    Raises
-    ------
-    OSError, ValueError
-        Where a file cannot be read, or the files do not fit each other.
-    """
+    """Map the files of `csr_writer`, read-only: an entry is read when it is used."""
     data, indices, indptr = (
         np.asarray(np.lib.format.open_memmap(folder / f"{name}_{part}.npy", mode="r"))
         for part in ("data", "indices", "indptr")
@@ -160,13 +149,7 @@ class _NpyWriter:
 
 
 def open_npz(path: Path) -> NpzFile:
-    """Open an npz file; close what is returned.
-
-    Raises
-    ------
-    UsageError
-        Where it is none; the message does not name the file.
-    """
+    """Open an npz file; close what is returned."""
     with path.open("rb") as file_start:  # numpy takes what begins otherwise for a pickle
         is_npz = file_start.read(2) == b"PK"
     if not (is_npz and zipfile.is_zipfile(path)):

@@ -82,11 +82,6 @@ def fetch(
         Called with the bytes received so far.
     pauses : sequence of float
         Seconds to wait before each further attempt after an error of the network.
-
-    Raises
-    ------
-    UsageError
-        Where the file cannot be downloaded or written.
     """
     if path.exists():
         return
@@ -224,12 +219,6 @@ def locate(archive: Archive, progress: Progress = no_progress) -> Path:
     The latter is made from the archive, which is looked for in ``archives`` of both places and
     downloaded to ``archives`` of the cache folder where it is in neither.  If several processes
     want the folder, one makes it and the others wait.
-
-    Raises
-    ------
-    UsageError
-        Where the archive cannot be downloaded or unpacked, has another checksum, or holds too
-        many members, too many bytes or a path out of its folder.
     """
     folder = dataset_folder(archive.folder)
     if folder.is_dir():

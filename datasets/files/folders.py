@@ -22,13 +22,7 @@ OTHER_FOLDER = "free or correct it, or set OASIS_BENCH_CACHE to another folder"
 
 
 def data_folder(name: str) -> Path | None:
-    """Return the folder `name` of the folder that `OASIS_BENCH_DATA` names; None: there is none.
-
-    Raises
-    ------
-    UsageError
-        Where the environment variable is set and names no folder.
-    """
+    """Return the folder `name` of the folder that `OASIS_BENCH_DATA` names; None: there is none."""
     value = os.environ.get("OASIS_BENCH_DATA")
     if not value:
         return None

@@ -113,16 +113,7 @@ class Columns:
 
 
 def read_table(path: Path, asked: Columns) -> Table:
-    """Read a file in the format that its ending says: one of `READERS`, in capitals or not.
-
-    Raises
-    ------
-    UsageError
-        Where the file is damaged or of another format, or where its labels are not found; the
-        message does not name the file.
-    OSError
-        Where the file cannot be read.
-    """
+    """Read a file in the format that its ending says: one of `READERS`, in capitals or not."""
     refuse_empty(path)
     for ending, reader in READERS.items():
         if path.name.lower().endswith(ending):
