@@ -42,7 +42,7 @@ from oasis_bench.algorithms.oasis import (
     PsdOASIS,
     ShrunkOASIS,
 )
-from oasis_bench.algorithms.pylmnn import PyLMNN
+from oasis_bench.algorithms.other_libraries import PyLMNN, ScikitLearnNCA
 from oasis_bench.algorithms.pytorch_metric_learning import (
     ArcFace,
     MultiSimilarity,
@@ -52,7 +52,6 @@ from oasis_bench.algorithms.pytorch_metric_learning import (
     TripletMargin,
 )
 from oasis_bench.algorithms.rca import RCA
-from oasis_bench.algorithms.scikit_learn import ScikitLearnNCA
 from oasis_bench.algorithms.standardized_euclidean import StandardizedEuclidean
 
 __all__ = [

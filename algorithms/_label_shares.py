@@ -35,11 +35,6 @@ def rows_and_shares(
     shares : csr_array of shape (n_rows, n_classes)
         The share of each class in a row's labels: rows sum to 1, or to 0 without a label.  There
         is a column for each class that a row has, and none for others.
-
-    Raises
-    ------
-    ValueError
-        Where rows or labels are not of this kind.
     """
     if sparse.issparse(y):
         check_consistent_length(X, y)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self, TypeAlias
@@ -18,7 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 
 from oasis_bench.data import FloatArray, check_magnitude, checked_labels
-from oasis_bench.plugins import FittedArray, IncrementalLearner
+from oasis_bench.plugins import FittedArray, IncrementalLearner, MahalanobisLearner
 from oasis_bench.sampling import ClassTripletSampler, RelevanceTripletSampler, seed_state
 from oasis_bench.system import Progress, no_progress, require_memory, slices
 
@@ -294,3 +294,43 @@ def _check_triplets(triplets: npt.ArrayLike, n_rows: int) -> npt.NDArray[np.intp
             f"triplets name rows {array.min()} to {array.max()}, but X has rows 0 to {n_rows - 1}"
         )
     return np.ascontiguousarray(array, dtype=np.intp)
+
+
+class LogDetLearner(TripletLearner, MahalanobisLearner):
+    """A learner of M = L'L by steps on M that keep it positive definite, from M = I.
+
+    Attributes
+    ----------
+    mahalanobis_matrix_ : ndarray of shape (n_features, n_features)
+        M, in double precision.
+    components_ : ndarray of shape (n_components, n_features)
+        L, in the precision of the rows.
+    """
+
+    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {"eta": (0.02, 0.08, 0.32)}
+
+    _learned: ClassVar[str] = "mahalanobis_matrix_"
+    _matrix_type: ClassVar[type[np.floating] | None] = np.float64
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **TripletLearner._parameter_constraints,
+        "eta": [Interval(Real, 0, None, closed="neither")],
+    }
+    eta: float
+    mahalanobis_matrix_: npt.NDArray[np.float64]
+
+    @staticmethod
+    @abstractmethod
+    def _factor(M: npt.NDArray[np.float64]) -> FloatArray:
+        """Return an L with L'L = M."""
+
+    def _start(self, X: Any) -> None:
+        super()._start(X)
+        self.components_ = self.mahalanobis_matrix_
+        self.mahalanobis_matrix_ = np.eye(X.shape[1])
+
+    def _precision(self) -> npt.DTypeLike:
+        return self.components_.dtype
+
+    def _finish(self, X: Any = None) -> None:
+        factor = self._factor(self.mahalanobis_matrix_)
+        self.components_ = factor.astype(self.components_.dtype, copy=False)

@@ -23,7 +23,6 @@ from oasis_bench.system import shared
 
 Init: TypeAlias = Literal["auto", "pca", "lda", "identity", "random"]
 
-
 FEW = 500
 """Rows up to which all is done in float64: they take no time."""
 

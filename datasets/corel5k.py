@@ -10,8 +10,7 @@ from pathlib import Path
 
 from oasis_bench.datasets.features.codebooks import VistermFeatures
 from oasis_bench.datasets.files.folders import dataset_folder
-from oasis_bench.datasets.picture_labels import Label
-from oasis_bench.datasets.pictures import ImageDataset, require_images, warn
+from oasis_bench.datasets.pictures import ImageDataset, Label, require_images, warn
 from oasis_bench.system import Progress, UsageError, no_progress
 
 PARTS = (("training_label", "train_jpeg"), ("test_label", "test_jpeg"))

@@ -12,9 +12,8 @@ from pathlib import Path
 
 from oasis_bench.datasets.features.asked_features import VISTERMS
 from oasis_bench.datasets.features.codebooks import VistermFeatures
-from oasis_bench.datasets.files.errors import reason_of
-from oasis_bench.datasets.picture_labels import Label
-from oasis_bench.datasets.pictures import ImageDataset, warn
+from oasis_bench.datasets.files.folders import reason_of
+from oasis_bench.datasets.pictures import ImageDataset, Label, warn
 from oasis_bench.plugins import load_registry
 from oasis_bench.system import Progress, UsageError, no_progress
 

@@ -117,13 +117,7 @@ class JudgedPictures(Dataset):
         """Read the table, of texts alone."""
 
     def load(self, progress: Progress = no_progress) -> LabelledRows:
-        """Read the triplets, and describe each picture; earlier descriptions are on disk.
-
-        Raises
-        ------
-        UsageError
-            Where the table or a picture is missing or damaged.
-        """
+        """Read the triplets, and describe each picture; earlier descriptions are on disk."""
         table, folder = self._places()
         cells = self._cells(table)
         try:
@@ -182,11 +176,6 @@ def judged_by_name(cells: pd.DataFrame) -> Judgements:
     the first of those that it was found for.  Else triplets are grouped by their query, and each
     picture is a class of its own.  Columns votes_positive and votes_negative are votes.  A triplet
     that holds a picture twice is left out.
-
-    Raises
-    ------
-    UsageError
-        Where no triplet is left, or votes are no whole numbers.
     """
     names, items = numbered(cells[["query", "positive", "negative"]])
     class_names, y, groups = [Path(name).stem for name in names], np.arange(len(names)), items[:, 0]
@@ -209,13 +198,7 @@ def judged_by_name(cells: pd.DataFrame) -> Judgements:
 
 
 def votes_of(cells: pd.DataFrame, columns: Sequence[str]) -> npt.NDArray[np.int64]:
-    """Return the votes of two columns (n_triplets, 2).
-
-    Raises
-    ------
-    UsageError
-        Where one of them is missing, or a vote is no whole number.
-    """
+    """Return the votes of two columns (n_triplets, 2)."""
     for name in columns:
         if name not in cells:
             raise UsageError(f"there is no column {name}: both columns of votes are needed")

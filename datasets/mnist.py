@@ -16,8 +16,7 @@ import numpy.typing as npt
 
 from oasis_bench.data import LabelledRows
 from oasis_bench.datasets.files.download import fetch
-from oasis_bench.datasets.files.errors import reason_of
-from oasis_bench.datasets.files.folders import data_folder, dataset_folder
+from oasis_bench.datasets.files.folders import data_folder, dataset_folder, reason_of
 from oasis_bench.plugins import Dataset
 from oasis_bench.system import Progress, UsageError, cache_home, no_progress
 
@@ -106,11 +105,6 @@ def read_idx(path: Path) -> npt.NDArray[np.uint8]:
 
     The format: two zero bytes, a type code, the number of dimensions, each dimension as a
     big-endian 32-bit integer, then the values, last dimension fastest.
-
-    Raises
-    ------
-    UsageError
-        Where the file is missing, cannot be unzipped, or is not what its header says.
     """
     try:
         with gzip.open(path) as file:

@@ -11,14 +11,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.preprocessing import MultiLabelBinarizer
 
 from oasis_bench.data import LabelledRows, Patches
-from oasis_bench.datasets.codebook_pictures import (
-    pictures_of_source,
-    teachers_of,
-    without_copies,
-)
+from oasis_bench.datasets.codebook_pictures import pictures_of_source, teachers_of, without_copies
 from oasis_bench.datasets.features.asked_features import (
     SCALING as ASKED_SCALING,
     VISTERMS,
@@ -36,7 +37,6 @@ from oasis_bench.datasets.features.picture_files import (
 from oasis_bench.datasets.features.pixels import check_side, pixels_of
 from oasis_bench.datasets.features.visterms import visterm_counts
 from oasis_bench.datasets.files.folders import dataset_folder
-from oasis_bench.datasets.picture_labels import Label, as_labels, distinct
 from oasis_bench.plugins import Dataset
 from oasis_bench.system import Progress, UsageError, check_value, no_progress, shown
 
@@ -157,11 +157,6 @@ class ImageDataset(Dataset):
         -------
         sequence of (Path, str) or of (Path, tuple of str)
             Each picture with its class; or with its words, for relevance to several queries.
-
-        Raises
-        ------
-        UsageError
-            Where there are none, with the remedy.
         """
 
     def visterm_features(self) -> VistermFeatures:
@@ -175,11 +170,6 @@ class ImageDataset(Dataset):
         """Make the row of each picture; the visterms or embeddings of earlier calls are on disk.
 
         Of files with equal contents one is kept; none where their labels differ.
-
-        Raises
-        ------
-        UsageError
-            Where the pictures or those of the codebooks are missing or cannot be used.
         """
         lines: list[str] = []
 
@@ -298,15 +288,41 @@ class ImageDataset(Dataset):
 def require_images(
     found: Sequence[tuple[Path, Label]], folder: Path, layout: str
 ) -> Sequence[tuple[Path, Label]]:
-    """Return what was found in a data set's folder.
-
-    Raises
-    ------
-    UsageError
-        Where nothing was found; the message says the official layout.
-    """
+    """Return what was found in a data set's folder."""
     if not found:
         raise UsageError(
             f"{folder} holds no {layout}: put the official release there, or remove the folder"
         )
     return found
+
+
+Label: TypeAlias = "str | tuple[str, ...]"
+"""The class of a picture; or its words, where a data set has several labels."""
+
+
+def distinct(contents: Sequence[str], labels: Sequence[Label]) -> list[int]:
+    """Choose the pictures to keep: the first of each content, if all of that have its label."""
+    first: dict[str, int] = {}
+    disputed: set[str] = set()
+    for number, content in enumerate(contents):
+        one = first.setdefault(content, number)
+        if _words(labels[one]) != _words(labels[number]):
+            disputed.add(content)
+    return [number for content, number in first.items() if content not in disputed]
+
+
+def _words(label: Label) -> set[str]:
+    return {label} if isinstance(label, str) else set(label)
+
+
+def as_labels(
+    labels: Sequence[Label],
+) -> tuple[npt.NDArray[np.int64] | sparse.csr_array, tuple[str, ...]]:
+    """Return class numbers or, for words, a relevance of 1 (images x words); and the names."""
+    if all(isinstance(label, str) for label in labels):
+        classes, numbers = np.unique(np.array(labels), return_inverse=True)
+        return numbers.astype(np.int64), tuple(classes.tolist())
+    binarizer = MultiLabelBinarizer(sparse_output=True)
+    relevance = sparse.csr_array(binarizer.fit_transform(labels), dtype=np.float32)
+    relevance.sort_indices()
+    return relevance, tuple(binarizer.classes_.tolist())

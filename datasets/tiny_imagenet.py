@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from oasis_bench.datasets.features.codebooks import VistermFeatures
-from oasis_bench.datasets.files.archives import Archive, locate
-from oasis_bench.datasets.picture_labels import Label
-from oasis_bench.datasets.pictures import ImageDataset, require_images, warn
+from oasis_bench.datasets.files.download import Archive, locate
+from oasis_bench.datasets.pictures import ImageDataset, Label, require_images, warn
 from oasis_bench.system import Progress, no_progress
 
 

@@ -46,7 +46,7 @@ def test_a_learner_that_looks_at_more_than_the_pair_fails_unless_it_says_so(plug
     assert failed[3] == [checked, by_order]  # RowNumbers
     assert "a pair asked alone has another score" in parts[3]
     assert "scores of the items in another order" in parts[4]
-    assert "contract_checks.py, line " in parts[4]
+    assert "contract_items.py, line " in parts[4]
     assert printed.endswith("3 checks failed: HiddenlyCentred, RowNumbers\n")
 
 
@@ -88,7 +88,8 @@ def test_sound_data_sets_and_tasks_pass(plugins, file, last):
 UNSOUND = """
 import numpy as np
 from oasis_bench.data import LabelledRows
-from oasis_bench.plugins import Dataset, no_progress
+from oasis_bench.plugins import Dataset
+from oasis_bench.system import no_progress
 from oasis_bench.tasks.retrieval import Retrieval
 
 class Drawn(Dataset):

@@ -8,10 +8,10 @@ from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import normalize
 
-import oasis_bench.algorithms.metric_learn._compatibility  # noqa: F401  (lets metric_learn run)
+import oasis_bench.algorithms._metric_learn_compatibility  # noqa: F401  (lets metric_learn run)
 from oasis_bench.algorithms import LFDA, MMC, RCA, Covariance
 from oasis_bench.plugins import LearnerContract, digit_rows
-from oasis_bench.system import memory
+from oasis_bench.system import processes
 
 metric_learn = pytest.importorskip("metric_learn")
 
@@ -273,7 +273,7 @@ def test_equal_rows_have_no_covariance():
 def test_what_does_not_fit_in_memory_is_refused(learner, monkeypatch):
     rows, y = np.broadcast_to(np.float32(1), (2000, 3000)), np.arange(2000) % 10
     rows = rows + np.arange(2000, dtype=np.float32)[:, None]
-    monkeypatch.setattr(memory, "available_bytes", lambda: 10**8)
+    monkeypatch.setattr(processes, "available_bytes", lambda: 10**8)
     assert "use fewer rows or features" in learner.refusal(rows, y)
     with pytest.raises(MemoryError, match="on 2000 rows of 3000 features needs"):
         learner.fit(rows, y)

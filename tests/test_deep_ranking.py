@@ -15,8 +15,8 @@ from scipy.signal import correlate
 
 from oasis_bench.algorithms import DeepRanking, DeepRankingAndFeatures, DeepRankingOASIS
 from oasis_bench.algorithms.deep_ranking import sources
-from oasis_bench.algorithms.deep_ranking.relevance_sampler import RelevanceSampler
 from oasis_bench.algorithms.deep_ranking.reservoir import ReservoirSampler
+from oasis_bench.algorithms.deep_ranking.sources import RelevanceSampler
 from oasis_bench.data import Patches
 from oasis_bench.plugins import digit_items, load_model, save_model
 from oasis_bench.system import UsageError
@@ -119,8 +119,7 @@ class TestNetwork:
     ) -> None:
         import torch
 
-        from oasis_bench.algorithms.deep_ranking.network import MultiscaleNetwork
-        from oasis_bench.algorithms.deep_ranking.training import as_tensor
+        from oasis_bench.algorithms.deep_ranking.network import MultiscaleNetwork, as_tensor
 
         network = MultiscaleNetwork("small", 8, multiscale, 0.4).eval()
         X = as_tensor(pictures(5), "cpu")
@@ -138,7 +137,7 @@ class TestNetwork:
     def test_the_pretrained_network_ranks_before_its_first_step_as_its_features_do(self) -> None:
         import torch
 
-        from oasis_bench.algorithms.deep_ranking.training import as_tensor
+        from oasis_bench.algorithms.deep_ranking.network import as_tensor
         from oasis_bench.datasets.features.efficientnet_lite0 import efficientnet_lite0
 
         X = pictures(4, side=64)
@@ -155,8 +154,7 @@ class TestSteps:
     def trainer(self, X: Any, **settings: Any) -> Any:
         import torch
 
-        from oasis_bench.algorithms.deep_ranking.network import MultiscaleNetwork
-        from oasis_bench.algorithms.deep_ranking.training import Settings, Trainer
+        from oasis_bench.algorithms.deep_ranking.network import MultiscaleNetwork, Settings, Trainer
 
         torch.manual_seed(0)
         network = MultiscaleNetwork("small", 8, True, 0.0)
@@ -167,7 +165,7 @@ class TestSteps:
     def test_two_steps_are_those_of_nesterovs_momentum_on_the_regularised_loss(self) -> None:
         import torch
 
-        from oasis_bench.algorithms.deep_ranking.training import as_tensor
+        from oasis_bench.algorithms.deep_ranking.network import as_tensor
 
         X, triplets = pictures(6), np.array([[0, 1, 2], [3, 4, 0], [5, 1, 1]])
         trainer, twin = self.trainer(X), self.trainer(X).network
@@ -193,7 +191,7 @@ class TestSteps:
         np.testing.assert_allclose(trainer.momentum(), joined, atol=1e-4)
 
     def test_a_shift_moves_the_picture_and_repeats_its_edge(self) -> None:
-        from oasis_bench.algorithms.deep_ranking.training import shifted
+        from oasis_bench.algorithms.deep_ranking.network import shifted
 
         (picture,) = pictures(1, side=8)
         found = shifted(np.repeat(picture[None], 400, axis=0), 0.3, np.random.default_rng(0))
@@ -213,8 +211,7 @@ class TestSteps:
         # More than 24 pictures at once ask for a petabyte: the error is the allocator's own.
         import torch
 
-        from oasis_bench.algorithms.deep_ranking.network import MultiscaleNetwork
-        from oasis_bench.algorithms.deep_ranking.training import Settings, Trainer
+        from oasis_bench.algorithms.deep_ranking.network import MultiscaleNetwork, Settings, Trainer
 
         rng = np.random.default_rng(0)
         X = rng.integers(0, 256, (48, 96, 96, 3), dtype=np.uint8)

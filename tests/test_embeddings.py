@@ -16,13 +16,12 @@ import pytest
 from PIL import Image
 
 from oasis_bench.datasets import Caltech101, Corel5k, ImageFolder, MaterialAppearance, TinyImageNet
-from oasis_bench.datasets.features import embeddings, network_process, row_cache
-from oasis_bench.datasets.features.asked_features import asked_features
+from oasis_bench.datasets.features import embeddings, network_process, picture_files
+from oasis_bench.datasets.features.asked_features import FeatureFile, asked_features
 from oasis_bench.datasets.features.embeddings import Network
-from oasis_bench.datasets.features.feature_file import FeatureFile
 from oasis_bench.datasets.features.network_process import Embedded
 from oasis_bench.datasets.features.picture_files import Picture, Workers, hashed_pictures
-from oasis_bench.system import UsageError, linux, no_progress
+from oasis_bench.system import UsageError, no_progress
 
 WORKERS = Workers(no_progress, n_workers=1)
 REAL = Path(os.environ.get("OASIS_BENCH_DATA", os.devnull))
@@ -227,7 +226,7 @@ class TestProcesses:
     def small(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(embeddings, "version", lambda name: "1")
         monkeypatch.setattr(network_process, "embed", middle_pixel(fails=False))
-        monkeypatch.setattr(row_cache, "AT_ONCE", 4)
+        monkeypatch.setattr(picture_files, "AT_ONCE", 4)
         monkeypatch.setattr(embeddings, "BATCH", 3)
 
     def test_each_picture_has_its_row_whatever_is_broken_or_a_copy(self, folder: Path) -> None:
@@ -299,8 +298,8 @@ class TestProcesses:
             time.sleep(1)  # so that another process, where there is one, takes the other batch
             return Embedded(np.full((len(paths), 1), os.getpid(), np.float32), {}, "slow")
 
-        monkeypatch.setattr(row_cache, "AT_ONCE", 6)
-        monkeypatch.setattr(linux, "has_gpu_driver", lambda: True)
+        monkeypatch.setattr(picture_files, "AT_ONCE", 6)
+        monkeypatch.setattr("oasis_bench.datasets.features.embeddings.has_gpu_driver", lambda: True)
         monkeypatch.setattr(network_process, "sees_gpu", lambda: sees_gpu)
         monkeypatch.setattr(network_process, "embed", slowly)
         rows = Network("timm:some").rows_of(pictures_of(folder), Workers(no_progress, n_workers=2))

@@ -23,8 +23,8 @@ from oasis_bench.plugins import (
     refuse_unlike_inputs,
     save_model,
 )
-from oasis_bench.plugins.contract_checks import answers
-from oasis_bench.plugins.model_archive import read_archive, write_archive
+from oasis_bench.plugins.contract_items import answers
+from oasis_bench.plugins.model_file import read_archive, write_archive
 from oasis_bench.system import UsageError
 
 X, Y = digit_rows()

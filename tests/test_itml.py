@@ -249,7 +249,7 @@ def test_what_cannot_be_learned_from_is_refused_before_and_by_fit(monkeypatch):
         with pytest.raises(ValueError, match=message):
             ITML().fit(X, y)
     assert ITML().refusal(X, np.arange(60) % 3) is None
-    monkeypatch.setattr("oasis_bench.system.memory.available_bytes", lambda: 2**20)
+    monkeypatch.setattr("oasis_bench.system.processes.available_bytes", lambda: 2**20)
     wide, y = np.zeros((10, 2000)), np.arange(10) % 2
     message = "ITML on 10 rows of 2000 features needs"  # 4 matrices of 32 MB
     assert message in ITML().refusal(wide, y)

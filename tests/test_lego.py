@@ -266,7 +266,7 @@ def test_what_cannot_be_learned_from_is_refused_before_and_by_fit(monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert LEGO().refusal(X, np.r_[alone[:1] + 99, alone[1:] % 3]) is None
-    monkeypatch.setattr("oasis_bench.system.memory.available_bytes", lambda: 2**20)
+    monkeypatch.setattr("oasis_bench.system.processes.available_bytes", lambda: 2**20)
     wide = np.zeros((10, 3000))
     assert "3 matrices of 3000 x 3000 float64" in LEGO().refusal(wide, np.arange(10) % 2)
     with pytest.raises(MemoryError, match="3 matrices of 3000 x 3000 float64"):

@@ -13,7 +13,7 @@ from oasis_bench.algorithms import LMNN, FastLMNN
 from oasis_bench.algorithms.lmnn import _descent, _objective
 from oasis_bench.algorithms.lmnn._descent import Descent
 from oasis_bench.algorithms.lmnn._objective import Objective, best_scale, target_neighbours
-from oasis_bench.system import memory
+from oasis_bench.system import processes
 
 
 @pytest.fixture(autouse=True)
@@ -215,7 +215,7 @@ def test_what_does_not_fit_in_memory_is_refused(monkeypatch):
     X, y = small_set("digits")
     wide = np.tile(X, 3000)  # (60, 30 000): six copies take 86 MB
     for available, fits in [(2.5e8, True), (5e7, False)]:
-        monkeypatch.setattr(memory, "available_bytes", lambda available=available: available)
+        monkeypatch.setattr(processes, "available_bytes", lambda available=available: available)
         assert (LMNN().refusal(wide, y) is None) == fits
     with pytest.raises(MemoryError, match="LMNN on 60 rows of 30000 features needs"):
         LMNN().fit(wide, y)

@@ -8,9 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from oasis_bench.algorithms import MCML, _chosen_neighbours
 from oasis_bench.algorithms._neighbour_choice import choose_neighbours
-from oasis_bench.algorithms.mcml import _descent
-from oasis_bench.algorithms.mcml._descent import minimise
-from oasis_bench.algorithms.mcml._objective import Objective
+from oasis_bench.algorithms.mcml import Objective, minimise
 from oasis_bench.plugins import LearnerContract
 
 
@@ -233,7 +231,7 @@ def test_iterations_in_float32_lead_to_the_optimum_of_those_in_float64(monkeypat
     X, y = X[:600] / 16, y[:600]
     found = []
     for few in (500, 600):
-        monkeypatch.setattr(_descent, "FEW", few)
+        monkeypatch.setattr("oasis_bench.algorithms.mcml.FEW", few)
         found.append(MCML(n_axes=20, tol=tol).fit(X, y))
     mixed, fine = found
     assert mixed.objective_ == pytest.approx(fine.objective_, abs=5 * tol * 600)

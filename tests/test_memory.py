@@ -6,15 +6,14 @@ import sys
 import pytest
 
 from oasis_bench.system import require_memory
-from oasis_bench.system.linux import group_limits_left
-from oasis_bench.system.memory import available_bytes
+from oasis_bench.system.processes import available_bytes, group_limits_left
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc")
 
 GIB = 2**30
 LIMITED = """
 import re, resource, sys
-from oasis_bench.system.memory import available_bytes, require_memory
+from oasis_bench.system.processes import available_bytes, require_memory
 
 kind, field = sys.argv[1:3]
 used = int(re.search(rf"{field}:\\s+(\\d+)", open("/proc/self/status").read())[1]) * 1024

@@ -8,7 +8,7 @@ import pytest
 
 from oasis_bench.experiment import LearnerSpec
 from oasis_bench.runs import read_run, run_experiment
-from oasis_bench.system.plain_text import LONGEST_TEXT
+from oasis_bench.system.errors import LONGEST_TEXT
 from oasis_bench.trial.wall import (
     Ended,
     Fitted,

@@ -8,7 +8,7 @@ from scipy.optimize import approx_fprime, minimize
 from sklearn.datasets import load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning
 
-import oasis_bench.algorithms.metric_learn._compatibility  # noqa: F401  (lets metric_learn run)
+import oasis_bench.algorithms._metric_learn_compatibility  # noqa: F401  (lets metric_learn run)
 from oasis_bench.algorithms import MMC, RCA, mmc as module
 from oasis_bench.plugins import LearnerContract
 

@@ -11,9 +11,9 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 
 from oasis_bench.algorithms import LDA, NCA
-from oasis_bench.algorithms._discriminants import ledoit_wolf
+from oasis_bench.algorithms.lda import ledoit_wolf
 from oasis_bench.plugins import LearnerContract
-from oasis_bench.system import memory
+from oasis_bench.system import processes
 
 
 class TestNCA(LearnerContract):
@@ -133,7 +133,7 @@ def test_lda_refuses_classes_of_one_row_each():
 
 
 def test_what_does_not_fit_is_refused_with_the_rows_and_the_remedy(monkeypatch):
-    monkeypatch.setattr(memory, "available_bytes", lambda: 100 * 2**20)
+    monkeypatch.setattr(processes, "available_bytes", lambda: 100 * 2**20)
     few, many = np.zeros((1000, 10)), np.zeros((5000, 1000))
     labels = np.arange(5000) % 2
     assert NCA().refusal(few, labels[:1000]) is None

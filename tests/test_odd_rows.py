@@ -16,7 +16,7 @@ from sklearn.datasets import load_iris
 from oasis_bench.algorithms import OASIS, RCA, DissimOASIS, Euclidean, LocalDistances
 from oasis_bench.plugins import MahalanobisLearner, load_model, load_registry, save_model
 from oasis_bench.plugins.contract import quick
-from oasis_bench.plugins.contract_checks import answers
+from oasis_bench.plugins.contract_items import answers
 from oasis_bench.system import UsageError
 
 REGISTRY = load_registry().algorithms

@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.feature_extraction.text import TfidfTransformer
 
 from oasis_bench.data import SCALINGS, learn_scaling, unlike_scales
-from oasis_bench.plugins.contract_checks import in_two_parts
+from oasis_bench.plugins.contract_items import in_two_parts
 from oasis_bench.system import UsageError
 
 COUNTS = np.array([[2.0, 0, 1, 0], [1, 3, 0, 0], [4, 0, 0, 0]])

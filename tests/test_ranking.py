@@ -13,8 +13,8 @@ from sklearn.metrics.pairwise import euclidean_distances
 from threadpoolctl import threadpool_limits
 
 from oasis_bench.algorithms import LDA, LMNN, OASIS, ClassifierPosterior, Euclidean
-from oasis_bench.plugins.contract_checks import in_two_parts
-from oasis_bench.system import side_by_side, threads
+from oasis_bench.plugins.contract_items import in_two_parts
+from oasis_bench.system import side_by_side, work as work_module
 from oasis_bench.tasks import (
     evaluate_ranking,
     kernel_ready,
@@ -46,7 +46,7 @@ KINDS = {
 
 @pytest.fixture(params=[1, 3], ids=["one thread", "three threads"])
 def n_threads(request, monkeypatch):
-    monkeypatch.setattr(threads, "blas_threads", lambda: request.param)
+    monkeypatch.setattr(work_module, "blas_threads", lambda: request.param)
 
 
 def scores_of(kind, dtype, shape):
@@ -212,7 +212,7 @@ def test_a_sparse_score_depends_on_no_block_no_thread_and_no_neighbour(monkeypat
     learner.n_features_in_ = 50
     whole = learner.similarity(queries, gallery)
     np.testing.assert_array_equal(whole[:, :300], whole[:, :299:-1])
-    monkeypatch.setattr(threads, "blas_threads", lambda: 3)
+    monkeypatch.setattr(work_module, "blas_threads", lambda: 3)
     monkeypatch.setattr(scoring, "GALLERY_ROWS", 11)
     monkeypatch.setattr(scoring, "QUERY_ROWS", 3)
     np.testing.assert_array_equal(learner.similarity(queries, gallery), whole)
@@ -318,7 +318,7 @@ def test_a_ranking_holds_a_block_of_scores_and_not_those_of_all_pairs(monkeypatc
 
 
 def test_items_are_worked_on_side_by_side_and_returned_in_order(monkeypatch):
-    monkeypatch.setattr(threads, "blas_threads", lambda: 3)
+    monkeypatch.setattr(work_module, "blas_threads", lambda: 3)
     together = threading.Barrier(3, timeout=10)
 
     def work(item):
@@ -344,8 +344,8 @@ def test_after_ctrl_c_no_further_item_is_begun(count, monkeypatch):
             ended.set()
             super().shutdown(wait=wait)
 
-    monkeypatch.setattr(threads, "ThreadPoolExecutor", Pool)
-    monkeypatch.setattr(threads, "blas_threads", lambda: count)
+    monkeypatch.setattr(work_module, "ThreadPoolExecutor", Pool)
+    monkeypatch.setattr(work_module, "blas_threads", lambda: count)
     begun = []
 
     def work(item):
@@ -361,7 +361,7 @@ def test_after_ctrl_c_no_further_item_is_begun(count, monkeypatch):
 
 
 def test_an_error_in_a_thread_is_raised(monkeypatch):
-    monkeypatch.setattr(threads, "blas_threads", lambda: 2)
+    monkeypatch.setattr(work_module, "blas_threads", lambda: 2)
     with pytest.raises(ZeroDivisionError):
         side_by_side(lambda item: 1 // item, range(10))
 

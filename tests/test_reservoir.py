@@ -12,8 +12,8 @@ import pytest
 from scipy import sparse
 from scipy.stats import binomtest, chisquare
 
-from oasis_bench.algorithms.deep_ranking.relevance_sampler import RelevanceSampler
 from oasis_bench.algorithms.deep_ranking.reservoir import Reservoir, ReservoirSampler
+from oasis_bench.algorithms.deep_ranking.sources import RelevanceSampler
 from oasis_bench.system import UsageError
 
 LEAST_P = 1e-3

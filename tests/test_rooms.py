@@ -47,7 +47,6 @@ LOOK_INSIDE_SEVERAL = {
     "test_clock.py",
     "test_closed_form_learners.py",
     "test_deep_ranking.py",
-    "test_embeddings.py",
     "test_experiment.py",
     "test_help.py",
     "test_isolation.py",

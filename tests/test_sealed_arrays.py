@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import pytest
 
-from oasis_bench.system import is_sealed, linux, map_arrays, seal_arrays
+from oasis_bench.system import arrays, is_sealed, map_arrays, seal_arrays
 
 ARRAYS = {
     "X": np.random.default_rng(0).normal(size=(7, 3)),
@@ -52,11 +52,11 @@ def test_nobody_can_change_them(sealed):
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="seals are Linux's")
 def test_only_a_file_that_nobody_can_change_counts_as_sealed(sealed, tmp_path):
     assert is_sealed(sealed)
-    hollow = linux.memory_file()
+    hollow = arrays.memory_file()
     os.ftruncate(hollow, 2**40)  # a length without memory: to copy it would fill the disk
-    others = [hollow, os.open(tmp_path, os.O_RDONLY), *os.pipe(), linux.memory_file()]
+    others = [hollow, os.open(tmp_path, os.O_RDONLY), *os.pipe(), arrays.memory_file()]
     os.write(others[-1], b"not sealed")
-    linux.seal_memory_file(hollow)
+    arrays.seal_memory_file(hollow)
     assert not any(map(is_sealed, others))
     for descriptor in others:
         os.close(descriptor)
@@ -64,16 +64,16 @@ def test_only_a_file_that_nobody_can_change_counts_as_sealed(sealed, tmp_path):
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="seals are Linux's")
 def test_a_file_of_which_something_holds_a_page_is_sealed_once_it_is_free(monkeypatch):
-    descriptor = linux.memory_file()
+    descriptor = arrays.memory_file()
     os.write(descriptor, bytes(4096))
     held = mmap.mmap(descriptor, 4096)  # as the kernel does now and then
-    monkeypatch.setattr(linux, "SEAL_SECONDS", 0.05)
+    monkeypatch.setattr(arrays, "SEAL_SECONDS", 0.05)
     with pytest.raises(OSError, match="busy"):
-        linux.seal_memory_file(descriptor)
-    monkeypatch.setattr(linux, "SEAL_SECONDS", 60)
+        arrays.seal_memory_file(descriptor)
+    monkeypatch.setattr(arrays, "SEAL_SECONDS", 60)
     release = threading.Timer(0.2, held.close)
     release.start()
-    linux.seal_memory_file(descriptor)
+    arrays.seal_memory_file(descriptor)
     release.join()
     assert is_sealed(descriptor)
     os.close(descriptor)
@@ -81,7 +81,7 @@ def test_a_file_of_which_something_holds_a_page_is_sealed_once_it_is_free(monkey
 
 def test_no_name_is_left_in_the_folder_of_temporary_files(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr("oasis_bench.system.linux.memory_file", lambda: None)  # another system
+    monkeypatch.setattr("oasis_bench.system.arrays.memory_file", lambda: None)  # another system
     descriptor = seal_arrays(ARRAYS)
     assert list(tmp_path.iterdir()) == []
     np.testing.assert_array_equal(map_arrays(descriptor)["X"], ARRAYS["X"])

@@ -16,8 +16,7 @@ from oasis_bench.plugins import EmbeddingLearner, FittedArray, IncrementalLearne
 from oasis_bench.system import TORCH, Progress, no_progress, require_packages, slices
 
 if TYPE_CHECKING:
-    from oasis_bench.algorithms.deep_ranking.network import MultiscaleNetwork
-    from oasis_bench.algorithms.deep_ranking.training import Trainer
+    from oasis_bench.algorithms.deep_ranking.network import MultiscaleNetwork, Trainer
 
 LEARNED = ("parameters_", "_momentum", "_seed", "n_steps_", "precision_")
 """The attributes of `DeepRanking` that learning changes: with them it goes on where it was."""
@@ -274,9 +273,9 @@ class DeepRanking(EmbeddingLearner, IncrementalLearner):
     def embed(self, X: Any) -> Any:
         """Return the points of pictures, of unit length: (n_pictures, dimension), float32."""
         X = self._check_items(X)
-        from oasis_bench.algorithms.deep_ranking import training
+        from oasis_bench.algorithms.deep_ranking import network
 
-        return training.embedded(self._network(), X)
+        return network.embedded(self._network(), X)
 
     def _check(self, X: Any, y: Any) -> None:
         super()._check(X, y)
@@ -321,9 +320,9 @@ class DeepRanking(EmbeddingLearner, IncrementalLearner):
         return made
 
     def _trainer(self, X: Pixels) -> Trainer:
-        from oasis_bench.algorithms.deep_ranking import training
+        from oasis_bench.algorithms.deep_ranking import network
 
-        settings = training.Settings(
+        settings = network.Settings(
             gap=self.gap,
             learning_rate=self.learning_rate,
             momentum=self.momentum,
@@ -332,7 +331,7 @@ class DeepRanking(EmbeddingLearner, IncrementalLearner):
             freeze_backbone=self.freeze_backbone,
         )
         momentum = self._momentum if self._momentum.size else None
-        return training.Trainer(self._network(), momentum, X, settings)
+        return network.Trainer(self._network(), momentum, X, settings)
 
     def _rng(self) -> np.random.Generator:
         """Return the generator of the next batch: its place decides it, so no state is kept."""

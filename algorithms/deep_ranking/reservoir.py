@@ -64,11 +64,6 @@ class Reservoir:
             The number of each picture, and of its category.
         totals : array of shape (n,)
             r_j, the relevance of each picture to all others of its category (eq. 6).
-
-        Raises
-        ------
-        UsageError
-            Where a total is negative or not finite.
         """
         items, categories = np.asarray(items, np.int64), np.asarray(categories, np.int64)
         totals = np.asarray(totals, np.float64)
@@ -123,11 +118,6 @@ class ReservoirSampler:
     ----------
     n_triplets, n_rejected_positives, n_rejected_negatives, n_dropped : int
         Counts of all draws.  A candidate that is the query itself is rejected, too.
-
-    Raises
-    ------
-    UsageError
-        Where a parameter is out of its bounds, or the buffers hold too few pictures or categories.
     """
 
     def __init__(
@@ -158,13 +148,7 @@ class ReservoirSampler:
         self.n_rejected_positives = self.n_rejected_negatives = 0
 
     def draw(self, n_triplets: int, rng: np.random.Generator) -> Items:
-        """Draw triplets of item numbers (n_triplets, 3).
-
-        Raises
-        ------
-        UsageError
-            Where 10000 queries in a row are dropped.
-        """
+        """Draw triplets of item numbers (n_triplets, 3)."""
         triplets = np.empty((n_triplets, 3), np.int64)
         outside = rng.random(n_triplets) < self.out_of_class
         empty = np.arange(n_triplets)

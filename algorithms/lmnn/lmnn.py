@@ -14,8 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin_min
 from sklearn.utils._param_validation import Interval
 
+from oasis_bench.algorithms._axes import principal_axes, rounding
 from oasis_bench.algorithms._label_learner import LabelLearner, possible_neighbours
-from oasis_bench.algorithms._principal_axes import principal_axes, rounding
 from oasis_bench.algorithms.lmnn._descent import WIDTH, Descent, remembered
 from oasis_bench.algorithms.lmnn._objective import (
     Doubles,
@@ -236,13 +236,7 @@ class FastLMNN(LMNN):
 
 
 def _axes_of(X: Any) -> tuple[Doubles, Doubles]:
-    """Return the variances, times n_rows, and the axes as columns, the greatest first.
-
-    Raises
-    ------
-    ValueError
-        Where all rows are the same.
-    """
+    """Return the variances, times n_rows, and the axes as columns, the greatest first."""
     centred = np.subtract(X, X.mean(axis=0), dtype=np.float64)
     variances, axes = (np.asarray(part, dtype=np.float64) for part in principal_axes(centred))
     if not len(variances):

@@ -12,9 +12,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms.local_distances._dual_ascent import Float64Array
-from oasis_bench.algorithms.local_distances._projection import first_directions, projected
 from oasis_bench.algorithms.local_distances.local_distances import DUALS, LocalDistances
-from oasis_bench.algorithms.local_distances.set_distances import set_distances
+from oasis_bench.algorithms.local_distances.set_distances import (
+    first_directions,
+    projected,
+    set_distances,
+)
 from oasis_bench.data import Descriptors, FloatArray, Patches, PatchKind, check_items, class_labels
 from oasis_bench.plugins import ExemplarLearner, FittedArray
 from oasis_bench.system import Progress, cache_home, no_progress, slices

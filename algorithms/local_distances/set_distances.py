@@ -1,6 +1,6 @@
 """Distances from each patch of exemplar pictures to the sets of patches of other pictures.
 
-Not for the weights of these distances: the learner has those.
+Descriptors may be projected first.  Not for the weights of these distances: the learner has those.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import hashlib
 import os
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -17,6 +17,7 @@ from threading import Lock
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.decomposition import PCA
 
 from oasis_bench.data import Descriptors, Patches, PatchKind
 from oasis_bench.system import (
@@ -41,6 +42,9 @@ KEPT_BYTES = 40 * 10**9
 
 CLOSE = 0.01
 """Squared distances below this share of |x|^2 are computed again, as differences."""
+
+SAMPLE = 20_000
+"""Patches of a kind that tell the directions."""
 
 
 def set_distances(
@@ -244,3 +248,40 @@ def _nearest(rows: Descriptors, kind: PatchKind) -> npt.NDArray[np.float32]:
                 nearest[close] = np.einsum("mp,mp->m", differences, differences)
             np.sqrt(np.maximum(nearest, 0, out=nearest), out=found[i, part])
     return found
+
+
+def first_directions(
+    patches: Patches, n_components: int, rng: np.random.RandomState
+) -> dict[str, Descriptors]:
+    """Return the first principal directions (n_components, p) of the patches of each kind.
+
+    They are those of a sample of 20 000 patches.  A kind that has no more numbers a patch, or no
+    more patches, is not there.
+    """
+    found = {}
+    for name, kind in patches.kinds.items():
+        rows = kind.descriptors
+        if len(rows) > SAMPLE:
+            rows = rows[rng.choice(len(rows), SAMPLE, replace=False)]
+        if n_components < min(rows.shape):
+            pca = PCA(n_components, svd_solver="covariance_eigh").fit(rows)
+            found[name] = pca.components_.astype(np.float32)
+    return found
+
+
+def projected(patches: Patches, directions: Mapping[str, Descriptors]) -> Patches:
+    """Project the descriptors of the kinds that have directions.
+
+    The mean is not taken away first: distances are the same without it.
+    """
+    kinds = dict(patches.kinds)
+    for name, axes in directions.items():
+        kind = kinds.get(name)
+        width = 0 if kind is None else kind.descriptors.shape[1]
+        if kind is None or width != axes.shape[1]:
+            raise UsageError(
+                f"patches of the kind {name!r} with {width} numbers: {axes.shape[1]} are needed, "
+                "as the training pictures have"
+            )
+        kinds[name] = PatchKind(kind.descriptors @ axes.T, kind.offsets, kind.positions)
+    return Patches(kinds)

@@ -66,11 +66,6 @@ def take_steps(
     Returns
     -------
     What the kernel returned.
-
-    Raises
-    ------
-    ValueError
-        Where `A` is not C-contiguous: BLAS would change a copy, and nothing would be learned.
     """
     if not A.flags.c_contiguous:
         raise ValueError(f"A has strides {A.strides}: it must be C-contiguous")

@@ -196,13 +196,7 @@ def _embedded(factor: Float64Array, basis: Float64Array) -> Float64Array:
 
 
 def squared_distance_bounds(X: Any, rng: np.random.RandomState) -> Float64Array:
-    """Return u and l: the 5th and 95th percentile of the squared distances that are not 0.
-
-    Raises
-    ------
-    ValueError
-        Where all rows are equal.
-    """
+    """Return u and l: the 5th and 95th percentile of the squared distances that are not 0."""
     rows = X
     if len(X) > ROWS_FOR_BOUNDS:
         rows = X[rng.choice(len(X), ROWS_FOR_BOUNDS, replace=False)]

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import cholesky
 
-from oasis_bench.algorithms._logdet_learner import LogDetLearner
-from oasis_bench.algorithms._triplet_learner import TripletSampler, uses_twin
+from oasis_bench.algorithms._triplet_learner import LogDetLearner, TripletSampler, uses_twin
 from oasis_bench.algorithms.logdet import _rank_one_steps, _reference as _lego_reference
 from oasis_bench.algorithms.logdet._rank_one_blocks import (
     PAIRS_PER_BLOCK,

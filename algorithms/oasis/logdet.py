@@ -10,9 +10,8 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils._param_validation import Interval
 
-from oasis_bench.algorithms._logdet_learner import LogDetLearner
 from oasis_bench.algorithms._positive import MATRICES_OF_PSD_FACTOR, psd_factor
-from oasis_bench.algorithms._triplet_learner import uses_twin
+from oasis_bench.algorithms._triplet_learner import LogDetLearner, uses_twin
 from oasis_bench.algorithms.oasis import (
     _reference as _oasis_reference,
     _symmetric_steps as _oasis_symmetric,

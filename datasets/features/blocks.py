@@ -37,11 +37,6 @@ class BlockLayout:
         Each scale is smaller than the one before by this factor.
     min_blocks : int, default 10
         Scales with fewer blocks are left out.
-
-    Raises
-    ------
-    UsageError
-        Where a parameter is out of bounds.
     """
 
     block: int = 64
@@ -65,13 +60,7 @@ class BlockLayout:
         return max(columns, 0) * max(rows, 0)
 
     def sizes(self, width: int, height: int) -> list[tuple[int, int]]:
-        """List width and height at each scale, the picture's own first.
-
-        Raises
-        ------
-        TooSmallError
-            Where not even the first has `min_blocks` blocks.
-        """
+        """List width and height at each scale, the picture's own first."""
         sizes: list[tuple[int, int]] = []
         size = (width, height)
         while self.n_blocks(*size) >= self.min_blocks:
@@ -144,11 +133,6 @@ def block_descriptors(
     -------
     ndarray of shape (n_blocks, 59 + n_colours), float32
         Scale by scale, row of blocks by row of blocks.
-
-    Raises
-    ------
-    TooSmallError
-        Where the picture is too small for `layout`.
     """
     from PIL import Image
 

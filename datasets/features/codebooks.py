@@ -65,11 +65,6 @@ class VistermFeatures(BlockLayout):
         small pictures whose codebook comes from larger ones.
     seed : int, default 0
         Of the drawn samples and of both k-means.
-
-    Raises
-    ------
-    UsageError
-        Where a parameter is out of bounds.
     """
 
     n_colours: int = 20
@@ -109,13 +104,7 @@ class Codebook:
 def codebook_of(
     pictures: Sequence[Picture], features: VistermFeatures, workers: Workers
 ) -> Codebook:
-    """Learn the codebook of some pictures in any order, or read it from the cache folder.
-
-    Raises
-    ------
-    UsageError
-        Where the pictures give too little to learn from, or the cache cannot be written.
-    """
+    """Learn the codebook of some pictures in any order, or read it from the cache folder."""
     key = cache_key(CODE, repr(features), *sorted({picture.content for picture in pictures}))
     arrays = cached(
         cache_home() / "visterms" / f"codebook-{key}.npz",

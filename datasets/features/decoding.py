@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from oasis_bench.datasets.files.errors import reason_of
+from oasis_bench.datasets.files.folders import reason_of
 from oasis_bench.system import open_regular
 
 if TYPE_CHECKING:  # Pillow is imported where it is used: a trial does without
@@ -31,12 +31,6 @@ def read_image(path: Path, enough: int | None = None) -> Picture:
     The EXIF orientation is applied, transparent pixels become white, 16-bit greys lose their low
     byte, and of an animation the first frame counts.  Where `enough` pixels of width and height are
     enough, a JPEG of a multiple is decoded at a fraction of its size, which is much faster.
-
-    Raises
-    ------
-    UnusableImageError
-        Where the file is missing, damaged, not one of `FORMATS`, or has more pixels than
-        `PIL.Image.MAX_IMAGE_PIXELS`.
     """
     from PIL import Image, ImageOps, UnidentifiedImageError
 

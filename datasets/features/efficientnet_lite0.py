@@ -36,11 +36,6 @@ def efficientnet_lite0(classifier: bool) -> nn.Sequential:
     """Make the network with its weights: (n, 3, 224, 224) to 1280 pooled features each.
 
     With its `classifier`, to scores of the 1000 classes of ImageNet.
-
-    Raises
-    ------
-    UsageError
-        Where the file of the package does not hold its weights.
     """
     network = nn.Sequential(
         *_convolution(3, 32, 3, stride=2),

@@ -26,8 +26,8 @@ from oasis_bench.datasets.features.picture_files import (
     PictureRows,
     Workers,
     arrays_of_faults,
+    rows_in_parts,
 )
-from oasis_bench.datasets.features.row_cache import rows_in_parts
 from oasis_bench.datasets.files.arrays import Arrays
 from oasis_bench.system import (
     THREAD_VARIABLES,
@@ -70,11 +70,6 @@ class Network:
     option : str
         'efficientnet-lite0', whose weights are a package; or 'timm:NAME', a network of the library
         timm with the weights that timm downloads.
-
-    Raises
-    ------
-    UsageError
-        Where a package of its extra, `deep` or `timm`, is missing.
     """
 
     option: str
@@ -91,11 +86,6 @@ class Network:
         after Ctrl-C a call goes on from there.  Processes compute, one for each core; on a GPU,
         where torch finds one, a single process, for each would take memory of the GPU for a copy
         of the network; there, a row may differ from a processor's in its last digits.
-
-        Raises
-        ------
-        UsageError
-            Where the weights cannot be had, a process ends early, or the cache cannot be written.
         """
         versions = self._versions()
         embedding = _Embedding(self.option, workers, len({one.content for one in pictures}))

@@ -1,6 +1,6 @@
 """Hand-made features of pictures as rows: which there are, their codebooks and their cache.
 
-Not for how one is computed: `whole_picture` and `picture_words`.
+Not for how one is computed: `picture_descriptors`.
 """
 
 from __future__ import annotations
@@ -19,19 +19,17 @@ from threadpoolctl import threadpool_limits
 from oasis_bench.datasets.features import (
     decoding,
     local_binary_patterns,
-    picture_words,
-    whole_picture,
+    picture_descriptors as of_picture,
 )
 from oasis_bench.datasets.features.decoding import read_image
+from oasis_bench.datasets.features.picture_descriptors import SIDE, Descriptors, Vector
 from oasis_bench.datasets.features.picture_files import (
     Picture,
     PictureRows,
     Workers,
     arrays_of_faults,
+    rows_in_parts,
 )
-from oasis_bench.datasets.features.picture_words import Descriptors
-from oasis_bench.datasets.features.row_cache import rows_in_parts
-from oasis_bench.datasets.features.whole_picture import SIDE, Vector
 from oasis_bench.datasets.files.arrays import Arrays, cache_key, cached
 from oasis_bench.system import UsageError, cache_home
 
@@ -44,7 +42,7 @@ EXTRA = {"skimage": "scikit-image", "cv2": "opencv-python-headless"}
 TEACHING, SAMPLED = 1000, 200_000
 """Pictures that teach a codebook, at most, and the descriptors of them that are drawn."""
 
-MODULES = (decoding, local_binary_patterns, whole_picture, picture_words)
+MODULES = (decoding, local_binary_patterns, of_picture)
 CODE = (*(str(module.__file__) for module in MODULES), __file__)
 
 Teachers = Callable[[], Sequence[Picture]]
@@ -60,20 +58,16 @@ class Words(NamedTuple):
 
 
 WHOLE: dict[str, Callable[[Image], Vector]] = {
-    "lab": whole_picture.lab_histogram,
-    "hog": whole_picture.oriented_gradients,
-    "lbp": whole_picture.pattern_histograms,
-    "wavelet": whole_picture.wavelet_signature,
+    "lab": of_picture.lab_histogram,
+    "hog": of_picture.oriented_gradients,
+    "lbp": of_picture.pattern_histograms,
+    "wavelet": of_picture.wavelet_signature,
 }
 WORDS = {
-    "sift-bow": Words(
-        picture_words.dense_sift, picture_words.learn_words, picture_words.bag_of_words
-    ),
-    "fisher": Words(
-        picture_words.dense_sift, picture_words.learn_gaussians, picture_words.fisher_vector
-    ),
+    "sift-bow": Words(of_picture.dense_sift, of_picture.learn_words, of_picture.bag_of_words),
+    "fisher": Words(of_picture.dense_sift, of_picture.learn_gaussians, of_picture.fisher_vector),
     "texton": Words(
-        picture_words.texton_responses, picture_words.learn_textons, picture_words.texton_pyramid
+        of_picture.texton_responses, of_picture.learn_textons, of_picture.texton_pyramid
     ),
 }
 HAND_MADE = (*WHOLE, *WORDS)
@@ -90,11 +84,6 @@ class HandMade:
         'lab' (colour histogram), 'hog' (oriented gradients), 'lbp' (local binary patterns),
         'wavelet' (signature), 'sift-bow' (bag of words), 'fisher' (Fisher vector of SIFT) or
         'texton' (textons with a spatial pyramid).
-
-    Raises
-    ------
-    UsageError
-        Where a package of the extra `handmade` is missing.
     """
 
     option: str
@@ -114,11 +103,6 @@ class HandMade:
 
         Rows and codebooks are kept in ``features`` of the cache folder.  A codebook is learned from
         at most 1000 of the pictures that `teachers` finds.
-
-        Raises
-        ------
-        UsageError
-            Where no picture can teach, or the cache cannot be written.
         """
         key, codebook = "", Arrays()
         with threadpool_limits(1):  # pictures run in parallel; sums keep one order
@@ -169,10 +153,10 @@ class HandMade:
             samples, _ = workers.map(sample, drawn, f"sampling codebook pictures ({self.option})")
             nothing = np.empty((0, 1), np.float32)
             descriptors = np.concatenate(list(samples.values())) if samples else nothing
-            if len(descriptors) < picture_words.N_WORDS:
+            if len(descriptors) < of_picture.N_WORDS:
                 raise UsageError(
                     f"features = {self.option}: {len(drawn)} codebook images hold "
-                    f"{len(descriptors)} descriptors, and {picture_words.N_WORDS} are needed: "
+                    f"{len(descriptors)} descriptors, and {of_picture.N_WORDS} are needed: "
                     "give more images"
                 )
             workers.progress(f"learning a codebook ({self.option})", 0, 1)

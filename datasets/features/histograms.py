@@ -41,11 +41,6 @@ def picture_histograms(pictures: Sequence[Picture], workers: Workers) -> FloatAr
     Returns
     -------
     ndarray of shape (n_pictures, 492), float32
-
-    Raises
-    ------
-    UsageError
-        Where a picture cannot be decoded, or the cache cannot be written.
     """
     unique = {picture.content: picture for picture in pictures}
     arrays = cached(

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from oasis_bench.datasets.features.decoding import UnusableImageError, read_image
-from oasis_bench.datasets.files.errors import reason_of
+from oasis_bench.datasets.files.folders import reason_of
 from oasis_bench.system import UsageError, shown
 
 IMAGENET = "ImageNet (ILSVRC 2012: 1.3 million photographs of 1000 classes)"
@@ -46,13 +46,7 @@ class Embedded(NamedTuple):
 
 
 def embed(name: str | None, paths: Sequence[Path]) -> Embedded:
-    """Embed pictures by the network of timm of this name; None: the package's EfficientNet-Lite0.
-
-    Raises
-    ------
-    UsageError
-        Where timm knows no such network, or its weights cannot be had.
-    """
+    """Embed pictures by the network of timm of this name; None: the package's EfficientNet-Lite0."""
     import torch
 
     loaded = load(name)

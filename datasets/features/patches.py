@@ -75,11 +75,6 @@ def points_of(picture: Picture, n_points: int) -> Points:
     """Draw points of a picture without replacement, by the strength of edges at their crests.
 
     The picture's content is the seed.  A picture with fewer than `n_points` crests gives them all.
-
-    Raises
-    ------
-    UnusableImageError
-        Where the file cannot be decoded, or there is no edge.
     """
     from PIL import Image  # where it is used: a trial does without
 
@@ -129,13 +124,7 @@ def _cells(values: npt.NDArray[np.floating], n: int) -> npt.NDArray[np.intp]:
 
 
 def sift(points: Points) -> Descriptors:
-    """Describe the upright patches of 84 x 84 pixels by SIFT: (n, 128), each of unit length.
-
-    Raises
-    ------
-    UsageError
-        Where OpenCV is not installed.
-    """
+    """Describe the upright patches of 84 x 84 pixels by SIFT: (n, 128), each of unit length."""
     cv2 = _opencv()
     grey = cv2.cvtColor(np.rint(points.pixels * 255).astype(np.uint8), cv2.COLOR_RGB2GRAY)
     # SIFT's 4 x 4 cells are 6 times as wide as the size of a keypoint.
@@ -184,12 +173,6 @@ class PatchOptions:
         Keys of `KINDS`.
     n_points : int
         Points a picture, at most.
-
-    Raises
-    ------
-    UsageError
-        Where a kind is unknown, stands twice or needs a library that is missing, or `n_points` is
-        no whole number above 0.
     """
 
     kinds: tuple[str, ...]
@@ -207,13 +190,7 @@ class PatchOptions:
 
 
 def patch_options(patches: str | None, n_points: int) -> PatchOptions | None:
-    """Read the options of a data set; None where no patches are asked for.
-
-    Raises
-    ------
-    UsageError
-        As `PatchOptions`.
-    """
+    """Read the options of a data set; None where no patches are asked for."""
     if patches is None:
         return None
     check_value("patches", patches, str)
@@ -238,11 +215,6 @@ def patches_of(
         Their numbers, in ascending order.
     left_out : list of (Path, Fault)
         The other pictures, each with the reason.
-
-    Raises
-    ------
-    UsageError
-        Where the descriptors do not fit into memory, or the cache cannot be written.
     """
     unique = {picture.content: picture for picture in pictures}
     n_numbers = len(pictures) * options.n_points * sum(KINDS[name].width for name in options.kinds)

@@ -36,12 +36,6 @@ def pixels_of(pictures: Sequence[Picture], side: int, workers: Workers) -> Pixel
     Returns
     -------
     ndarray of shape (n_pictures, side, side, 3), uint8
-
-    Raises
-    ------
-    UsageError
-        Where a picture cannot be decoded, the pixels do not fit into memory, or the cache cannot be
-        written.
     """
     unique = {picture.content: picture for picture in pictures}
     places = {content: number for number, content in enumerate(unique)}

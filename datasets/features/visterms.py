@@ -69,11 +69,6 @@ def visterm_counts(
     Colours and visterms are learned from `codebook_pictures`, whose order does not matter.  What
     was computed is kept in ``visterms`` of the cache folder, under a hash of the contents of all
     its pictures, of the parameters and of the code that computes it.
-
-    Raises
-    ------
-    UsageError
-        Where the codebook pictures give too little to learn from, or the cache cannot be written.
     """
     # The pictures run in parallel, not the products within one; and k-means in several threads
     # would add up in the order in which they finish.

@@ -1,24 +1,38 @@
-"""Arrays on disk: computed results in the cache folder, and CSR matrices that are mapped.
+"""Arrays on disk: computed results in the cache, CSR matrices that are mapped, users' npz files.
 
-Not for the rows of a run, which `oasis_bench.execution.rows_file` keeps.
+Nothing is unpickled.  Not for the rows of a run, which `oasis_bench.trial` seals in memory.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 import os
-from collections.abc import Callable, Iterable, Iterator
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib.metadata import version
 from pathlib import Path
+from reprlib import repr as shown
 from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from numpy.lib.npyio import NpzFile
 from scipy import sparse
 
-from oasis_bench.datasets.files.errors import cannot_write
-from oasis_bench.system import open_regular, open_stored, read_array, whole_file
+from oasis_bench.datasets.files.folders import cannot_write, first_dozen, reason_of
+from oasis_bench.system import (
+    HoldsObjectsError,
+    UsageError,
+    open_array,
+    open_regular,
+    open_stored,
+    read_array,
+    require_memory,
+    whole_file,
+    write_array,
+)
 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 
@@ -42,11 +56,6 @@ def cached(path: Path, compute: Callable[[], Arrays]) -> Arrays:
     """Read arrays from an npz file; where it is missing or damaged, compute and write them.
 
     The name of the file holds the `cache_key` of the arrays.
-
-    Raises
-    ------
-    UsageError
-        Where the file cannot be written.
     """
     try:
         with open_regular(path) as kept, open_stored(kept) as archive:  # it holds checksums
@@ -57,8 +66,9 @@ def cached(path: Path, compute: Callable[[], Arrays]) -> Arrays:
     arrays = compute()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(path) as file:
-            np.savez(file, allow_pickle=False, **arrays)
+        with whole_file(path) as file, zipfile.ZipFile(file, "w") as archive:
+            for name, array in arrays.items():
+                write_array(archive, f"{name}.npy", array)
     except OSError as error:
         raise cannot_write(path, error) from error
     return arrays
@@ -102,13 +112,7 @@ def csr_writer(folder: Path, name: str, index: npt.DTypeLike) -> Iterator[CsrWri
 
 
 def map_csr(folder: Path, name: str, n_columns: int) -> sparse.csr_array:
-    """Map the files of `csr_writer`, read-only: an entry is read when it is used.
-
-    Raises
-    ------
-    OSError, ValueError
-        Where a file cannot be read, or the files do not fit each other.
-    """
+    """Map the files of `csr_writer`, read-only: an entry is read when it is used."""
     data, indices, indptr = (
         np.asarray(np.lib.format.open_memmap(folder / f"{name}_{part}.npy", mode="r"))
         for part in ("data", "indices", "indptr")
@@ -142,3 +146,48 @@ class _NpyWriter:
         descr = np.lib.format.dtype_to_descr(self._dtype)
         header = {"descr": descr, "fortran_order": False, "shape": (self.size,)}
         np.lib.format.write_array_header_1_0(self._file, header)
+
+
+def open_npz(path: Path) -> NpzFile:
+    """Open an npz file; close what is returned."""
+    with path.open("rb") as file_start:  # numpy takes what begins otherwise for a pickle
+        is_npz = file_start.read(2) == b"PK"
+    if not (is_npz and zipfile.is_zipfile(path)):
+        raise UsageError("is not an npz file, or a truncated one: make it with numpy.savez")
+    with broken("npz"):
+        file: NpzFile = np.load(path, allow_pickle=False)
+    return file
+
+
+def load_array(file: NpzFile, name: str) -> npt.NDArray[Any]:
+    """Read one array; raise UsageError where it is damaged, too large or holds Python objects."""
+    with broken(f"array {shown(name)}"):
+        require_bytes(file, [name])
+        return np.asarray(file[name])
+
+
+def require_bytes(file: NpzFile, names: Sequence[str]) -> None:
+    """Check that arrays hold no Python objects, and have the bytes that they claim, and fit."""
+    archive, total = file.zip, 0
+    assert archive is not None  # as long as the file is open
+    for entry in archive.namelist():
+        if entry.removesuffix(".npy") in names:
+            with open_array(archive, entry) as (_, header):
+                total += math.prod(header.shape) * header.dtype.itemsize
+    require_memory(total, "it", "give fewer rows or columns")
+
+
+@contextmanager
+def broken(what: str, hint: str = "it is truncated, corrupt or of another kind") -> Iterator[None]:
+    """Tell what a library says of a file's content as an error of the file."""
+    try:
+        yield
+    except (ImportError, MemoryError, HoldsObjectsError):
+        raise
+    except Exception as error:  # libraries raise nearly anything for a damaged file
+        raise UsageError(f"{what} cannot be read ({reason_of(error)}): {hint}") from error
+
+
+def listed(names: Sequence[str]) -> str:
+    """List names, the first dozen of many."""
+    return first_dozen([shown(name) for name in names]) or "none"

@@ -1,27 +1,28 @@
-"""Where the files of data sets lie: in the user's own folder of data, or in the cache folder.
+"""Where the files of data sets lie, and how errors of files are worded.
 
-Not for fetching them: that is in `download` and `archives`.
+They lie in the user's own folder of data, or in the cache folder.  `download` fetches them.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from oasis_bench.system import UsageError, cache_home
+from oasis_bench.system import UsageError, cache_home, cut, printable
+
+LONGEST = 500
+"""Characters of a library's message that are repeated: some quote the file."""
+
+DOZEN = 12
+
+OTHER_FOLDER = "free or correct it, or set OASIS_BENCH_CACHE to another folder"
 
 
 def data_folder(name: str) -> Path | None:
-    """Return the folder `name` of the folder that `OASIS_BENCH_DATA` names; None: there is none.
-
-    Raises
-    ------
-    UsageError
-        Where the environment variable is set and names no folder.
-    """
+    """Return the folder `name` of the folder that `OASIS_BENCH_DATA` names; None: there is none."""
     value = os.environ.get("OASIS_BENCH_DATA")
     if not value:
         return None
@@ -50,3 +51,20 @@ def locked(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def reason_of(error: object) -> str:
+    """Return on one line what the system or a library says of an error; at least its type."""
+    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return printable(cut(" ".join(text.split()), LONGEST))
+
+
+def cannot_write(path: Path, error: OSError) -> UsageError:
+    """Return the error of a file or folder in the cache folder that cannot be written."""
+    return UsageError(f"cannot write {path}: {reason_of(error)}: {OTHER_FOLDER}")
+
+
+def first_dozen(texts: Sequence[str], between: str = ", ") -> str:
+    """Join texts, the first dozen of many, and then say how many there are."""
+    rest = f" ... ({len(texts)} in all)" if len(texts) > DOZEN else ""
+    return between.join(texts[:DOZEN]) + rest

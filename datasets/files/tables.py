@@ -19,6 +19,13 @@ from numpy.lib.npyio import NpzFile
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
+from oasis_bench.datasets.files.arrays import (
+    broken,
+    listed,
+    load_array,
+    open_npz,
+    require_bytes,
+)
 from oasis_bench.datasets.files.delimited import (
     ENDINGS,
     MISSING,
@@ -29,14 +36,7 @@ from oasis_bench.datasets.files.delimited import (
     numbered_cells,
     separator_of,
 )
-from oasis_bench.datasets.files.errors import first_dozen
-from oasis_bench.datasets.files.npz_arrays import (
-    broken,
-    listed,
-    load_array,
-    open_npz,
-    require_bytes,
-)
+from oasis_bench.datasets.files.folders import first_dozen
 from oasis_bench.system import UsageError, nearest, open_regular, printable
 
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
@@ -113,16 +113,7 @@ class Columns:
 
 
 def read_table(path: Path, asked: Columns) -> Table:
-    """Read a file in the format that its ending says: one of `READERS`, in capitals or not.
-
-    Raises
-    ------
-    UsageError
-        Where the file is damaged or of another format, or where its labels are not found; the
-        message does not name the file.
-    OSError
-        Where the file cannot be read.
-    """
+    """Read a file in the format that its ending says: one of `READERS`, in capitals or not."""
     refuse_empty(path)
     for ending, reader in READERS.items():
         if path.name.lower().endswith(ending):

@@ -6,7 +6,6 @@ from .contract import (
 )
 from .contract_items import digit_items as digit_items, digit_rows as digit_rows
 from .dataset import Dataset as Dataset
-from .inputs import refuse_unlike_inputs as refuse_unlike_inputs
 from .learner import (
     BilinearLearner as BilinearLearner,
     EmbeddingLearner as EmbeddingLearner,
@@ -16,10 +15,15 @@ from .learner import (
     MahalanobisLearner as MahalanobisLearner,
     MetricLearner as MetricLearner,
     blocks as blocks,
+    learner_of as learner_of,
 )
-from .metric_learner import checked_scores as checked_scores
-from .model_archive import add_training_rows as add_training_rows
+from .metric_learner import (
+    TIES_SEED as TIES_SEED,
+    checked_scores as checked_scores,
+    ranked_labels as ranked_labels,
+)
 from .model_file import (
+    add_training_rows as add_training_rows,
     load_model as load_model,
     load_model_of as load_model_of,
     read_model as read_model,
@@ -33,29 +37,17 @@ from .names import (
     installed as installed,
     refuse_unknown as refuse_unknown,
 )
-from .opening import (
-    load_rows as load_rows,
-    needed_options as needed_options,
-    open_dataset as open_dataset,
-    read_options as read_options,
-)
 from .registry import (
     BrokenPluginError as BrokenPluginError,
     Catalogue as Catalogue,
     Registry as Registry,
     load_registry as load_registry,
     load_reports as load_reports,
+    load_rows as load_rows,
+    needed_options as needed_options,
+    open_dataset as open_dataset,
     place_in_plugin as place_in_plugin,
     plugin_files_of as plugin_files_of,
-)
-from .scorers import (
-    knn_accuracy as knn_accuracy,
-    map_at_r as map_at_r,
-    mean_average_precision as mean_average_precision,
-    measures as measures,
-    ndcg as ndcg,
-    precision_at_k as precision_at_k,
-    r_precision as r_precision,
-    recall_at_k as recall_at_k,
-    similarity_of as similarity_of,
+    read_options as read_options,
+    refuse_unlike_inputs as refuse_unlike_inputs,
 )

@@ -9,8 +9,7 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils import check_random_state
 
-from oasis_bench.plugins.learner import BilinearLearner, EmbeddingLearner, MetricLearner
-from oasis_bench.plugins.scorers import learner_of
+from oasis_bench.plugins.learner import BilinearLearner, EmbeddingLearner, MetricLearner, learner_of
 from oasis_bench.system import (
     Progress,
     UsageError,

@@ -25,7 +25,6 @@ OPTIONS = (
 )
 """No configuration of pytest that the user may have is read, and pytest prints nothing."""
 
-
 FIXTURES = {
     "unfitted": (MetricLearner, contract.LearnerContract),
     "dataset": (Dataset, contract.DatasetContract),
@@ -37,17 +36,9 @@ FIXTURES = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of one check of one plugin.
+    """The result, 'ok', 'failed' or 'skipped', of one check, in words, of one plugin, a class.
 
-    Attributes
-    ----------
-    plugin : type
-        A class of the file.
-    check : str
-        What is checked, in words.
-    status : {'ok', 'failed', 'skipped'}
-    reason : str
-        Why it failed, in one line or more, and where; or why the check is not for this plugin.
+    The reason says why it failed, and where; or why the check is not for this plugin.
     """
 
     plugin: type[Any]
@@ -59,18 +50,8 @@ class Outcome:
 def check_plugins(path: Path, on_outcome: Callable[[Outcome], None]) -> None:
     """Run the contract over each learner, data set, task and split that a plugin file defines.
 
-    Call it once in a process: it sets environment variables that pytest reads.
-
-    Parameters
-    ----------
-    path : Path
-    on_outcome : callable
-        Called with each outcome as soon as it is known, plugin after plugin.
-
-    Raises
-    ------
-    UsageError
-        Where the file cannot be imported or defines no plugin.
+    `on_outcome` is called with each outcome as soon as it is known, plugin after plugin.  Call this
+    once in a process: it sets environment variables that pytest reads.
     """
     plugins = plugins_in(path)
     os.environ.pop("PYTEST_ADDOPTS", None)

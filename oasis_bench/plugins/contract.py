@@ -27,7 +27,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from oasis_bench.data import JudgedTriplets, LabelledRows, Ratings
 from oasis_bench.plugins import learner as learner_module, load_model, save_model
-from oasis_bench.plugins.contract_checks import (
+from oasis_bench.plugins.contract_items import (
     CHANCE,
     answers,
     arrays_of,
@@ -35,11 +35,12 @@ from oasis_bench.plugins.contract_checks import (
     check_bilinear_form,
     check_embedding_form,
     check_mahalanobis_form,
+    digit_items,
+    digit_rows,
     in_two_parts,
     mean_average_precision,
     only,
 )
-from oasis_bench.plugins.contract_items import digit_items, digit_rows
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.plugins.learner import (
     BilinearLearner,
@@ -49,14 +50,12 @@ from oasis_bench.plugins.learner import (
     MahalanobisLearner,
     MetricLearner,
 )
-from oasis_bench.plugins.opening import load_rows, needed_options
-from oasis_bench.plugins.registry import load_registry, plugin_files_of
+from oasis_bench.plugins.registry import load_registry, load_rows, needed_options, plugin_files_of
 from oasis_bench.system import UsageError, error_line
 from oasis_bench.tasks import Measurement, Split, Task, Truth, evaluate
 
 Items: TypeAlias = tuple[Any, Any]
 """Items and their labels."""
-
 
 IN_ANOTHER_ORDER = "scores of the items in another order"
 ALONE = "a pair asked alone has another score (a learner may set `transductive = True`)"

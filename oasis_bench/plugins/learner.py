@@ -17,6 +17,7 @@ from scipy import sparse
 from sklearn import config_context
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.pipeline import Pipeline
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted
 
@@ -185,24 +186,12 @@ class MahalanobisLearner(ClassNamePrefixFeaturesOutMixin, EmbeddingLearner):  # 
 
 @dataclass(frozen=True, eq=False)
 class LearnedDistance:
-    """The distance of two rows by L.
-
-    Attributes
-    ----------
-    components : ndarray of shape (n_components, n_features)
-        L.
-    """
+    """The distance of two rows by L, `components` (n_components, n_features)."""
 
     components: FloatArray = field(repr=False)
 
     def __call__(self, u: Any, v: Any, squared: bool = False) -> float:
-        """Return |Lu - Lv|, or its square, of two rows (n_features,).
-
-        Raises
-        ------
-        ValueError
-            Where one of them is no row of n_features numbers.
-        """
+        """Return |Lu - Lv|, or its square, of two rows (n_features,)."""
         rows = [np.asarray(row, dtype=float) for row in (u, v)]
         n_features = self.components.shape[1]
         for row in rows:
@@ -247,6 +236,25 @@ class ExemplarLearner(MetricLearner):
     def score(self) -> Any:
         """There is none: mean average precision needs a similarity of items not seen before."""
         raise AttributeError(f"{self.name} has no similarity of test items, and so no score")
+
+
+def learner_of(estimator: Any, items: list[Any]) -> tuple[MetricLearner, list[Any]]:
+    """Return the learner at the end of pipelines and searches, and items as it takes them."""
+    while not isinstance(estimator, MetricLearner):
+        if isinstance(estimator, Pipeline):
+            *steps, (_, last) = estimator.steps
+            for _, step in steps:
+                if step not in (None, "passthrough"):
+                    items = [step.transform(X) for X in items]
+            estimator = last
+        elif hasattr(estimator, "best_estimator_"):
+            estimator = estimator.best_estimator_
+        else:
+            raise UsageError(
+                f"a {type(estimator).__name__} has no similarity: give a fitted learner, a "
+                "Pipeline that ends in one, or a fitted GridSearchCV of these"
+            )
+    return estimator, items
 
 
 def blocks(n_rows: int, row_bytes: int) -> Iterator[slice]:

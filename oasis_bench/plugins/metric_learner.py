@@ -368,13 +368,7 @@ def checked_scores(scores: FloatArray) -> FloatArray:
 
 
 def ranked_labels(y: Any, n_items: int) -> Any:
-    """Return class labels as an array, or relevance as CSR: one for each item.
-
-    Raises
-    ------
-    UsageError
-        Where one is missing, or all rows are of one class, so that any ranking is right.
-    """
+    """Return class labels as an array, or relevance as CSR: one for each item."""
     labels = checked_labels(y, n_items)
     several = sparse.issparse(labels)  # apart: the type checker would take y for less than it is
     if not several and len(labels) > 1 and (labels == labels[0]).all():

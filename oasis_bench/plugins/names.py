@@ -1,7 +1,7 @@
 """The names of learners, data sets, tasks and splits, by the entry points of installed packages.
 
-Nothing of them is imported: an unknown name is told at once.  Not for plugin files, whose names are
-known when they have been imported: see `oasis_bench.plugins.registry`.
+Nothing of them is imported, so that the command line refuses an unknown name at once.  Not for
+plugin files, whose names are known when they have been imported: see `plugins.registry`.
 """
 
 from __future__ import annotations
@@ -44,24 +44,8 @@ def find_dataset(name: str, known: Iterable[str]) -> tuple[str, Path | None]:
     """Find what a user's name of a data set means: one that is known, or a path.
 
     A name that is both is that of the known one.  A CSV file with the columns query, positive and
-    negative holds judged triplets, and so does a folder with such a file ``triplets.csv``.
-
-    Parameters
-    ----------
-    name : str
-    known : iterable of str
-        The names that are registered.
-
-    Returns
-    -------
-    registered : str
-    path : Path or None
-        What `registered`, one of `PATH_DATASETS`, is to read.
-
-    Raises
-    ------
-    UsageError
-        Where there is no such data set.
+    negative holds judged triplets, and so does a folder with such a file ``triplets.csv``.  The
+    path is what the data set, one of `PATH_DATASETS`, is to read.
     """
     if name in PATH_DATASETS:
         raise UsageError(

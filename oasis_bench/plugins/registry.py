@@ -1,6 +1,8 @@
-"""Finds learners, data sets, tasks and splits, by entry points of packages and in plugin files.
+"""Finds learners, data sets, tasks and splits, and makes the data set that a user names.
 
-A broken plugin of an installed package raises its error only when it is asked for by name.
+Plug-ins come from entry points of installed packages and from plugin files.  A broken plugin of an
+installed package raises its error only when it is asked for by name.  The options of a data set are
+the keyword parameters of its `__init__`: names, types and defaults.
 """
 
 from __future__ import annotations
@@ -18,14 +20,25 @@ from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from traceback import walk_tb
-from types import ModuleType
-from typing import Any, Generic, TypeVar
+from types import ModuleType, UnionType
+from typing import Any, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from oasis_bench.data import KINDS, PATCHES_AND_PIXELS
+from oasis_bench.data import KINDS, PATCHES_AND_PIXELS, LabelledRows
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.plugins.learner import MetricLearner
-from oasis_bench.plugins.names import installed
-from oasis_bench.system import UsageError, error_line, no_progress, unknown_name
+from oasis_bench.plugins.names import find_dataset, installed
+from oasis_bench.system import (
+    LONGEST_PATH,
+    NEEDED,
+    Progress,
+    UsageError,
+    check_value,
+    cut,
+    error_line,
+    no_progress,
+    unknown_name,
+    value_of_text,
+)
 from oasis_bench.tasks import GALLERIES, Split, Task
 
 T = TypeVar("T", bound=MetricLearner | Dataset | Task | Split)
@@ -44,6 +57,9 @@ PLUGIN_MODULE = "oasis_bench_plugin_"
 _import_lock = threading.RLock()
 """Held while a plugin file is imported: no other thread must use a module before it is complete."""
 
+EXAMPLES = {"pixels": ("pixels=SIZE",), "patches": ("patches=gb70+gb42", "features=lab+hog")}
+"""Options that ask for items; a data set may have one of them or none."""
+
 
 class BrokenPluginError(UsageError):
     """A plugin that cannot be imported, or is not what its group asks for."""
@@ -52,13 +68,8 @@ class BrokenPluginError(UsageError):
 class Catalogue(Generic[T]):
     """The learners, data sets, tasks or splits, by name: imported when they are asked for.
 
-    Iteration gives the names.
-
-    Parameters
-    ----------
-    kind : {'algorithm', 'data set', 'task', 'split'}
-    modules : mapping of Path to module
-        The plugin files, imported.
+    Iteration gives the names.  `kind` is 'algorithm', 'data set', 'task' or 'split', and `modules`
+    are the plugin files, imported.
     """
 
     def __init__(self, kind: str, modules: Mapping[Path, ModuleType]) -> None:
@@ -84,13 +95,7 @@ class Catalogue(Generic[T]):
         return iter(self._load)
 
     def __getitem__(self, name: str) -> type[T]:
-        """Return the class of that name.
-
-        Raises
-        ------
-        UsageError
-            Where there is none, with the nearest name; `BrokenPluginError` where it is broken.
-        """
+        """Return the class of that name."""
         if name not in self._load:
             raise UsageError(unknown_name(self.kind, name, self._load))
         return self._load[name]()
@@ -107,13 +112,7 @@ class Registry:
 
 
 def load_registry(plugin_files: Sequence[Path] = ()) -> Registry:
-    """Find the plugins of installed distributions and of `plugin_files`.
-
-    Raises
-    ------
-    UsageError
-        Where a plugin file cannot be read or holds no plugin, or a name is taken.
-    """
+    """Find the plugins of installed distributions and of `plugin_files`."""
     modules = {path: _import_file(path) for path in plugin_files}
     for path, module in modules.items():
         if not any(_plugins_in(module, base) for base in BASES.values()):
@@ -131,13 +130,7 @@ def load_registry(plugin_files: Sequence[Path] = ()) -> Registry:
 
 
 def plugins_in(path: Path) -> list[type[Any]]:
-    """Return the learners, data sets, tasks and splits that a plugin file defines.
-
-    Raises
-    ------
-    UsageError
-        As in `load_registry`.
-    """
+    """Return the learners, data sets, tasks and splits that a plugin file defines."""
     load_registry([path])
     module = _import_file(path)
     return [plugin for base in BASES.values() for plugin in _plugins_in(module, base)]
@@ -285,3 +278,122 @@ def _as_broken_plugin(problem: str) -> Iterator[None]:
         raise
     except BaseException as error:
         raise BrokenPluginError(f"{problem}: {error_line(error)}") from error
+
+
+# --- data sets and their options
+
+
+def open_dataset(
+    name: str, registry: Registry, options: Mapping[str, Any] | None = None
+) -> Dataset:
+    """Make a data set: a registered one, the user's own file, or a folder of pictures.
+
+    `name` is a registered name or a path: see `find_dataset`.
+    `options` are values of the data set's parameters; the other parameters keep their defaults.
+    """
+    dataset, arguments = _find(name, registry)
+    kinds = _option_kinds(name, dataset, arguments)
+    name = cut(name, LONGEST_PATH)
+    for option in needed_options(dataset):
+        if option not in {**arguments, **(options or {})}:
+            raise UsageError(f"data set {name} needs --data-option {option}=VALUE")
+    for option, value in (options or {}).items():
+        if option not in kinds:
+            raise UsageError(f"data set {name}: {unknown_name('option', option, kinds)}")
+        if kind := kinds[option]:
+            check_value(f"data set {name}: {option}", value, kind)
+    return dataset(**arguments, **(options or {}))
+
+
+def load_rows(dataset: Dataset, progress: Progress = no_progress) -> LabelledRows:
+    """Load a data set, whose class may be anybody's."""
+    rows: object = dataset.load(progress)
+    if not isinstance(rows, LabelledRows):
+        raise BrokenPluginError(
+            f"data set {dataset.name}: load returns an object of type {type(rows).__name__}: "
+            "return LabelledRows(X, y, class_names) of oasis_bench.plugins"
+        )
+    return rows
+
+
+def needed_options(dataset: type[Dataset]) -> list[str]:
+    """Name the options of a data set that have no default."""
+    return [name for name, option in _parameters(dataset) if option.default is option.empty]
+
+
+def read_options(name: str, registry: Registry, texts: Mapping[str, str]) -> dict[str, Any]:
+    """Read options of a data set from text, each as the type that the data set takes.
+
+    `open_dataset` refuses what is wrong with them.
+    """
+    dataset, arguments = _find(name, registry)
+    kinds = _option_kinds(name, dataset, arguments)
+    return {option: value_of_text(text, kinds.get(option) or str) for option, text in texts.items()}
+
+
+def _find(name: str, registry: Registry) -> tuple[type[Dataset], dict[str, Path]]:
+    """Find the class of a data set, and the path that it is made of, if any."""
+    registered, path = find_dataset(name, registry.datasets)
+    return registry.datasets[registered], {} if path is None else {"path": path}
+
+
+def _option_kinds(
+    name: str, dataset: type[Dataset], arguments: Mapping[str, Path]
+) -> dict[str, type | None]:
+    """Return the type of each option, those of `arguments` apart; None: a type not in `NEEDED`."""
+    try:
+        hints = get_type_hints(dataset.__init__)
+    except NameError as error:
+        raise BrokenPluginError(f"data set {name}: its options cannot be read: {error}") from error
+    kinds: dict[str, type | None] = {}
+    for option, _ in _parameters(dataset):
+        if option not in arguments:
+            hint = hints.get(option)
+            choices = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+            known = [kind for kind in choices if kind in NEEDED]
+            kinds[option] = known[0] if len(known) == 1 else None
+    return kinds
+
+
+def _parameters(dataset: type[Dataset]) -> list[tuple[str, inspect.Parameter]]:
+    """Return the parameters of `__init__` by name, those of ``*args`` and ``**kwargs`` apart."""
+    return [
+        (name, parameter)
+        for name, parameter in inspect.signature(dataset).parameters.items()
+        if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    ]
+
+
+def refuse_unlike_inputs(
+    learner: type[MetricLearner],
+    dataset: Dataset,
+    rows: LabelledRows,
+    features: str | None = None,
+) -> None:
+    """Raise UsageError where the items of a data set are not what a learner takes.
+
+    `rows` are what `dataset` loaded, and `features` the kinds that the learner takes of those that
+    its rows are made of.
+    """
+    kind = learner.takes
+    if features is not None:
+        rows.items(kind, features)
+    try:
+        rows.items(kind)
+    except UsageError as error:
+        what = f"{learner.name} takes {kind}, and data set {dataset.name}"
+        options = inspect.signature(type(dataset)).parameters
+        parts = kind.split("+")
+        missing = [part for part in parts if getattr(rows, part, None) is None]
+        asks = [
+            " or ".join(one for one in EXAMPLES.get(part, ()) if one.partition("=")[0] in options)
+            for part in missing
+        ]
+        if asks and all(asks) and set(parts) <= set(dataset.gives):
+            given = " and ".join(f"--data-option {one}" for one in asks)
+            raise UsageError(
+                f"{what} makes {' and '.join(missing)} only when asked: give {given}"
+            ) from error
+        raise UsageError(
+            f"{what} gives {' and '.join(dataset.gives)}: choose another learner or data set"
+        ) from error

@@ -1,11 +1,72 @@
-"""The one exception that stands for a mistake of the user's, and how the commonest is worded."""
+"""Errors of the user's making, texts made fit for a message or a terminal, and progress."""
+
+from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import importlib.util
+import warnings
+from collections.abc import Callable, Collection, Iterable, Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import Self
+from typing import Any, Self, TypeAlias
 
-from oasis_bench.system.plain_text import SHOWN, for_terminal, shown
+LONGEST_TEXT = 20_000
+"""Characters of a text that are kept."""
+
+LONGEST_REASON = 2000
+"""Characters of the reason of a failure."""
+
+LONGEST_PATH = 200
+"""Characters of a path that a message repeats."""
+
+SHOWN = 80
+"""Characters of a user's value that a message repeats."""
+
+_KEPT = "\n\t\xa0\u202f\u3000"
+"""The end of a line, the tab, and blanks of French and Japanese."""
+
+
+def printable(text: str, keep: str = "") -> str:
+    """Return `text` with control characters replaced, but for those to `keep`."""
+    return "".join(char if char.isprintable() or char in keep else "\ufffd" for char in text)
+
+
+def encodable(text: str) -> str:
+    """Return a text with the bytes of paths that are no UTF-8 as Python writes them."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def for_terminal(text: str) -> str:
+    """Return an `encodable` text of some lines, what a terminal would obey in it replaced."""
+    return text if text.isprintable() else printable(encodable(text), keep=_KEPT)
+
+
+def cut(text: str, longest: int = LONGEST_TEXT) -> str:
+    """Return a text of at most `longest` characters, without the middle of a longer one."""
+    if len(text) <= longest:
+        return text
+    half = longest // 2
+    return f"{text[:half]} [... {len(text) - 2 * half} characters ...] {text[-half:]}"
+
+
+def shown(value: object) -> str:
+    """Return a value as messages show it: as Python writes it, without the middle of a long one."""
+    try:
+        return printable(cut(repr(value), SHOWN))
+    except ValueError:  # Python writes no number of more than 4300 digits
+        return f"a number of type {type(value).__name__}, too long to be shown"
+
+
+def error_line(error: BaseException) -> str:
+    """Return the type and the message of an error on one `printable` line of bounded length.
+
+    Those of a plugin may raise errors themselves.
+    """
+    try:
+        text = f"{type(error).__name__}: {error}"
+    except Exception:
+        text = f"{type.__dict__['__name__'].__get__(type(error))}: its message cannot be made"
+    return printable(" ".join(cut(text, LONGEST_REASON).split()))
 
 
 class UsageError(ValueError):
@@ -50,3 +111,52 @@ def nearest(name: str, known: Iterable[str]) -> str:
         else difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)
     )
     return f"did you mean {shown(folded[near[0]])}? " if near else ""
+
+
+TORCH = ("torch", "torch._dynamo")
+"""What learners of torch name as their imports: optimizers import the latter when first made."""
+
+
+def require_packages(what: str, packages: Sequence[str], extra: str) -> None:
+    """Raise UsageError where packages are missing that `extra` installs; import none of them.
+
+    `what` needs them, the subject of the message.
+    """
+    if missing := [name for name in packages if importlib.util.find_spec(name) is None]:
+        names = " and ".join(name.replace("_", "-") for name in missing)
+        raise UsageError(f'{what} needs {names}: pip install "oasis-bench[{extra}]"')
+
+
+Progress: TypeAlias = Callable[[str, int, int | None], None]
+"""Called as ``progress(what, done, total)``; ``total`` is None where it is not known."""
+
+
+def no_progress(what: str, done: int, total: int | None) -> None:
+    """Ignore progress: for callers that show none."""
+
+
+def without_options(
+    words: Iterable[str], options: Collection[str], switches: Collection[str] = ()
+) -> list[str]:
+    """Return the words without `options`, each with its value, and without `switches`."""
+    kept, rest = [], iter(words)
+    for word in rest:
+        if word in options:
+            next(rest, None)
+        elif word.partition("=")[0] not in options and word not in switches:
+            kept.append(word)
+    return kept
+
+
+def moved_names(module: str, *rooms: str) -> Callable[[str], Any]:
+    """Return the `__getattr__` of a module whose names are now at the doors of `rooms`."""
+
+    def find(name: str) -> Any:
+        for room in rooms:
+            if name in dir(door := import_module(room)):
+                text = f"import {name} from {room}: the module {module} will be removed"
+                warnings.warn(text, DeprecationWarning, stacklevel=2)
+                return getattr(door, name)
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+
+    return find

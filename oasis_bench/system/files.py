@@ -15,8 +15,7 @@ from pathlib import Path, PurePath
 from tempfile import TemporaryFile
 from typing import BinaryIO, Literal
 
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.plain_text import shown
+from oasis_bench.system.errors import UsageError, shown
 
 EXPORT = "export"
 """The folder in a run's for files of an export that was given none."""
@@ -38,13 +37,7 @@ def open_standard_descriptors() -> None:
 
 
 def open_regular(path: Path) -> BufferedReader:
-    """Open a regular file for reading in binary: a FIFO or a device could be read without an end.
-
-    Raises
-    ------
-    OSError
-        Where the file cannot be opened, or is not regular.
-    """
+    """Open a regular file to read it in binary: a FIFO or a device could be read without an end."""
     mode = path.stat().st_mode
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, "is a folder", str(path))
@@ -63,11 +56,6 @@ def path_below(folder: Path, name: str) -> Path:
     """Return the path of a file or a folder below `folder`, which need not exist.
 
     What a run's folder links to is not of the run: a run may come from a stranger.
-
-    Raises
-    ------
-    UsageError
-        Where it, or a folder between, is a link, a FIFO, a device or a socket, or `name` leads out.
     """
     path, parts = folder, PurePath(name).parts
     for part in parts:
@@ -85,15 +73,7 @@ def path_below(folder: Path, name: str) -> Path:
 
 
 def open_below(folder: Path, name: str, mode: Literal["rb", "ab"] = "rb") -> BinaryIO:
-    """Open a regular file below `folder`, to read it or to append to it, without waiting.
-
-    Raises
-    ------
-    UsageError
-        See `path_below`.
-    OSError
-        Where it cannot be opened, is not regular, or is to grow and has another name as well.
-    """
+    """Open a regular file below `folder`, to read it or to append to it, without waiting."""
     flags = os.O_NOFOLLOW | os.O_NONBLOCK  # it may be replaced after `path_below` looked at it
     path = path_below(folder, name)
     file = open(  # noqa: SIM115 - the caller closes it
@@ -123,11 +103,6 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     """Open a new binary file, which replaces `path` when the block ends without an exception.
 
     Until then, and after an exception, `path` is what it was before.
-
-    Raises
-    ------
-    OSError
-        Where the file cannot be written.
     """
     part = _part_of(path)
     new = part.open("xb")  # before 'try': a file that is not ours is not removed
@@ -143,13 +118,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def exporting_to(folder: Path) -> Iterator[None]:
-    """Make a folder for files of an export, if it is missing, and word what is in their way.
-
-    Raises
-    ------
-    UsageError
-        In place of an OSError.
-    """
+    """Make a folder for files of an export, if it is missing, and word what is in their way."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         yield
@@ -161,13 +130,7 @@ def exporting_to(folder: Path) -> Iterator[None]:
 
 
 def make_writable(folder: Path) -> None:
-    """Make a folder for output, if it is missing, before hours of work: it must take a file.
-
-    Raises
-    ------
-    UsageError
-        Where it cannot be made, or takes no file.
-    """
+    """Make a folder for output, if it is missing, before hours of work: it must take a file."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with TemporaryFile(dir=folder):
@@ -185,11 +148,6 @@ def whole_folder(path: Path) -> Iterator[Path]:
     """Make a new folder, which gets its name when the block ends without an exception.
 
     Yields its temporary name.  After an exception the new folder and its content are removed.
-
-    Raises
-    ------
-    OSError
-        Where the folder cannot be made, or `path` is a file or a folder that is not empty.
     """
     part = _part_of(path)
     part.mkdir()
@@ -209,11 +167,6 @@ def cache_home() -> Path:
     """Return the folder for downloads, which need not exist.
 
     `OASIS_BENCH_CACHE`, else ``oasis-bench`` in `XDG_CACHE_HOME`, else ``~/.cache/oasis-bench``.
-
-    Raises
-    ------
-    UsageError
-        Where the user has no home folder and none of the variables is set.
     """
     try:
         if value := os.environ.get("OASIS_BENCH_CACHE"):

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import subprocess
 import sys
+from contextlib import suppress
 from importlib.metadata import Distribution, PackageNotFoundError, distributions, version
 from pathlib import Path
 from typing import Any
 
 from threadpoolctl import threadpool_info
 
-from oasis_bench.system import linux
+_GPU_FILES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")  # NVIDIA, AMD, Windows' subsystem
 
 DISTRIBUTIONS = (
     "oasis-bench",
@@ -32,7 +34,7 @@ def provenance() -> dict[str, Any]:
         "platform": platform.platform(),
         "processor": processor_name(),
         "cores": available_cores(),
-        "governor": linux.frequency_governor(),
+        "governor": _frequency_governor(),
         "commit": _commit(),
         "kernel": os.environ.get("OASIS_BENCH_KERNEL", "compiled"),
         "versions": _versions(),
@@ -57,7 +59,23 @@ def load_average() -> float | None:
 
 def processor_name() -> str:
     """Return the model of this machine's processor."""
-    return linux.processor_name() or platform.processor() or platform.machine()
+    with suppress(OSError):
+        text = Path("/proc/cpuinfo").read_text()
+        if match := re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE):
+            return match[1]
+    return platform.processor() or platform.machine()
+
+
+def has_gpu_driver() -> bool:
+    """Tell whether a driver of GPUs is there; whether a library can use it is not said."""
+    return any(map(os.path.exists, _GPU_FILES))
+
+
+def _frequency_governor() -> str | None:
+    """Return the rule for the first core's frequency, such as 'performance'; None if unknown."""
+    with suppress(OSError):
+        return Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").read_text().strip()
+    return None
 
 
 def _commit() -> str | None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from oasis_bench.system.errors import UsageError
-from oasis_bench.system.plain_text import shown
+from oasis_bench.system.errors import UsageError, shown
 
 NEEDED: dict[type, str] = {
     int: "a whole number",

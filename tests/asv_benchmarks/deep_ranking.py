@@ -7,8 +7,8 @@ import numpy as np
 from scipy import sparse
 
 from oasis_bench.algorithms import DeepRanking
-from oasis_bench.algorithms.deep_ranking.relevance_sampler import RelevanceSampler
 from oasis_bench.algorithms.deep_ranking.reservoir import Reservoir, ReservoirSampler
+from oasis_bench.algorithms.deep_ranking.sources import RelevanceSampler
 
 PICTURES = 140
 """Of a category: the paper's results of a text query."""
@@ -101,7 +101,7 @@ class Network:
         self.learner.partial_fit_triplets(self.pictures, self.triplets)
 
     def time_loading_a_batch(self, backbone):
-        from oasis_bench.algorithms.deep_ranking.training import as_tensor, shifted
+        from oasis_bench.algorithms.deep_ranking.network import as_tensor, shifted
 
         taken = self.pictures[self.triplets.ravel()]
         as_tensor(shifted(taken, self.learner.shift, np.random.default_rng(0)), "cpu")

@@ -19,7 +19,6 @@ from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
-from numpy.lib import format as npy
 
 from oasis_bench.data import Patches, row_hashes
 from oasis_bench.experiment import TrialSpec, cell_name
@@ -28,6 +27,7 @@ from oasis_bench.system import (
     LONGEST_REASON,
     OutputError,
     UsageError,
+    begin_array,
     cut,
     error_line,
     open_array,
@@ -210,10 +210,7 @@ class ScoresFile:
         self._end_array()
         self._gallery, self._dtype = gallery, dtype
         shape = len(self._items.test_rows), len(self._items.ties[gallery])
-        entry = zipfile.ZipInfo(f"scores_{gallery}.npy")
-        self._array = self._file.open(entry, "w", force_zip64=True)
-        header = {"descr": dtype.str, "fortran_order": False, "shape": shape}
-        npy.write_array_header_1_0(self._array, header)
+        self._array = begin_array(self._file, f"scores_{gallery}.npy", dtype, shape)
 
     def _end_array(self) -> None:
         if self._array is not None:

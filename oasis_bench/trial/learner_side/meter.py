@@ -84,7 +84,7 @@ def waiting_seconds(
 ) -> float | None:
     """Return how long threads were ready and had no core, or None where this is not known.
 
-    `before` and `after` come from `linux.scheduled_seconds`, which counts living threads only.
+    `before` and `after` come from `scheduled_seconds`, which counts living threads only.
     `cpu_seconds` is the processor time between the two.  The result is None where ended threads
     took more of it than a twentieth plus 10 ms.
     """

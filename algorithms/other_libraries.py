@@ -1,6 +1,6 @@
-"""pylmnn's large margin nearest neighbour under this interface (extra `pylmnn`).
+"""LMNN of pylmnn (extra `pylmnn`) and NCA of scikit-learn, to stand beside ours.
 
-pylmnn 1.6.4, its last, does not import or run with today's libraries: see `_estimator`.
+pylmnn 1.6.4, its last, does not import or run with today's libraries: see `_pylmnn`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,13 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+import sklearn
 from scipy.optimize import minimize
+from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms._label_learner import LabelLearner, possible_neighbours
+from oasis_bench.algorithms.nca import NCA
 from oasis_bench.system import require_packages
 
 
@@ -95,7 +98,7 @@ class PyLMNN(LabelLearner):
         arguments = self.get_params() | {"n_neighbors": n_neighbors}
         if self.n_components is not None:
             arguments["n_components"] = min(self.n_components, X.shape[1])
-        solver = _estimator()(**arguments)
+        solver = _pylmnn()(**arguments)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # of SciPy's `disp`
             solver.fit(X.astype(np.float64, copy=False), y)
@@ -107,7 +110,7 @@ class PyLMNN(LabelLearner):
         return 6 * self.max_impostors + 5 * n * d + 25 * d**2
 
 
-def _estimator() -> Any:
+def _pylmnn() -> Any:
     """Return pylmnn's estimator, without the package's search of parameters.
 
     That search needs GPyOpt, which no longer installs, and the package imports it first.  And
@@ -119,3 +122,33 @@ def _estimator() -> Any:
     module: Any = importlib.import_module("pylmnn.lmnn")
     module.minimize = lambda fun, x0, **options: minimize(fun, x0.ravel(), **options)
     return module.LargeMarginNearestNeighbor
+
+
+class ScikitLearnNCA(NCA):
+    """scikit-learn's neighbourhood components analysis: L-BFGS on L with all n^2 pairs in memory.
+
+    An evaluation of the objective takes O(n^2 d) time and O(n^2) memory.  The parameters and
+    `components_` are those of `NCA`, by name and default.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        L.
+    n_iter_ : int
+        One more than the iterations taken.
+    n_features_in_ : int
+    """
+
+    name: ClassVar = "scikit-learn-NCA"
+    summary: ClassVar = f"scikit-learn {sklearn.__version__}'s neighbourhood components analysis"
+    cost: ClassVar = "time n^2 d an evaluation, memory n^2"
+
+    def _fit(self, X: Any, y: Any) -> None:
+        arguments = self.get_params()
+        if self.n_components is not None:
+            arguments["n_components"] = min(self.n_components, X.shape[1])
+        solver = NeighborhoodComponentsAnalysis(**arguments).fit(X, y)
+        self.components_, self.n_iter_ = solver.components_, int(solver.n_iter_)
+
+    def _n_numbers(self, n: int, d: int, c: int) -> int:
+        return 4 * n**2 + 3 * n * d + 40 * d * min(self.n_components or d, d)

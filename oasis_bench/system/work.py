@@ -1,24 +1,22 @@
-"""Work on several cores in threads: for kernels and library calls that release the GIL.
-
-Not for processes: `oasis_bench.execution` has those.
-"""
+"""Work of one process: cut into slices, done in threads, computed once, with seeds."""
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
+import numpy as np
 from threadpoolctl import ThreadpoolController
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""Of the environment: read by thread pools when they are loaded."""
 
 
 def side_by_side(
@@ -82,3 +80,54 @@ def _libraries(n_modules: int) -> ThreadpoolController:
 def slices(n_rows: int, step: int) -> Iterator[slice]:
     """Cut rows 0 to `n_rows` into slices of `step`, the last one shorter."""
     return (slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step))
+
+
+LastResults: TypeAlias = dict[Callable[..., Any], tuple[tuple[Any, ...], Any]]
+"""By function: what it was given last, and its result."""
+
+_kept: ContextVar[LastResults | None] = ContextVar("kept", default=None)
+
+
+@contextmanager
+def sharing(kept: LastResults | None = None) -> Iterator[None]:
+    """Let `shared` keep results in `kept` and find them there; its arrays must not change.
+
+    Without `kept`, the enclosing `sharing` is used; where there is none, results are dropped at the
+    end of the block.
+    """
+    if kept is None:
+        kept = _kept.get()
+    token = _kept.set({} if kept is None else kept)
+    try:
+        yield
+    finally:
+        _kept.reset(token)
+
+
+def shared(compute: Callable[..., Result], *given: Any) -> Result:
+    """Return ``compute(*given)``.
+
+    Within `sharing`, return the last result where the arguments are the same.
+    Matrices are the same where they are one object, vectors and numbers where they are equal:
+    validation by scikit-learn makes new vectors of labels.  The result must not be changed.
+    """
+    kept = _kept.get()
+    if kept is None:
+        return compute(*given)
+    if compute not in kept or not all(map(_is_same, kept[compute][0], given)):
+        kept[compute] = given, compute(*given)
+    found: Result = kept[compute][1]
+    return found
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    return a is b or (np.ndim(a) < 2 and np.array_equal(a, b))
+
+
+def derive_seed(*names: int | str) -> int:
+    """Hash names into a seed below 2^32, the range of scikit-learn's `random_state`.
+
+    They say what the seed is for, the run's own seed first: ``derive_seed(0, "partition", 3)``.
+    """
+    text = "\0".join(str(name) for name in names)
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")

@@ -1,0 +1,364 @@
+"""MCML: maximally collapsing metric learning (Globerson & Roweis 2005), to its optimum."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import eigh, svd
+from scipy.optimize import OptimizeResult, minimize, minimize_scalar
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval
+
+from oasis_bench.algorithms._axes import AXES_GRID, principal_axes
+from oasis_bench.algorithms._chosen_neighbours import BLOCK_BYTES, coarse_slope, laplacian, slope
+from oasis_bench.algorithms._label_learner import LabelLearner
+from oasis_bench.algorithms._neighbour_choice import choose_neighbours
+from oasis_bench.data import FloatArray
+from oasis_bench.system import shared
+
+RIDGE = 1e-6
+"""Share of the mean variance that is added to the scatter within classes to whiten by it."""
+
+MEMORY = 20
+"""Pairs of steps and slopes from which L-BFGS knows the curvature."""
+
+STRIDE = 10
+"""Iterations over which a lack of progress is seen."""
+
+FEW = 500
+"""Rows up to which all is done in float64: they take no time."""
+
+COARSE = 100
+"""Iterations are in float32 while the progress is above so many times the one to stop at."""
+
+NEGLIGIBLE = 1e-7
+"""Share of the largest eigenvalue of A up to which one is dropped."""
+
+
+class MCML(LabelLearner):
+    r"""Maximally collapsing metric learning: all rows of a class in one point, others far away.
+
+    Minimises over positive semi-definite A = L'L, with the probability p that a row chooses a
+    neighbour, and p_0 the even one over the other rows of its class (equations 1, 2 and 4),
+
+    .. math::
+
+        f(A) = \sum_i \Big[ \sum_j p_0(j|i) d_A(i, j) + \log \sum_{k \ne i} e^{-d_A(i, k)} \Big] ,
+        \qquad p(j|i) = \frac{e^{-d_A(i, j)}}{\sum_{k \ne i} e^{-d_A(i, k)}} ,
+
+    the sum of the Kullback-Leibler divergences KL(p_0 | p) up to a constant.  f is convex, with
+    the gradient X'(diag(S1) - S)X, S = (p_0 - p) + (p_0 - p)'.
+
+    Ours goes to the optimum by L-BFGS on L and checks there that no direction is left along which
+    f falls.  What makes it fast: f does not change with the coordinates, so they are chosen such
+    that the covariance within classes is the identity, and few iterations do (40 for 400 digits);
+    an iteration needs no eigenvalues; the n^2 exponentials are compiled; and of more than 500
+    rows iterations are in float32 until they gain little.  The rows are first rotated to their
+    principal axes: where they are few they span at most n - 1 of them, and the optimum has nothing
+    outside.
+
+    Where the rows of each class can be made to collapse and the classes to part, as n rows in
+    general position in n - 1 features or more can, f has no minimum: it comes to its infimum, the
+    sum of log(n_c - 1), as A grows without bound.  The search then ends with the first A that is
+    within `tol` of the infimum, a finite one; it fits the training rows as well as can be, and
+    other rows often badly.  Fewer axes are the remedy, and the inner folds choose how many.
+
+    Time n^2 r an iteration, r the rank of the rows; memory 3 n d + 50 r^2 + 10 n r numbers and a
+    block of 8 MiB.
+
+    Parameters
+    ----------
+    n_axes : int or None, default None
+        Principal axes on which it learns, the largest variance first; at most the rank of the
+        rows.  None takes all, as the paper does.
+    tol : float, default 1e-5
+        Stop where ten iterations lower f by less than this times the number of rows, and new
+        directions do not either: nats a row, whatever the scale of the features is.
+    max_iter : int, default 1000
+        Iterations at most.
+    random_state : int, RandomState or None, default None
+        Not read, as nothing is random: every learner has it.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        L; as many rows as A has eigenvalues above a 1e-7th of the largest.
+    objective_ : float
+        f(A).
+    n_axes_ : int
+        Principal axes taken.
+    n_iter_ : int
+        Iterations taken.
+    n_features_in_ : int
+
+    References
+    ----------
+    Globerson & Roweis (2005), Metric Learning by Collapsing Classes, NIPS 18.
+    """
+
+    name: ClassVar = "MCML"
+    summary: ClassVar = "maximally collapsing metric learning, to the optimum"
+    citation: ClassVar = "Globerson & Roweis, NIPS 18 (2005)"
+    cost: ClassVar = "time n^2 min(n, d) an iteration, memory n d + min(n, d)^2"
+    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {"n_axes": AXES_GRID}
+    rotation_invariant: ClassVar = True
+
+    _least_in_class: ClassVar[int] = 2
+    _remedy: ClassVar[str] = "use fewer rows, or lower n_axes"
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_axes": [Interval(Integral, 1, None, closed="left"), None],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_axes: int | None = None,
+        tol: float = 1e-5,
+        max_iter: int = 1000,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.n_axes = n_axes
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def _fit(self, X: Any, y: Any) -> None:
+        n_axes = min(self.n_axes or X.shape[1], len(shared(_centred_with_axes, X)[2]))
+        found, self.components_ = shared(_minimum, X, y, n_axes, self.tol, self.max_iter)
+        if not found.converged:
+            warnings.warn(
+                f"MCML ended at max_iter={self.max_iter} short of its optimum: "
+                "raise max_iter, or tol",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        self.objective_ = found.value
+        self.n_axes_ = n_axes
+        self.n_iter_ = found.n_iter
+
+    def _check(self, X: Any, y: Any) -> None:
+        super()._check(X, y)
+        if (X[0] == X).all():
+            raise ValueError(f"all {len(X)} rows are equal: there is nothing to tell them apart by")
+
+    def _n_numbers(self, n: int, d: int, c: int) -> int:
+        rank = min(n, d, self.n_axes or d)
+        return 3 * n * d + (2 * MEMORY + 10) * rank**2 + 10 * n * rank + BLOCK_BYTES // 8
+
+
+def _centred_with_axes(X: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return rows less their mean, and their `principal_axes`."""
+    centred = np.asarray(X - X.mean(axis=0, dtype=np.float64))
+    return centred, *principal_axes(centred)
+
+
+def _minimum(X: Any, y: Any, n_axes: int, tol: float, max_iter: int) -> tuple[Minimum, FloatArray]:
+    """Minimise f on the first axes; return the minimum in whitened coordinates, and L itself."""
+    centred, squares, axes = shared(_centred_with_axes, X)
+    squares, axes = squares[:n_axes], axes[:n_axes]
+    labels = np.unique(y, return_inverse=True)[1]
+    rows = centred @ axes.T
+    whitening = _whitening(Objective(rows, labels).pull, RIDGE * float(squares.mean()))
+    objective = Objective(rows @ whitening.T, labels)
+    found = minimise(objective, np.eye(len(axes)), tol * len(rows), max_iter)
+    return found, found.L @ whitening @ axes
+
+
+def _whitening(scatter: FloatArray, ridge: float) -> FloatArray:
+    """Return T with T S T' near I, shape (d, d); axes along which S is 0 stay finite."""
+    values, vectors = eigh(scatter)
+    return np.asarray((vectors / np.sqrt(np.maximum(values, 0) + ridge)).T)
+
+
+class Objective:
+    r"""f(A) = sum_i [ sum_j p0(j|i) d_A(i, j) + log sum_{k != i} exp(-d_A(i, k)) ], A = L'L.
+
+    The first sum is <A, C> with a matrix C that does not depend on A.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_rows, d), float64
+        Their mean is near 0, for the sake of rounding alone.
+    labels : ndarray of shape (n_rows,), int
+        Class numbers from 0 on; each class has 2 rows or more.
+
+    Attributes
+    ----------
+    infimum : float
+        The sum of log(n_c - 1), which f comes to where rows of a class collapse and the classes
+        part: f less this is the Kullback-Leibler divergence that the paper minimises.
+    """
+
+    def __init__(self, rows: FloatArray, labels: npt.NDArray[np.intp]) -> None:
+        self.rows = rows
+        counts = np.bincount(labels)
+        self.infimum = float((counts * np.log(counts - 1)).sum())
+        self._pull = np.zeros((rows.shape[1], rows.shape[1]))
+        for number, count in enumerate(counts):
+            members = rows[labels == number]
+            members -= members.mean(axis=0)
+            self._pull += 2 * count / (count - 1) * (members.T @ members)
+
+    @property
+    def pull(self) -> FloatArray:
+        """C, shape (d, d)."""
+        return self._pull
+
+    def value_and_slope(self, L: FloatArray) -> tuple[float, FloatArray]:
+        """Return f and its derivative 2 L G by L, shape (k, d); time n^2 k + n^2 min(2k, d)."""
+        log_sums, pushed = slope(self.rows, L, self.rows @ L.T, choose_neighbours, row_sum=1.0)
+        pulled = L @ self._pull
+        return float(np.vdot(pulled, L)) + log_sums, 2 * (pulled - pushed)
+
+    def coarsely(self, L: FloatArray) -> tuple[float, FloatArray]:
+        """Return the same by products in float32, where they have digits enough."""
+        found = coarse_slope(self.rows, L, choose_neighbours, row_sum=1.0)
+        if found is None:
+            return self.value_and_slope(L)
+        pulled = L @ self._pull
+        return float(np.vdot(pulled, L)) + found[0], 2 * (pulled - found[1])
+
+    def gradient(self, L: FloatArray) -> FloatArray:
+        """Return the gradient G of f by A, shape (d, d), symmetric; time n^2 (k + d)."""
+        return self._pull - laplacian(self.rows, self.rows @ L.T, choose_neighbours, row_sum=1.0)[1]
+
+
+class Minimum(NamedTuple):
+    """Where the search ended.
+
+    Attributes
+    ----------
+    L : ndarray of shape (k, d)
+        Orthogonal rows, the longest first.
+    value : float
+        f.
+    n_iter : int
+        Iterations of L-BFGS.
+    converged : bool
+        Whether it stopped for lack of progress, and not at `max_iter`.
+    """
+
+    L: FloatArray
+    value: float
+    n_iter: int
+    converged: bool
+
+
+def minimise(objective: Objective, L: FloatArray, tol: float, max_iter: int) -> Minimum:
+    """Go from A = L'L to the minimum of f.
+
+    L-BFGS goes to a minimum over L.  There G, the gradient of f by A, has no component along A;
+    where it has no negative eigenvalue either, A is the minimum over all A (the conditions of
+    Karush, Kuhn and Tucker).  Where it has, which takes an L of too low a rank, f falls along
+    these eigenvectors: they become further rows of L, and L-BFGS goes on (Journee, Bach, Absil &
+    Sepulchre 2010, Low-Rank Optimization on the Cone of Positive Semidefinite Matrices).
+
+    Parameters
+    ----------
+    objective : Objective
+    L : ndarray of shape (k, d)
+        The start.
+    tol : float
+        Progress below which it stops: of f in `STRIDE` iterations, and along the eigenvectors.
+    max_iter : int
+        Iterations of L-BFGS at most.
+    """
+    n_iter = 0
+    while True:
+        coarse = n_iter == 0 and len(objective.rows) > FEW
+        L, done = _descend(objective, L, tol, max_iter - n_iter, coarse)
+        n_iter += done
+        L = _compressed(L)
+        value, _ = objective.value_and_slope(L)
+        if n_iter >= max_iter:
+            return Minimum(L, value, n_iter, converged=False)
+        extended, lower = _extended(objective, L)
+        if lower > value - tol:
+            return Minimum(L, value, n_iter, converged=True)
+        L = extended
+
+
+def _descend(
+    objective: Objective, L: FloatArray, tol: float, max_iter: int, coarse: bool
+) -> tuple[FloatArray, int]:
+    """Run L-BFGS until `STRIDE` iterations lower f by less than `tol`; return L, iterations."""
+    values: list[float] = []
+
+    def value_and_slope(flat: FloatArray) -> tuple[float, FloatArray]:
+        evaluate = objective.coarsely if coarse else objective.value_and_slope
+        value, slope = evaluate(flat.reshape(L.shape))
+        return value, slope.ravel()
+
+    def stop_without_progress(intermediate_result: OptimizeResult) -> None:
+        nonlocal coarse
+        values.append(float(intermediate_result.fun))
+        if coarse:
+            slow = len(values) > STRIDE and values[-1 - STRIDE] - values[-1] < COARSE * tol
+            near = values[-1] - objective.infimum < COARSE * tol
+            if slow or near:
+                coarse = False
+                values.clear()  # progress is that of float64
+            return
+        at_infimum = values[-1] - objective.infimum < tol
+        if at_infimum or (len(values) > STRIDE and values[-1 - STRIDE] - values[-1] < tol):
+            raise StopIteration
+
+    found = minimize(
+        value_and_slope,
+        L.ravel(),
+        jac=True,
+        method="L-BFGS-B",
+        callback=stop_without_progress,
+        options={
+            "maxiter": max_iter,
+            "maxfun": 20 * max_iter,
+            "maxcor": MEMORY,
+            "ftol": 0,  # progress ends it, see `stop_without_progress`
+            "gtol": 0,
+        },
+    )
+    end: FloatArray = found.x.reshape(L.shape)
+    n_iter = int(found.nit)
+    if coarse and n_iter < max_iter:  # no step in float32 led down
+        end, more = _descend(objective, end, tol, max_iter - n_iter, coarse=False)
+        n_iter += more
+    return end, n_iter
+
+
+def _compressed(L: FloatArray) -> FloatArray:
+    """Return fewer, orthogonal rows with nearly the same L'L."""
+    _, singular, axes = svd(L, full_matrices=False)
+    kept = singular**2 > NEGLIGIBLE * singular[0] ** 2
+    return np.asarray(singular[kept, None] * axes[kept])
+
+
+def _extended(objective: Objective, L: FloatArray) -> tuple[FloatArray, float]:
+    """Add rows so that A moves along minus the negative part of G, as far as f falls most.
+
+    Return the new L and its f; infinity where G has no negative part.
+    """
+    values, vectors = eigh(objective.gradient(L))
+    negative = values < 0
+    if not negative.any():
+        return L, np.inf
+    rows = np.sqrt(-values[negative])[:, None] * vectors.T[negative]
+
+    def with_rows(log_step: float) -> FloatArray:
+        return np.vstack([L, np.exp(log_step / 2) * rows])
+
+    # A step that moves A by its own size is too long: of shorter ones, the best to a factor of 2.
+    longest = np.log((np.vdot(L, L) + len(objective.rows)) / np.vdot(rows, rows))
+    found = minimize_scalar(
+        lambda log_step: objective.value_and_slope(with_rows(log_step))[0],
+        bounds=(longest - 20, longest),
+        method="bounded",
+        options={"xatol": 0.7},
+    )
+    return with_rows(float(found.x)), float(found.fun)

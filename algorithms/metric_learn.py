@@ -1,0 +1,500 @@
+"""metric-learn's estimators that learn from class labels, as learners of this package.
+
+Input is checked here, and metric-learn learns.  A learner is a dataclass, a row of the table below:
+its fields are the parameters of scikit-learn's kind, in their order.  Left out are MLKR, a
+regression, and SDML, which calls scikit-learn's graphical lasso with an argument that is gone.
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from abc import abstractmethod
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import metric_learn
+import numpy as np
+import numpy.typing as npt
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval, StrOptions
+
+import oasis_bench.algorithms._metric_learn_compatibility  # noqa: F401  (its import is its effect)
+from oasis_bench.algorithms._axes import principal_axes
+from oasis_bench.algorithms._label_learner import LabelLearner, possible_neighbours
+from oasis_bench.data import FloatArray
+
+Counts = npt.NDArray[np.intp]
+
+SOURCE = f"metric-learn {metric_learn.__version__}"
+
+_COUNT = [Interval(Integral, 1, None, closed="left")]
+_POSITIVE = [Interval(Real, 0, None, closed="neither")]
+
+
+class MetricLearnAdapter(LabelLearner):
+    """A learner of metric-learn.
+
+    The parameters are metric-learn's, by name and default, where a class does not say otherwise.
+    """
+
+    _estimator: ClassVar[type]
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {  # in whichever learner has them
+        "beta": _POSITIVE,
+        "chunk_size": [Interval(Integral, 2, None, closed="left")],
+        "convergence_tol": [Interval(Real, 0, None, closed="left")],
+        "embedding_type": [StrOptions({"weighted", "orthonormalized", "plain"})],
+        "gamma": _POSITIVE,
+        "k": [*_COUNT, None],
+        "k_genuine": _COUNT,
+        "k_impostor": _COUNT,
+        "learn_rate": _POSITIVE,
+        "max_iter": _COUNT,
+        "max_proj": _COUNT,
+        "n_basis": [*_COUNT, None],
+        "n_chunks": _COUNT,
+        "n_constraints": [*_COUNT, None],
+        "n_neighbors": _COUNT,
+        "random_state": ["random_state"],
+        "regularization": [Interval(Real, 0, 1, closed="neither")],
+    }
+
+    def _fit(self, X: Any, y: Any) -> None:
+        _, numbers, counts = np.unique(y, return_inverse=True, return_counts=True)
+        components = np.asarray(self._learn(X.astype(np.float64, copy=False), numbers, counts))
+        if not (np.isrealobj(components) and components.size and np.isfinite(components).all()):
+            raise ValueError(f"{SOURCE} found no finite matrix for these {len(X)} rows")
+        self.components_ = components
+
+    def _check(self, X: Any, y: Any) -> None:
+        super()._check(X, y)
+        if not np.ptp(X, axis=0).any():
+            raise ValueError(f"all {len(X)} rows are equal: {self.name} needs rows that differ")
+
+    def _arguments(self, n_features: int, counts: Counts) -> dict[str, Any]:
+        """Return the arguments of metric-learn's estimator."""
+        known = inspect.signature(self._estimator).parameters  # not each has a random_state
+        return {name: v for name, v in self.get_params(deep=False).items() if name in known}
+
+    def _learn(self, X: FloatArray, y: Counts, counts: Counts) -> FloatArray:
+        """Return L; `y` holds class numbers from 0 on: metric-learn leaves out negative ones."""
+        solver = self._estimator(**self._arguments(X.shape[1], counts))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # `_fit` checks for NaN
+            try:
+                solver.fit(X, y)
+            except ValueError as error:  # of equal rows or few classes it says little
+                raise ValueError(
+                    f"{SOURCE} cannot learn from these {len(X)} rows of {len(counts)} classes "
+                    f"({error}): add rows that differ, or leave {self.name} out"
+                ) from error
+        if hasattr(solver, "n_iter_"):
+            self.n_iter_ = max(1, int(solver.n_iter_))  # some count from 0
+        components: FloatArray = solver.components_
+        return components
+
+
+class CovarianceAdapter(MetricLearnAdapter):
+    """A learner that inverts a covariance, which is singular where a feature is constant.
+
+    metric-learn then returns NaN, or distances that are the same for all pairs.  So rows are first
+    projected on their principal axes, without those of no variance, and on at most half as many as
+    the covariance has degrees of freedom: with fewer rows an axis it is mostly noise.  Where there
+    are enough rows, that changes no distance.
+    """
+
+    _least_axes: ClassVar[int] = 1
+
+    @abstractmethod
+    def _degrees_of_freedom(self, counts: Counts) -> int:
+        """Count the differences of rows that the covariance is made of."""
+
+    def _check(self, X: Any, y: Any) -> None:
+        super()._check(X, y)
+        counts = np.unique(y, return_counts=True)[1]
+        least = 2 * self._least_axes
+        if (freedom := self._degrees_of_freedom(counts)) < least:
+            raise ValueError(
+                f"{self.name} needs a covariance of at least {least} degrees of freedom, but "
+                f"{len(X)} rows in {len(counts)} classes give {freedom}: take more rows a class"
+            )
+
+    def _n_numbers(self, n: int, d: int, c: int) -> int:
+        return 3 * n * d + min(n, d) ** 2
+
+    def _learn(self, X: FloatArray, y: Counts, counts: Counts) -> FloatArray:
+        centred = X - X.mean(axis=0)
+        axes = principal_axes(centred)[1][: self._degrees_of_freedom(counts) // 2]
+        return super()._learn(centred @ axes.T, y, counts) @ axes
+
+
+@dataclass(eq=False, repr=False)
+class MetricLearnLMNN(MetricLearnAdapter):
+    """metric-learn's LMNN: gradient descent on L with all impostors looked for at each step.
+
+    An iteration costs O(n^2 d) time; while most rows are impostors of each other, as at the start
+    on rows of unit length, O(n^2 d) memory.  It stops by an absolute change of the objective, so
+    that rows on another scale stop elsewhere.
+
+    Parameters
+    ----------
+    n_neighbors : int, default 3
+        Target neighbours; lowered, with a warning, where the smallest class has too few rows.
+    regularization : float in (0, 1), default 0.5
+        Weight of the pull, omega of the papers, who choose it from {0.125, 0.25, 0.5}.
+    learn_rate : float, default 1e-3
+        First step.  metric-learn's default of 1e-7 suits rows of length 100: on rows of unit length
+        the steps, which grow by 1 % each, need most of the 1000 iterations to get long enough.
+    max_iter : int, default 1000
+        Iterations at most; metric-learn counts the start, and the end, among them.
+    convergence_tol : float, default 1e-3
+        Change of the objective below which it stops, after 50 iterations.
+    random_state : int, RandomState or None, default None
+        Not read, as nothing is random: every learner has it.
+    """
+
+    name: ClassVar = "metric-learn-LMNN"
+    summary: ClassVar = f"{SOURCE}'s large margin nearest neighbour"
+    citation: ClassVar = "Weinberger, Blitzer & Saul, NIPS 18 (2005)"
+    cost: ClassVar = "time n^2 d an iteration, memory n^2 d"
+    search_space: ClassVar = {"regularization": (0.125, 0.25, 0.5)}
+
+    _estimator: ClassVar = metric_learn.LMNN
+    _least_in_class: ClassVar = 2
+
+    n_neighbors: int = 3
+    regularization: float = 0.5
+    learn_rate: float = 1e-3
+    max_iter: int = 1000
+    convergence_tol: float = 1e-3
+    random_state: Any = None
+
+    def _n_numbers(self, n: int, d: int, c: int) -> int:
+        # Two (impostors, d) arrays, with all n^2 (c - 1) / 2 c pairs of different classes.
+        return n**2 * (d + 6) * (c - 1) // c
+
+    def _arguments(self, n_features: int, counts: Counts) -> dict[str, Any]:
+        n_neighbors = possible_neighbours(self.n_neighbors, int(counts.min()), stacklevel=5)
+        return {**super()._arguments(n_features, counts), "n_neighbors": n_neighbors}
+
+
+@dataclass(eq=False, repr=False)
+class MetricLearnNCA(MetricLearnAdapter):
+    """metric-learn's neighbourhood components analysis: L-BFGS on the leave-one-out objective.
+
+    An evaluation of the objective costs O(n^2 d) time and O(n^2) memory.
+
+    Parameters
+    ----------
+    max_iter : int, default 100
+    random_state : int, RandomState or None, default None
+        Not read, as nothing is random: every learner has it.
+    """
+
+    name: ClassVar = "metric-learn-NCA"
+    summary: ClassVar = f"{SOURCE}'s neighbourhood components analysis"
+    citation: ClassVar = "Goldberger, Roweis, Hinton & Salakhutdinov, NIPS 17 (2004)"
+    cost: ClassVar = "time n^2 d an evaluation, memory n^2"
+
+    _estimator: ClassVar = metric_learn.NCA
+
+    max_iter: int = 100
+    random_state: Any = None
+
+    def _n_numbers(self, n: int, d: int, c: int) -> int:
+        return 8 * n**2 + 40 * d**2
+
+
+@dataclass(eq=False, repr=False)
+class MetricLearnLFDA(CovarianceAdapter):
+    """metric-learn's local Fisher discriminant analysis, after PCA where rows are few.
+
+    `LFDA` says how it differs from the paper.  O(n^2 d / c + d^3) time, O((n / c)^2 + d^2) memory.
+
+    Parameters
+    ----------
+    k : int or None, default None
+        The neighbour that sets the local scale; None is 7, or d - 1 where that is less.
+    embedding_type : {'weighted', 'orthonormalized', 'plain'}, default 'weighted'
+        How long the eigenvectors are made.
+    random_state : int, RandomState or None, default None
+        Not read, as nothing is random: every learner has it.
+    """
+
+    name: ClassVar = "metric-learn-LFDA"
+    summary: ClassVar = f"{SOURCE}'s local Fisher discriminant analysis"
+    citation: ClassVar = "Sugiyama, JMLR 8 (2007)"
+    cost: ClassVar = "time n^2 d / c + d^3, memory (n / c)^2 + n d + d^2"
+
+    _estimator: ClassVar = metric_learn.LFDA
+    _least_axes: ClassVar = 2  # on one, metric-learn takes a row for its own neighbour
+    _least_in_class: ClassVar = 2
+
+    k: int | None = None
+    embedding_type: str = "weighted"
+    random_state: Any = None
+
+    def _n_numbers(self, n: int, d: int, c: int) -> int:
+        return super()._n_numbers(n, d, c) + 3 * (n // c) ** 2
+
+    def _degrees_of_freedom(self, counts: Counts) -> int:
+        return int(counts.sum()) - len(counts)
+
+
+@dataclass(eq=False, repr=False)
+class MetricLearnRCA(CovarianceAdapter):
+    """metric-learn's relevant component analysis, on drawn chunklets, after PCA where they are few.
+
+    L is the inverse root of the covariance within the chunklets: O(n d^2 + d^3) time, O(d^2)
+    memory.  metric-learn draws the last class only when the others have no rows left.
+
+    Parameters
+    ----------
+    n_chunks : int, default 100
+        Chunklets, each of rows of one class; lowered, with a warning, where rows are too few.
+    chunk_size : int, default 2
+        Rows of a chunklet.
+    random_state : int, RandomState or None, default None
+    """
+
+    name: ClassVar = "metric-learn-RCA"
+    summary: ClassVar = f"{SOURCE}'s relevant component analysis"
+    citation: ClassVar = "Bar-Hillel, Hertz, Shental & Weinshall, ICML 20 (2003)"
+    cost: ClassVar = "time n d^2 + d^3, memory n d + d^2"
+
+    _estimator: ClassVar = metric_learn.RCA_Supervised
+
+    n_chunks: int = 100
+    chunk_size: int = 2
+    random_state: Any = None
+
+    def _possible_chunks(self, counts: Counts) -> int:
+        return min(self.n_chunks, int((counts // self.chunk_size).sum()))
+
+    def _degrees_of_freedom(self, counts: Counts) -> int:
+        return self._possible_chunks(counts) * (self.chunk_size - 1)
+
+    def _arguments(self, n_features: int, counts: Counts) -> dict[str, Any]:
+        if (n_chunks := self._possible_chunks(counts)) < self.n_chunks:
+            warnings.warn(
+                f"n_chunks={self.n_chunks} is lowered to {n_chunks}: {counts.sum()} rows give no "
+                f"more chunklets of {self.chunk_size}",
+                stacklevel=6,
+            )
+        return {**super()._arguments(n_features, counts), "n_chunks": n_chunks}
+
+
+@dataclass(eq=False, repr=False)
+class MetricLearnCovariance(CovarianceAdapter):
+    """metric-learn's Covariance: the inverse covariance of all rows, labels unread, after PCA.
+
+    O(n d^2 + d^3) time, O(n d + d^2) memory.
+
+    Parameters
+    ----------
+    random_state : int, RandomState or None, default None
+        Not read, as nothing is random: every learner has it.
+    """
+
+    name: ClassVar = "metric-learn-Covariance"
+    summary: ClassVar = f"{SOURCE}'s inverse covariance, the baseline without labels"
+    citation: ClassVar = "Mahalanobis, Proc. Nat. Inst. Sci. India 2 (1936)"
+    cost: ClassVar = "time n d^2 + d^3, memory n d + d^2"
+
+    _estimator: ClassVar = metric_learn.Covariance
+
+    random_state: Any = None
+
+    def _degrees_of_freedom(self, counts: Counts) -> int:
+        return int(counts.sum()) - 1
+
+
+def _drawn(n_constraints: int | None, c: int) -> int:
+    """Return m, how many tuples metric-learn draws of each kind for c classes."""
+    return 20 * c**2 if n_constraints is None else n_constraints
+
+
+@dataclass(eq=False, repr=False)
+class MetricLearnITML(MetricLearnAdapter):
+    """metric-learn's information-theoretic metric learning: cyclic LogDet projections on m pairs.
+
+    Its bounds, the 5th and 95th percentile of the distances, are of unsquared distances and are
+    compared with squared ones: not what the paper defines.  An iteration goes over all pairs, in
+    Python, and costs O(m d^2) time; the percentiles take O(n^2) memory.
+
+    Parameters
+    ----------
+    gamma : float, default 1.0
+        Weight of the slack; the paper chooses it from {0.01, 0.1, 1, 10}.
+    n_constraints : int or None, default None
+        Pairs of the same class, and as many of different ones; None is 20 classes^2.
+    max_iter : int, default 1000
+    random_state : int, RandomState or None, default None
+        Decides the pairs.
+    """
+
+    name: ClassVar = "metric-learn-ITML"
+    summary: ClassVar = f"{SOURCE}'s information-theoretic metric learning"
+    citation: ClassVar = "Davis, Kulis, Jain, Sra & Dhillon, ICML 24 (2007)"
+    cost: ClassVar = "time m d^2 an iteration, memory n^2 + m d; m = 20 c^2"
+    search_space: ClassVar = {"gamma": (0.01, 0.1, 1.0, 10.0)}
+
+    _estimator: ClassVar = metric_learn.ITML_Supervised
+    _least_in_largest: ClassVar = 2
+
+    gamma: float = 1.0
+    n_constraints: int | None = None
+    max_iter: int = 1000
+    random_state: Any = None
+
+    def _n_numbers(self, n: int, d: int, c: int) -> int:
+        # The distances of the rows that are drawn, sorted in a copy, beside the pairs.
+        return 2 * n**2 + 10 * _drawn(self.n_constraints, c) * d
+
+
+@dataclass(eq=False, repr=False)
+class MetricLearnMMC(MetricLearnAdapter):
+    """metric-learn's MMC (Xing et al.): alternating projections, then a gradient step, on m pairs.
+
+    A projection costs an eigendecomposition, a step O(m d^2) time and memory: the outer product of
+    every pair is kept.  Where no projection meets the constraints metric-learn returns its start,
+    the Euclidean distance, and a `ConvergenceWarning` says so.  Its variant for a diagonal matrix,
+    which often ends in NaN, is left out.
+
+    Parameters
+    ----------
+    n_constraints : int or None, default None
+        Pairs of the same class, and as many of different ones; None is 20 classes^2.
+    max_iter : int, default 100
+    max_proj : int, default 100
+        Projections an iteration at most.  metric-learn's default of 10 000 takes minutes for 60
+        rows of 64 features, which end where they began, as with 100.
+    random_state : int, RandomState or None, default None
+        Decides the pairs.
+    """
+
+    name: ClassVar = "metric-learn-MMC"
+    summary: ClassVar = f"{SOURCE}'s metric for clustering (Xing et al.)"
+    citation: ClassVar = "Xing, Ng, Jordan & Russell, NIPS 15 (2003)"
+    cost: ClassVar = "time d^3 a projection, m d^2 an iteration, memory m d^2; m = 20 c^2"
+
+    _estimator: ClassVar = metric_learn.MMC_Supervised
+    _least_in_largest: ClassVar = 2
+
+    n_constraints: int | None = None
+    max_iter: int = 100
+    max_proj: int = 100
+    random_state: Any = None
+
+    def _n_numbers(self, n: int, d: int, c: int) -> int:
+        return _drawn(self.n_constraints, c) * d * (d + 10)
+
+    def _learn(self, X: FloatArray, y: Counts, counts: Counts) -> FloatArray:
+        components = super()._learn(X, y, counts)
+        if np.array_equal(components, np.eye(X.shape[1])):
+            warnings.warn(
+                f"{SOURCE}'s MMC met its constraints in none of max_proj={self.max_proj} "
+                "projections and returns the Euclidean distance: raise max_proj",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        return components
+
+
+@dataclass(eq=False, repr=False)
+class MetricLearnLSML(MetricLearnAdapter):
+    """metric-learn's least squared-residual metric learning, on m drawn pairs of pairs.
+
+    A same-class pair should be nearer than the different-class pair beside it; LogDet keeps M near
+    I.  On rows of unit length it stays there: on digits the eigenvalues end within 0.2 % of 1 and
+    the ranking is the Euclidean one, while longer rows move it.  An iteration tries ten steps:
+    O(m d^2 + d^3) time, O(m d) memory.
+
+    Parameters
+    ----------
+    n_constraints : int or None, default None
+        Pairs of pairs; None is 20 classes^2.
+    max_iter : int, default 1000
+    random_state : int, RandomState or None, default None
+        Decides the pairs.
+
+    References
+    ----------
+    Liu, Guo, Zhou & Wang (2012), Metric Learning from Relative Comparisons by Minimizing Squared
+    Residual, ICDM 12.
+    """
+
+    name: ClassVar = "metric-learn-LSML"
+    summary: ClassVar = f"{SOURCE}'s least squared-residual metric learning"
+    citation: ClassVar = "Liu, Guo, Zhou & Wang, ICDM 12 (2012)"
+    cost: ClassVar = "time m d^2 + d^3 an iteration, memory m d; m = 20 c^2"
+
+    _estimator: ClassVar = metric_learn.LSML_Supervised
+    _least_in_largest: ClassVar = 2
+
+    n_constraints: int | None = None
+    max_iter: int = 1000
+    random_state: Any = None
+
+    def _n_numbers(self, n: int, d: int, c: int) -> int:
+        return 10 * d**2 + 7 * _drawn(self.n_constraints, c) * d
+
+
+@dataclass(eq=False, repr=False)
+class MetricLearnSCML(MetricLearnAdapter):
+    """metric-learn's sparse compositional metric learning: M as a sum of b weighted LDA directions.
+
+    The squared differences of all t = k_genuine k_impostor n triplets along all b directions are
+    kept: 3 t b numbers, and about as much time as k-means, b LDAs and `max_iter` dual-averaging
+    steps take.
+
+    Parameters
+    ----------
+    k_genuine, k_impostor : int, defaults 3 and 10
+        Neighbours of a row, of its class and of others, that make its triplets.
+    beta : float, default 1e-5
+        Weight of the sparsity.
+    n_basis : int or None, default None
+        b, at most 2 n (c - 1) - 1; None is 20 d.
+    max_iter : int, default 10000
+    random_state : int, RandomState or None, default None
+
+    References
+    ----------
+    Shi, Bellet & Sha (2014), Sparse Compositional Metric Learning, AAAI 28.
+    """
+
+    name: ClassVar = "metric-learn-SCML"
+    summary: ClassVar = f"{SOURCE}'s sparse compositional metric learning"
+    citation: ClassVar = "Shi, Bellet & Sha, AAAI 28 (2014)"
+    cost: ClassVar = "time n d b + b an iteration, memory 90 n b; b = 20 d directions"
+
+    _estimator: ClassVar = metric_learn.SCML_Supervised
+    _least_in_class: ClassVar = 2
+
+    k_genuine: int = 3
+    k_impostor: int = 10
+    beta: float = 1e-5
+    n_basis: int | None = None
+    max_iter: int = 10_000
+    random_state: Any = None
+
+    def _directions(self, n: int, d: int, c: int) -> int:
+        wanted = 20 * d if self.n_basis is None else self.n_basis
+        return min(wanted, 2 * n * min(c - 1, d) - 1)
+
+    def _n_numbers(self, n: int, d: int, c: int) -> int:
+        triplets = self.k_genuine * self.k_impostor * n
+        return triplets * max(3 * self._directions(n, d, c), 12 * d)
+
+    def _arguments(self, n_features: int, counts: Counts) -> dict[str, Any]:
+        return {
+            **super()._arguments(n_features, counts),
+            "n_basis": self._directions(int(counts.sum()), n_features, len(counts)),
+            "output_iter": min(500, self.max_iter),  # its default, and it must not be more
+        }
+
+    def _learn(self, X: FloatArray, y: Counts, counts: Counts) -> FloatArray:
+        components = super()._learn(X, y, counts)
+        return components if len(components) else np.zeros((1, X.shape[1]))  # no weights: M = 0
