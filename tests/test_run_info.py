@@ -5,14 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from oasis_bench.runs.facts import (
-    DatasetSource,
-    Resumption,
-    RunFacts,
-    Source,
-    Sources,
-    TaskSource,
-)
+from oasis_bench.runs import TaskSource
+from oasis_bench.runs.facts import DatasetSource, Resumption, RunFacts, Source, Sources
 from oasis_bench.system import UsageError
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import re
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from inspect import signature
@@ -12,9 +11,8 @@ from io import StringIO
 from pathlib import Path
 from typing import Any, ParamSpec
 
-from tqdm.auto import tqdm
-
-from oasis_bench.experiment import QUICK_REMARK, Experiment, cell_name, changed, known_settings
+from oasis_bench.command_line import ProgressDisplay
+from oasis_bench.experiment import QUICK_REMARK, Experiment, changed, known_settings
 from oasis_bench.notebook.given import keep_rows, learners_of, rows_as_file
 from oasis_bench.notebook.result import RunResult
 from oasis_bench.plugins import load_reports
@@ -25,8 +23,8 @@ from oasis_bench.runs import (
     refuse_used_folder,
     run_experiment,
 )
-from oasis_bench.system import UsageError, for_terminal, unknown_name
-from oasis_bench.trial import MODELS, PREDICTIONS, TrialResult
+from oasis_bench.system import UsageError, unknown_name
+from oasis_bench.trial import MODELS, PREDICTIONS
 
 P = ParamSpec("P")
 
@@ -182,13 +180,13 @@ def run(
     folder = new_folder(plan.dataset) if folder is None else folder
     new_rows = rows is not None and keep_rows(rows, Path(plan.dataset))
     kept = [kind for kind, on in ((MODELS, save_models), (PREDICTIONS, predictions)) if on]
-    bars = _Bars()
+    display = ProgressDisplay(live=True)
     try:
         run_experiment(
             *(plan, folder, jobs, cluster, files, kept),
-            on_trial=bars.trial,
-            on_download=bars.download,
-            on_note=bars.line,
+            on_trial=display.trial,
+            on_download=display.download,
+            on_note=display.line,
             remarks=[f"{QUICK_REMARK} that without quick=True"] if quick else [],
         )
     except UsageError as error:
@@ -197,18 +195,18 @@ def run(
         raise UsageError(str(error).replace(plan.dataset, "the rows given")) from error
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
-            f"interrupted after {bars.done} trials; they are kept: 'python -m oasis_bench run "
+            f"interrupted after {display.done} trials; they are kept: 'python -m oasis_bench run "
             f"--resume {folder}' goes on, RunResult({str(folder)!r}) of oasis_bench.notebook shows "
             "them"
-            if bars.done
+            if display.done
             else "interrupted before a trial had ended: nothing is kept"
         ) from None
     finally:
-        bars.close()
+        display.close()
         if new_rows and not holds_run(folder):
             Path(plan.dataset).unlink(missing_ok=True)
     load_reports().write_report(folder)
-    bars.line(f"kept in {folder}")
+    display.line(f"kept in {folder}")
     return RunResult(folder)
 
 
@@ -230,48 +228,3 @@ def _settings(given: Mapping[str, Any]) -> dict[str, Any]:
             named = [*signature(run).parameters][:-1]  # but for **others
             raise UsageError(unknown_name("setting", name, [*named, *known]))
     return {name: known[name].held(value) for name, value in given.items()}
-
-
-class _Bars:
-    """Progress as tqdm shows it, in a notebook or on a terminal."""
-
-    def __init__(self) -> None:
-        self.done = 0
-        self._bar: Any = None
-        self._what: str | None = None
-
-    def trial(self, record: TrialResult | None, done: int, planned: int) -> None:
-        """Show that a trial has ended, or that the first begins."""
-        if record is None:
-            self._open("trials", planned)
-            return
-        self.done = done
-        columns = record.columns
-        name = cell_name(columns["learner"], columns["subset"], columns["split"])
-        if columns["status"] != "ok":
-            self.line(
-                f"{name}, partition {columns['partition']}: {columns['status']}, "
-                f"{columns['reason']}"
-            )
-        self._bar.set_postfix_str(for_terminal(name), refresh=False)
-        self._bar.update()
-
-    def download(self, what: str, done: int, total: int | None) -> None:
-        """Show how far a download or a preparation is."""
-        if what != self._what:
-            self._open(what, total)
-        self._bar.update(done - self._bar.n)
-
-    def line(self, text: str) -> None:
-        """Show a line."""
-        tqdm.write(for_terminal(text), file=sys.stderr)
-
-    def _open(self, what: str, total: int | None) -> None:
-        self.close()
-        self._what, self._bar = what, tqdm(desc=for_terminal(what), total=total)
-
-    def close(self) -> None:
-        """Leave the last bar as it is."""
-        if self._bar is not None:
-            self._bar.close()
-            self._bar = None
