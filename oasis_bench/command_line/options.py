@@ -429,21 +429,6 @@ def _add_paper(verbs: Any) -> None:
         action="store_true",
         help="1 partition and short searches: whether it works, not what is true (default: no)",
     )
-    parser.add_argument(
-        "--second-look",
-        action="store_true",
-        help="afterwards run again, with other draws and more partitions, what decides an effect "
-        "of a claim that cannot be told, where 30 or fewer would tell it (default: no)",
-    )
-    parser.add_argument(
-        "--challenge",
-        type=names_of_text,
-        default=[],
-        metavar="A,B",
-        help="afterwards try to break the verdicts: run the experiments again with other draws, "
-        "scaling, features (of a network) or search (ten times as long, of finer and wider grids) "
-        "(default: none)",
-    )
     what = "where runs and page are written (default: runs/paper, with --quick runs/paper-quick)"
     add_path(parser, "--output", "DIR", what)
     parser.set_defaults(

@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-from oasis_bench.claims import CHALLENGES, experiments, on_papers_classes
+from oasis_bench.claims import experiments, on_papers_classes
 from oasis_bench.command_line.progress import ProgressDisplay, in_words
 from oasis_bench.command_line.run import TRIAL_FAILED, go_on, print_note, quick_note, run_each
 from oasis_bench.experiment import Experiment, quick_settings
@@ -55,36 +55,17 @@ def run_paper(options: argparse.Namespace) -> int:
 
     One that cannot run, as its data is not to be had, is reported and left out.
     """
-    if options.quick and (options.second_look or options.challenge):
-        name = "--second-look" if options.second_look else "--challenge"
-        raise UsageError(f"{name} is not for --quick, whose one partition tells nothing")
     if options.quick:
         options.jobs = min(available_cores(), QUICK_JOBS)  # its times are no evidence either
     names = options.experiments or experiments()
     for name in names:
         if name not in experiments():
             raise UsageError(f"--experiments: {unknown_name('experiment', name, experiments())}")
-    for name in options.challenge:
-        if name not in CHALLENGES:
-            raise UsageError(f"--challenge: {unknown_name('challenge', name, CHALLENGES)}")
     output = options.output or Path("runs") / ("paper-quick" if options.quick else "paper")
     planned = {name: paper_experiment(name, options.quick) for name in names}
     reports, remarks = load_reports(), quick_note(options)
     try:
-        failed = _run_all(planned, output, output, options, remarks)
-        if options.second_look:
-            again = {
-                name: replace(planned[name], partitions=n, seed=planned[name].seed + 1)
-                for name, n in reports.second_look(output).items()
-                if planned.get(name) is not None and planned[name].partitions is not None
-            }
-            failed |= _run_all(again, output / reports.SECOND_LOOK, output, options, remarks)
-        for challenge in options.challenge:
-            changed = {name: CHALLENGES[challenge](one) for name, one in planned.items()}
-            own = {name: one for name, one in changed.items() if one is not None}
-            print(f"challenge: other {challenge}")
-            folder = output / reports.CHALLENGED / challenge
-            failed |= _run_all(own, folder, output, options, remarks)
+        failed = _run_all(planned, output, options, remarks)
     except KeyboardInterrupt:
         raise KeyboardInterrupt("interrupted: the same command goes on") from None
     page, summary = reports.write_claims(output, remarks)
@@ -118,20 +99,19 @@ def paper_experiment(name: str, quick: bool) -> Experiment:
 
 def _run_all(
     planned: Mapping[str, Experiment],
-    folder: Path,
     output: Path,
     options: argparse.Namespace,
     remarks: list[str],
 ) -> bool:
     """Run experiments into folders of their names; tell whether a trial, or one of them, failed.
 
-    Why one is left out joins the remarks, which the page in `output` has.
+    Why one is left out joins the remarks, which the page has.
     """
     failed = False
     for number, (name, experiment) in enumerate(planned.items(), 1):
         print(f"{name} ({number} of {len(planned)}): {experiment.title}", flush=True)
         try:
-            failed |= _run(experiment, folder / name, options) != 0
+            failed |= _run(experiment, output / name, options) != 0
         except OutputError:
             raise
         except UsageError as error:
