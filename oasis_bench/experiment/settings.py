@@ -97,7 +97,7 @@ class Experiment:
         Options of the data set (the keyword parameters of its `__init__`) that are not at their
         defaults.
     each : dict
-        A setting and a list of its values: a run for each of them (`runner.several`).
+        A setting and a list of its values: a run for each of them (`runs.one_for_each_value`).
     classes : tuple of int, str or tuple of str
         The class subsets; a number says how many classes to choose at random.
 
