@@ -21,8 +21,8 @@ from oasis_bench import scorers
 from oasis_bench.algorithms import LMNN, OASIS, RCA, Euclidean
 from oasis_bench.command_line import ProgressDisplay, main
 from oasis_bench.notebook import RunResult
-from oasis_bench.notebook.best import find_best
-from oasis_bench.notebook.given import learners_of, rows_as_file
+from oasis_bench.notebook.result import find_best
+from oasis_bench.notebook.running import learners_of, rows_as_file
 from oasis_bench.reports import summary_html
 from oasis_bench.runs import resume_experiment
 from oasis_bench.system import UsageError
