@@ -14,7 +14,6 @@ from oasis_bench.analysis import LEVEL, PairedInterval
 from oasis_bench.claims import (
     CLAIMS,
     ITEMS,
-    LEAST,
     Finding,
     Outcome,
     Verdict,
@@ -179,12 +178,9 @@ def _findings(verdict: Verdict) -> Table:
     """Make a row for each finding of a claim."""
     rows, numbers = [], []
     for one in verdict.findings:
-        interval, needed = one.interval, ""
-        if one.outcome == "cannot be told":
-            few = "not known yet" if interval.n < LEAST or not interval.sd else "more do not help"
-            needed = few if one.needed is None else str(one.needed)
+        interval = one.interval
         row = [one.condition.words, one.where, _interval_text(interval), str(interval.n)]
-        rows.append([*row, one.outcome, needed])
+        rows.append([*row, one.outcome, one.needed_in_words])
         numbers.append(
             {
                 "condition": one.condition.words,

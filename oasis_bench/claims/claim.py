@@ -81,6 +81,16 @@ class Finding:
     outcome: Outcome
     needed: int | None = None
 
+    @property
+    def needed_in_words(self) -> str:
+        """Say how many partitions would tell, where the condition cannot be told."""
+        if self.outcome != "cannot be told":
+            return ""
+        if self.needed is not None:
+            return str(self.needed)
+        few = self.interval.n < LEAST or not self.interval.sd
+        return "not known yet" if few else "more do not help"
+
 
 @dataclass(frozen=True)
 class Verdict:

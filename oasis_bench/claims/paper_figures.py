@@ -56,14 +56,7 @@ def published_figures(run: StoredRun) -> pd.DataFrame:
 def published_precision(class_list: str) -> pd.DataFrame:
     """Return JMLR table 4, or table 1 of the preprint, for one of the papers' class lists.
 
-    Parameters
-    ----------
-    class_list : {'B10', 'B20', 'B50', 'Easy10', 'Var10', 'Var20'}
-
-    Returns
-    -------
-    DataFrame
-        name (of the measure), k (NaN of mAP), learner, mean and sd.
+    Rows: name (of the measure), k (NaN of mAP), learner, mean and sd.
     """
     jmlr = pd.read_csv(PUBLISHED / "jmlr_table4_precision.csv")
     preprint = pd.read_csv(PUBLISHED / "preprint_table1_precision.csv")

@@ -48,18 +48,22 @@ INTERRUPTED = 130
 LEAST_BYTES = 700 * 2**20
 """Of address space: NumPy, SciPy, pandas and the others took 620 MiB, with two threads of BLAS."""
 
-OF_A_PATH = (errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP, errno.ENOTDIR)
+PATH_ERRORS = (
+    errno.ENAMETOOLONG,
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+    errno.ELOOP,
+    errno.ENOTDIR,
+)
 """Errors of the system that another path does not have."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line.
+    """Run the command line; return its exit status.
 
-    Returns
-    -------
-    int
-        0; 1 where a trial failed or `compare` found something worse; 2 for a mistake of the
-        user's; 3 where nothing could be compared; 130 after Ctrl-C.
+    0; 1 where a trial failed or `compare` found something worse; 2 for a mistake of the user's; 3
+    where nothing could be compared; 130 after Ctrl-C.
     """
     with printed_streams() as streams:
         try:
@@ -116,7 +120,7 @@ def _status(arguments: Sequence[str] | None) -> int:
         what, reason = error.filename or "the output", error.strerror
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             line = f"cannot write {what}: {reason}: free some"
-        elif error.filename is not None and error.errno in OF_A_PATH:
+        elif error.filename is not None and error.errno in PATH_ERRORS:
             line = f"{shown(what)}: {reason}: give another path, or correct what is in its way"
         else:
             raise

@@ -389,13 +389,7 @@ def _as_words(data_options: Mapping[str, Any], plugin_files: Sequence[Path]) -> 
 
 
 def check(options: argparse.Namespace) -> int:
-    """Check what a plugin file defines and print the outcomes; the status says if all are well.
-
-    Raises
-    ------
-    UsageError
-        Where the file defines no plugin, or pytest is not installed.
-    """
+    """Check what a plugin file defines and print the outcomes; the status says if all are well."""
     try:
         from oasis_bench.plugins import Outcome, check_plugins
     except ModuleNotFoundError as error:
