@@ -262,7 +262,6 @@ MEASURED = {
 def make_claims(what, folder):
     """Write the verdicts of the claims, or a published table beside ours, in Markdown."""
     from oasis_bench.claims import CLAIMS
-    from oasis_bench.reports.claims_page import heading
 
     folder = folder.parent / "claims"
     if what == "verdicts":
@@ -293,15 +292,6 @@ def make_claims(what, folder):
             needed = "" if pd.isna(row["needed"]) else f"{row['needed']:.0f}"
             own = [row["condition"], row["where"], with_interval(row), str(row["partitions"])]
             lines.append([row["id"], *own, row["outcome"], needed])
-    elif what == "challenges":
-        rows = pd.read_csv(folder / "challenges.csv")
-        cells = rows["outcome"] + rows["effect"].map(" ({:.3f})".format)
-        table = rows.assign(cell=cells).pivot(
-            index=["id", "verdict"], columns="challenge", values="cell"
-        )
-        table = table.loc[rows["id"].unique(), rows["challenge"].unique()].fillna("")
-        lines = [["claim", "verdict", *(heading(name).lower() for name in table)]]
-        lines += [["---"] * len(lines[0]), *([*at, *row] for at, *row in table.itertuples())]
     elif what == "deep_ranking":
         rows = pd.read_csv(folder / "deep_ranking.csv").dropna(subset="mean")
         lines = [["model of the paper", "ours", "similarity precision ± sd", "published"]]

@@ -1,6 +1,6 @@
 """Tables, figures and HTML pages, made from stored runs alone: the facade."""
 
-from oasis_bench.reports.claims_page import CHALLENGED, SECOND_LOOK, second_look, write_claims
+from oasis_bench.reports.claims_page import write_claims
 from oasis_bench.reports.comparison import comparison_text
 from oasis_bench.reports.ranks_page import Filters, write_ranks
 from oasis_bench.reports.rating_files import collect_ratings
@@ -14,14 +14,11 @@ from oasis_bench.reports.side_by_side import write_side_by_side
 from oasis_bench.reports.web_scale.report import write_web_scale_report
 
 __all__ = [
-    "CHALLENGED",
-    "SECOND_LOOK",
     "Filters",
     "collect_ratings",
     "comparison_text",
     "export_run",
     "find_baseline",
-    "second_look",
     "summary_html",
     "summary_text",
     "write_claims",

@@ -12,17 +12,14 @@ import pandas as pd
 
 from oasis_bench.analysis import LEVEL, PairedInterval
 from oasis_bench.claims import (
-    CHALLENGES,
     CLAIMS,
     ITEMS,
-    LEAST,
     Finding,
     Outcome,
     Verdict,
     class_sentences,
     decide,
     experiments,
-    worth_repeating,
 )
 from oasis_bench.experiment import Experiment
 from oasis_bench.reports.formatting import aligned, plural, series
@@ -33,11 +30,6 @@ from oasis_bench.runs import StoredRun, holds_run, one_for_each_value, read_run
 from oasis_bench.system import UsageError, write_whole
 
 PAGE = "claims.html"
-SECOND_LOOK = "second-look"
-"""The folder of the runs that look again."""
-
-CHALLENGED = "challenges"
-"""The folder that has one for the runs of each challenge, by its name."""
 
 
 def write_claims(folder: Path, remarks: Sequence[str] = ()) -> tuple[Path, str]:
@@ -65,9 +57,8 @@ def write_claims(folder: Path, remarks: Sequence[str] = ()) -> tuple[Path, str]:
         Where the files cannot be written.
     """
     runs, left_out = stored_runs(folder)
-    verdicts = decide(CLAIMS, runs, stored_runs(folder / SECOND_LOOK)[0])
+    verdicts = decide(CLAIMS, runs)
     overview, details = _overview(verdicts), {v.claim.id: _findings(v) for v in verdicts}
-    challenged = _challenged(verdicts, folder / CHALLENGED)
     beside = beside_published(runs)
     counts = Counter(str(verdict.outcome) for verdict in verdicts)
     summary = series([f"{counts[name]} {name}" for name in get_args(Outcome) if counts[name]])
@@ -78,7 +69,6 @@ def write_claims(folder: Path, remarks: Sequence[str] = ()) -> tuple[Path, str]:
         overview=overview,
         verdicts=verdicts,
         details=details,
-        challenged=challenged,
         items=ITEMS,
         classes=class_sentences(runs),
         beside=beside,
@@ -88,7 +78,7 @@ def write_claims(folder: Path, remarks: Sequence[str] = ()) -> tuple[Path, str]:
         tested=sum(bool(verdict.claim.conditions) for verdict in verdicts),
     )
     measured = {name: table for name, table in details.items() if table.rows}
-    tables = [overview, *challenged, *measured.values(), *beside]
+    tables = [overview, *measured.values(), *beside]
     path = write_files(folder, PAGE, page, tables, [])
     write_whole(folder, "claims.csv", to_csv(overview.numbers))
     if measured:
@@ -128,11 +118,6 @@ def stored_runs(folder: Path) -> tuple[dict[str, dict[str, StoredRun]], dict[str
         else:
             found[name] = runs
     return found, reasons
-
-
-def second_look(folder: Path) -> dict[str, int]:
-    """Return the experiments in a folder that a second look is worth, with its partitions."""
-    return worth_repeating(decide(CLAIMS, stored_runs(folder)[0]))
 
 
 def _page_of(name: str, runs: Mapping[str, StoredRun]) -> str:
@@ -176,58 +161,6 @@ def _overview(verdicts: Sequence[Verdict]) -> Table:
     )
 
 
-def _challenged(verdicts: Sequence[Verdict], folder: Path) -> list[Table]:
-    """Make the table of what each challenge makes of each verdict; none where none has run."""
-    found = {
-        name: {one.claim.id: one for one in decide(CLAIMS, runs) if one.findings}
-        for name in CHALLENGES
-        if (runs := stored_runs(folder / name)[0])
-    }
-    rows, numbers = [], []
-    for verdict in verdicts:
-        claim, cells = verdict.claim, []
-        for name, own in found.items():
-            one = own.get(claim.id)
-            cells.append(_short(one))
-            if one is not None and one.weakest is not None:
-                effect = one.weakest.interval.mean
-                numbers.append((claim.id, verdict.outcome, name, _outcome(one), effect))
-        if any(cells):
-            rows.append([claim.id, _short(verdict), *cells])
-    if not rows:
-        return []
-    columns = ["id", "verdict", "challenge", "outcome", "effect"]
-    return [
-        Table(
-            name="challenges",
-            title="The same claims under other conditions",
-            header=("Claim", "Verdict", *(heading(name) for name in found)),
-            align="l" * (2 + len(found)),
-            rows=rows,
-            numbers=pd.DataFrame(numbers, columns=columns),
-        )
-    ]
-
-
-def heading(challenge: str) -> str:
-    """Return what stands above the column of a challenge."""
-    return "Wider search" if challenge == "search" else f"Other {challenge}"
-
-
-def _short(verdict: Verdict | None) -> str:
-    if verdict is None or verdict.weakest is None:
-        return ""
-    return f"{_outcome(verdict)} ({verdict.weakest.interval.mean:.3f})"
-
-
-def _outcome(verdict: Verdict) -> str:
-    """Return the outcome; of a claim that was challenged in part, what that part says."""
-    if verdict.outcome != "not tested" or not verdict.findings:
-        return verdict.outcome
-    held = all(one.outcome == "holds" for one in verdict.findings)
-    return f"in part: {'holds' if held else 'cannot be told'}"
-
-
 def _effect_text(finding: Finding | None) -> str:
     if finding is None:
         return ""
@@ -245,12 +178,9 @@ def _findings(verdict: Verdict) -> Table:
     """Make a row for each finding of a claim."""
     rows, numbers = [], []
     for one in verdict.findings:
-        interval, needed = one.interval, ""
-        if one.outcome == "cannot be told":
-            few = "not known yet" if interval.n < LEAST or not interval.sd else "more do not help"
-            needed = few if one.needed is None else str(one.needed)
+        interval = one.interval
         row = [one.condition.words, one.where, _interval_text(interval), str(interval.n)]
-        rows.append([*row, one.outcome, needed])
+        rows.append([*row, one.outcome, one.needed_in_words])
         numbers.append(
             {
                 "condition": one.condition.words,

@@ -9,14 +9,14 @@ from fake_runs import fake_trial, write_run
 from scipy import stats
 
 from oasis_bench.analysis import measure_name
-from oasis_bench.claims import CLAIMS, decide, experiments, worth_repeating
+from oasis_bench.claims import CLAIMS, decide, experiments
 from oasis_bench.claims.claim import Claim, Condition
 from oasis_bench.claims.effects import (
-    Beyond,
     Column,
+    Difference,
     FitNumber,
     Gain,
-    GainMore,
+    GainOfLastOverFirst,
     Growth,
     Measured,
     OnCurve,
@@ -44,18 +44,18 @@ def pair_of_learners(folder, gains=GAINS, **columns):
     return {"run": make_run(folder, trials)}
 
 
-def judged(conditions, runs, others=0, again=None):
+def judged(conditions, runs, others=0):
     """Judge one claim among `others` of the same conditions, which it is corrected for.
 
-    The level is 0.1, so that each of two looks has 0.05.
+    The level is 0.1, so that each of two directions has 0.05.
     """
-    claims = [Claim(str(n), "it is so", "here", conditions) for n in range(1 + others)]
-    looks = [{"experiment": runs}, {"experiment": again} if again else None]
-    return decide(claims, *looks, level=0.1)[0]
+    where = "here", ["experiment"]
+    claims = [Claim(str(n), "it is so", *where, conditions) for n in range(1 + others)]
+    return decide(claims, {"experiment": runs}, level=0.1)[0]
 
 
 def gain(above=-math.inf, below=math.inf):
-    return Condition("experiment", Gain("A", "B"), above, below)
+    return Condition(Gain("A", "B"), above, below)
 
 
 def test_a_gain_is_the_difference_on_each_partition(tmp_path):
@@ -130,9 +130,9 @@ def test_a_claim_holds_where_all_its_conditions_do(tmp_path):
 
 
 def test_a_condition_that_no_run_shows_leaves_the_claim_untested(tmp_path):
-    other = Condition("experiment", Gain("A", "C"), above=0.0)
+    other = Condition(Gain("A", "C"), above=0.0)
     verdict = judged([gain(above=0), other], pair_of_learners(tmp_path))
-    assert (verdict.outcome, verdict.unmeasured) == ("not tested", [other])
+    assert (verdict.outcome, verdict.unmeasured) == ("not tested", [("experiment", other)])
     assert judged([gain(above=0)], {}).outcome == "not tested"
 
 
@@ -159,24 +159,18 @@ def test_what_cannot_be_told_says_how_many_partitions_would(tmp_path):
     assert finding.needed == next(n for n in (10, 15, 20, 30) if power(n) >= 0.8)
 
 
-def test_a_second_look_decides_what_the_first_cannot_tell(tmp_path):
-    untold = pair_of_learners(tmp_path / "first", (0.05, -0.04, 0.06, -0.03, 0.01))
-    again = pair_of_learners(tmp_path / "again")
-    found = judged([gain(above=0.0)], untold, again=again)
-    assert (found.outcome, found.findings[0].where) == ("holds", "run, second look")
-    told = judged([gain(above=0.0)], again, again=untold)
-    assert (told.outcome, told.findings[0].where) == ("holds", "run")
+def test_a_claim_on_two_experiments_holds_where_both_show_it(tmp_path):
+    found, none = (
+        pair_of_learners(tmp_path / "found"),
+        pair_of_learners(tmp_path / "none", (0,) * 5),
+    )
+    claim = Claim("1", "it is so", "here", ["first", "second"], [gain(above=0)])
+    for second, outcome in ((found, "holds"), (none, "cannot be told"), ({}, "not tested")):
+        (verdict,) = decide([claim], {"first": found, "second": second}, level=0.1)
+        assert verdict.outcome == outcome
 
 
-def test_a_second_look_is_worth_its_partitions_where_these_would_tell(tmp_path):
-    few = pair_of_learners(tmp_path / "few", (0.05, -0.03, 0.06, 0.01, 0.02), n_test=4)
-    none = pair_of_learners(tmp_path / "none", (0.05, -0.04, 0.06, -0.03, 0.01))
-    assert worth_repeating([judged([gain(above=0.0)], few)]) == {"experiment": 30}
-    assert worth_repeating([judged([gain(above=0.0)], none)]) == {}
-    assert worth_repeating([judged([gain(above=0.0)], pair_of_learners(tmp_path))]) == {}
-
-
-def test_each_condition_of_a_claim_is_taken_again_for_itself_within_the_cap(tmp_path):
+def test_each_condition_says_for_itself_how_many_partitions_would_tell(tmp_path):
     """5 partitions of mean .022 and deviation .036, with 400 training and 4 test items.
 
     n partitions tell with probability .8 what is about (1.64 + .84) sqrt(1 / n + .01) deviations
@@ -184,18 +178,8 @@ def test_each_condition_of_a_claim_is_taken_again_for_itself_within_the_cap(tmp_
     deviations away.
     """
     runs = pair_of_learners(tmp_path, (0.05, -0.03, 0.06, 0.01, 0.02), n_test=4)
-    effect = Gain("A", "B")
-    conditions = [
-        Condition(name, effect, above=bound)
-        for name, bound in (("cheap", 0.0), ("dear", 0.006), ("hopeless", 0.02))
-    ]
-    claim = Claim("1", "it is so", "here", conditions)
-    stored = {condition.experiment: runs for condition in conditions}
-    (verdict,) = decide([claim], stored, level=0.1)
+    verdict = judged([gain(above=bound) for bound in (0.0, 0.006, 0.02)], runs)
     assert [one.needed for one in verdict.findings] == [30, 50, None]
-    assert worth_repeating([verdict]) == {"cheap": 30}
-    told = replace(verdict, outcome="does not hold")
-    assert worth_repeating([told]) == {}
 
 
 def test_no_number_of_partitions_tells_what_their_overlap_hides(tmp_path):
@@ -259,7 +243,7 @@ def test_a_gain_grows_partition_by_partition_where_one_failed(tmp_path):
         for learner in "AB"
     ]
     last = make_run(tmp_path / "15", trials)
-    (found,) = GainMore(Gain("A", "B")).measured({"5": first, "15": last})
+    (found,) = GainOfLastOverFirst(Gain("A", "B")).measured({"5": first, "15": last})
     assert found.values.to_dict() == pytest.approx({0: 0.04, 2: 0.06})
 
 
@@ -268,11 +252,11 @@ def test_effects_of_no_partition_in_common_are_none(tmp_path):
         make_run(tmp_path / name, [fake_trial(learner, partition=p) for learner in ("A", other)])
         for p, other, name in ((0, "B", "zero"), (1, "B", "one"))
     )
-    assert not list(GainMore(Gain("A", "B")).measured({"5": zero, "15": one}))
+    assert not list(GainOfLastOverFirst(Gain("A", "B")).measured({"5": zero, "15": one}))
     both = (("A", 0), ("B", 0), ("A", 1), ("C", 1))
     trials = [fake_trial(learner, partition=p) for learner, p in both]
     run = make_run(tmp_path / "both", trials)
-    assert not list(Beyond(Gain("A", "B"), Gain("A", "C")).measured({"run": run}))
+    assert not list(Difference(Gain("A", "B"), Gain("A", "C")).measured({"run": run}))
 
 
 def test_a_column_is_that_of_the_learners_trials(tmp_path):
@@ -298,12 +282,12 @@ def test_what_is_gained_on_training_items_beyond_test_items(tmp_path):
     runs = {"run": make_run(tmp_path, trials)}
     training = TrainingGain("A", "B")
     assert next(training.measured(runs)).values.tolist() == pytest.approx([0.3, 0.12])
-    (found,) = Beyond(training, Gain("A", "B")).measured(runs)
+    (found,) = Difference(training, Gain("A", "B")).measured(runs)
     assert found.values.tolist() == pytest.approx([0.2, 0.08])
     assert (found.n_train, found.n_test) == (400, 250)
     (gap,) = FitNumber("B", "gap_", "gap").measured(runs)
     assert gap.values.tolist() == [0, 1]
-    assert not list(Beyond(training, Gain("A", "C")).measured(runs))
+    assert not list(Difference(training, Gain("A", "C")).measured(runs))
 
 
 def test_a_gain_grows_from_the_first_run_to_the_last(tmp_path):
@@ -311,7 +295,7 @@ def test_a_gain_grows_from_the_first_run_to_the_last(tmp_path):
         "5": pair_of_learners(tmp_path / "5", (0.01, 0.02))["run"],
         "15": pair_of_learners(tmp_path / "15", (0.05, 0.04))["run"],
     }
-    (found,) = GainMore(Gain("A", "B")).measured(runs)
+    (found,) = GainOfLastOverFirst(Gain("A", "B")).measured(runs)
     assert isinstance(found, Measured)
     assert found.values.tolist() == pytest.approx([0.04, 0.02])
 
@@ -325,7 +309,7 @@ def test_a_relative_gain_grows_from_the_first_class_subset_to_the_last(tmp_path)
         for number in range(2)
     ]
     runs = {"run": make_run(tmp_path, trials)}
-    (found,) = GainMore(Gain("A", "B", relative=True)).measured(runs)
+    (found,) = GainOfLastOverFirst(Gain("A", "B", relative=True)).measured(runs)
     assert found.values.tolist() == pytest.approx([math.log(3 / 2)] * 2)
 
 
@@ -337,12 +321,14 @@ def test_a_gain_that_grows_has_the_overlap_of_the_part_that_overlaps_more(tmp_pa
         for learner in "AB"
         for number in range(2)
     ]
-    (found,) = GainMore(Gain("A", "B")).measured({"run": make_run(tmp_path / "a", trials)})
+    (found,) = GainOfLastOverFirst(Gain("A", "B")).measured(
+        {"run": make_run(tmp_path / "a", trials)}
+    )
     assert found.n_test / found.n_train == 25 / 40
     few = pair_of_learners(tmp_path / "few", (0.01, 0.02), n_train=50)["run"]
     many = pair_of_learners(tmp_path / "many", (0.05, 0.04))["run"]
     for runs in ({"5": few, "40": many}, {"40": many, "5": few}):
-        (found,) = GainMore(Gain("A", "B")).measured(runs)
+        (found,) = GainOfLastOverFirst(Gain("A", "B")).measured(runs)
         assert (found.n_train, found.n_test) == (50, 250)
 
 
@@ -352,8 +338,9 @@ def test_each_claim_has_an_id_of_its_own_and_experiments_that_exist():
 
 
 MEASURES = [
-    (claim.id, condition.experiment, effect.task, effect.measure)
+    (claim.id, experiment, effect.task, effect.measure)
     for claim in CLAIMS
+    for experiment in claim.experiments
     for condition in claim.conditions
     if hasattr(effect := getattr(condition.effect, "gain", condition.effect), "measure")
 ]
@@ -369,8 +356,9 @@ def test_a_measure_of_a_claim_is_one_of_a_task_of_its_experiment(claim, experime
 
 
 LABELS = [
-    (claim.id, condition.experiment, label)
+    (claim.id, experiment, label)
     for claim in CLAIMS
+    for experiment in claim.experiments
     for condition in claim.conditions
     for field in ("first", "second", "slow", "fast", "learner")
     if (label := getattr(getattr(condition.effect, "gain", condition.effect), field, None))

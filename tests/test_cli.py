@@ -11,7 +11,7 @@ import pytest
 from oasis_bench import __version__
 from oasis_bench.algorithms import OASIS
 from oasis_bench.command_line import main
-from oasis_bench.command_line.verbs import VERBS
+from oasis_bench.command_line.entry import VERBS
 from oasis_bench.experiment import (
     BUILT_IN,
     Experiment,

@@ -193,7 +193,7 @@ def test_a_saved_model_is_judged_as_it_was_when_it_was_fitted(kept, tmp_path, ca
     assert measured(new, *TASKS, partition=1) == measured(kept, *TASKS, partition=1)
     record = read_run(new)
     assert record.trials["algorithm"].tolist() == ["OASIS", "OASIS"]
-    fit = [name for name in record.trials if name.startswith(("fit_", "selection_"))]
+    fit = [name for name in record.trials if name.startswith(("fit_", "tuning_"))]
     assert record.trials[fit].isna().all(axis=None)
     assert record.trials["n_steps"].eq(load_model(model).n_steps).all()
     assert (record.trials[["query_seconds", "n_timed_queries", "model_bytes"]] > 0).all(axis=None)

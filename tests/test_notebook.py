@@ -19,10 +19,10 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 import oasis_bench
 from oasis_bench import scorers
 from oasis_bench.algorithms import LMNN, OASIS, RCA, Euclidean
-from oasis_bench.command_line import main
+from oasis_bench.command_line import ProgressDisplay, main
 from oasis_bench.notebook import RunResult
-from oasis_bench.notebook.best import find_best
-from oasis_bench.notebook.given import learners_of, rows_as_file
+from oasis_bench.notebook.result import find_best
+from oasis_bench.notebook.running import learners_of, rows_as_file
 from oasis_bench.reports import summary_html
 from oasis_bench.runs import resume_experiment
 from oasis_bench.system import UsageError
@@ -312,15 +312,13 @@ def test_rows_are_kept_to_the_bit(kind, tmp_path):
 
 
 def test_an_interrupt_keeps_what_is_finished_and_says_how_to_go_on(folder, monkeypatch):
-    from oasis_bench.notebook.running import _Bars
-
     def interrupted(self, record, done, planned):
         told(self, record, done, planned)
         if done == 1:
             raise KeyboardInterrupt
 
-    told = _Bars.trial
-    monkeypatch.setattr(_Bars, "trial", interrupted)
+    told = ProgressDisplay.trial
+    monkeypatch.setattr(ProgressDisplay, "trial", interrupted)
     with pytest.raises(KeyboardInterrupt, match=r"after 1 trials.*--resume .*cut'"):
         oasis_bench.run((X, Y), Euclidean, output=folder / "cut", **SMALL)
     assert len(RunResult(folder / "cut").trials) == 1
@@ -334,8 +332,8 @@ def test_the_package_itself_stays_light():
         "assert oasis_bench.run.__module__ == 'oasis_bench.notebook.running'"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
-    with pytest.raises(AttributeError, match="no attribute 'runs'"):
-        _ = oasis_bench.runs
+    with pytest.raises(AttributeError, match="no attribute 'runner'"):
+        _ = oasis_bench.runner
 
 
 def test_the_example_of_the_documentation_runs(tmp_path, monkeypatch):

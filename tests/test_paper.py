@@ -2,7 +2,6 @@
 
 import csv
 import html
-import math
 import re
 import shutil
 import sqlite3
@@ -16,8 +15,7 @@ import pytest
 from fake_runs import fake_trial, make_run
 from PIL import Image
 
-from oasis_bench.claims import CHALLENGES, CLAIMS, ITEMS, experiments
-from oasis_bench.claims.challenges import wider_grid
+from oasis_bench.claims import CLAIMS, ITEMS, experiments
 from oasis_bench.command_line import main
 from oasis_bench.command_line.paper import paper_experiment
 from oasis_bench.datasets.caltech import CALTECH256_SUBSETS
@@ -105,13 +103,6 @@ def test_an_unknown_experiment_is_told_with_the_nearest(capsys, tmp_path):
     assert "did you mean 'paper-words'?" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("option", [["--second-look"], ["--challenge", "draws"]])
-def test_a_quick_run_is_neither_repeated_nor_challenged(capsys, tmp_path, option):
-    assert main(["paper", "--quick", *option, "--output", str(tmp_path)]) == 2
-    assert f"{option[0]} is not for --quick, whose one partition" in capsys.readouterr().err
-    assert not list(tmp_path.iterdir())
-
-
 def test_an_experiment_that_cannot_run_is_told_and_left_out(capsys, folder):
     """The folder holds a run of other settings: nothing of it is lost."""
     before = (folder / "paper-words" / "results.sqlite").read_bytes()
@@ -123,52 +114,6 @@ def test_an_experiment_that_cannot_run_is_told_and_left_out(capsys, folder):
     assert "paper-words is left out: " in (folder / "claims.html").read_text()
     assert "1 cannot be told" in captured.out
     assert (folder / "paper-words" / "results.sqlite").read_bytes() == before
-
-
-def test_what_a_challenge_finds_stands_beside_the_verdict(tmp_path):
-    (tmp_path / "small.toml").write_text(DIGITS)
-    small = ["run", "--experiment", str(tmp_path / "small.toml")]
-    folder = tmp_path / "paper"
-    assert main([*small, "--output", str(folder / "paper-words")]) == 0
-    again = folder / "challenges" / "draws" / "paper-words"
-    assert main([*small, "--seed", "1000", "--output", str(again)]) == 0
-    page, _ = write_claims(folder)
-    with open(folder / "tables" / "challenges.csv", encoding="utf-8") as file:
-        (row,) = csv.DictReader(file)
-    measures = stored_runs(again.parent)[0]["paper-words"]["paper-words"].measures
-    means = measures[measures["measure"] == "mAP"].groupby("learner")["value"].mean()
-    assert (row["id"], row["challenge"]) == ("O10", "draws")
-    assert float(row["effect"]) == pytest.approx(means["OASIS"] - means["Euclidean"])
-    assert "Other draws" in page.read_text()
-
-
-def test_each_challenge_changes_the_one_thing_that_it_is_named_after():
-    planned = Experiment.from_toml("paper-table4")
-    changed = {name: challenge(planned) for name, challenge in CHALLENGES.items()}
-    settings = {"draws": ["seed"], "scaling": ["scaling"], "search": ["learners", "search"]}
-    for name, one in changed.items():
-        differ = [key for key, value in vars(one).items() if value != getattr(planned, key)]
-        assert differ == settings.get(name, ["dataset_options"])
-    assert changed["search"].search == "100s"
-    assert CHALLENGES["search"](replace(planned, search="20")).search == "200"
-    assert CHALLENGES["search"](replace(planned, search="off")) is None
-    assert CHALLENGES["search"](Experiment.from_toml("paper-curve")) is None  # nothing to widen
-    assert CHALLENGES["draws"](Experiment.from_toml("keel")) is None  # all of its folds
-    assert CHALLENGES["features"](Experiment.from_toml("frome-settings")) is None
-
-
-def test_a_wider_search_has_finer_and_wider_grids_of_what_the_learners_take():
-    assert wider_grid([0.1, 1.0]) == pytest.approx([0.1, 1.0, 0.01, 10.0, math.sqrt(0.1)])
-    assert wider_grid((8, 32, None)) == [8, 32, None, 2, 128, 16]
-    assert wider_grid(["auto", 0.3]) == ["auto", 0.3]
-    assert wider_grid([0, 1]) == [0, 1]
-    planned = Experiment.from_toml("paper-table4")
-    learners = CHALLENGES["search"](planned).learners
-    assert sorted(learners["LEGO"].params["eta"]) == pytest.approx(
-        [0.005, 0.02, 0.04, 0.08, 0.16, 0.32, 1.28]
-    )
-    assert max(learners["LMNN"].params["pull_weight"]) < 1  # it takes no more than 1
-    assert learners["Euclidean"] == planned.learners["Euclidean"]  # has nothing to search
 
 
 @pytest.mark.parametrize("name", experiments())
@@ -267,11 +212,6 @@ def test_the_page_says_which_classes_stand_in(tmp_path):
 def test_caltech256_papers_has_the_five_learners_of_the_tables():
     of_papers = Experiment.from_toml("caltech256-papers").learners
     assert list(of_papers) == list(Experiment.from_toml("paper-table4").learners)
-
-
-def test_an_unknown_challenge_is_told_with_the_nearest(capsys, tmp_path):
-    assert main(["paper", "--challenge", "drawz", "--output", str(tmp_path)]) == 2
-    assert "did you mean 'draws'?" in capsys.readouterr().err
 
 
 def test_tables_and_figures_of_the_papers_name_experiments_that_paper_runs_or_say_why_not():

@@ -1,44 +1,62 @@
-"""The time left, worked by hand, and a quick run."""
+"""The display of progress, and a quick run."""
 
-from types import SimpleNamespace
+import io
+import sys
+import time
+from contextlib import closing
 
 import pytest
+from fake_runs import fake_trial
 
-from oasis_bench.command_line import running
+from oasis_bench.command_line import ProgressDisplay, run
 from oasis_bench.command_line.options import make_parser, parse_words
-from oasis_bench.command_line.progress import TimeLeft, in_words
+from oasis_bench.command_line.progress import in_words
 from oasis_bench.command_line.run import experiment_of
 
 
-def trials():
-    """Two learners on 2 and 4 classes, two partitions each, in the order of a run."""
-    return [
-        SimpleNamespace(
-            trial_id=f"{learner} {n} {partition}",
-            learner=learner,
-            where=SimpleNamespace(subset=str(n), split="classes", n_train=10 * n),
-        )
-        for n in (2, 4)
-        for partition in range(2)
-        for learner in ("A", "B")
-    ]
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
 
 
-def test_the_time_left_is_that_of_trials_alike_else_in_proportion_to_their_items():
-    left = TimeLeft(trials())
-    assert left.seconds() == 0  # nothing is known
-    left.end("A 2 0", 3.0)
-    assert left.seconds() == 3 + 2 * 6 + 4 * 3  # of B nothing is known: the mean of all
-    left.end("B 2 0", 1.0)
-    assert left.seconds() == 3 + 1 + 2 * 6 + 2 * 2
-    left.end("A 2 1", 5.0)  # four on the mean
-    left.end("B 2 1", 1.0)
-    assert left.seconds() == 2 * 8 + 2 * 2
-    left.end("A 4 0", 20.0)
-    assert left.seconds() == 20 + 2 * 2
-    for trial in ("B 4 0", "A 4 1", "B 4 1"):
-        left.end(trial, 1.0)
-    assert left.seconds() == 0
+def show_two_trials(failing=False):
+    """Show two trials of ten seconds each, the second of which may fail."""
+    with closing(ProgressDisplay()) as display:
+        display.trial(None, 0, 2)
+        display.trial(fake_trial("A", 2, 0), 1, 2)
+        status = {"status": "failed", "reason": "too many rows"} if failing else {}
+        display.trial(fake_trial("B", 2, 0, **status), 2, 2)
+
+
+def test_elsewhere_than_on_a_terminal_each_trial_is_a_line_with_the_time_left(monkeypatch, capsys):
+    clock = iter([0.0, 0.0, 10.0, 20.0])
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
+    show_two_trials()
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.startswith("[1/2] A, classes 2, partition 0: mAP ")
+    assert first.endswith(", about 10 s left")
+    assert second.startswith("[2/2] B, classes 2, partition 0: mAP ")
+    assert "left" not in second
+
+
+def test_on_a_terminal_there_is_one_bar_and_a_line_for_what_failed(monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    show_two_trials(failing=True)
+    shown = terminal.getvalue()
+    assert "B, classes 2, partition 0: failed, too many rows\n" in shown
+    assert "trials: 100%" in shown
+    assert "2/2" in shown
+    assert "[1/2]" not in shown
+    assert shown.endswith("\n")
+
+
+def test_a_download_is_a_line_once_where_there_is_no_bar_and_other_work_is_none(capsys):
+    display = ProgressDisplay()
+    for done in range(3):
+        display.download("digits.zip", done, 3)
+        display.bar("scores", done, 3)
+    assert set(capsys.readouterr().err.splitlines()) == {"digits.zip"}
 
 
 @pytest.mark.parametrize(
@@ -71,6 +89,6 @@ def test_a_quick_run_is_small_where_nothing_else_is_given(
 def test_a_quick_run_names_the_command_of_the_whole_one(monkeypatch):
     words = ["run", "--quick", "--dataset", "my table.csv", "--output", "runs/a"]
     monkeypatch.setattr("sys.argv", ["oasis-bench", *words])
-    (note,) = running.quick_note(make_parser().parse_args(words))
+    (note,) = run.quick_note(make_parser().parse_args(words))
     assert note.endswith(": python -m oasis_bench run --dataset 'my table.csv'")
-    assert running.quick_note(make_parser().parse_args(["run"])) == []
+    assert run.quick_note(make_parser().parse_args(["run"])) == []

@@ -6,6 +6,7 @@ its `__init__`: the names in `__init__.pyi`.  A test may look inside one room, t
 
 import ast
 import importlib
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -276,3 +277,25 @@ def test_a_learner_imports_no_module_of_another_family(module: str) -> None:
             shared = name.removeprefix("oasis_bench.algorithms.").startswith("_")
             joined = name == JOINED.get(module)
             assert shared or joined or name.startswith(own + "."), name
+
+
+FORMER_NAMES = {
+    "RunRecord": "StoredRun",
+    "TrialRecord": "TrialResult",
+    "RunInfo": "RunFacts",
+    "carrying_out": "running",
+    "setting_checks": "setting",
+    r"choice_\w*seconds": "tuning_seconds",
+    r"answer_\w*seconds": "query_seconds",
+    r"selection_\w*(seconds|steps)": "tuning_seconds, n_steps",
+    r"[A-Z]+[A-Z0-9_]*_AN?_[A-Z0-9_]+": "a constant named *_PER_*",
+}
+"""Names of code and columns that were replaced, and what took their place."""
+
+
+@pytest.mark.parametrize(("former", "now"), FORMER_NAMES.items())
+def test_a_name_that_was_replaced_does_not_come_back(former: str, now: str) -> None:
+    compiled = [path for wing in ("oasis_bench", *WINGS) for path in (ROOT / wing).rglob("*.pyx")]
+    named = re.compile(rf"\b{former}\b")
+    found = [path.name for path in (*SOURCES, *compiled) if named.search(path.read_text())]
+    assert not found, f"say {now}"

@@ -4,7 +4,7 @@ import shlex
 
 import pytest
 
-from oasis_bench.command_line import main, trying
+from oasis_bench.command_line import listing, main
 from oasis_bench.command_line.listing import form_of
 from oasis_bench.plugins import load_registry
 
@@ -18,7 +18,7 @@ def table(tmp_path):
 
 
 def test_each_learner_is_tried_and_what_cannot_learn_says_why(table, plugins, capsys, monkeypatch):
-    monkeypatch.setattr(trying, "BUDGET", "5m")  # a busy machine may need more than ten seconds
+    monkeypatch.setattr(listing, "BUDGET", "5m")  # a busy machine may need more than ten seconds
     how = ["--label", "kind", "--plugin", str(plugins / "refusing.py")]
     assert main(["list", "algorithms", "--for", table, *how]) == 0
     answered, _, others = capsys.readouterr().out.partition("without an answer:")

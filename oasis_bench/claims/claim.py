@@ -12,16 +12,15 @@ from oasis_bench.claims.effects import Effect, Measured
 from oasis_bench.runs import StoredRun
 
 Runs = Mapping[str, Mapping[str, StoredRun]]
+"""The runs of each experiment, by experiment and then by the name of the run."""
+
 Outcome = Literal["holds", "does not hold", "cannot be told", "not tested"]
 
-LOOKS = 2
-"""How often the effects of a claim are tested; each test has its share of the level."""
+SIDES = 2
+"""A verdict may be wrong in two directions, each of which has its share of the level."""
 
 LEAST = 3
 """The fewest partitions on which a condition is decided."""
-
-MOST_AGAIN = 30
-"""Partitions of a second look at most."""
 
 PARTITIONS = (3, 5, 10, 15, 20, 30, 50, 100, 200, 500, 1000)
 """Numbers of partitions that are tried to find how many would show a difference."""
@@ -29,17 +28,8 @@ PARTITIONS = (3, 5, 10, 15, 20, 30, 50, 100, 200, 500, 1000)
 
 @dataclass(frozen=True)
 class Condition:
-    """What the mean of an effect must be: above a bound, below one, or both.
+    """What the mean of an effect must be: above a bound, below one, or both."""
 
-    Parameters
-    ----------
-    experiment : str
-        The built-in experiment whose runs show it.
-    effect : Effect
-    above, below : float, optional
-    """
-
-    experiment: str
     effect: Effect
     above: float = -math.inf
     below: float = math.inf
@@ -56,24 +46,15 @@ class Condition:
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim, where it stands, and all that must be so for it to hold.
+    """A claim in our words, the place where it stands, and all that must be so for it to hold.
 
-    Attributes
-    ----------
-    id : str
-    sentence : str
-        In our words.
-    place : str
-        Paper, section, table or figure.
-    conditions : sequence of Condition
-        It holds where all of them do.
-    note : str
-        In what the test differs from the paper's; why there is none where there are no conditions.
+    The note says in what the test differs from the paper's, or why there is no test.
     """
 
     id: str
     sentence: str
     place: str
+    experiments: Sequence[str] = ()  # built-in ones, each of which must show all conditions
     conditions: Sequence[Condition] = ()
     note: str = ""
 
@@ -86,20 +67,13 @@ class Claim:
 class Finding:
     """What was measured of one condition in one run and class subset.
 
-    Attributes
-    ----------
-    condition : Condition
-    where : str
-    interval : PairedInterval
-        Of the mean effect, at the confidence that the number of claims asks for.
-    p_value : float
-        Of the one-sided test that the mean effect is within its bounds, uncorrected.
-    outcome : str
-    needed : int or None
-        Partitions that would show a difference as large as this one with probability 0.8, where it
-        cannot be told; None where no number would.
+    The interval is that of the mean effect, at the confidence that the number of claims asks for;
+    the p-value that of the one-sided test that it is within its bounds, uncorrected.  `needed` is
+    the number of partitions that would show a difference as large as this one with probability
+    0.8, where it cannot be told; None where no number would.
     """
 
+    experiment: str
     condition: Condition
     where: str
     interval: PairedInterval
@@ -107,19 +81,20 @@ class Finding:
     outcome: Outcome
     needed: int | None = None
 
+    @property
+    def needed_in_words(self) -> str:
+        """Say how many partitions would tell, where the condition cannot be told."""
+        if self.outcome != "cannot be told":
+            return ""
+        if self.needed is not None:
+            return str(self.needed)
+        few = self.interval.n < LEAST or not self.interval.sd
+        return "not known yet" if few else "more do not help"
+
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the runs say of a claim.
-
-    Attributes
-    ----------
-    claim : Claim
-    outcome : str
-    findings : sequence of Finding
-    level : float
-        Of each test: half of that of all claims, over their number.
-    """
+    """What the runs say of a claim; `level` is that of each test."""
 
     claim: Claim
     outcome: Outcome
@@ -132,75 +107,35 @@ class Verdict:
         return max(self.findings, key=lambda one: one.p_value, default=None)
 
     @property
-    def unmeasured(self) -> list[Condition]:
-        """The conditions of which no run here has a value."""
+    def unmeasured(self) -> list[tuple[str, Condition]]:
+        """The experiments and conditions of which no run here has a value."""
         return _unmeasured(self.claim, self.findings)
 
 
-def decide(
-    claims: Sequence[Claim], runs: Runs, again: Runs | None = None, level: float = LEVEL
-) -> list[Verdict]:
+def decide(claims: Sequence[Claim], runs: Runs, level: float = LEVEL) -> list[Verdict]:
     """Decide claims from the runs of each experiment.
 
     A condition holds where its mean effect is shown to be within its bounds, by the one-sided
     corrected resampled t-test on at least three partitions that are not all equal, at half of
-    `level` over the number of claims.  The other half is for a second look at what the first cannot
-    tell, in runs with other draws.  A claim holds where all its conditions hold in all runs.  It
-    does not hold where one is
-    shown to be out of its bounds, at that level over the number of its findings too.  So the
-    probability of one or more wrong verdicts 'holds' is at most `level`, and likewise of 'does not
-    hold'.
-
-    Parameters
-    ----------
-    claims : sequence of Claim
-    runs : mapping of str to mapping of str to StoredRun
-        The runs of each experiment, by experiment and then by the name of the run.
-    again : mapping, optional
-        Those of the second look, by the same names.
-    level : float, default 0.05
+    `level` over the number of claims.  A claim holds where all its conditions hold in all runs.  It
+    does not hold where one is shown to be out of its bounds, at that level over the number of its
+    findings too.  So the probability of one or more wrong verdicts, of either kind, is at most
+    `level`.
     """
     tested = sum(bool(claim.conditions) for claim in claims)
-    own = level / LOOKS / max(1, tested)
-    return [_verdict(claim, [runs, again or {}], own) for claim in claims]
+    own = level / SIDES / max(1, tested)
+    return [_verdict(claim, runs, own) for claim in claims]
 
 
-def worth_repeating(verdicts: Sequence[Verdict]) -> dict[str, int]:
-    """Return the experiments that a second look takes again, with the partitions of each.
-
-    Each condition that cannot be told counts for itself: where at most 30 partitions would tell it,
-    its experiment is taken again with so many, whether or not the other conditions of its claim
-    could be told too.  So a claim may still not be told, but less of it is left open.
-    """
-    found: dict[str, int] = {}
-    for verdict in verdicts:
-        if verdict.outcome != "cannot be told":
-            continue
-        for one in verdict.findings:
-            if one.needed is not None and one.needed <= MOST_AGAIN:
-                name = one.condition.experiment
-                found[name] = max(one.needed, found.get(name, 0))
-    return found
-
-
-def _verdict(claim: Claim, looks: Sequence[Runs], level: float) -> Verdict:
-    first, again = (
-        [
-            (condition, one)
-            for condition in claim.conditions
-            for one in condition.effect.measured(runs.get(condition.experiment, {}))
-        ]
-        for runs in looks
-    )
-    levels = level, level / max(1, len(first))
-    second = {(condition, one.where): one for condition, one in again}
-    findings = []
-    for condition, one in first:
-        finding = _finding(condition, one, *levels)
-        more = second.get((condition, one.where))
-        if finding.outcome == "cannot be told" and more is not None:
-            finding = replace(_finding(condition, more, *levels), where=f"{one.where}, second look")
-        findings.append(finding)
+def _verdict(claim: Claim, runs: Runs, level: float) -> Verdict:
+    measured = [
+        (experiment, condition, one)
+        for experiment in claim.experiments
+        for condition in claim.conditions
+        for one in condition.effect.measured(runs.get(experiment, {}))
+    ]
+    refusal = level / max(1, len(measured))
+    findings = [_finding(*each, level, refusal) for each in measured]
     outcomes = {finding.outcome for finding in findings}
     if "does not hold" in outcomes:
         outcome: Outcome = "does not hold"
@@ -211,12 +146,15 @@ def _verdict(claim: Claim, looks: Sequence[Runs], level: float) -> Verdict:
     return Verdict(claim, outcome, findings, level)
 
 
-def _unmeasured(claim: Claim, findings: Sequence[Finding]) -> list[Condition]:
-    seen = {finding.condition for finding in findings}
-    return [one for one in claim.conditions if one not in seen]
+def _unmeasured(claim: Claim, findings: Sequence[Finding]) -> list[tuple[str, Condition]]:
+    seen = {(finding.experiment, finding.condition) for finding in findings}
+    each = [(name, condition) for name in claim.experiments for condition in claim.conditions]
+    return [one for one in each if one not in seen]
 
 
-def _finding(condition: Condition, one: Measured, level: float, refusal: float) -> Finding:
+def _finding(
+    experiment: str, condition: Condition, one: Measured, level: float, refusal: float
+) -> Finding:
     interval = paired_interval(one.values, one.n_train, one.n_test, 1 - 2 * level, one.reach)
     low = _p_above(one, condition.above)
     high = _p_above(replace(one, values=-one.values), -condition.below)
@@ -231,7 +169,7 @@ def _finding(condition: Condition, one: Measured, level: float, refusal: float) 
     if outcome == "cannot be told":
         is_out = not condition.above < interval.mean < condition.below
         needed = _needed(condition, one, refusal if is_out else level)
-    return Finding(condition, one.where, interval, within, outcome, needed)
+    return Finding(experiment, condition, one.where, interval, within, outcome, needed)
 
 
 def _p_above(one: Measured, bound: float) -> float:

@@ -28,15 +28,10 @@ PAPERS_PER_CLASS = DEFAULT_TRAIN, DEFAULT_TEST
 
 @dataclass(frozen=True)
 class ListOfSubset:
-    """The papers' class list that a class subset is or stands in for.
+    """The papers' class list that a class subset is, or stands in for with other classes.
 
-    Attributes
-    ----------
-    name : str
-        As in `Caltech256.class_subsets`: B10 and so on of the JMLR paper, Easy10 and so on of the
-        preprint.
-    stand_in : bool
-        Whether other classes take the place of the papers'.
+    Its name is as in `Caltech256.class_subsets`: B10 and so on of the JMLR paper, Easy10 and so on
+    of the preprint.
     """
 
     name: str

@@ -22,20 +22,13 @@ COST = "fit_cpu_seconds"
 
 @dataclass(frozen=True)
 class Measured:
-    """An effect that was measured.
+    """An effect that was measured in a run, and in a class subset where there are several.
 
-    Attributes
-    ----------
-    where : str
-        The run, and the class subset where there are several.
-    values : Series of float64
-        By the number of the partition, or of the run where each run has a value.
-    n_train, n_test : int
-        Items that each partition learns from and tests on, which correct the interval for the
-        overlap of partitions; `n_test` is 0 where the value is no measure, as seconds of a fit or
-        what it learned, and where values are of different data sets.
-    reach : float, default infinity
-        The largest value that there can be, up or down.
+    Its values are by the number of the partition, or of the run where each run has one.
+    `n_train` and `n_test` are the items that each partition learns from and tests on, which correct
+    the interval for the overlap of partitions; `n_test` is 0 where the value is no measure, as
+    seconds of a fit or what it learned, and where values are of different data sets.  `reach` is
+    the largest value that there can be, up or down.
     """
 
     where: str
@@ -94,7 +87,7 @@ class Gain:
 
 
 @dataclass(frozen=True)
-class GainMore:
+class GainOfLastOverFirst:
     """A gain in the last run, or class subset, less that in the first, partition by partition.
 
     They draw their partitions apart from each other: their numbers alone pair them.  The overlap
@@ -152,18 +145,10 @@ class TimesAsLong:
 
 @dataclass(frozen=True)
 class OnCurve:
-    """A number of the curve of the choosing measure along the steps, one a partition.
+    """A number of the curve of the tuning measure along the steps, one a partition.
 
-    Curves that have none, as they end too early, are left out.
-
-    Parameters
-    ----------
-    learner : str
-    part : {'test', 'train'}
-    number : callable
-        From steps (n,) and values (n,) in order of the steps; NaN where there is none.
-    words : str
-        What that number is.
+    It is made of steps (n,) and values (n,) in order of the steps, on 'test' or 'train' items.
+    Where it is NaN, as of curves that end too early, the partition is left out.
     """
 
     learner: str
@@ -242,26 +227,26 @@ class TrainingGain:
     def measured(self, runs: Mapping[str, StoredRun]) -> Iterator[Measured]:
         """Yield the differences of each run and class subset where both were measured."""
         first, second = (FitNumber(name, TRAINING, "") for name in (self.first, self.second))
-        yield from Beyond(first, second).measured(runs)
+        yield from Difference(first, second).measured(runs)
 
 
 @dataclass(frozen=True)
-class Beyond:
+class Difference:
     """One effect less another, partition by partition."""
 
-    more: Effect
-    less: Effect
+    effect: Effect
+    minus: Effect
 
     @property
     def words(self) -> str:
         """Say what it is."""
-        return f"{self.more.words}, minus the {self.less.words}"
+        return f"{self.effect.words}, minus the {self.minus.words}"
 
     def measured(self, runs: Mapping[str, StoredRun]) -> Iterator[Measured]:
         """Yield the differences of each run and class subset, of the partitions that have both."""
-        less = {one.where: one.values for one in self.less.measured(runs)}
-        for one in self.more.measured(runs):
-            values = (one.values - less.get(one.where, math.nan)).dropna()
+        minus = {one.where: one.values for one in self.minus.measured(runs)}
+        for one in self.effect.measured(runs):
+            values = (one.values - minus.get(one.where, math.nan)).dropna()
             if len(values):
                 yield replace(one, values=values)
 
@@ -303,11 +288,7 @@ class Growth:
 class FromPublished:
     """A learner's accuracy less the published one, a value for each run and k.
 
-    Parameters
-    ----------
-    learner : str
-    published : callable
-        From the run to a table with the columns learner, k and published.
+    `published` gives of a run a table with the columns learner, k and published.
     """
 
     learner: str

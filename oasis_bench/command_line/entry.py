@@ -1,24 +1,46 @@
 """The command line: from arguments to an exit status, and what errors look like.
 
-Its options are in `command_line.options`; `command_line.verbs` names what carries out its verbs.
+Its options are in `command_line.options`.
 """
 
 from __future__ import annotations
 
+import argparse
 import errno
 import gc
+import pkgutil
 import resource
 import signal
 import sys
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NoReturn, TextIO
 
 from oasis_bench.command_line.options import parse_words
 from oasis_bench.command_line.printed import Printed, printed_streams
-from oasis_bench.command_line.verbs import function_of
 from oasis_bench.system import LONGEST_REASON, UsageError, cut, error_line, shown
+
+HERE = "oasis_bench.command_line"
+
+VERBS = {
+    "run": f"{HERE}.run:run",
+    "evaluate": f"{HERE}.run:evaluate",
+    "report": f"{HERE}.stored_runs:report",
+    "compare": f"{HERE}.stored_runs:compare",
+    "export": f"{HERE}.stored_runs:export",
+    "ranks": f"{HERE}.stored_runs:ranks",
+    "judge": f"{HERE}.stored_runs:judge",
+    "list": f"{HERE}.listing:list_all",
+    "check": f"{HERE}.listing:check",
+    "data list": f"{HERE}.listing:data_list",
+    "data describe": f"{HERE}.listing:data_load",
+    "data prepare": f"{HERE}.listing:data_load",
+    "paper": f"{HERE}.paper:run_paper",
+    "web-scale": f"{HERE}.paper:run_web_scale",
+}
+"""``module:function`` of each verb.  The function takes the options, gives the exit status."""
 
 USAGE = 2
 INTERRUPTED = 130
@@ -26,18 +48,22 @@ INTERRUPTED = 130
 LEAST_BYTES = 700 * 2**20
 """Of address space: NumPy, SciPy, pandas and the others took 620 MiB, with two threads of BLAS."""
 
-OF_A_PATH = (errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP, errno.ENOTDIR)
+PATH_ERRORS = (
+    errno.ENAMETOOLONG,
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+    errno.ELOOP,
+    errno.ENOTDIR,
+)
 """Errors of the system that another path does not have."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line.
+    """Run the command line; return its exit status.
 
-    Returns
-    -------
-    int
-        0; 1 where a trial failed or `compare` found something worse; 2 for a mistake of the
-        user's; 3 where nothing could be compared; 130 after Ctrl-C.
+    0; 1 where a trial failed or `compare` found something worse; 2 for a mistake of the user's; 3
+    where nothing could be compared; 130 after Ctrl-C.
     """
     with printed_streams() as streams:
         try:
@@ -76,7 +102,7 @@ def _status(arguments: Sequence[str] | None) -> int:
 
             give_back(borrow())  # a fork server imports while this process does: a second less
         gc.disable()  # imports leave no garbage, and looking for it takes a fifth of their time
-        verb = function_of(options)
+        verb = _verb(options)
         if arguments is None:  # the process is the command's, and its imports live as long
             gc.freeze()
         gc.enable()
@@ -95,12 +121,17 @@ def _status(arguments: Sequence[str] | None) -> int:
         what, reason = error.filename or "the output", error.strerror
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             line = f"cannot write {what}: {reason}: free some"
-        elif error.filename is not None and error.errno in OF_A_PATH:
+        elif error.filename is not None and error.errno in PATH_ERRORS:
             line = f"{shown(what)}: {reason}: give another path, or correct what is in its way"
         else:
             raise
     print(f"oasis-bench: {line}", file=sys.stderr)
     return USAGE
+
+
+def _verb(options: argparse.Namespace) -> Callable[[], int]:
+    """Import what the verb of parsed options needs, which may take a second, and return it."""
+    return partial(pkgutil.resolve_name(VERBS[options.verb]), options)
 
 
 def _refuse_small_memory() -> None:

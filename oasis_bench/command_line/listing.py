@@ -1,16 +1,28 @@
-"""What can be named on the command line, as text: learners, data sets and what these hold."""
+"""The verbs `list`, `data` and `check`: plugins are listed, described, tried out and tested."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import zip_longest
+import argparse
+import shlex
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from itertools import islice, zip_longest
+from operator import itemgetter
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from oasis_bench.analysis import with_costs
+from oasis_bench.command_line.parsing import DATA_OPTIONS
+from oasis_bench.command_line.progress import ProgressDisplay
 from oasis_bench.data import PATCHES_AND_PIXELS, SCALINGS, LabelledRows, unlike_scales
+from oasis_bench.experiment import Duration, Experiment, LearnerSpec, Search, built_in_experiments
 from oasis_bench.plugins import (
+    PATH_DATASETS,
     BilinearLearner,
     BrokenPluginError,
     Catalogue,
@@ -19,7 +31,16 @@ from oasis_bench.plugins import (
     ExemplarLearner,
     MahalanobisLearner,
     MetricLearner,
+    Registry,
+    load_registry,
+    load_rows,
+    needed_options,
+    open_dataset,
+    read_options,
+    refuse_unlike_inputs,
 )
+from oasis_bench.runs import StoredRun, read_run, run_experiment
+from oasis_bench.system import UsageError, printable
 from oasis_bench.tasks import GALLERIES, Split, Task, measure_names
 
 BROKEN = "BROKEN: "
@@ -34,6 +55,88 @@ FORMS: dict[str, Any] = {
 """The first that fits names a learner's form."""
 
 SIZES = ("for any number of rows", "for thousands of rows")
+
+SEARCH, BUDGET = Search.of("search", "1s"), Duration.of("budget", "10s")
+"""What a learner may take: for its search, and for its fit."""
+
+FIRST = ("Euclidean", "StandardizedEuclidean", "ClassifierPosterior", "OASIS", "LDA")
+"""What a first run compares: the baselines and two quick learners."""
+
+CHECK_FAILED = 1
+
+REASON_LINES = 12
+"""Of a reason, at most."""
+
+
+def list_all(options: argparse.Namespace) -> int:
+    """Print what can be named in a run, or try every learner on a data set."""
+    registry = load_registry(options.plugin)
+    if options.dataset is not None:
+        if options.what != "algorithms":
+            raise UsageError("--for is for algorithms: 'list algorithms --for PATH'")
+        data_options = read_options(options.dataset, registry, dict(options.data_options))
+        with closing(ProgressDisplay()) as display:
+            tried = tried_lines(options.dataset, data_options, registry, options.plugin, display)
+        print("\n".join(tried))
+        return 0
+    tables: dict[str, Callable[[], list[str]]] = {
+        "algorithms": lambda: learner_lines(registry.algorithms),
+        "datasets": lambda: aligned(plugin_rows(registry.datasets)),
+        "tasks": lambda: task_lines(registry.tasks, registry.splits),
+        "splits": lambda: split_lines(registry.splits),
+        "experiments": lambda: aligned(
+            [(name, Experiment.from_toml(name).title) for name in built_in_experiments()]
+        ),
+    }
+    shown = []
+    for what, lines in tables.items():
+        if options.what in (None, what):
+            shown += [f"{what}:", *(f"  {line}" for line in lines())]
+    print("\n".join(shown))
+    return 0
+
+
+def data_list(options: argparse.Namespace) -> int:
+    """Print each data set, where it is and how to get it."""
+    datasets = load_registry(options.plugin).datasets
+    for name in datasets:
+        try:
+            dataset = datasets[name]
+        except BrokenPluginError as error:
+            print(f"{name}: {BROKEN}{error}")
+            continue
+        if name in PATH_DATASETS:
+            here: str | None = "of yours"
+        elif needed := needed_options(dataset):
+            here = f"known with its options ({', '.join(needed)})"
+        else:
+            here = dataset().location()
+        print(f"{name}: {dataset.summary}\n    here: {here or 'not yet'}\n    {dataset.home}")
+    return 0
+
+
+def data_load(options: argparse.Namespace) -> int:
+    """Load a data set, downloading it where it is not here, and print what it holds."""
+    registry = load_registry(options.plugin)
+    data_options = read_options(options.dataset, registry, dict(options.data_options))
+    dataset = open_dataset(options.dataset, registry, data_options)
+    if options.verb == "data describe":
+        lines = dataset.description() if dataset.location() is not None else []  # may raise
+        _print_facts(facts_of(dataset))
+        if dataset.location() is None:
+            print(f"its rows: not here yet: 'data prepare {options.dataset}' gets them")
+            return 0
+        for line in lines:
+            print(line)
+    with closing(ProgressDisplay()) as display:
+        rows = load_rows(dataset, display.download)
+    _print_facts(facts_of_rows(dataset, rows))
+    return 0
+
+
+def _print_facts(facts: dict[str, str]) -> None:
+    for name, value in facts.items():
+        print(f"{name:<15}  {value}", flush=True)
 
 
 def plugin_rows(catalogue: Catalogue[Any]) -> list[tuple[str, ...]]:
@@ -201,3 +304,150 @@ def _non_zeros(rows: LabelledRows) -> int:
 
 def _here(names: tuple[str, ...], rows: LabelledRows) -> int:
     return len(set(names) & set(rows.class_names))
+
+
+def tried_lines(
+    name: str,
+    data_options: Mapping[str, Any],
+    registry: Registry,
+    plugin_files: Sequence[Path],
+    display: ProgressDisplay,
+) -> list[str]:
+    """Run one trial of every learner that takes the data set's items; return what it came to.
+
+    Learners that answered come first, what costs least on top; then those that did not, and why.
+    """
+    dataset = open_dataset(name, registry, data_options)
+    rows = load_rows(dataset, display.download)
+    learners, unlike = {}, {}
+    for label in registry.algorithms:
+        try:
+            refuse_unlike_inputs(registry.algorithms[label], dataset, rows)
+            learners[label] = LearnerSpec(label)
+        except (BrokenPluginError, UsageError) as error:
+            unlike[label] = str(error)
+    experiment = Experiment(
+        f"All algorithms on {name}",
+        name,
+        learners,
+        dict(data_options),
+        classes=("all",),
+        partitions=1,
+        search=SEARCH,
+        budget=BUDGET,
+        traces=False,
+        examples=0,
+    )
+    with TemporaryDirectory(prefix="oasis-bench-") as folder:
+        output = Path(folder) / "run"
+        run_experiment(
+            experiment,
+            output,
+            plugin_files=plugin_files,
+            on_trial=display.trial,
+            on_download=display.download,
+            on_note=display.line,
+        )
+        run = read_run(output)
+    found = _by_cost(run)
+    first = [learner for learner, *_ in found if learner in FIRST]
+    how = _how(run, first, ["--dataset", name, *_as_words(data_options, plugin_files)])
+    return [*_answered(found, registry), "", *_not_answered(run, unlike), "", *how]
+
+
+def _answered(found: Sequence[tuple[str, float, float]], registry: Registry) -> list[str]:
+    rows: list[tuple[str, ...]] = [
+        ("name", "form", "takes", "tuning + fit, s", "mAP, a first look"),
+    ]
+    for label, seconds, value in found:
+        learner = registry.algorithms[label]
+        figures = f"{seconds:.3g}", f"{value:.3f}"
+        rows.append((label, form_of(learner), input_of(learner), *figures))
+    return aligned(rows)
+
+
+def _by_cost(run: StoredRun) -> list[tuple[str, float, float]]:
+    """Return learner, seconds of tuning and fit, and mAP: what costs least first."""
+    measured = run.measures[run.measures["measure"] == "mAP"]
+    costs = with_costs(run.trials)[["trial_id", "tuning_seconds", "fit_seconds"]]
+    found = measured.merge(costs, on="trial_id")
+    seconds = found["tuning_seconds"] + found["fit_seconds"]
+    return sorted(zip(found["learner"], seconds, found["value"], strict=True), key=itemgetter(1))
+
+
+def _not_answered(run: StoredRun, unlike: Mapping[str, str]) -> list[str]:
+    lost = run.trials[run.trials["status"] != "ok"]
+    reasons = dict(zip(lost["learner"], lost["status"] + ": " + lost["reason"], strict=True))
+    rows = [(label, reason) for label, reason in (reasons | dict(unlike)).items()]
+    return ["without an answer:", *aligned(rows)] if rows else ["all of them answered"]
+
+
+def _how(run: StoredRun, first: Sequence[str], data: Sequence[str]) -> list[str]:
+    """Say what was done, and how to go on."""
+    e = run.info.experiment
+    size = int(run.trials["n_train"].max())
+    words = ["python", "-m", "oasis_bench", "run", *data, "--algorithms", ",".join(first)]
+    return [
+        f"One partition of {size} training items, {e.search} of search and {e.budget} of fit at "
+        "most for each: no result, but where to begin. Try them in the order of the table, what "
+        "costs least first. To begin with, the baselines and two learners that are quick:",
+        f"  {shlex.join(words)}",
+    ]
+
+
+def _as_words(data_options: Mapping[str, Any], plugin_files: Sequence[Path]) -> list[str]:
+    """Write options of the data set and plugin files as on the command line."""
+    words = []
+    for name, value in data_options.items():
+        short = name.replace("_", "-")
+        is_short = short in {known for known, *_ in DATA_OPTIONS}
+        words += [f"--{short}", f"{value}"] if is_short else ["--data-option", f"{name}={value}"]
+    return words + [word for path in plugin_files for word in ("--plugin", str(path))]
+
+
+def check(options: argparse.Namespace) -> int:
+    """Check what a plugin file defines and print the outcomes; the status says if all are well."""
+    try:
+        from oasis_bench.plugins import Outcome, check_plugins
+    except ModuleNotFoundError as error:
+        if error.name != "pytest":
+            raise
+        raise UsageError("check needs pytest: pip install pytest") from error
+
+    outcomes: list[Outcome] = []
+
+    def tell(outcome: Outcome) -> None:
+        plugin, kind = outcome.plugin, _kind(outcome.plugin)
+        if not outcomes or outcomes[-1].plugin is not plugin:
+            takes = f"{form_of(plugin)}, takes {plugin.takes}" if kind == "learner" else kind
+            print(f"{plugin.name} ({takes}):")
+        aside = f" ({outcome.reason})" if outcome.status == "skipped" else ""
+        print(f"  {outcome.status:<10}  {outcome.check}{aside}", flush=True)
+        if outcome.status == "failed":
+            told = any(outcome.reason == earlier.reason for earlier in outcomes)
+            for line in ["as above"] if told else _lines(outcome.reason):
+                print(f"              {printable(line)}")
+        outcomes.append(outcome)
+
+    check_plugins(options.file, tell)
+    failed = [outcome for outcome in outcomes if outcome.status == "failed"]
+    names = dict.fromkeys(outcome.plugin.name for outcome in failed)
+    kinds = Counter(_kind(plugin) for plugin in {outcome.plugin for outcome in outcomes})
+    passed = ", ".join(f"{n} {kind}{'s' * (n > 1)}" for kind, n in sorted(kinds.items()))
+    print(
+        f"{len(failed)} checks failed: {', '.join(names)}"
+        if failed
+        else f"all checks passed: {passed}"
+    )
+    return CHECK_FAILED if failed else 0
+
+
+def _kind(plugin: type[Any]) -> str:
+    kinds = {MetricLearner: "learner", Dataset: "data set", Task: "task", Split: "split"}
+    return next(name for base, name in kinds.items() if issubclass(plugin, base))
+
+
+def _lines(reason: str) -> list[str]:
+    """Return the first lines of a reason that are not blank, and the last: where it was."""
+    *what, where = [line for line in reason.splitlines() if line.strip()]
+    return [*islice(what, REASON_LINES), where]

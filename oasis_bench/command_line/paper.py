@@ -1,24 +1,35 @@
-"""The verb `paper`: the experiments that decide the papers' claims, and the page of verdicts."""
+"""The verbs `paper` and `web-scale`: what repeats the papers' experiments, and their pages."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-from oasis_bench.claims import CHALLENGES, experiments, on_papers_classes
-from oasis_bench.command_line.running import (
-    TRIAL_FAILED,
-    go_on,
-    print_note,
-    quick_note,
-    run_each,
-)
+from oasis_bench.claims import experiments, on_papers_classes
+from oasis_bench.command_line.progress import ProgressDisplay, in_words
+from oasis_bench.command_line.run import TRIAL_FAILED, go_on, print_note, quick_note, run_each
 from oasis_bench.experiment import Experiment, quick_settings
 from oasis_bench.plugins import load_registry, load_reports
 from oasis_bench.runs import one_for_each_value, what_varies
-from oasis_bench.system import OutputError, UsageError, available_cores, unknown_name
+from oasis_bench.system import (
+    OutputError,
+    UsageError,
+    available_cores,
+    make_writable,
+    unknown_name,
+)
+from oasis_bench.web_scale import (
+    Checkpoint,
+    Training,
+    chance_level,
+    forecast_lines,
+    open_data,
+    train,
+    trainings,
+)
 
 QUICK = {"partitions": 1, "max_steps": 8_000, "threads": 1}
 """What is smaller than in `run --quick`: the results of neither are evidence.
@@ -44,36 +55,17 @@ def run_paper(options: argparse.Namespace) -> int:
 
     One that cannot run, as its data is not to be had, is reported and left out.
     """
-    if options.quick and (options.second_look or options.challenge):
-        name = "--second-look" if options.second_look else "--challenge"
-        raise UsageError(f"{name} is not for --quick, whose one partition tells nothing")
     if options.quick:
         options.jobs = min(available_cores(), QUICK_JOBS)  # its times are no evidence either
     names = options.experiments or experiments()
     for name in names:
         if name not in experiments():
             raise UsageError(f"--experiments: {unknown_name('experiment', name, experiments())}")
-    for name in options.challenge:
-        if name not in CHALLENGES:
-            raise UsageError(f"--challenge: {unknown_name('challenge', name, CHALLENGES)}")
     output = options.output or Path("runs") / ("paper-quick" if options.quick else "paper")
     planned = {name: paper_experiment(name, options.quick) for name in names}
     reports, remarks = load_reports(), quick_note(options)
     try:
-        failed = _run_all(planned, output, output, options, remarks)
-        if options.second_look:
-            again = {
-                name: replace(planned[name], partitions=n, seed=planned[name].seed + 1)
-                for name, n in reports.second_look(output).items()
-                if planned.get(name) is not None and planned[name].partitions is not None
-            }
-            failed |= _run_all(again, output / reports.SECOND_LOOK, output, options, remarks)
-        for challenge in options.challenge:
-            changed = {name: CHALLENGES[challenge](one) for name, one in planned.items()}
-            own = {name: one for name, one in changed.items() if one is not None}
-            print(f"challenge: other {challenge}")
-            folder = output / reports.CHALLENGED / challenge
-            failed |= _run_all(own, folder, output, options, remarks)
+        failed = _run_all(planned, output, options, remarks)
     except KeyboardInterrupt:
         raise KeyboardInterrupt("interrupted: the same command goes on") from None
     page, summary = reports.write_claims(output, remarks)
@@ -107,20 +99,19 @@ def paper_experiment(name: str, quick: bool) -> Experiment:
 
 def _run_all(
     planned: Mapping[str, Experiment],
-    folder: Path,
     output: Path,
     options: argparse.Namespace,
     remarks: list[str],
 ) -> bool:
     """Run experiments into folders of their names; tell whether a trial, or one of them, failed.
 
-    Why one is left out joins the remarks, which the page in `output` has.
+    Why one is left out joins the remarks, which the page has.
     """
     failed = False
     for number, (name, experiment) in enumerate(planned.items(), 1):
         print(f"{name} ({number} of {len(planned)}): {experiment.title}", flush=True)
         try:
-            failed |= _run(experiment, folder / name, options) != 0
+            failed |= _run(experiment, output / name, options) != 0
         except OutputError:
             raise
         except UsageError as error:
@@ -135,3 +126,39 @@ def _run(experiment: Experiment, folder: Path, options: argparse.Namespace) -> i
     if several := one_for_each_value(experiment):
         return run_each(several, what_varies(experiment), folder, options)
     return go_on(experiment, folder, options)
+
+
+def run_web_scale(options: argparse.Namespace) -> int:
+    """Say what will be written, train, and write the report."""
+    n_threads = options.threads or available_cores()
+    planned = trainings(options.images, options.batch, options.seeds, options.steps_per_image)
+
+    def tell(training: Training, point: Checkpoint) -> None:
+        left = training.n_steps - point.n_steps
+        seconds = point.learn_seconds / point.n_steps * left if point.n_steps else 0.0
+        display.line(
+            f"{training.name}: {point.n_steps:,} steps, {point.learn_seconds:,.0f} s, "
+            f"mAP {point.mean_average_precision:.4f} ± {point.standard_error:.4f}"
+            + (f", about {in_words(seconds)} of learning left" if seconds else "")
+        )
+
+    size = max(options.images), options.test_images, options.visterms
+    lines = forecast_lines(*size, planned, options.output)
+    make_writable(options.output)
+    print("\n".join(lines), flush=True)
+    with closing(ProgressDisplay()) as display:
+        data = open_data(*size, display.download)
+        display.line(f"chance: mAP {chance_level(data, options.queries):.4f}")
+        try:
+            for training in planned:
+                train(
+                    *(data, training, options.output, n_threads, options.queries),
+                    progress=display.bar,
+                    on_checkpoint=tell,
+                )
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(
+                "interrupted: the same command goes on from the last checkpoint"
+            ) from None
+    print(f"report: {load_reports().write_web_scale_report(options.output)}")
+    return 0

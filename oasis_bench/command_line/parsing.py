@@ -1,7 +1,7 @@
-"""How words of the command line are read: the parser, and the types of options.
+"""How words of the command line are read: the parser, types of options, and what verbs share.
 
-A type reads a text or raises argparse.ArgumentTypeError.  Not which verbs and options there are:
-`command_line.options` and `command_line.trial_options`.
+A type reads a text or raises argparse.ArgumentTypeError.  Not which verbs there are, nor what
+options one has of its own: `command_line.options`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import argparse
 import difflib
 import math
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -27,6 +28,39 @@ MOST = 10**9
 """No number of the command line is larger, where nothing else is said."""
 
 RETRIED = ("failed", "crashed", "timeout", "out-of-memory", "not-applicable")
+
+
+DATA_OPTIONS = (
+    ("label", "COLUMN", "the label column of your own file (default: label, class, target or y)"),
+    (
+        "fold-column",
+        "COLUMN",
+        "the column of your own file that says in which fold each row tests: these are the "
+        "partitions then (default: none, partitions are drawn)",
+    ),
+    (
+        "drop",
+        "A,B",
+        "columns of your own file to leave out; one that holds a comma in double quotes "
+        "(default: none)",
+    ),
+    ("decimal", "SIGN", "the decimal sign of your own CSV file, . or , (default: as columns show)"),
+    (
+        "thousands",
+        "SIGN",
+        "the sign of thousands of your own CSV file: , . ' or a space (default: as columns show)",
+    ),
+    ("visterms", "N", "visual words of a data set of pictures (default: its own, 1000)"),
+    ("block", "PIXELS", "side of the blocks of pictures (default: the data set's, mostly 64)"),
+    (
+        "features",
+        "NAME|FILE.npz",
+        "what the rows of a data set of pictures are: visterms, efficientnet-lite0, timm:NAME (a "
+        "network of timm), lab, hog, lbp, wavelet, sift-bow, fisher, texton, or several of these "
+        "joined by +, or a file of your own (default: its own, mostly visterms)",
+    ),
+)
+"""Options of data sets that have a short form of --data-option."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -163,3 +197,33 @@ def name_and_value(text: str) -> tuple[str, str]:
     if not (name and sign):
         raise argparse.ArgumentTypeError(f"{shown(text)}: NAME=VALUE is needed")
     return name, value
+
+
+def add_data_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of data sets."""
+    group = parser.add_argument_group(
+        "options of the data set",
+        "In an experiment file they stand in a table [dataset], beside its name.",
+    )
+    parser.set_defaults(data_options=[])
+    append: dict[str, Any] = {"dest": "data_options", "action": "append"}
+    for name, metavar, what in DATA_OPTIONS:
+        pair = partial(lambda name, text: (name, text), name.replace("-", "_"))
+        group.add_argument(f"--{name}", type=pair, metavar=metavar, help=what, **append)
+    group.add_argument(
+        "--data-option",
+        type=name_and_value,
+        metavar="NAME=VALUE",
+        help="any option of the data set; --data-option visterms=100 is --visterms 100 (may be "
+        "repeated; default: none)",
+        **append,
+    )
+
+
+def add_plugin(
+    parser: Parser,
+    what: str = "a Python file that defines learners, data sets, tasks or splits (may be repeated; "
+    "default: none)",
+) -> None:
+    """Add the option for plugin files."""
+    add_input(parser, "--plugin", "FILE", what, action="append", default=[])

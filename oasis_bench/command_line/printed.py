@@ -21,10 +21,8 @@ class Printed:
     Control characters, such as the escape sequences of a name, do not reach the terminal; what its
     encoding lacks is written as an escape of Python's.
 
-    Attributes
-    ----------
-    error : OSError or None
-        Why nothing more is written: the disk is full, or the reader, such as head, has gone.
+    `error` says why nothing more is written: the disk is full, or the reader, such as head, has
+    gone.
     """
 
     def __init__(self, stream: Any) -> None:

@@ -1,4 +1,4 @@
-"""The verbs `report`, `ranks`, `compare` and `export`: what is made of stored runs."""
+"""The verbs `report`, `judge`, `ranks`, `compare` and `export`: what is made of stored runs."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import argparse
 from contextlib import closing
 
 from oasis_bench.analysis import compare_runs
-from oasis_bench.command_line.progress import Display
-from oasis_bench.command_line.running import report_on
+from oasis_bench.command_line.progress import ProgressDisplay
+from oasis_bench.command_line.run import print_note, report_on
 from oasis_bench.plugins import load_reports
 from oasis_bench.runs import export_trec, read_run
-from oasis_bench.system import EXPORT, path_below
+from oasis_bench.system import EXPORT, UsageError, path_below
 
 GOT_WORSE = 1
 NOT_COMPARED = 3
@@ -19,6 +19,31 @@ NOT_COMPARED = 3
 def report(options: argparse.Namespace) -> int:
     """Remake the report of a run."""
     return report_on(options.run, options.baseline)
+
+
+def judge(options: argparse.Namespace) -> int:
+    """Write the rating page of a run, or collect ratings and remake the run's report."""
+    reports = load_reports()
+    of_page = {
+        "n_queries": options.queries,
+        "n_candidates": options.candidates,
+        "output": options.output,
+    }
+    of_page = {name: value for name, value in of_page.items() if value is not None}
+    if options.collect:
+        if of_page:
+            name = next(iter(of_page)).removeprefix("n_")
+            raise UsageError(f"--{name} is for the page: leave it out with --collect")
+        summary = reports.collect_ratings(options.run, options.collect)
+        report_on(options.run)
+        print(summary)
+        return 0
+    page = reports.write_rating_page(options.run, **of_page)
+    for note in page.notes:
+        print_note(f"oasis-bench: {note}")
+    print(page.summary)
+    print(f"page: {page.path}")
+    return 0
 
 
 def ranks(options: argparse.Namespace) -> int:
@@ -54,7 +79,7 @@ def export(options: argparse.Namespace) -> int:
     """Write the numbers of a run for other programs, and print the paths."""
     if options.format == "trec":
         output = options.output or path_below(options.run, EXPORT)
-        with closing(Display()) as display:
+        with closing(ProgressDisplay()) as display:
             told = display.download, display.bar
             paths = export_trec(options.run, output, *told, options.plugin)
     else:

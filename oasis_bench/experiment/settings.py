@@ -117,7 +117,7 @@ class Experiment:
         Options of the data set (the keyword parameters of its `__init__`) that are not at their
         defaults.
     each
-        A setting and a list of its values: a run for each of them.
+        A setting and a list of its values: a run for each of them (`runs.one_for_each_value`).
     built_in
         The name of the built-in experiment that it was made from, if it was.
     classes

@@ -1,6 +1,6 @@
 """Runs the contract over what a plugin file defines, and reports the result of each check.
 
-It needs pytest.  Not for printing: that is in `command_line.check`.
+It needs pytest.  Not for printing: that is in `command_line.listing`.
 """
 
 from __future__ import annotations
