@@ -303,9 +303,7 @@ def test_failures_are_told_on_the_terminal_each_in_one_line(faulty):
     assert set(told) == {*FAULTY, *SOUND}
     assert ": crashed, killed by SIGSEGV during the warm-up" in told["Segfaults"]
     assert ": failed, ArithmeticError: no optimum was found" in told["Raises"]
-    assert re.search(
-        r": mAP \d\.\d{3}, choice 0 s, fit .* s, answer .* ms a query", told["Euclidean"]
-    )
+    assert re.search(r": mAP \d\.\d{3}, tuning 0 s, fit .* s, query .* ms", told["Euclidean"])
     assert "Traceback" not in faulty[0].stderr
 
 

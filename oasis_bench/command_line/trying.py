@@ -84,7 +84,7 @@ def tried_lines(
 
 def _answered(found: Sequence[tuple[str, float, float]], registry: Registry) -> list[str]:
     rows: list[tuple[str, ...]] = [
-        ("name", "form", "takes", "choice + fit, s", "mAP, a first look"),
+        ("name", "form", "takes", "tuning + fit, s", "mAP, a first look"),
     ]
     for label, seconds, value in found:
         learner = registry.algorithms[label]
@@ -94,7 +94,7 @@ def _answered(found: Sequence[tuple[str, float, float]], registry: Registry) -> 
 
 
 def _by_cost(run: StoredRun) -> list[tuple[str, float, float]]:
-    """Return learner, seconds of choosing and fitting, and mAP: what costs least first."""
+    """Return learner, seconds of tuning and fit, and mAP: what costs least first."""
     measured = run.measures[run.measures["measure"] == "mAP"]
     costs = with_costs(run.trials)[["trial_id", "tuning_seconds", "fit_seconds"]]
     found = measured.merge(costs, on="trial_id")
