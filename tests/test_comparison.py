@@ -255,8 +255,11 @@ def test_one_partition_cannot_be_judged_unless_nothing_changed(compare, write_ru
 def test_seconds_that_cannot_be_compared_are_shown_and_decide_nothing(compare, columns, reason):
     old = trials("fit_seconds", [1.0, 1.0, 1.0])
     new = trials("fit_seconds", [3.0, 3.1, 3.2], **columns)
+    for one, seconds in zip(new, [2.0, 2.1, 2.2], strict=True):
+        one["query_seconds"] = seconds
     status, lines, text = compare(old, new)
-    assert verdicts(lines)["fit_seconds"] == "not judged"
+    for cost in ("fit_seconds", "seconds_per_query"):
+        assert verdicts(lines)[cost] == "not judged"
     assert "x3.10" in text
     assert reason in text
     assert verdicts(lines)["mAP"] == "same"

@@ -16,9 +16,7 @@ def trials():
         SimpleNamespace(
             trial_id=f"{learner} {n} {partition}",
             learner=learner,
-            subset=str(n),
-            split="classes",
-            n_train=10 * n,
+            where=SimpleNamespace(subset=str(n), split="classes", n_train=10 * n),
         )
         for n in (2, 4)
         for partition in range(2)

@@ -38,7 +38,7 @@ def specs(experiment, pictures):
 def shown(spec, pictures):
     """Return the rows of the queries that a trial keeps, and the rows that test."""
     items = draw_items(spec, pictures, Euclidean)
-    evaluator = Evaluator([Retrieval()], items, spec.experiment.examples, 0, spec.queries)
+    evaluator = Evaluator([Retrieval()], items, spec.keeps.examples, 0, spec.keeps.queries)
     (reader,) = evaluator.readers
     n = len(items.test_rows)
     scores = np.random.default_rng(0).normal(size=(n, n))

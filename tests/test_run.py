@@ -213,7 +213,7 @@ def test_the_symmetry_of_w_is_followed_along_the_steps_to_that_of_the_measured_m
 
     X, y = load_digits(return_X_y=True)
     spec = plan(tiny, Digits(), LabelledRows(X, y, tuple("0123456789")), load_registry())[0]
-    train, _ = draw_partition(y, [*spec.classes], 8, 6, spec.seed_for("partition"))
+    train, _ = draw_partition(y, [*spec.where.classes], 8, 6, spec.seed_for("partition"))
     row = run.trials.set_index("trial_id").loc[spec.trial_id]
     learner = OASIS(
         **json.loads(row["params"]),
@@ -302,9 +302,7 @@ def test_failures_are_told_on_the_terminal_each_in_one_line(faulty):
     assert set(told) == {*FAULTY, *SOUND}
     assert ": crashed, killed by SIGSEGV during the warm-up" in told["Segfaults"]
     assert ": failed, ArithmeticError: no optimum was found" in told["Raises"]
-    assert re.search(
-        r": mAP \d\.\d{3}, choice 0 s, fit .* s, answer .* ms a query", told["Euclidean"]
-    )
+    assert re.search(r": mAP \d\.\d{3}, tuning 0 s, fit .* s, query .* ms", told["Euclidean"])
     assert "Traceback" not in faulty[0].stderr
 
 

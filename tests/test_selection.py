@@ -15,9 +15,8 @@ from oasis_bench.algorithms import Euclidean
 from oasis_bench.data import LabelledRows
 from oasis_bench.datasets import Digits
 from oasis_bench.datasets.table_file import TableFile
-from oasis_bench.experiment import Candidate, Experiment, LearnerSpec, inner_folds, plan
-from oasis_bench.experiment.budget import SearchBudget
-from oasis_bench.experiment.search import candidates
+from oasis_bench.experiment import Candidate, Experiment, LearnerSpec, Search, inner_folds, plan
+from oasis_bench.experiment.trials import candidates
 from oasis_bench.plugins import BilinearLearner, IncrementalLearner, load_registry
 from oasis_bench.tasks import Truth
 from oasis_bench.trial import FitData
@@ -116,25 +115,26 @@ def test_a_tie_goes_to_the_earlier_candidate():
 GRID = {"a": (1, 2), "b": (5, 6)}
 
 
-def tried(budget, scalings=("l2", "none"), defaults=None, seed=0):
-    found = candidates(GRID, scalings, defaults or {"a": 2, "b": 5, "c": 0}, budget, seed, "Two")
+def tried(text, scalings=("l2", "none"), defaults=None, seed=0):
+    search, defaults = Search.of("search", text), defaults or {"a": 2, "b": 5, "c": 0}
+    found = candidates(GRID, scalings, defaults, search, seed, "Two")
     return [(one.scaling, one.params["a"], one.params["b"]) for one in found]
 
 
 def test_candidates_are_all_combinations_of_scalings_and_grid():
     everything = list(product(("l2", "none"), (1, 2), (5, 6)))
-    assert tried(SearchBudget()) == tried(SearchBudget(candidates=8)) == everything
+    assert tried("off") == tried("8") == everything
 
 
 def test_where_the_budget_is_smaller_the_defaults_come_first_and_others_are_drawn_once_each():
-    drawn = [tried(SearchBudget(candidates=3), seed=seed) for seed in range(200)]
+    drawn = [tried("3", seed=seed) for seed in range(200)]
     assert all(one[0] == ("l2", 2, 5) for one in drawn)
     assert all(len(set(one)) == 3 for one in drawn)
     counts = Counter(candidate for one in drawn for candidate in one[1:])
     assert len(counts) == 7
     assert min(counts.values()) > 200 * 2 / 7 / 2  # each of the others is as likely
-    by_time = tried(SearchBudget(seconds=1.0))
-    assert by_time[:3] == tried(SearchBudget(candidates=3))
+    by_time = tried("1s")
+    assert by_time[:3] == tried("3")
     assert len(set(by_time)) == 8
 
 

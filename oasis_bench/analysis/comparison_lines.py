@@ -107,7 +107,7 @@ def cell_lines(
     both = pairs[(pairs["status_old"] == "ok") & (pairs["status_new"] == "ok")]
     timed, doubt = _timed(both)
     for cost in COMPARED_COSTS:
-        is_time = cost.endswith("_seconds")
+        is_time = "seconds" in cost
         of_cost, reason = (timed, doubt) if is_time else (both, "")
         yield from _line(split, cost, cost, of_cost, tolerance, reason)
 

@@ -1,4 +1,4 @@
-"""The three costs of a trial: choosing on inner folds, fitting, answering queries."""
+"""The three costs of a trial: tuning on inner folds, fit, query time."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from oasis_bench.experiment import Experiment, find_grids, search_of
+from oasis_bench.experiment import Experiment, Search, find_grids
 from oasis_bench.plugins import MetricLearner, load_registry
 
 SEED_AWAY = 1000
@@ -44,7 +44,7 @@ def other_features(experiment: Experiment) -> Experiment | None:
 
 def wider_search(experiment: Experiment) -> Experiment | None:
     """Let learners search longer, of finer and wider grids; None where none has such a grid."""
-    search = search_of("search", experiment.search)
+    search = experiment.search
     if search.seconds is not None:
         longer = f"{WIDER * search.seconds:g}s"
     elif search.candidates is not None:
@@ -61,7 +61,7 @@ def wider_search(experiment: Experiment) -> Experiment | None:
         learners[label] = replace(spec, params={**spec.params, **added})
     if learners == experiment.learners:
         return None
-    return replace(experiment, search=longer, learners=learners)
+    return replace(experiment, search=Search.of("search", longer), learners=learners)
 
 
 def wider_grid(values: Sequence[Any]) -> list[Any]:

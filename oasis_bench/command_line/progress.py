@@ -53,11 +53,11 @@ class TimeLeft:
             return fmean(taken)
         if (last := self._last.get(spec.learner)) is None:
             return of_all
-        return fmean(self._taken[_cell(last)]) * spec.n_train / last.n_train
+        return fmean(self._taken[_cell(last)]) * spec.where.n_train / last.where.n_train
 
 
 def _cell(spec: TrialSpec) -> tuple[str, ...]:
-    return spec.learner, spec.subset, spec.split
+    return spec.learner, spec.where.subset, spec.where.split
 
 
 def in_words(seconds: float) -> str:
@@ -149,8 +149,8 @@ def _figures(record: TrialResult) -> str:
         texts.setdefault(answer["task"], f"{answer['task']} {answer['status']}: {answer['reason']}")
     costs = []
     if (seconds := columns.get("fit_seconds")) is not None:  # not of a saved model
-        choice = columns["tuning_fit_seconds"] + columns["tuning_score_seconds"]
-        costs = [f"choice {choice:.3g} s", f"fit {seconds:.3g} s"]
+        tuning = columns["tuning_fit_seconds"] + columns["tuning_score_seconds"]
+        costs = [f"tuning {tuning:.3g} s", f"fit {seconds:.3g} s"]
     if (seconds := columns.get("query_seconds")) is not None:
-        costs.append(f"answer {1000 * seconds / columns['n_timed_queries']:.3g} ms a query")
+        costs.append(f"query {1000 * seconds / columns['n_timed_queries']:.3g} ms")
     return f": {', '.join([*texts.values(), *costs])}"

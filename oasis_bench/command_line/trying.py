@@ -13,7 +13,7 @@ from oasis_bench.analysis import with_costs
 from oasis_bench.command_line.listing import aligned, form_of, input_of
 from oasis_bench.command_line.progress import Display
 from oasis_bench.command_line.trial_options import DATA_OPTIONS
-from oasis_bench.experiment import Experiment, LearnerSpec
+from oasis_bench.experiment import Duration, Experiment, LearnerSpec, Search
 from oasis_bench.plugins import (
     BrokenPluginError,
     Registry,
@@ -24,7 +24,7 @@ from oasis_bench.plugins import (
 from oasis_bench.runs import StoredRun, read_run, run_experiment
 from oasis_bench.system import UsageError
 
-SEARCH, BUDGET = "1s", "10s"
+SEARCH, BUDGET = Search.of("search", "1s"), Duration.of("budget", "10s")
 """What a learner may take: for its search, and for its fit."""
 
 FIRST = ("Euclidean", "StandardizedEuclidean", "ClassifierPosterior", "OASIS", "LDA")
@@ -83,7 +83,7 @@ def tried_lines(
 
 def _answered(found: Sequence[tuple[str, float, float]], registry: Registry) -> list[str]:
     rows: list[tuple[str, ...]] = [
-        ("name", "form", "takes", "choice + fit, s", "mAP, a first look"),
+        ("name", "form", "takes", "tuning + fit, s", "mAP, a first look"),
     ]
     for label, seconds, value in found:
         learner = registry.algorithms[label]
@@ -93,7 +93,7 @@ def _answered(found: Sequence[tuple[str, float, float]], registry: Registry) -> 
 
 
 def _by_cost(run: StoredRun) -> list[tuple[str, float, float]]:
-    """Return learner, seconds of choosing and fitting, and mAP: what costs least first."""
+    """Return learner, seconds of tuning and fit, and mAP: what costs least first."""
     measured = run.measures[run.measures["measure"] == "mAP"]
     costs = with_costs(run.trials)[["trial_id", "tuning_seconds", "fit_seconds"]]
     found = measured.merge(costs, on="trial_id")

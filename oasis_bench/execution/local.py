@@ -131,7 +131,7 @@ class _TrialStates:
             return lost_record(spec, self._rows.X.shape[1], "failed", error_line(error))
 
     def _items(self, spec: TrialSpec, learner: type[MetricLearner]) -> tuple[TrialItems, Sealed]:
-        cell = (spec.split, spec.subset, spec.partition)
+        cell = (spec.where.split, spec.where.subset, spec.where.partition)
         if cell != self._cell:  # trials that still run keep their items
             self._cell, self._drawn = cell, {}
         kind = (spec.features, *_kind_of_items(learner, self._rows))

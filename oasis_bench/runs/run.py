@@ -107,7 +107,7 @@ def run_experiment(
         dataset, rows, specs = prepare(
             experiment, registry, plugin_files, on_download, place.shares_cores, keep
         )
-        subsets = {spec.subset: spec.classes for spec in specs}
+        subsets = {spec.where.subset: spec.where.classes for spec in specs}
         takes_rows = _takes_rows(experiment, registry)
         scalings = scalings_of(experiment, dataset, rows) if takes_rows else ()
         remarks = [
@@ -240,13 +240,16 @@ def prepare(
     plugins = tuple(path.resolve() for path in plugin_files)
     specs = plan(experiment, dataset, rows, registry, plugins)
     refuse_untested_queries(specs, rows)
-    how: dict[str, Any] = {
-        "shares_cores": shares_cores,
-        "saves_model": MODELS in keep,
-        "keeps_scores": PREDICTIONS in keep,
+    files: dict[str, Any] = {
+        "model": MODELS in keep,
+        "scores": PREDICTIONS in keep,
         "columns": rows.columns,
     }
-    return dataset, rows, [replace(spec, **how) for spec in specs]
+    specs = [
+        replace(spec, shares_cores=shares_cores, keeps=replace(spec.keeps, **files))
+        for spec in specs
+    ]
+    return dataset, rows, specs
 
 
 def _run_trials(
@@ -386,8 +389,8 @@ def file_names(specs: Sequence[TrialSpec]) -> dict[str, str]:
     names: dict[str, str] = {}
     times: Counter[str] = Counter()
     for spec in specs:
-        split = () if spec.split == SEEN_CLASSES else (spec.split,)
-        parts = (spec.learner, spec.subset, str(spec.partition), *split)
+        split = () if spec.where.split == SEEN_CLASSES else (spec.where.split,)
+        parts = (spec.learner, spec.where.subset, str(spec.where.partition), *split)
         name = "_".join(re.sub(r"[^a-zA-Z0-9.+=-]", "-", part)[:LONGEST_NAME] for part in parts)
         times[name.casefold()] += 1
         number = times[name.casefold()]

@@ -111,10 +111,10 @@ def inner_fit_data(
     """
     X, y = items["X"], items["y"]
     n_folds, seed = spec.experiment.inner_folds, spec.seed_for("folds")
-    if spec.split in ("judged", "rated"):
+    if spec.where.split in ("judged", "rated"):
         folds_data = _fit_data_of_groups(spec, items, n_folds, seed)
         return [_scaled(data, learner, scaling) for data in folds_data]
-    if spec.split == "unseen-classes":
+    if spec.where.split == "unseen-classes":
         if reason := too_few_for_folds(len(np.unique(y))):
             raise NotApplicableError(reason)
         folds = unseen_class_folds(y, n_folds, seed)

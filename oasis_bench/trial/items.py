@@ -104,7 +104,7 @@ def draw_items(spec: TrialSpec, rows: LabelledRows, learner: type[MetricLearner]
     must_be_dense = sparse.issparse(X) and not learner.takes_sparse
     if rows.multi_label and not learner.takes_relevance:
         raise NotApplicableError(f"{learner.name} takes one label an item, not several")
-    n_bytes = spec.n_train * X.shape[1] * X.dtype.itemsize if must_be_dense else 0
+    n_bytes = spec.where.n_train * X.shape[1] * X.dtype.itemsize if must_be_dense else 0
     if n_bytes > DENSE_BYTES:
         raise NotApplicableError(
             f"{learner.name} takes dense rows only, and these would be {n_bytes / 2**30:.1f} GiB"
@@ -112,7 +112,7 @@ def draw_items(spec: TrialSpec, rows: LabelledRows, learner: type[MetricLearner]
     partition, training, tested = divide(spec, rows)
     # The learner's process must not be able to find this order: it is made of what that process
     # does not have, the content of the whole data set.  All seeds of 32 bits could be tried.
-    whole = (str(spec.identity["data"]), spec.subset, spec.partition, "order")
+    whole = (str(spec.identity["data"]), spec.where.subset, spec.where.partition, "order")
     rng = np.random.default_rng([derive_seed(*whole, part) for part in range(4)])
     order = rng.permutation(len(partition.test))
     ties = tie_order(spec.seed_for("ties"), len(order))
@@ -136,20 +136,20 @@ def divide(
     spec: TrialSpec, rows: LabelledRows
 ) -> tuple[Partition, Judgements | None, Judgements | None]:
     """Draw training and test items, and the judgements of each, where the split has any."""
-    e, seed = spec.experiment, spec.seed_for("partition")
-    judgements = {"judged": rows.judged, "rated": rows.ratings}.get(spec.split)
+    e, where, seed = spec.experiment, spec.where, spec.seed_for("partition")
+    judgements = {"judged": rows.judged, "rated": rows.ratings}.get(where.split)
     if judgements is not None:
         drawn = draw_groups(judgements, rows.y.shape[0], e.test_share, seed)
         return Partition(drawn.train, drawn.test), drawn.training, drawn.tested
     if rows.folds is not None:
-        return take_fold(rows.folds, spec.partition, rows.y, spec.classes), None, None
+        return take_fold(rows.folds, where.partition, rows.y, where.classes), None, None
     if isinstance(rows.y, sparse.csr_array):
-        return draw_share(rows.y.shape[0], spec.n_test, seed), None, None
-    if spec.split == "unseen-classes" and (reason := too_few_classes(len(spec.classes))):
+        return draw_share(rows.y.shape[0], where.n_test, seed), None, None
+    if where.split == "unseen-classes" and (reason := too_few_classes(len(where.classes))):
         raise NotApplicableError(reason)
-    draw = draw_unseen_classes if spec.split == "unseen-classes" else draw_partition
+    draw = draw_unseen_classes if where.split == "unseen-classes" else draw_partition
     sizes = e.per_class
-    return draw(rows.y, spec.classes, *sizes, seed), None, None
+    return draw(rows.y, where.classes, *sizes, seed), None, None
 
 
 def refuse_untested_queries(specs: Sequence[TrialSpec], rows: LabelledRows) -> None:
@@ -160,8 +160,8 @@ def refuse_untested_queries(specs: Sequence[TrialSpec], rows: LabelledRows) -> N
     UsageError
         Where one does not.
     """
-    first = {spec.subset: spec for spec in specs if spec.shows_examples}
-    queries = next((spec.queries for spec in first.values()), None)
+    first = {spec.where.subset: spec for spec in specs if spec.keeps.examples}
+    queries = next((spec.keeps.queries for spec in first.values()), None)
     if queries is None:
         return
     tested = np.unique(np.concatenate([divide(spec, rows)[0].test for spec in first.values()]))

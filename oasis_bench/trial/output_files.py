@@ -48,8 +48,8 @@ class PrintedOutput:
     """
 
     def __init__(self, spec: TrialSpec, log: Path) -> None:
-        cell = cell_name(spec.learner, spec.subset, spec.split)
-        self._title, self._log = printable(f"{cell}, partition {spec.partition}"), log
+        cell = cell_name(spec.learner, spec.where.subset, spec.where.split)
+        self._title, self._log = printable(f"{cell}, partition {spec.where.partition}"), log
         self._n_cut = 0
         try:
             self._file = TemporaryFile(dir=log.parent)  # noqa: SIM115 - `end` closes it
@@ -118,7 +118,7 @@ class OutputFiles:
         OutputError
             Where they cannot be written; likewise below.
         """
-        if not self._spec.keeps_scores:
+        if not self._spec.keeps.scores:
             return
         with self._disk(PREDICTIONS):
             if self._scores is None:

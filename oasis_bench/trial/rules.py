@@ -51,7 +51,7 @@ class Rules:
     def results(self, stage: StageName) -> list[type[Message]]:
         """Return what a stage must send before it ends well, in this order and each once."""
         results = list(RESULTS[stage])
-        if stage == "fit" and self._spec.saves_model:
+        if stage == "fit" and self._spec.keeps.model:
             results.insert(1, Saved)
         return results
 

@@ -25,7 +25,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from oasis_bench.experiment import TrialSpec, search_of
+from oasis_bench.experiment import TrialSpec
 from oasis_bench.plugins import (
     ExemplarLearner,
     IncrementalLearner,
@@ -98,7 +98,7 @@ class Stage:
     ----------
     name : str
     spec : TrialSpec
-        Without identity: what the learner must not know can be derived from that.
+        As `for_learner` makes it: without what the learner must not know.
     chosen : Chosen
         What to fit; of no use to the stage 'choose'.
     galleries : tuple of str
@@ -182,7 +182,7 @@ def _choose(stage: Stage, channel: Channel) -> None:
         e.max_steps,
         stopwatch,
         lambda point: channel.send(Validated(**point)),
-        search_of("search", e.search).seconds,
+        e.search.seconds,
         partial(_fold_processes, spec, stopwatch) if folds_at_once(spec) > 1 else None,
     )
     channel.send(
@@ -267,8 +267,8 @@ def _fit(stage: Stage, channel: Channel) -> None:
         ),
         model,
     )
-    if spec.saves_model:
-        _send_model_file(_named(learner, spec.columns), channel)
+    if spec.keeps.model:
+        _send_model_file(_named(learner, spec.keeps.columns), channel)
     _answer_with(learner, stage, channel)
 
 
@@ -427,8 +427,9 @@ def _warm_up(stage: Stage, channel: Channel) -> None:
 
 def _refuse(spec: TrialSpec, learners: Iterable[MetricLearner], items: Mapping[str, Any]) -> None:
     """Raise NotApplicableError where a learner refuses the items, with any parameters to try."""
+    is_judged = spec.where.split == "judged"
     for learner in learners:
-        by_triplets = spec.split == "judged" and learner.takes_triplets  # labels do not matter
+        by_triplets = is_judged and learner.takes_triplets  # labels do not matter
         if not by_triplets and (reason := learner.refusal(items["X"], items["y"])):
             raise NotApplicableError(reason)
 

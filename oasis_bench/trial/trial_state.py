@@ -112,8 +112,8 @@ class TrialState:
         self._sealed = sealed
         self._refused = refused
         self._galleries = galleries_of(answered)
-        examples = spec.experiment.examples if spec.shows_examples else 0
-        drawn = (examples, spec.seed_for("examples"), spec.queries, spec.projects)
+        keeps = spec.keeps
+        drawn = (keeps.examples, spec.seed_for("examples"), keeps.queries, keeps.projection)
         self._evaluator = Evaluator(answered, items, *drawn, spec.chooses_by)
         self._chooser = next(t for t in answered if t.name == spec.chooses_by.task)
         self._traces = Traces(self._chooser, spec.chooses_by, items)
@@ -159,10 +159,9 @@ class TrialState:
     def stage(self, server: int) -> Stage:
         """Return the stage that is to run, below the process `server`."""
         self._server = server
-        blind = replace(self.spec, identity={}, trial_id="")
         name = self._stages[0]
         galleries = (self._chooser.gallery,) if name == "replay" else self._galleries
-        return Stage(name, blind, self._chosen, galleries, server)
+        return Stage(name, self.spec.for_learner(), self._chosen, galleries, server)
 
     def files(self, message: Message) -> list[int]:
         """Return the files that the stage waits for after a message."""

@@ -13,6 +13,8 @@ import numpy as np
 from sklearn.semi_supervised import LabelSpreading
 
 from oasis_bench.algorithms import Euclidean
+from oasis_bench.experiment import TrialSpec
+from oasis_bench.system import derive_seed
 
 
 class Searches:
@@ -80,6 +82,20 @@ class SearchesDescriptors(Searches, Euclidean):
             for start in np.flatnonzero(small[n:] - small[:-n] == n):
                 if 1 < len(np.unique(found := numbers[start : start + n])) < n:
                     yield found
+
+
+class DerivesOrder(Searches, Euclidean):
+    """Looks for what the order of the test items is made of; they were drawn class by class."""
+
+    name = "DerivesOrder"
+
+    def find(self, n):
+        for trial in [item for item in gc.get_objects() if isinstance(item, TrialSpec)]:
+            if "data" in trial.identity:
+                whole = (trial.identity["data"], trial.where.subset, trial.where.partition, "order")
+                seeds = [derive_seed(*whole, part) for part in range(4)]
+                order = np.random.default_rng(seeds).permutation(n)
+                yield order * len(trial.where.classes) // n
 
 
 class PatchesModules(Euclidean):
