@@ -1,20 +1,22 @@
-"""The items of one trial, drawn by the harness.
+"""The items of one trial, drawn by the harness, and sealed in files for the learner's side.
 
 The learner's process gets the training items with their labels and, after the fit, the test items
-without labels, in a random order (`oasis_bench.trial.sealed_items`).  What the harness alone has is
-the `Truth`.
+without labels, in a random order.  What the harness alone has is the `Truth`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+import weakref
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from oasis_bench.data import JudgedTriplets, Judgements, LabelledRows, Labels, Patches
+from oasis_bench.data import Judgements, LabelledRows, Labels, Patches, Preparation
 from oasis_bench.experiment import (
     Indices,
     Partition,
@@ -29,9 +31,18 @@ from oasis_bench.experiment import (
 from oasis_bench.plugins import MetricLearner
 from oasis_bench.system import UsageError, derive_seed, shown
 from oasis_bench.tasks import Truth, tie_order, too_few_classes
+from oasis_bench.trial.wall import (
+    NotApplicableError,
+    judgements_to_arrays,
+    learn_preparation,
+    seal_items,
+)
 
 DENSE_BYTES = 2 * 2**30
 """Sparse rows are made dense for a learner that takes no others, up to this size."""
+
+FEW_PER_CLASS, FEW_OF_SEVERAL_LABELS = 8, 100
+"""Training items of the warm-up: of each of two classes, or in all."""
 
 N_SAMPLE = 30
 """Test items scored a second time, by a process that has no others.
@@ -39,44 +50,19 @@ N_SAMPLE = 30
 Half of them, where there are fewer than 60."""
 
 
-class NotApplicableError(Exception):
-    """A learner that cannot learn from a data set of this kind, for a reason known beforehand."""
-
-
 @dataclass(frozen=True)
 class TrialItems:
-    """What a trial works on.
+    """What a trial works on."""
 
-    Attributes
-    ----------
-    X : array, CSR or Patches
-        All items of the data set, as it gives them.
-    y : Labels
-        Of the training items.
-    judgements : JudgedTriplets, Ratings or None
-        What people said of the training items, for the learner.
-    test_rows : ndarray of shape (n_test,)
-        The test items' row numbers in the data set, in the order in which the learner sees them.
-    train_rows : ndarray of shape (n_train,)
-        Those of the training items.
-    original_order : ndarray of shape (n_test,)
-        The place of each test item in the order in which the partition was drawn.
-    truth : Truth
-    ties : dict of str to ndarray
-        For a gallery of 'test' or 'training' items the order within ties.
-    sample : ndarray
-        Places of the test items that are scored a second time, alone.
-    """
-
-    X: Any
-    y: Labels
-    judgements: Judgements | None
-    test_rows: Indices
+    X: Any  # array, CSR or Patches: all items of the data set, as it gives them
+    y: Labels  # of the training items
+    judgements: Judgements | None  # what people said of the training items, for the learner
+    test_rows: Indices  # row numbers in the data set, in the order in which the learner sees them
     train_rows: Indices
-    original_order: Indices
-    truth: Truth
-    ties: Mapping[str, Indices]
-    sample: Indices
+    original_order: Indices  # the place of each test item in the order of the partition
+    truth: Truth  # the labels of the test items
+    ties: Mapping[str, Indices]  # for a gallery of 'test' or 'training' items
+    sample: Indices  # places of the test items that are scored a second time, alone
 
     @property
     def n_features(self) -> int:
@@ -89,16 +75,13 @@ class TrialItems:
     @property
     def training_truth(self) -> Truth:
         """What is known of the training items, in their order."""
-        return Truth(y=self.y) if self.judgements is None else truth_of(self.judgements)
+        return Truth(y=self.y) if self.judgements is None else Truth.of(self.judgements)
 
 
 def draw_items(spec: TrialSpec, rows: LabelledRows, learner: type[MetricLearner]) -> TrialItems:
     """Draw training and test items of a trial.
 
-    Raises
-    ------
-    NotApplicableError
-        Where the learner does not take such items or labels.
+    Raise NotApplicableError where the learner does not take such items or labels.
     """
     X = rows.items(learner.takes, spec.features)
     must_be_dense = sparse.issparse(X) and not learner.takes_sparse
@@ -153,12 +136,9 @@ def divide(
 
 
 def refuse_untested_queries(specs: Sequence[TrialSpec], rows: LabelledRows) -> None:
-    """Check that each of the `queries` of an experiment names a test item of a first partition.
+    """Raise UsageError where one of the `queries` of an experiment is no test item.
 
-    Raises
-    ------
-    UsageError
-        Where one does not.
+    It is looked for among those of the first partition of each class subset.
     """
     first = {spec.where.subset: spec for spec in specs if spec.keeps.examples}
     queries = next((spec.keeps.queries for spec in first.values()), None)
@@ -182,11 +162,77 @@ def _truth(y: Labels, training: Labels, tested: Judgements | None, order: Indice
     """Return what is known of the test items, which are in another order than the judgements."""
     if tested is None:
         return Truth(y=y, training=training)
-    return truth_of(tested.among(order))
+    return Truth.of(tested.among(order))
 
 
-def truth_of(judgements: Judgements) -> Truth:
-    """Return judgements as what is known of the items that test."""
-    if isinstance(judgements, JudgedTriplets):
-        return Truth(judged=judgements)
-    return Truth(ratings=judgements)
+class SealedItems:
+    """The items of a trial in one scaling, each part in a file of its own when it is asked for.
+
+    The scaling is learned from the training items; None: the items as the data set gives them.
+    The learner's class decides whether sparse rows are made dense.
+    """
+
+    def __init__(
+        self, items: TrialItems, learner: type[MetricLearner], scaling: str | None
+    ) -> None:
+        self._items = items
+        training = items.X[items.train_rows]
+        if scaling is None:
+            self._prepare: Preparation = lambda rows: rows
+        else:
+            self._prepare = learn_preparation(learner, scaling, training)
+        self._training = self._prepare(training)
+        self._descriptors: list[int] = []
+        # The files are closed when no trial has the items any more; processes keep theirs.
+        weakref.finalize(self, _close_all, self._descriptors)
+
+    @cached_property
+    def few(self) -> int:
+        """A file of few training items with labels, for a warm-up."""
+        y = self._items.y
+        if isinstance(y, sparse.csr_array):
+            few = np.arange(min(FEW_OF_SEVERAL_LABELS, y.shape[0]))
+        else:
+            classes = np.unique(y)[:2]
+            few = np.concatenate(
+                [np.flatnonzero(y == number)[:FEW_PER_CLASS] for number in classes]
+            )
+        return self._seal(X=self._training[few], y=y[few])
+
+    @cached_property
+    def training(self) -> int:
+        """A file of the training items with labels."""
+        judgements = judgements_to_arrays(self._items.judgements)
+        return self._seal(X=self._training, y=self._items.y, **judgements)
+
+    @cached_property
+    def gallery(self) -> int:
+        """A file of the training items without labels."""
+        return self._seal(X=self._training)
+
+    @cached_property
+    def test(self) -> int:
+        """A file of the test items."""
+        return self._seal(X=self.test_items(np.arange(len(self._items.test_rows))))
+
+    @cached_property
+    def sample(self) -> int:
+        """A file of the test items that are scored a second time, alone."""
+        return self._seal(X=self.test_items(self._items.sample))
+
+    def test_items(self, places: Indices) -> Any:
+        """Return some of the test items, by their places."""
+        return self._prepare(self._items.X[self._items.test_rows[places]])
+
+    def _seal(self, **parts: Any) -> int:
+        self._descriptors.append(seal_items(**parts))
+        return self._descriptors[-1]
+
+
+Sealed = Callable[[str | None], SealedItems]
+"""Gives the items of a trial in a scaling: for the same scaling, the same object."""
+
+
+def _close_all(descriptors: list[int]) -> None:
+    while descriptors:
+        os.close(descriptors.pop())
