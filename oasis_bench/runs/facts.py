@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import asdict
+from dataclasses import dataclass
 from types import UnionType
-from typing import Any, Self, get_args, get_origin, get_type_hints
-
+from typing import Any
+from typing import Self
+from typing import get_args
+from typing import get_origin
+from typing import get_type_hints
 from oasis_bench.experiment import Experiment
-from oasis_bench.system import UsageError, shown
+from oasis_bench.system import UsageError
+from oasis_bench.system import shown
+from msgspec import ValidationError
+from msgspec import convert
+
+
+LEARNER = tuple[str, dict[str, Any], str | None, str | None]
+"""Types of what a store says of a learner: algorithm, hyper-parameters, model file, features."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +101,7 @@ class RunFacts(Session):
     left_out: Sequence[str]  # what of the data set was not used, a line each
     notes: Mapping[str, str]  # what a reader of results on a subset must know, by the subset
     n_folds: int = 0  # that the data set is published with: the partitions; 0: there are none
-    resumed: Sequence[Resumption] = ()  # the later sessions, in their order
+    resumed: tuple[Resumption, ...] = ()  # the later sessions, in their order
     finished: str | None = None  # UTC, ISO 8601; None where the run was cut short
     load_at_end: float | None = None
 
@@ -105,50 +117,16 @@ class RunFacts(Session):
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Self:
-        """Make it of what `to_json` gave."""
+        """Make it of what `to_json` gave; what is of another type is refused."""
+        types = get_type_hints(cls)
         try:
-            sources = values["sources"]
-            parts = {
-                "experiment": Experiment.from_dict(values["experiment"]),
-                "sources": Sources(
-                    DatasetSource(**sources["dataset"]),
-                    {label: Source(**one) for label, one in sources["learners"].items()},
-                    {name: TaskSource(**one) for name, one in sources["tasks"].items()},
-                    {name: SplitSource(**one) for name, one in sources["splits"].items()},
-                ),
-                "resumed": tuple(Resumption(**one) for one in values.get("resumed", ())),
-            }
-            info = cls(**{**values, **parts})
-        except (KeyError, TypeError, AttributeError) as error:
+            parts = {key: convert(values[key], types[key]) for key in values if key != "experiment"}
+            info = cls(experiment=Experiment.from_dict(values["experiment"]), **parts)
+            for one in info.experiment.learners.values():
+                convert((one.algorithm, one.params, one.model, one.features), LEARNER)
+        except (KeyError, TypeError, AttributeError, ValidationError) as error:
             raise UsageError(f"what the store says of its run cannot be read: {error}") from error
-        parts_of_it = [*info.resumed, *info.sources.learners.values()]
-        parts_of_it += [*info.sources.tasks.values(), *info.sources.splits.values()]
-        parts_of_it += [*info.experiment.learners.values()]
-        for part in (info, info.sources.dataset, *parts_of_it):
-            _refuse_wrong_types(part)
         for cell, identity in info.identities.items():
             if not {"data", "classes"} <= identity.keys():
                 raise UsageError(f"it does not say what decides {shown(cell)}")
         return info
-
-
-def _refuse_wrong_types(part: Any) -> None:
-    for name, hint in get_type_hints(type(part)).items():
-        if not _is_of(value := getattr(part, name), hint):
-            raise UsageError(f"what it says of its {name} is {shown(value)}")
-
-
-def _is_of(value: object, hint: Any) -> bool:
-    """Tell whether a value that was read from JSON is of the type that an annotation says."""
-    kind, parts = get_origin(hint) or hint, get_args(hint)
-    if kind is Any:
-        return True
-    if kind is UnionType:
-        return any(_is_of(value, part) for part in parts)
-    if kind is Mapping and isinstance(value, Mapping):
-        return all(_is_of(k, parts[0]) and _is_of(v, parts[1]) for k, v in value.items())
-    if kind is Sequence and isinstance(value, list | tuple):
-        return all(_is_of(item, parts[0]) for item in value)
-    if kind in (int, float) and isinstance(value, bool):
-        return False
-    return isinstance(value, (int, float) if kind is float else kind)
