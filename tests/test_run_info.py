@@ -14,6 +14,7 @@ from oasis_bench.experiment import (
     RunFacts,
     Source,
     Sources,
+    SplitSource,
     TaskSource,
 )
 from oasis_bench.system import UsageError, provenance
@@ -40,6 +41,7 @@ def info(experiment):
                     of_data=[],
                 )
             },
+            {"seen-classes": SplitSource(summary="each class", citation="JMLR", per_class=True)},
         ),
         planned_trials=8,
         provenance={"processor": "a processor"},

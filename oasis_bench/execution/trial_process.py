@@ -32,7 +32,7 @@ from oasis_bench.system import (
     limit_memory,
     oom_kills,
 )
-from oasis_bench.tasks import evaluate_ranking
+from oasis_bench.tasks import USUAL, evaluate_ranking
 from oasis_bench.trial import (
     WITH_FILE,
     Message,
@@ -59,7 +59,9 @@ LONGEST_LINE = 2**20
 
 def warm_up() -> None:
     """Make the slow first calls once, in the fork server, so that no trial has to make them."""
-    learner = load_registry().algorithms["Euclidean"]()
+    registry = load_registry()
+    _ = registry.splits[USUAL]  # it imports the folds of scikit-learn
+    learner = registry.algorithms["Euclidean"]()
     with threadpool_limits(1):
         rows = np.eye(4)
         y = np.array([0, 0, 1, 1])

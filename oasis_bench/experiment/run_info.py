@@ -47,13 +47,21 @@ class TaskSource(Source):
     of_data: Sequence[str] = ()
 
 
+@dataclass(frozen=True, kw_only=True)
+class SplitSource(Source):
+    """How items are divided, in the words of the split's plugin; and whether by items a class."""
+
+    per_class: bool
+
+
 @dataclass(frozen=True)
 class Sources:
-    """The sources of a run's data set, of its learners by label, and of its tasks by name."""
+    """The sources of a run: its data set, learners by label, tasks and splits by name."""
 
     dataset: DatasetSource
     learners: Mapping[str, Source]
     tasks: Mapping[str, TaskSource]
+    splits: Mapping[str, SplitSource]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,6 +197,7 @@ class RunFacts(Session):
                     DatasetSource(**sources["dataset"]),
                     {label: Source(**one) for label, one in sources["learners"].items()},
                     {name: TaskSource(**one) for name, one in sources["tasks"].items()},
+                    {name: SplitSource(**one) for name, one in sources["splits"].items()},
                 ),
                 "resumed": _resumptions(values),
                 "merged": {
@@ -200,7 +209,8 @@ class RunFacts(Session):
         except (KeyError, TypeError, AttributeError) as error:
             raise UsageError(f"what the store says of its run cannot be read: {error}") from error
         parts_of_it = [*info.resumed, *info.merged.values(), *info.sources.learners.values()]
-        parts_of_it += [*info.sources.tasks.values(), *info.experiment.learners.values()]
+        parts_of_it += [*info.sources.tasks.values(), *info.sources.splits.values()]
+        parts_of_it += [*info.experiment.learners.values()]
         for part in (info, info.sources.dataset, *parts_of_it):
             _refuse_wrong_types(part)
         for cell, identity in info.identities.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -140,12 +140,10 @@ def seen_remarks(e: Experiment, registry: Registry, rows: LabelledRows) -> Itera
             )
 
 
-def refuse_nothing_to_learn_from(e: Experiment, splits: Iterable[str], rows: LabelledRows) -> None:
-    """Raise UsageError where all judgements are to test, and a learner or a task needs others."""
-    if e.test_share < 1:
-        return
+def refuse_nothing_to_learn_from(e: Experiment) -> None:
+    """Raise UsageError where all judgements are to test, and a learner needs some."""
     fitted = [label for label, spec in e.learners.items() if spec.model is None]
-    others = rows.multi_label and not {"judged", "rated"}.issuperset(splits)
-    if fitted or others:
-        needs = f"{fitted[0]} has nothing to learn from" if fitted else "no item is left to train"
-        raise UsageError(f"test_share = 1: {needs}: give a number below 1")
+    if e.test_share == 1 and fitted:
+        raise UsageError(
+            f"test_share = 1: {fitted[0]} has nothing to learn from: give a number below 1"
+        )

@@ -148,6 +148,15 @@ class Experiment:
         check=check_names,
         metavar="A,B",
     )
+    split: str | None = setting(
+        None,
+        "how items are divided into those that train and those that test, for tasks that are asked "
+        "on seen classes, such as stratified: a share of each class tests (see 'list splits')",
+        str,
+        words="the split of each task",
+        check=check_optional_text,
+        metavar="NAME",
+    )
     choose_by: str | None = setting(
         None,
         "measure by which inner folds choose, such as mAP or accuracy@3",
@@ -183,8 +192,8 @@ class Experiment:
     )
     test_share: float = setting(
         0.1,
-        "share of the items that test, where items have several labels, or of judged groups; 1, "
-        "for a saved model: all judgements",
+        "share of the items that test, where items have several labels or the split is stratified, "
+        "or of judged groups; 1, for a saved model: all judgements",
         float,
         check=check_share,
         metavar="P",

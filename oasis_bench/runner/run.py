@@ -21,6 +21,7 @@ from oasis_bench.experiment import (
     RunFacts,
     Source,
     Sources,
+    SplitSource,
     TaskSource,
     TrialSpec,
     few_train_remark,
@@ -31,6 +32,7 @@ from oasis_bench.experiment import (
     part_remark,
     plan,
     refuse_unknown_subsets,
+    refuse_unused_split,
     refuse_what_changed,
     scalings_of,
     seen_remarks,
@@ -123,6 +125,7 @@ def run_experiment(
         registry = load_registry(plugin_files)
         find_grids(experiment, registry)  # before a download: these may raise
         find_tasks(experiment, registry)
+        refuse_unused_split(experiment, registry)
         refuse_used_folder(output)
         dataset, rows, specs = prepare(
             experiment, registry, plugin_files, on_download, place.shares_cores, keep
@@ -140,7 +143,7 @@ def run_experiment(
             experiment=specs[0].experiment,
             identities=identities(specs),
             plugin_files=[str(path) for path in specs[0].plugin_files],
-            sources=_sources(experiment, dataset, registry),
+            sources=_sources(experiment, dataset, rows, registry),
             planned_trials=len(specs),
             provenance={**provenance(), **place.provenance()},
             load_at_start=load_average(),
@@ -335,12 +338,22 @@ def _run_trials(
     return unsuccessful
 
 
-def _sources(experiment: Experiment, dataset: Dataset, registry: Registry) -> Sources:
-    """Return summary and citation of the data set and of each learner, for the report to cite."""
+def _sources(
+    experiment: Experiment, dataset: Dataset, rows: LabelledRows, registry: Registry
+) -> Sources:
+    """Return what the data set, learners, tasks and splits say of themselves, for the report."""
     learners = {}
     for label, spec in experiment.learners.items():
         learner = registry.algorithms[spec.algorithm]
         learners[label] = Source(summary=learner.summary, citation=learner.citation)
+    splits = {}
+    for task in find_tasks(experiment, registry):
+        split = registry.splits[task.split](experiment).for_rows(rows)
+        splits[task.split] = SplitSource(
+            summary=split.in_words(),
+            citation=split.citation,
+            per_class=not split.no_sizes and split.needed_per_class() is not None,
+        )
     return Sources(
         DatasetSource(
             name=dataset.title,
@@ -350,6 +363,7 @@ def _sources(experiment: Experiment, dataset: Dataset, registry: Registry) -> So
         ),
         learners,
         task_sources(experiment, registry),
+        splits,
     )
 
 

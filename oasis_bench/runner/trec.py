@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from oasis_bench.data import Labels
+from oasis_bench.experiment import find_tasks
 from oasis_bench.plugins import Registry, load_registry
 from oasis_bench.runner.run import refuse_missing_plugins
 from oasis_bench.runner.scored_trials import find_kept_scores
@@ -87,7 +88,7 @@ def export_trec(
         folder, run.info, experiment, registry, plugin_files, on_download
     )
     kept = [scores for _, _, scores in trials if "test" in scores.galleries]
-    splits = {registry.tasks[name].split for name in experiment.tasks}
+    splits = {task.split for task in find_tasks(experiment, registry)}
     finished = run.trials["split"].isin(splits) & (run.trials["status"] == "ok")
     if missing := int(finished.sum()) - len(kept):
         warnings.warn(

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from oasis_bench.experiment import SEEN_CLASSES, TrialSpec
+from oasis_bench.experiment import TrialSpec
 from oasis_bench.system import OutputError, path_below
+from oasis_bench.tasks import named_unless_usual
 from oasis_bench.trial import MODELS, PREDICTIONS, UNFINISHED, TrialResult
 
 LONGEST_NAME = 100
@@ -32,7 +33,7 @@ def file_names(specs: Sequence[TrialSpec]) -> dict[str, str]:
     names: dict[str, str] = {}
     times: Counter[str] = Counter()
     for spec in specs:
-        split = () if spec.where.split == SEEN_CLASSES else (spec.where.split,)
+        split = named_unless_usual(spec.where.split)
         parts = (spec.learner, spec.where.subset, str(spec.where.partition), *split)
         name = "_".join(re.sub(r"[^a-zA-Z0-9.+=-]", "-", part)[:LONGEST_NAME] for part in parts)
         times[name.casefold()] += 1

@@ -9,16 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from oasis_bench.data import JudgedTriplets, Labels, Ratings, coordinates
-from oasis_bench.experiment import (
-    TrialSpec,
-    group_folds,
-    inner_folds,
-    too_few_for_folds,
-    unseen_class_folds,
-)
+from oasis_bench.data import JudgedTriplets, Judgements, Labels, Ratings, coordinates
+from oasis_bench.experiment import TrialSpec, split_of
 from oasis_bench.plugins import IncrementalLearner, MetricLearner
-from oasis_bench.tasks import Truth
+from oasis_bench.tasks import NotSplittableError, Truth
 from oasis_bench.trial.items import NotApplicableError, truth_of
 from oasis_bench.trial.sealed_items import learn_preparation
 
@@ -92,8 +86,7 @@ class FitData:
 
 def whole_fit_data(spec: TrialSpec, items: Mapping[str, Any]) -> FitData:
     """Return all training items, as `oasis_bench.trial.items` has sealed them."""
-    judged = _judged(items)
-    triplets = None if judged is None else preferences(judged)
+    triplets = _triplets(judgements_of(items))
     return FitData(items["X"], items["y"], triplets, spec.seed_for("judged triplets"))
 
 
@@ -109,26 +102,23 @@ def inner_fit_data(
     NotApplicableError
         Where there are too few classes to hold them apart.
     """
-    X, y = items["X"], items["y"]
+    X, y, judgements = items["X"], items["y"], judgements_of(items)
     n_folds, seed = spec.experiment.inner_folds, spec.seed_for("folds")
-    if spec.where.split in ("judged", "rated"):
-        folds_data = _fit_data_of_groups(spec, items, n_folds, seed)
-        return [_scaled(data, learner, scaling) for data in folds_data]
-    if spec.where.split == "unseen-classes":
-        if reason := too_few_for_folds(len(np.unique(y))):
-            raise NotApplicableError(reason)
-        folds = unseen_class_folds(y, n_folds, seed)
-    else:
-        folds = inner_folds(y, n_folds, seed)
+    try:
+        folds = split_of(spec).inner_folds(y, judgements, n_folds, seed)
+    except NotSplittableError as error:
+        raise NotApplicableError(str(error)) from error
     return [
         _scaled(
             FitData(
-                X[fold.learn],
-                y[fold.learn],
-                None,
-                seed,
-                X[fold.validate],
-                Truth(y=y[fold.validate], training=y[fold.learn]),
+                X[fold.train],
+                y[fold.train],
+                _triplets(fold.training),
+                spec.seed_for("judged triplets"),
+                X[fold.test],
+                Truth(y=y[fold.test], training=y[fold.train])
+                if fold.tested is None
+                else truth_of(fold.tested),
             ),
             learner,
             scaling,
@@ -151,30 +141,15 @@ def preferences(judged: JudgedTriplets) -> npt.NDArray[np.int64]:
     return np.asarray(turned[a != b])
 
 
-def _judged(items: Mapping[str, Any]) -> JudgedTriplets | None:
-    if "judged_items" not in items:
-        return None
-    return JudgedTriplets(items["judged_items"], items.get("judged_votes"), items["judged_groups"])
+def judgements_of(items: Mapping[str, Any]) -> Judgements | None:
+    """Return the judgements of the training items, where the split is of some."""
+    if "judged_items" in items:
+        judged = (items["judged_items"], items.get("judged_votes"), items["judged_groups"])
+        return JudgedTriplets(*judged)
+    if "rated_queries" in items:
+        return Ratings(*(items[f"rated_{key}"] for key in ("queries", "candidates", "marks")))
+    return None
 
 
-def _fit_data_of_groups(
-    spec: TrialSpec, items: Mapping[str, Any], n_folds: int, seed: int
-) -> list[FitData]:
-    X, y = items["X"], items["y"]
-    judgements = _judged(items) or Ratings(
-        *(items[f"rated_{key}"] for key in ("queries", "candidates", "marks"))
-    )
-    folds_data = []
-    for part in group_folds(judgements, X.shape[0], n_folds, seed):
-        tested, training = part.tested, part.training
-        folds_data.append(
-            FitData(
-                X[part.train],
-                y[part.train],
-                preferences(training) if isinstance(training, JudgedTriplets) else None,
-                spec.seed_for("judged triplets"),
-                X[part.test],
-                truth_of(tested),
-            )
-        )
-    return folds_data
+def _triplets(judgements: Judgements | None) -> npt.NDArray[np.int64] | None:
+    return preferences(judgements) if isinstance(judgements, JudgedTriplets) else None
