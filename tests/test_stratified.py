@@ -101,9 +101,12 @@ def test_inner_folds_are_those_of_scikit_learns_stratified_k_fold():
 
 def test_the_trials_of_a_run_have_the_sizes_and_the_name_of_the_split():
     specs = planned(rows_of(*IMBALANCED), classes=("all", 2), partitions=2)
-    assert [(spec.subset, spec.split, spec.n_train, spec.n_test) for spec in specs[:4:2]] == [
+    assert [
+        (spec.where.subset, spec.where.split, spec.where.n_train, spec.where.n_test)
+        for spec in specs[:4:2]
+    ] == [
         ("all", "stratified", 330, 82),
-        ("2", "stratified", specs[2].n_train, specs[2].n_test),
+        ("2", "stratified", specs[2].where.n_train, specs[2].where.n_test),
     ]
     assert specs[0].experiment.train_per_class is None
     assert specs[0].experiment.inner_folds == 5
@@ -139,7 +142,7 @@ def test_what_it_cannot_split_is_refused_before_a_run(rows, settings, message):
 
 def test_a_class_of_one_item_is_never_chosen():
     specs = planned(rows_of(9, 1, 5, 1, 7), classes=(3,), partitions=1)
-    assert specs[0].classes == (0, 2, 4)
+    assert specs[0].where.classes == (0, 2, 4)
 
 
 HOW = ["--dataset", "digits", "--classes", "3", "--partitions", "1", "--no-traces"]

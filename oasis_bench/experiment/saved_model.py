@@ -21,7 +21,7 @@ MOST_NAMED = 6
 
 
 def grid(path: str, registry: Registry) -> dict[str, list[Any]]:
-    """Return the model's hyper-parameters, for the record: there is nothing to choose."""
+    """Return the model's hyper-parameters, for the record: there is nothing to tune."""
     params = load_model_of(registry, path).get_params(deep=False)
     return {
         name: [value]
@@ -64,12 +64,7 @@ def refuse_unlike_rows(path: str, registry: Registry, rows: LabelledRows) -> Non
 def match_columns(e: Experiment, registry: Registry, rows: LabelledRows) -> LabelledRows:
     """Return the rows with their columns in the order of a saved model's, matched by name.
 
-    Without names on either side they stay as they are.
-
-    Raises
-    ------
-    UsageError
-        Where a column of the model is missing, or the model does not know one.
+    Without names on either side they stay as they are; where they are not the same, it is refused.
     """
     matched = rows
     for label, spec in e.learners.items():

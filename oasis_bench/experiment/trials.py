@@ -1,6 +1,6 @@
 """The trials of an experiment: its learners, class subsets and partitions, each with an identity.
 
-Not for running them: `oasis_bench.runs.run` does that.
+Not for running them: `oasis_bench.runs` does that.
 """
 
 from __future__ import annotations
@@ -23,12 +23,7 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 from oasis_bench import __version__
 from oasis_bench.data import LabelledRows, refuse_scaling
 from oasis_bench.experiment import saved_model
-from oasis_bench.experiment.identity import (
-    Identities,
-    cell_name,
-    package_hash,
-    source_hash,
-)
+from oasis_bench.experiment.identity import Identities, cell_name, package_hash, source_hash
 from oasis_bench.experiment.queries import Queries, find_queries
 from oasis_bench.experiment.setting import Search
 from oasis_bench.experiment.settings import Budget, Experiment, LearnerSpec
@@ -73,18 +68,8 @@ class ChooseBy(NamedTuple):
 class Where:
     """Where a trial stands in its experiment: the items on which all learners are compared.
 
-    Attributes
-    ----------
-    split : str
-        How the items are divided into training and test items.
-    subset : str
-        The name of the class subset.
-    classes : tuple of int
-        Its class numbers.
-    partition : int
-        From 0.
-    n_train, n_test : int
-        Items of the partition; of judgements the most there can be.
+    A class subset and its class numbers, and a partition, from 0; of judgements `n_train` and
+    `n_test` are the most there can be.
     """
 
     split: str
@@ -101,15 +86,14 @@ class Keeps:
 
     Attributes
     ----------
-    examples : int
-        How many test items keep their nearest neighbours.
-    queries : Queries, optional
-        What these items are drawn from; None: all test items.
-    projection : bool
+    examples, queries
+        How many test items keep their nearest neighbours, and what these items are drawn from;
+        None: all test items.
+    projection
         Whether the places of some test items in a plane are kept.
-    model, scores : bool
+    model, scores
         Whether the fitted learner, and all scores, are kept in files.
-    columns : tuple of str, optional
+    columns
         The names of the features, which a saved model keeps.
     """
 
@@ -127,25 +111,22 @@ class TrialSpec:
 
     Attributes
     ----------
-    experiment : Experiment
-    learner : str
-        The label of the learner in the experiment.
-    where : Where
-    candidates : tuple of Candidate
-        Scalings and hyper-parameters in the order in which they are tried; one where there is no
-        choice.
-    tasks : tuple of str
-        The tasks of the split; one fit is evaluated on all of them.
-    chooses_by : ChooseBy
-        The measure by which inner folds choose.
-    identity : dict
+    learner
+        Its label in the experiment.
+    candidates
+        Scalings and hyper-parameters in the order in which they are tried; one where there is
+        nothing to tune.
+    tasks
+        Those of the split; one fit is evaluated on all of them.
+    chooses_by
+        The measure by which hyper-parameters are tuned.
+    identity
         What decides the result, as JSON holds it: data, split, seed, learner, its parameters and
         source, the code of oasis-bench and the versions of the libraries that it uses.  The
         processor and the other imports of a plugin are not in it; the provenance names them.
-    keeps : Keeps
-    plugin_files : tuple of Path
+    plugin_files
         Where the learner may come from, besides installed packages.
-    shares_cores : bool
+    shares_cores
         Whether other trials run at the same time, so that its timing is marked.
     """
 
@@ -415,7 +396,7 @@ def candidates(
 
 
 def find_tasks(experiment: Experiment, registry: Registry) -> list[Task]:
-    """Return the tasks that an experiment asks, each with the split that it is asked on.
+    """Return the tasks of an experiment, each with the split that it is evaluated on.
 
     Unknown tasks and splits, and a measure to choose by that none of them has, are refused.
     """

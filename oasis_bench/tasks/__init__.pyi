@@ -1,8 +1,8 @@
 from .chance import average_precision_of_chance as average_precision_of_chance
 from .class_splits import (
+    SameClassesSplit as SameClassesSplit,
     SeenClassesSplit as SeenClassesSplit,
     draw_partition as draw_partition,
-    even_folds as even_folds,
     too_few_classes as too_few_classes,
 )
 from .classification import (
