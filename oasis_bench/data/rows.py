@@ -17,14 +17,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from oasis_bench.data.csr import canonical
 from oasis_bench.data.judgements import JudgedTriplets, Ratings, check_item_numbers
+from oasis_bench.data.matrices import FloatArray, canonical
 from oasis_bench.data.patches import Patches, check_pixels
 from oasis_bench.system import UsageError
 
 Rows: TypeAlias = "npt.NDArray[np.floating] | sparse.csr_array"
 Labels: TypeAlias = "npt.NDArray[np.int64] | sparse.csr_array"
-FloatArray: TypeAlias = "npt.NDArray[np.floating]"
+
 Pixels: TypeAlias = "npt.NDArray[np.uint8]"
 
 HASHED = 1000

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from oasis_bench.data.csr import canonical
+from oasis_bench.data.matrices import canonical
 from oasis_bench.data.rows import Rows
 from oasis_bench.system import UsageError
 

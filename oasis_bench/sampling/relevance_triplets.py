@@ -18,7 +18,7 @@ class RelevanceTripletSampler:
     r"""Triplets (query, positive, negative) from how relevant items are to labels.
 
     Two items are relevant to each other where :math:`R_{II}(p_1, p_2) > \theta` (see
-    `oasis_bench.data.relevance`); at :math:`\theta = 0`, where they share a label.  The
+    `oasis_bench.data.matrices`); at :math:`\theta = 0`, where they share a label.  The
     query is uniform over the items that have a positive and a negative (Chechik et al. 2010,
     sections 2.3 and 5.2.1).  Every draw is exact, and memory grows with the entries of `R` alone.
 
