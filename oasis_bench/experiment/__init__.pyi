@@ -1,5 +1,13 @@
 from .budget import search_of as search_of
 from .changes import changed as changed
+from .data_use import (
+    Queries as Queries,
+    few_train_remark as few_train_remark,
+    part_remark as part_remark,
+    refuse_unknown_subsets as refuse_unknown_subsets,
+    settled_as as settled_as,
+    size_remark as size_remark,
+)
 from .identity import (
     WORDS as WORDS,
     cell_name as cell_name,
@@ -7,7 +15,6 @@ from .identity import (
     refuse_what_changed as refuse_what_changed,
     source_hash as source_hash,
 )
-from .queries import Queries as Queries
 from .quick import QUICK_REMARK as QUICK_REMARK, quick_settings as quick_settings
 from .run_info import (
     DatasetSource as DatasetSource,
@@ -35,13 +42,6 @@ from .settings import (
     built_in_experiments as built_in_experiments,
     known_settings as known_settings,
 )
-from .sizes import (
-    few_train_remark as few_train_remark,
-    part_remark as part_remark,
-    settled_as as settled_as,
-    size_remark as size_remark,
-)
-from .subsets import refuse_unknown_subsets as refuse_unknown_subsets
 from .trials import (
     ChooseBy as ChooseBy,
     TrialSpec as TrialSpec,
