@@ -20,23 +20,10 @@ def symmetric_part(W: FloatArray) -> FloatArray:
 
 
 def symmetry_index(W: npt.ArrayLike) -> float:
-    r"""Return how symmetric W is, from 0 (antisymmetric) to 1 (symmetric).
+    r"""Return how symmetric W (d, d) is: :math:`\|(W + W^\top) / 2\|_F / \|W\|_F`.
 
-    .. math:: \rho(W) = \|(W + W^\top) / 2\|_F / \|W\|_F
-
-    Parameters
-    ----------
-    W : array of shape (n_features, n_features)
-
-    Raises
-    ------
-    ValueError
-        Where W is not square, or is zero or not finite: the index is then undefined.
-
-    References
-    ----------
-    Chechik, Shalit, Sharma & Bengio (2009), An Online Algorithm for Large Scale Image Similarity
-    Learning, preprint, equation 17; OASIS comes to 0.94 there.
+    From 0 (antisymmetric) to 1; undefined for a W of zeros.  Equation 17 of Chechik et al. 2009, An
+    Online Algorithm for Large Scale Image Similarity Learning, where OASIS comes to 0.94.
     """
     matrix = np.asarray(W)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
@@ -57,14 +44,8 @@ def canonical(X: Any) -> Any:
 def canonical_csr(X: Any) -> Any:
     """Check a sparse matrix and give it as CSR, sorted and without duplicates (their sums).
 
-    It is a copy where that changes anything.  scipy checks once whether entries are in order and
-    within bounds, and remembers the answer.  Where indices were changed later, a kernel, or scipy's
-    own conversion to CSR, would write outside its arrays.
-
-    Raises
-    ------
-    ValueError
-        Where an index is out of bounds or the parts do not fit each other.
+    It is a copy where that changes anything.  scipy checks only once whether entries are within
+    bounds: with indices that were changed later a kernel would write outside its arrays.
     """
     try:
         fresh = _checked_in_full(X).tocsr()
@@ -90,22 +71,11 @@ def _checked_in_full(X: Any) -> Any:
 
 
 def joint_distribution(R: Any) -> sparse.csr_array:
-    """Return Pr(q, p), the relevance of items to labels divided by its sum.
+    """Return Pr(q, p) (n_items, n_labels), sorted and positive: R divided by its sum.
 
-    Parameters
-    ----------
-    R : sparse matrix or array of shape (n_items, n_labels)
-        R_QI transposed: how relevant each item is to each label, finite and not negative.
-
-    Returns
-    -------
-    csr_array of shape (n_items, n_labels), float64
-        Sorted, with positive entries only; they sum to 1.
-
-    Raises
-    ------
-    ValueError
-        Where `R` is not of this kind or has no positive entry.
+    R is R_QI transposed (JMLR 2010, 5.2.1): how relevant items are to labels, the paper's text
+    queries. Items are relevant to each other where Pr(p1, p2) exceeds a threshold; at 0, where they
+    share one.
     """
     is_sparse_matrix = sparse.issparse(R) and len(getattr(R, "shape", ())) == 2
     if not is_sparse_matrix:
@@ -139,35 +109,18 @@ def relevance_factor(R: Any) -> sparse.csr_array:
 
 
 def basis_and_coordinates(X: FloatArray) -> tuple[Float64Array, Float64Array]:
-    """Return an orthonormal basis of what rows span, and the rows in it, both in float64.
+    """Return an orthonormal basis Q (d, r) of what rows X (n, d) span, and XQ, in float64.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_rows, n_features)
-
-    Returns
-    -------
-    basis : ndarray of shape (n_features, r)
-        Q, with r = min(n_rows, n_features).
-    rows : ndarray of shape (n_rows, r)
-        XQ, so that X = XQQ'.
+    r = min(n, d), and X = XQQ'.
     """
     basis, rows = np.linalg.qr(X.T.astype(np.float64))
     return basis, np.ascontiguousarray(rows.T)
 
 
 def coordinates(X: npt.NDArray[Any]) -> FloatArray:
-    """Return rows in an orthonormal basis of what they span, which is not formed.
+    """Return rows X (n, d) in an orthonormal basis of their span: (n, min(n, d)).
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_rows, n_features)
-
-    Returns
-    -------
-    ndarray of shape (n_rows, min(n_rows, n_features))
-        Of the type of `X`, or float64 for integers; inner products and distances are those of
-        `X`, up to rounding.
+    Of the type of X, or float64 for integers; inner products and distances stay, up to rounding.
     """
     dtype = np.result_type(X.dtype, np.float32)
     (triangle,) = qr(X.T.astype(np.float64), mode="r", overwrite_a=True, check_finite=False)

@@ -298,15 +298,7 @@ def _smallest(e: Experiment, dataset: Dataset, rows: LabelledRows) -> Iterator[i
 
 @dataclass(frozen=True)
 class Queries:
-    """What `--queries` names.
-
-    Attributes
-    ----------
-    rows : tuple of int
-        Row numbers of the data set.
-    classes : tuple of int
-        Class numbers; with several labels an item, those of words.
-    """
+    """What `--queries` names: numbers of rows and of classes (of several labels: words)."""
 
     rows: tuple[int, ...]
     classes: tuple[int, ...]
@@ -324,11 +316,6 @@ def find_queries(e: Experiment, rows: LabelledRows) -> Queries | None:
     """Return what an experiment's `queries` name; None where it has none.
 
     What is the name of a class is this class; any other whole number is a row.
-
-    Raises
-    ------
-    UsageError
-        Where there are no pictures to show, or no such class or row.
     """
     if e.queries is None:
         return None

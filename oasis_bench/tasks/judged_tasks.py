@@ -22,19 +22,8 @@ AGREEMENT, CEILING, HUMAN = "agreement", "ceiling", "human level"
 class TripletAnswers(Evaluation):
     """Which of two items the scores put nearer to the query, triplet by triplet.
 
-    Parameters
-    ----------
-    judged : JudgedTriplets
-        Item numbers are places among the items that are scored; at least one triplet.
-    ties : ndarray of shape (n_items,)
-        The order of items of equal score in the ranking of score at top K.
-    measures : collection of str, optional
-        By default all that there are: without votes there is no agreement, ceiling or human level.
-
-    Notes
-    -----
-    With votes, the positive of a triplet is the item of more votes.  A triplet of equal votes has
-    none: it counts for agreement, ceiling and human level only.
+    Item numbers are places among the items that are scored.  With votes, the positive is the item
+    of more votes; a triplet of equal votes has none and counts for measures of votes alone.
     """
 
     def __init__(
@@ -181,15 +170,8 @@ MARKED, ERROR = "precision", "standard error over raters"
 class RatedCandidates(Evaluation):
     """Ranks the rated candidates of each query and averages the raters' marks of the first k.
 
-    Parameters
-    ----------
-    ratings : Ratings
-        Item numbers are places among the items that are scored; at least one row.  The curves end
-        at the number of candidates of the query that has the fewest.
-    ties : ndarray of shape (n_items,)
-        The order of candidates of equal score.
-    measures : collection of str, optional
-        By default all that there are: of one rater there is no human level and no error.
+    Item numbers are places among the items that are scored.  The curves end at the number of
+    candidates of the query that has the fewest; of one rater there is no human level and no error.
     """
 
     def __init__(

@@ -35,14 +35,8 @@ LAST_K = 50
 class HitRanks:
     """The ranks of the relevant items of some queries.
 
-    Attributes
-    ----------
-    ranks : ndarray of shape (n_relevant,)
-        Those of a query stand together, in ascending order.
-    starts : ndarray of shape (n_queries,)
-        Where those of each query begin.
-    sizes : ndarray of shape (n_queries,)
-        How many each has, R.
+    Those of a query stand together, ascending, from its place in `starts`; it has R of them, in
+    `sizes`.
     """
 
     ranks: Numbers
@@ -100,16 +94,9 @@ def _ndcg(hits: HitRanks, ks: Numbers) -> Floats:
 
 
 class RankMeasure(NamedTuple):
-    """One measure of rankings.
+    """One measure: its values (n_queries, len(ks)) from hits, and its chance for each R.
 
-    Attributes
-    ----------
-    values : callable
-        ``values(hits, ks)`` gives the value of each query at each k (n_queries, len(ks)).
-    chance : callable
-        ``chance(n_relevant, n_ranked, k)`` gives its expected value, one for each R.
-    ks : tuple of int
-        The k that it has; empty where it has none.
+    ``chance(n_relevant, n_ranked, k)`` is the expected value; `ks` is empty where there is no k.
     """
 
     values: Callable[[HitRanks, Numbers], Floats]
@@ -138,22 +125,8 @@ MEASURES: Mapping[str, RankMeasure] = {
 class RankedQueries(Evaluation):
     """Each query ranks all items but itself; those that share a label with it are relevant.
 
-    Parameters
-    ----------
-    labels : SharedLabels
-    asked : ndarray of shape (n_asked,)
-        The numbers of the items that are queries; `add` counts its blocks in them.
-    ties : ndarray of shape (n_items,)
-        The order within ties.
-    measures : collection of str, optional
-        Keys of `MEASURES`; by default all.
-    last_k : int, optional
-        The last k of any measure; by default all that there are.
-
-    Raises
-    ------
-    ValueError
-        Where no query has a relevant other.
+    `asked` (n_asked,) are the numbers of the items that are queries: `add` counts its blocks in
+    them. `last_k` ends the ks of all measures.
     """
 
     def __init__(
@@ -233,15 +206,10 @@ class RankedQueries(Evaluation):
 
 
 class SharedLabels:
-    """Which rows are relevant to each other: those that share a label.
+    """Which rows are relevant to each other: those that share a label (class, or text query).
 
-    The labels are sorted by row and by label once, not for each block of queries; all matrices
-    are sparse.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n_rows,), or csr_array of shape (n_rows, n_queries)
-        Class numbers; or relevance to queries, where each query is a label.
+    The labels are sorted by row and by label once, not for each block of queries; all matrices are
+    sparse.
     """
 
     def __init__(self, y: Labels) -> None:

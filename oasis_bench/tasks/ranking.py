@@ -141,28 +141,12 @@ def score_in_blocks(
     progress: Progress = no_progress,
     seed: int = 0,
 ) -> None:
-    """Score rows of X against a gallery, a block of rows at a time.
+    """Score the rows ``X[rows]`` against a gallery, a block at a time, and give `take` the scores.
 
-    The similarity gets the gallery in a random order.  BLAS rounds the items at the end of a block
-    otherwise, so that equal items in the order of their classes would be ranked by class.
-
-    Parameters
-    ----------
-    similarity, gallery, progress
-        As in `top_k`.
-    X : array or CSR of shape (n_rows, n_features)
-    rows : ndarray of shape (n_queries,)
-        The rows of X that are queries.
-    take : callable
-        ``take(start, scores)`` gets the scores (n_block, n_gallery) of ``rows[start]`` and those
-        after it, as from `kernel_ready`, in the gallery's own order.  It must not keep them.
-    seed : int, default 0
-        Draws the order in which the gallery is scored.
-
-    Raises
-    ------
-    ValueError
-        Where a similarity is not of its shape.
+    ``take(start, scores)`` gets those (n_block, n_gallery) of ``rows[start]`` and after, in the
+    order of the gallery, and must not keep them.  The similarity gets the gallery in a random
+    order: BLAS rounds the items at the end of a block otherwise, so that equal items would be
+    ranked by class.
     """
     gallery, X = as_items(gallery, X)
     n_queries, n_gallery = len(rows), gallery.shape[0]
@@ -247,13 +231,7 @@ def block_size(n_gallery: int, dtype: npt.DTypeLike, n_bytes: int | None = None)
 
 
 def kernel_ready(scores: Scores) -> Scores:
-    """Return scores as kernels take them: float32 or float64, row after row.
-
-    Raises
-    ------
-    ValueError
-        Where they are complex.
-    """
+    """Return scores as kernels take them: float32 or float64, row after row."""
     if scores.dtype.kind == "c":
         raise ValueError("the scores are complex numbers, which have no order: return real ones")
     return np.ascontiguousarray(scores, np.float32 if scores.dtype == np.float32 else np.float64)
@@ -274,29 +252,11 @@ def best_of(scores: Scores, left_out: Numbers, place: Numbers, k: int) -> Number
 def relevant_ranks(
     scores: Scores, queries: Numbers, place: Numbers, relevant: sparse.csr_array
 ) -> Numbers:
-    """Rank the relevant items of each query among all others.
+    """Return the ranks, from 1, of the relevant items of each query among all others (nnz,).
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n_queries, n_items)
-        As from `kernel_ready`.
-    queries : ndarray of shape (n_queries,)
-        The number of each query among the items; it is left out of its own ranking.
-    place : ndarray of shape (n_items,)
-        As from `places`.
-    relevant : csr_array of shape (n_queries, n_items)
-        Its entries are the relevant items, one or more for each query, without the query.
-
-    Returns
-    -------
-    ndarray of shape (relevant.nnz,)
-        Ranks from 1.  Those of query i are at ``relevant.indptr[i]:relevant.indptr[i + 1]``, in
-        ascending order, not in the order of its entries.
-
-    Raises
-    ------
-    ValueError
-        Where a score is NaN.
+    `relevant` (n_queries, n_items) has an entry for each, one or more for a query.  The ranks of
+    query i are at ``relevant.indptr[i]:relevant.indptr[i + 1]``, ascending.  `place` comes from
+    `places`.
     """
     indptr, columns = (part.astype(np.intp) for part in (relevant.indptr, relevant.indices))
     most = int(np.diff(indptr).max())
@@ -371,23 +331,10 @@ def project(queries: Any, W: FloatArray) -> FloatArray:
 
 
 def score_sparse(projected: FloatArray, gallery: Any, scores: FloatArray) -> None:
-    """Write ``projected @ gallery.T`` to `scores`, on all cores.
+    """Write ``projected @ gallery.T`` to `scores` (n_queries, n_gallery), on all cores.
 
-    A score is the sum over a gallery row's entries in their order, the same whatever the blocks
-    and the number of threads: equal rows have equal scores.
-
-    Parameters
-    ----------
-    projected : ndarray of shape (n_queries, n_features)
-        q'W of each query.
-    gallery : CSR of shape (n_gallery, n_features)
-    scores : ndarray of shape (n_queries, n_gallery), float32 or float64
-        Written to; each row contiguous.
-
-    Raises
-    ------
-    ValueError
-        Where the gallery is not valid CSR: the kernel would read outside its arrays.
+    `projected` is q'W (n_queries, n_features).  A score is the sum over a gallery row's entries in
+    their order, whatever the blocks and threads: equal rows have equal scores.
     """
     groups = _grouped(projected, scores.dtype)
     width = groups.shape[2]

@@ -178,16 +178,8 @@ class Evaluation(ABC):
 class Truth:
     """What is known of the items: the harness has it, the learner's process has not.
 
-    Attributes
-    ----------
-    y : Labels, optional
-        Of the test items: class numbers, or relevance to queries.
-    training : Labels, optional
-        Of the training items, for a task whose gallery is these.
-    judged : JudgedTriplets, optional
-        Item numbers are places among the test items.
-    ratings : Ratings, optional
-        Likewise.
+    `y` is of the test items: class numbers, or relevance to queries; `training` of the training
+    items, for a task whose gallery is these.  Judgements number the test items by their places.
     """
 
     y: Labels | None = None
@@ -279,26 +271,8 @@ def evaluate(
 ) -> Evaluation:
     """Ask a task of a similarity, in this process, a block of queries at a time.
 
-    Parameters
-    ----------
-    task : Task
-    truth : Truth
-    similarity : callable
-        ``similarity(queries, gallery)`` gives scores (n_queries, n_gallery): a fitted learner's
-        method.
-    X : array or CSR of shape (n_test, n_features)
-        The test items, which are the queries.
-    seed : int
-        Decides the order within ties, and that in which the gallery is scored.
-    training : array or CSR of shape (n_train, n_features), optional
-        The training items, for a task whose gallery is these.
-    measures : collection of str, optional
-        The measures to compute; by default all.
-
-    Raises
-    ------
-    ValueError
-        Where a similarity is NaN or not of its shape, or no query can be judged.
+    The test items `X` are the queries; `training` is the gallery of a task that compares with
+    these. `seed` decides the order within ties, and that in which the gallery is scored.
     """
     gallery = X if task.gallery == "test" else training
     X, gallery = as_items(X, gallery)
@@ -319,18 +293,10 @@ def _split_name(text: str, task: Task | type[Task]) -> tuple[str, str, str]:
 
 
 def parse_measure(text: str, task: Task | type[Task]) -> tuple[str, int | None]:
-    """Read a measure of a task, such as 'mAP' or 'accuracy@3'.
+    """Read a measure of a task, such as 'mAP' or 'accuracy@3', and its k.
 
-    Returns
-    -------
-    measure : str
-    k : int or None
-        The first of those that the measure has where the text names none; None where it has none.
-
-    Raises
-    ------
-    UsageError
-        Where the task has no such measure to choose by; the line lists those that it has.
+    Without a k in the text it is the first that the measure has, or None.  What a task cannot
+    choose by is refused with the names of what it can.
     """
     measure, at, number = _split_name(text, task)
     if measure not in task.measures or measure in task.of_data:
