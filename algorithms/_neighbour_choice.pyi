@@ -1,7 +1,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from oasis_bench.data.rows import FloatArray
+from oasis_bench.data import FloatArray
 
 def choose_neighbours(scores: FloatArray, first: int, totals: FloatArray) -> float: ...
 def choose_own_class(

@@ -26,9 +26,8 @@ from oasis_bench.experiment import (
     plan,
     refuse_unknown_subsets,
 )
+from oasis_bench.experiment.data_use import choose_subsets, settle
 from oasis_bench.experiment.setting import Size
-from oasis_bench.experiment.sizes import settle
-from oasis_bench.experiment.subsets import choose_subsets
 from oasis_bench.plugins import load_registry, open_dataset
 from oasis_bench.runs import one_for_each_value
 from oasis_bench.system import UsageError
@@ -518,6 +517,9 @@ def test_sizes_a_class_have_no_meaning_with_several_labels(experiment):
     several = replace(experiment, classes=("all",), train_per_class=10, test_per_class=4)
     with pytest.raises(UsageError, match="--test-share in place of --train and --test"):
         settle(several, Digits(), rows, [SeenClassesSplit(several).for_rows(rows)])
+    two = replace(experiment, classes=(2,))
+    with pytest.raises(UsageError, match="several labels an item and so no class subsets"):
+        choose_subsets(two, Digits(), rows, SeenClassesSplit(two).for_rows(rows))
 
 
 def rows_with_a_judged_triplet(votes):

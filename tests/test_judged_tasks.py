@@ -5,8 +5,7 @@ import pytest
 
 from oasis_bench.data import JudgedTriplets, LabelledRows, Ratings
 from oasis_bench.tasks import Truth, tie_order
-from oasis_bench.tasks.judged_triplets import JudgedTripletsTask
-from oasis_bench.tasks.ratings import RatingsTask
+from oasis_bench.tasks.judged_tasks import JudgedTripletsTask, RatingsTask
 
 ITEMS = np.array([[0, 1, 2], [0, 2, 3], [1, 3, 0], [2, 0, 1]])
 SCORES = np.array([[9, 5, 3, 3], [1, 9, 0, 4], [2, 7, 9, 0], [0, 0, 0, 9.0]])

@@ -21,7 +21,6 @@ from oasis_bench.tasks import (
     rank_others,
     ranking,
     score_sparse,
-    scoring,
     tie_order,
     top_k,
 )
@@ -194,7 +193,7 @@ def test_scores_of_other_types_and_layouts_are_ranked_too():
 @pytest.mark.parametrize("dtypes", [("f4", "f4"), ("f8", "f8"), ("f4", "f8"), ("f8", "f4")])
 @pytest.mark.parametrize("n_queries", [1, 15, 33, 70])
 def test_sparse_scores_are_those_of_a_dense_product(dtypes, n_queries, monkeypatch, n_threads):
-    monkeypatch.setattr(scoring, "GALLERY_ROWS", 37)
+    monkeypatch.setattr(ranking, "GALLERY_ROWS", 37)
     gallery = sparse_rows((203, 60), density=0.03, dtype=dtypes[0])
     assert (np.diff(gallery.indptr) == 0).sum() > 10
     projected = np.random.default_rng(1).normal(size=(n_queries, 60)).astype(dtypes[1])
@@ -213,8 +212,8 @@ def test_a_sparse_score_depends_on_no_block_no_thread_and_no_neighbour(monkeypat
     whole = learner.similarity(queries, gallery)
     np.testing.assert_array_equal(whole[:, :300], whole[:, :299:-1])
     monkeypatch.setattr(work_module, "blas_threads", lambda: 3)
-    monkeypatch.setattr(scoring, "GALLERY_ROWS", 11)
-    monkeypatch.setattr(scoring, "QUERY_ROWS", 3)
+    monkeypatch.setattr(ranking, "GALLERY_ROWS", 11)
+    monkeypatch.setattr(ranking, "QUERY_ROWS", 3)
     np.testing.assert_array_equal(learner.similarity(queries, gallery), whole)
     one_by_one = np.concatenate([learner.similarity(queries[[i]], gallery) for i in range(40)])
     np.testing.assert_array_equal(one_by_one, whole)

@@ -5,7 +5,7 @@ import pytest
 
 from oasis_bench.analysis import fleiss_kappa, human_level, krippendorff_alpha, precision_of_raters
 from oasis_bench.data import Ratings
-from oasis_bench.tasks.ratings import HUMAN, PRECISION, RatedCandidates
+from oasis_bench.tasks.judged_tasks import HUMAN, MARKED, RatedCandidates
 
 FLEISS = """
 0 0 0 0 14
@@ -88,6 +88,6 @@ def test_where_all_marked_all_it_is_what_the_task_of_ratings_measures():
         for query in range(5)
     ]
     ours = np.mean([precision_of_raters(one.astype(float)) for one in ranked], axis=(0, 2))
-    np.testing.assert_allclose(ours, list(task.values(PRECISION).values()))
+    np.testing.assert_allclose(ours, list(task.values(MARKED).values()))
     human = np.mean([human_level(one.astype(float), 8) for one in ranked], axis=(0, 2))
     np.testing.assert_allclose(human, list(task.values(HUMAN).values()))

@@ -22,8 +22,8 @@ from oasis_bench.tasks import (
 )
 from oasis_bench.tasks.class_splits import UnseenClassesSplit
 from oasis_bench.tasks.classification import Classification
-from oasis_bench.tasks.judged_triplets import JudgedTripletsTask
-from oasis_bench.tasks.unseen_classes import UnseenClasses
+from oasis_bench.tasks.judged_tasks import JudgedTripletsTask
+from oasis_bench.tasks.retrieval import UnseenClasses
 
 
 def table(scores):

@@ -15,8 +15,7 @@ from oasis_bench.experiment import (
     settled_as,
     size_remark,
 )
-from oasis_bench.experiment.sizes import settle
-from oasis_bench.experiment.subsets import choose_subsets
+from oasis_bench.experiment.data_use import choose_subsets, settle
 from oasis_bench.system import UsageError
 from oasis_bench.tasks import SeenClassesSplit
 

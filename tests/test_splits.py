@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import StratifiedKFold
 
-from oasis_bench.experiment.subsets import choose_classes
+from oasis_bench.experiment.data_use import choose_classes
 from oasis_bench.plugins import load_registry
 from oasis_bench.system import UsageError, derive_seed
 from oasis_bench.tasks import SeenClassesSplit, draw_partition

@@ -1,20 +1,24 @@
-from .csr import canonical as canonical, canonical_csr as canonical_csr
 from .judgements import (
     JudgedTriplets as JudgedTriplets,
     Judgements as Judgements,
     Ratings as Ratings,
 )
-from .matrices import symmetric_part as symmetric_part, symmetry_index as symmetry_index
-from .patches import Descriptors as Descriptors, Patches as Patches, PatchKind as PatchKind
-from .pictures import caption as caption, thumbnail as thumbnail
-from .relevance import (
+from .matrices import (
+    FloatArray as FloatArray,
+    basis_and_coordinates as basis_and_coordinates,
+    canonical as canonical,
+    canonical_csr as canonical_csr,
+    coordinates as coordinates,
     joint_distribution as joint_distribution,
     relevance_factor as relevance_factor,
+    symmetric_part as symmetric_part,
+    symmetry_index as symmetry_index,
 )
+from .patches import Descriptors as Descriptors, Patches as Patches, PatchKind as PatchKind
+from .pictures import caption as caption, thumbnail as thumbnail
 from .rows import (
     KINDS as KINDS,
     PATCHES_AND_PIXELS as PATCHES_AND_PIXELS,
-    FloatArray as FloatArray,
     LabelledRows as LabelledRows,
     Labels as Labels,
     Pixels as Pixels,
@@ -37,4 +41,3 @@ from .scaling import (
     scaling_steps as scaling_steps,
     unlike_scales as unlike_scales,
 )
-from .span import basis_and_coordinates as basis_and_coordinates, coordinates as coordinates

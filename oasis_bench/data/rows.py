@@ -17,14 +17,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from oasis_bench.data.csr import canonical
 from oasis_bench.data.judgements import JudgedTriplets, Ratings, check_item_numbers
+from oasis_bench.data.matrices import FloatArray, canonical
 from oasis_bench.data.patches import Patches, check_pixels
 from oasis_bench.system import UsageError
 
 Rows: TypeAlias = "npt.NDArray[np.floating] | sparse.csr_array"
 Labels: TypeAlias = "npt.NDArray[np.int64] | sparse.csr_array"
-FloatArray: TypeAlias = "npt.NDArray[np.floating]"
+
 Pixels: TypeAlias = "npt.NDArray[np.uint8]"
 
 HASHED = 1000
@@ -47,13 +47,7 @@ DIGITS_LOST = {np.dtype(np.float32): 1e4, np.dtype(np.float64): 1e9}
 
 
 def checked_labels(y: Any, n_items: int | None = None) -> Any:
-    """Return class labels as `class_labels` does, or sparse relevance (n_items, n_labels) as CSR.
-
-    Raises
-    ------
-    UsageError
-        Where a label is missing, or there is not one for each item.
-    """
+    """Return class labels as `class_labels` does, or relevance (n_items, n_labels) as CSR."""
     several = sparse.issparse(y)  # apart: the type checker would take y for less than it is
     if not several:
         return class_labels(y, n_items, "; where items have several labels, sparse.csr_array(y)")
@@ -323,14 +317,9 @@ def check_magnitude(X: Any, training: bool = False) -> None:
 
 
 def far_middle(X: Any) -> FloatArray | None:
-    """Return the middle of each column that is far from zero, and 0 of others.
+    """Return the middle of each column that is far from zero, 0 of others; None where none is.
 
     Differences of the rows to it are exact, for a far column lies within a factor of 2.
-
-    Returns
-    -------
-    ndarray of shape (n_features,), or None
-        Of the type of the rows.  None where no column is far, and for sparse rows.
     """
     rows = None if sparse.issparse(X) else _numbers(X)
     if rows is None or rows.ndim != 2 or not rows.size:

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from oasis_bench.data.csr import canonical
+from oasis_bench.data.matrices import canonical
 from oasis_bench.data.rows import Rows
 from oasis_bench.system import UsageError
 
@@ -44,22 +44,10 @@ Preparation = Callable[[Any], Any]
 
 
 def learn_scaling(kind: str, X: Rows) -> Preparation:
-    """Make the function that scales training and test rows alike.
+    """Make the function that scales training and test rows alike, by a key of `SCALINGS`.
 
-    Parameters
-    ----------
-    kind : str
-        A key of `SCALINGS`.  A row of zeros keeps its length; a column that does not vary becomes
-        0.  'tfidf' first multiplies counts f_i by d_i = -log(r_i), r_i the share of training rows
-        with feature i (JMLR 2010, section 3).  Features in no training row, or in each one, have
-        no weight and are left out.
-    X : array or CSR of shape (n_rows, n_features)
-        The training rows.
-
-    Raises
-    ------
-    UsageError
-        Where the kind does not suit the rows (see `refuse_scaling`), or 'tfidf' leaves no feature.
+    It is learned from the training rows `X`.  A row of zeros keeps its length; a column that does
+    not vary becomes 0.
     """
     refuse_scaling([kind], X)
     steps = scaling_steps(kind)
@@ -96,10 +84,6 @@ class PrincipalComponents(TransformerMixin, BaseEstimator):  # type: ignore[misc
 
     They keep the matrix W of thousands of features small: Wang et al. 2014 take 1000 of a kernel
     PCA.
-
-    Attributes
-    ----------
-    pca_ : PCA
     """
 
     def fit(self, X: Rows, y: object = None) -> Self:

@@ -1,3 +1,11 @@
+from .data_use import (
+    Queries as Queries,
+    few_train_remark as few_train_remark,
+    part_remark as part_remark,
+    refuse_unknown_subsets as refuse_unknown_subsets,
+    settled_as as settled_as,
+    size_remark as size_remark,
+)
 from .identity import (
     WORDS as WORDS,
     cell_name as cell_name,
@@ -5,7 +13,6 @@ from .identity import (
     refuse_what_changed as refuse_what_changed,
     source_hash as source_hash,
 )
-from .queries import Queries as Queries
 from .saved_model import (
     match_columns as match_columns,
     refuse_changed_model as refuse_changed_model,
@@ -25,13 +32,6 @@ from .settings import (
     known_settings as known_settings,
     quick_settings as quick_settings,
 )
-from .sizes import (
-    few_train_remark as few_train_remark,
-    part_remark as part_remark,
-    settled_as as settled_as,
-    size_remark as size_remark,
-)
-from .subsets import refuse_unknown_subsets as refuse_unknown_subsets
 from .trials import (
     Candidate as Candidate,
     ChooseBy as ChooseBy,

@@ -295,12 +295,12 @@ class Experiment:
 
     @property
     def per_class(self) -> tuple[int, int]:
-        """Training and test items a class; what `sizes.settle` has found once it was asked."""
+        """Training and test items a class; those of the data set, once they are settled."""
         return self.train_per_class or DEFAULT_TRAIN, self.test_per_class or DEFAULT_TEST
 
     @property
     def n_partitions(self) -> int:
-        """How many partitions there are; of a data set with folds once `sizes.settle` was asked."""
+        """How many partitions there are; of a data set with folds, once they are settled."""
         return DEFAULT_PARTITIONS if self.partitions is None else self.partitions
 
     def limited(self, limits: Mapping[str, str]) -> Self:

@@ -23,12 +23,10 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 from oasis_bench import __version__
 from oasis_bench.data import LabelledRows, refuse_scaling
 from oasis_bench.experiment import saved_model
+from oasis_bench.experiment.data_use import Queries, choose_subsets, find_queries, settle
 from oasis_bench.experiment.identity import Identities, cell_name, package_hash, source_hash
-from oasis_bench.experiment.queries import Queries, find_queries
 from oasis_bench.experiment.setting import Search
 from oasis_bench.experiment.settings import Budget, Experiment, LearnerSpec
-from oasis_bench.experiment.sizes import settle
-from oasis_bench.experiment.subsets import choose_subsets
 from oasis_bench.plugins import Dataset, Registry, load_registry, refuse_unlike_inputs
 from oasis_bench.system import UsageError, derive_seed, unknown_name
 from oasis_bench.tasks import Split, Task, has_measure, parse_measure

@@ -1,2 +1,5 @@
-from .class_triplets import ClassTripletSampler as ClassTripletSampler, seed_state as seed_state
-from .relevance_triplets import RelevanceTripletSampler as RelevanceTripletSampler
+from .triplets import (
+    ClassTripletSampler as ClassTripletSampler,
+    RelevanceTripletSampler as RelevanceTripletSampler,
+    seed_state as seed_state,
+)

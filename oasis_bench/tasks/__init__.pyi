@@ -10,7 +10,8 @@ from .classification import (
     RECOGNITION_BY_FROME as RECOGNITION_BY_FROME,
     vote as vote,
 )
-from .judged_triplets import PRECISION as PRECISION
+from .judged_tasks import PRECISION as PRECISION
+from .ranked_queries import SharedLabels as SharedLabels
 from .ranking import (
     PART_SCORES as PART_SCORES,
     Numbers as Numbers,
@@ -19,7 +20,9 @@ from .ranking import (
     as_items as as_items,
     block_size as block_size,
     kernel_ready as kernel_ready,
+    project as project,
     rank_others as rank_others,
+    score_sparse as score_sparse,
     take_items as take_items,
     tie_order as tie_order,
     top_k as top_k,
@@ -31,8 +34,6 @@ from .retrieval import (
     evaluate_ranking as evaluate_ranking,
     precision_at_k as precision_at_k,
 )
-from .scoring import project as project, score_sparse as score_sparse
-from .shared_labels import SharedLabels as SharedLabels
 from .split import (
     USUAL as USUAL,
     Classes as Classes,

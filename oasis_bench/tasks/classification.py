@@ -27,14 +27,9 @@ RECOGNITION, RECOGNITION_BY_FROME = "mean recognition", "mean recognition by Fro
 
 
 def vote(ranked: ClassNumbers) -> ClassNumbers:
-    """Return the class of the most neighbours in each row of `ranked`.
+    """Return the class of the most neighbours in each row of `ranked`, classes nearest first.
 
     Of classes with equally many, that whose first member comes first.
-
-    Parameters
-    ----------
-    ranked : ndarray of shape (n_queries, k)
-        The classes of the k nearest, nearest first.
     """
     votes = (ranked[:, :, None] == ranked[:, None, :]).sum(axis=2)
     return _at(ranked, votes.argmax(axis=1))
@@ -55,18 +50,9 @@ def _at(ranked: ClassNumbers, column: npt.NDArray[np.intp]) -> ClassNumbers:
 
 
 class NeighbourVotes(Evaluation):
-    """Classifies each test item by the classes of the training items nearest to it.
+    """Classifies each test item (classes `y`) by the classes of the training items nearest to it.
 
-    Parameters
-    ----------
-    y : ndarray of shape (n_test,), int64
-        Class numbers of the test items.
-    training : ndarray of shape (n_train,), int64
-        Class numbers of the training items.
-    ties : ndarray of shape (n_train,)
-        The order of training items of equal score.
-    measures : collection of str, optional
-        By default all.
+    `ties` is the order of training items of equal score.
     """
 
     def __init__(
@@ -130,12 +116,7 @@ class NeighbourVotes(Evaluation):
     def confusion(self, measure: str | None = None, k: int | None = None) -> npt.NDArray[np.int64]:
         """Count the predicted classes (columns) of each true class (rows).
 
-        Parameters
-        ----------
-        measure : str, optional
-            By whose rule they are predicted, Frome's or a vote.  Default: a vote.
-        k : int, optional
-            How many vote; default 1, the nearest training item alone.
+        By Frome's rule where the measure is by it, else by the vote of k, 1 by default.
         """
         self.refuse_gaps()
         by_frome = measure in (BY_FROME, RECOGNITION_BY_FROME)

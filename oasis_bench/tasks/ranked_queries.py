@@ -1,4 +1,4 @@
-"""Measures of rankings in which some items are relevant; not which items are.
+"""Measures of rankings by shared labels: which items are relevant, and how early they come.
 
 n items are ranked for a query and R of them are relevant, at ranks r_1 < r_2 < ... < r_R.
 """
@@ -12,7 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
+from oasis_bench.data import Labels, joint_distribution
 from oasis_bench.tasks import chance
 from oasis_bench.tasks.ranking import (
     Numbers,
@@ -21,7 +23,6 @@ from oasis_bench.tasks.ranking import (
     rank_in_parts,
     relevant_ranks,
 )
-from oasis_bench.tasks.shared_labels import SharedLabels
 from oasis_bench.tasks.task import Evaluation
 
 Floats = npt.NDArray[np.float64]
@@ -34,14 +35,8 @@ LAST_K = 50
 class HitRanks:
     """The ranks of the relevant items of some queries.
 
-    Attributes
-    ----------
-    ranks : ndarray of shape (n_relevant,)
-        Those of a query stand together, in ascending order.
-    starts : ndarray of shape (n_queries,)
-        Where those of each query begin.
-    sizes : ndarray of shape (n_queries,)
-        How many each has, R.
+    Those of a query stand together, ascending, from its place in `starts`; it has R of them, in
+    `sizes`.
     """
 
     ranks: Numbers
@@ -99,16 +94,9 @@ def _ndcg(hits: HitRanks, ks: Numbers) -> Floats:
 
 
 class RankMeasure(NamedTuple):
-    """One measure of rankings.
+    """One measure: its values (n_queries, len(ks)) from hits, and its chance for each R.
 
-    Attributes
-    ----------
-    values : callable
-        ``values(hits, ks)`` gives the value of each query at each k (n_queries, len(ks)).
-    chance : callable
-        ``chance(n_relevant, n_ranked, k)`` gives its expected value, one for each R.
-    ks : tuple of int
-        The k that it has; empty where it has none.
+    ``chance(n_relevant, n_ranked, k)`` is the expected value; `ks` is empty where there is no k.
     """
 
     values: Callable[[HitRanks, Numbers], Floats]
@@ -137,22 +125,8 @@ MEASURES: Mapping[str, RankMeasure] = {
 class RankedQueries(Evaluation):
     """Each query ranks all items but itself; those that share a label with it are relevant.
 
-    Parameters
-    ----------
-    labels : SharedLabels
-    asked : ndarray of shape (n_asked,)
-        The numbers of the items that are queries; `add` counts its blocks in them.
-    ties : ndarray of shape (n_items,)
-        The order within ties.
-    measures : collection of str, optional
-        Keys of `MEASURES`; by default all.
-    last_k : int, optional
-        The last k of any measure; by default all that there are.
-
-    Raises
-    ------
-    ValueError
-        Where no query has a relevant other.
+    `asked` (n_asked,) are the numbers of the items that are queries: `add` counts its blocks in
+    them. `last_k` ends the ks of all measures.
     """
 
     def __init__(
@@ -229,3 +203,37 @@ class RankedQueries(Evaluation):
     def _by_k(self, measure: str, values: Floats | list[np.floating]) -> dict[int | None, float]:
         ks = map(int, self._ks[measure]) if MEASURES[measure].ks else (None,)
         return {k: float(value) for k, value in zip(ks, values, strict=True)}
+
+
+class SharedLabels:
+    """Which rows are relevant to each other: those that share a label (class, or text query).
+
+    The labels are sorted by row and by label once, not for each block of queries; all matrices are
+    sparse.
+    """
+
+    def __init__(self, y: Labels) -> None:
+        if isinstance(y, sparse.csr_array):
+            labels = joint_distribution(y)
+            labels.data[:] = 1
+        else:
+            names, numbers = np.unique(y, return_inverse=True)
+            entries = np.ones(len(y)), numbers, np.arange(len(y) + 1)
+            labels = sparse.csr_array(entries, shape=(len(y), len(names)))
+        self._labels = labels
+        self._rows_of_label = sparse.csr_array(labels.T)
+
+    def has_relevant(self, rows: Numbers) -> npt.NDArray[np.bool_]:
+        """Tell which of the rows share a label with another row."""
+        is_shared = np.diff(self._rows_of_label.indptr) > 1
+        return np.asarray(self._labels[rows] @ is_shared.astype(float) > 0)
+
+    def relevant_rows(self, queries: Numbers) -> sparse.csr_array:
+        """Return a matrix (n_queries, n_rows) with an entry for each row relevant to a query.
+
+        `queries` are row numbers; a row is not relevant to itself.
+        """
+        shared = self._labels[queries] @ self._rows_of_label
+        shared.data[shared.indices == np.repeat(queries, np.diff(shared.indptr))] = 0
+        shared.eliminate_zeros()
+        return shared

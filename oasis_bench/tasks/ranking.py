@@ -1,8 +1,9 @@
-"""Rankings by a similarity: ranks of relevant items, the best k, all others in order.
+"""Scores and rankings by a similarity: ranks of relevant items, the best k, all others in order.
 
 There is one rule: higher scores come first and, within a tie, a random order that a seed fixes.
-Scores are in memory for a block of queries at a time, never for all pairs.  Relevance and averages
-are in `oasis_bench.tasks.retrieval`.
+Scores are in memory for a block of queries at a time, never for all pairs.  Dense gallery rows are
+scored by BLAS, sparse ones by the compiled kernel on all cores.  Relevance and averages are in
+`oasis_bench.tasks.ranked_queries`.
 """
 
 from __future__ import annotations
@@ -14,9 +15,15 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from oasis_bench.data import canonical
+from oasis_bench.data import canonical, canonical_csr
 from oasis_bench.system import Progress, no_progress, side_by_side, slices
-from oasis_bench.tasks._ranking import QUERY_GROUP_BYTES, best, rank_relevant, work_space_sizes
+from oasis_bench.tasks._ranking import (
+    QUERY_GROUP_BYTES,
+    best,
+    rank_relevant,
+    score_csr,
+    work_space_sizes,
+)
 
 Scores = npt.NDArray[np.floating]
 Numbers = npt.NDArray[np.intp]
@@ -134,28 +141,12 @@ def score_in_blocks(
     progress: Progress = no_progress,
     seed: int = 0,
 ) -> None:
-    """Score rows of X against a gallery, a block of rows at a time.
+    """Score the rows ``X[rows]`` against a gallery, a block at a time, and give `take` the scores.
 
-    The similarity gets the gallery in a random order.  BLAS rounds the items at the end of a block
-    otherwise, so that equal items in the order of their classes would be ranked by class.
-
-    Parameters
-    ----------
-    similarity, gallery, progress
-        As in `top_k`.
-    X : array or CSR of shape (n_rows, n_features)
-    rows : ndarray of shape (n_queries,)
-        The rows of X that are queries.
-    take : callable
-        ``take(start, scores)`` gets the scores (n_block, n_gallery) of ``rows[start]`` and those
-        after it, as from `kernel_ready`, in the gallery's own order.  It must not keep them.
-    seed : int, default 0
-        Draws the order in which the gallery is scored.
-
-    Raises
-    ------
-    ValueError
-        Where a similarity is not of its shape.
+    ``take(start, scores)`` gets those (n_block, n_gallery) of ``rows[start]`` and after, in the
+    order of the gallery, and must not keep them.  The similarity gets the gallery in a random
+    order: BLAS rounds the items at the end of a block otherwise, so that equal items would be
+    ranked by class.
     """
     gallery, X = as_items(gallery, X)
     n_queries, n_gallery = len(rows), gallery.shape[0]
@@ -240,13 +231,7 @@ def block_size(n_gallery: int, dtype: npt.DTypeLike, n_bytes: int | None = None)
 
 
 def kernel_ready(scores: Scores) -> Scores:
-    """Return scores as kernels take them: float32 or float64, row after row.
-
-    Raises
-    ------
-    ValueError
-        Where they are complex.
-    """
+    """Return scores as kernels take them: float32 or float64, row after row."""
     if scores.dtype.kind == "c":
         raise ValueError("the scores are complex numbers, which have no order: return real ones")
     return np.ascontiguousarray(scores, np.float32 if scores.dtype == np.float32 else np.float64)
@@ -267,29 +252,11 @@ def best_of(scores: Scores, left_out: Numbers, place: Numbers, k: int) -> Number
 def relevant_ranks(
     scores: Scores, queries: Numbers, place: Numbers, relevant: sparse.csr_array
 ) -> Numbers:
-    """Rank the relevant items of each query among all others.
+    """Return the ranks, from 1, of the relevant items of each query among all others (nnz,).
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n_queries, n_items)
-        As from `kernel_ready`.
-    queries : ndarray of shape (n_queries,)
-        The number of each query among the items; it is left out of its own ranking.
-    place : ndarray of shape (n_items,)
-        As from `places`.
-    relevant : csr_array of shape (n_queries, n_items)
-        Its entries are the relevant items, one or more for each query, without the query.
-
-    Returns
-    -------
-    ndarray of shape (relevant.nnz,)
-        Ranks from 1.  Those of query i are at ``relevant.indptr[i]:relevant.indptr[i + 1]``, in
-        ascending order, not in the order of its entries.
-
-    Raises
-    ------
-    ValueError
-        Where a score is NaN.
+    `relevant` (n_queries, n_items) has an entry for each, one or more for a query.  The ranks of
+    query i are at ``relevant.indptr[i]:relevant.indptr[i + 1]``, ascending.  `place` comes from
+    `places`.
     """
     indptr, columns = (part.astype(np.intp) for part in (relevant.indptr, relevant.indices))
     most = int(np.diff(indptr).max())
@@ -343,3 +310,73 @@ def refuse_nan(undefined: int, scores: Scores) -> None:
     """Raise ValueError where so many of the scores, one or more, are NaN."""
     if undefined:
         raise ValueError(f"{undefined} of {scores.size} similarities are NaN: NaN has no rank")
+
+
+FloatArray = npt.NDArray[np.floating]
+
+GALLERY_ROWS = 16_384
+"""Gallery rows that one thread scores at a stretch: some milliseconds of work."""
+
+QUERY_ROWS = 16
+"""Queries that one thread projects at a stretch."""
+
+
+def project(queries: Any, W: FloatArray) -> FloatArray:
+    """Return queries @ W (n_queries, n_columns); sparse queries on all cores."""
+    if not sparse.issparse(queries):
+        return np.asarray(queries @ W)
+    rows = canonical_csr(queries)
+    parts = list(slices(rows.shape[0], QUERY_ROWS))
+    return np.concatenate(side_by_side(lambda part: rows[part] @ W, parts))
+
+
+def score_sparse(projected: FloatArray, gallery: Any, scores: FloatArray) -> None:
+    """Write ``projected @ gallery.T`` to `scores` (n_queries, n_gallery), on all cores.
+
+    `projected` is q'W (n_queries, n_features).  A score is the sum over a gallery row's entries in
+    their order, whatever the blocks and threads: equal rows have equal scores.
+    """
+    groups = _grouped(projected, scores.dtype)
+    width = groups.shape[2]
+
+    def score(rows: slice) -> None:
+        data, indices, indptr = _entries(gallery, rows)
+        data = data.astype(scores.dtype, copy=False)
+        for number, group in enumerate(groups):
+            queries = slice(number * width, (number + 1) * width)
+            score_csr(data, indices, indptr, group, scores[queries, rows])
+
+    side_by_side(score, list(slices(gallery.shape[0], GALLERY_ROWS)))
+
+
+def _grouped(projected: FloatArray, dtype: npt.DTypeLike) -> FloatArray:
+    """Lay queries out as (n_groups, n_features, width), filled up with zeros."""
+    n_queries, n_features = projected.shape
+    width = QUERY_GROUP_BYTES // np.dtype(dtype).itemsize
+    groups = np.zeros((-(-n_queries // width), n_features, width), dtype=dtype)
+    for number, group in enumerate(groups):
+        members = projected[number * width : (number + 1) * width]
+        group[:, : len(members)] = members.T
+    return groups
+
+
+def _entries(
+    gallery: Any, rows: slice
+) -> tuple[FloatArray, npt.NDArray[np.int32], npt.NDArray[np.intp]]:
+    """Return the parts of some CSR rows, checked: the values, their columns, where rows begin.
+
+    scipy checks these arrays only when a matrix is made, and they may have changed since.  The
+    check costs little here: it loads what the kernel reads next into the cache.
+    """
+    indptr = gallery.indptr[rows.start : rows.stop + 1].astype(np.intp)
+    entries = slice(max(0, indptr[0]), indptr[-1])
+    data, indices = gallery.data[entries], gallery.indices[entries]
+    indptr -= indptr[0]
+    if (np.diff(indptr) < 0).any() or not len(data) == len(indices) == indptr[-1]:
+        raise ValueError("the gallery is not valid CSR: its indptr does not fit its entries")
+    if len(indices) and not 0 <= indices.min() <= indices.max() < gallery.shape[1]:
+        raise ValueError(
+            f"the gallery is not valid CSR: columns {indices.min()} to {indices.max()} of "
+            f"{gallery.shape[1]}"
+        )
+    return data, indices.astype(np.int32, copy=False), indptr

@@ -1,4 +1,4 @@
-"""The retrieval task: each item is a query against all others (JMLR 2010, section 5.1).
+"""The tasks of retrieval: each item is a query against all others (JMLR 2010, section 5.1).
 
 Ties are broken by a fixed random order, never by the order of the rows: in rows sorted by class, a
 constant similarity would otherwise rank perfectly.
@@ -16,7 +16,7 @@ from scipy.stats import sem
 
 from oasis_bench.data import LabelledRows, checked_labels
 from oasis_bench.system import Progress, no_progress
-from oasis_bench.tasks.ranked_queries import LAST_K, MEASURES, RankedQueries
+from oasis_bench.tasks.ranked_queries import LAST_K, MEASURES, RankedQueries, SharedLabels
 from oasis_bench.tasks.ranking import (
     Numbers,
     Similarity,
@@ -25,7 +25,6 @@ from oasis_bench.tasks.ranking import (
     score_in_blocks,
     tie_order,
 )
-from oasis_bench.tasks.shared_labels import SharedLabels
 from oasis_bench.tasks.task import Task, Truth
 
 
@@ -182,3 +181,16 @@ def evaluate_ranking(
         n_queries=evaluation.n_queries,
         n_queries_left_out=evaluation.n_left_out,
     )
+
+
+class UnseenClasses(Retrieval):
+    """As `Retrieval`, but training and test classes are disjoint."""
+
+    name = "unseen-classes"
+    summary = "retrieval among classes that the learner has never seen"
+    citation = (
+        "Oh Song, Xiang, Jegelka & Savarese (2016), Deep Metric Learning via Lifted Structured "
+        "Feature Embedding, CVPR; Musgrave, Belongie & Lim (2020), A Metric Learning Reality "
+        "Check, ECCV"
+    )
+    split = "unseen-classes"

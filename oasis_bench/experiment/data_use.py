@@ -1,0 +1,339 @@
+"""What an experiment takes of its data set: classes, items of each, partitions, example queries.
+
+What is unknown or too small is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from oasis_bench.data import LabelledRows, Labels
+from oasis_bench.experiment.settings import (
+    DEFAULT_PARTITIONS,
+    DEFAULT_TEST,
+    DEFAULT_TRAIN,
+    Experiment,
+)
+from oasis_bench.plugins import Dataset
+from oasis_bench.system import UsageError, derive_seed, unknown_name
+from oasis_bench.tasks import Indices, Split
+
+LONGEST_NAME = 30
+
+LEAST = 4
+"""Items of a class that is of use: 2 train and 2 test."""
+
+
+def choose_subsets(
+    experiment: Experiment, dataset: Dataset, rows: LabelledRows, split: Split
+) -> dict[str, tuple[int, ...]]:
+    """Name the class subsets of an experiment, each with its class numbers in ascending order.
+
+    Unknown subsets or classes, and those of too few items for the split, are refused.
+    """
+    e = experiment
+    needed = split.needed_per_class()
+    if rows.multi_label and split.judgements(rows) is None and e.classes != ("all",):
+        raise UsageError(
+            f"{e.dataset} has several labels an item and so no class subsets: --classes all"
+        )
+    if needed is None or rows.multi_label:
+        return {"all": tuple(range(len(rows.class_names)))}
+    subsets = {}
+    for item in e.classes:
+        if isinstance(item, int):
+            counts, seed = rows.class_counts(), derive_seed(e.seed, "classes")
+            numbers = choose_classes(counts, item, *needed, seed)
+            subsets[str(item)] = tuple(numbers.tolist())
+        elif item == "all":
+            subsets[item] = _numbers(item, rows.class_names, e, rows, needed)
+        elif isinstance(item, tuple):
+            subsets[_list_name(item, taken=subsets)] = _numbers(
+                "+".join(item), item, e, rows, needed
+            )
+        else:
+            subsets[item] = _numbers(item, dataset.class_subsets[item], e, rows, needed)
+    return subsets
+
+
+def _list_name(names: Sequence[str], taken: Collection[str]) -> str:
+    """Name a list of classes for tables: whole where it is short."""
+    whole = "+".join(names)
+    name = whole if len(whole) <= LONGEST_NAME else f"{names[0]}+{len(names) - 1} more"
+    return f"{name} ({len(taken) + 1})" if name in taken else name
+
+
+def refuse_unknown_subsets(experiment: Experiment, dataset: Dataset) -> None:
+    """Raise UsageError for a named class subset that the data set has not: before it is loaded."""
+    known = [*dataset.class_subsets, "all"]
+    for item in experiment.classes:
+        if isinstance(item, str) and item not in known:
+            raise UsageError(
+                f"{unknown_name('class subset', item, known)}, or a number of classes, or two or "
+                "more classes joined by +"
+            )
+
+
+def _numbers(
+    subset: str,
+    names: Sequence[str],
+    e: Experiment,
+    rows: LabelledRows,
+    needed: tuple[int, int],
+) -> tuple[int, ...]:
+    """Return the numbers of a subset's classes, each of which has the items that are needed."""
+    found = {name: _class_number(name, rows.class_names) for name in names}
+    missing = [name for name, number in found.items() if number is None]
+    if missing:
+        raise UsageError(
+            f"class subset {subset!r} has {len(names)} classes, but {len(missing)} of them are not "
+            f"in {e.dataset}: {', '.join(missing)}"
+        )
+    numbers = sorted(number for number in found.values() if number is not None)
+    counts = rows.class_counts()[numbers]
+    n_train, n_test = needed
+    least = min(LEAST, sum(needed))
+    if (few := int((counts < LEAST).sum())) and least == LEAST:
+        others = len(counts) - few
+        if others < max(2, few):
+            remedy = "is the label an id? name another one with --label"
+        else:
+            n_each = min(sum(e.per_class), int(counts[counts >= LEAST].min()))
+            remedy = (
+                "leave those rows out, or take the other classes alone with --classes "
+                f"{others}: {n_each} items of each, {others * n_each:,} of {counts.sum():,} in all"
+                f"{', unless --train and --test say more' * (n_each == sum(e.per_class))}"
+            )
+        raise UsageError(
+            f"{few} of {len(counts)} classes of subset {subset!r} have fewer than {LEAST} items "
+            f"(such as {rows.class_names[numbers[counts.argmin()]]!r}, {counts.min()}), and each "
+            f"needs 2 to train and 2 to test: {remedy}"
+        )
+    if counts.min() < sum(needed):
+        remedy = "lower --train or --test"
+        if least < LEAST:  # nothing can be lowered
+            remedy = (
+                "leave its rows out, or take the other classes alone with --classes "
+                f"{(counts >= sum(needed)).sum()}"
+            )
+        raise UsageError(
+            f"class {rows.class_names[numbers[counts.argmin()]]!r} of subset {subset!r} has "
+            f"{counts.min()} item{'' if counts.min() == 1 else 's'}, but {n_train} to train and "
+            f"{n_test} to test are {sum(needed)}: {remedy}"
+        )
+    return tuple(numbers)
+
+
+def choose_classes(
+    counts: npt.NDArray[np.int64], n_chosen: int, n_train: int, n_test: int, seed: int
+) -> Indices:
+    """Choose classes at random among those with enough items; their numbers, ascending.
+
+    With the same seed the choices nest: the 5 classes are among the 10.
+
+    `counts` has the items of each class, of which `n_train` and `n_test` are needed.
+    """
+    if n_chosen > len(counts):
+        raise UsageError(
+            f"{n_chosen} classes were asked for, but the data set has {len(counts)}: "
+            f"--classes takes 2 to {len(counts)} here"
+        )
+    eligible = np.flatnonzero(counts >= n_train + n_test)
+    if n_chosen > len(eligible):
+        most = np.sort(counts)[-n_chosen]
+        remedy = f"lower --classes, or --train and --test to {most} together"
+        if most < 4:  # each of the two is at least 2
+            remedy = "lower --classes, or ask another task"
+        raise UsageError(
+            f"{n_chosen} classes of {n_train} training and {n_test} test items were asked for, "
+            f"but only {len(eligible)} of the {len(counts)} classes have {n_train + n_test}: "
+            f"{remedy}"
+        )
+    order = np.random.default_rng(seed).permutation(len(counts))
+    return np.sort(order[np.isin(order, eligible)][:n_chosen]).astype(np.intp)
+
+
+def _class_number(name: str, class_names: Sequence[str]) -> int | None:
+    """Find a class by its name, or by what follows the number, as 'bear' names '009.bear'."""
+    if name in class_names:
+        return class_names.index(name)
+    ends = [n for n, full in enumerate(class_names) if full.partition(".")[2] == name]
+    return ends[0] if len(ends) == 1 else None
+
+
+def settle(
+    experiment: Experiment, dataset: Dataset, rows: LabelledRows, splits: Collection[Split]
+) -> Experiment:
+    """Return an experiment with the numbers that depend on its data set and its splits.
+
+    Partitions: all that there are, where their number is given, as of folds.  Training and test
+    items a class: where they are not given, the usual 40 and 25, or so many in the same proportion
+    as the smallest class has; and not more inner folds than two of each class allow.
+    """
+    e = experiment
+    most = next((n for split in splits if (n := split.n_partitions(rows)) is not None), None)
+    if most is not None and (e.partitions or 0) > most:
+        raise UsageError(
+            f"--partitions {e.partitions}: {e.dataset} has {most} folds, and these are its "
+            f"partitions: {most} at most, or leave it out for all"
+        )
+    partitions = e.partitions or most or DEFAULT_PARTITIONS
+    if all(split.no_sizes for split in splits):
+        if e.per_class != (DEFAULT_TRAIN, DEFAULT_TEST):
+            raise UsageError(f"{e.dataset} {next(iter(splits)).no_sizes}")
+        return replace(e, partitions=partitions)
+    if rows.multi_label:
+        return replace(e, partitions=partitions)
+    n_train, n_test = _per_class(e, dataset, rows)
+    return _with_numbers(e, partitions, n_train, n_test)
+
+
+def settled_as(experiment: Experiment, before: Experiment) -> Experiment:
+    """Return an experiment with the numbers that another one has settled on the same data set.
+
+    Numbers that it sets itself stay.
+    """
+    partitions = experiment.partitions or before.n_partitions
+    if before.train_per_class is None or before.test_per_class is None:
+        return replace(experiment, partitions=partitions)
+    n_train = experiment.train_per_class or before.train_per_class
+    n_test = experiment.test_per_class or before.test_per_class
+    return _with_numbers(experiment, partitions, n_train, n_test)
+
+
+def _with_numbers(e: Experiment, partitions: int, n_train: int, n_test: int) -> Experiment:
+    """Put the numbers into an experiment, with no more inner folds than two of a class allow."""
+    return replace(
+        e,
+        partitions=partitions,
+        train_per_class=n_train,
+        test_per_class=n_test,
+        inner_folds=min(e.inner_folds, max(2, n_train // 2)),
+    )
+
+
+def size_remark(asked: Experiment, settled: Experiment, items: str) -> str | None:
+    """Say which sizes were fitted to the data set, or None where they are as usual or as given."""
+    was, now = asked.per_class, settled.per_class
+    if was == now or settled.train_per_class is None:
+        return None
+    folds = ""
+    if settled.inner_folds != asked.inner_folds:
+        folds = f", with {settled.inner_folds} inner folds in place of {asked.inner_folds}"
+    return (
+        f"the smallest class is too small for {was[0]} {items} to train and {was[1]} to test: "
+        f"{now[0]} of each class train and {now[1]} test{folds} (--train, --test)"
+    )
+
+
+def part_remark(
+    asked: Experiment, settled: Experiment, rows: LabelledRows, items: str
+) -> str | None:
+    """Say where the usual numbers of a class, not given, take less than half of a data set."""
+    given = asked.train_per_class or asked.test_per_class
+    if given or settled.train_per_class is None or "all" not in settled.classes:
+        return None
+    if settled.per_class != asked.per_class:  # `size_remark` tells
+        return None
+    counts = rows.class_counts()
+    n_rows, used = int(counts.sum()), len(counts) * sum(settled.per_class)
+    if 2 * used >= n_rows:
+        return None
+    n_train, n_test = settled.per_class
+    return (
+        f"a partition has {used:,} of {n_rows:,} {items}: {n_train} of each class to train and "
+        f"{n_test} to test: --train and --test take more"
+    )
+
+
+def few_train_remark(
+    asked: Experiment, settled: Experiment, rows: LabelledRows, items: str
+) -> str | None:
+    """Say where the smallest of all classes leaves fewer than a fifth of the data set to train."""
+    n_train, usual = settled.per_class[0], asked.per_class[0]
+    if settled.train_per_class is None or "all" not in settled.classes or 2 * n_train > usual:
+        return None
+    counts = rows.class_counts()
+    n_rows, in_all = int(counts.sum()), n_train * len(counts)
+    if 5 * in_all >= n_rows or asked.per_class == settled.per_class:
+        return None
+    return (
+        f"{in_all:,} of {n_rows:,} {items} train: the smallest class has {counts.min()}: leave it "
+        "out with --classes, or give --train and --test"
+    )
+
+
+def _per_class(e: Experiment, dataset: Dataset, rows: LabelledRows) -> tuple[int, int]:
+    """Return how many items of each class train and test."""
+    n_train, n_test = e.train_per_class, e.test_per_class
+    both = e.per_class
+    least = min(_smallest(e, dataset, rows), default=0)
+    if least >= sum(both) or least < LEAST or (n_train is not None and n_test is not None):
+        return both
+    if n_train is None and n_test is None:
+        train = max(2, round(least * both[0] / sum(both)))
+        return train, least - train
+    # What was given stays; the message of what is too large names both.
+    train, test = (least - both[1], both[1]) if n_train is None else (both[0], least - both[0])
+    return (train, test) if min(train, test) >= 2 else both
+
+
+def _smallest(e: Experiment, dataset: Dataset, rows: LabelledRows) -> Iterator[int]:
+    """Yield the rows of the smallest class of each subset that is asked for and known."""
+    counts = dict(zip(rows.class_names, rows.class_counts().tolist(), strict=True))
+    for item in e.classes:
+        if isinstance(item, int):
+            if item <= len(counts):
+                yield sorted(counts.values(), reverse=True)[item - 1]
+            continue
+        names = item if isinstance(item, tuple) else dataset.class_subsets.get(item, counts)
+        yield min((counts[name] for name in names if name in counts), default=0)
+
+
+@dataclass(frozen=True)
+class Queries:
+    """What `--queries` names: numbers of rows and of classes (of several labels: words)."""
+
+    rows: tuple[int, ...]
+    classes: tuple[int, ...]
+
+    def among(self, rows: npt.NDArray[np.intp], y: Labels) -> npt.NDArray[np.bool_]:
+        """Tell which of the items with these row numbers and labels it names."""
+        if isinstance(y, sparse.csr_array):
+            of_class = np.asarray(y[:, list(self.classes)].sum(axis=1)).ravel() > 0
+        else:
+            of_class = np.isin(y, self.classes)
+        return np.asarray(of_class | np.isin(rows, self.rows))
+
+
+def find_queries(e: Experiment, rows: LabelledRows) -> Queries | None:
+    """Return what an experiment's `queries` name; None where it has none.
+
+    What is the name of a class is this class; any other whole number is a row.
+    """
+    if e.queries is None:
+        return None
+    if rows.images is None:
+        raise UsageError(
+            f"--queries chooses pictures, and {e.dataset} has none: leave the option out"
+        )
+    numbers = {name: number for number, name in enumerate(rows.class_names)}
+    found: dict[str, Any] = {"rows": (), "classes": ()}
+    for text in e.queries:
+        if text in numbers:
+            found["classes"] += (numbers[text],)
+        elif text.isdecimal() and int(text) < rows.y.shape[0]:
+            found["rows"] += (int(text),)
+        elif text.isdecimal():
+            raise UsageError(
+                f"--queries {text}: rows of {e.dataset} are 0 to {rows.y.shape[0] - 1}"
+            )
+        else:
+            raise UsageError(unknown_name("class", text, rows.class_names))
+    return Queries(**found)
