@@ -7,14 +7,17 @@ from .learner import (
     BilinearLearner as BilinearLearner,
     EmbeddingLearner as EmbeddingLearner,
     ExemplarLearner as ExemplarLearner,
-    FittedArray as FittedArray,
-    IncrementalLearner as IncrementalLearner,
     MahalanobisLearner as MahalanobisLearner,
-    MetricLearner as MetricLearner,
     blocks as blocks,
     learner_of as learner_of,
 )
-from .metric_learner import TIES_SEED as TIES_SEED, ranked_labels as ranked_labels
+from .metric_learner import (
+    TIES_SEED as TIES_SEED,
+    FittedArray as FittedArray,
+    IncrementalLearner as IncrementalLearner,
+    MetricLearner as MetricLearner,
+    ranked_labels as ranked_labels,
+)
 from .model_file import (
     add_training_rows as add_training_rows,
     load_model as load_model,
