@@ -31,19 +31,10 @@ def rounding(shape: tuple[int, ...]) -> float:
 
 
 def principal_axes(centred: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Find the axes along which rows vary by more than rounding.
+    """Find the axes along which centred rows (n_rows, n_features) vary by more than rounding.
 
-    Parameters
-    ----------
-    centred : ndarray of shape (n_rows, n_features), float64
-        Rows whose mean is 0.
-
-    Returns
-    -------
-    squares : ndarray of shape (rank,)
-        Sum of the squared coordinates along each axis, the largest first.
-    axes : ndarray of shape (rank, n_features)
-        Orthonormal rows.
+    Returns the sums of the squared coordinates along each axis (rank,), the largest first, and the
+    axes (rank, n_features), orthonormal.
     """
     n_rows, n_features = centred.shape
     if n_rows < n_features:
@@ -57,18 +48,9 @@ def principal_axes(centred: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def whitening(scatter: FloatArray, floor: float) -> FloatArray:
-    """Return V with V S V' = I, over the eigenvectors of S whose eigenvalue exceeds `floor`.
+    """Return V (rank, d), V S V' = I, over the eigenvectors of S with eigenvalues above `floor`.
 
-    Parameters
-    ----------
-    scatter : ndarray of shape (d, d)
-        S, positive semi-definite.
-    floor : float
-        What is no more than rounding in S, at least 0.
-
-    Returns
-    -------
-    ndarray of shape (rank, d)
+    S is positive semi-definite, and `floor` what is no more than rounding in it.
     """
     values, vectors = eigh(scatter)
     kept = values > floor

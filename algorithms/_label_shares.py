@@ -17,24 +17,11 @@ from oasis_bench.plugins import MetricLearner
 def rows_and_shares(
     learner: MetricLearner, X: Any, y: Any, dtype: npt.DTypeLike | list[npt.DTypeLike]
 ) -> tuple[Any, sparse.csr_array]:
-    """Validate the rows and labels that a learner is fitted on.
+    """Validate the rows and labels (or how relevant each row is to each label) of a `fit`.
 
-    Parameters
-    ----------
-    learner : MetricLearner
-        Notes the number of features, as `validate_data` does.
-    X : array or CSR of shape (n_rows, n_features)
-    y : array of shape (n_rows,), or sparse matrix of shape (n_rows, n_labels)
-        Class labels; or how relevant each row is to each of several labels.
-    dtype : type or list of types
-        Of the rows: the first, where theirs is not among them.
-
-    Returns
-    -------
-    X : ndarray or CSR
-    shares : csr_array of shape (n_rows, n_classes)
-        The share of each class in a row's labels: rows sum to 1, or to 0 without a label.  There
-        is a column for each class that a row has, and none for others.
+    The shares (n_rows, n_classes) are those of each class in a row's labels: rows sum to 1, or to 0
+    without a label.  There is a column for each class that a row has.  The rows have the first type
+    of `dtype`, where theirs is not among them.
     """
     if sparse.issparse(y):
         check_consistent_length(X, y)

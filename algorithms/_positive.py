@@ -25,18 +25,10 @@ the rounding error."""
 def psd_factor(W: FloatArray, rows: Any = None) -> FloatArray:
     """Factor the projection of W on the cone of positive semi-definite (PSD) matrices.
 
-    Parameters
-    ----------
-    W : ndarray of shape (n_features, n_features)
-    rows : ndarray or CSR of shape (n_rows, n_features), optional
-        Where W is the identity outside of what they span, and they are at most half as many as
-        features, eigenvalues are sought in the span alone.
-
-    Returns
-    -------
-    ndarray of shape (n_components, n_features)
-        L = diag(sqrt(eigenvalues)) V' over the positive eigenvalues of the symmetric part of W,
-        the largest first: L'L is the PSD matrix nearest to W in the Frobenius norm.
+    L = diag(sqrt(eigenvalues)) V' over the positive eigenvalues of the symmetric part of W, the
+    largest first: L'L is the PSD matrix nearest to W in the Frobenius norm.  Where W is the
+    identity outside of what `rows` span, and they are at most half as many as features, eigenvalues
+    are sought in the span alone.
     """
     if rows is not None and 2 * rows.shape[0] <= len(W):
         found = _psd_factor_in_span(W, rows)

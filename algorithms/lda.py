@@ -123,15 +123,7 @@ class LDA(LabelLearner):
 
 
 class Shrunk(NamedTuple):
-    """A shrunk covariance diag(r) + F'F.
-
-    Attributes
-    ----------
-    ridge : ndarray of shape (n_features,)
-        r.
-    factor : ndarray of shape (n_rows, n_features)
-        F.
-    """
+    """A shrunk covariance diag(r) + F'F: ridge r (n_features,), factor F (n_rows, n_features)."""
 
     ridge: FloatArray
     factor: FloatArray
@@ -177,20 +169,9 @@ def leading_discriminants(
 ) -> FloatArray | None:
     """Return the eigenvectors v of S_b v = a S_w v with v'S_w v = 1, the largest a first.
 
-    S_b is S_t - S_w, with S_t the shrunk covariance of all rows.  Lanczos iterations take products
-    with S_t and S_w, and with the inverse of S_w by the identity of Woodbury.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_rows, n_features), float64
-    y : ndarray of shape (n_rows,)
-    n_components : int
-        Below n_features.
-    shrinkage : 'auto' or float
-
-    Returns
-    -------
-    ndarray of shape (n_components, n_features), or None where the shrinkage leaves S_w singular.
+    (n_components, n_features), or None where the shrinkage leaves S_w singular.  S_b is S_t - S_w,
+    with S_t the shrunk covariance of all rows.  Lanczos iterations take products with S_t and S_w,
+    and with the inverse of S_w by the identity of Woodbury.
     """
     parts = []
     for label in np.unique(y):

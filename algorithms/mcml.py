@@ -231,18 +231,9 @@ class Objective:
 
 
 class Minimum(NamedTuple):
-    """Where the search ended.
+    """Where the search ended: L (k, d), orthogonal rows, the longest first, and f there.
 
-    Attributes
-    ----------
-    L : ndarray of shape (k, d)
-        Orthogonal rows, the longest first.
-    value : float
-        f.
-    n_iter : int
-        Iterations of L-BFGS.
-    converged : bool
-        Whether it stopped for lack of progress, and not at `max_iter`.
+    It has converged where it stopped for lack of progress, and not at `max_iter`.
     """
 
     L: FloatArray

@@ -144,19 +144,9 @@ class ImageDataset(Dataset):
     def find_images(
         self, progress: Progress = no_progress, tell: Callable[[str], None] = warn
     ) -> Sequence[tuple[Path, Label]]:
-        """Find the pictures and their labels, downloading them first where needed.
+        """Find each picture with its class, or with its words; download them first where needed.
 
-        Parameters
-        ----------
-        progress : callable
-            Called with the bytes of a download.
-        tell : callable
-            Called with each line on what is left out.
-
-        Returns
-        -------
-        sequence of (Path, str) or of (Path, tuple of str)
-            Each picture with its class; or with its words, for relevance to several queries.
+        `tell` is called with each line on what is left out.
         """
 
     def visterm_features(self) -> VistermFeatures:
@@ -234,14 +224,7 @@ class ImageDataset(Dataset):
     ) -> set[int]:
         """Choose pictures of its own that teach the codebooks and are no rows: here none.
 
-        Parameters
-        ----------
-        contents : sequence of str
-            A hash of each picture.
-        labels : sequence
-            The class of each picture.
-        tell : callable
-            Called with a line on what is set apart.
+        `contents` has a hash of each picture; `tell` is called with a line on what is set apart.
         """
         return set()
 

@@ -180,19 +180,8 @@ class GoldenDeepRanking(EmbeddingLearner):
 def relevance_within(golden: GoldenFeature, X: Patches, y: npt.NDArray[Any]) -> sparse.csr_array:
     """Return r_ij, the share of all pairs that share a category that are further apart.
 
-    Parameters
-    ----------
-    golden : GoldenFeature
-        Fitted; says how far apart pictures are.
-    X : Patches of n_items pictures
-    y : array of shape (n_items,)
-        Categories.
-
-    Returns
-    -------
-    csr_array of shape (n_items, n_items)
-        From 0 to 1; pairs of equal distance count as a half.  0 for pictures of two categories,
-        and for a picture and itself.
+    A csr_array (n_items, n_items) from 0 to 1; pairs of equal distance count as a half.  0 for
+    pictures of two categories `y`, and for a picture and itself.
     """
     embedded = golden.embed(X)
     pairs, distances = [], []

@@ -195,19 +195,10 @@ class GoldenFeature(EmbeddingLearner):
 
 
 def largest_margin(differences: Float64Array, C: float) -> tuple[Float64Array, float]:
-    """Solve the problem of `GoldenFeature`.
+    """Solve the problem of `GoldenFeature`; return the weights w (n_kinds,) and the objective.
 
-    Parameters
-    ----------
-    differences : ndarray of shape (n_triplets, n_kinds)
-        delta of each triplet: by how much further away the negative is.
-    C : float
-
-    Returns
-    -------
-    weights : ndarray of shape (n_kinds,)
-        w; all 1 where there is no triplet, or one kind alone.
-    objective : float
+    `differences` (n_triplets, n_kinds) are the deltas: by how much further away the negative is.
+    The weights are all 1 where there is no triplet, or one kind alone.
     """
     n_triplets, n_kinds = differences.shape
     if not n_triplets or n_kinds == 1:

@@ -20,13 +20,7 @@ NETWORK_CONSTRAINTS = {name: DeepRanking._parameter_constraints[name] for name i
 
 
 class HoldsNetwork(MetricLearner):
-    """A learner made of a `DeepRanking` and of another that learns after it, on its points.
-
-    Attributes
-    ----------
-    parameters_, n_steps_, precision_
-        Of the network, as `DeepRanking` has them.
-    """
+    """A learner made of a `DeepRanking` and of another that learns after it, on its points."""
 
     imports: ClassVar = DeepRanking.imports
 

@@ -56,15 +56,7 @@ class Reservoir:
         self._buffers: dict[int, tuple[Floats, Items, Floats]] = {}
 
     def add(self, items: npt.ArrayLike, categories: npt.ArrayLike, totals: npt.ArrayLike) -> None:
-        """Read the next part of the stream.
-
-        Parameters
-        ----------
-        items, categories : array of shape (n,), integers
-            The number of each picture, and of its category.
-        totals : array of shape (n,)
-            r_j, the relevance of each picture to all others of its category (eq. 6).
-        """
+        """Read the next part of the stream: numbers of pictures, categories, and r_j (eq. 6)."""
         items, categories = np.asarray(items, np.int64), np.asarray(categories, np.int64)
         totals = np.asarray(totals, np.float64)
         if totals.size and not (totals.min() >= 0 and np.isfinite(totals).all()):
@@ -196,12 +188,8 @@ class ReservoirSampler:
     ) -> tuple[Items, Floats, int]:
         """Draw from each query's own buffer, by relevance; a negative where there is a positive.
 
-        Returns
-        -------
-        place : ndarray of shape (n_queries,)
-            Its place in the buffers, or -1 after too many failures.
-        relevance : ndarray of shape (n_queries,)
-        n_rejected : int
+        Returns places in the buffers, -1 after too many failures, their relevance, and how many
+        were rejected.
         """
         place, found = np.full(len(query), -1), np.zeros(len(query))
         active = np.arange(len(query))
@@ -231,13 +219,7 @@ class ReservoirSampler:
 def refuse_too_few(has_pair: bool, n_categories: int, out_of_class: float) -> None:
     """Raise UsageError where no triplet can be drawn.
 
-    Parameters
-    ----------
-    has_pair : bool
-        Whether a category has two pictures that are relevant to each other.
-    n_categories : int
-    out_of_class : float
-        The share of negatives of another category.
+    `has_pair` says whether a category has two pictures that are relevant to each other.
     """
     if not has_pair:
         raise UsageError(

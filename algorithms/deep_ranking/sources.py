@@ -34,14 +34,7 @@ CAPACITY = 1000
 class Given:
     """What a learner is given: labels, labels with relevance, or judged triplets.
 
-    Parameters
-    ----------
-    n_pictures : int
-    y, relevance, triplets
-        As `DeepRanking.fit` takes them.
-    sampling : {'weighted', 'uniform', 'reservoir'}
-    out_of_class, margin : float
-        As `DeepRanking` has them.
+    As `DeepRanking.fit` takes them, with the parameters of `DeepRanking` that say how to sample.
     """
 
     def __init__(
@@ -132,15 +125,8 @@ def reservoir_source(
 ) -> ReservoirSampler:
     """Return a sampler of what a reservoir keeps of the pictures `items`, which it reads once.
 
-    Parameters
-    ----------
-    items, y : array of shape (n,)
-        Numbers of pictures, and the category of each.
-    relevance : csr_array of shape (n_pictures, n_pictures)
-        0 or more; what it says of pictures of different categories is not looked at.
-    seed : int
-    out_of_class, margin : float
-        As `ReservoirSampler` has them.
+    What `relevance` (n_pictures, n_pictures) says of pictures of different categories is not looked
+    at.
     """
     _, categories = np.unique(y, return_inverse=True)
     totals = np.zeros(len(items))

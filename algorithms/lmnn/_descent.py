@@ -64,11 +64,6 @@ class _History:
 
     The two loops over the steps are two triangular systems: with s_i the steps, y_i the changes,
     oldest first, and R_ij = s_i'y_j for i <= j, else 0 (Byrd, Nocedal & Schnabel 1994).
-
-    Parameters
-    ----------
-    d : int
-        Columns of A, which has at most `d` rows.
     """
 
     def __init__(self, d: int) -> None:

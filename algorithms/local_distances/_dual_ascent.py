@@ -198,15 +198,7 @@ class DualAscent:
 
 @dataclass
 class Solution:
-    """Weights and how good they are proven to be.
-
-    Attributes
-    ----------
-    weights : ndarray of shape (n_weights,)
-    primal : float
-    duals : list of float
-        The dual after each pass: it never falls.
-    """
+    """Weights and how good they are proven to be; the dual after each pass never falls."""
 
     weights: Float64Array
     primal: float

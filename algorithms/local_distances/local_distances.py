@@ -268,13 +268,9 @@ class LocalDistances(ExemplarLearner):
 
 
 def short_list(distances: FloatArray, j: int, n_nearest: int | None) -> Numbers:
-    """Return the items among the nearest ones to item j by any of its features, without j.
+    """Return the items among the `n_nearest` to item j by any of its features, without j.
 
-    Parameters
-    ----------
-    distances : ndarray of shape (n_items, M_j)
-    n_nearest : int or None
-        Items for each feature; None, or more than there are: all.
+    `distances` is (n_items, M_j); None, or more than there are, takes all.
     """
     others = np.delete(np.arange(len(distances)), j)
     if n_nearest is None or n_nearest >= len(others):

@@ -23,14 +23,7 @@ PAIRS_PER_BLOCK = 64
 
 
 def differences(X: Any, left: npt.NDArray[np.intp], right: npt.NDArray[np.intp]) -> Float64Array:
-    """Return x_left - x_right (n_pairs, n_features), dense and in float64.
-
-    Parameters
-    ----------
-    X : ndarray or CSR of shape (n_rows, n_features)
-    left, right : ndarray of shape (n_pairs,)
-        Row numbers.
-    """
+    """Return x_left - x_right (n_pairs, n_features), dense and in float64; both are row numbers."""
     if isinstance(X, sparse.csr_array | sparse.csr_matrix):
         rows = X[left].astype(np.float64) - X[right].astype(np.float64)
         return np.asarray(rows.toarray())
@@ -53,19 +46,9 @@ def take_steps(
 ) -> Result:
     """Take one block of steps on the upper triangle of `A`, the only one that is read or changed.
 
-    Parameters
-    ----------
-    A : ndarray of shape (n_features, n_features)
-        Symmetric, C-contiguous; changed in place.
-    Z : ndarray of shape (n_pairs, n_features)
-        The differences of the block's pairs.
-    kernel : callable
-        ``kernel(products, weights)`` finds the Az before the block in `products`, one row for
-        each z, leaves there the Az before the step of that z, and writes the steps' weights.
-
-    Returns
-    -------
-    What the kernel returned.
+    `Z` (n_pairs, n_features) are the differences of the block's pairs.  ``kernel(products,
+    weights)`` finds the Az before the block in `products`, one row for each z, leaves there the Az
+    before the step of that z, and writes the steps' weights; what it returns is returned.
     """
     if not A.flags.c_contiguous:
         raise ValueError(f"A has strides {A.strides}: it must be C-contiguous")

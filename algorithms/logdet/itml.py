@@ -227,20 +227,7 @@ def project_cyclically(
 ) -> Solution:
     """Project the identity on the pairs' constraints in turn, until the multipliers stay.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_rows, n_features)
-    pairs : Pairs
-    bounds : ndarray of shape (2,)
-        u and l.
-    gamma : float or ndarray of shape (n_pairs,)
-        Weight of the slack, of all pairs or of each.
-    max_iter, tol
-        As in `ITML`.
-
-    Returns
-    -------
-    Solution
+    `bounds` are u and l, `gamma` weighs the slack, of all pairs or of each.
     """
     A = np.eye(X.shape[1])
     multipliers = np.zeros(len(pairs.signs))

@@ -30,13 +30,7 @@ SCALING = "l2"
 
 @dataclass(frozen=True)
 class AskedFeatures:
-    """Features of one kind, or of several kinds side by side.
-
-    Parameters
-    ----------
-    parts : tuple of Network, FeatureFile or HandMade
-        At least one.
-    """
+    """Features of one kind, or of several kinds side by side."""
 
     parts: tuple[Network | FeatureFile | HandMade, ...]
 
@@ -50,15 +44,8 @@ class AskedFeatures:
     ) -> PictureRows:
         """Describe each picture; of several kinds, each is of unit length and they are joined.
 
-        Parameters
-        ----------
-        teachers : callable
-            Finds the pictures that codebooks are learned from, where one is needed.
-
-        Returns
-        -------
-        PictureRows
-            Of several kinds with `patches`: those of one kind are the row of that kind.
+        Then `patches` of one kind are the row of that kind.  `teachers` finds the pictures that
+        codebooks are learned from, where one is needed.
         """
         several = [
             part.rows_of(pictures, workers, teachers)

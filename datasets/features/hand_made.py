@@ -76,14 +76,11 @@ HAND_MADE = (*WHOLE, *WORDS)
 
 @dataclass(frozen=True)
 class HandMade:
-    """Hand-made features of one kind.
+    """Hand-made features of one kind, `option`.
 
-    Parameters
-    ----------
-    option : str
-        'lab' (colour histogram), 'hog' (oriented gradients), 'lbp' (local binary patterns),
-        'wavelet' (signature), 'sift-bow' (bag of words), 'fisher' (Fisher vector of SIFT) or
-        'texton' (textons with a spatial pyramid).
+    'lab' (colour histogram), 'hog' (oriented gradients), 'lbp' (local binary patterns), 'wavelet'
+    (signature), 'sift-bow' (bag of words), 'fisher' (Fisher vector of SIFT) or 'texton' (textons
+    with a spatial pyramid).
     """
 
     option: str

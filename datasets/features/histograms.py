@@ -32,15 +32,11 @@ CODE = (blocks.__file__, decoding.__file__, local_binary_patterns.__file__, __fi
 
 
 def picture_histograms(pictures: Sequence[Picture], workers: Workers) -> FloatArray:
-    """Describe each quarter of each picture by its texture and its colours.
+    """Describe each quarter of each picture by texture and colours: (n_pictures, 492), float32.
 
     A picture is resized to 128 x 128 pixels.  For each quarter, the histogram of its 59 uniform
     local binary patterns is joined with that of its nearest of 64 colours on a grid; each of the
     two sums to 1.  The rows are kept in ``histograms`` of the cache folder.
-
-    Returns
-    -------
-    ndarray of shape (n_pictures, 492), float32
     """
     unique = {picture.content: picture for picture in pictures}
     arrays = cached(

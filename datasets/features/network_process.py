@@ -46,7 +46,7 @@ class Embedded(NamedTuple):
 
 
 def embed(name: str | None, paths: Sequence[Path]) -> Embedded:
-    """Embed pictures by the timm network of this name; None: by the package's own network."""
+    """Embed pictures by timm's network of this name; None: the package's EfficientNet-Lite0."""
     import torch
 
     loaded = load(name)

@@ -165,15 +165,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class PatchOptions:
-    """What the options `patches` and `n_points` of a data set ask for.
-
-    Parameters
-    ----------
-    kinds : tuple of str
-        Keys of `KINDS`.
-    n_points : int
-        Points a picture, at most.
-    """
+    """What the options `patches` (keys of `KINDS`) and `n_points` (a picture, at most) ask for."""
 
     kinds: tuple[str, ...]
     n_points: int
@@ -200,21 +192,13 @@ def patch_options(patches: str | None, n_points: int) -> PatchOptions | None:
 def patches_of(
     pictures: Sequence[Picture], options: PatchOptions, workers: Workers
 ) -> tuple[Patches | None, list[int], list[tuple[Path, Fault]]]:
-    """Describe the patches of each picture.
+    """Describe the patches of each picture; return them, their pictures' numbers, and the rest.
 
-    A picture is scaled so that its longer side has 300 pixels, and patches of all kinds are centred
+    There are None where no picture can be used; the rest are left out, each with the reason.  A
+    picture is scaled so that its longer side has 300 pixels, and patches of all kinds are centred
     at the same points (`points_of`).  What was computed is kept in ``patches`` of the cache folder,
     one file for each kind and 256 pictures, under a hash of their contents, of `n_points` and of
     the code that computes it: after Ctrl-C a call goes on from there.
-
-    Returns
-    -------
-    patches : Patches or None
-        Of the pictures that can be used; None where there are none.
-    kept : list of int
-        Their numbers, in ascending order.
-    left_out : list of (Path, Fault)
-        The other pictures, each with the reason.
     """
     unique = {picture.content: picture for picture in pictures}
     n_numbers = len(pictures) * options.n_points * sum(KINDS[name].width for name in options.kinds)

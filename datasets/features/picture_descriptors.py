@@ -108,16 +108,9 @@ def wavelet_signature(image: Image) -> Vector:
 
 
 def cell_counts(codes: npt.NDArray[np.integer], n_codes: int, n_cells: int) -> Vector:
-    """Count the codes in each of `n_cells` x `n_cells` cells of a picture, row by row of cells.
+    """Count the codes (side, side), below `n_codes`, in each of `n_cells` x `n_cells` cells.
 
-    Parameters
-    ----------
-    codes : ndarray of shape (side, side)
-        From 0 to `n_codes` - 1; `n_cells` divides the side.
-
-    Returns
-    -------
-    ndarray of shape (n_cells * n_cells * n_codes,)
+    `n_cells` divides the side.  Cells follow each other row by row: (n_cells * n_cells * n_codes,).
     """
     place = np.arange(len(codes)) * n_cells // len(codes)
     cells = place[:, None] * n_cells + place

@@ -135,28 +135,12 @@ def rows_in_parts(
     decided_by: Sequence[str],
     compute: Callable[[Sequence[Picture], int], Arrays],
 ) -> tuple[PictureRows, Arrays]:
-    """Return the row of each picture; what was computed before is read.
+    """Return the row of each picture, float32, and what `compute` returned for the last part.
 
-    One file holds 256 pictures, under a hash of their contents and of what else decides the rows:
-    after Ctrl-C a call goes on from there.
-
-    Parameters
-    ----------
-    pictures : sequence of Picture
-    folder : str
-        The folder within the cache folder.
-    code, decided_by : sequence of str
-        The modules that compute rows, and parameters and versions of libraries.
-    compute : callable
-        Called with some pictures of different contents, and how many are done already; returns
-        'rows' (n_usable, n_features), the arrays of `arrays_of_faults`, and others.
-
-    Returns
-    -------
-    rows : PictureRows
-        float32.
-    arrays : dict of str to ndarray
-        What `compute` returned for the last part.
+    One file of the cache holds 256 pictures, under a hash of their contents, of the modules `code`
+    and of what else decides the rows: after Ctrl-C a call goes on from there.  `compute` is called
+    with some pictures of different contents, and how many are done already; it returns 'rows'
+    (n_usable, n_features), the arrays of `arrays_of_faults`, and others.
     """
     unique = list({picture.content: picture for picture in pictures}.values())
     found: dict[str, npt.NDArray[np.float32]] = {}

@@ -27,15 +27,11 @@ def check_side(side: int | None) -> None:
 
 
 def pixels_of(pictures: Sequence[Picture], side: int, workers: Workers) -> Pixels:
-    """Decode each picture to `side` x `side` pixels, whatever its shape was.
+    """Decode each picture to `side` x `side` pixels: (n_pictures, side, side, 3), uint8.
 
     A picture is resized as a whole by a filter that averages (Pillow's bilinear one); nothing is
     cut off, and its sides are stretched to be equal.  The pixels are kept in ``pixels`` of the
     cache folder, under a hash of the contents of the pictures.
-
-    Returns
-    -------
-    ndarray of shape (n_pictures, side, side, 3), uint8
     """
     unique = {picture.content: picture for picture in pictures}
     places = {content: number for number, content in enumerate(unique)}

@@ -38,18 +38,10 @@ CODE = (*codebooks.CODE, __file__)
 
 @dataclass(frozen=True, eq=False)
 class VistermCounts:
-    """The visterms of a set of pictures.
+    """The visterms of the pictures `kept`: how many blocks of each are nearest to each visterm.
 
-    Attributes
-    ----------
-    counts : csr_array of shape (n_kept, n_visterms), float32
-        How many blocks of each picture are nearest to each visterm.
-    kept : ndarray of shape (n_kept,), intp
-        Which of the pictures the rows are, in ascending order.
-    left_out : list of (Path, Fault)
-        The other pictures, each with the reason.
-    codebook_left_out : list of (Path, Fault)
-        Codebook images that could not be used, each with the reason.
+    `counts` is a csr_array (n_kept, n_visterms), float32.  Pictures, and codebook images, that are
+    left out have each a reason.
     """
 
     counts: sparse.csr_array

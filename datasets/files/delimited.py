@@ -76,18 +76,10 @@ def csv_names(path: Path, separator: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Cells:
-    """The cells of a text file, and how they were read.
+    """The cells of a text file, in numbered columns (names may be equal), and how they were read.
 
-    Attributes
-    ----------
-    frame : DataFrame
-        Its columns are numbered: names may be equal.
-    remarks : tuple of str
-        How they were read, where that is not the usual way.
-    numbers : sequence of re.Pattern
-        What a number of this file looks like; of several, one holds for each column.
-    hint : str
-        What to do about the signs of numbers in columns that stay text, or ''.
+    `numbers` is what a number of this file looks like: of several patterns, one holds for each
+    column.  `hint` is what to do about the signs of numbers in columns that stay text, or ''.
     """
 
     frame: pd.DataFrame
@@ -121,18 +113,8 @@ def numbered_cells(
 
     One decimal sign holds for the whole file: the one that is given, else the one that all numbers
     of some column need.  Columns that it does not fit, and all where it is not known, stay text.
-
-    Parameters
-    ----------
-    path : Path
-    n_columns : int
-    separator : str
-    texts : collection of int, optional
-        Columns of text: each cell of these stays as it is spelt, '' where it is empty.
-    left_out : collection of int, optional
-        Columns that are not used: they say what the decimal sign is where no other column does.
-    decimal, thousands : str, optional
-        The signs that the user says.
+    Cells of the columns `texts` stay as they are spelt, '' where they are empty; the columns
+    `left_out` say what the decimal sign is where no other column does.
     """
     import pandas as pd
 

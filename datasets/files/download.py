@@ -71,17 +71,9 @@ def fetch(
     """Download a file over HTTP or HTTPS, unless `path` exists.
 
     The bytes go to ``<path>.part``, which is renamed to `path` once it is complete and its
-    checksum is right.  A later call continues where an earlier one stopped.  If several processes
-    want the file, one downloads it and the others wait.
-
-    Parameters
-    ----------
-    checksum : str
-        ``'md5:...'`` or ``'sha256:...'``, in lower-case hexadecimal digits.
-    progress : callable
-        Called with the bytes received so far.
-    pauses : sequence of float
-        Seconds to wait before each further attempt after an error of the network.
+    checksum, ``'md5:...'`` or ``'sha256:...'``, is right.  A later call continues where an earlier
+    one stopped. If several processes want the file, one downloads it and the others wait.  `pauses`
+    are the seconds before each further attempt after an error of the network.
     """
     if path.exists():
         return
@@ -180,22 +172,11 @@ def _network_errors() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Archive:
-    """A data set's archive on the network.
+    """A data set's archive on the network: tar, tar.gz or zip; one that is too large is refused.
 
-    Parameters
-    ----------
-    url : str
-        Its address; the last part is the name of the file: tar, tar.gz or zip.
-    checksum : str
-        As `oasis_bench.datasets.files.download.fetch` takes it.
-    folder : str
-        The name of the data set's folder, in `OASIS_BENCH_DATA` and in the cache folder.
-    max_members, max_bytes : int
-        The largest number of members and of unpacked bytes; an archive of more is refused.
-    top : str, default ''
-        The folder within the archive that becomes `folder`; '' for all of it.
-    inner : str, optional
-        The archive within the archive that holds the data.
+    `folder` is the name of the data set's folder, in `OASIS_BENCH_DATA` and in the cache folder;
+    `top` the folder within the archive that becomes it, '' for all; `inner` the archive within the
+    archive that holds the data.  `checksum` is as `fetch` takes it.
     """
 
     url: str

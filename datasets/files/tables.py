@@ -93,16 +93,9 @@ class Table:
 
 @dataclass(frozen=True)
 class Columns:
-    """What the user says of the columns of a file, or of its arrays.
+    """What the user says of the columns of a file, or of its arrays: labels, folds, which to drop.
 
-    Attributes
-    ----------
-    label, fold : str or None
-        That of the labels, and that of the folds, if there is one.
-    drop : tuple of str
-        Those to leave out.
-    decimal, thousands : str or None
-        The signs of numbers in text.
+    `decimal` and `thousands` are the signs of numbers in text.
     """
 
     label: str | None = None

@@ -10,15 +10,15 @@ from .learner import (
     BilinearLearner as BilinearLearner,
     EmbeddingLearner as EmbeddingLearner,
     ExemplarLearner as ExemplarLearner,
-    FittedArray as FittedArray,
-    IncrementalLearner as IncrementalLearner,
     MahalanobisLearner as MahalanobisLearner,
-    MetricLearner as MetricLearner,
     blocks as blocks,
     learner_of as learner_of,
 )
 from .metric_learner import (
     TIES_SEED as TIES_SEED,
+    FittedArray as FittedArray,
+    IncrementalLearner as IncrementalLearner,
+    MetricLearner as MetricLearner,
     checked_scores as checked_scores,
     ranked_labels as ranked_labels,
 )

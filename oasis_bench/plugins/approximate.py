@@ -9,7 +9,8 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils import check_random_state
 
-from oasis_bench.plugins.learner import BilinearLearner, EmbeddingLearner, MetricLearner, learner_of
+from oasis_bench.plugins.learner import BilinearLearner, EmbeddingLearner, learner_of
+from oasis_bench.plugins.metric_learner import MetricLearner
 from oasis_bench.system import (
     Progress,
     UsageError,

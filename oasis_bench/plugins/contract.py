@@ -46,10 +46,9 @@ from oasis_bench.plugins.learner import (
     BilinearLearner,
     EmbeddingLearner,
     ExemplarLearner,
-    IncrementalLearner,
     MahalanobisLearner,
-    MetricLearner,
 )
+from oasis_bench.plugins.metric_learner import IncrementalLearner, MetricLearner
 from oasis_bench.plugins.registry import load_registry, load_rows, needed_options, plugin_files_of
 from oasis_bench.system import UsageError, error_line
 from oasis_bench.tasks import Measurement, Split, Task, Truth, evaluate

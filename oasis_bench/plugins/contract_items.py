@@ -17,8 +17,8 @@ from oasis_bench.plugins.learner import (
     EmbeddingLearner,
     ExemplarLearner,
     MahalanobisLearner,
-    MetricLearner,
 )
+from oasis_bench.plugins.metric_learner import MetricLearner
 from oasis_bench.tasks import evaluate_ranking
 
 CHANCE = 14 / 59

@@ -24,23 +24,11 @@ from sklearn.utils.validation import check_is_fitted
 from oasis_bench.data import FloatArray
 from oasis_bench.plugins.metric_learner import (
     FittedArray,
-    IncrementalLearner,
     MetricLearner,
     sides,
 )
 from oasis_bench.system import UsageError, slices
 from oasis_bench.tasks import project, score_sparse
-
-__all__ = [
-    "BilinearLearner",
-    "EmbeddingLearner",
-    "ExemplarLearner",
-    "FittedArray",
-    "IncrementalLearner",
-    "MahalanobisLearner",
-    "MetricLearner",
-    "blocks",
-]
 
 BLOCK_BYTES = 64 * 2**20
 """Working memory of a `similarity` beyond its result."""

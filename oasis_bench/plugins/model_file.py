@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from oasis_bench import __version__
 from oasis_bench.data import Patches, PatchKind, row_hashes
-from oasis_bench.plugins.learner import FittedArray, MetricLearner
+from oasis_bench.plugins.metric_learner import FittedArray, MetricLearner
 from oasis_bench.plugins.registry import Registry, load_registry
 from oasis_bench.system import (
     ARRAY_KINDS,

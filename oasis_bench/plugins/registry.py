@@ -25,7 +25,7 @@ from typing import Any, Generic, TypeVar, Union, get_args, get_origin, get_type_
 
 from oasis_bench.data import KINDS, PATCHES_AND_PIXELS, LabelledRows
 from oasis_bench.plugins.dataset import Dataset
-from oasis_bench.plugins.learner import MetricLearner
+from oasis_bench.plugins.metric_learner import MetricLearner
 from oasis_bench.plugins.names import find_dataset, installed
 from oasis_bench.system import (
     LONGEST_PATH,

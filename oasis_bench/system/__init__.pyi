@@ -47,7 +47,6 @@ from .files import (
 )
 from .machine import (
     available_cores as available_cores,
-    has_gpu_driver as has_gpu_driver,
     load_average as load_average,
     processor_name as processor_name,
     provenance as provenance,

@@ -14,8 +14,6 @@ from typing import Any
 
 from threadpoolctl import threadpool_info
 
-_GPU_FILES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")  # NVIDIA, AMD, Windows' subsystem
-
 DISTRIBUTIONS = (
     "oasis-bench",
     "numpy",
@@ -64,11 +62,6 @@ def processor_name() -> str:
         if match := re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE):
             return match[1]
     return platform.processor() or platform.machine()
-
-
-def has_gpu_driver() -> bool:
-    """Tell whether a driver of GPUs is there; whether a library can use it is not said."""
-    return any(map(os.path.exists, _GPU_FILES))
 
 
 def _frequency_governor() -> str | None:
