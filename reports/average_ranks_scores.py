@@ -13,21 +13,9 @@ from typing import Any
 
 import pandas as pd
 
-from oasis_bench.analysis import measures_of, task_measures, with_costs
 from oasis_bench.plugins import PATH_DATASETS
 from oasis_bench.reports.formatting import plural, series, some
-from oasis_bench.reports.run.facts import (
-    dataset_name,
-    learners,
-    shortfall,
-    sizes,
-    split_of,
-    subset_title,
-    subsets,
-    tasks,
-    transductive_learners,
-)
-from oasis_bench.store import StoredRun
+from oasis_bench.reports.run.view import RunView
 from oasis_bench.system import UsageError, encodable
 
 
@@ -99,12 +87,12 @@ def six_digits(means: pd.Series[float]) -> pd.Series[float]:
     return means.map(lambda value: float(f"{value:.6g}"))
 
 
-def measures_of_run(run: StoredRun) -> dict[str, list[str]]:
+def measures_of_run(view: RunView) -> dict[str, list[str]]:
     """Return the measures of each task of a run, as the options of the command line name them."""
-    return {task: measures_of(run, task)["option"].tolist() for task in tasks(run)}
+    return {task: view.measures[task]["option"].tolist() for task in view.tasks}
 
 
-def scores_of_run(folder: Path, run: StoredRun, task: str, measure: str) -> ScoreTable:
+def scores_of_run(folder: Path, view: RunView, task: str, measure: str) -> ScoreTable:
     """Take the scores of its data set from a run, by a measure that it has, such as 'accuracy@3'.
 
     The class subsets of a data set share items and are no data sets of their own, so one counts:
@@ -115,13 +103,13 @@ def scores_of_run(folder: Path, run: StoredRun, task: str, measure: str) -> Scor
     UsageError
         Where no partition was tried with every learner.
     """
-    measures = measures_of(run, task)
+    measures = view.measures[task]
     name_of_measure = str(measures.loc[measures["option"] == measure, "name"].iloc[0])
-    split = split_of(run, task)
-    trials = run.trials[run.trials["split"] == split]
+    split = view.split_of(task)
+    trials = view.trials[view.trials["split"] == split]
     n_tried = trials.groupby(["subset", "partition"])["learner"].nunique()
-    complete = n_tried[n_tried == len(learners(run))].reset_index()[["subset", "partition"]]
-    found = [subset for subset in subsets(run) if subset in set(complete["subset"])]
+    complete = n_tried[n_tried == len(view.learners)].reset_index()[["subset", "partition"]]
+    found = [subset for subset in view.subsets if subset in set(complete["subset"])]
     if not found:
         raise UsageError(
             f"{folder} has no partition that was tried with every learner: let it go on, with "
@@ -129,37 +117,37 @@ def scores_of_run(folder: Path, run: StoredRun, task: str, measure: str) -> Scor
         )
     subset = found[-1]
     complete = complete[complete["subset"] == subset]
-    values = task_measures(run, task)
+    values = view.values[task]
     results = values[values["name"] == name_of_measure].merge(complete, on=["subset", "partition"])
     scores = results.groupby("learner")["value"].agg(["mean", "count"])
     means = scores.loc[scores["count"] == len(complete), "mean"]
     missing = {
-        name: " ".join(shortfall(run, subset, name, split, task))
-        for name in learners(run)
+        name: " ".join(view.shortfall(subset, name, split, task))
+        for name in view.learners
         if name not in means
     }
-    costs = with_costs(trials.merge(complete, on=["subset", "partition"]))
+    costs = trials.merge(complete, on=["subset", "partition"])
     medians = costs.groupby("learner")[["tuning_seconds", "fit_seconds"]].median()
-    e = run.info.experiment
-    own = run.info.sources.dataset.name in PATH_DATASETS
+    e = view.info.experiment
+    own = view.info.sources.dataset.name in PATH_DATASETS
     return ScoreTable(
         source=encodable(str(folder)),
-        data=encodable(e.dataset) if own else dataset_name(run),
-        dataset=dataset_name(run),
-        items=run.info.items,
+        data=encodable(e.dataset) if own else view.dataset_name,
+        dataset=view.dataset_name,
+        items=view.info.items,
         subset=subset,
-        subset_title=subset_title(run, subset),
-        n_classes=subsets(run)[subset],
-        n_train=(sizes(run, subset, split) or (0, 0))[0],
+        subset_title=view.subset_title(subset),
+        n_classes=view.subsets[subset],
+        n_train=(view.sizes.get((subset, split)) or (0, 0))[0],
         n_partitions=len(complete),
         search=str(e.search),
         task=task,
         measure=name_of_measure,
-        means=six_digits(means.reindex([name for name in learners(run) if name in means])),
+        means=six_digits(means.reindex([name for name in view.learners if name in means])),
         seconds=six_digits(medians.sum(axis=1, skipna=False).reindex(means.index)),
         missing={name: _reason(name, text) for name, text in missing.items()},
         settings={name: (spec.algorithm, spec.params) for name, spec in e.learners.items()},
-        transductive=frozenset(transductive_learners(run)),
+        transductive=frozenset(view.transductive),
     )
 
 

@@ -15,7 +15,7 @@ from oasis_bench.reports.formatting import (
     seconds_text,
     wrapped,
 )
-from oasis_bench.reports.run.facts import DAGGER, transductive_learners, transductive_note
+from oasis_bench.reports.run.view import DAGGER, transductive_note, view_of
 from oasis_bench.store import StoredRun
 from oasis_bench.system import printable
 
@@ -57,7 +57,7 @@ def comparison_text(comparison: RunComparison, runs: Mapping[str, StoredRun]) ->
     runs : dict of str to StoredRun
         The two runs, by the names that the text has for them.
     """
-    transductive = {name for run in runs.values() for name in transductive_learners(run)}
+    transductive = {name for run in runs.values() for name in view_of(run).transductive}
     text = [printable(line) for name, run in runs.items() for line in _origin(name, run)]
     notes = list(comparison.notes)
     if comparison.lines:

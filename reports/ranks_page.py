@@ -32,7 +32,7 @@ from oasis_bench.reports.leaderboard_tables import (
     standing_table,
 )
 from oasis_bench.reports.report_files import render, write_files
-from oasis_bench.reports.run.facts import DAGGER, transductive_note
+from oasis_bench.reports.run.view import DAGGER, transductive_note, view_of
 from oasis_bench.reports.summary_scores import (
     measures_of_summary,
     read_summary,
@@ -174,7 +174,7 @@ def _read_scores(
         path: read_summary(path) if path.is_file() else read_run(path) for path in paths
     }
     measures = {
-        path: measures_of_run(source)
+        path: measures_of_run(view_of(source))
         if isinstance(source, StoredRun)
         else measures_of_summary(source)
         for path, source in sources.items()
@@ -194,7 +194,7 @@ def _read_scores(
         if measure not in measures[path].get(task, ()):
             without.append(str(path))
         elif isinstance(source, StoredRun):
-            tables.append(scores_of_run(path, source, task, measure))
+            tables.append(scores_of_run(path, view_of(source), task, measure))
         else:
             tables.append(scores_of_summary(path, source, task, measure))
     return tables, [f"Without {measure} of {task}, so left out: {some(without)}."] * bool(without)

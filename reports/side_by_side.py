@@ -10,22 +10,14 @@ from pathlib import Path
 
 import pandas as pd
 
-from oasis_bench.analysis import measures_of, task_measures
 from oasis_bench.claims import published_figures
 from oasis_bench.experiment import known_settings
 from oasis_bench.reports.formatting import number_text, plural
 from oasis_bench.reports.report_files import render, write_files
-from oasis_bench.reports.run.facts import (
-    chooser,
-    dataset_name,
-    learners,
-    split_of,
-    subsets,
-    tasks,
-)
+from oasis_bench.reports.run.view import RunView, view_of
 from oasis_bench.reports.side_by_side_figure import along_values
 from oasis_bench.reports.table import Cell, Table
-from oasis_bench.store import StoredRun, read_run
+from oasis_bench.store import read_run
 
 PAGE = "side_by_side.html"
 A_POINT = 0.01
@@ -58,11 +50,12 @@ def write_side_by_side(folders: Mapping[str, Path], output: Path, what: str) -> 
         Where a folder holds no run, or the files cannot be written.
     """
     runs = {name: read_run(folder) for name, folder in folders.items()}
-    numbers = pd.concat([_numbers(name, run) for name, run in runs.items()], ignore_index=True)
+    parts = [_numbers(name, view_of(run)) for name, run in runs.items()]
+    numbers = pd.concat(parts, ignore_index=True)
     if what in known_settings():
         what = known_settings()[what].help.split(",")[0]
     table = _table("side_by_side", numbers, what.capitalize())
-    figures = along_values(next(iter(runs.values())), numbers, what)
+    figures = along_values(view_of(next(iter(runs.values()))), numbers, what)
     lines = list(_differences(numbers))
     page = render(
         "side_by_side.html.j2", table=table, figures=figures, lines=lines, n_runs=len(runs), by=what
@@ -70,16 +63,16 @@ def write_side_by_side(folders: Mapping[str, Path], output: Path, what: str) -> 
     return write_files(output, PAGE, page, [table], figures), "\n".join(lines)
 
 
-def published_beside(run: StoredRun) -> list[Table]:
+def published_beside(view: RunView) -> list[Table]:
     """Make the table of a run's figures that were published for its data; none where none was."""
-    name = run.info.experiment.dataset_options.get("table", dataset_name(run))
-    numbers = _numbers(str(name), run)
+    name = view.info.experiment.dataset_options.get("table", view.dataset_name)
+    numbers = _numbers(str(name), view)
     if numbers["published"].isna().all():
         return []
     return [_table("published", numbers, "Data set")]
 
 
-def _numbers(name: str, run: StoredRun) -> pd.DataFrame:
+def _numbers(name: str, view: RunView) -> pd.DataFrame:
     """Return the means of each learner by the measure that chose on the first task's split.
 
     Returns
@@ -88,20 +81,20 @@ def _numbers(name: str, run: StoredRun) -> pd.DataFrame:
         dataset, measure, k, learner, ours and sd (NaN unless all partitions gave it), published
         (NaN where nothing is), difference, chance.
     """
-    task, chosen = chooser(run, split_of(run, tasks(run)[0]))
-    known = measures_of(run, task)
+    task, chosen = view.chooser[view.split_of(view.tasks[0])]
+    known = view.measures[task]
     measure = known.loc[known["name"] == chosen, "measure"].iloc[0]
-    values = task_measures(run, task)
-    values = values[values["subset"] == list(subsets(run))[-1]]
+    values = view.values[task]
+    values = values[values["subset"] == list(view.subsets)[-1]]
     means = values.groupby(["name", "learner"]).agg(
         ours=("value", "mean"), sd=("value", "std"), n=("value", "count"), chance=("chance", "mean")
     )
-    means = means[means["n"] == run.info.experiment.n_partitions].drop(columns="n")
+    means = means[means["n"] == view.info.experiment.n_partitions].drop(columns="n")
     rows: pd.DataFrame = known[known["measure"] == measure].merge(
-        pd.DataFrame({"learner": learners(run)}), how="cross"
+        pd.DataFrame({"learner": view.learners}), how="cross"
     )
     rows = rows.merge(means, on=["name", "learner"], how="left").assign(dataset=name)
-    rows = rows.merge(published_figures(run), on=["measure", "k", "learner"], how="left")
+    rows = rows.merge(published_figures(view.stored), on=["measure", "k", "learner"], how="left")
     rows["difference"] = rows["ours"] - rows["published"]
     columns = ["name", "k", "learner", "ours", "sd", "published", "difference", "chance"]
     return rows[["dataset", *columns]].rename(columns={"name": "measure"})

@@ -19,27 +19,16 @@ from oasis_bench.reports.figure_style import (
     learner_styles,
     panels_of,
 )
-from oasis_bench.reports.run.facts import (
-    chooser,
-    dagger_notes,
-    learners,
-    marked,
-    partitions_text,
-    split_of,
-    subset_title,
-    subsets,
-    tasks,
-)
-from oasis_bench.store import StoredRun
+from oasis_bench.reports.run.view import RunView
 
 
 @mpl.rc_context(STYLE)
-def along_values(run: StoredRun, numbers: pd.DataFrame, what: str) -> list[Drawing]:
+def along_values(view: RunView, numbers: pd.DataFrame, what: str) -> list[Drawing]:
     """Draw a line for each learner along the values of the runs, where these are numbers.
 
     Parameters
     ----------
-    run : StoredRun
+    view : RunView
         One of the runs: they differ in the value alone.
     numbers : DataFrame
         Rows of `side_by_side`: dataset (the value), measure, learner, ours, sd, published, chance.
@@ -54,14 +43,14 @@ def along_values(run: StoredRun, numbers: pd.DataFrame, what: str) -> list[Drawi
     x = pd.to_numeric(numbers["dataset"], errors="coerce")
     if x.isna().any() or x.nunique() < 2:
         return []
-    measure = chooser(run, split_of(run, tasks(run)[0]))[1]
+    measure = view.chooser[view.split_of(view.tasks[0])][1]
     shown = numbers.assign(x=x)[numbers["measure"] == measure].sort_values("x")
     shown = shown.dropna(subset=["ours"])
     figure = None
     if len(shown):
-        title = subset_title(run, list(subsets(run))[-1])
+        title = view.subset_title(list(view.subsets)[-1])
         figure, (axes,) = panels_of([title], what, measure)
-        styles = learner_styles(learners(run))
+        styles = learner_styles(view.learners)
         for learner, own in shown.groupby("learner"):
             sd = own["sd"].fillna(0)
             points = own.assign(middle=own["ours"], low=own["ours"] - sd, high=own["ours"] + sd)
@@ -75,15 +64,15 @@ def along_values(run: StoredRun, numbers: pd.DataFrame, what: str) -> list[Drawi
             others["published"] = Line2D([], [], **PUBLISHED)
         axes.xaxis.set_major_locator(MaxNLocator(8, integer=bool((shown["x"] % 1 == 0).all())))
         present = set(shown["learner"])
-        entries = {marked(run, name): style for name, style in styles.items() if name in present}
+        entries = {view.marked(name): style for name, style in styles.items() if name in present}
         draw_legend(figure, entries, others)
-    daggers = dagger_notes(run, learners(run))
+    daggers = view.dagger_notes(view.learners)
     return [
         finish(
             "side_by_side",
             f"{measure[0].upper()}{measure[1:]} against {what}",
             figure,
-            spread=f"mean ± standard deviation over {partitions_text(run)}",
+            spread=f"mean ± standard deviation over {view.partitions_text}",
             caption=" ".join(["Dashed grey: chance. The numbers are in the table.", *daggers]),
             without="no learner has a result on all partitions",
         )

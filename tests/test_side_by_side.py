@@ -7,6 +7,7 @@ import pytest
 from fake_runs import fake_trial, make_run
 
 from oasis_bench.reports import side_by_side_figure, write_side_by_side
+from oasis_bench.reports.run.view import view_of
 from oasis_bench.reports.side_by_side import published_beside
 
 BY_FROME = "mean recognition by Frome's rule"
@@ -115,7 +116,7 @@ def test_names_and_one_number_alone_have_no_figure(runs, tmp_path, drawn):
 def test_a_run_alone_has_the_published_figure_of_its_size(runs):
     folders = runs((10, 20))
     found = [
-        [table.numbers["published"].dropna().tolist() for table in published_beside(read)]
+        [table.numbers["published"].dropna().tolist() for table in published_beside(view_of(read))]
         for read in map(fake_runs.read_run, folders.values())
     ]
     assert found == [[], [[0.666]]]
