@@ -239,8 +239,12 @@ def markdown(table):
 
 def make_leaderboard(spec, folder):
     """Write a leaderboard, what was measured, and the tables that count, in Markdown."""
-    from oasis_bench.reports.leaderboard import sentences
-    from oasis_bench.reports.leaderboard_tables import inputs_table, scores_table, standing_table
+    from oasis_bench.reports.ranks_page import (
+        inputs_table,
+        scores_table,
+        sentences,
+        standing_table,
+    )
 
     board = leaderboard(spec, folder)
     tables = [make(board) for make in (standing_table, scores_table, inputs_table)]
@@ -342,7 +346,7 @@ def beside(ours, published):
 
 def make_rows(page, folder):
     """Return the CSV of all leaderboards that a page asks for."""
-    from oasis_bench.reports.leaderboard_tables import standing_table
+    from oasis_bench.reports.ranks_page import standing_table
 
     parts = []
     for spec in [found[3] for found in MARKED.finditer(page) if found[2] == "leaderboard"]:
@@ -350,7 +354,7 @@ def make_rows(page, folder):
         about = {"task": board.tables[0].task, "measure": board.tables[0].measure}
         items = spec.partition(";")[2].strip() or "all"
         rows = standing_table(board).numbers
-        parts.append(rows.assign(**about, items=items, data_sets=len(board.duels.datasets)))
+        parts.append(rows.assign(**about, items=items, data_sets=len(board.datasets)))
     return pd.concat(parts).to_csv(index=False) if parts else ""
 
 

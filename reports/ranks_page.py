@@ -1,47 +1,66 @@
-"""The page of 'ranks': reads runs and summaries, writes the leaderboard and the average ranks."""
+"""The page of several runs: learners over data sets, tested and ranked, and run beside run.
+
+`ranks` writes it for any runs and summaries, `run` for the values of a setting or a data set.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import pandas as pd
+from matplotlib.figure import Figure
 
-from oasis_bench.reports.average_ranks import average_ranks
-from oasis_bench.reports.average_ranks_scores import (
-    ScoreTable,
-    measures_of_run,
-    other_settings,
-    scores_of_run,
+from oasis_bench.analysis import (
+    LEAST_DATASETS,
+    AverageRanks,
+    rank_learners,
+    signed_rank_tests,
+    standings,
 )
-from oasis_bench.reports.figure_style import STYLE, Drawing, render as render_figure
-from oasis_bench.reports.formatting import aligned, plural, some, wrapped
-from oasis_bench.reports.leaderboard import (
-    Leaderboard,
-    caveats,
-    make_leaderboard,
-    sentences,
-)
-from oasis_bench.reports.leaderboard_figure import draw_ratings
-from oasis_bench.reports.leaderboard_tables import (
-    inputs_table,
-    pairs_table,
-    scores_table,
-    standing_table,
+from oasis_bench.experiment import known_settings
+from oasis_bench.reports.figure_style import LABEL_WIDTH, STYLE, Drawing, render as render_figure
+from oasis_bench.reports.formatting import (
+    aligned,
+    clip,
+    numbers_as,
+    p_text,
+    plural,
+    seconds_text,
+    series,
+    some,
+    wrapped,
 )
 from oasis_bench.reports.report_files import render, write_files
 from oasis_bench.reports.run.view import DAGGER, transductive_note, view_of
-from oasis_bench.reports.summary_scores import (
+from oasis_bench.reports.scores import (
+    ScoreTable,
+    common_scores,
+    joined_scores,
+    measures_of_run,
     measures_of_summary,
+    median_seconds,
+    one_of_each,
+    other_settings,
     read_summary,
+    reasons_left_out,
+    scores_of_run,
     scores_of_summary,
+    six_digits,
 )
+from oasis_bench.reports.side_by_side import SideBySide, side_by_side
+from oasis_bench.reports.table import Cell, Column, Table
 from oasis_bench.store import StoredRun, read_run
 from oasis_bench.system import UsageError, printable, unknown_name
 
-PAGE = "ranks.html"
+PAGE, PAGE_OF_VALUES = "ranks.html", "side_by_side.html"
+BASELINE = "Euclidean"
+"""The learner whose error the others reduce, where no other is named."""
+
+COLOR, WIDTH, ROW = "#0072b2", 7.5, 0.26
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +88,39 @@ class Filters:
         )
 
 
+@dataclass(frozen=True)
+class Leaderboard:
+    """Learners over data sets, by one measure of one task.
+
+    `scores` are those of `joined_scores`; `baseline` is None where the learner that was to be it
+    has no result, or a score is above 1.  `standing` has a row for each learner, of the columns of
+    `analysis.standings` and seconds (see `median_seconds`): those that are placed stand first, the
+    best average rank first.  `ranks` and `pairs` are those of `analysis.standings`.
+    """
+
+    tables: Sequence[ScoreTable]
+    scores: pd.DataFrame
+    datasets: Sequence[str]
+    baseline: str | None
+    standing: pd.DataFrame
+    ranks: pd.DataFrame
+    pairs: pd.DataFrame
+
+    @property
+    def by(self) -> str:
+        """The measure and the task, in words."""
+        return f"{self.tables[0].measure} ({self.tables[0].task})"
+
+
+@dataclass(frozen=True)
+class RankTests:
+    """The learners that every data set has, and what tests say of them; no table where no two."""
+
+    tables: Sequence[Table]
+    lines: Sequence[str]
+    notes: Sequence[str]
+
+
 def write_ranks(
     paths: Sequence[Path],
     output: Path,
@@ -77,60 +129,66 @@ def write_ranks(
     baseline: str | None = None,
     filters: Filters | None = None,
 ) -> tuple[Path, str]:
-    """Compare learners over the data sets of several runs and write tables, figures and page.
+    """Compare learners over the data sets of runs and summaries; return the page and a summary.
 
-    Parameters
-    ----------
-    paths : sequence of Path
-        Folders of runs, or the CSV files of 'export --format summary'.
-    output : Path
-        'tables/', 'figures/' and 'ranks.html' in it are written, each file whole.
-    task : str, optional
-        Learners are compared by a measure of it; the first task of the first run if not given.
-    measure : str, optional
-        Such as 'mAP' or 'accuracy@3'; the first that the first run has of the task if not given.
-    baseline : str, optional
-        The learner whose error the others reduce; Euclidean, where it is there, if not given.
-    filters : Filters, optional
-        All tables count if not given.
-
-    Returns
-    -------
-    Path
-        The page.
-    str
-        A summary in plain text.
-
-    Raises
-    ------
-    UsageError
-        Where the runs cannot be compared, or the files not be written.
+    They are compared by a measure of a task, such as 'accuracy@3', if none is given by the first
+    that the first run has.  The others reduce the error of `baseline`, Euclidean if it is there.
     """
     board, notes = read_leaderboard(paths, task, measure, baseline, filters)
-    ranks = average_ranks(board.tables)
+    tests = rank_tests(board)
     lines = [*sentences(board), *notes]
-    shown = [standing_table(board), scores_table(board), inputs_table(board)]
-    figure = _figure(board)
-    page = render(
-        "ranks.html.j2",
-        by=board.by,
-        n_datasets=len(board.duels.datasets),
-        lines=lines,
-        figure=figure,
-        standing=shown[0],
-        scores=shown[1],
-        inputs=shown[2],
-        caveats=caveats(board),
-        ranks=ranks,
-    )
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"cannot write to {output}: {error.strerror}") from error
-    written = write_files(
-        output, PAGE, page, [*shown, pairs_table(board), *ranks.tables], [figure, ranks.figure]
+    title = f"Learners over {plural(len(board.datasets), 'data set')}, by {board.by}"
+    written = _write(output, PAGE, title, lines, board, tests, None)
+    return written, "\n".join([*_summary(board, lines), *tests.lines])
+
+
+def write_side_by_side(folders: Mapping[str, Path], output: Path, what: str) -> tuple[Path, str]:
+    """Write the page of runs that differ in the value of `what`, a setting or a data set's option.
+
+    Where their values are numbers, such as training items a class, it has a figure; where they are
+    data sets, learners are ranked over them too.  What differs from published figures is returned
+    as text.
+    """
+    views = {name: view_of(read_run(folder)) for name, folder in folders.items()}
+    if what in known_settings():
+        what = known_settings()[what].help.split(",")[0]
+    beside = side_by_side(views, what)
+    title = f"{plural(len(views), 'run')} side by side, by {what}"
+    try:
+        board, _ = read_leaderboard(list(folders.values()))
+    except UsageError:  # of one data set, or of learners that met on none
+        return _write(output, PAGE_OF_VALUES, title, (), None, None, beside), beside.text
+    page = _write(
+        output, PAGE_OF_VALUES, title, [*sentences(board)], board, rank_tests(board), beside
     )
-    return written, "\n".join([*_summary(board, lines), *ranks.summary])
+    return page, beside.text
+
+
+def _write(
+    output: Path,
+    name: str,
+    title: str,
+    lines: Sequence[str],
+    board: Leaderboard | None,
+    tests: RankTests | None,
+    beside: SideBySide | None,
+) -> Path:
+    """Write the page, with the parts that there are, and its tables and figures."""
+    parts: dict[str, Any] = {"title": title, "lines": lines, "board": None, "beside": beside}
+    tables: list[Table] = [] if beside is None else [beside.table]
+    figures = [] if beside is None else list(beside.figures)
+    if board is not None and tests is not None:
+        standing, *measured = standing_table(board), scores_table(board), inputs_table(board)
+        figure = rank_figure(board)
+        parts |= {"board": standing, "figure": figure, "caveats": caveats(board)}
+        parts |= {"tests": tests, "measured": measured}
+        tables += [standing, *measured, pairs_table(board), *tests.tables]
+        figures.append(figure)
+    return write_files(output, name, render("ranks.html.j2", **parts), tables, figures)
 
 
 def read_leaderboard(
@@ -140,13 +198,9 @@ def read_leaderboard(
     baseline: str | None = None,
     filters: Filters | None = None,
 ) -> tuple[Leaderboard, list[str]]:
-    """Read runs and summaries and compare their learners; arguments and errors as `write_ranks`.
+    """Read runs and summaries and compare their learners, as `write_ranks` does.
 
-    Returns
-    -------
-    Leaderboard
-    list of str
-        What was left out, and what a reader must know of the learners.
+    Also returned: what was left out, and what a reader must know of the learners.
     """
     tables, notes = _read_scores(paths, task, measure)
     tables, left_out = _filtered(tables, filters or Filters())
@@ -164,11 +218,6 @@ def _read_scores(
     """Read the scores of runs and of summaries by one measure of one task.
 
     Those that do not have it are left out, and told in the second list.
-
-    Raises
-    ------
-    UsageError
-        Where a path is neither, or none has the task or the measure.
     """
     sources: dict[Path, StoredRun | pd.DataFrame] = {
         path: read_summary(path) if path.is_file() else read_run(path) for path in paths
@@ -219,20 +268,396 @@ def _marked(table: ScoreTable, transductive: set[str]) -> ScoreTable:
     return replace(
         table,
         means=table.means.rename(index=new),
+        seconds=table.seconds.rename(index=new),
         missing={new(name): reason for name, reason in table.missing.items()},
         settings={new(name): value for name, value in table.settings.items()},
     )
 
 
-def _figure(board: Leaderboard) -> Drawing:
-    title = f"Elo by {board.by} over {plural(len(board.duels.datasets), 'data set')}"
+def make_leaderboard(tables: Sequence[ScoreTable], baseline: str | None = None) -> Leaderboard:
+    """Compare learners over data sets, of which they may lack some."""
+    scores = joined_scores(tables)
+    n_datasets = scores.index.get_level_values(0).nunique()
+    if n_datasets < 2:
+        raise UsageError(
+            f"{plural(n_datasets, 'data set')}: ranks need at least 2; name more runs, or "
+            "summaries of runs"
+        )
+    if (scores.count(axis=1) < 2).all():
+        raise UsageError(
+            "no two learners have a result on the same data set: ranks need runs of at least 2 "
+            "learners"
+        )
+    if baseline is not None and baseline not in scores:
+        raise UsageError(unknown_name("baseline", baseline, scores.columns))
+    baseline = BASELINE if baseline is None else baseline
+    usable = baseline in scores and not (scores > 1).to_numpy().any()
+    found = standings(scores, baseline if usable else None)
+    standing = found.learners
+    place = list(standing).index("average_rank") + 1
+    standing.insert(place, "seconds", six_digits(median_seconds(tables)))
+    standing = standing.rename_axis("learner").reset_index()
+    standing = standing[standing["datasets"] > 0].sort_values(
+        by=["placed", "average_rank"], ascending=[False, True], kind="stable", ignore_index=True
+    )
+    return Leaderboard(
+        *(tables, scores, found.datasets, baseline if usable else None),
+        *(standing, found.ranks, found.pairs),
+    )
+
+
+def sentences(board: Leaderboard) -> Iterator[str]:
+    """Say what the leaderboard holds, who stands first, and what it mixes."""
+    n_datasets = len(board.datasets)
+    has_all = int((board.standing["datasets"] == n_datasets).sum())
+    yield (
+        f"{plural(len(board.standing), 'learner')} by {board.by} on "
+        f"{plural(n_datasets, 'data set')} ({plural(len(board.tables), 'table')}); "
+        f"{has_all} of them have a result on every data set."
+    )
+    placed = board.standing[board.standing["placed"]]
+    first = placed.head(2).to_dict("records")
+    if first:
+        texts = [
+            f"{row['learner']}, {row['average_rank']:.1f} (on {row['datasets']} of {n_datasets} "
+            "data sets)"
+            for row in first
+        ]
+        yield (
+            f"Best average rank: {', then '.join(texts)}. {first[0]['learner']} wins "
+            f"{100 * first[0]['win_rate']:.0f} % of its comparisons."
+        )
+    few = board.standing.loc[~board.standing["placed"], "learner"].tolist()
+    if few:
+        yield (
+            f"Not placed, as on fewer than {LEAST_DATASETS} data sets: {series(few)}. They stand "
+            "last, without intervals: what they show is of one or two data sets."
+        )
+    budgets: dict[str, list[str]] = {}
+    for table in board.tables:
+        budgets.setdefault(table.search, []).append(table.dataset)
+    if len(budgets) > 1:
+        texts = [
+            f"{budget_text(search)} on {some(list(dict.fromkeys(names)))}"
+            for search, names in budgets.items()
+        ]
+        yield (
+            "The budget of a learner's search is not the same in all tables: "
+            f"{'; '.join(texts)}. Learners are compared within a table only, where all have the "
+            "same; the figures of a learner over data sets mix budgets."
+        )
+
+
+def budget_text(search: str) -> str:
+    """Write the budget of a search in words."""
+    return f"{search} candidates" if search.isdecimal() else search
+
+
+def caveats(board: Leaderboard) -> dict[str, str]:
+    """Say of each figure what it is and what it hides."""
+    told = {
+        "Average rank": "Over the data sets that a learner has. Where fewer learners were run the "
+        "ranks are stretched to the number of all, so that the last of five is no better off than "
+        "the last of twenty. It hides how large differences are, and changes with who else is "
+        "ranked.",
+        "Win rate": "On each data set every two learners that have it are compared, and the higher "
+        "score wins: the share that is won, a tie counting a half. It hides how large differences "
+        "are: .0001 is a win. Weak opponents raise it, and learners that were run where many "
+        "others were.",
+        "Seconds": "What choosing and fitting took, their medians over partitions added: the "
+        "median over the data sets that a learner has. It hides how they grow: who was run on "
+        "large data sets only looks slow, and a search with a limit in seconds takes what it may. "
+        "Compare them where the same machine made the tables. Answering and memory are in the "
+        "reports of the runs.",
+    }
+    if board.baseline is not None:
+        told["Error reduction"] = (
+            f"1 − (1 − m) / (1 − m of {board.baseline}), with m the measure: its mean over data "
+            "sets with Student's 95 % interval, and its median. One data set on which the "
+            "baseline makes few errors can outweigh all others in the mean: where mean and median "
+            "disagree, look at the scores."
+        )
+    told["All of them"] = (
+        "A data set counts once: by the class subset with the most classes, and where several "
+        "runs are of it they share its weight, however many partitions, classes or training items "
+        "they have. A data set of 150 rows counts as much as one of 10,000."
+    )
+    return told
+
+
+def standing_table(board: Leaderboard) -> Table:
+    """Make the table: a row for each learner, the best first and those not placed last."""
+    rows, n_datasets = board.standing, len(board.datasets)
+    names = [
+        Cell(name, bold=bool(placed) and place == 0)
+        for place, (name, placed) in enumerate(zip(rows["learner"], rows["placed"], strict=True))
+    ]
+    ends = (rows["error_reduction_low"], rows["error_reduction_high"])
+    of_error = [
+        Column("Error reduction, %", rows["error_reduction"], _percent),
+        Column("Its 95 %", (_percents(*pair) for pair in zip(*ends, strict=True))),
+        Column("Its median, %", rows["error_reduction_median"], _percent),
+    ] * (board.baseline is not None)
+    few = not rows["placed"].all()
+    return Table(
+        name="leaderboard",
+        title=f"Learners over {plural(n_datasets, 'data set')}, by {board.by}",
+        columns=[
+            Column("Learner", names, align="l"),
+            Column("Data sets", rows["datasets"], f"{{}} of {n_datasets}".format),
+            Column("Average rank", rows["average_rank"], numbers_as("{:.1f}", "-")),
+            Column("Win rate", rows["win_rate"], numbers_as("{:.2f}", "-")),
+            Column("Seconds", rows["seconds"], lambda it: "-" if pd.isna(it) else seconds_text(it)),
+            *of_error,
+        ],
+        numbers=rows.round(
+            {name: 4 for name in rows if name not in ("learner", "datasets", "placed", "seconds")}
+        ),
+        notes=[
+            *[f"Last, not placed: those on fewer than {LEAST_DATASETS} data sets."] * few,
+            *["'-': no interval, as of few data sets, or of values without spread."]
+            * bool(of_error and ends[0].isna().any()),
+        ],
+    )
+
+
+def _percent(share: float) -> str:
+    text = numbers_as("{:+.0f}", "-")(100 * share)
+    return text.replace("-0", "0").replace("+0", "0")
+
+
+def _percents(low: float, high: float) -> str:
+    return "-" if pd.isna(low) else f"{_percent(low)} to {_percent(high)}"
+
+
+def scores_table(board: Leaderboard) -> Table:
+    """Make the table of what was measured: mean and rank of each learner, a column a table."""
+    ranks = board.scores.rank(axis=1, ascending=False)
+    names = board.standing["learner"].tolist()
+    numbers = [
+        {
+            "learner": name,
+            "dataset": table.dataset,
+            "subset": table.subset,
+            "train_items": table.n_train,
+            "partitions": table.n_partitions,
+            "task": table.task,
+            "measure": table.measure,
+            "score": board.scores[name].iloc[place],
+            "rank": ranks[name].iloc[place],
+            "learners": len(table.means),
+            "note": table.missing.get(name),
+            "source": table.source,
+        }
+        for name in names
+        for place, table in enumerate(board.tables)
+        if name in table.means or name in table.missing
+    ]
+    of_tables = [
+        Column(
+            f"{place + 1} {table.dataset}",
+            map(score_text, board.scores[names].iloc[place], ranks[names].iloc[place]),
+        )
+        for place, table in enumerate(board.tables)
+    ]
+    return Table(
+        name="scores",
+        title=f"{board.tables[0].measure} (rank) in each table",
+        columns=[Column("Learner", names, align="l"), *of_tables],
+        numbers=pd.DataFrame(numbers),
+        notes=["The numbers of the tables are those of the next table. '-': no result."],
+    )
+
+
+def score_text(score: float, rank: float) -> str:
+    """Write a score with its rank."""
+    return "-" if pd.isna(score) else f"{score:.3f} ({rank:g})"
+
+
+def inputs_table(board: Leaderboard) -> Table:
+    """Make the table of the tables that count, and of what they are of."""
+    numbers = pd.DataFrame(
+        {
+            "table": range(1, len(board.tables) + 1),
+            "dataset": [it.dataset for it in board.tables],
+            "items": [it.items or "not known" for it in board.tables],
+            "classes": [it.subset_title for it in board.tables],
+            "train_items": [it.n_train for it in board.tables],
+            "partitions": [it.n_partitions for it in board.tables],
+            "learners": [len(it.means) for it in board.tables],
+            "search": [budget_text(it.search) for it in board.tables],
+            "source": [it.source for it in board.tables],
+        }
+    )
+    header = ("Table", "Data set", "Kind", "Classes", "Training items", "Partitions", "Learners")
+    columns = zip((*header, "Search", "Source"), "rlllrrrll", numbers, strict=True)
+    return Table(
+        name="inputs",
+        title="The tables that count",
+        columns=[Column(head, numbers[name], align=side) for head, side, name in columns],
+        numbers=numbers,
+        notes=[
+            f"{name} has no mean on {table.dataset}: {reason}."
+            for table in board.tables
+            for name, reason in table.missing.items()
+        ],
+    )
+
+
+def pairs_table(board: Leaderboard) -> Table:
+    """Make the table of every two learners that met: on how many data sets, and who won."""
+    pairs = board.pairs
+    return Table(
+        name="pairs",
+        title="Every two learners that met",
+        columns=[
+            Column("Learner", pairs["learner"], align="l"),
+            Column("Opponent", pairs["opponent"], align="l"),
+            Column("Data sets", pairs["datasets"]),
+            Column("Won", pairs["wins"], "{:g}".format),
+        ],
+        numbers=pairs.round({"wins": 4}),
+    )
+
+
+def rank_figure(board: Leaderboard) -> Drawing:
+    """Draw average ranks, and the rank on each data set, the best learner at the top."""
+    title = f"Ranks by {board.by} over {plural(len(board.datasets), 'data set')}, 1 is best"
     caption = (
-        "Lines: 95 % intervals, data sets drawn anew. Behind a name: the data sets that it has, of "
-        "all. Hollow: not placed, as on too few."
+        "Large: the average rank; small: the rank on each data set. Behind a name: the data sets "
+        "that it has, of all. Hollow: not placed, as on too few."
     )
     with mpl.rc_context(STYLE):
-        files = render_figure(draw_ratings(board, title), "elo")
-    return Drawing("elo", title, caption, files)
+        files = render_figure(draw_ranks(board, title), "ranks")
+    return Drawing("ranks", title, caption, files)
+
+
+def draw_ranks(board: Leaderboard, title: str) -> Figure:
+    """Draw the ranks of each learner along a line of its own."""
+    standing, n_datasets = board.standing, len(board.datasets)
+    figure = Figure(figsize=(WIDTH, 1.3 + ROW * len(standing)))
+    axes = figure.subplots()
+    for place, row in enumerate(standing.to_dict("records")):
+        ranks = board.ranks[row["learner"]].dropna()
+        axes.plot(ranks, [place] * len(ranks), "o", color="0.6", markersize=3)
+        fill = COLOR if row["placed"] else "white"
+        axes.plot([row["average_rank"]], [place], "D", color=COLOR, markerfacecolor=fill)
+    labels = [
+        f"{clip(name, LABEL_WIDTH)}  {n}/{n_datasets}"
+        for name, n in zip(standing["learner"], standing["datasets"], strict=True)
+    ]
+    axes.set_yticks(range(len(standing)), labels, parse_math=False)
+    axes.set_ylim(len(standing) - 0.4, -0.6)
+    axes.set_xlabel("rank")
+    axes.grid(visible=False, axis="y")
+    figure.suptitle(title, fontsize="medium")
+    return figure
+
+
+def rank_tests(board: Leaderboard) -> RankTests:
+    """Rank the learners that every data set has, and test their differences from the best.
+
+    Of several tables of a data set one counts: see `one_of_each`.
+    """
+    datasets = one_of_each(board.tables)
+    scores = common_scores(datasets)
+    left_out = list(reasons_left_out(board.tables, list(map(str, scores))))
+    if scores.shape[1] < 2:
+        found = series([str(name) for name in scores]) or "none"
+        why = (
+            f"No tests: learners with a result on every data set: {found}; tests need at least 2: "
+            "run the same learners, by the same labels, on each, or leave out data sets."
+        )
+        return RankTests([], wrapped(why), [why])
+    ranks = rank_learners(scores)
+    notes = [
+        *_meaning(ranks),
+        *left_out,
+        "Learners are ranked by the mean over the partitions of "
+        + series([one.title for one in datasets])
+        + ".",
+    ]
+    names = {name: printable(name) for name in ranks.names}
+    width = max(map(len, names.values()))
+    lines = [
+        f"average ranks by {board.by} over {plural(len(datasets), 'data set')}, 1 is best",
+        *(f"  {text:<{width}}  {ranks.average[name]:.3f}" for name, text in names.items()),
+        *(line for note in notes for line in wrapped(note)),
+    ]
+    return RankTests([_tests_table(datasets, scores, ranks, board.baseline, notes)], lines, notes)
+
+
+def _meaning(ranks: AverageRanks) -> list[str]:
+    """Say in words what the tests say, and whether they can say anything."""
+    n_datasets, n_learners = ranks.ranks.shape
+    sets, least = plural(n_datasets, "data set"), ranks.least_datasets
+    if n_datasets < least:
+        return [
+            f"Too few data sets for a test: no difference of {plural(n_learners, 'learner')} on "
+            f"{sets} can be significant, even where all data sets agree; at least {least} are "
+            "needed. Read the ranks as a description of these data sets."
+        ]
+    best, *others = ranks.names
+    below = [name for name in others if name not in ranks.tied]
+    parts = [f"significantly below: {series(below)}"] * bool(below)
+    parts += [f"not significantly: {series(ranks.tied)}"] * bool(ranks.tied)
+    return [
+        f"Friedman's test that all rank alike: chi-square {ranks.statistic:.2f}, "
+        f"p = {p_text(ranks.p_value)} (permutations). Wilcoxon's signed-rank test against {best}, "
+        f"corrected by Holm, level 0.05: {'; '.join(parts)}."
+    ]
+
+
+def _tests_table(
+    datasets: Sequence[ScoreTable],
+    scores: pd.DataFrame,
+    ranks: AverageRanks,
+    baseline: str | None,
+    notes: Sequence[str],
+) -> Table:
+    """Make the table: a row for each learner, the best first, score and rank on each data set."""
+    names, best = ranks.names, ranks.names[0]
+    enough = len(datasets) >= ranks.least_datasets
+    bold = {best, *(ranks.tied if enough else names)}
+    p_values = {"best": (best, ranks.p_values)}
+    if baseline in names and baseline != best:
+        p_values["baseline"] = (baseline, signed_rank_tests(scores, baseline))
+    numbers = pd.DataFrame(
+        {
+            "learner": name,
+            "average_rank": ranks.average[name],
+            "dataset": one.dataset,
+            "subset": one.subset,
+            "partitions": one.n_partitions,
+            "task": one.task,
+            "measure": one.measure,
+            "score": score,
+            "rank": rank,
+            **{f"p_against_{which}": own[name] for which, (_, own) in p_values.items()},
+        }
+        for name in names
+        for one, score, rank in zip(datasets, scores[name], ranks.ranks[name], strict=True)
+    )
+    averages = [Cell(f"{ranks.average[name]:.3f}", bold=name in bold) for name in names]
+    return Table(
+        name="ranks",
+        title=f"Average ranks over {plural(len(datasets), 'data set')}, and {datasets[0].measure} "
+        "(rank) on each",
+        columns=[
+            Column("Learner", names, align="l"),
+            Column("Average rank", averages),
+            *(
+                Column(f"p against {other}, Holm", own[names], p_text)
+                for other, own in p_values.values()
+            ),
+            *(
+                Column(one.dataset, map(score_text, scores[names].iloc[n], ranks.ranks.iloc[n]))
+                for n, one in enumerate(datasets)
+            ),
+        ],
+        notes=["Bold: best, or not significantly different from the best.", *notes],
+        numbers=numbers,
+    )
 
 
 def _summary(board: Leaderboard, lines: Sequence[str]) -> Iterator[str]:

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from fake_runs import fake_trial, make_run
 
-from oasis_bench.reports import side_by_side_figure, write_side_by_side
+from oasis_bench.reports import side_by_side, write_side_by_side
 from oasis_bench.reports.run.view import view_of
 from oasis_bench.reports.side_by_side import published_beside
 
@@ -57,13 +57,13 @@ def runs(tmp_path, monkeypatch):
 @pytest.fixture
 def drawn(monkeypatch):
     """The figures that were drawn, before they became files."""
-    figures, finish = [], side_by_side_figure.finish
+    figures, finish = [], side_by_side.finish
 
     def kept(name, title, figure, **texts):
         figures.append(figure)
         return finish(name, title, figure, **texts)
 
-    monkeypatch.setattr(side_by_side_figure, "finish", kept)
+    monkeypatch.setattr(side_by_side, "finish", kept)
     return figures
 
 

@@ -1,16 +1,12 @@
-from .average_ranks import (
-    AverageRanks as AverageRanks,
-    least_datasets as least_datasets,
-    rank_learners as rank_learners,
-)
 from .comparison import RunComparison as RunComparison, compare_runs as compare_runs
 from .comparison_lines import COMPARED_COSTS as COMPARED_COSTS, RESULTS as RESULTS, Line as Line
 from .costs import COSTS as COSTS, with_costs as with_costs
-from .elo import (
-    CENTRE as CENTRE,
+from .leaderboard import (
     LEAST_DATASETS as LEAST_DATASETS,
-    PRIOR_DRAWS as PRIOR_DRAWS,
-    elo_ratings as elo_ratings,
+    AverageRanks as AverageRanks,
+    rank_learners as rank_learners,
+    signed_rank_tests as signed_rank_tests,
+    standings as standings,
 )
 from .measure_names import (
     headlines as headlines,
@@ -22,13 +18,6 @@ from .measure_names import (
     used_by_compare as used_by_compare,
 )
 from .noise import noisy as noisy
-from .pairwise import (
-    Duels as Duels,
-    duels as duels,
-    error_reductions as error_reductions,
-    interval_over_datasets as interval_over_datasets,
-    stretched_ranks as stretched_ranks,
-)
 from .raters import (
     Floats as Floats,
     fleiss_kappa as fleiss_kappa,

@@ -1,7 +1,6 @@
-"""The scores that learners are ranked by: from each run one table, one score a learner.
+"""The scores that learners are ranked by: of each run one table, one score per learner.
 
-Not for summaries of runs, which `summary_scores` reads, nor for the ranks:
-`oasis_bench.analysis.average_ranks` makes them.
+They are read from a run, or from its summary, the CSV file of 'export --format summary'.
 """
 
 from __future__ import annotations
@@ -13,49 +12,30 @@ from typing import Any
 
 import pandas as pd
 
-from oasis_bench.plugins import PATH_DATASETS
+from oasis_bench.analysis import option_name
+from oasis_bench.plugins import PATH_DATASETS, BrokenPluginError, load_registry
 from oasis_bench.reports.formatting import plural, series, some
 from oasis_bench.reports.run.view import RunView
-from oasis_bench.system import UsageError, encodable
+from oasis_bench.system import UsageError, encodable, error_line, shown
+
+NEEDED = (
+    *("dataset", "subset", "subset_title", "n_classes", "n_train", "task", "measure", "k", "name"),
+    *("learner", "mean", "partitions", "note", "search"),
+)
+TEXTS = ("dataset", "subset", "subset_title", "task", "measure", "name", "learner", "search")
+
+FILLED = (*TEXTS[:-1], "n_classes", "partitions")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreTable:
     """The scores of one run, on one class subset of its data set.
 
-    Attributes
-    ----------
-    source : str
-        The run's folder, or the file of its summary.
-    data : str
-        What tells its data set from others; tables of one data set share its weight.
-    dataset : str
-        What the data set is called.
-    items : str or None
-        What it calls its items, such as 'images'; None where that is not known.
-    subset : str
-        The class subset that counts.
-    subset_title : str
-        The same for a reader.
-    n_classes, n_train : int
-    n_partitions : int
-        The partitions that were tried with every learner: only these count.
-    search : str
-        The budget of each learner's search.
-    task, measure : str
-        What the scores are, in words.
-    means : Series
-        Mean of the measure over these partitions of each learner that has it on all of them, with
-        six digits: as many as summaries have.
-    seconds : Series
-        What choosing and fitting took of each of these learners: their medians over partitions,
-        added; NaN where that is not known.
-    missing : dict of str to str
-        Why the run's other learners have no mean.
-    settings : dict of str to Any
-        What learners were run with, where that is known.
-    transductive : set of str
-        Learners that may use the unlabelled test items.
+    `source` is the run's folder, or the file of its summary; `data` tells its data set from others:
+    tables of one share its weight.  `items` is what the data set calls its items, `n_partitions`
+    the number of partitions that were tried with every learner: only these count.  `means` and
+    `seconds` (medians of choosing and fitting, added) have six digits, as many as summaries, and
+    are of the learners with a result on all of these partitions; `missing` says why others are not.
     """
 
     source: str
@@ -97,11 +77,6 @@ def scores_of_run(folder: Path, view: RunView, task: str, measure: str) -> Score
 
     The class subsets of a data set share items and are no data sets of their own, so one counts:
     that with the most classes of those tried with every learner.
-
-    Raises
-    ------
-    UsageError
-        Where no partition was tried with every learner.
     """
     measures = view.measures[task]
     name_of_measure = str(measures.loc[measures["option"] == measure, "name"].iloc[0])
@@ -156,13 +131,102 @@ def _reason(learner: str, text: str) -> str:
     return text.partition(": ")[2].removesuffix(".") if text.startswith(learner) else text
 
 
+def read_summary(path: Path) -> pd.DataFrame:
+    """Read a summary; its column `option` names measures as the command line does."""
+    try:
+        rows = pd.read_csv(
+            path, dtype=dict.fromkeys(TEXTS, object), keep_default_na=False, na_values=[""]
+        )
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} cannot be read: {error_line(error)}") from error
+    lacking = [name for name in NEEDED if name not in rows]
+    if lacking or rows.empty:
+        raise UsageError(
+            f"{path} is no summary of a run: "
+            + (f"its column {lacking[0]!r} is missing" if lacking else "it has no row")
+            + "; make one with 'export RUN --format summary'"
+        )
+    for name in ("n_classes", "n_train", "mean", "partitions", "k"):
+        numbers = pd.to_numeric(rows[name], errors="coerce")
+        if (numbers.isna() & rows[name].notna()).any():
+            wrong = rows.loc[numbers.isna() & rows[name].notna(), name].iloc[0]
+            raise UsageError(f"{path}: {name} = {wrong!r}: a number is needed")
+        rows[name] = numbers
+    for name in FILLED:
+        if rows[name].isna().any():
+            raise UsageError(f"{path}: {name} is empty in row {rows[name].isna().argmax() + 2}")
+    # A text that a spreadsheet would take for a formula was written with an apostrophe before it.
+    rows["learner"] = rows["learner"].str.replace(r"^'(?=[=+\-@\t\r])", "", regex=True)
+    options = [option_name(*pair) for pair in zip(rows["measure"], rows["k"], strict=True)]
+    return rows.assign(option=options)
+
+
+def measures_of_summary(rows: pd.DataFrame) -> dict[str, list[str]]:
+    """Return the measures of each task by which it has a result, as the command line names them.
+
+    The summary of a run that was stopped may have rows of a task that had not begun.
+    """
+    with_result = rows[rows["partitions"] > 0]
+    return {
+        str(task): own["option"].unique().tolist()
+        for task, own in with_result.groupby("task", sort=False)
+    }
+
+
+def scores_of_summary(path: Path, rows: pd.DataFrame, task: str, measure: str) -> ScoreTable:
+    """Take the scores of its data set from a summary, by a measure that it has a result by.
+
+    Of the class subsets that with the most classes counts, of those with a result; of its learners
+    those with the most partitions: what fewer give is not comparable.
+    """
+    asked = rows[(rows["task"] == task) & (rows["option"] == measure)]
+    with_result = asked[asked["partitions"] > 0]
+    subset = with_result.sort_values("n_classes", kind="stable")["subset"].iloc[-1]
+    own = asked[asked["subset"] == subset].set_index("learner")
+    if own.index.has_duplicates:
+        twice = own.index[own.index.duplicated()][0]
+        raise UsageError(
+            f"{path} has {shown(twice)} twice on {shown(subset)}: a file is of one run"
+        )
+    n_partitions = own["partitions"].max()
+    whole = own["partitions"] == n_partitions
+    first = own.iloc[0]
+    costs = own.reindex(columns=["tuning_seconds", "fit_seconds"]).loc[whole]
+    seconds = costs.apply(pd.to_numeric, errors="coerce").sum(axis=1, skipna=False)
+    notes = own.loc[~whole, "note"].fillna("fewer partitions than others")
+    return ScoreTable(
+        source=str(path),
+        data=str(first["dataset"]),
+        dataset=str(first["dataset"]),
+        items=_items(str(first["dataset"])),
+        subset=str(subset),
+        subset_title=str(first["subset_title"]),
+        n_classes=int(first["n_classes"]),
+        n_train=int(own["n_train"].fillna(0).max()),
+        n_partitions=int(n_partitions),
+        search=str(first["search"]),
+        task=task,
+        measure=str(first["name"]),
+        means=six_digits(own.loc[whole, "mean"]),
+        seconds=six_digits(seconds),
+        missing={str(name): str(note).removesuffix(".") for name, note in notes.items()},
+    )
+
+
+def _items(dataset: str) -> str | None:
+    """Return what a data set of the registry calls its items: its name is the first word."""
+    datasets, name = load_registry().datasets, dataset.partition(" ")[0]
+    try:
+        return datasets[name].items if name in list(datasets) else None
+    except BrokenPluginError:
+        return None
+
+
 def joined_scores(tables: Sequence[ScoreTable]) -> pd.DataFrame:
     """Return the scores of all learners in all tables.
 
-    Returns
-    -------
-    DataFrame of shape (n_tables, n_learners)
-        NaN where a table lacks a learner; its index is the data set and the number of the table.
+    It is of shape (n_tables, n_learners), NaN where a table lacks a learner; its index is the data
+    set and the number of the table.
     """
     names = dict.fromkeys(name for table in tables for name in (*table.means.index, *table.missing))
     scores = pd.DataFrame([table.means for table in tables]).reindex(columns=list(names))
