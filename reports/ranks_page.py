@@ -159,12 +159,11 @@ def write_side_by_side(folders: Mapping[str, Path], output: Path, what: str) -> 
     beside = side_by_side(views, what)
     title = f"{plural(len(views), 'run')} side by side, by {what}"
     try:
-        board, _ = read_leaderboard(list(folders.values()))
+        board, notes = read_leaderboard(list(folders.values()))
     except UsageError:  # of one data set, or of learners that met on none
         return _write(output, PAGE_OF_VALUES, title, (), None, None, beside), beside.text
-    page = _write(
-        output, PAGE_OF_VALUES, title, [*sentences(board)], board, rank_tests(board), beside
-    )
+    lines = [*sentences(board), *notes]
+    page = _write(output, PAGE_OF_VALUES, title, lines, board, rank_tests(board), beside)
     return page, beside.text
 
 

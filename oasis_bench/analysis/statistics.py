@@ -2,7 +2,7 @@
 
 Outer partitions draw from the same items, so their results are correlated and the usual t-interval
 is too narrow: the corrected resampled one of Nadeau & Bengio, "Inference for the generalization
-error", Machine Learning 52 (2003), is used.  Over data sets, `analysis.average_ranks` compares.
+error", Machine Learning 52 (2003), is used.  Over data sets, `analysis.leaderboard` compares.
 """
 
 from __future__ import annotations
