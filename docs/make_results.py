@@ -219,7 +219,7 @@ def make_front(spec, folder):
 @cache
 def leaderboard(spec, folder):
     """Return the leaderboard that a comment asks for: learners over the data sets of a folder."""
-    from oasis_bench.reports.ranks_page import Filters, read_leaderboard
+    from oasis_bench.reports.leaderboard import Filters, read_leaderboard
 
     asked, _, items = (part.strip() for part in spec.partition(";"))
     task, measure = asked.split(" ", 1)
@@ -239,7 +239,7 @@ def markdown(table):
 
 def make_leaderboard(spec, folder):
     """Write a leaderboard, what was measured, and the tables that count, in Markdown."""
-    from oasis_bench.reports.ranks_page import (
+    from oasis_bench.reports.leaderboard import (
         inputs_table,
         scores_table,
         sentences,
@@ -346,7 +346,7 @@ def beside(ours, published):
 
 def make_rows(page, folder):
     """Return the CSV of all leaderboards that a page asks for."""
-    from oasis_bench.reports.ranks_page import standing_table
+    from oasis_bench.reports.leaderboard import standing_table
 
     parts = []
     for spec in [found[3] for found in MARKED.finditer(page) if found[2] == "leaderboard"]:

@@ -2,7 +2,8 @@
 
 from oasis_bench.reports.claims_page import CHALLENGED, SECOND_LOOK, second_look, write_claims
 from oasis_bench.reports.comparison import comparison_text
-from oasis_bench.reports.ranks_page import Filters, write_ranks, write_side_by_side
+from oasis_bench.reports.leaderboard import Filters
+from oasis_bench.reports.ranks_page import write_ranks, write_side_by_side
 from oasis_bench.reports.rating_files import collect_ratings
 from oasis_bench.reports.rating_page import write_rating_page
 from oasis_bench.reports.run.export import export_run

@@ -14,7 +14,8 @@ from scipy import stats
 
 from oasis_bench.command_line import main
 from oasis_bench.experiment import LearnerSpec
-from oasis_bench.reports.ranks_page import draw_ranks, read_leaderboard
+from oasis_bench.reports.leaderboard import read_leaderboard
+from oasis_bench.reports.ranks_page import draw_ranks
 
 
 def write_run(folder, dataset, scores, subsets=(10,), lost=(), untried=(), params=None):
