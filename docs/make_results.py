@@ -193,7 +193,7 @@ def make_published(spec, folder):
 
 def make_front(spec, folder):
     """Write the learners that no other beats in time and measure together, in Markdown."""
-    from oasis_bench.reports.run.time_figures import pareto_front
+    from oasis_bench.reports.run.figures import pareto_front
 
     column, _, others = (part.strip() for part in spec.partition(";"))
     left_out = [name.strip() for name in others.split(",")]
@@ -219,7 +219,7 @@ def make_front(spec, folder):
 @cache
 def leaderboard(spec, folder):
     """Return the leaderboard that a comment asks for: learners over the data sets of a folder."""
-    from oasis_bench.reports.ranks_page import Filters, read_leaderboard
+    from oasis_bench.reports.leaderboard import Filters, read_leaderboard
 
     asked, _, items = (part.strip() for part in spec.partition(";"))
     task, measure = asked.split(" ", 1)
@@ -239,8 +239,12 @@ def markdown(table):
 
 def make_leaderboard(spec, folder):
     """Write a leaderboard, what was measured, and the tables that count, in Markdown."""
-    from oasis_bench.reports.leaderboard import sentences
-    from oasis_bench.reports.leaderboard_tables import inputs_table, scores_table, standing_table
+    from oasis_bench.reports.leaderboard import (
+        inputs_table,
+        scores_table,
+        sentences,
+        standing_table,
+    )
 
     board = leaderboard(spec, folder)
     tables = [make(board) for make in (standing_table, scores_table, inputs_table)]
@@ -332,7 +336,7 @@ def beside(ours, published):
 
 def make_rows(page, folder):
     """Return the CSV of all leaderboards that a page asks for."""
-    from oasis_bench.reports.leaderboard_tables import standing_table
+    from oasis_bench.reports.leaderboard import standing_table
 
     parts = []
     for spec in [found[3] for found in MARKED.finditer(page) if found[2] == "leaderboard"]:

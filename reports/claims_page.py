@@ -77,7 +77,7 @@ def write_claims(folder: Path, remarks: Sequence[str] = ()) -> tuple[Path, str]:
         level=LEVEL,
         tested=sum(bool(verdict.claim.conditions) for verdict in verdicts),
     )
-    measured = {name: table for name, table in details.items() if table.rows}
+    measured = {name: table for name, table in details.items() if table.cells}
     tables = [overview, *measured.values(), *beside]
     path = write_files(folder, PAGE, page, tables, [])
     write_whole(folder, "claims.csv", to_csv(overview.numbers))
@@ -145,7 +145,7 @@ def _overview(verdicts: Sequence[Verdict]) -> Table:
                 "place": claim.place,
             }
         )
-    return Table(
+    return Table.by_rows(
         name="claims",
         title="The claims and their verdicts",
         header=(
@@ -194,7 +194,7 @@ def _findings(verdict: Verdict) -> Table:
                 "needed": one.needed,
             }
         )
-    return Table(
+    return Table.by_rows(
         name=f"claim_{verdict.claim.id}",
         title=f"What was measured for {verdict.claim.id}",
         header=(

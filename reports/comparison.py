@@ -6,15 +6,8 @@ import math
 from collections.abc import Collection, Mapping
 
 from oasis_bench.analysis import Line, RunComparison
-from oasis_bench.reports.formatting import (
-    aligned,
-    clip,
-    p_text,
-    plural,
-    seconds_text,
-    wrapped,
-)
-from oasis_bench.reports.run.facts import DAGGER, transductive_learners, transductive_note
+from oasis_bench.reports.formatting import aligned, clip, p_text, plural, seconds_text, wrapped
+from oasis_bench.reports.run.view import DAGGER, transductive_note, view_of
 from oasis_bench.runs import StoredRun
 from oasis_bench.system import printable
 
@@ -56,7 +49,7 @@ def comparison_text(comparison: RunComparison, runs: Mapping[str, StoredRun]) ->
     runs : dict of str to StoredRun
         The two runs, by the names that the text has for them.
     """
-    transductive = {name for run in runs.values() for name in transductive_learners(run)}
+    transductive = {name for run in runs.values() for name in view_of(run).transductive}
     text = [printable(line) for line in map(_origin, runs, runs.values())]
     notes = list(comparison.notes)
     if comparison.lines:

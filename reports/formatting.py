@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 import textwrap
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 import pandas as pd
 
@@ -42,6 +43,11 @@ def number_text(value: float, pattern: str, missing: str = "n/a") -> str:
     return missing if pd.isna(value) else pattern.format(value)
 
 
+def numbers_as(pattern: str, missing: str = "n/a") -> Callable[[float], str]:
+    """Return what writes the numbers of a column, as `number_text` does."""
+    return lambda value: number_text(value, pattern, missing)
+
+
 def interval_text(low: float, high: float, pattern: str = "{:z.3f}", missing: str = "-") -> str:
     """Write an interval by a pattern for each end, or `missing` where the ends are NaN."""
     return missing if pd.isna(low) else f"{pattern.format(low)} to {pattern.format(high)}"
@@ -67,6 +73,12 @@ def p_text(p_value: float) -> str:
 def params_text(params: str) -> str:
     """Write hyper-parameters, given as JSON, as 'name=value, ...'."""
     return ", ".join(f"{name}={value}" for name, value in json.loads(params).items()) or "none"
+
+
+def counted(texts: Iterable[str]) -> str:
+    """Write texts that may be equal, each once, with their numbers where they differ."""
+    numbers = Counter(texts).most_common()
+    return "; ".join(f"{text} ({number})" if numbers[1:] else text for text, number in numbers)
 
 
 def wrapped(text: str) -> list[str]:

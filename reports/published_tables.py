@@ -17,7 +17,7 @@ from oasis_bench.claims import (
     published_precision,
 )
 from oasis_bench.reports.formatting import seconds_text
-from oasis_bench.reports.run.facts import learners, subsets
+from oasis_bench.reports.run.view import view_of
 from oasis_bench.reports.table import Table
 from oasis_bench.runs import StoredRun
 from oasis_bench.tasks import PRECISION
@@ -52,7 +52,7 @@ def _of_class_lists(
     precision: list[pd.DataFrame] = []
     seconds: list[pd.DataFrame] = []
     for run in runs:
-        for subset, n_classes in subsets(run).items():
+        for subset, n_classes in view_of(run).subsets.items():
             if (found := list_of(run, subset)) is not None:
                 for kept, make in ((precision, _precision), (seconds, _seconds)):
                     rows = make(run, subset, found.name)
@@ -83,7 +83,7 @@ def _precision(run: StoredRun, subset: str, class_list: str) -> pd.DataFrame:
     found = published_precision(class_list).rename(columns={"mean": "published"})
     means = ours.mean().rename("ours").reset_index()
     cells = pd.MultiIndex.from_product(
-        [found["name"].unique(), learners(run)], names=["name", "learner"]
+        [found["name"].unique(), view_of(run).learners], names=["name", "learner"]
     ).to_frame(index=False)
     return cells.merge(found, how="left").merge(means, how="left")
 
@@ -118,7 +118,7 @@ def _table_beside(
         ]
         classes = f"{n_classes} for {class_list}" if stand_in else str(class_list)
         rows.append([classes, str(measure), *cells])
-    return Table(
+    return Table.by_rows(
         name=name,
         title=title,
         header=("Classes", "Measure", *names),
@@ -144,7 +144,7 @@ def _of_deep_ranking(runs: Runs) -> list[Table]:
         for model, own, mean, sd, published in zip(models, learners, *columns, strict=True)
     ]
     return [
-        Table(
+        Table.by_rows(
             name="deep_ranking",
             title="Tables 1 and 2 of Deep Ranking: similarity precision, ours and the published",
             header=("Model of the paper", "Ours ± sd", "Published"),

@@ -13,7 +13,7 @@ import pandas as pd
 from oasis_bench.reports.formatting import plural
 from oasis_bench.reports.rating_page import FORMAT, MARKS
 from oasis_bench.reports.rating_questions import data_key
-from oasis_bench.reports.run.retrieved_images import retrievals
+from oasis_bench.reports.run.view import view_of
 from oasis_bench.reports.table import to_csv
 from oasis_bench.runs import StoredRun, read_run
 from oasis_bench.system import (
@@ -62,7 +62,7 @@ def collect_ratings(folder: Path, files: Sequence[Path]) -> str:
     """
     run = read_run(folder)
     before = read_ratings(folder)
-    asked = set(retrievals(run)[["query", "retrieved"]].itertuples(index=False, name=None))
+    asked = set(view_of(run).retrievals[["query", "retrieved"]].itertuples(index=False, name=None))
     read = [_read_file(path, run, asked) for path in files]
     new = pd.concat(read).drop_duplicates(ONCE, keep="last")
     parts = [new] if before is None else [before, new]

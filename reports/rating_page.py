@@ -8,7 +8,7 @@ from typing import NamedTuple
 from oasis_bench.reports.formatting import plural
 from oasis_bench.reports.rating_questions import Question, data_key, questions, whole_depths
 from oasis_bench.reports.report_files import data_uri, render, write_files
-from oasis_bench.reports.run.retrieved_images import retrievals
+from oasis_bench.reports.run.view import view_of
 from oasis_bench.runs import StoredRun, read_run
 
 PAGE = "judge.html"
@@ -81,7 +81,7 @@ def _notes(run: StoredRun, asked: list[Question], n_queries: int, n_candidates: 
             f"'run --examples {n_queries}' keeps more, where there are as many test pictures"
         )
     fewest = min(len(question.candidates) for question in asked)
-    rows = retrievals(run)
+    rows = view_of(run).retrievals
     if fewest < n_candidates:
         notes.append(
             f"--candidates {n_candidates}: for some query all learners together retrieve {fewest} "

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from oasis_bench.reports.run.retrieved_images import retrievals
+from oasis_bench.reports.run.view import view_of
 from oasis_bench.runs import StoredRun
 from oasis_bench.system import UsageError
 
@@ -43,7 +43,7 @@ def questions(run: StoredRun, n_queries: int, n_candidates: int) -> list[Questio
         Where the run keeps no retrieved pictures.
     """
     seen = run.pictures.loc[run.pictures["thumbnail"].notna(), "row"]
-    rows = retrievals(run)
+    rows = view_of(run).retrievals
     rows = rows[rows["query"].isin(seen) & rows["retrieved"].isin(seen)]
     if rows.empty:
         raise UsageError(

@@ -9,6 +9,7 @@ from oasis_bench.reports import collect_ratings, write_report
 from oasis_bench.reports.rating_files import read_ratings
 from oasis_bench.reports.rating_questions import questions
 from oasis_bench.reports.run.human_ratings import marks_of, rated_subsets, rating_tables
+from oasis_bench.reports.run.view import view_of
 
 YES, NO, UNKNOWN = "relevant", "not relevant", "cannot tell"
 
@@ -35,7 +36,7 @@ def by_hand(tmp_path):
 def test_tables_of_a_case_worked_by_hand(by_hand, tmp_path):
     run, files = by_hand
     collect_ratings(tmp_path / "run", files)
-    precision, raters = rating_tables(run, read_ratings(tmp_path / "run"))
+    precision, raters = rating_tables(view_of(run), read_ratings(tmp_path / "run"))
     assert [[cell.text for cell in row] for row in precision.cells] == [
         ["10", "A", "3", "1", "0.667 ± 0.000", "0.333", "0.000", "–"],
         ["10", "B", "3", "1", "0.583 ± 0.083", "0.667", "0.118", "–"],
@@ -63,7 +64,7 @@ def test_deviations_are_within_a_query_or_a_rater_then_averaged(tmp_path):
         for number, given in enumerate(marks)
     ]
     collect_ratings(tmp_path / "run", files)
-    precision, _ = rating_tables(run, read_ratings(tmp_path / "run"))
+    precision, _ = rating_tables(view_of(run), read_ratings(tmp_path / "run"))
     of_a = precision.numbers.set_index("learner").loc["A"]
     assert of_a["standard_error"] == 0
     assert of_a["deviation_over_raters"] == pytest.approx(np.sqrt(1 / 2))
@@ -90,7 +91,7 @@ def test_the_report_has_them_and_escapes_names(by_hand, tmp_path):
 def test_of_one_rater_there_is_no_human_level(by_hand, tmp_path):
     run, files = by_hand
     collect_ratings(tmp_path / "run", files[:1])
-    precision, _ = rating_tables(run, read_ratings(tmp_path / "run"))
+    precision, _ = rating_tables(view_of(run), read_ratings(tmp_path / "run"))
     assert [[cell.text for cell in row][4:6] for row in precision.cells] == [
         ["0.667", "0.333"],
         ["0.667", "0.667"],
@@ -105,7 +106,7 @@ def test_queries_that_are_not_rated_far_enough_are_left_out(tmp_path):
     whole = {(one.query, row): YES for one in asked[:3] for row in one.candidates}
     begun = {(asked[3].query, asked[3].candidates[0]): YES}
     collect_ratings(tmp_path / "run", [rating_file(tmp_path / "1", run, 1, whole | begun)])
-    (rated,) = rated_subsets(run, marks_of(read_ratings(tmp_path / "run"))).values()
+    (rated,) = rated_subsets(view_of(run), marks_of(read_ratings(tmp_path / "run"))).values()
     assert rated.k == 4
     assert rated.queries == sorted(one.query for one in asked[:3])
 
@@ -114,5 +115,5 @@ def test_ratings_of_nothing_but_doubt_leave_the_report_as_it_was(by_hand, tmp_pa
     run, _ = by_hand
     file = rating_file(tmp_path / "1", run, 1, {(0, 1): UNKNOWN})
     collect_ratings(tmp_path / "run", [file])
-    assert rating_tables(run, read_ratings(tmp_path / "run")) == []
+    assert rating_tables(view_of(run), read_ratings(tmp_path / "run")) == []
     assert "Judged by people" not in write_report(tmp_path / "run").read_text()

@@ -15,7 +15,8 @@ from sklearn.decomposition import PCA
 from sklearn.preprocessing import normalize
 
 from oasis_bench.experiment import Experiment, LearnerSpec
-from oasis_bench.reports.run.space_figure import space_figures
+from oasis_bench.reports.run.space import space_figures
+from oasis_bench.reports.run.view import view_of
 from oasis_bench.runs import read_run, run_experiment
 from oasis_bench.trial import TrialResult
 from oasis_bench.trial.harness_side.projection import (
@@ -109,7 +110,7 @@ def test_a_run_keeps_the_planes_of_the_first_partition_of_its_largest_subset(run
 
 
 def test_the_figure_has_a_panel_before_and_one_for_each_learner(run):
-    (drawing,) = space_figures(run)
+    (drawing,) = space_figures(view_of(run))
     numbers = drawing.numbers
     titles = [title.rpartition(": ")[0] for title in numbers["panel"].unique()]
     assert titles == ["before learning, l2", "OASIS", "Euclidean"]
@@ -133,7 +134,7 @@ def test_a_turned_plane_lies_as_the_first_one_does(tmp_path):
         dict(zip(names, (row, row % 2, *turned[row], *first[row]), strict=True)) for row in range(6)
     ]
     trial = TrialResult(fake_trial("A", 2).columns, projections=rows)
-    (drawing,) = space_figures(make_run(tmp_path / "run", [trial], ["A"], classes=(2,)))
+    (drawing,) = space_figures(view_of(make_run(tmp_path / "run", [trial], ["A"], classes=(2,))))
     panels = [own[["x", "value"]] for _, own in drawing.numbers.groupby("panel", sort=False)]
     assert np.allclose(*panels, atol=2e-4)
 
@@ -152,7 +153,7 @@ def test_pictures_are_drawn_where_they_lie_unless_they_would_cover_one(tmp_path)
     ]
     trial = TrialResult(fake_trial("A", 2).columns, projections=rows)
     run = make_run(tmp_path / "run", [trial], ["A"], classes=(2,), pictures=pictures)
-    _, drawing = space_figures(run)
+    _, drawing = space_figures(view_of(run))
     before = drawing.numbers[drawing.numbers["panel"].str.startswith("before")]
     assert before[["x", "value"]].to_numpy().tolist() == [[0, 0], [1, 0]]
     drawn = re.findall(rb"data:image/png;base64,([^\"]+)", drawing.files["svg"])
@@ -161,4 +162,4 @@ def test_pictures_are_drawn_where_they_lie_unless_they_would_cover_one(tmp_path)
 
 
 def test_without_projections_there_is_no_figure(tmp_path):
-    assert space_figures(make_run(tmp_path / "run", [fake_trial("A")], ["A"])) == []
+    assert space_figures(view_of(make_run(tmp_path / "run", [fake_trial("A")], ["A"]))) == []

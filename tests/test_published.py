@@ -14,7 +14,8 @@ from oasis_bench.claims.paper_figures import PUBLISHED
 from oasis_bench.datasets import Caltech256
 from oasis_bench.experiment import Experiment
 from oasis_bench.reports.published_tables import beside_published
-from oasis_bench.reports.run.task_figures import draw_precision_at_k
+from oasis_bench.reports.run.tasks import draw_precision_at_k
+from oasis_bench.reports.run.view import view_of
 
 LEARNERS = ["OASIS", "Euclidean"]
 
@@ -159,7 +160,7 @@ def drawn_stars(axes):
 
 def test_published_precision_is_marked_in_the_figure_of_the_papers_classes(tmp_path):
     """JMLR table 4, precision at 1, 10 and 50: OASIS .43, .38, .23, Euclidean .37, .27, .18."""
-    figure = draw_precision_at_k(run_of(tmp_path, ["B10"]), "retrieval")
+    figure = draw_precision_at_k(view_of(run_of(tmp_path, ["B10"])), "retrieval")
     stars = drawn_stars(figure.panels[0])
     assert set(stars) == {
         *((1, 0.43), (10, 0.38), (50, 0.23)),
@@ -175,13 +176,13 @@ def test_published_precision_is_marked_in_the_figure_of_the_papers_classes(tmp_p
 
 def test_a_figure_of_stand_ins_says_so_and_one_of_other_classes_has_no_marks(tmp_path):
     run = run_of(tmp_path / "20", [20], "paper-table4-more", 20, "caltech101")
-    figure = draw_precision_at_k(run, "retrieval")
+    figure = draw_precision_at_k(view_of(run), "retrieval")
     assert (1, 0.29) in drawn_stars(figure.panels[0])
     assert figure.legends[0].get_texts()[-1].get_text() == "published, of other classes"
-    other = draw_precision_at_k(run_of(tmp_path / "10", [10]), "retrieval")
+    other = draw_precision_at_k(view_of(run_of(tmp_path / "10", [10])), "retrieval")
     assert not drawn_stars(other.panels[0])
     fewer = run_of(tmp_path / "24", [20], "paper-table4-more", 20, "caltech101", test_per_class=24)
-    assert not drawn_stars(draw_precision_at_k(fewer, "retrieval").panels[0])
+    assert not drawn_stars(draw_precision_at_k(view_of(fewer), "retrieval").panels[0])
 
 
 def test_the_web_scale_figures_name_their_place():

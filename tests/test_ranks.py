@@ -1,9 +1,8 @@
-"""Average ranks over data sets: the tests against the paper's example, then whole runs."""
+"""The verb `ranks` on whole runs: its page, tables, figure and summary."""
 
 import math
 import re
 from dataclasses import asdict
-from itertools import permutations
 
 import fake_runs
 import numpy as np
@@ -13,123 +12,10 @@ from fake_runs import fake_trial
 from matplotlib.figure import Figure
 from scipy import stats
 
-from oasis_bench.analysis import AverageRanks, rank_learners
-from oasis_bench.analysis.leaderboard import critical_difference
 from oasis_bench.command_line import main
 from oasis_bench.experiment import LearnerSpec
-from oasis_bench.reports.average_ranks_figure import draw_average_ranks
-
-DEMSAR = pd.DataFrame(
-    # Table 6 of Demšar (2006): AUC on 14 data sets.  The last but one has ranks 4, 1, 2, 3 there,
-    # its .975 being rounded.
-    [
-        [0.763, 0.768, 0.771, 0.798],
-        [0.599, 0.591, 0.590, 0.569],
-        [0.954, 0.971, 0.968, 0.967],
-        [0.628, 0.661, 0.654, 0.657],
-        [0.882, 0.888, 0.886, 0.898],
-        [0.936, 0.931, 0.916, 0.931],
-        [0.661, 0.668, 0.609, 0.685],
-        [0.583, 0.583, 0.563, 0.625],
-        [0.775, 0.838, 0.866, 0.875],
-        [1.000, 1.000, 1.000, 1.000],
-        [0.940, 0.962, 0.965, 0.962],
-        [0.619, 0.666, 0.614, 0.669],
-        [0.972, 0.981, 0.9751, 0.9749],
-        [0.957, 0.978, 0.946, 0.970],
-    ],
-    columns=["C4.5", "C4.5+m", "C4.5+cf", "C4.5+m+cf"],
-)
-
-
-def agreeing(n_datasets, n_learners):
-    """Scores whose ranks are the same on each data set."""
-    names = [f"L{number}" for number in range(n_learners)]
-    return pd.DataFrame([np.arange(n_learners, 0, -1.0)] * n_datasets, columns=names)
-
-
-def test_the_example_of_the_paper_has_its_numbers():
-    ranking = rank_learners(DEMSAR)
-    assert ranking.average.round(3).to_dict() == {
-        "C4.5+m+cf": 1.964,
-        "C4.5+m": 2.0,
-        "C4.5+cf": 2.893,
-        "C4.5": 3.143,
-    }
-    # The paper does not correct for ties: 3 of two and one of four in 14 rows of four.
-    ties = 1 - (3 * (2**3 - 2) + (4**3 - 4)) / (14 * 4 * (4**2 - 1))
-    assert ranking.statistic * ties == pytest.approx(9.28, abs=5e-3)
-    assert ranking.critical_difference == pytest.approx(1.25, abs=5e-3)
-    # p of the paper's F = 3.69 with 3 and 39 degrees of freedom is 0.020; ties taken in, 0.012.
-    assert 0.005 < ranking.p_value < 0.02
-    assert ranking.differ
-    assert [set(group) for group in ranking.groups] == [set(DEMSAR)]  # "not powerful enough"
-
-
-def test_the_statistic_is_scipys():
-    scores = np.random.default_rng(1).integers(0, 4, size=(9, 5)) / 4  # with ties
-    ranking = rank_learners(pd.DataFrame(scores, columns=list("abcde")))
-    theirs = stats.friedmanchisquare(*scores.T)
-    assert ranking.statistic == pytest.approx(theirs.statistic)
-
-
-def test_the_p_value_is_that_of_all_permutations():
-    scores = pd.DataFrame([[3, 2, 1], [3, 1, 2], [2, 3, 1]], columns=list("abc"), dtype=float)
-    rows = [np.array(row) for row in permutations((1, 2, 3))]
-    spreads = [np.var(a + b + c) for a in rows for b in rows for c in rows]
-    seen = np.var(scores.rank(axis=1).sum(), ddof=0)
-    exact = np.mean(np.array(spreads) >= seen - 1e-9)
-    assert rank_learners(scores).p_value == pytest.approx(exact, abs=0.015)
-
-
-@pytest.mark.parametrize(("k", "q"), [(2, 1.960), (5, 2.728), (10, 3.164)])
-def test_the_quantiles_are_those_of_the_paper(k, q):
-    """Table 5a of Demšar (2006)."""
-    assert critical_difference(k, 6) == pytest.approx(q * math.sqrt(k * (k + 1) / 36), abs=2e-3)
-
-
-def test_equal_scores_share_their_ranks_and_are_not_told_apart():
-    ranking = rank_learners(pd.DataFrame(np.ones((4, 3)), columns=list("abc")))
-    assert ranking.average.tolist() == [2, 2, 2]
-    assert (ranking.statistic, ranking.p_value) == (0, 1)
-    assert ranking.groups == [("a", "b", "c")]
-
-
-def ranking_of(average, difference, p_value=0.001):
-    averages = pd.Series(average, index=list("abcdef")[: len(average)])
-    return AverageRanks(averages.to_frame().T, averages, 9.0, p_value, difference)
-
-
-def test_groups_reach_as_far_as_the_critical_difference_and_none_is_within_another():
-    assert ranking_of([1.2, 1.8, 2.5, 4.5], 1.0).groups == [("a", "b"), ("b", "c")]
-    assert ranking_of([1.0, 1.5, 1.9, 2.4], 1.0).groups == [("a", "b", "c"), ("b", "c", "d")]
-    assert ranking_of([1.0, 2.0, 3.0], 1.0).groups == []  # "at least" the critical difference
-    assert ranking_of([1.0, 1.1, 3.0, 3.1], 1.0).groups == [("a", "b"), ("c", "d")]
-
-
-def test_where_friedmans_test_does_not_reject_nobody_is_told_apart():
-    assert ranking_of([1.0, 2.5, 4.0], 1.0, p_value=0.2).groups == [("a", "b", "c")]
-
-
-@pytest.mark.parametrize(("n_learners", "least"), [(2, 6), (3, 3), (5, 3)])
-def test_on_fewer_data_sets_than_the_least_even_full_agreement_tells_nobody_apart(
-    n_learners, least
-):
-    enough = rank_learners(agreeing(least, n_learners))
-    assert enough.least_datasets == least
-    assert len(enough.groups) != 1 or len(enough.groups[0]) < n_learners
-    few = rank_learners(agreeing(least - 1, n_learners))
-    assert few.groups == [tuple(few.average.index)]
-
-
-@pytest.mark.parametrize(
-    "scores",
-    [agreeing(1, 3), agreeing(3, 1), agreeing(2, 2).where(lambda it: it > 1)],
-    ids=["one data set", "one learner", "a score is missing"],
-)
-def test_what_cannot_be_ranked_is_refused(scores):
-    with pytest.raises(ValueError, match=r"at least \(2, 2\) is needed, with none missing"):
-        rank_learners(scores)
+from oasis_bench.reports.leaderboard import read_leaderboard
+from oasis_bench.reports.ranks_page import draw_ranks
 
 
 def write_run(folder, dataset, scores, subsets=(10,), lost=(), untried=(), params=None):
@@ -168,24 +54,23 @@ def flat(text):
     return " ".join(text.split())
 
 
-def six_runs(folder):
-    """A is above B and B above C on each of six data sets; the smaller subset says the reverse."""
+def seven_runs(folder):
+    """A is above B and B above C on each of seven data sets."""
     return [
-        write_run(folder / f"run{n}", f"set{n}", {"A": 0.6, "B": 0.5, "C": 0.4}) for n in range(6)
+        write_run(folder / f"run{n}", f"set{n}", {"A": 0.6, "B": 0.5, "C": 0.4}) for n in range(7)
     ]
 
 
 def test_ranks_of_several_runs_are_a_table_a_figure_a_page_and_a_summary(ranks, tmp_path):
-    status, out, err, folder = ranks(*six_runs(tmp_path))
+    status, out, err, folder = ranks(*seven_runs(tmp_path))
     assert (status, err) == (0, "")
     lines = out.splitlines()
-    first = lines.index("average ranks by mAP (retrieval) over 6 data sets, 1 is best")
+    first = lines.index("average ranks by mAP (retrieval) over 7 data sets, 1 is best")
     assert lines[first + 1 : first + 4] == ["  A  1.000", "  B  2.000", "  C  3.000"]
     assert max(map(len, out.splitlines()[:-1])) <= 110
-    # All agree: chi-square is N (k - 1), the critical difference 2.343 sqrt(12 / 36).
-    assert "chi-square 12.00, p = " in flat(out)
-    assert "critical difference 1.35" in flat(out)
-    assert "Only 6 data sets: a rough guide." in flat(out)
+    # All agree: chi-square is N (k - 1); of Wilcoxon's test p is 2 ** -6, twice as Holm corrects.
+    assert "chi-square 14.00, p = " in flat(out)
+    assert "against A, corrected by Holm, level 0.05: significantly below: B and C." in flat(out)
     assert {str(path.relative_to(folder)) for path in folder.rglob("*.*")} == {
         "ranks.html",
         *(
@@ -193,16 +78,16 @@ def test_ranks_of_several_runs_are_a_table_a_figure_a_page_and_a_summary(ranks, 
             for name in ("leaderboard", "scores", "inputs", "pairs", "ranks")
             for kind in ("csv", "tex")
         ),
-        "figures/elo.svg",
         "figures/ranks.svg",
     }
     written = pd.read_csv(folder / "tables" / "ranks.csv")
     assert written.groupby("learner")["average_rank"].first().to_dict() == {"A": 1, "B": 2, "C": 3}
-    assert len(written) == 18
+    assert len(written) == 21
+    assert written["p_against_best"].dropna().unique().tolist() == [2 * 2 * 0.5**7]
     latex = (folder / "tables" / "ranks.tex").read_text()
-    assert r"\textbf{1.000} & 0.600 (1) & 0.600 (1)" in latex
-    assert "B & \\textbf{2.000}" in latex  # 1 apart: not told apart from A
-    assert "C & 3.000" in latex
+    assert r"\textbf{1.000} & - & 0.600 (1) & 0.600 (1)" in latex
+    assert "B & 2.000 & 0.031" in latex
+    assert "C & 3.000 & 0.031" in latex
 
 
 def test_each_data_set_counts_once_by_its_largest_subset(ranks, tmp_path):
@@ -217,13 +102,10 @@ def test_each_data_set_counts_once_by_its_largest_subset(ranks, tmp_path):
 def test_too_few_data_sets_are_said_and_marked(ranks, tmp_path):
     runs = [write_run(tmp_path / name, name, {"A": 0.6, "B": 0.5}) for name in ("x", "y")]
     _, out, _, folder = ranks(*runs)
-    assert "Too few data sets for a test: 2 learners on 2 data sets cannot be told apart" in flat(
-        out
-    )
+    assert "Too few data sets for a test: no difference of 2 learners on 2 data sets" in flat(out)
     assert "at least 6 are needed" in flat(out)
     page = (folder / "ranks.html").read_text()
     assert "Too few data sets for a test" in page
-    assert "2 data sets: too few for a test" in page
 
 
 def test_a_learner_that_lacks_a_result_is_left_out_and_never_given_a_rank(ranks, tmp_path):
@@ -274,14 +156,14 @@ def test_runs_that_cannot_be_ranked_together_are_told_in_one_line(ranks, tmp_pat
         assert not folder.exists()
 
 
-def test_names_in_the_figure_are_whole_and_never_mathematics():
-    names = ["$x_1$", "b"]
-    ranking = rank_learners(pd.DataFrame([[0.9, 0.1]] * 3, columns=names))
-    figure = draw_average_ranks(ranking, "title")
+def test_names_in_the_figure_are_whole_and_never_mathematics(tmp_path):
+    runs = [write_run(tmp_path / name, name, {"$x_1$": 0.9, "b": 0.1}) for name in "xyz"]
+    board, _ = read_leaderboard(runs)
+    figure = draw_ranks(board, "title")
     assert isinstance(figure, Figure)
-    texts = {text.get_text().strip(): text for text in figure.axes[0].texts}
-    assert "$x_1$  1.00" in texts
-    assert not texts["$x_1$  1.00"].get_parse_math()
+    label, _ = figure.axes[0].get_yticklabels()
+    assert label.get_text() == "$x_1$  3/3"
+    assert not label.get_parse_math()
 
 
 def test_a_folder_that_cannot_be_made_is_told_in_one_line(ranks, tmp_path):
@@ -370,9 +252,7 @@ def test_learners_that_lack_data_sets_are_compared_where_they_met(ranks, tmp_pat
     )
     assert rows["placed"].to_dict() == {"A": True, "B": True, "C": False}
     assert "Not placed, as on fewer than 3 data sets: C." in flat(out)
-    assert "learners with a result on every data set: none; average ranks need at least 2" in flat(
-        out
-    )
+    assert "learners with a result on every data set: none; tests need at least 2" in flat(out)
     assert not (folder / "tables" / "ranks.csv").exists()
     page = (folder / "ranks.html").read_text()
     assert "Learners over 4 data sets, by mAP (retrieval)" in page
@@ -380,7 +260,7 @@ def test_learners_that_lack_data_sets_are_compared_where_they_met(ranks, tmp_pat
 
 
 def test_a_summary_counts_as_its_run_does(ranks, tmp_path):
-    runs = six_runs(tmp_path)
+    runs = seven_runs(tmp_path)
     _, _, _, folder = ranks(*runs)
     of_runs = leaderboard_of(folder)
     files = [summary_of(run, tmp_path / "summaries") for run in runs[:4]]
@@ -392,13 +272,13 @@ def test_a_summary_counts_as_its_run_does(ranks, tmp_path):
 
 def test_a_summary_without_a_result_is_left_out_and_told(ranks, tmp_path):
     """Such as that of a run that was stopped before its second task began."""
-    *others, last = six_runs(tmp_path)
+    *others, last = seven_runs(tmp_path)
     stopped = summary_of(last, tmp_path / "summaries")
     pd.read_csv(stopped).assign(partitions=0, mean=np.nan).to_csv(stopped, index=False)
     status, out, _, folder = ranks(*others, stopped)
     assert status == 0
     assert f"so left out: {stopped}" in flat(out)
-    assert set(pd.read_csv(folder / "tables" / "leaderboard.csv")["datasets"]) == {5}
+    assert set(pd.read_csv(folder / "tables" / "leaderboard.csv")["datasets"]) == {6}
     status, _, err, _ = ranks(stopped)
     assert (status, err.count("\n")) == (2, 1)
     assert f"no learner has a result in {stopped}" in err
@@ -409,7 +289,8 @@ def test_several_runs_of_a_data_set_share_its_weight(ranks, tmp_path):
     same = [write_run(tmp_path / f"same{n}", "x", better) for n in range(4)]
     other = write_run(tmp_path / "other", "y", worse)
     _, out, _, folder = ranks(*same, other)
-    assert leaderboard_of(folder)["rating"].to_dict() == {"A": 1000, "B": 1000}
+    assert leaderboard_of(folder)["average_rank"].to_dict() == {"A": 1.5, "B": 1.5}
+    assert leaderboard_of(folder)["win_rate"].to_dict() == {"A": 0.5, "B": 0.5}
     assert "on 2 data sets (5 tables)" in out
 
 
@@ -486,13 +367,13 @@ def test_budgets_that_differ_are_told(ranks, tmp_path):
 def test_a_file_that_is_no_summary_is_told_in_one_line(ranks, tmp_path, text, said):
     path = tmp_path / "table.csv"
     path.write_text(text)
-    status, out, err, _ = ranks(*six_runs(tmp_path), path)
+    status, out, err, _ = ranks(*seven_runs(tmp_path), path)
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert said in err
 
 
 def test_a_summary_with_a_wrong_number_or_of_two_runs_is_told(ranks, tmp_path):
-    one, two = six_runs(tmp_path)[:2]
+    one, two = seven_runs(tmp_path)[:2]
     path = summary_of(two, tmp_path / "summaries")
     text = path.read_text()
     for wrong, said in (

@@ -12,7 +12,7 @@ from oasis_bench.command_line import main
 from oasis_bench.reports import collect_ratings, write_rating_page
 from oasis_bench.reports.rating_files import read_ratings
 from oasis_bench.reports.rating_questions import questions, whole_depths
-from oasis_bench.reports.run.retrieved_images import retrievals
+from oasis_bench.reports.run.view import view_of
 from oasis_bench.runs import read_run
 from oasis_bench.system import UsageError
 
@@ -58,7 +58,7 @@ def test_a_picture_without_a_thumbnail_is_not_asked(tmp_path):
 
 
 def test_the_depth_is_that_to_which_every_learner_is_marked(run):
-    rows = retrievals(run)
+    rows = view_of(run).retrievals
     assert whole_depths(rows, [(0, 1), (0, 3)]).tolist() == [1]
     assert whole_depths(rows, [(0, 1), (0, 2), (0, 3)]).tolist() == [2]
     assert whole_depths(rows, [(0, 1), (0, 2), (0, 3), (0, 4)]).tolist() == [3]

@@ -5,8 +5,9 @@ from fake_runs import fake_trial, fake_trials, make_run, write_run
 from report_helpers import marks, texts
 
 from oasis_bench.reports import write_report
-from oasis_bench.reports.run.baselines import seen_and_unseen_tables, what_is_missing
-from oasis_bench.reports.run.difference_tables import difference_tables
+from oasis_bench.reports.run.measures import difference_tables, seen_and_unseen_tables
+from oasis_bench.reports.run.verdict import what_is_missing
+from oasis_bench.reports.run.view import view_of
 from oasis_bench.runs import read_run
 
 BOTH = ["retrieval", "unseen-classes"]
@@ -35,7 +36,7 @@ def both(tmp_path):
 
 
 def test_seen_stand_beside_unseen_classes_each_with_its_chance(both, tmp_path):
-    (table,) = seen_and_unseen_tables(both)
+    (table,) = seen_and_unseen_tables(view_of(both))
     assert table.header == ("Classes", "Learner", "Seen classes", "Unseen classes")
     assert texts(table) == [
         ["10", "OASIS", "0.710 ± 0.010", "0.605 ± 0.007"],
@@ -51,7 +52,7 @@ def test_seen_stand_beside_unseen_classes_each_with_its_chance(both, tmp_path):
     assert "Missing here" not in page
     assert (tmp_path / "run" / "tables" / "seen_and_unseen.tex").is_file()
     for task in BOTH:
-        named = [set(found.numbers["learner"]) for found in difference_tables(both, task)]
+        named = [set(found.numbers["learner"]) for found in difference_tables(view_of(both), task)]
         assert "chance" not in set().union(*named)
 
 
@@ -75,8 +76,8 @@ def test_a_run_of_seen_classes_without_a_classifier_is_told_what_is_missing(
     tmp_path, command, told
 ):
     run = make_run(tmp_path / "run", fake_trials("A", [0.5] * 5), ["A"], info={"command": command})
-    assert seen_and_unseen_tables(run) == []
-    sentence, found = what_is_missing(run)
+    assert seen_and_unseen_tables(view_of(run)) == []
+    sentence, found = what_is_missing(view_of(run))
     assert sentence.startswith("Missing here: a classifier’s posterior")
     assert sentence.endswith("To add both:")
     assert found == told
@@ -88,7 +89,7 @@ def test_a_run_of_seen_classes_without_a_classifier_is_told_what_is_missing(
 )
 def test_where_classes_cannot_be_unseen_the_classifier_alone_is_missing(tmp_path, info):
     run = make_run(tmp_path / "run", fake_trials("A", [0.5] * 5), ["A"], info=info)
-    sentence, found = what_is_missing(run)
+    sentence, found = what_is_missing(view_of(run))
     assert "unseen" not in sentence
     assert sentence.endswith("To add it:")
     assert found.endswith("--algorithms A,ClassifierPosterior")
@@ -97,7 +98,7 @@ def test_where_classes_cannot_be_unseen_the_classifier_alone_is_missing(tmp_path
 def test_with_a_classifier_or_a_model_from_a_file_nothing_is_missing(tmp_path):
     trials = fake_trials("A", [0.5] * 5)
     model = make_run(tmp_path / "model", trials, {"A": {"model": "models/A.npz"}})
-    assert what_is_missing(model) is None
+    assert what_is_missing(view_of(model)) is None
     learners = {"mine": {"algorithm": "ClassifierPosterior"}}
     write_run(tmp_path / "with", [fake_trial("mine")], {"learners": learners})
-    assert what_is_missing(read_run(tmp_path / "with")) is None
+    assert what_is_missing(view_of(read_run(tmp_path / "with"))) is None

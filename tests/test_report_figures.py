@@ -10,14 +10,15 @@ from report_helpers import texts
 
 from oasis_bench.experiment import LearnerSpec
 from oasis_bench.reports.inline_svg import inline_svg
-from oasis_bench.reports.run.every_trial import candidates_tables, trials_table
-from oasis_bench.reports.run.partition_figures import differences, partition_figures
-from oasis_bench.reports.run.time_figures import (
+from oasis_bench.reports.run.figures import (
     along_seconds,
     pareto_front,
     quality_against_time,
     times_and_values,
 )
+from oasis_bench.reports.run.tasks import differences, partition_figures
+from oasis_bench.reports.run.trials import candidates_tables, trials_table
+from oasis_bench.reports.run.view import view_of
 from oasis_bench.system import UsageError
 
 
@@ -40,7 +41,7 @@ def test_time_is_choice_and_fit_together_and_its_median_is_told(tmp_path):
         for p, seconds in enumerate((1.0, 2.0, 9.0))
     ]
     run = make_run(tmp_path / "run", trials, ["A", "B"], partitions=3)
-    (row,) = times_and_values(run, "retrieval").to_dict("records")
+    (row,) = times_and_values(view_of(run), "retrieval").to_dict("records")
     assert (row["seconds_min"], row["seconds"], row["seconds_max"]) == (8.0, 9.0, 16.0)  # 7 chosen
     assert row["mean"] == pytest.approx(0.6)
     assert row["standard_error"] == pytest.approx(0.1 / np.sqrt(3))
@@ -48,7 +49,7 @@ def test_time_is_choice_and_fit_together_and_its_median_is_told(tmp_path):
 
 def test_without_a_result_the_figure_says_so(tmp_path):
     run = make_run(tmp_path / "run", [], ["A"])
-    drawing = quality_against_time(run, "retrieval")
+    drawing = quality_against_time(view_of(run), "retrieval")
     assert drawing.files == {}
     assert drawing.caption == "Not drawn: no trial has a result and a time."
 
@@ -60,7 +61,7 @@ def test_seconds_are_steps_times_the_median_seconds_a_step(tmp_path):
     ]
     trials += fake_trials("B", [0.7, 0.8, 0.9], fit_seconds=3.0)
     run = make_run(tmp_path / "run", trials, ["A", "B"], partitions=3)
-    (drawing,) = along_seconds(run)
+    (drawing,) = along_seconds(view_of(run))
     of = dict(list(drawing.numbers.groupby("series")))
     np.testing.assert_allclose(of["A"]["x"], [1.0, 2.0, 4.0, 8.0])  # 0.001, 0.002, 0.008 a step
     np.testing.assert_allclose(of["A"]["value"], [0.3, 0.4, 0.48, 0.5])
@@ -76,10 +77,10 @@ def test_boxes_are_of_paired_differences_from_euclidean_where_it_runs(tmp_path):
     ]
     run = make_run(tmp_path / "run", trials, ["A", "E"], partitions=3)
     run.info.experiment.learners["E"] = LearnerSpec("Euclidean")
-    rows = differences(run, "retrieval")
+    rows = differences(view_of(run), "retrieval")
     assert rows["learner"].tolist() == ["A", "A"]
     np.testing.assert_allclose(rows["difference"], [0.1, 0.0], atol=1e-12)
-    (drawing,) = partition_figures(run, "retrieval")
+    (drawing,) = partition_figures(view_of(run), "retrieval")
     assert drawing.title == "Retrieval: mAP less that of E"
     np.testing.assert_allclose(drawing.numbers["value"], [0.1, 0.0], atol=1e-12)
 
@@ -87,18 +88,18 @@ def test_boxes_are_of_paired_differences_from_euclidean_where_it_runs(tmp_path):
 def test_boxes_are_of_differences_from_the_baseline_that_is_named(tmp_path):
     trials = [*fake_trials("A", [0.5, 0.6, 0.7]), *fake_trials("E", [0.4, 0.6, 0.5])]
     run = make_run(tmp_path / "run", trials, ["A", "E"], partitions=3)
-    (drawing,) = partition_figures(run, "retrieval", "E")
+    (drawing,) = partition_figures(view_of(run), "retrieval", "E")
     assert drawing.title == "Retrieval: mAP less that of E"
     np.testing.assert_allclose(drawing.numbers["value"], [0.1, 0.0, 0.2], atol=1e-12)
     with pytest.raises(UsageError, match="unknown baseline 'e': did you mean 'E'"):
-        partition_figures(run, "retrieval", "e")
+        partition_figures(view_of(run), "retrieval", "e")
 
 
 def test_one_partition_or_one_learner_has_no_boxes(tmp_path):
     one = make_run(tmp_path / "one", fake_trials("A", [0.5, 0.6]), ["A"], partitions=2)
-    assert partition_figures(one, "retrieval") == []
+    assert partition_figures(view_of(one), "retrieval") == []
     run = make_run(tmp_path / "run", [fake_trial("A"), fake_trial("B")], ["A", "B"], partitions=1)
-    assert partition_figures(run, "retrieval") == []
+    assert partition_figures(view_of(run), "retrieval") == []
 
 
 def test_every_trial_is_listed_with_what_it_chose(tmp_path):
@@ -108,7 +109,7 @@ def test_every_trial_is_listed_with_what_it_chose(tmp_path):
         fake_trial("B", partition=0, mAP=0.7),
     ]
     run = make_run(tmp_path / "run", trials, ["A", "B"], partitions=2)
-    assert texts(trials_table(run)) == [
+    assert texts(trials_table(view_of(run))) == [
         # validation: the mean of the folds at the chosen steps, 0.02 more than mAP less the lack
         ["A", "10", "0", "C=1", "1,000", "0.420", "0.500", "7.00", "1.00"],
         ["A", "10", "1", "C=2", "4,000", "0.620", "0.600", "7.00", "1.00"],
@@ -116,8 +117,8 @@ def test_every_trial_is_listed_with_what_it_chose(tmp_path):
     ]
     trained = [replace(it, fit_numbers=[{"name": "training", "value": 0.9}]) for it in trials[:1]]
     run = make_run(tmp_path / "trained", [*trained, *trials[1:]], ["A", "B"], partitions=2)
-    assert [row[6] for row in texts(trials_table(run))] == ["0.900", "none", "none"]
-    (candidates,) = candidates_tables(run)
+    assert [row[6] for row in texts(trials_table(view_of(run)))] == ["0.900", "none", "none"]
+    (candidates,) = candidates_tables(view_of(run))
     assert texts(candidates) == [
         ["A", "10", "C=2", "0.620", "1", "1"],
         ["A", "10", "C=1", "0.520", "1", "1"],
@@ -140,7 +141,7 @@ def test_an_svg_of_a_page_takes_its_greys_from_the_page_and_holds_no_hostile_lab
 
 def test_numbers_of_a_figure_are_in_its_csv_file(tmp_path):
     run = make_run(tmp_path / "run", fake_trials("A", [0.5, 0.7]), ["A"], partitions=2)
-    drawing = quality_against_time(run, "retrieval")
+    drawing = quality_against_time(view_of(run), "retrieval")
     (tmp_path / "numbers.csv").write_bytes(drawing.files["csv"])
     (row,) = pd.read_csv(tmp_path / "numbers.csv").to_dict("records")
     assert (row["panel"], row["quantity"], row["series"]) == ("10 classes", "mAP", "A")

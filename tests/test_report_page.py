@@ -13,10 +13,11 @@ from fake_runs import fake_trial, fake_trials, make_run, split_source, task_sour
 from report_helpers import contents, texts
 
 from oasis_bench.reports import summary_text, write_report
-from oasis_bench.reports.run.cost_tables import cost_tables
-from oasis_bench.reports.run.measure_tables import measure_numbers, measure_tables
-from oasis_bench.reports.run.step_figures import draw_along_steps
-from oasis_bench.reports.run.task_figures import draw_precision_at_k
+from oasis_bench.reports.run.costs import cost_tables
+from oasis_bench.reports.run.figures import draw_along_steps
+from oasis_bench.reports.run.measures import measure_tables
+from oasis_bench.reports.run.tasks import draw_precision_at_k
+from oasis_bench.reports.run.view import view_of
 from oasis_bench.reports.table import to_latex
 from oasis_bench.runs import read_run
 from oasis_bench.system import UsageError
@@ -66,7 +67,7 @@ def hostile(tmp_path_factory):
 
 def test_csv_holds_the_raw_numbers(hostile):
     folder, _ = hostile
-    numbers = measure_numbers(read_run(folder), "retrieval")
+    numbers = view_of(read_run(folder)).numbers["retrieval"]
     numbers = numbers[numbers["k"].isna() | numbers["k"].isin([1, 10, 50])]
     written = pd.read_csv(
         folder / "tables" / "retrieval_10.csv", keep_default_na=False, na_values=[""]
@@ -137,7 +138,7 @@ def test_sources_are_shown(hostile):
 
 
 def test_latex_text_is_escaped(hostile):
-    _, (every,) = measure_tables(read_run(hostile[0]), "retrieval")
+    _, (every,) = measure_tables(view_of(read_run(hostile[0])), "retrieval")
     latex = to_latex(every)
     assert (
         r"\textbf{\textless{}script\textgreater{}alert(1)\textless{}/script\textgreater{} "
@@ -159,7 +160,7 @@ def test_latex_compiles(hostile, tmp_path):
 
 
 def test_labels_in_figures_are_never_mathematics(hostile):
-    figure = draw_precision_at_k(read_run(hostile[0]), "retrieval")
+    figure = draw_precision_at_k(view_of(read_run(hostile[0])), "retrieval")
     entries = figure.legends[0].get_texts()
     assert [entry.get_text() for entry in entries] == [
         "<script>alert(1)</script> 50% a…",
@@ -171,11 +172,11 @@ def test_labels_in_figures_are_never_mathematics(hostile):
 
 def test_a_learner_looks_the_same_whoever_else_has_results(tmp_path):
     trials = [fake_trial("B", partition=p) for p in range(5)]
-    alone = draw_precision_at_k(make_run(tmp_path / "one", trials, ["A", "B"]), "retrieval")
-    both = draw_precision_at_k(
+    runs = (
+        make_run(tmp_path / "one", trials, ["A", "B"]),
         make_run(tmp_path / "two", [*fake_trials("A", [0.5] * 5), *trials], ["A", "B"]),
-        "retrieval",
     )
+    alone, both = (draw_precision_at_k(view_of(run), "retrieval") for run in runs)
     colours = [
         {
             text.get_text(): handle.get_color()
@@ -193,7 +194,7 @@ def test_curves_along_the_steps_end_where_a_partition_was_followed_no_further(tm
     cut = fake_trial("A", partition=1, n_steps=500)
     cut = TrialResult(cut.columns, traces=[row for row in cut.traces if row["n_steps"] < 4000])
     run = make_run(tmp_path / "run", [whole, cut], ["A"], partitions=2)
-    axes = draw_along_steps(run, "seen-classes").axes[0]
+    axes = draw_along_steps(view_of(run), "seen-classes").axes[0]
     ends = {tuple(line.get_xdata()) for line in axes.get_lines() if len(line.get_xdata()) > 2}
     assert (500, 1000, 2000) in ends
     test_line = axes.get_lines()[0]
@@ -298,11 +299,11 @@ def test_several_labels_are_called_words_with_their_own_sizes(tmp_path):
     # Noncentral t: 3.761 * sqrt(1/5 + 499/4500) = 2.097; without end 2.802 * sqrt(499/4500)
     assert "if it is at least 2.1 standard deviations of the paired differences." in page
     assert "No number of partitions does with fewer than 0.9," in page
-    (table,), _ = measure_tables(run, "retrieval")
+    (table,), _ = measure_tables(view_of(run), "retrieval")
     assert table.title.startswith("Retrieval, all (374 words)")
     ceiling = "At most 0.60: 29.9 relevant images on average for 50 places."
     assert ceiling in dict(table.marked_notes).values()
-    assert cost_tables(run)[0].header[0] == "Words"
+    assert cost_tables(view_of(run))[0].header[0] == "Words"
     text = summary_text(run)
     assert "\nretrieval:\nwords " in text or text.startswith("retrieval:\nwords ")
 
@@ -327,7 +328,7 @@ def test_subsets_of_one_size_are_told_apart_by_name(tmp_path):
     run = make_run(
         tmp_path / "run", trials, ["A"], partitions=2, info={"classes": classes, "command": "x"}
     )
-    assert [row[0] for row in texts(cost_tables(run)[0])] == [
+    assert [row[0] for row in texts(cost_tables(view_of(run))[0])] == [
         "bear+dog (2)",
         "bear_dog (2)",
         "10",

@@ -6,11 +6,11 @@ from fake_runs import fake_trial, fake_trials, make_run
 from report_helpers import marks, texts
 
 from oasis_bench.reports import summary_text, write_report
-from oasis_bench.reports.run.difference_tables import difference_tables
-from oasis_bench.reports.run.measure_tables import measure_tables
-from oasis_bench.reports.run.trial_tables import (
+from oasis_bench.reports.run.measures import difference_tables, measure_tables
+from oasis_bench.reports.run.trials import (
     unfinished_table,
 )
+from oasis_bench.reports.run.view import view_of
 
 
 def test_precision_cells_are_hand_computed_means_and_deviations(tmp_path):
@@ -22,7 +22,7 @@ def test_precision_cells_are_hand_computed_means_and_deviations(tmp_path):
         ],
         ["A", "B"],
     )
-    (table,), _ = measure_tables(run, "retrieval")
+    (table,), _ = measure_tables(view_of(run), "retrieval")
     at_k = [f"precision at {k}" for k in (1, 10, 50)]
     assert table.header == ("Learner", "mAP", *at_k)
     assert texts(table) == [
@@ -46,7 +46,7 @@ def test_whoever_is_not_distinguishable_from_the_best_is_bold_too(tmp_path):
         ],
         ["top", "near", "far"],
     )
-    (table,), _ = measure_tables(run, "retrieval")
+    (table,), _ = measure_tables(view_of(run), "retrieval")
     assert [row[1].bold for row in table.cells] == [True, True, False, False]
     ((_, note),) = table.marked_notes[1:]
     assert note.startswith("Bold: best, or not distinguishable from the best")
@@ -64,7 +64,7 @@ def test_differences_from_the_best_have_an_interval_a_corrected_p_and_what_could
         ],
         ["top", "near", "middle", "far"],
     )
-    (table,) = difference_tables(run, "retrieval")
+    (table,) = difference_tables(view_of(run), "retrieval")
     assert (table.name, table.header[4]) == ("differences_retrieval_10", "p, Holm")
     assert table.title == "mAP: top, the best, less each other learner, 10 classes"
     # sd 0.0158, standard error 0.0158 sqrt(1/5 + 250/400) = 0.01436; t(4) reaches 2.776 of these,
@@ -93,7 +93,7 @@ def test_differences_from_a_baseline_are_of_each_learner_less_it(tmp_path):
         ],
         ["top", "middle", "far"],
     )
-    (table,) = difference_tables(run, "retrieval", "middle")
+    (table,) = difference_tables(view_of(run), "retrieval", "middle")
     assert table.title == "mAP: each other learner less middle, 10 classes"
     # As above: standard error 0.01436, p of t = 0.06 / 0.01436 and of 0.35 / 0.01436, by Holm.
     assert [row[:4] + row[5:6] for row in texts(table)] == [
@@ -108,7 +108,7 @@ def test_differences_from_a_baseline_are_of_each_learner_less_it(tmp_path):
 
 def test_without_a_comparison_there_is_no_table_of_differences(tmp_path):
     run = make_run(tmp_path / "run", [fake_trial("A"), fake_trial("B")], ["A", "B"])
-    assert difference_tables(run, "retrieval") == []
+    assert difference_tables(view_of(run), "retrieval") == []
     assert "differences from the best" not in write_report(tmp_path / "run").read_text()
 
 
@@ -116,7 +116,7 @@ def test_with_one_partition_nothing_is_bold_and_the_spread_is_not_available(tmp_
     run = make_run(
         tmp_path / "run", [fake_trial("A", mAP=0.9), fake_trial("B")], ["A", "B"], partitions=1
     )
-    (table,), _ = measure_tables(run, "retrieval")
+    (table,), _ = measure_tables(view_of(run), "retrieval")
     assert [row[1] for row in texts(table)] == ["0.900 ± n/a", "0.500 ± n/a", "0.115"]
     assert "on fewer nothing can be told apart" in table.marked_notes[-1][1]
 
@@ -132,7 +132,7 @@ def test_a_failed_learner_is_a_dash_with_its_reason_and_a_partial_one_says_how_p
         ],
         ["A", "B", "C"],
     )
-    (table,), _ = measure_tables(run, "retrieval")
+    (table,), _ = measure_tables(view_of(run), "retrieval")
     assert texts(table)[1] == ["B", "-", "-", "-", "-"]
     assert marks(table, 0) == ["", "a", "b", ""]
     assert table.marked_notes[:2] == [
@@ -140,8 +140,9 @@ def test_a_failed_learner_is_a_dash_with_its_reason_and_a_partial_one_says_how_p
         ("b", "C: 4 of 5 partitions finished; 1 not run."),
     ]
     assert "on the partitions that it and the best both finished." in table.marked_notes[-1][1]
-    assert texts(unfinished_table(run)) == [["B", "10", "0, 1, 2, 3", "failed", "ValueError: no"]]
-    assert unfinished_table(run).numbers["partition"].tolist() == [0, 1, 2, 3]
+    unfinished = unfinished_table(view_of(run))
+    assert texts(unfinished) == [["B", "10", "0, 1, 2, 3", "failed", "ValueError: no"]]
+    assert unfinished.numbers["partition"].tolist() == [0, 1, 2, 3]
 
 
 def test_who_could_not_be_compared_with_the_best_is_told_and_not_bold(tmp_path):
@@ -154,7 +155,7 @@ def test_who_could_not_be_compared_with_the_best_is_told_and_not_bold(tmp_path):
         ],
         ["A", "B", "C"],
     )
-    (table,), _ = measure_tables(run, "retrieval")
+    (table,), _ = measure_tables(view_of(run), "retrieval")
     assert [row[1].bold for row in table.cells] == [True, False, False, False]
     told = "C: not compared, as it shares 1 partition with A, the best; 2 are needed."
     assert told in dict(table.marked_notes).values()
@@ -165,7 +166,9 @@ def test_who_is_above_the_best_where_both_finished_has_a_word_on_it_and_is_not_b
         *fake_trials("A", [0.1, 0.2, 0.3, 0.4, 0.5]),
         *fake_trials("B", [0.2, 0.3, 0.4, 0.51]),
     ]
-    (table,), _ = measure_tables(make_run(tmp_path / "run", trials, ["A", "B"]), "retrieval")
+    (table,), _ = measure_tables(
+        view_of(make_run(tmp_path / "run", trials, ["A", "B"])), "retrieval"
+    )
     assert [row[1].bold for row in table.cells] == [True, False, False]
     told = "B: above A, the best, on the 4 partitions that both finished."
     assert told in dict(table.marked_notes).values()
@@ -180,7 +183,7 @@ def test_bold_marks_only_what_was_measured_on_all_partitions(tmp_path):
         fake_trial("B", partition=4, **late),
     ]
     run = make_run(tmp_path / "run", trials, ["A", "B"])
-    (table,), _ = measure_tables(run, "retrieval")
+    (table,), _ = measure_tables(view_of(run), "retrieval")
     assert [row[1].bold for row in table.cells] == [True, False, False]
     numbers = table.numbers[table.numbers["name"] == "mAP"].set_index("learner")
     assert numbers["verdict"].to_dict() == {"A": "best", "B": "tied", "chance": ""}
@@ -197,7 +200,9 @@ def test_nothing_is_bold_where_nobody_was_measured_on_all_partitions(tmp_path):
         *(fake_trial("A", partition=p, mAP=0.5 + 0.01 * p) for p in range(4)),
         *(fake_trial("B", partition=p, mAP=0.3 + 0.01 * p) for p in range(1, 5)),
     ]
-    (table,), _ = measure_tables(make_run(tmp_path / "run", trials, ["A", "B"]), "retrieval")
+    (table,), _ = measure_tables(
+        view_of(make_run(tmp_path / "run", trials, ["A", "B"])), "retrieval"
+    )
     assert not any(cell.bold for row in table.cells for cell in row)
     assert table.marked_notes[-1][1] == (
         "Nothing is bold: no learner that could be compared was measured on all 5 partitions."
@@ -206,7 +211,7 @@ def test_nothing_is_bold_where_nobody_was_measured_on_all_partitions(tmp_path):
 
 def test_the_files_have_a_row_of_chance_that_is_not_compared(tmp_path):
     run = make_run(tmp_path / "run", fake_trials("A", [0.5] * 5), ["A"])
-    (table,), _ = measure_tables(run, "retrieval")
+    (table,), _ = measure_tables(view_of(run), "retrieval")
     rows = table.numbers[table.numbers["learner"] == "chance"].set_index("name")
     assert rows["mean"].round(3).to_dict() == {
         "mAP": 0.115,  # as in the first test of this file
@@ -223,7 +228,7 @@ def test_a_learner_that_cannot_take_the_data_is_a_dash_but_is_not_called_failed(
         *(fake_trial("LMNN", partition=p, **lost) for p in range(5)),
     ]
     run = make_run(tmp_path / "run", trials, ["A", "LMNN"])
-    (table,), _ = measure_tables(run, "retrieval")
+    (table,), _ = measure_tables(view_of(run), "retrieval")
     assert set(texts(table)[1][1:]) == {"-"}
     assert table.marked_notes[0] == (
         "a",
@@ -232,13 +237,13 @@ def test_a_learner_that_cannot_take_the_data_is_a_dash_but_is_not_called_failed(
     page = write_report(tmp_path / "run").read_text()
     assert "Trials without a result" in page
     assert "failed" not in page.lower()
-    assert texts(unfinished_table(run))[0][2:4] == ["0, 1, 2, 3, 4", "not applicable"]
+    assert texts(unfinished_table(view_of(run)))[0][2:4] == ["0, 1, 2, 3, 4", "not applicable"]
 
 
 def test_a_k_beyond_the_other_test_images_is_a_dash_that_says_so(tmp_path):
     trials = [fake_trial("A", n, p) for n in (2, 10) for p in (0, 1)]
     run = make_run(tmp_path / "run", trials, ["A"], classes=[2, 10], partitions=2)
-    (table, _), _ = measure_tables(run, "retrieval")
+    (table, _), _ = measure_tables(view_of(run), "retrieval")
     assert [row[4] for row in texts(table)] == ["-", "-"]
     assert marks(table, 4) == ["", "a"]
     assert table.marked_notes[0] == ("a", "Only 49 other test images.")
@@ -246,7 +251,7 @@ def test_a_k_beyond_the_other_test_images_is_a_dash_that_says_so(tmp_path):
 
 def test_where_k_exceeds_the_relevant_images_the_column_tells_the_ceiling(tmp_path):
     run = make_run(tmp_path / "run", fake_trials("A", [0.5] * 5), ["A"])
-    (table,), _ = measure_tables(run, "retrieval")
+    (table,), _ = measure_tables(view_of(run), "retrieval")
     assert marks(table, 4) == ["", "a"]
     assert table.marked_notes[0] == ("a", "At most 0.48: 24 relevant images for 50 places.")
 
@@ -262,7 +267,7 @@ def test_the_terminal_tells_the_ceiling_once_below_the_table(tmp_path):
 def test_test_images_that_are_no_queries_are_told(tmp_path):
     trials = [fake_trial(x, partition=p, n_left_out=p) for x in "AB" for p in (0, 3)]
     run = make_run(tmp_path / "run", trials, ["A", "B"], partitions=2)
-    (table,), _ = measure_tables(run, "retrieval")
+    (table,), _ = measure_tables(view_of(run), "retrieval")
     assert table.marked_notes[-1] == (
         "",
         "Of the 250 test images of a partition, 1.5 on average have no relevant other and are no "
@@ -274,5 +279,5 @@ def test_the_chance_level_counts_each_partition_once_whoever_finished_it(tmp_pat
     trials = [fake_trial("A", partition=p, chance=0.1 * (p + 1)) for p in (0, 1)]
     trials += [fake_trial("B", partition=0, chance=0.1)]
     run = make_run(tmp_path / "run", trials, ["A", "B"], partitions=2)
-    (table,), _ = measure_tables(run, "retrieval")
+    (table,), _ = measure_tables(view_of(run), "retrieval")
     assert texts(table)[-1][2] == "0.150"

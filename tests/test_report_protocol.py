@@ -6,6 +6,7 @@ from fake_runs import fake_trial, make_run
 
 from oasis_bench.reports import write_report
 from oasis_bench.reports.run.protocol import protocol_text
+from oasis_bench.reports.run.view import view_of
 from oasis_bench.trial import TrialResult
 
 
@@ -32,7 +33,7 @@ def test_what_was_searched_and_what_was_fixed_is_told_from_the_data(tmp_path):
             "plain": {},
         },
     )
-    assert protocol_text(run) == (
+    assert protocol_text(view_of(run)) == (
         "Chosen on 5 inner folds of the training images, by mAP of the task retrieval: "
         "early stopping (steps), own space (k), lost (eta). "
         "Each learner had the same budget of search: 20 candidates. "
@@ -40,7 +41,8 @@ def test_what_was_searched_and_what_was_fixed_is_told_from_the_data(tmp_path):
         "All else is at the learners' defaults. "
         "Limits of a fit: time 1h, memory off; lost time 10m."
     )
-    assert protocol_text(run).replace("'", "&#39;") in write_report(tmp_path / "run").read_text()
+    escaped = protocol_text(view_of(run)).replace("'", "&#39;")
+    assert escaped in write_report(tmp_path / "run").read_text()
 
 
 def test_limits_given_when_a_run_went_on_are_told_too(tmp_path):
@@ -54,11 +56,11 @@ def test_limits_given_when_a_run_went_on_are_told_too(tmp_path):
         "for all; after the run was resumed on 2026-11-22: time 9m, memory <b> for all."
     )
     run = make_run(tmp_path / "run", [fake_trial("A")], ["A"], info={"resumed": resumed})
-    assert protocol_text(run).endswith(limits)
+    assert protocol_text(view_of(run)).endswith(limits)
     assert "memory &lt;b&gt; for all" in write_report(tmp_path / "run").read_text()
 
 
 def test_without_a_choice_none_is_claimed(tmp_path):
     run = make_run(tmp_path / "run", [fake_trial("A")], ["A"])
-    assert protocol_text(run).startswith("No hyper-parameter was searched. All else")
+    assert protocol_text(view_of(run)).startswith("No hyper-parameter was searched. All else")
     assert "cross-validation" not in write_report(tmp_path / "run").read_text()

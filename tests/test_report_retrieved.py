@@ -8,7 +8,8 @@ from fake_runs import fake_trial, make_run
 from rated_runs import jpeg, with_retrievals
 
 from oasis_bench.reports import write_report
-from oasis_bench.reports.run.retrieved_images import all_pictures, retrieved
+from oasis_bench.reports.run.retrieved import all_pictures, retrieved
+from oasis_bench.reports.run.view import view_of
 
 
 def picture_run(folder, queries=1):
@@ -85,7 +86,7 @@ def test_queries_of_different_classes_are_seen_first(tmp_path):
     run = make_run(
         tmp_path / "run", [with_retrievals(fake_trial("A"), found)], ["A"], pictures=pictures
     )
-    (queries,) = retrieved(run, all_pictures(run)).values()
+    (queries,) = retrieved(view_of(run), all_pictures(view_of(run))).values()
     assert [query.picture.key for query in queries] == ["p0", "p2", "p5", "p1", "p4", "p3"]
 
 
@@ -96,7 +97,7 @@ def test_the_queries_with_the_most_and_the_fewest_hits_stand_first(tmp_path):
     run = make_run(
         tmp_path / "run", [with_retrievals(fake_trial("A"), found)], ["A"], pictures=pictures
     )
-    (queries,) = retrieved(run, all_pictures(run)).values()
+    (queries,) = retrieved(view_of(run), all_pictures(view_of(run))).values()
     assert [(query.picture.key, query.note) for query in queries] == [
         *(("p3", "most hits"), ("p1", "fewest hits"), ("p0", ""), ("p2", ""), ("p4", "")),
     ]
@@ -107,8 +108,8 @@ def test_of_what_the_store_keeps_the_report_shows_the_first_five(tmp_path):
     found = {0: [(row, 0) for row in range(20, 0, -1)]}
     trial = with_retrievals(fake_trial("A"), found)
     run = make_run(tmp_path / "run", [trial], ["A"], pictures=pictures)
-    assert sorted(all_pictures(run)) == [0, *range(16, 21)]
-    ((query,),) = retrieved(run, all_pictures(run)).values()
+    assert sorted(all_pictures(view_of(run))) == [0, *range(16, 21)]
+    ((query,),) = retrieved(view_of(run), all_pictures(view_of(run))).values()
     assert [it.key for it, _ in query.lines[0].found] == ["p20", "p19", "p18", "p17", "p16"]
 
 
@@ -138,5 +139,5 @@ def test_of_several_splits_the_first_is_shown(tmp_path):
     ]
     tasks = ["retrieval", "unseen-classes"]
     run = make_run(tmp_path / "run", trials, ["A"], tasks=tasks)
-    (queries,) = retrieved(run, all_pictures(run)).values()
+    (queries,) = retrieved(view_of(run), all_pictures(view_of(run))).values()
     assert [query.picture.key for query in queries] == ["p3"]

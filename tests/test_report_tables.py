@@ -6,14 +6,14 @@ from fake_runs import fake_trial, make_run
 from report_helpers import contents, marks, texts
 
 from oasis_bench.reports import summary_text, write_report
-from oasis_bench.reports.run.cost_figures import cost_figures, draw_costs
-from oasis_bench.reports.run.cost_tables import cost_tables, scaling_tables
-from oasis_bench.reports.run.step_figures import draw_symmetry
-from oasis_bench.reports.run.trial_tables import (
+from oasis_bench.reports.run.costs import cost_tables, scaling_tables
+from oasis_bench.reports.run.figures import cost_figures, draw_costs, draw_symmetry
+from oasis_bench.reports.run.trials import (
     selection_table,
     symmetry_tables,
     unfinished_table,
 )
+from oasis_bench.reports.run.view import view_of
 from oasis_bench.reports.table import to_latex
 from oasis_bench.trial import TrialResult
 
@@ -21,7 +21,7 @@ from oasis_bench.trial import TrialResult
 def test_subsets_stand_in_order_of_size_and_learners_in_that_of_the_experiment(tmp_path):
     trials = [fake_trial(learner, n) for n in (10, 2) for learner in ("a", "z")]
     run = make_run(tmp_path / "run", trials, ["z", "a"], classes=(10, 2), partitions=1)
-    rows = texts(cost_tables(run)[0])
+    rows = texts(cost_tables(view_of(run))[0])
     assert [row[:2] for row in rows] == [["2", "z"], ["2", "a"], ["10", "z"], ["10", "a"]]
 
 
@@ -45,7 +45,7 @@ def test_runtime_is_median_and_range_with_memory_choice_and_shared_cores(tmp_pat
         + [fake_trial("B", partition=p, fit_peak_bytes=None) for p in range(5)],
         ["A", "B"],
     )
-    table = cost_tables(run)[0]
+    table = cost_tables(view_of(run))[0]
     assert texts(table) == [
         [
             *("10", "A", "7.00", "3.00 [1.00 – 100]", "6.00", "2.00", "1,024.0", "3.0"),
@@ -69,13 +69,13 @@ def test_a_fit_that_waited_for_a_core_is_marked(tmp_path, waiting, seconds, is_n
     waited = fake_trial("A", partition=0, fit_seconds=seconds, fit_waiting_seconds=waiting)
     clean = [fake_trial("A", partition=p, fit_waiting_seconds=0.0) for p in range(1, 5)]
     run = make_run(tmp_path / "run", [waited, *clean, *other], ["A", "B"])
-    table, figure = cost_tables(run)[0], draw_costs(run, "seen-classes")
+    table, figure = cost_tables(view_of(run))[0], draw_costs(view_of(run), "seen-classes")
     assert [bool(mark) for mark in marks(table, 3)] == [is_noisy, False]
     assert any("Noisy in 1 of 5 partitions:" in text for _, text in table.marked_notes) == is_noisy
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
     assert legend == ["A", "B", *(["noisy"] if is_noisy else [])]
     said = "1 of 10 trials; the table says whose"
-    assert (said in cost_figures(run)[0].caption) == is_noisy
+    assert (said in cost_figures(view_of(run))[0].caption) == is_noisy
     assert ("the fit time of 1 trial is noisy: it waited" in summary_text(run)) == is_noisy
 
 
@@ -88,7 +88,7 @@ def test_fit_time_has_an_exponent_where_there_are_three_sizes(tmp_path):
     ]
     trials += [fake_trial("B", n, partition=p) for n in (2, 5) for p in range(3)]
     run = make_run(tmp_path / "run", trials, ["A", "B"], classes=(2, 5, 10, 20), partitions=3)
-    (table,) = scaling_tables(run)
+    (table,) = scaling_tables(view_of(run))
     assert texts(table) == [["A", "1.50", "-", "80, 200, 400, 800"]]
     assert table.marked_notes[0][1].startswith("No interval: the medians lie on the line")
     assert "Each class has 40 training images" in table.marked_notes[-1][1]
@@ -105,7 +105,7 @@ def test_noisy_timings_are_left_out_of_the_exponent(tmp_path):
     ]
     trials[-1] = fake_trial("A", 10, partition=1, fit_seconds=1000.0, fit_waiting_seconds=900.0)
     run = make_run(tmp_path / "run", trials, ["A"], classes=sizes, partitions=2)
-    (table,) = scaling_tables(run)
+    (table,) = scaling_tables(view_of(run))
     assert texts(table) == [["A", "1.00", "-", "80, 200, 400"]]
     assert marks(table, 2)[0] == "a,b"
     assert table.marked_notes[0][1].startswith(
@@ -126,7 +126,7 @@ def test_a_size_whose_timings_are_all_noisy_is_dropped_only_where_three_are_left
         for n in own
     ]
     run = make_run(tmp_path / "run", trials, ["A", "B"], classes=sizes["A"], partitions=1)
-    (table,) = scaling_tables(run)
+    (table,) = scaling_tables(view_of(run))
     slope = np.polyfit(np.log([2, 5, 20]), np.log([2, 5, 200]), 1)[0]
     assert [(row[1], row[3]) for row in texts(table)] == [
         ("1.00", "80, 200, 400"),
@@ -149,7 +149,7 @@ def test_an_exponent_of_fits_on_shared_cores_is_marked(tmp_path):
         for n in (2, 5, 10)
     ]
     run = make_run(tmp_path / "run", trials, ["A", "B"], classes=(2, 5, 10), partitions=1)
-    (table,) = scaling_tables(run)
+    (table,) = scaling_tables(view_of(run))
     assert marks(table, 2) == ["", "a"]
     assert table.marked_notes[0][1].startswith("From fits on shared cores")
 
@@ -158,7 +158,7 @@ def test_a_wide_interval_of_an_exponent_is_marked(tmp_path):
     seconds = {2: 1.0, 5: 4.0, 10: 5.0}
     trials = [fake_trial("A", n, partition=0, fit_seconds=s) for n, s in seconds.items()]
     run = make_run(tmp_path / "run", trials, ["A"], classes=(2, 5, 10), partitions=1)
-    (table,) = scaling_tables(run)
+    (table,) = scaling_tables(view_of(run))
     assert marks(table, 2)[0] == "a"
     assert table.marked_notes[0][1].startswith("Wide: the interval does not tell linear growth")
 
@@ -174,7 +174,7 @@ def test_selection_shows_what_was_chosen_and_what_its_folds_scored(tmp_path):
         partitions=2,
     )
     # The folds add 0, 0.01 ... 0.04; at 2000 steps 0.02 is missing to 0.5, at 500 steps 0.2.
-    assert texts(selection_table(run)) == [
+    assert texts(selection_table(view_of(run))) == [
         ["10", "A", "1", "C=500 (1); C=2000 (1)", "500, 2,000", "0.410", "0.500"]
     ]
 
@@ -185,7 +185,7 @@ def test_only_a_search_that_ended_at_its_last_checkpoint_is_called_cut_off(tmp_p
     given = [TrialResult(record.columns) for record in given]
     searched = [fake_trial("A", partition=p, n_steps=n) for p, n in enumerate((4000, 500, 4000))]
     run = make_run(tmp_path / "run", [*searched, *given], ["A", "B"], partitions=3)
-    table = selection_table(run)
+    table = selection_table(view_of(run))
     assert marks(table, 4) == ["a", ""]
     assert table.marked_notes == [
         (
@@ -202,7 +202,7 @@ def test_a_row_that_begins_with_a_bracket_or_star_is_no_option_of_the_row_before
     run = make_run(
         tmp_path / "run", [fake_trial("[x]", **lost), fake_trial("*", **lost)], ["[x]", "*"]
     )
-    latex = to_latex(unfinished_table(run))
+    latex = to_latex(unfinished_table(view_of(run)))
     assert "\n{[}x{]} & 10" in latex
     assert "\n{*} & 10" in latex
 
@@ -225,7 +225,7 @@ def test_the_symmetry_of_w_is_a_line_a_learner_with_its_end_in_a_table(tmp_path)
         ["A", "B", "Euclidean"],
         partitions=2,
     )
-    figure = draw_symmetry(run, "seen-classes")
+    figure = draw_symmetry(view_of(run), "seen-classes")
     lines = {tuple(line.get_xdata()): line for line in figure.axes[0].get_lines()}
     assert list(lines) == [(500, 1000)]  # as far as both partitions of A went
     first, second = figure.axes[0].get_lines()
@@ -236,7 +236,7 @@ def test_the_symmetry_of_w_is_a_line_a_learner_with_its_end_in_a_table(tmp_path)
     assert (low, high) == pytest.approx((0.92, 0.98))
     assert [entry.get_text() for entry in figure.legends[0].get_texts()] == ["A", "B"]
 
-    (table,) = symmetry_tables(run)
+    (table,) = symmetry_tables(view_of(run))
     assert texts(table) == [["10", "A", "0.910 ± 0.014"], ["10", "B", "1.000 ± 0.000"]]
     page = write_report(tmp_path / "run").read_text()
     assert "came to 0.94 in the preprint" in page
@@ -246,6 +246,6 @@ def test_the_symmetry_of_w_is_a_line_a_learner_with_its_end_in_a_table(tmp_path)
 
 def test_a_run_without_a_symmetry_index_does_not_speak_of_it(tmp_path):
     run = make_run(tmp_path / "run", [fake_trial("A", n_steps=500)], ["A"])
-    assert draw_symmetry(run, "seen-classes") is None
-    assert symmetry_tables(run) == []
+    assert draw_symmetry(view_of(run), "seen-classes") is None
+    assert symmetry_tables(view_of(run)) == []
     assert "ymmetry" not in write_report(tmp_path / "run").read_text()

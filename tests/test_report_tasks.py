@@ -8,12 +8,12 @@ from fake_runs import fake_trial, make_run
 from report_helpers import marks, texts
 
 from oasis_bench.reports import summary_text, write_report
-from oasis_bench.reports.run.confusion import confusion_shares, confusion_tables
-from oasis_bench.reports.run.cost_tables import cost_tables
-from oasis_bench.reports.run.measure_tables import measure_tables
+from oasis_bench.reports.run.costs import cost_tables
+from oasis_bench.reports.run.measures import measure_tables
 from oasis_bench.reports.run.protocol import protocol_text
-from oasis_bench.reports.run.task_figures import draw_precision_at_k
-from oasis_bench.reports.run.trial_tables import selection_table, unanswered_table
+from oasis_bench.reports.run.tasks import confusion_shares, confusion_tables, draw_precision_at_k
+from oasis_bench.reports.run.trials import selection_table, unanswered_table
+from oasis_bench.reports.run.view import view_of
 from oasis_bench.reports.table import to_latex
 from oasis_bench.trial import TrialResult
 
@@ -63,45 +63,45 @@ def test_each_task_is_a_chapter_in_the_order_of_the_run(two_splits, tmp_path):
 
 
 def test_a_task_has_its_own_values_and_its_own_chance(two_splits):
-    (classification,), _ = measure_tables(two_splits, "classification")
+    (classification,), _ = measure_tables(view_of(two_splits), "classification")
     assert [row[:2] for row in texts(classification)] == [
         *(["A", "0.910 ± 0.010"], ["B †", "-"], ["chance", "0.100"]),
     ]
     assert classification.header[-1] == "mean recognition, k = 1"
     assert [row[-1] for row in texts(classification)] == ["0.860 ± 0.010", "-", "0.100"]
     for task, mAP in (("retrieval", 0.71), ("unseen-classes", 0.51)):
-        (table,), _ = measure_tables(two_splits, task)
+        (table,), _ = measure_tables(view_of(two_splits), task)
         assert texts(table)[0][:2] == ["A", f"{mAP:.3f} ± 0.010*"]
-        _, (every,) = measure_tables(two_splits, task)
+        _, (every,) = measure_tables(view_of(two_splits), task)
         assert [row[0] for row in texts(every)] == [
             "mAP",
             *(f"precision at {k}" for k in range(1, 51)),
         ]
         assert texts(every)[20][1] == f"{mAP + 0.1 - 0.019:.3f} ± 0.010"
-    _, (every,) = measure_tables(two_splits, "classification")
+    _, (every,) = measure_tables(view_of(two_splits), "classification")
     assert texts(every)[-1] == ["mean recognition, k = 7", "0.800 ± 0.010", "-", "0.100"]
 
 
 def test_what_a_learner_did_not_answer_is_told_with_the_reason(two_splits, tmp_path):
-    (table,), _ = measure_tables(two_splits, "classification")
+    (table,), _ = measure_tables(view_of(two_splits), "classification")
     assert marks(table, 0) == ["", "a", ""]
     told = "B †: not applicable: no similarity to training images."
     assert table.marked_notes[0] == ("a", told)
-    _, (every,) = measure_tables(two_splits, "classification")
+    _, (every,) = measure_tables(view_of(two_splits), "classification")
     assert every.marked_notes[0] == ("", told)
-    assert texts(unanswered_table(two_splits, "classification")) == [
+    assert texts(unanswered_table(view_of(two_splits), "classification")) == [
         [
             *("B †", "10", "seen-classes", "0, 1, 2", "not applicable"),
             "no similarity to training images",
         ]
     ]
-    assert unanswered_table(two_splits, "retrieval").rows == []
+    assert unanswered_table(view_of(two_splits), "retrieval").cells == []
     assert "Every trial that was run gave a result." in write_report(tmp_path / "run").read_text()
     assert f"classification, 10 classes, {told}" in summary_text(two_splits).splitlines()
 
 
 def test_costs_are_told_for_each_split(two_splits):
-    seen, unseen = cost_tables(two_splits)
+    seen, unseen = cost_tables(view_of(two_splits))
     assert (seen.name, unseen.name) == ("costs_seen-classes", "costs_unseen-classes")
     for table, fit in ((seen, "1.00 [1.00 – 1.00]"), (unseen, "3.00 [3.00 – 3.00]")):
         assert [row[:5] for row in texts(table)] == [
@@ -114,13 +114,13 @@ def test_costs_are_told_for_each_split(two_splits):
 
 
 def test_a_transductive_learner_is_marked_wherever_it_stands(two_splits, tmp_path):
-    (table,), _ = measure_tables(two_splits, "retrieval")
+    (table,), _ = measure_tables(view_of(two_splits), "retrieval")
     assert [row[0] for row in texts(table)] == ["A", "B †", "chance"]
-    _, (every,) = measure_tables(two_splits, "retrieval")
+    _, (every,) = measure_tables(view_of(two_splits), "retrieval")
     assert every.header == ("Measure", "A", "B †", "chance")
     assert table.marked_notes[-1][1].startswith("† transductive: the learner may use")
     assert r"\textbf{B \dag{}}" in to_latex(every)
-    figure = draw_precision_at_k(two_splits, "retrieval")
+    figure = draw_precision_at_k(view_of(two_splits), "retrieval")
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
     assert legend == ["A", "B †", "chance"]
     assert "† transductive" in summary_text(two_splits)
@@ -152,7 +152,7 @@ def test_the_pairs_confused_most_are_those_of_the_best_and_the_file_has_all(tmp_
         tasks=["classification"],
         info={"classes": {"2": ["cat", "dog"]}},
     )
-    (table,) = confusion_tables(run, "classification")
+    (table,) = confusion_tables(view_of(run), "classification")
     assert texts(table) == [
         ["2", "best", "cat", "dog", "4", "0.160"],
         ["2", "best", "dog", "cat", "1", "0.040"],
@@ -161,7 +161,11 @@ def test_the_pairs_confused_most_are_those_of_the_best_and_the_file_has_all(tmp_
         "Classes are predicted as for accuracy, k = 1; the learner shown is the best by it.",
     )
     assert set(table.numbers["learner"]) == {"best", "other"}
-    shares = confusion_shares(run, "classification").groupby(["learner", "label"])["share"].sum()
+    shares = (
+        confusion_shares(view_of(run), "classification")
+        .groupby(["learner", "label"])["share"]
+        .sum()
+    )
     assert shares.tolist() == pytest.approx([1] * 4)
     write_report(tmp_path / "run")
     written = pd.read_csv(tmp_path / "run" / "tables" / "classification_confusion.csv")
@@ -183,7 +187,7 @@ def test_confusion_is_of_the_best_learner_by_the_measure_that_chooses(tmp_path):
     for choose_by, k, shown in ((None, 1, "near"), ("accuracy@3", 3, "votes")):
         chosen = {**settings, "choose_by": choose_by, "info": info}
         run = make_run(tmp_path / str(k), trials, ["near", "votes"], **chosen)
-        (table,) = confusion_tables(run, "classification")
+        (table,) = confusion_tables(view_of(run), "classification")
         assert texts(table)[0][1] == shown
         assert f"accuracy, k = {k};" in table.notes[0]
 
@@ -192,11 +196,13 @@ def test_what_the_inner_folds_choose_by_is_told_and_shown(tmp_path):
     trials = [fake_trial("A", partition=p, n_steps=2000, tasks=BOTH) for p in range(2)]
     settings = {"partitions": 2, "tasks": list(BOTH)}
     run = make_run(tmp_path / "first", trials, ["A"], **settings)
-    assert "inner folds of the training images, by mAP of the task retrieval:" in protocol_text(run)
-    assert texts(selection_table(run))[0][-1] == "0.500"
+    assert "inner folds of the training images, by mAP of the task retrieval:" in protocol_text(
+        view_of(run)
+    )
+    assert texts(selection_table(view_of(run)))[0][-1] == "0.500"
     run = make_run(tmp_path / "named", trials, ["A"], **settings, choose_by="accuracy@3")
-    assert "by accuracy, k = 3 of the task classification:" in protocol_text(run)
-    assert texts(selection_table(run))[0][-1] == "0.680"  # mAP + 0.2 - 0.01 * 2
+    assert "by accuracy, k = 3 of the task classification:" in protocol_text(view_of(run))
+    assert texts(selection_table(view_of(run)))[0][-1] == "0.680"  # mAP + 0.2 - 0.01 * 2
     assert (
         "accuracy, k = 3 along the learning steps" in write_report(tmp_path / "named").read_text()
     )
@@ -209,7 +215,7 @@ def test_measures_of_the_data_itself_are_no_contest(tmp_path):
         for p in range(3)
     ]
     run = make_run(tmp_path / "run", trials, ["A", "B"], partitions=3, tasks=["judged-triplets"])
-    (table,), _ = measure_tables(run, "judged-triplets")
+    (table,), _ = measure_tables(view_of(run), "judged-triplets")
     assert texts(table) == [
         ["A", "0.810 ± 0.010*", "0.710 ± 0.010*", "0.900 ± 0.000"],
         ["B", "0.610 ± 0.010", "0.510 ± 0.010", "0.900 ± 0.000"],

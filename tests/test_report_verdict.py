@@ -2,12 +2,13 @@
 
 import pytest
 from fake_runs import fake_trial, make_run
+from report_helpers import texts
 
 from oasis_bench.analysis import detectable_difference, paired_interval
 from oasis_bench.reports import write_report
-from oasis_bench.reports.run.difference_tables import difference_tables
-from oasis_bench.reports.run.summary import summary_text
-from oasis_bench.reports.run.verdict import answers, next_steps
+from oasis_bench.reports.run.measures import difference_tables
+from oasis_bench.reports.run.verdict import answers, next_steps, summary_text
+from oasis_bench.reports.run.view import view_of
 
 # mAP of each partition: B is always .2 lower than A, C follows A up and down around it.
 SCORES = {
@@ -29,7 +30,7 @@ def run(tmp_path):
 
 
 def test_the_answer_names_the_leader_the_distance_and_what_is_not_told_apart(run):
-    first, costs = answers(run)
+    first, costs = answers(view_of(run))
     differences = [a - b for a, b in zip(SCORES["A"], SCORES["B"], strict=True)]
     found = paired_interval(differences, 400, 250)
     assert first == (
@@ -41,7 +42,7 @@ def test_the_answer_names_the_leader_the_distance_and_what_is_not_told_apart(run
 
 
 def test_what_to_do_next_is_a_command_without_the_folder(run):
-    (step,) = next_steps(run)
+    (step,) = next_steps(view_of(run))
     assert step.why.startswith("More partitions may tell apart")
     assert step.command == "python -m oasis_bench run --seed 1 --partitions 20"
     assert summary_text(run, in_python=True).endswith(":\n  partitions=20")
@@ -49,10 +50,10 @@ def test_what_to_do_next_is_a_command_without_the_folder(run):
 
 def test_terminal_and_report_open_with_the_answer(run, tmp_path):
     text = " ".join(summary_text(run).split())
-    assert text.startswith(answers(run)[0])
-    assert text.endswith(next_steps(run)[0].command)
+    assert text.startswith(answers(view_of(run))[0])
+    assert text.endswith(next_steps(view_of(run))[0].command)
     page = " ".join(write_report(tmp_path / "run").read_text().split())
-    assert page.index(answers(run)[0]) < page.index('<h2 id="retrieval">')
+    assert page.index(answers(view_of(run))[0]) < page.index('<h2 id="retrieval">')
 
 
 def test_another_leader_of_another_measure_is_told(tmp_path):
@@ -66,7 +67,7 @@ def test_another_leader_of_another_measure_is_told(tmp_path):
         for row in trial.measures:
             if trial.columns["learner"] == "B" and (row["measure"], row["k"]) == ("precision", 1):
                 row["value"] += 0.3
-    (first, _) = answers(make_run(tmp_path / "run", trials, ["A", "B"]))
+    (first, _) = answers(view_of(make_run(tmp_path / "run", trials, ["A", "B"])))
     assert "A leads in mAP (0.702), above B by 0.200 (95 % interval 0.200" in first
     assert (
         "In precision at 1 B is first (0.902), above A by 0.100 (95 % interval 0.099 to 0.100)"
@@ -82,15 +83,15 @@ def test_a_difference_without_spread_is_not_tested_and_all_pages_say_so(tmp_path
         for p in range(2)
     ]
     run = make_run(tmp_path / "run", trials, ["A", "B"], partitions=2)
-    (first, _) = answers(run)
+    (first, _) = answers(view_of(run))
     assert first.startswith(
         "Retrieval, 10 classes: A has the highest mAP (0.633); no learner was told apart from it. "
         "Not tested, as differences without spread cannot be: B (0.083 below it on each of 2 "
         "partitions)."
     )
-    assert next_steps(run)[0].argument == "partitions=20"
-    (table,) = difference_tables(run, "retrieval")
-    assert table.rows == [["B", "0.083", "-", "-", "-", "not tested", "none"]]
+    assert next_steps(view_of(run))[0].argument == "partitions=20"
+    (table,) = difference_tables(view_of(run), "retrieval")
+    assert texts(table) == [["B", "0.083", "-", "-", "-", "not tested", "none"]]
     assert "has no spread" in " ".join(text for _, text in table.marked_notes)
     page = " ".join(write_report(tmp_path / "run").read_text().split())
     assert "0.083 to 0.083" not in page
@@ -107,17 +108,17 @@ def test_no_difference_is_said_to_show_that_the_measure_cannot_have(tmp_path):
     found = paired_interval([0.7, -0.1], 400, 250)
     assert found.sd * detectable_difference(2, 400, 250) > 1
     run = make_run(tmp_path / "run", trials, ["A", "B"], partitions=2)
-    (first, _) = answers(run)
+    (first, _) = answers(view_of(run))
     assert "2 partitions that vary as much are not likely to show any difference." in first
-    (table,) = difference_tables(run, "retrieval")
-    assert table.rows[0][2] == "-1.000 to 1.000"
-    assert table.rows[0][-1] == "none"
+    (table,) = difference_tables(view_of(run), "retrieval")
+    assert texts(table)[0][2] == "-1.000 to 1.000"
+    assert texts(table)[0][-1] == "none"
     assert "a true difference of no size is told apart" in str(table.marked_notes)
 
 
 def test_one_partition_tells_nothing_apart(tmp_path):
     trials = [fake_trial(name, partition=0, mAP=values[0]) for name, values in SCORES.items()]
-    (first, _) = answers(make_run(tmp_path / "run", trials, list(SCORES), partitions=1))
+    (first, _) = answers(view_of(make_run(tmp_path / "run", trials, list(SCORES), partitions=1)))
     highest = "Retrieval, 10 classes: C has the highest mAP, 0.710"
     assert first == f"{highest}; one partition tells no learners apart."
 
@@ -125,12 +126,12 @@ def test_one_partition_tells_nothing_apart(tmp_path):
 def test_a_search_that_ended_at_its_cap_asks_for_more_steps(tmp_path):
     trials = [fake_trial(name, partition=p, n_steps=1000) for name in "AB" for p in range(5)]
     run = make_run(tmp_path / "run", trials, ["A", "B"], max_steps=1000)
-    assert any(step.command.endswith("--max-steps 4000") for step in next_steps(run))
+    assert any(step.command.endswith("--max-steps 4000") for step in next_steps(view_of(run)))
 
 
 def test_a_leader_that_is_told_apart_from_no_other_is_said_to_be_none(tmp_path):
     trials = [fake_trial(name, partition=p, mAP=SCORES[name][p]) for name in "AC" for p in range(5)]
-    (first, _) = answers(make_run(tmp_path / "run", trials, ["A", "C"]))
+    (first, _) = answers(view_of(make_run(tmp_path / "run", trials, ["A", "C"])))
     highest = "Retrieval, 10 classes: A has the highest mAP (0.704)"
     assert first == f"{highest}; no learner was told apart from it."
 
@@ -144,11 +145,11 @@ def test_where_all_are_at_the_most_there_is_nobody_leads_and_more_partitions_are
         for row in trial.measures:
             row["value"] = 1.0
     run = make_run(tmp_path / "run", trials, ["A", "B"], partitions=n_partitions)
-    assert answers(run)[0] == (
+    assert answers(view_of(run))[0] == (
         "Retrieval, 10 classes: all learners are at the most there is (1.000) in mAP: more test "
         "images, or another measure, would tell them apart."
     )
-    assert next_steps(run) == []
+    assert next_steps(view_of(run)) == []
 
 
 def test_a_best_at_chance_is_said_to_be_there(tmp_path):
@@ -161,17 +162,17 @@ def test_a_best_at_chance_is_said_to_be_there(tmp_path):
     ]
     found = paired_interval([-0.02, 0.05], 400, 250)
     seen = found.sd * detectable_difference(2, 400, 250)
-    (first, _) = answers(make_run(tmp_path / "run", trials, list(scores), partitions=2))
+    (first, _) = answers(view_of(make_run(tmp_path / "run", trials, list(scores), partitions=2)))
     assert first.startswith(
         "Retrieval, 10 classes: A has the highest mAP (0.130); no learner was told apart from it. "
         f"2 partitions are likely to show only a difference of {seen:.3f} or more. "
         "None is clearly above chance (0.115)."
     )
     one = make_run(tmp_path / "one", trials[:1], ["A"], partitions=1)
-    assert answers(one)[0].endswith("It is not clearly above chance (0.115).")
+    assert answers(view_of(one))[0].endswith("It is not clearly above chance (0.115).")
 
 
 def test_an_answer_that_took_ten_times_the_shortest_may_have_been_cold(tmp_path):
     trials = [fake_trial("A", partition=p, query_seconds=t) for p, t in enumerate((2.0, 0.1))]
-    costs = answers(make_run(tmp_path / "run", trials, ["A"], partitions=2))[-1]
+    costs = answers(view_of(make_run(tmp_path / "run", trials, ["A"], partitions=2)))[-1]
     assert costs.endswith("Query times of A differ tenfold and more: a first call may be cold.")

@@ -59,7 +59,6 @@ LOOK_INSIDE_SEVERAL = {
     "test_projection.py",
     "test_published.py",
     "test_ranking.py",
-    "test_ranks.py",
     "test_sabotage.py",
     "test_selection.py",
     "test_span.py",

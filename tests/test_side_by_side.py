@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 from fake_runs import fake_trial, make_run
 
-from oasis_bench.reports import side_by_side_figure, write_side_by_side
+from oasis_bench.reports import side_by_side, write_side_by_side
+from oasis_bench.reports.run.view import view_of
 from oasis_bench.reports.side_by_side import published_beside
 
 BY_FROME = "mean recognition by Frome's rule"
@@ -56,13 +57,13 @@ def runs(tmp_path, monkeypatch):
 @pytest.fixture
 def drawn(monkeypatch):
     """The figures that were drawn, before they became files."""
-    figures, finish = [], side_by_side_figure.finish
+    figures, finish = [], side_by_side.finish
 
     def kept(name, title, figure, **texts):
         figures.append(figure)
         return finish(name, title, figure, **texts)
 
-    monkeypatch.setattr(side_by_side_figure, "finish", kept)
+    monkeypatch.setattr(side_by_side, "finish", kept)
     return figures
 
 
@@ -115,7 +116,7 @@ def test_names_and_one_number_alone_have_no_figure(runs, tmp_path, drawn):
 def test_a_run_alone_has_the_published_figure_of_its_size(runs):
     folders = runs((10, 20))
     found = [
-        [table.numbers["published"].dropna().tolist() for table in published_beside(read)]
+        [table.numbers["published"].dropna().tolist() for table in published_beside(view_of(read))]
         for read in map(fake_runs.read_run, folders.values())
     ]
     assert found == [[], [[0.666]]]

@@ -1,10 +1,9 @@
 from .comparison import Line as Line, RunComparison as RunComparison, compare_runs as compare_runs
 from .leaderboard import (
-    CENTRE as CENTRE,
     LEAST_DATASETS as LEAST_DATASETS,
-    PRIOR_DRAWS as PRIOR_DRAWS,
     AverageRanks as AverageRanks,
     rank_learners as rank_learners,
+    signed_rank_tests as signed_rank_tests,
     standings as standings,
 )
 from .measurements import (
@@ -19,6 +18,7 @@ from .measurements import (
     with_costs as with_costs,
 )
 from .raters import (
+    Floats as Floats,
     fleiss_kappa as fleiss_kappa,
     human_level as human_level,
     krippendorff_alpha as krippendorff_alpha,

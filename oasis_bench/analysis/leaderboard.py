@@ -1,4 +1,4 @@
-"""Learners over data sets: duels, Elo ratings, ranks, errors saved; Friedman's and Nemenyi's tests.
+"""Learners over data sets: duels, ranks, errors saved; Friedman's and Wilcoxon's tests.
 
 A table of scores is of one run: its learners had the same partitions and the same budget.  Only
 learners of one table are compared.  A data set has one table or more, which share its weight.
@@ -17,25 +17,19 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from scipy import stats
-from scipy.special import expit, log_expit
 
-from oasis_bench.analysis.statistics import CONFIDENCE, LEVEL, paired_interval
+from oasis_bench.analysis.statistics import LEVEL, holm, paired_interval
 
-CENTRE, SCALE = 1000.0, 400 / math.log(10)
-"""A rating is CENTRE + SCALE b: 400 points more are odds of ten to one."""
-
-PRIOR_DRAWS = 1.0
-N_RESAMPLES = 1000
 LEAST_DATASETS = 3
-"""A learner on fewer data sets has no interval: nearly every resample would be the same."""
+"""A learner on fewer data sets is not placed, and has no interval."""
 
-LEAST_WIDTH = 1e-3
-"""Of an interval; one that is narrower is of the tolerance of the search."""
-
-TOLERANCE, LONGEST_STEP, MOST_STEPS = 1e-10, 2.0, 1000
 N_PERMUTATIONS = 9999
 
-Array = npt.NDArray[np.float64]
+DECIMALS = 9
+"""Of differences of scores: those that are equal but for rounding are ties."""
+
+FEW_DATASETS = 10
+"""Up to this number p-values of tied differences are exact; SciPy approximates them beyond."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +40,11 @@ class Standings:
     ----------
     datasets : list of str
     learners : DataFrame
-        By learner: datasets (with a result), placed (on at least 3), rating, low and high (Elo and
-        its interval), win_rate, average_rank (see `stretched_ranks`), and of the error reduction
-        datasets_beside_baseline, error_reduction, its _low and _high, and _median; these are NaN
-        without a baseline.
+        By learner: datasets (with a result), placed (on at least 3), win_rate, average_rank (the
+        mean of `ranks`), and of the error reduction datasets_beside_baseline, error_reduction, its
+        _low and _high, and _median; these are NaN without a baseline.
+    ranks : DataFrame of shape (n_datasets, n_learners)
+        See `stretched_ranks`.
     pairs : DataFrame
         A row for each learner and opponent that met: learner, opponent, datasets (where they met),
         wins (of these; a tie counts a half).
@@ -57,6 +52,7 @@ class Standings:
 
     datasets: list[str]
     learners: pd.DataFrame
+    ranks: pd.DataFrame
     pairs: pd.DataFrame
 
 
@@ -71,24 +67,26 @@ def standings(scores: pd.DataFrame, baseline: str | None = None) -> Standings:
     baseline : str, optional
         The learner whose error the others reduce; no score is above 1 then.
     """
-    met = duels(scores)
+    pairs = duels(scores)
     n_datasets = scores.notna().groupby(level=0).any().sum()
-    columns = [f"error_reduction{end}" for end in ("", "_low", "_high", "_median")]
+    met = pairs.groupby("learner")[["datasets", "wins"]].sum()
+    ranks = stretched_ranks(scores)
     of_error = pd.DataFrame(index=scores.columns)
     if baseline is not None:
         of_error = _of_error(scores, baseline)
+    columns = [f"error_reduction{end}" for end in ("", "_low", "_high", "_median")]
     learners = pd.DataFrame(
         {
             "datasets": n_datasets,
             "placed": n_datasets >= LEAST_DATASETS,
-            **elo_ratings(met),
-            "win_rate": met.win_rates,
-            "average_rank": stretched_ranks(scores),
+            "win_rate": (met["wins"] / met["datasets"]).reindex(scores.columns),
+            "average_rank": ranks.mean(),
             **of_error.reindex(columns=["datasets_beside_baseline", *columns]),
         },
         index=scores.columns,
     )
-    return Standings(met.datasets, learners, met.pairs())
+    datasets = list(dict.fromkeys(map(str, scores.index.get_level_values(0))))
+    return Standings(datasets, learners, ranks, pairs)
 
 
 def _of_error(scores: pd.DataFrame, baseline: str) -> pd.DataFrame:
@@ -107,65 +105,40 @@ def _of_error(scores: pd.DataFrame, baseline: str) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index")
 
 
-@dataclass(frozen=True)
-class Duels:
-    """Which learners are above which on each data set: arrays (n_datasets, n_learners, n_learners).
+def duels(scores: pd.DataFrame) -> pd.DataFrame:
+    """Compare each learner with each other on each data set: `Standings.pairs`.
 
-    ``wins[d, i, j]`` is 1 where learner i is above j on data set d, 1/2 where they are equal; the
-    mean over the data set's tables that hold both.  `met` tells whether any does.
+    On a data set a win counts 1, a tie 1/2; the mean over the data set's tables that hold both.
     """
-
-    names: list[str]
-    datasets: list[str]
-    wins: Array
-    met: npt.NDArray[np.bool_]
-
-    @property
-    def win_rates(self) -> pd.Series[float]:
-        """The share of its duels that each learner wins; NaN for one that met no other."""
-        counts = self.met.sum(axis=(0, 2)).astype(float)
-        rates = np.divide(
-            self.wins.sum(axis=(0, 2)), counts, where=counts > 0, out=np.full(len(counts), np.nan)
-        )
-        return pd.Series(rates, index=self.names)
-
-    def pairs(self) -> pd.DataFrame:
-        """Return the pairs of `Standings`."""
-        counts, wins = self.met.sum(axis=0), self.wins.sum(axis=0)
-        rows = [
-            (self.names[i], self.names[j], int(counts[i, j]), float(wins[i, j]))
-            for i, j in zip(*np.nonzero(counts), strict=True)
-        ]
-        return pd.DataFrame(rows, columns=["learner", "opponent", "datasets", "wins"])
-
-
-def duels(scores: pd.DataFrame) -> Duels:
-    """Compare each learner with each other on each data set; `scores` as for `standings`."""
-    wins, met = [], []
-    groups = list(scores.groupby(level=0, sort=False))
-    for _, own in groups:
+    n_learners = scores.shape[1]
+    wins, counts = np.zeros((n_learners, n_learners)), np.zeros((n_learners, n_learners), int)
+    for _, own in scores.groupby(level=0, sort=False):
         values = own.to_numpy(dtype=float)
         of_i, of_j = values[:, :, None], values[:, None, :]
-        both = ~np.isnan(of_i + of_j) & ~np.eye(values.shape[1], dtype=bool)
+        both = ~np.isnan(of_i + of_j) & ~np.eye(n_learners, dtype=bool)
         above = np.where(both, (of_i > of_j) + 0.5 * (of_i == of_j), 0.0)
         n_tables = both.sum(axis=0)
-        wins.append(above.sum(axis=0) / np.maximum(n_tables, 1))
-        met.append(n_tables > 0)
+        wins += above.sum(axis=0) / np.maximum(n_tables, 1)
+        counts += n_tables > 0
     names = [str(name) for name in scores.columns]
-    return Duels(names, [str(name) for name, _ in groups], np.array(wins), np.array(met))
+    rows = [
+        (names[i], names[j], int(counts[i, j]), float(wins[i, j]))
+        for i, j in zip(*np.nonzero(counts), strict=True)
+    ]
+    return pd.DataFrame(rows, columns=["learner", "opponent", "datasets", "wins"])
 
 
-def stretched_ranks(scores: pd.DataFrame) -> pd.Series[float]:
-    """Return the average rank of each learner over the data sets that it has; 1 is best.
+def stretched_ranks(scores: pd.DataFrame) -> pd.DataFrame:
+    """Return the rank of each learner on each data set that it has; 1 is best, equal ones share.
 
     Among k learners of a table, of K in all, rank r counts as 1 + (r - 1) (K - 1) / (k - 1): the
     last of few is no better off than the last of many.  Where every table holds all learners these
-    are the usual average ranks.  Tables of one learner do not count.
+    are the usual ranks.  Tables of one learner do not count.
     """
     scores = scores[scores.count(axis=1) > 1]
     ranks = scores.rank(axis=1, ascending=False)
     stretch = (scores.shape[1] - 1) / (scores.count(axis=1) - 1)
-    return (1 + (ranks - 1).mul(stretch, axis=0)).groupby(level=0).mean().mean()
+    return (1 + (ranks - 1).mul(stretch, axis=0)).groupby(level=0).mean()
 
 
 def error_reductions(scores: pd.DataFrame, baseline: str) -> pd.DataFrame:
@@ -180,81 +153,9 @@ def error_reductions(scores: pd.DataFrame, baseline: str) -> pd.DataFrame:
     return (1 - errors.div(of_baseline, axis=0)).groupby(level=0, sort=False).mean()
 
 
-def elo_ratings(
-    duels: Duels, n_resamples: int = N_RESAMPLES, prior_draws: float = PRIOR_DRAWS
-) -> pd.DataFrame:
-    """Rate learners by the model of Bradley and Terry (Biometrika 39, 1952), from their duels.
-
-    Returns rating, low and high of each learner: the ends of the 95 % percentile interval over
-    resamples of the data sets, with replacement from a fixed seed, in which the learner plays.  NaN
-    for a learner on fewer than 3 data sets, or to which all resamples give one rating.
-    """
-    n_datasets = len(duels.datasets)
-    found = strengths(duels.wins.sum(axis=0), prior_draws)
-    plays = duels.met.any(axis=2)
-    even = np.full(n_datasets, 1 / n_datasets)
-    times = np.random.default_rng(0).multinomial(n_datasets, even, size=n_resamples)
-    distinct, which = np.unique(times, axis=0, return_inverse=True)
-    resampled = np.empty((len(distinct), len(duels.names)))
-    for row, weights in zip(resampled, distinct, strict=True):
-        wins = np.tensordot(weights.astype(float), duels.wins, axes=1)
-        row[:] = CENTRE + SCALE * strengths(wins, prior_draws, start=found)
-        row[weights @ plays == 0] = np.nan
-    resampled = resampled[which]
-    tail = 100 * (1 - CONFIDENCE) / 2
-    low, high = np.full((2, len(duels.names)), np.nan)
-    enough = plays.sum(axis=0) >= LEAST_DATASETS
-    if enough.any():
-        low[enough], high[enough] = np.nanpercentile(
-            resampled[:, enough], [tail, 100 - tail], axis=0
-        )
-    unvaried = high - low <= LEAST_WIDTH
-    low[unvaried] = high[unvaried] = np.nan
-    ratings = {"rating": CENTRE + SCALE * found, "low": low, "high": high}
-    return pd.DataFrame(ratings, index=duels.names)
-
-
-def strengths(wins: Array, prior_draws: float = PRIOR_DRAWS, start: Array | None = None) -> Array:
-    """Return the strengths b that make the games most likely.
-
-    Learner i wins against j with probability 1 / (1 + exp(b_j - b_i)); ``wins[i, j]`` (n_learners,
-    n_learners) says how often it did, halves are draws.  Each learner has `prior_draws` besides
-    against an imagined one of strength 0: one that never loses would have no finite strength.
-
-    Newton's method on the log-likelihood sum_ij wins_ij log s(b_i - b_j), s the logistic function,
-    with steps of at most 2, halved until it grows; nearer to `start` is sooner.
-    """
-    if not prior_draws > 0:
-        raise ValueError(f"prior_draws = {prior_draws}: a positive number is needed")
-    games = wins + wins.T
-    won = wins.sum(axis=1) + prior_draws / 2
-
-    def log_likelihood(b: Array) -> float:
-        of_pairs = (wins * log_expit(b[:, None] - b)).sum()
-        return float(of_pairs + prior_draws / 2 * (log_expit(b) + log_expit(-b)).sum())
-
-    b = np.zeros(len(wins)) if start is None else start
-    reached = log_likelihood(b)
-    for _ in range(MOST_STEPS):
-        p, own = expit(b[:, None] - b), expit(b)
-        gradient = won - (games * p).sum(axis=1) - prior_draws * own
-        if np.abs(gradient).max() <= TOLERANCE:
-            break
-        curvature = games * p * p.T  # p.T is 1 - p
-        hessian = np.diag(curvature.sum(axis=1) + prior_draws * own * (1 - own)) - curvature
-        step = np.linalg.solve(hessian, gradient)
-        step *= min(1.0, LONGEST_STEP / np.abs(step).max())
-        while (value := log_likelihood(b + step)) < reached:
-            step /= 2
-            if np.abs(step).max() < TOLERANCE:
-                return b  # as near as rounding lets it come
-        b, reached = b + step, value
-    return b
-
-
 @dataclass(frozen=True)
 class AverageRanks:
-    """Ranks of learners on each data set, and whether their averages differ significantly.
+    """Ranks of learners on each data set, and how they differ from the best of them.
 
     Demšar, "Statistical comparisons of classifiers over multiple data sets", JMLR 7 (2006).
 
@@ -266,15 +167,15 @@ class AverageRanks:
     average : Series of shape (n_learners,)
     statistic, p_value : float
         Friedman's chi-square, corrected for ties, 0 where all ranks are equal; by permutation.
-    critical_difference : float
-        Nemenyi's, at level 0.05.
+    p_values : Series of shape (n_learners,)
+        Of `signed_rank_tests` against the first; NaN for itself.
     """
 
     ranks: pd.DataFrame
     average: pd.Series[float]
     statistic: float
     p_value: float
-    critical_difference: float
+    p_values: pd.Series[float]
 
     @property
     def names(self) -> list[str]:
@@ -282,50 +183,26 @@ class AverageRanks:
         return [str(name) for name in self.average.index]
 
     @property
-    def differ(self) -> bool:
-        """Whether Friedman's test rejects that all learners rank alike."""
-        return self.p_value <= LEVEL
-
-    @property
-    def groups(self) -> list[tuple[str, ...]]:
-        """The largest sets of learners next to each other in rank that do not differ significantly.
-
-        Two learners differ where Friedman's test rejects that all rank alike, and their average
-        ranks differ by at least the critical difference (Demšar 2006, section 3.2.2).
-        """
-        names, average = self.names, self.average.to_numpy()
-        reach = self.critical_difference if self.differ else math.inf
-        groups: list[tuple[str, ...]] = []
-        reached = 0
-        for first in range(len(names)):
-            end = int(np.count_nonzero(average - average[first] < reach))
-            if end > max(reached, first + 1):
-                groups.append(tuple(names[first:end]))
-                reached = end
-        return groups
+    def tied(self) -> list[str]:
+        """The learners whose difference from the best is not significant."""
+        return [name for name in self.names[1:] if self.p_values[name] > LEVEL]
 
     @property
     def least_datasets(self) -> int:
-        """The fewest data sets on which so many learners can differ significantly, if all agree.
+        """The fewest data sets on which a difference can be significant, if all agree.
 
-        On fewer one of two numbers is too large: the probability k! ** (1 - N) that chance ranks k
-        learners alike on all N data sets is above the level, or the critical difference is above
-        the largest possible difference, k - 1.
+        Two of the 2 ** N signs of N differences are as extreme, and Holm's first step multiplies
+        by the number of comparisons.
         """
-        n_learners = len(self.average)
-        return next(
-            n
-            for n in count(2)
-            if math.factorial(n_learners) ** (1 - n) <= LEVEL
-            and critical_difference(n_learners, n) <= n_learners - 1
-        )
+        n_tests = len(self.average) - 1
+        return next(n for n in count(2) if n_tests * 2.0 ** (1 - n) <= LEVEL)
 
 
 def rank_learners(scores: pd.DataFrame) -> AverageRanks:
-    """Rank learners by scores (n_datasets, n_learners), none missing; test their average ranks.
+    """Rank learners by scores (n_datasets, n_learners), none missing; test their differences.
 
-    The p-value is that of random permutations of the ranks within each data set: chi-square and F
-    approximate it for more than ten data sets and five learners (Demšar 2006), and few are usual.
+    Friedman's p-value is that of random permutations of the ranks within each data set: chi-square
+    and F approximate it for more than ten data sets and five learners (Demšar 2006).
     """
     if min(scores.shape) < 2 or scores.isna().to_numpy().any():
         raise ValueError(
@@ -335,10 +212,28 @@ def rank_learners(scores: pd.DataFrame) -> AverageRanks:
     average = ranks.mean().sort_values(kind="stable")
     ranks = ranks[average.index]
     statistic, p_value = _friedman(ranks.to_numpy())
-    n_datasets, n_learners = ranks.shape
-    return AverageRanks(
-        ranks, average, statistic, p_value, critical_difference(n_learners, n_datasets)
-    )
+    p_values = signed_rank_tests(scores[average.index], str(average.index[0]))
+    return AverageRanks(ranks, average, statistic, p_value, p_values)
+
+
+def signed_rank_tests(scores: pd.DataFrame, other: str) -> pd.Series[float]:
+    """Test each learner against `other` by Wilcoxon's signed-rank test, corrected by Holm.
+
+    Of `scores` (n_datasets, n_learners), none missing.  Data sets on which both are equal do not
+    count; where that is all of them the p-value is 1.
+    """
+    p_values = pd.Series(math.nan, index=scores.columns)
+    for name in scores.columns.drop(other):
+        differences = (scores[name] - scores[other]).round(DECIMALS)
+        differences = differences[differences != 0]
+        if differences.empty:
+            p_values[name] = 1.0
+        elif differences.abs().duplicated().any() and len(differences) <= FEW_DATASETS:
+            test = stats.wilcoxon(differences, method=stats.PermutationMethod())
+            p_values[name] = test.pvalue
+        else:
+            p_values[name] = stats.wilcoxon(differences).pvalue
+    return pd.Series(holm(p_values), index=scores.columns)
 
 
 def _friedman(ranks: npt.NDArray[np.float64]) -> tuple[float, float]:
@@ -355,14 +250,3 @@ def _friedman(ranks: npt.NDArray[np.float64]) -> tuple[float, float]:
     observed = np.square(ranks.sum(axis=0) - n_datasets * mean_rank).sum()
     p_value = (1 + int(np.count_nonzero(of_permuted >= observed))) / (1 + N_PERMUTATIONS)
     return (n_learners - 1) * float(observed) / spread, p_value
-
-
-def critical_difference(n_learners: int, n_datasets: int, level: float = LEVEL) -> float:
-    """Return the smallest difference of two average ranks that is significant by Nemenyi's test.
-
-    q sqrt(k (k + 1) / (6 N)) for k learners on N data sets, q the quantile of the studentized range
-    over sqrt(2) (Demšar 2006, section 3.2.2).  It corrects for all pairs.  Like any test of average
-    ranks it depends on which others are ranked (Benavoli, Corani & Mangili, JMLR 17, 2016).
-    """
-    q = float(stats.studentized_range.ppf(1 - level, n_learners, np.inf)) / math.sqrt(2)
-    return q * math.sqrt(n_learners * (n_learners + 1) / (6 * n_datasets))

@@ -446,11 +446,11 @@ def _add_ranks(verbs: Any) -> None:
         verbs,
         "ranks",
         "compare learners over the data sets of several runs: a leaderboard",
-        "Compare learners over data sets by a measure of a task: Elo with intervals, win rates, "
-        "average ranks and error reductions, each with what it hides. Not every learner needs a "
-        "result on every data set; of those that have them all, Friedman's test and Nemenyi's "
-        "critical difference. A data set counts once, by its largest class subset; several runs of "
-        "it share its weight.",
+        "Compare learners over data sets by a measure of a task: average ranks, win rates and "
+        "error reductions, each with what it hides. Not every learner needs a result on every data "
+        "set; of those that have them all, Friedman's test, and Wilcoxon's signed-rank test "
+        "against the best and the baseline. A data set counts once, by its largest class subset; "
+        "several runs of it share its weight.",
     )
     what = "output folders of runs, or the CSV files of 'export --format summary'"
     add_input(parser, "runs", "RUN|FILE.csv", what, nargs="+")

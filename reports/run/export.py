@@ -1,4 +1,7 @@
-"""A run's numbers for other programs: the store as CSV or Parquet, the report's tables as LaTeX."""
+"""A run's numbers for other programs: its store, its tables, its results as rows of one table.
+
+The rows have the headlines of each task, not every measure.
+"""
 
 from __future__ import annotations
 
@@ -7,46 +10,45 @@ import io
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
+from oasis_bench.analysis import shown_in_text
+from oasis_bench.plugins import PATH_DATASETS
+from oasis_bench.reports.formatting import counted, params_text
 from oasis_bench.reports.run.report import report_tables
-from oasis_bench.reports.run.result_rows import result_rows
+from oasis_bench.reports.run.view import RunView, view_of
 from oasis_bench.reports.table import to_csv, to_latex
 from oasis_bench.runs import StoredRun, read_run
 from oasis_bench.system import EXPORT, UsageError, encodable, exporting_to, path_below, write_whole
 
+MEDIANS = ("tuning_seconds", "seconds_per_query", "fit_peak_bytes", "model_bytes", "n_steps")
+RANGES = ("fit_seconds", "fit_cpu_seconds")
+
+COLUMNS = (
+    *("dataset", "subset", "subset_title", "n_classes", "split", "n_train", "n_test", "n_features"),
+    *("task", "measure", "k", "name", "learner", "mean", "sd", "partitions", "planned", "chance"),
+    *("verdict", "note", "scalings", "search", "candidates", "scaling", "params", "n_steps"),
+    "tuning_seconds",
+    *(f"{name}{end}" for name in RANGES for end in ("", "_min", "_max")),
+    *("seconds_per_query", "fit_peak_bytes", "model_bytes", "threads", "shared_cores", "processor"),
+    *("started", "version", "commit", "command"),
+)
+
 
 def export_run(folder: Path, kind: str, output: Path | None = None) -> list[Path]:
-    """Write a run's numbers as files, each whole; those of an earlier export are replaced.
+    """Write a run's numbers as files into `output`, 'export' in its folder if not given.
 
-    Parameters
-    ----------
-    folder : Path
-        The run's.
-    kind : {'csv', 'parquet', 'latex', 'summary'}
-        CSV and Parquet: a file for each table of the store.  Tables with rows of each trial also
-        have the columns learner, subset, partition and split.  The values of the table `run` are
-        JSON.  Pictures are JPEG, in CSV as base64.  LaTeX: a file for each table of the report;
-        those whose name ends in _every hold every measure.  Summary: one CSV file, named
-        after the run's folder, of `run.result_rows`, whose numbers have six digits.
-    output : Path, optional
-        The folder of the files; 'export' in the run's if not given.
-
-    Returns
-    -------
-    list of Path
-        The files.
-
-    Raises
-    ------
-    UsageError
-        Where there is no run, pyarrow is missing, or the folder cannot be written.
+    `kind` is 'csv' or 'parquet', a file for each table of the store; 'latex', one for each table of
+    the report; or 'summary', one CSV file of `result_rows`, named after the folder.  Tables of
+    trials also have their learner, subset, partition and split; the values of the table `run` are
+    JSON; pictures are JPEG, in CSV as base64.
     """
     output = path_below(folder, EXPORT) if output is None else output
     run = read_run(folder)
     if kind == "summary":
-        content = to_csv(result_rows(run), float_format="%.6g")
+        content = to_csv(result_rows(view_of(run)), float_format="%.6g")
         files = {f"{folder.resolve().name}.csv": content}
     else:
         files = KINDS[kind](run)
@@ -89,7 +91,9 @@ def _parquet(run: StoredRun) -> dict[str, bytes]:
 
 
 def _latex(run: StoredRun) -> dict[str, bytes]:
-    return {f"{it.name}.tex": encodable(to_latex(it)).encode() for it in report_tables(run)}
+    return {
+        f"{it.name}.tex": encodable(to_latex(it)).encode() for it in report_tables(view_of(run))
+    }
 
 
 KINDS: dict[str, Callable[[StoredRun], dict[str, bytes]]] = {
@@ -97,3 +101,80 @@ KINDS: dict[str, Callable[[StoredRun], dict[str, bytes]]] = {
     "parquet": _parquet,
     "latex": _latex,
 }
+
+
+def result_rows(view: RunView) -> pd.DataFrame:
+    """Return a row for each learner, class subset, task, headline and k.
+
+    Its columns are `COLUMNS`: mean, sd and chance are over the `partitions` that have a result,
+    of the `planned` ones; `note` says why where they are fewer; `verdict` is that of the
+    comparison with the best (see `analysis.statistics.BestLearners`).  Costs are medians over
+    partitions, with _min and _max their range.  The inner folds might choose among `scalings`
+    with the budget `search`, and compared `candidates` (median); `scaling` and `params` are
+    what they chose, with the number of partitions where that differs.  `commit` names all
+    commits that the run was made with.
+    """
+    parts = []
+    for task in view.tasks:
+        numbers, split = view.numbers[task], view.split_of(task)
+        own = numbers[numbers["name"].isin(shown_in_text(view.stored, task))]
+        notes = [
+            " ".join(view.shortfall(subset, learner, split, task)).removeprefix(
+                f"{view.marked(learner)}: "
+            )
+            for subset, learner in zip(own["subset"], own["learner"], strict=True)
+        ]
+        parts.append(own.assign(task=task, split=split, note=notes))
+    cells = pd.DataFrame(
+        [
+            {"split": split, "subset": subset, "learner": learner, **_of_cell(view, own)}
+            for split, subset, learner, own in view.by_cell(view.trials)
+        ]
+    )
+    rows = pd.concat(parts).merge(cells, on=["split", "subset", "learner"])
+    rows = rows.rename(columns={"n": "partitions"})
+    where = zip(rows["subset"], rows["split"], strict=True)
+    images = [view.sizes.get(key, (None, None)) for key in where]
+    rows = rows.assign(
+        subset_title=[view.subset_title(subset) for subset in rows["subset"]],
+        n_train=pd.array([n_train for n_train, _ in images], "Int64"),
+        n_test=pd.array([n_test for _, n_test in images], "Int64"),
+        **_of_run(view),
+    )
+    return rows[list(COLUMNS)].astype({"threads": "Int64"})
+
+
+def _of_run(view: RunView) -> dict[str, Any]:
+    """Return what all rows of a run have in common."""
+    info = view.info
+    commits = [info.provenance.get("commit")]
+    commits += [session.provenance.get("commit") for session in info.resumed]
+    own = info.sources.dataset.name in PATH_DATASETS
+    return {
+        "dataset": encodable(Path(info.experiment.dataset).stem) if own else view.dataset_name,
+        "planned": info.experiment.partitions,
+        "scalings": ", ".join(info.scaling),
+        "search": info.experiment.search,
+        "started": info.started,
+        "version": info.provenance.get("versions", {}).get("oasis-bench"),
+        "commit": "; ".join(dict.fromkeys(str(commit) for commit in commits if commit)),
+        "command": info.command and encodable(info.command),
+    }
+
+
+def _of_cell(view: RunView, trials: pd.DataFrame) -> dict[str, Any]:
+    """Return the costs of a learner on a subset and a split, and what was chosen."""
+    done = trials[trials["status"] == "ok"]
+    tried = view.n_candidates.reindex(done["trial_id"]).fillna(1)  # of nothing to choose: one
+    return {
+        "n_features": trials["n_features"].max(),
+        **{name: done[name].median() for name in (*MEDIANS, *RANGES)},
+        **{f"{name}_min": done[name].min() for name in RANGES},
+        **{f"{name}_max": done[name].max() for name in RANGES},
+        "candidates": tried.median(),
+        "scaling": counted(done["scaling"].dropna()),
+        "params": counted(done["params"].map(params_text)),
+        "threads": done["threads"].max(),
+        "shared_cores": int(done["shared_cores"].any()),
+        "processor": "; ".join(done["processor"].dropna().unique()),
+    }

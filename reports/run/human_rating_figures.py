@@ -22,8 +22,7 @@ from oasis_bench.reports.figure_style import (
     learner_styles,
 )
 from oasis_bench.reports.plot import record
-from oasis_bench.reports.run.facts import learners, marked
-from oasis_bench.reports.run.figure_parts import entries, panels
+from oasis_bench.reports.run.figures import entries, panels
 from oasis_bench.reports.run.human_ratings import (
     ERROR_BARS,
     HUMAN,
@@ -33,7 +32,7 @@ from oasis_bench.reports.run.human_ratings import (
     mean_of,
     rated_subsets,
 )
-from oasis_bench.runs import StoredRun
+from oasis_bench.reports.run.view import RunView
 
 HUMAN_STYLE: dict[str, Any] = {
     "label": HUMAN,
@@ -46,9 +45,9 @@ NO_LINE: dict[str, Any] = {"linestyle": "none"}
 
 
 @mpl.rc_context(STYLE)
-def rating_figures(run: StoredRun, ratings: pd.DataFrame) -> Sequence[Drawing]:
+def rating_figures(view: RunView, ratings: pd.DataFrame) -> Sequence[Drawing]:
     """Draw precision at k by raters, and query by query; nothing where none is judged."""
-    rated = rated_subsets(run, marks_of(ratings))
+    rated = rated_subsets(view, marks_of(ratings))
     if not rated:
         return ()
     at_last = {
@@ -67,7 +66,7 @@ def rating_figures(run: StoredRun, ratings: pd.DataFrame) -> Sequence[Drawing]:
         finish(
             "ratings_precision_at_k",
             "Judged by people: precision at the top k",
-            _draw_precision(run, rated),
+            _draw_precision(view, rated),
             spread=ERROR_BARS,
             caption="Dotted: the same by labels. Human level: the choice of each rater, judged by "
             "the others.",
@@ -75,8 +74,8 @@ def rating_figures(run: StoredRun, ratings: pd.DataFrame) -> Sequence[Drawing]:
         ),
         finish(
             "ratings_by_query",
-            f"Judged by people: each query, {marked(run, best)} and the raters",
-            _draw_by_query(run, of_best, best),
+            f"Judged by people: each query, {view.marked(best)} and the raters",
+            _draw_by_query(view, of_best, best),
             spread=ERROR_BARS,
             caption="Of the learners the one that is best by raters. Precision at the last k; "
             "queries in the order of the learner’s.",
@@ -91,10 +90,10 @@ def _rows_of(rated: Mapping[str, Rated]) -> pd.DataFrame:
     return pd.DataFrame(pairs, columns=["subset", "learner"])
 
 
-def _draw_precision(run: StoredRun, rated: Mapping[str, Rated]) -> Figure:
-    styles = learner_styles(learners(run))
-    x_label = f"k ({run.info.items} retrieved)"
-    figure, of_subset = panels(run, _rows_of(rated), x_label, "Precision at k")
+def _draw_precision(view: RunView, rated: Mapping[str, Rated]) -> Figure:
+    styles = learner_styles(view.learners)
+    x_label = f"k ({view.info.items} retrieved)"
+    figure, of_subset = panels(view, _rows_of(rated), x_label, "Precision at k")
     for subset, axes in of_subset.items():
         one = rated[subset]
         ks = np.arange(1, one.k + 1)
@@ -110,13 +109,13 @@ def _draw_precision(run: StoredRun, rated: Mapping[str, Rated]) -> Figure:
         HUMAN: Line2D([], [], **HUMAN_STYLE),
         "by labels": Line2D([], [], color="0.35", **LABELS),
     }
-    draw_legend(figure, entries(run, styles, _rows_of(rated)), others)
+    draw_legend(figure, entries(view, styles, _rows_of(rated)), others)
     return figure
 
 
-def _draw_by_query(run: StoredRun, rated: Mapping[str, Rated], best: str) -> Figure:
-    styles = learner_styles(learners(run))
-    figure, of_subset = panels(run, _rows_of(rated), "query", "Precision at k")
+def _draw_by_query(view: RunView, rated: Mapping[str, Rated], best: str) -> Figure:
+    styles = learner_styles(view.learners)
+    figure, of_subset = panels(view, _rows_of(rated), "query", "Precision at k")
     for subset, axes in of_subset.items():
         one = rated[subset]
         order = np.argsort(-mean_of(one.by_raters[best][:, -1], 1), kind="stable")
@@ -128,5 +127,5 @@ def _draw_by_query(run: StoredRun, rated: Mapping[str, Rated], best: str) -> Fig
             draw_bars(axes, x, points, {**style, **NO_LINE})
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     human = Line2D([], [], **{**HUMAN_STYLE, **NO_LINE})
-    draw_legend(figure, {marked(run, best): {**styles[best], **NO_LINE}}, {HUMAN: human})
+    draw_legend(figure, {view.marked(best): {**styles[best], **NO_LINE}}, {HUMAN: human})
     return figure

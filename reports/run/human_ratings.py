@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from oasis_bench.analysis import (
+    Floats,
     fleiss_kappa,
     human_level,
     krippendorff_alpha,
@@ -19,19 +19,8 @@ from oasis_bench.claims import published_web_scale
 from oasis_bench.reports.formatting import clip, plural, series
 from oasis_bench.reports.rating_page import MARKS
 from oasis_bench.reports.rating_questions import whole_depths
-from oasis_bench.reports.run.facts import (
-    class_noun,
-    learners,
-    marked,
-    subset_label,
-    subset_title,
-    subsets,
-)
-from oasis_bench.reports.run.retrieved_images import retrievals
+from oasis_bench.reports.run.view import RunView
 from oasis_bench.reports.table import Table
-from oasis_bench.runs import StoredRun
-
-Floats = npt.NDArray[np.float64]
 
 HUMAN = "human level"
 NAME_WIDTH = 40
@@ -71,16 +60,16 @@ def marks_of(ratings: pd.DataFrame) -> pd.DataFrame:
     return table[table.notna().any(axis=1)]
 
 
-def rated_subsets(run: StoredRun, marks: pd.DataFrame) -> dict[str, Rated]:
+def rated_subsets(view: RunView, marks: pd.DataFrame) -> dict[str, Rated]:
     """Judge what the learners retrieve on each class subset; nothing where too little is marked.
 
     The last rank k is the one for which k times the number of queries that are marked so far is
     largest; the other queries are left out.
     """
-    rows = retrievals(run)
+    rows = view.retrievals
     rows = rows[rows["query"].isin(marks.index.get_level_values("query"))].sort_values("rank")
     rated = {}
-    for subset in subsets(run):
+    for subset in view.subsets:
         own = rows[rows["subset"] == subset]
         depths = whole_depths(own, marks.index.to_list())
         if not (depths > 0).any():
@@ -89,7 +78,7 @@ def rated_subsets(run: StoredRun, marks: pd.DataFrame) -> dict[str, Rated]:
         queries = [int(query) for query in depths.index[depths >= k]]
         own = own[(own["rank"] <= k) & own["query"].isin(queries)]
         by_raters, by_labels = {}, {}
-        for learner in learners(run):
+        for learner in view.learners:
             found = own[own["learner"] == learner].sort_values(["query", "rank"])
             if len(found) < k * len(queries):
                 continue
@@ -128,17 +117,17 @@ def error_of(values: Floats) -> Floats:
     return pd.DataFrame(np.atleast_2d(values)).sem(axis=1).to_numpy()
 
 
-def rating_tables(run: StoredRun, ratings: pd.DataFrame) -> list[Table]:
+def rating_tables(view: RunView, ratings: pd.DataFrame) -> list[Table]:
     """Make the tables of precision at k by raters, and of each rater; none where none is judged."""
     marks = marks_of(ratings)
-    rated = rated_subsets(run, marks)
+    rated = rated_subsets(view, marks)
     if not rated:
         return []
-    return [_precision_table(run, ratings, marks, rated), _raters_table(run, ratings, rated)]
+    return [_precision_table(view, ratings, marks, rated), _raters_table(view, ratings, rated)]
 
 
 def _precision_table(
-    run: StoredRun, ratings: pd.DataFrame, marks: pd.DataFrame, rated: Mapping[str, Rated]
+    view: RunView, ratings: pd.DataFrame, marks: pd.DataFrame, rated: Mapping[str, Rated]
 ) -> Table:
     rows, numbers = [], []
     for subset, one in rated.items():
@@ -159,13 +148,13 @@ def _precision_table(
             _, mean, error, *others = own.to_numpy()[-1].tolist()
             cells = [_number(mean) + ("" if np.isnan(error) else f" ± {error:.3f}")]
             cells += map(_number, others)
-            names = [subset_label(run, subset), marked(run, learner)]
+            names = [view.subset_label(subset), view.marked(learner)]
             rows.append([*names, str(one.k), str(len(one.queries)), *cells])
-    return Table(
+    return Table.by_rows(
         name="ratings",
         title=f"Precision at k by {plural(ratings['rater_id'].nunique(), 'rater')}, and by labels",
         header=(
-            *(class_noun(run).capitalize(), "Learner", "k", "Queries", "By raters", "By labels"),
+            *(view.class_noun.capitalize(), "Learner", "k", "Queries", "By raters", "By labels"),
             *("Deviation over raters", "Deviation over queries"),
         ),
         align="rlrrrrrr",
@@ -200,7 +189,7 @@ def _notes(ratings: pd.DataFrame, marks: pd.DataFrame) -> list[str]:
     ]
 
 
-def _raters_table(run: StoredRun, ratings: pd.DataFrame, rated: Mapping[str, Rated]) -> Table:
+def _raters_table(view: RunView, ratings: pd.DataFrame, rated: Mapping[str, Rated]) -> Table:
     """Make the table of each rater's marks, and of that choice at the last k by the others."""
     counts = pd.crosstab(ratings["rater_id"], ratings["mark"]).reindex(
         columns=list(MARKS), fill_value=0
@@ -211,7 +200,7 @@ def _raters_table(run: StoredRun, ratings: pd.DataFrame, rated: Mapping[str, Rat
         index=counts.index,
     )
     of_levels = [
-        f"Choice by the others, {subset_title(run, subset)}, k = {one.k}"
+        f"Choice by the others, {view.subset_title(subset)}, k = {one.k}"
         for subset, one in rated.items()
     ]
     rows = [
@@ -222,7 +211,7 @@ def _raters_table(run: StoredRun, ratings: pd.DataFrame, rated: Mapping[str, Rat
         ]
         for number, name in enumerate(names, start=1)
     ]
-    return Table(
+    return Table.by_rows(
         name="raters",
         title="Each rater, and how the others judge what was chosen",
         header=("Rater", *(mark.capitalize() for mark in MARKS), *of_levels),

@@ -1,4 +1,4 @@
-"""The report of a run: its tables and figures, and the further values of its page."""
+"""The page of a run, its tables and figures, and what a notebook shows of them."""
 
 from __future__ import annotations
 
@@ -9,49 +9,39 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from oasis_bench.analysis import detectable_difference, measures_of
+from oasis_bench.analysis import detectable_difference
 from oasis_bench.reports.figure_style import Drawing
 from oasis_bench.reports.formatting import plural, series
 from oasis_bench.reports.rating_files import read_ratings
 from oasis_bench.reports.report_files import render, write_files
-from oasis_bench.reports.run.baselines import seen_and_unseen_tables, what_is_missing
-from oasis_bench.reports.run.confusion import confusion_tables
-from oasis_bench.reports.run.cost_figures import cost_figures
-from oasis_bench.reports.run.cost_tables import cost_tables, scaling_tables
-from oasis_bench.reports.run.difference_tables import difference_tables
-from oasis_bench.reports.run.every_trial import candidates_tables, trials_table
-from oasis_bench.reports.run.facts import (
-    class_noun,
-    dagger_notes,
-    dataset_name,
-    learners,
-    marked,
-    sizes,
-    splits,
-    subset_label,
-    subset_title,
-    subsets,
-    task_title,
-    tasks,
+from oasis_bench.reports.run.costs import cost_tables, scaling_tables
+from oasis_bench.reports.run.figures import (
+    along_seconds,
+    cost_figures,
+    quality_against_time,
+    step_figures,
 )
 from oasis_bench.reports.run.human_rating_figures import rating_figures
 from oasis_bench.reports.run.human_ratings import rating_tables
-from oasis_bench.reports.run.measure_tables import measure_tables
-from oasis_bench.reports.run.partition_figures import find_baseline, partition_figures
-from oasis_bench.reports.run.protocol import protocol_text, scaling_text
-from oasis_bench.reports.run.retrieved_images import all_pictures, retrieved
-from oasis_bench.reports.run.space_figure import space_figures
-from oasis_bench.reports.run.step_figures import step_figures
-from oasis_bench.reports.run.task_figures import task_figures
-from oasis_bench.reports.run.time_figures import along_seconds, quality_against_time
-from oasis_bench.reports.run.trial_tables import (
+from oasis_bench.reports.run.measures import (
+    difference_tables,
+    measure_tables,
+    seen_and_unseen_tables,
+)
+from oasis_bench.reports.run.protocol import measure_words, protocol_text, scaling_text
+from oasis_bench.reports.run.retrieved import all_pictures, retrieved
+from oasis_bench.reports.run.space import space_figures
+from oasis_bench.reports.run.tasks import confusion_tables, partition_figures, task_figures
+from oasis_bench.reports.run.trials import (
+    candidates_tables,
     selection_table,
     symmetry_tables,
+    trials_table,
     unanswered_table,
     unfinished_table,
 )
-from oasis_bench.reports.run.verdict import answers, next_steps
-from oasis_bench.reports.run.words import measure_words
+from oasis_bench.reports.run.verdict import answers, next_steps, summary_text, what_is_missing
+from oasis_bench.reports.run.view import RunView, task_title, view_of
 from oasis_bench.reports.side_by_side import published_beside
 from oasis_bench.reports.table import Table
 from oasis_bench.runs import StoredRun, TaskSource, read_run
@@ -70,52 +60,34 @@ MANY_PARTITIONS = 20
 
 
 def write_report(folder: Path, baseline: str | None = None, run: StoredRun | None = None) -> Path:
-    """Make tables, figures and the page of a run from its store alone.
+    """Make tables, figures and the page of a run from its store alone, which `run` holds if read.
 
-    Parameters
-    ----------
-    folder : Path
-        The run's; 'tables/', 'figures/' and 'report.html' in it are written, each file whole.  What
-        raters said is read from its 'ratings.csv', where it has one.
-    baseline : str, optional
-        The label of the learner that differences are taken from; the best in tables, and Euclidean
-        or the first learner in figures, if not given.
-    run : StoredRun, optional
-        What the folder holds, where it was read already.
-
-    Returns
-    -------
-    Path
-        The HTML page.
-
-    Raises
-    ------
-    UsageError
-        Where the folder holds no run, or damaged ratings, or cannot be written, or there is no such
-        learner.
+    'tables/', 'figures/' and 'report.html' are written into its folder, each file whole; what
+    raters said is read from 'ratings.csv' there.  Differences are taken from the learner
+    `baseline`; from the best in tables, and Euclidean or the first in figures, if not given.
     """
-    run = read_run(folder) if run is None else run
-    find_baseline(run, baseline)  # raises
-    chapters = [_chapter(run, task, baseline) for task in tasks(run)]
+    view = view_of(read_run(folder) if run is None else run)
+    view.find_baseline(baseline)  # raises
+    chapters = [_chapter(view, task, baseline) for task in view.tasks]
     ratings = read_ratings(folder)
-    tables = _tables(run)
-    tables["ratings"] = [] if ratings is None else rating_tables(run, ratings)
+    tables = _tables(view)
+    tables["ratings"] = [] if ratings is None else rating_tables(view, ratings)
     figures = {
-        "steps": step_figures(run),
-        "seconds": along_seconds(run),
-        "costs": cost_figures(run),
-        "space": space_figures(run),
-        "ratings": [] if ratings is None else rating_figures(run, ratings),
+        "steps": step_figures(view),
+        "seconds": along_seconds(view),
+        "costs": cost_figures(view),
+        "space": space_figures(view),
+        "ratings": [] if ratings is None else rating_figures(view, ratings),
     }
     shows_symmetry = any(it.name.startswith("symmetry") and it.files for it in figures["steps"])
     parts: dict[str, Any] = {
         "shows_symmetry": shows_symmetry,
         "chapters": chapters,
-        "baseline": None if baseline is None else marked(run, baseline),
+        "baseline": None if baseline is None else view.marked(baseline),
         "tables": tables,
         "figures": figures,
     }
-    page = render("report.html.j2", **parts, **_context(run), log=_log(folder))
+    page = render("report.html.j2", **parts, **_context(view), log=_log(folder))
     drawings = [it for one in chapters for it in (one.against_time, *one.figures)]
     drawings += [it for group in figures.values() for it in group]
     return write_files(folder, PAGE, page, _every_table(chapters, tables), drawings)
@@ -132,9 +104,9 @@ def _log(folder: Path) -> str:
     return printable(text.strip(), keep="\n")
 
 
-def report_tables(run: StoredRun) -> list[Table]:
+def report_tables(view: RunView) -> list[Table]:
     """Make all tables of the report."""
-    return _every_table([_chapter(run, task) for task in tasks(run)], _tables(run))
+    return _every_table([_chapter(view, task) for task in view.tasks], _tables(view))
 
 
 @dataclass(frozen=True)
@@ -156,16 +128,16 @@ class Chapter:
     @property
     def tables(self) -> list[Table]:
         """All of its tables."""
-        unanswered = [self.unanswered] if self.unanswered.rows else []
+        unanswered = [self.unanswered] if self.unanswered.cells else []
         return [*self.headlines, *self.every, *self.differences, *self.confusion, *unanswered]
 
 
-def _chapter(run: StoredRun, task: str, baseline: str | None = None) -> Chapter:
-    source = run.info.sources.tasks[task]
+def _chapter(view: RunView, task: str, baseline: str | None = None) -> Chapter:
+    source = view.info.sources.tasks[task]
     words = {
-        name: measure_words(run, task, name) for name in measures_of(run, task)["measure"].unique()
+        name: measure_words(view, task, name) for name in view.measures[task]["measure"].unique()
     }
-    of_headlines, of_every = measure_tables(run, task)
+    of_headlines, of_every = measure_tables(view, task)
     return Chapter(
         task=task,
         title=task_title(task),
@@ -173,26 +145,26 @@ def _chapter(run: StoredRun, task: str, baseline: str | None = None) -> Chapter:
         words={name: text for name, text in words.items() if text},
         headlines=of_headlines,
         every=of_every,
-        differences=difference_tables(run, task, baseline),
-        confusion=confusion_tables(run, task),
-        unanswered=unanswered_table(run, task),
-        against_time=quality_against_time(run, task),
-        figures=[*task_figures(run, task), *partition_figures(run, task, baseline)],
+        differences=difference_tables(view, task, baseline),
+        confusion=confusion_tables(view, task),
+        unanswered=unanswered_table(view, task),
+        against_time=quality_against_time(view, task),
+        figures=[*task_figures(view, task), *partition_figures(view, task, baseline)],
     )
 
 
-def _tables(run: StoredRun) -> dict[str, list[Table]]:
+def _tables(view: RunView) -> dict[str, list[Table]]:
     """Make the tables that are not of one task, by the sections of the page."""
     return {
-        "seen_and_unseen": seen_and_unseen_tables(run),
-        "published": published_beside(run),
-        "costs": cost_tables(run),
-        "scaling": scaling_tables(run),
-        "selection": [selection_table(run)],
-        "symmetry": symmetry_tables(run),
-        "unfinished": [unfinished_table(run)],
-        "candidates": candidates_tables(run),
-        "trials": [trials_table(run)],
+        "seen_and_unseen": seen_and_unseen_tables(view),
+        "published": published_beside(view),
+        "costs": cost_tables(view),
+        "scaling": scaling_tables(view),
+        "selection": [selection_table(view)],
+        "symmetry": symmetry_tables(view),
+        "unfinished": [unfinished_table(view)],
+        "candidates": candidates_tables(view),
+        "trials": [trials_table(view)],
     }
 
 
@@ -201,48 +173,46 @@ def _every_table(chapters: Sequence[Chapter], tables: Mapping[str, Sequence[Tabl
     return [*of_tasks, *(table for group in tables.values() for table in group)]
 
 
-def _context(run: StoredRun) -> dict[str, Any]:
+def _context(view: RunView) -> dict[str, Any]:
     """Return the values of the page that are not in its tables and figures."""
-    e = run.info.experiment
-    pictures = all_pictures(run)
-    images = {split: _sizes(run, split) for split in splits(run)}
+    e, trials = view.experiment, view.stored.trials
+    pictures = all_pictures(view)
+    images = {split: _sizes(view, split) for split in view.splits}
     return {
         "e": e,
-        "run": run,
-        "learners": [marked(run, name) for name in learners(run)],
+        "run": view.stored,
+        "learners": [view.marked(name) for name in view.learners],
         "learner_sources": {
-            marked(run, name): about for name, about in run.info.sources.learners.items()
+            view.marked(name): about for name, about in view.info.sources.learners.items()
         },
-        "notes": dagger_notes(run, learners(run)),
-        "subsets": {
-            subset: (subset_title(run, subset), run.info.classes[subset]) for subset in subsets(run)
-        },
-        "multi_label": run.info.multi_label,
-        "items": run.info.items,
-        "scope": _scope(run),
+        "notes": view.dagger_notes(view.learners),
+        "subsets": {it: (view.subset_title(it), view.info.classes[it]) for it in view.subsets},
+        "multi_label": view.info.multi_label,
+        "items": view.info.items,
+        "scope": _scope(view),
         "images": images,
-        "split_words": {name: about.summary for name, about in run.info.sources.splits.items()},
-        "per_class": any(split.per_class for split in run.info.sources.splits.values()),
-        "missing": what_is_missing(run),
-        "answers": answers(run),
-        "next_steps": next_steps(run),
-        "power": _power(e.n_partitions, images[splits(run)[0]]),
-        "protocol": protocol_text(run),
-        "scaling": scaling_text(run),
-        "lost": run.trials[run.trials["status"] != "ok"].to_dict("records"),
-        "retrieved": retrieved(run, pictures),
+        "split_words": {name: about.summary for name, about in view.info.sources.splits.items()},
+        "per_class": any(split.per_class for split in view.info.sources.splits.values()),
+        "missing": what_is_missing(view),
+        "answers": answers(view),
+        "next_steps": next_steps(view),
+        "power": _power(e.n_partitions, images[view.splits[0]]),
+        "protocol": protocol_text(view),
+        "scaling": scaling_text(view),
+        "lost": trials[trials["status"] != "ok"].to_dict("records"),
+        "retrieved": retrieved(view, pictures),
         "pictures": pictures.values(),
         "open_queries": OPEN_QUERIES,
-        "dataset_name": dataset_name(run),
-        "dataset_source": run.info.sources.dataset,
-        "provenance": _provenance(run),
-        "command": run.info.command,
+        "dataset_name": view.dataset_name,
+        "dataset_source": view.info.sources.dataset,
+        "provenance": _provenance(view),
+        "command": view.info.command,
     }
 
 
-def _sizes(run: StoredRun, split: str) -> tuple[int, int] | None:
+def _sizes(view: RunView, split: str) -> tuple[int, int] | None:
     """Return the training and test items of the smallest subset that has a trial."""
-    return next((found for it in subsets(run) if (found := sizes(run, it, split))), None)
+    return next((found for it in view.subsets if (found := view.sizes.get((it, split)))), None)
 
 
 def _power(partitions: int, images: tuple[int, int] | None) -> dict[str, Any] | None:
@@ -260,16 +230,40 @@ def _power(partitions: int, images: tuple[int, int] | None) -> dict[str, Any] | 
     }
 
 
-def _scope(run: StoredRun) -> str:
+def _scope(view: RunView) -> str:
     """Say which class subsets the run is of."""
-    if run.info.multi_label:
-        return series([plural(size, "word") for size in subsets(run).values()])
-    return f"{series([subset_label(run, subset) for subset in subsets(run)])} {class_noun(run)}"
+    if view.info.multi_label:
+        return series([plural(size, "word") for size in view.subsets.values()])
+    return f"{series([view.subset_label(subset) for subset in view.subsets])} {view.class_noun}"
 
 
-def _provenance(run: StoredRun) -> list[dict[str, Any]]:
+def _provenance(view: RunView) -> list[dict[str, Any]]:
     """Return what is known of the machine and its load, in groups."""
-    info = run.info
+    info = view.info
     loads = {"load at start": info.load_at_start, "load at end": info.load_at_end}
     known = [{name: load} for name, load in loads.items() if load is not None]
     return [dict(info.provenance), *known]
+
+
+def summary_html(run: StoredRun) -> str:
+    """Return the summary of a run as a piece of HTML, with its figures, that needs no other file.
+
+    It holds no script, and every value is escaped.  The text of the terminal stands first; a
+    task's tables of headlines and the costs are folded up below the figures.
+    """
+    view = view_of(run)
+    return render(
+        "summary.html.j2",
+        title=view.experiment.title,
+        text=summary_text(run, in_python=True),
+        figures=[
+            drawing
+            for drawings in (*(task_figures(view, task) for task in view.tasks), cost_figures(view))
+            for drawing in drawings
+            if drawing.files
+        ],
+        tables={
+            **{task_title(task): measure_tables(view, task)[0] for task in view.tasks},
+            "Costs": cost_tables(view),
+        },
+    )

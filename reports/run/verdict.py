@@ -1,4 +1,4 @@
-"""The answer of a run in sentences made from its tests, and what to do next."""
+"""What a run says in words: its answer, what to do next, and the summary of the terminal."""
 
 from __future__ import annotations
 
@@ -9,30 +9,22 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from oasis_bench.analysis import (
-    BestLearners,
-    PairedInterval,
-    seen_difference,
-    task_measures,
-    used_by_compare,
-    with_costs,
+from oasis_bench.analysis import BestLearners, PairedInterval, seen_difference, used_by_compare
+from oasis_bench.reports.formatting import (
+    SUMMARY_WIDTH,
+    aligned,
+    clip,
+    number_text,
+    plural,
+    seconds_text,
+    series,
+    wrapped,
 )
-from oasis_bench.reports.formatting import plural, seconds_text, series
-from oasis_bench.reports.run.facts import (
-    finished,
-    learners,
-    marked,
-    sizes,
-    split_of,
-    splits,
-    subset_title,
-    subsets,
-    task_title,
-    tasks,
-)
-from oasis_bench.reports.run.measure_tables import comparisons
+from oasis_bench.reports.run.measures import CHANCE, SEEN, UNSEEN, ceilings, mean_texts
+from oasis_bench.reports.run.view import RunView, task_title, view_of
 from oasis_bench.runs import StoredRun
-from oasis_bench.system import without_options
+from oasis_bench.system import printable, without_options
+from oasis_bench.tasks import too_few_classes
 
 MOST_NAMED = 3
 """Learners whose difference from the best is told."""
@@ -47,6 +39,11 @@ COLD = 10
 
 PARTS = ("tuning", "fit", "queries")
 
+CLASSIFIER = "ClassifierPosterior"
+
+SUBSET_WIDTH = 10
+BESIDE_SPREAD = " " * len("±0.000*")
+
 
 class NextStep(NamedTuple):
     """What may be worth trying, the command, and the argument of `oasis_bench.run`."""
@@ -56,47 +53,47 @@ class NextStep(NamedTuple):
     argument: str
 
 
-def answers(run: StoredRun) -> list[str]:
+def answers(view: RunView) -> list[str]:
     """Say who leads on each task and by how much, what could not be told apart, and the costs."""
-    lines = [line for task in tasks(run) if (line := _of_task(run, task))]
-    if lines and (costs := _costs(run)):
+    lines = [line for task in view.tasks if (line := _of_task(view, task))]
+    if lines and (costs := _costs(view)):
         lines.append(costs)
     return lines
 
 
-def _of_task(run: StoredRun, task: str) -> str:
+def _of_task(view: RunView, task: str) -> str:
     """Say what the tests of a task tell on the largest class subset that has results."""
     found: dict[str, dict[str, tuple[pd.DataFrame, BestLearners]]] = {}
-    for subset, name, scores, comparison in comparisons(run, task):
+    for subset, name, scores, comparison in view.comparisons[task]:
         if scores.notna().any(axis=None):
             found.setdefault(subset, {})[name] = scores, comparison
     if not found:
         return ""
     subset = list(found)[-1]
-    first, *others = [name for name in used_by_compare(run, task) if name in found[subset]]
+    first, *others = [name for name in used_by_compare(view.stored, task) if name in found[subset]]
     scores, comparison = found[subset][first]
-    where, best = f"{task_title(task)}, {subset_title(run, subset)}", comparison.best
+    where, best = f"{task_title(task)}, {view.subset_title(subset)}", comparison.best
     if _all_at_most(scores):
         return (
             f"{where}: all learners are at the most there is (1.000) in {first}: more test "
-            f"{run.info.items}, or another measure, would tell them apart."
+            f"{view.info.items}, or another measure, would tell them apart."
         )
     if best is None:
         highest = str(scores.mean().idxmax())
         parts = [
-            f"{where}: {marked(run, highest)} has the highest {first}, "
+            f"{where}: {view.marked(highest)} has the highest {first}, "
             f"{scores[highest].mean():.3f}; {_why_not_compared(scores)}."
         ]
     else:
-        parts = [f"{where}: {_lead(run, first, scores, comparison)}"]
-        parts += _what_could_be_seen(run, task, subset, comparison)
-    parts += _near_chance(run, task, subset, first, scores)
+        parts = [f"{where}: {_lead(view, first, scores, comparison)}"]
+        parts += _what_could_be_seen(view, task, subset, comparison)
+    parts += _near_chance(view, task, subset, first, scores)
     if best is None:
         return " ".join(parts)
     for name in others:
-        parts += _disagreement(run, name, best, *found[subset][name])
+        parts += _disagreement(view, name, best, *found[subset][name])
     elsewhere = {
-        subset_title(run, other): marked(run, leader)
+        view.subset_title(other): view.marked(leader)
         for other in list(found)[:-1]
         if first in found[other]
         and (leader := found[other][first][1].best) not in (None, best)
@@ -112,18 +109,18 @@ def _all_at_most(scores: pd.DataFrame) -> bool:
     return len(means) > 1 and bool((means - 1).abs().max() < 0.0005)
 
 
-def _lead(run: StoredRun, name: str, scores: pd.DataFrame, comparison: BestLearners) -> str:
+def _lead(view: RunView, name: str, scores: pd.DataFrame, comparison: BestLearners) -> str:
     """Say who has the highest mean of a measure; it leads where it was told apart from all."""
     best = str(comparison.best)
-    tied = [marked(run, other) for other, v in comparison.verdicts.items() if v == "tied"]
+    tied = [view.marked(other) for other, v in comparison.verdicts.items() if v == "tied"]
     leads = not {"tied", "better", "untested"} & set(comparison.verdicts.values())
-    first = f"{marked(run, best)} {'leads in' if leads else 'has the highest'} {name}"
+    first = f"{view.marked(best)} {'leads in' if leads else 'has the highest'} {name}"
     first += f" ({scores[best].mean():.3f})"
-    untested = _untested(run, comparison)
-    if above := _above(run, comparison):
+    untested = _untested(view, comparison)
+    if above := _above(view, comparison):
         first = f"{first}, above {above}."
         return first + f" Not told apart from it: {series(tied)}." * bool(tied) + untested
-    better = [marked(run, other) for other, v in comparison.verdicts.items() if v == "better"]
+    better = [view.marked(other) for other, v in comparison.verdicts.items() if v == "better"]
     if better:
         return (
             f"{first}, but on the partitions that both finished below {series(better)}." + untested
@@ -131,10 +128,10 @@ def _lead(run: StoredRun, name: str, scores: pd.DataFrame, comparison: BestLearn
     return f"{first}; no learner was told apart from it." + untested
 
 
-def _untested(run: StoredRun, comparison: BestLearners) -> str:
+def _untested(view: RunView, comparison: BestLearners) -> str:
     """Name the learners that differ from the best by the same on each partition."""
     found = [
-        f"{marked(run, name)} ({abs(it.mean):.3f} {'below' if it.mean > 0 else 'above'} it on each "
+        f"{view.marked(name)} ({abs(it.mean):.3f} {'below' if it.mean > 0 else 'above'} it on each "
         f"of {it.n} partitions)"
         for name, it in comparison.differences.items()
         if comparison.verdicts[name] == "untested"
@@ -143,10 +140,10 @@ def _untested(run: StoredRun, comparison: BestLearners) -> str:
 
 
 def _what_could_be_seen(
-    run: StoredRun, task: str, subset: str, comparison: BestLearners
+    view: RunView, task: str, subset: str, comparison: BestLearners
 ) -> Iterator[str]:
     """Say what difference few partitions can show, where they did not tell learners apart."""
-    images = sizes(run, subset, split_of(run, task))
+    images = view.sizes.get((subset, view.split_of(task)))
     tied = [
         it for name, it in comparison.differences.items() if comparison.verdicts[name] == "tied"
     ]
@@ -164,10 +161,10 @@ def _what_could_be_seen(
 
 
 def _near_chance(
-    run: StoredRun, task: str, subset: str, name: str, scores: pd.DataFrame
+    view: RunView, task: str, subset: str, name: str, scores: pd.DataFrame
 ) -> Iterator[str]:
     """Say where no learner's mean is above chance by two standard deviations."""
-    values = task_measures(run, task)
+    values = view.values[task]
     own = values[(values["subset"] == subset) & (values["name"] == name)]
     chance = own.drop_duplicates("partition")["chance"].astype(float).mean()
     least = (scores.mean() - 2 * scores.std().fillna(0)).dropna()
@@ -181,7 +178,7 @@ def _why_not_compared(scores: pd.DataFrame) -> str:
     return "one partition tells no learners apart"
 
 
-def _above(run: StoredRun, comparison: BestLearners) -> str:
+def _above(view: RunView, comparison: BestLearners) -> str:
     """Name the learners that the best is above and by how much, the nearest first."""
     worse = {
         name: difference
@@ -189,7 +186,7 @@ def _above(run: StoredRun, comparison: BestLearners) -> str:
         if comparison.verdicts[name] == "worse"
     }
     nearest = sorted(worse, key=lambda name: worse[name].mean)
-    named = [f"{marked(run, name)} by {_interval(worse[name])}" for name in nearest[:MOST_NAMED]]
+    named = [f"{view.marked(name)} by {_interval(worse[name])}" for name in nearest[:MOST_NAMED]]
     if more := len(nearest) - MOST_NAMED:
         named += [plural(more, "other") + " by more"] if more > 0 else []
     return series(named)
@@ -200,26 +197,26 @@ def _interval(difference: PairedInterval) -> str:
 
 
 def _disagreement(
-    run: StoredRun, name: str, best: str, scores: pd.DataFrame, comparison: BestLearners
+    view: RunView, name: str, best: str, scores: pd.DataFrame, comparison: BestLearners
 ) -> Iterator[str]:
     """Say where another measure has another leader."""
     leader = comparison.best
     if leader is None or leader == best or _all_at_most(scores):
         return
-    first = f"In {name} {marked(run, leader)} is first ({scores[leader].mean():.3f})"
+    first = f"In {name} {view.marked(leader)} is first ({scores[leader].mean():.3f})"
     verdict = comparison.verdicts.get(best)
     if verdict == "worse":
-        yield f"{first}, above {marked(run, best)} by {_interval(comparison.differences[best])}."
+        yield f"{first}, above {view.marked(best)} by {_interval(comparison.differences[best])}."
     elif verdict == "untested":
-        yield f"{first}.{_untested(run, comparison)}"
+        yield f"{first}.{_untested(view, comparison)}"
     else:
-        yield f"{first}, and {marked(run, best)} is not told apart from it."
+        yield f"{first}, and {view.marked(best)} is not told apart from it."
 
 
-def _costs(run: StoredRun) -> str:
+def _costs(view: RunView) -> str:
     """Say what one trial of each learner took in all, on the largest subset of the first split."""
-    trials = with_costs(finished(run, splits(run)[0]))
-    largest = [subset for subset in subsets(run) if (trials["subset"] == subset).any()]
+    trials = view.finished_on(view.splits[0])
+    largest = [subset for subset in view.subsets if (trials["subset"] == subset).any()]
     if not largest or trials["tuning_seconds"].isna().all():
         return ""
     own = trials[trials["subset"] == largest[-1]]
@@ -228,67 +225,190 @@ def _costs(run: StoredRun) -> str:
     )
     medians: Any = parts.groupby("learner")[list(PARTS)].median()
     totals = medians.sum(axis=1)
-    shown = [name for name in learners(run) if name in totals.index]
+    shown = [name for name in view.learners if name in totals.index]
     texts = []
     for name in sorted(shown, key=lambda name: float(totals[name])):
         each = ", ".join(f"{what} {seconds_text(medians.at[name, what])}" for what in PARTS)
-        texts.append(f"{marked(run, name)} {seconds_text(float(totals[name]))} s ({each})")
+        texts.append(f"{view.marked(name)} {seconds_text(float(totals[name]))} s ({each})")
     ends: Any = parts.groupby("learner")["queries"].agg(["min", "max"])
     cold = [
-        marked(run, name) for name in shown if ends.at[name, "max"] > COLD * ends.at[name, "min"]
+        view.marked(name) for name in shown if ends.at[name, "max"] > COLD * ends.at[name, "min"]
     ]
     slow = f" Query times of {series(cold)} differ tenfold and more: a first call may be cold."
-    costs = f"Cost of one partition, {subset_title(run, largest[-1])}: {series(texts)}."
+    costs = f"Cost of one partition, {view.subset_title(largest[-1])}: {series(texts)}."
     return costs + slow * bool(cold)
 
 
-def next_steps(run: StoredRun) -> list[NextStep]:
+def next_steps(view: RunView) -> list[NextStep]:
     """Return what may be worth trying next, the most useful first."""
-    return list(_next_steps(run))
+    return list(_next_steps(view))
 
 
-def _next_steps(run: StoredRun) -> Iterator[NextStep]:
-    n_partitions = run.info.experiment.n_partitions
+def _next_steps(view: RunView) -> Iterator[NextStep]:
+    n_partitions = view.experiment.n_partitions
     verdicts = [
         verdict
-        for task in tasks(run)
-        for _, name, scores, comparison in comparisons(run, task)
-        if name in used_by_compare(run, task)[:1] and not _all_at_most(scores)
+        for task in view.tasks
+        for _, name, scores, comparison in view.comparisons[task]
+        if name in used_by_compare(view.stored, task)[:1] and not _all_at_most(scores)
         for verdict in comparison.verdicts.values()
     ]
     open_question = bool({"tied", "untested"} & set(verdicts)) or (n_partitions < 2 and verdicts)
-    same = run.info.n_folds or run.info.experiment.test_share == 1  # however many there are
+    same = view.info.n_folds or view.experiment.test_share == 1  # however many there are
     if n_partitions < MANY_PARTITIONS and not same and open_question:
         yield NextStep(
             "More partitions may tell apart what could not be told apart",
-            again(run, {"--partitions": str(MANY_PARTITIONS)}),
+            again(view, {"--partitions": str(MANY_PARTITIONS)}),
             f"partitions={MANY_PARTITIONS}",
         )
-    trials = finished(run)
-    steps = trials["n_steps"].dropna()
-    searched = run.validation["n_steps"].notna().any()
-    cap = run.info.experiment.max_steps
+    steps = view.finished["n_steps"].dropna()
+    searched = view.validation["n_steps"].notna().any()
+    cap = view.experiment.max_steps
     if searched and len(steps) and (steps == cap).mean() >= 0.5:
         yield NextStep(
             f"Most searches of the number of steps ended at their last one, {cap:,}: more may do "
             "better",
-            again(run, {"--max-steps": str(4 * cap)}),
+            again(view, {"--max-steps": str(4 * cap)}),
             f"max_steps={4 * cap}",
         )
-    if any(remark.startswith("warning: columns") for remark in run.info.remarks):
+    if any(remark.startswith("warning: columns") for remark in view.info.remarks):
         yield NextStep(
             "Columns of unlike scales: let the inner folds choose how rows are scaled",
-            again(run, {"--scaling": "l2,standard+l2,minmax"}),
+            again(view, {"--scaling": "l2,standard+l2,minmax"}),
             'scaling="l2,standard+l2,minmax"',
         )
 
 
-def again(run: StoredRun, options: dict[str, str]) -> str:
+def again(view: RunView, options: dict[str, str]) -> str:
     """Write the command of a run with other options, and without its folder.
 
     Only the options where the command is not known.
     """
-    words = shlex.split(run.info.command or "")
+    words = shlex.split(view.info.command or "")
     is_whole = words[3:4] == ["run"]
     kept = without_options(words, [*options, "--output"]) if is_whole else []
     return shlex.join([*kept, *(text for option in options.items() for text in option)])
+
+
+def what_is_missing(view: RunView) -> tuple[str, str] | None:
+    """Say what retrieval among seen classes alone does not show, and the command that adds it.
+
+    None where the run has a classifier or unseen classes, or nothing was fitted.  Where the run's
+    own command is not known, only the options that are to be added to it.
+    """
+    specs = view.experiment.learners
+    if SEEN not in view.tasks or UNSEEN in view.tasks:
+        return None
+    if any(spec.algorithm == CLASSIFIER or spec.model for spec in specs.values()):
+        return None
+    seen = f"{view.class_noun} that it has seen"
+    what = f"a classifier’s posterior, which can beat every metric among {seen}"
+    options = {"--algorithms": ",".join([*specs, CLASSIFIER])}
+    most = max(map(len, view.info.classes.values()), default=0)
+    if not (view.info.multi_label or view.info.n_folds or too_few_classes(most)):
+        what += ", and retrieval among unseen classes, where what was learned must carry over"
+        options["--tasks"] = ",".join([*view.tasks, UNSEEN])
+    added = "both" if "--tasks" in options else "it"
+    return f"Missing here: {what}. To add {added}:", again(view, options)
+
+
+def summary_text(run: StoredRun, in_python: bool = False) -> str:
+    """Summarise a run as plain text of at most 110 columns: the answer, each task, the costs.
+
+    What to do next is a command, or in Python an argument of `oasis_bench.run`.
+    """
+    view = view_of(run)
+    text = [part for line in answers(view) for part in (*wrapped(line), "")]
+    notes = [f"mean ± sd over {view.partitions_text}; costs: medians [min - max]"]
+    for task in view.tasks:
+        lines, best, limits = _task_lines(view, task)
+        text += [f"{task}:", *_aligned_to_width(lines, (1,)), *limits]
+        if best and not notes[1:]:
+            notes.append(
+                "* best, or not distinguishable from the best (corrected paired t-test, Holm, 0.05)"
+            )
+    for split in view.splits:
+        title = ", ".join(["costs", *view.of_splits(split)])
+        text += [f"{title}:", *_aligned_to_width(_cost_lines(view, split), (1, 4))]
+    if count := int(view.finished["noisy"].sum()):
+        notes.append(
+            (
+                "the fit time of 1 trial is noisy: it"
+                if count == 1
+                else f"fit times of {count} trials are noisy: they"
+            )
+            + " waited for a core (marked in the report)"
+        )
+    notes += view.dagger_notes(view.learners)
+    for whole in dict.fromkeys(_gaps(view)):
+        notes += wrapped(whole)
+    for step in next_steps(view)[:1]:
+        notes += [f"{step.why}:", f"  {printable(step.argument if in_python else step.command)}"]
+    return "\n".join([*text, *notes])
+
+
+def _task_lines(view: RunView, task: str) -> tuple[list[list[str]], bool, list[str]]:
+    """Return the cells of a task's table, whether one has a star, and what cannot reach 1."""
+    numbers, measures = view.numbers[task], view.measures[task]
+    measures = measures[measures["name"].isin(used_by_compare(view.stored, task))]
+    numbers = numbers[numbers["name"].isin(measures["name"])]
+    lines = [[view.class_noun, "learner", *(f"{option} " for option in measures["option"])]]
+    for subset, learner, own in view.by_subset_and_learner(numbers):
+        texts = [
+            text.replace(" ", "") + ("*" if bold else " ")
+            for text, bold in zip(mean_texts(own), own["bold"], strict=True)
+        ]
+        lines.append([*_labels(view, subset, learner), *texts])
+        if learner == view.learners[-1]:
+            chances = [number_text(value, "{:.3f}", missing="-") for value in own["chance"]]
+            lines.append([lines[-1][0], CHANCE, *(text + BESIDE_SPREAD for text in chances)])
+    return lines, bool(numbers["bold"].any()), list(dict.fromkeys(ceilings(view, task, numbers)))
+
+
+def _cost_lines(view: RunView, split: str) -> list[list[str]]:
+    """Return the cells of the table of a split's costs, fewer than the report has."""
+    lines = [
+        [
+            *(view.class_noun, "learner", "tuning, s", "fit, s", "", "query, ms", ""),
+            "model, KiB",
+        ]
+    ]
+    for subset, learner, own in view.by_subset_and_learner(view.costs[split].set_index("quantity")):
+        median, fit = own["median"], own.loc[["fit_seconds"]].iloc[0]
+        query = own.loc[["seconds_per_query"]].iloc[0]
+        cells = [
+            *(seconds_text(median["tuning_seconds"]), seconds_text(fit["median"])),
+            f"[{seconds_text(fit['min'])} - {seconds_text(fit['max'])}]" if fit["n"] else "",
+            seconds_text(1000 * median["seconds_per_query"]),
+            f"[{seconds_text(1000 * query['min'])} - {seconds_text(1000 * query['max'])}]",
+            number_text(median["model_bytes"] / 2**10, "{:,.1f}"),
+        ]
+        cells = cells if own["n"].any() else ["-", "-", "", "-", "", "-"]
+        lines.append([*_labels(view, subset, learner), *cells])
+    return lines
+
+
+def _labels(view: RunView, subset: str, learner: str) -> tuple[str, str]:
+    return printable(clip(subset, SUBSET_WIDTH)), printable(view.marked(learner))
+
+
+def _gaps(view: RunView) -> Iterator[str]:
+    """Say where learners have fewer results than planned, once for all with the same reason."""
+    same: dict[tuple[str, str], list[str]] = {}
+    for task in view.tasks:
+        for subset, learner, _ in view.by_subset_and_learner(view.trials):
+            for told in view.shortfall(subset, learner, view.split_of(task), task):
+                where = f"{task}, " if len(view.tasks) > 1 else ""
+                name, reason = view.marked(learner), told.removeprefix(f"{view.marked(learner)}: ")
+                same.setdefault((f"{where}{view.subset_title(subset)}", reason), []).append(name)
+    for (where, reason), names in same.items():
+        who = "all learners" if len(names) == len(view.learners) > 2 else series(names)
+        yield f"{where}, {who}: {reason}"
+
+
+def _aligned_to_width(lines: list[list[str]], left: tuple[int, ...]) -> list[str]:
+    """Align cells in columns; shorten the learners' labels where a line would be too long."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    room = SUMMARY_WIDTH - (sum(widths) - widths[1] + 2 * (len(widths) - 1))
+    cut = [[line[0], clip(line[1], max(room, 8)), *line[2:]] for line in lines]
+    return aligned(cut, left=left)

@@ -14,7 +14,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from PIL import Image
 
-from oasis_bench.analysis import headlines, task_measures
 from oasis_bench.reports.figure_style import (
     LABEL_WIDTH,
     PANELS_PER_ROW,
@@ -26,17 +25,7 @@ from oasis_bench.reports.figure_style import (
 )
 from oasis_bench.reports.formatting import clip
 from oasis_bench.reports.plot import Plot, record
-from oasis_bench.reports.run.confusion import class_names
-from oasis_bench.reports.run.facts import (
-    dagger_notes,
-    learners,
-    marked,
-    split_of,
-    subset_title,
-    subsets,
-    tasks,
-)
-from oasis_bench.runs import StoredRun
+from oasis_bench.reports.run.view import RunView
 
 MOST_LEARNERS = 11
 """Panels of learners: those with the highest first measure."""
@@ -48,54 +37,54 @@ AFTER, BEFORE = ["x", "y"], ["x_before", "y_before"]
 
 
 @mpl.rc_context(STYLE)
-def space_figures(run: StoredRun) -> list[Drawing]:
+def space_figures(view: RunView) -> list[Drawing]:
     """Draw the plane of each learner for the largest subset that has any; else nothing.
 
     Where the run has pictures, a second figure has them in two of the planes.
     """
-    points = _largest_subset(run)
+    points = _largest_subset(view)
     if points.empty:
         return []
     subset, split = points["subset"].iloc[0], points["split"].iloc[0]
-    n_shown, n_classes = points["label"].nunique(), len(class_names(run, subset, split))
-    shown = _shown(run, points)
+    n_shown, n_classes = points["label"].nunique(), len(view.class_names(subset, split))
+    shown = _shown(view, points)
     of_classes = (
         f"of {n_shown} classes, drawn at random of those that test, " if n_shown < n_classes else ""
     )
     return [
         finish(
             "learned_space",
-            "Test " + run.info.items + " before and after learning",
-            draw_spaces(run, points, shown),
-            spread=f"first partition, {subset_title(run, subset)}",
+            "Test " + view.info.items + " before and after learning",
+            draw_spaces(view, points, shown),
+            spread=f"first partition, {view.subset_title(subset)}",
             caption=" ".join(
                 [
                     f"At most {points.groupby(['learner', 'label']).size().max()} test "
-                    f"{run.info.items} of a class, {of_classes}in the plane of the two principal "
+                    f"{view.info.items} of a class, {of_classes}in the plane of the two principal "
                     "axes of their similarity (classical scaling of the learner’s scores, centred "
                     "and made symmetric). Before learning: the principal components of the rows as "
                     "they were scaled. The title of a panel says which share of the variance its "
                     "plane has. What the other axes hold is not seen: what overlaps here may lie "
                     "apart, and measures are of the whole space. A plane is turned so that it fits "
                     "the first panel; its scale is its own.",
-                    *_not_shown(run, points, shown),
-                    *dagger_notes(run, shown),
+                    *_not_shown(view, points, shown),
+                    *view.dagger_notes(shown),
                 ]
             ),
             without="",
         ),
-        *_picture_figures(run, points, shown),
+        *_picture_figures(view, points, shown),
     ]
 
 
-def _picture_figures(run: StoredRun, points: pd.DataFrame, shown: list[str]) -> list[Drawing]:
+def _picture_figures(view: RunView, points: pd.DataFrame, shown: list[str]) -> list[Drawing]:
     """Draw the planes before learning and of the best learner with pictures in them."""
-    thumbnails = run.pictures.set_index("row")["thumbnail"].dropna().to_dict()
+    thumbnails = view.stored.pictures.set_index("row")["thumbnail"].dropna().to_dict()
     held = points[points["row"].isin(list(thumbnails))]
     if held.empty:
         return []
-    best = _by_quality(run, points, shown)[0]
-    panels = _panels(run, points[points["learner"] == best], [best])
+    best = _by_quality(view, points, shown)[0]
+    panels = _panels(view, points[points["learner"] == best], [best])
     figure = Plot(len(panels), 2, (4.2, 4.2), "y", left=0.3, bottom=0.1)
     for axes, (title, own) in zip(figure.panels, panels.items(), strict=True):
         figure.set_panel_title(axes, clip(title, LABEL_WIDTH))
@@ -105,7 +94,7 @@ def _picture_figures(run: StoredRun, points: pd.DataFrame, shown: list[str]) -> 
             "learned_space_pictures",
             "The pictures before and after learning",
             figure,
-            spread=f"first partition, {subset_title(run, points['subset'].iloc[0])}",
+            spread=f"first partition, {view.subset_title(points['subset'].iloc[0])}",
             caption="The planes of the figure above, before learning and of the learner with the "
             "highest first measure, with the pictures that the run keeps: those of its example "
             "queries and of what is retrieved for them. One that would cover another is left out.",
@@ -136,39 +125,39 @@ def _draw_pictures(axes: Axes, own: pd.DataFrame, thumbnails: Mapping[Any, bytes
     record(axes, "pictures", drawn[:, 0].round(4), drawn[:, 1].round(4))
 
 
-def _largest_subset(run: StoredRun) -> pd.DataFrame:
+def _largest_subset(view: RunView) -> pd.DataFrame:
     """Return the projections of the largest subset that has any, of the first partition."""
-    rows = run.projections[run.projections["partition"] == 0]
-    held = [subset for subset in subsets(run) if subset in set(rows["subset"])]
+    rows = view.stored.projections[view.stored.projections["partition"] == 0]
+    held = [subset for subset in view.subsets if subset in set(rows["subset"])]
     return rows[rows["subset"] == held[-1]] if held else rows
 
 
-def _shown(run: StoredRun, points: pd.DataFrame) -> list[str]:
+def _shown(view: RunView, points: pd.DataFrame) -> list[str]:
     """Return the learners that have a panel, in the order of the experiment."""
-    present = [name for name in learners(run) if name in set(points["learner"])]
-    best = _by_quality(run, points, present)[:MOST_LEARNERS]
+    present = [name for name in view.learners if name in set(points["learner"])]
+    best = _by_quality(view, points, present)[:MOST_LEARNERS]
     return [name for name in present if name in best]
 
 
-def _by_quality(run: StoredRun, points: pd.DataFrame, present: list[str]) -> list[str]:
+def _by_quality(view: RunView, points: pd.DataFrame, present: list[str]) -> list[str]:
     """Put learners in the order of their first measure, the best first."""
-    task = next(it for it in tasks(run) if split_of(run, it) == points["split"].iloc[0])
-    values = task_measures(run, task)
+    task = next(it for it in view.tasks if view.split_of(it) == points["split"].iloc[0])
+    values = view.values[task]
     of_subset = values["subset"] == points["subset"].iloc[0]
-    values = values[of_subset & (values["name"] == headlines(run, task)[0])]
+    values = values[of_subset & (values["name"] == view.headlines[task][0])]
     means = values.groupby("learner")["value"].mean()
     return sorted(present, key=lambda name: -means.get(name, -np.inf))
 
 
-def _not_shown(run: StoredRun, points: pd.DataFrame, shown: list[str]) -> list[str]:
+def _not_shown(view: RunView, points: pd.DataFrame, shown: list[str]) -> list[str]:
     n_others = points["learner"].nunique() - len(shown)
     return [f"Not drawn: {n_others} learners that are worse."] if n_others else []
 
 
-def draw_spaces(run: StoredRun, points: pd.DataFrame, shown: list[str]) -> Figure:
+def draw_spaces(view: RunView, points: pd.DataFrame, shown: list[str]) -> Figure:
     """Draw a panel for the rows of each scaling, then one for each learner."""
-    panels = _panels(run, points, shown)
-    names = class_names(run, points["subset"].iloc[0], points["split"].iloc[0])
+    panels = _panels(view, points, shown)
+    names = view.class_names(points["subset"].iloc[0], points["split"].iloc[0])
     numbers = sorted(points["label"].unique())
     styles = learner_styles([names[number] for number in numbers])
     looks = [{**style, "linestyle": "none", "markersize": 3.5} for style in styles.values()]
@@ -188,9 +177,9 @@ def draw_spaces(run: StoredRun, points: pd.DataFrame, shown: list[str]) -> Figur
     return figure
 
 
-def _panels(run: StoredRun, points: pd.DataFrame, shown: list[str]) -> dict[str, pd.DataFrame]:
+def _panels(view: RunView, points: pd.DataFrame, shown: list[str]) -> dict[str, pd.DataFrame]:
     """Return the points of each panel: the rows of each scaling, then each learner."""
-    scalings = run.trials.set_index("trial_id")["scaling"]
+    scalings = view.trials.set_index("trial_id")["scaling"]
     points = points.assign(scaling=points["trial_id"].map(scalings))
     panels: dict[str, pd.DataFrame] = {}
     for scaling, own in points.dropna(subset=BEFORE).groupby("scaling", sort=False):
@@ -200,7 +189,7 @@ def _panels(run: StoredRun, points: pd.DataFrame, shown: list[str]) -> dict[str,
     first = next(iter(panels.values()), None)
     for learner in shown:
         own = points[points["learner"] == learner]
-        panels[marked(run, learner)] = _turned(own, first)
+        panels[view.marked(learner)] = _turned(own, first)
     return panels
 
 

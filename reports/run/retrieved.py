@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from oasis_bench.reports.report_files import data_uri
-from oasis_bench.reports.run.facts import learners, splits, subsets
-from oasis_bench.runs import StoredRun
+from oasis_bench.reports.run.view import RunView
 
 SHOWN_RANKS = 5
 """Of what a query retrieves a report shows so many, best first; the store has more."""
@@ -66,15 +65,15 @@ class Query:
         return sum(line.hits for line in self.lines) / shown if shown else 0.0
 
 
-def retrieved(run: StoredRun, pictures: Mapping[int, Picture]) -> dict[str, list[Query]]:
+def retrieved(view: RunView, pictures: Mapping[int, Picture]) -> dict[str, list[Query]]:
     """Return the queries of each subset that has any, with the pictures of the run."""
-    rows = _shown(run).sort_values("rank")
+    rows = _shown(view).sort_values("rank")
     queries: dict[str, list[Query]] = {}
-    for subset in subsets(run):
+    for subset in view.subsets:
         of_subset = rows[rows["subset"] == subset]
         for number in sorted(set(of_subset["query"])):
             of_query, lines = of_subset[of_subset["query"] == number], []
-            for learner in learners(run):
+            for learner in view.learners:
                 own = of_query[of_query["learner"] == learner]
                 pairs = zip(own["retrieved"], own["relevant"], strict=True)
                 if found := [(pictures[image], bool(hit)) for image, hit in pairs]:
@@ -103,10 +102,10 @@ def _varied(queries: list[Query]) -> list[Query]:
     return [queries[place] for place in order]
 
 
-def all_pictures(run: StoredRun) -> dict[int, Picture]:
+def all_pictures(view: RunView) -> dict[int, Picture]:
     """Return every image that is a query or retrieved for one, by its row number."""
-    kept = run.pictures.set_index("row")
-    rows = _shown(run)
+    kept = view.stored.pictures.set_index("row")
+    rows = _shown(view)
     shown = sorted({int(row) for row in (*rows["query"], *rows["retrieved"])})
     # A run that was cut short may hold a trial without its pictures.
     return {
@@ -117,14 +116,8 @@ def all_pictures(run: StoredRun) -> dict[int, Picture]:
     }
 
 
-def retrievals(run: StoredRun) -> pd.DataFrame:
-    """Return the retrievals of the first partition of one split: others have other test images."""
-    rows = run.retrievals[run.retrievals["partition"] == 0]
-    return rows[rows["split"] == next((it for it in splits(run) if it in set(rows["split"])), None)]
-
-
-def _shown(run: StoredRun) -> pd.DataFrame:
-    rows = retrievals(run)
+def _shown(view: RunView) -> pd.DataFrame:
+    rows = view.retrievals
     return rows[rows["rank"] <= SHOWN_RANKS]
 
 

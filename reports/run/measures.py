@@ -1,0 +1,388 @@
+"""The tables of a task's measures: means and spreads, differences, seen beside unseen classes."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+import pandas as pd
+
+from oasis_bench.analysis import LEVEL, seen_difference, shown_in_text
+from oasis_bench.reports.formatting import interval_text, number_text, numbers_as, p_text, plural
+from oasis_bench.reports.run.view import RunView, task_title
+from oasis_bench.reports.table import Cell, Column, Table
+
+CHANCE = "chance"
+"""What stands for a learner in rows of chance."""
+
+BOLD_NOTE = (
+    "Bold: best, or not distinguishable from the best by the corrected resampled paired t-test "
+    "(level 0.05 for all comparisons of a measure together, by Holm)."
+)
+FILE_NAME_WIDTH = 60
+
+VERDICTS = {
+    "worse": "worse",
+    "tied": "not told apart",
+    "better": "better where both finished",
+    "untested": "not tested",
+}
+BESIDE_BASELINE = {**VERDICTS, "better": "better"}
+
+SEEN, UNSEEN = "retrieval", "unseen-classes"
+MEASURE = "mAP"
+"""By which seen and unseen classes stand side by side."""
+
+
+def with_chance(numbers: pd.DataFrame) -> pd.DataFrame:
+    """Add a row for each subset and measure of `RunView.numbers` with a chance, as of a learner.
+
+    Its mean is the chance, over all partitions; it has no spread and is not compared.
+    """
+    rows = numbers.drop_duplicates(["subset", "name"]).dropna(subset="chance")
+    rows = rows.assign(learner=CHANCE, mean=rows["chance"], sd=math.nan, n=rows["n_measured"])
+    rows = rows.assign(verdict="", n_shared=0, bold=False)
+    return pd.concat([numbers, rows], ignore_index=True) if len(rows) else numbers
+
+
+def mean_texts(numbers: pd.DataFrame) -> list[str]:
+    """Write mean ± standard deviation of each row of `RunView.numbers`; '-' without a result."""
+    return [
+        f"{mean:.3f} ± {number_text(sd, '{:.3f}')}" if n else "-"
+        for mean, sd, n in zip(numbers["mean"], numbers["sd"], numbers["n"], strict=True)
+    ]
+
+
+def measure_tables(view: RunView, task: str) -> tuple[list[Table], list[Table]]:
+    """Make tables of mean ± standard deviation, and chance, for each subset.
+
+    First those of the headlines and the measures of the data that they are compared with: learners
+    down, measures across.  Then those of all measures, the other way round; none where the
+    headlines are all.
+    """
+    numbers, first = view.numbers[task], shown_in_text(view.stored, task)
+    shown = numbers[numbers["name"].isin(first)]
+    of_headlines, of_every = (
+        [
+            _measure_table(view, task, str(subset), own, every)
+            for subset, own in rows.groupby("subset", sort=False)
+        ]
+        for rows, every in ((shown, False), (numbers, True))
+    )
+    return of_headlines, of_every if len(first) < len(view.measures[task]) else []
+
+
+def _measure_table(
+    view: RunView, task: str, subset: str, numbers: pd.DataFrame, every: bool
+) -> Table:
+    split, names = view.split_of(task), {name: view.marked(name) for name in view.learners}
+    images = view.sizes.get((subset, split))
+    ranks = images is not None and "mAP" in view.info.sources.tasks[task].measures
+    records = numbers.assign(text=mean_texts(numbers)).to_dict("records")
+    gaps = {name: view.shortfall(subset, name, split, task) for name in names}
+    first = [Cell("Measure" if every else "Learner")]
+    first += [Cell(text, notes=gaps[name]) for name, text in names.items()] + [Cell(CHANCE)]
+    of_measures = []  # of each: its name, each learner's cell, chance
+    for name, of_measure in groupby(records, lambda value: value["name"]):
+        values = [{str(key): it for key, it in value.items()} for value in of_measure]
+        limits = _limits(values[0], images[1] - 1, view.info.items) if images and ranks else ()
+        cells = [
+            Cell(value["text"], value["bold"], tuple(_caveats(values, value, names)))
+            for value in values
+        ]
+        chance = number_text(values[0]["chance"], "{:.3f}", missing="-")
+        of_measures.append([Cell(str(name)), *cells, Cell(chance, notes=tuple(limits))])
+    # Learners stand below each other; so do measures where there are many of them.
+    grid = zip(first, *of_measures, strict=True) if every else [first, *of_measures]
+    (head, *cells), *others = grid
+    what = f"{task_title(task)}, {'every measure, ' * every}{view.subset_title(subset)}"
+    return Table(
+        name=f"{task}_{file_name(subset)}" + "_every" * every,
+        title=f"{what}: mean ± standard deviation over {view.partitions_text}",
+        columns=[
+            Column(head.text, cells, align="l"),
+            *(Column(head.text, cells) for head, *cells in others),
+        ],
+        numbers=with_chance(numbers),
+        notes=[
+            *(note for head, *_ in others for note in head.notes),
+            *bold_note(numbers[numbers["name"] == view.headlines[task][0]]),
+            *_left_out(view, task, subset),
+            *view.dagger_notes(names),
+        ],
+        of=view.facets(task, subset),
+        across="Learner" if every else "Measure",
+    )
+
+
+def _limits(value: Mapping[str, Any], others: int, items: str) -> Iterator[str]:
+    """Say where precision at k of a ranking does not exist, or cannot reach 1.
+
+    The bound is that of the mean number of relevant items: with several labels an item the true
+    one may lie a little below it, as the mean of min(relevant, k) / k is at most the bound.
+    """
+    if value["measure"] != "precision":
+        return
+    k, relevant = value["k"], _relevant(value, others)
+    if k > others:
+        yield f"Only {others} other test {items}."
+    elif relevant < k:
+        count, exactly = _count_text(relevant)
+        yield f"At most {relevant / k:.2f}: {count} relevant {items}{exactly} for {k:.0f} places."
+
+
+def _relevant(value: Mapping[str, Any], others: int) -> float:
+    """Return the mean number of relevant items of a query, from the chance of precision."""
+    return float(round(value["chance"] * others, 6))
+
+
+def _count_text(relevant: float) -> tuple[str, str]:
+    exactly = "" if relevant == round(relevant) else " on average"
+    return f"{relevant:.1f}".removesuffix(".0"), exactly
+
+
+def ceilings(view: RunView, task: str, numbers: pd.DataFrame) -> Iterator[str]:
+    """Say, a line each, which precision at k of `RunView.numbers` cannot reach 1, and why."""
+    if "mAP" not in view.info.sources.tasks[task].measures:
+        return
+    shown = numbers[(numbers["measure"] == "precision") & numbers["chance"].notna()]
+    for value in shown.drop_duplicates(["subset", "name"]).to_dict("records"):
+        images = view.sizes.get((str(value["subset"]), view.split_of(task)))
+        if images is None or value["k"] > images[1] - 1:
+            continue
+        named_value = {str(key): it for key, it in value.items()}
+        if (relevant := _relevant(named_value, images[1] - 1)) < value["k"]:
+            count, exactly = _count_text(relevant)
+            items = view.info.items.removesuffix("s") if count == "1" else view.info.items
+            yield (
+                f"precision@{value['k']:.0f}: at most {relevant / value['k']:.3f} here, as a query "
+                f"has {count} relevant {items}{exactly}"
+            )
+
+
+def _caveats(
+    values: Sequence[Mapping[str, Any]], own: Mapping[str, Any], names: Mapping[str, str]
+) -> Iterator[str]:
+    """Say where a learner was not compared with the best, or is above it where both finished."""
+    first = next((names[it["learner"]] for it in values if it["verdict"] == "best"), None)
+    if first is None or not own["n"]:
+        return
+    name, shared = names[own["learner"]], plural(own["n_shared"], "partition")
+    if not own["verdict"]:
+        yield f"{name}: not compared, as it shares {shared} with {first}, the best; 2 are needed."
+    elif own["verdict"] == "untested":
+        yield (
+            f"{name}: not tested, as it differs from {first}, the best, by the same on each of the "
+            f"{shared} that both finished."
+        )
+    elif own["verdict"] == "better":
+        yield f"{name}: above {first}, the best, on the {shared} that both finished."
+
+
+def bold_note(numbers: pd.DataFrame) -> Iterator[str]:
+    """Say what bold means in the rows of one measure, or why nothing is bold."""
+    measured = numbers[numbers["n"] > 0]
+    if numbers["bold"].any():
+        compared = numbers.loc[numbers["verdict"] != "", "n_shared"]
+        note = BOLD_NOTE
+        if (measured["n"] < measured["n_measured"]).any():
+            note += " Never bold: a learner that was not measured on all partitions."
+        if compared.nunique() > 1:
+            note += " Each is compared on the partitions that it and the best both finished."
+        yield note
+    elif (numbers["verdict"] == "best").any():
+        yield (
+            "Nothing is bold: no learner that could be compared was measured on all "
+            f"{plural(int(numbers['n_measured'].max()), 'partition')}."
+        )
+    elif len(measured) < 2:
+        yield "Nothing is bold: fewer than two learners have a result to compare."
+    else:
+        yield (
+            "Nothing is bold: no learner shares two partitions with the best, and on fewer "
+            "nothing can be told apart."
+        )
+
+
+def _left_out(view: RunView, task: str, subset: str) -> Iterator[str]:
+    """Say how many test items are no queries, where there are any."""
+    answers = view.stored.answers
+    answers = answers[(answers["task"] == task) & (answers["subset"] == subset)]
+    answers = answers[answers["status"] == "ok"].drop_duplicates("partition")
+    count = answers["n_left_out"].mean()
+    images = view.sizes.get((subset, view.split_of(task)))
+    if images is not None and count > 0:
+        yield (
+            f"Of the {images[1]:,} test {view.info.items} of a partition, {count:,.1f} on average "
+            "have no relevant other and are no queries."
+        )
+
+
+def file_name(subset: str) -> str:
+    """Return a short name of plain characters for a subset's files; no two subsets share one."""
+    plain = re.sub(r"[^\w+-]", "_", subset, flags=re.ASCII)[:FILE_NAME_WIDTH]
+    digest = hashlib.sha256(subset.encode()).hexdigest()[:8]
+    return plain if plain == subset else f"{plain}-{digest}"
+
+
+def difference_tables(view: RunView, task: str, baseline: str | None = None) -> list[Table]:
+    """Make a table for each subset with a comparison: a row for each learner but one.
+
+    That is the best, or the baseline where one is named.  It shows the first headline of the task;
+    its CSV file has all.
+    """
+    numbers = _differences(view, task, baseline)
+    if numbers.empty:
+        return []
+    shown = view.headlines[task][0]
+    return [
+        _difference_table(view, task, str(subset), shown, own, baseline)
+        for subset, own in numbers.groupby("subset", sort=False)
+        if (own["measure"] == shown).any()
+    ]
+
+
+def _differences(view: RunView, task: str, baseline: str | None) -> pd.DataFrame:
+    """Compute the columns of the CSV files, a row for each subset, measure and comparison.
+
+    Of the best less the learner, or of the learner less the baseline: difference, low and high,
+    the 95 % interval, and sd over the n shared partitions; p_value, and p_corrected for all
+    comparisons of the subset and measure; detectable, the true difference that one comparison
+    alone finds with probability 0.8, and detectable_corrected, the same at the first and strictest
+    step of the correction.  What differences without spread lack is NaN, and a detectable
+    difference that is larger than the measure's range.
+    """
+    rows: list[dict[str, Any]] = []
+    found = view.comparisons[task] if baseline is None else view.compare(task, baseline)
+    for subset, measure, _, comparison in found:
+        for learner, own in comparison.differences.items():
+            images = view.sizes[subset, view.split_of(task)]  # there are trials
+            strictest = LEVEL / max(1, sum(it.sd > 0 for it in comparison.differences.values()))
+            values = (own.mean, own.low, own.high)
+            if baseline is not None:
+                values = (-own.mean, -own.high, -own.low)
+            rows.append(
+                {
+                    "subset": subset,
+                    "measure": measure,
+                    "best" if baseline is None else "baseline": comparison.best,
+                    "learner": learner,
+                    "n": own.n,
+                    **dict(zip(("difference", "low", "high"), values, strict=True)),
+                    "sd": own.sd,
+                    "p_value": own.p_value,
+                    "p_corrected": comparison.p_values[learner],
+                    "verdict": comparison.verdicts[learner],
+                    "detectable": seen_difference(own, *images),
+                    "detectable_corrected": seen_difference(own, *images, level=strictest),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def _difference_table(
+    view: RunView, task: str, subset: str, name: str, numbers: pd.DataFrame, baseline: str | None
+) -> Table:
+    shown = numbers[numbers["measure"] == name]
+    other = baseline or str(shown["best"].iloc[0])
+    what = f"{view.marked(other)}, the best, less each other learner"
+    if baseline is not None:
+        what = f"each other learner less {view.marked(other)}"
+    verdicts = VERDICTS if baseline is None else BESIDE_BASELINE
+    return Table(
+        name=f"differences_{task}_{file_name(subset)}",
+        title=f"{name}: {what}, {view.subset_title(subset)}",
+        columns=[
+            Column("Learner", shown["learner"], view.marked, "l"),
+            Column("Difference", shown["difference"], "{:z.3f}".format),
+            Column("95 % interval", map(interval_text, shown["low"], shown["high"])),
+            Column("p", shown["p_value"], p_text),
+            Column("p, Holm", shown["p_corrected"], p_text),
+            Column("Verdict", shown["verdict"], verdicts.__getitem__, "l"),
+            Column("Seen with power 0.8", shown["detectable"], numbers_as("{:.3f}", "none")),
+        ],
+        numbers=numbers,
+        notes=[*_difference_notes(shown), *view.dagger_notes([other, *numbers["learner"]])],
+        of={**view.facets(task, subset), "Measure": name},
+    )
+
+
+def _difference_notes(shown: pd.DataFrame) -> Iterator[str]:
+    """Say what was corrected, and in plain words what differences these partitions can show."""
+    tested = shown[shown["p_value"].notna()]
+    count = len(tested)
+    if count < len(shown):
+        yield (
+            "Not tested, and without an interval: a learner whose difference is the same on each "
+            "partition, as that has no spread."
+        )
+    if not count:
+        return
+    partitions = _range([str(n) for n in sorted(tested["n"].unique())])
+    yield (
+        "Interval and p are of each comparison alone. The verdict goes by p, Holm, corrected for "
+        f"the {plural(count, 'comparison')} of this table, at level 0.05."
+        if count > 1
+        else "One comparison: there is nothing to correct for."
+    )
+    alone, strict = (
+        _range([f"{value:.3f}" for value in sorted(tested[name].dropna())])
+        for name in ("detectable", "detectable_corrected")
+    )
+    corrected = f", and of {strict} at the strictest step of the correction"
+    yield (
+        f"Power: at the spread seen over {partitions} partitions, a true difference of "
+        f"{alone or 'no size'} is told apart with probability 0.8 in a comparison alone"
+        f"{corrected * (count > 1 and bool(strict))}. Smaller ones are easily missed: ‘not told "
+        "apart’ is not ‘equal’."
+    )
+    if tested["detectable"].isna().any():
+        yield "None is seen where a difference would have to be larger than the measure can have."
+
+
+def _range(texts: list[str]) -> str:
+    """Write the first and the last of ascending numbers, once where both texts are the same."""
+    if not texts:
+        return ""
+    return texts[0] if texts[0] == texts[-1] else f"{texts[0]} to {texts[-1]}"
+
+
+def seen_and_unseen_tables(view: RunView) -> list[Table]:
+    """Make the table of mAP among seen and unseen classes: none where a run has not both tasks."""
+    if not {SEEN, UNSEEN} <= set(view.tasks):
+        return []
+    numbers = {task: view.numbers[task] for task in (SEEN, UNSEEN)}
+    numbers = {task: own[own["name"] == MEASURE] for task, own in numbers.items()}
+    names = [*map(view.marked, view.learners), CHANCE]
+    labels = [view.subset_label(subset) for subset in view.subsets for _ in names]
+    everything = pd.concat(
+        [with_chance(own).assign(task=task) for task, own in numbers.items()], ignore_index=True
+    )
+    return [
+        Table(
+            name="seen_and_unseen",
+            title=f"{MEASURE} among seen and among unseen classes: mean ± standard deviation over "
+            + view.partitions_text,
+            columns=[
+                Column("Classes", labels, align="l"),
+                Column("Learner", names * len(view.subsets), align="l"),
+                Column("Seen classes", _cells_of(view, SEEN, numbers[SEEN])),
+                Column("Unseen classes", _cells_of(view, UNSEEN, numbers[UNSEEN])),
+            ],
+            numbers=everything,
+            notes=[*bold_note(everything), *view.dagger_notes(view.learners)],
+        )
+    ]
+
+
+def _cells_of(view: RunView, task: str, numbers: pd.DataFrame) -> Iterator[Cell]:
+    """Write the means of a measure, subset by subset, and chance after the learners of each."""
+    for subset in view.subsets:
+        own = numbers[numbers["subset"] == subset]
+        for name, text, bold in zip(own["learner"], mean_texts(own), own["bold"], strict=True):
+            yield Cell(text, bold, view.shortfall(subset, name, view.split_of(task), task))
+        yield Cell(number_text(own["chance"].iloc[0], "{:.3f}", missing="-"))

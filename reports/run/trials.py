@@ -1,0 +1,297 @@
+"""The tables of trials: what each chose and gave, what was tried, and which have no result."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pandas as pd
+
+from oasis_bench.analysis import summarise
+from oasis_bench.reports.formatting import (
+    counted,
+    number_text,
+    numbers_as,
+    params_text,
+    plural,
+    seconds_text,
+)
+from oasis_bench.reports.run.view import RunView, task_title
+from oasis_bench.reports.table import Cell, Column, Table
+
+SHOWN_CANDIDATES = 10
+"""Candidates that the page shows of a learner on a subset; the CSV file has all."""
+
+three_digits = numbers_as("{:.3f}", "none")
+
+
+def selection_table(view: RunView) -> Table:
+    """Make the table of what the inner folds chose: a row for each subset and learner."""
+    cells = {tuple(where): own for *where, own in view.by_cell(view.chosen) if len(own)}
+    rows = pd.DataFrame(list(cells), columns=["split", "subset", "learner"])
+    trials = cells.values()
+    columns = ["split", "subset", "n_classes", "learner", "partition", "scaling", "params"]
+    return Table(
+        name="selection",
+        title="What the inner folds chose",
+        columns=[
+            view.subset_column(rows),
+            *view.split_columns(rows),
+            view.learner_column(rows),
+            Column("Candidates", (_n_candidates(view, own) for own in trials), "{:.0f}".format),
+            Column(
+                "Chosen (in how many partitions)", (_chosen(view, own) for own in trials), align="l"
+            ),
+            Column("Steps, a partition each", (_steps(view, own) for own in trials), align="l"),
+            Column("Validation", (own["validation"].mean() for own in trials), three_digits),
+            Column("Test", (own["test"].mean() for own in trials), numbers_as("{:.3f}")),
+        ],
+        numbers=view.chosen[[*columns, "n_steps", "measure", "validation", "test"]],
+        notes=[*chosen_by(view), *view.dagger_notes(view.chosen["learner"])],
+    )
+
+
+def _n_candidates(view: RunView, trials: pd.DataFrame) -> float:
+    """Return how many candidates the inner folds compared, on the median partition."""
+    return float(view.n_candidates.reindex(trials["trial_id"]).fillna(1).median())
+
+
+def _chosen(view: RunView, trials: pd.DataFrame) -> str:
+    """Write what was chosen, with the numbers of partitions where it differs."""
+    chosen = trials["params"].map(params_text)
+    if len(view.info.scaling) > 1:
+        chosen = trials["scaling"] + ", " + chosen.replace("none", "no hyper-parameter")
+    return counted(chosen)
+
+
+def _steps(view: RunView, trials: pd.DataFrame) -> Cell:
+    """Write the chosen numbers of steps, and where a choice was an end of what was tried."""
+    steps = ", ".join(f"{n:,.0f}" for n in trials["n_steps"].dropna()) or "none"
+    return Cell(steps, notes=tuple(_search_notes(view, trials)))
+
+
+def chosen_by(view: RunView) -> Iterator[str]:
+    """Say by what measure the inner folds chose, on each split."""
+    for split, (task, measure) in view.chooser.items():
+        where = "".join(view.of_splits(f" on the split {split}"))
+        yield f"Validation and test{where}: {measure} of the task {task}."
+
+
+def _search_notes(view: RunView, trials: pd.DataFrame) -> Iterator[str]:
+    """Say where one learner's choices are ends of their ranges, so that a wider one may do better.
+
+    `trials` are those of one class subset and split.
+    """
+    yield from _ends_of_steps(view, trials)
+    counts: Counter[str] = Counter()
+    seen = view.validation[view.validation["trial_id"].isin(trials["trial_id"])]
+    tried = seen.drop_duplicates(["trial_id", "params"]).groupby("trial_id")["params"].agg(list)
+    for trial_id, chosen in zip(trials["trial_id"], trials["params"], strict=True):
+        candidates = [json.loads(text) for text in tried.get(trial_id, ())]
+        counts.update(_ends(json.loads(chosen), candidates))
+    for text, count in counts.items():
+        yield (
+            f"In {count} of {plural(len(trials), 'partition')} the choice was the {text}: a wider "
+            "range may do better."
+        )
+
+
+def _ends(chosen: dict[str, object], candidates: list[dict[str, object]]) -> Iterator[str]:
+    """Name the numbers that were chosen at an end of three or more that were tried."""
+    for name, value in chosen.items():
+        tried = {
+            other
+            for candidate in candidates
+            if isinstance(other := candidate.get(name), int | float) and not isinstance(other, bool)
+        }
+        if len(tried) < 3:
+            continue
+        if value == max(tried):
+            yield f"largest {name} that was tried ({value:g})"
+        elif value == min(tried):
+            yield f"smallest {name} that was tried ({value:g})"
+
+
+def _ends_of_steps(view: RunView, trials: pd.DataFrame) -> Iterator[str]:
+    """Say where early stopping chose its last checkpoint, or no step at all."""
+    keys = ["trial_id", "scaling", "params"]
+    seen = view.validation.merge(trials[keys], on=keys)
+    checkpoints = seen["n_steps"].groupby(seen["trial_id"]).agg(["max", "nunique"])
+    checkpoints = checkpoints.reindex(trials["trial_id"])
+    chosen = trials.set_index("trial_id")["n_steps"]
+    searched = checkpoints["nunique"].gt(1)
+    measure, of_all = trials["measure"].iloc[0], plural(len(trials), "partition")
+    if n_at_end := int((searched & (checkpoints["max"] == chosen)).sum()):
+        yield (
+            f"In {n_at_end} of {of_all} {measure} still rose at the last checkpoint "
+            f"({checkpoints['max'].max():,.0f} steps): a larger max_steps may do better."
+        )
+    if n_at_start := int((searched & (chosen == 0)).sum()):
+        yield (
+            f"In {n_at_start} of {of_all} no step made {measure} better: the model is the one "
+            "before the first step."
+        )
+
+
+def trials_table(view: RunView) -> Table:
+    """Make the table of all finished trials: what was chosen, what it gave, what it took."""
+    columns = ["learner", "subset", "n_classes", "split", "partition", "scaling", "params"]
+    columns += ["n_steps", "measure", "validation", "training", "test"]
+    columns += ["tuning_seconds", "fit_seconds"]
+    numbers = view.chosen[columns]
+    shown = pd.concat([own for *_, own in view.by_cell(numbers)])
+    training = [Column("Training", shown["training"], three_digits)]
+    training *= bool(numbers["training"].notna().any())
+    return Table(
+        name="trials",
+        title="Every trial that gave a result",
+        columns=[
+            view.learner_column(shown),
+            view.subset_column(shown),
+            *view.split_columns(shown),
+            Column("Partition", shown["partition"]),
+            *_scaling_columns(view, shown),
+            Column("Chosen", shown["params"], params_text, "l"),
+            Column("Steps", shown["n_steps"], numbers_as("{:,.0f}", "none")),
+            Column("Validation", shown["validation"], three_digits),
+            *training,
+            Column("Test", shown["test"], numbers_as("{:.3f}")),
+            Column("Tuning, s", shown["tuning_seconds"], seconds_text),
+            Column("Fit, s", shown["fit_seconds"], seconds_text),
+        ],
+        numbers=numbers,
+        notes=[
+            *chosen_by(view),
+            *["Training: the same measure, of the training items among themselves."]
+            * len(training),
+            *view.dagger_notes(numbers["learner"]),
+        ],
+    )
+
+
+def _scaling_columns(view: RunView, rows: pd.DataFrame) -> list[Column]:
+    """Return the column of the scalings of rows; none where nothing else could be chosen."""
+    return [Column("Scaling", rows["scaling"], align="l")] * (len(view.info.scaling) > 1)
+
+
+def candidates_tables(view: RunView) -> list[Table]:
+    """Make the table of what was tried on inner folds, the best first; none where nothing was."""
+    candidates = _candidates(view)
+    if candidates.empty:
+        return []
+    shown = pd.concat([own.head(SHOWN_CANDIDATES) for *_, own in view.by_cell(candidates)])
+    return [
+        Table(
+            name="candidates",
+            title="Candidates on the inner folds: mean of each at its best number of steps",
+            columns=[
+                view.learner_column(shown),
+                view.subset_column(shown),
+                *view.split_columns(shown),
+                *_scaling_columns(view, shown),
+                Column("Hyper-parameters", shown["params"], params_text, "l"),
+                Column("Validation", shown["validation"], "{:.3f}".format),
+                Column("Partitions", shown["partitions"]),
+                Column("Chosen in", shown["chosen"]),
+            ],
+            numbers=candidates,
+            notes=[
+                f"At most {SHOWN_CANDIDATES} of a learner and subset, the best first; the CSV file "
+                "has all.",
+                *chosen_by(view),
+                *view.dagger_notes(candidates["learner"]),
+            ],
+        )
+    ]
+
+
+def _candidates(view: RunView) -> pd.DataFrame:
+    """Return each candidate with the mean over partitions of its best mean over folds.
+
+    Its columns: split, subset, learner, scaling, params, validation, partitions (that tried it) and
+    chosen (in how many); the best of a learner on a subset comes first.
+    """
+    cell, tried = ["split", "subset", "learner"], ["scaling", "params"]
+    keys = ["trial_id", *cell, *tried]
+    rows = view.validation.fillna({"n_steps": -1})
+    means = rows.groupby([*keys, "n_steps"])["value"].mean()
+    best = means.groupby(keys).max().reset_index()
+    taken = view.stored.trials[["trial_id", *tried]].assign(chosen=1)
+    best = best.merge(taken, on=["trial_id", *tried], how="left").fillna({"chosen": 0})
+    found: pd.DataFrame = best.groupby([*cell, *tried]).agg(
+        validation=("value", "mean"), partitions=("value", "size"), chosen=("chosen", "sum")
+    )
+    found = found.astype({"chosen": int}).reset_index()
+    return found.sort_values("validation", ascending=False, kind="stable")
+
+
+def symmetry_tables(view: RunView) -> list[Table]:
+    """Make the table of the symmetry index after the final fit; none where no W was recorded."""
+    measured = view.finished[view.finished["symmetry_index"].notna()]
+    rows: list[dict[str, Any]] = []
+    for split, subset, learner, own in view.by_cell(measured):
+        if len(own):
+            where = {"split": split, "subset": subset, "n_classes": view.subsets[subset]}
+            index = summarise(own["symmetry_index"])
+            of_index = {"mean": index.mean, "sd": index.sd, "n": index.n}
+            rows.append({**where, "learner": learner, **of_index})
+    if not rows:
+        return []
+    numbers = pd.DataFrame(rows)
+    texts = [f"{it['mean']:.3f} ± {number_text(it['sd'], '{:.3f}')}" for it in rows]
+    return [
+        Table(
+            name="symmetry",
+            title="Symmetry index of W after the final fit: mean ± standard deviation over "
+            + view.partitions_text,
+            columns=[
+                view.subset_column(numbers),
+                *view.split_columns(numbers),
+                view.learner_column(numbers),
+                Column("Symmetry index", texts),
+            ],
+            numbers=numbers,
+            notes=view.dagger_notes(numbers["learner"]),
+        )
+    ]
+
+
+def unfinished_table(view: RunView) -> Table:
+    """Make the table of trials without a result and why: a row for each reason."""
+    rows = view.stored.trials[view.stored.trials["status"] != "ok"]
+    return _without(view, rows, "unfinished", "Trials without a result, and why", {})
+
+
+def unanswered_table(view: RunView, task: str) -> Table:
+    """Make the table of trials that gave a result but did not answer a task, and why."""
+    answers = view.stored.answers
+    rows = answers[(answers["task"] == task) & (answers["status"] != "ok")]
+    rows = rows[rows["trial_id"].isin(view.finished["trial_id"])]
+    title = f"{task_title(task)}: not answered, and why"
+    return _without(view, rows, f"unanswered_{task}", title, view.facets(task))
+
+
+def _without(
+    view: RunView, trials: pd.DataFrame, name: str, title: str, of: Mapping[str, str]
+) -> Table:
+    keys = ["learner", "subset", "split", "status", "reason"]
+    numbers = trials[["learner", "subset", "split", "partition", "status", "reason"]]
+    groups = numbers.groupby(keys, sort=False, dropna=False)["partition"]
+    shown = groups.agg(lambda own: ", ".join(map(str, sorted(own)))).reset_index()
+    return Table(
+        name=name,
+        title=title,
+        columns=[
+            view.learner_column(shown),
+            view.subset_column(shown),
+            *view.split_columns(shown),
+            Column("Partitions (from 0)", shown["partition"], align="l"),
+            Column("Status", shown["status"], align="l"),
+            Column("Reason", shown["reason"], align="l"),
+        ],
+        numbers=numbers,
+        notes=view.dagger_notes(numbers["learner"]),
+        of=of,
+    )
