@@ -2,6 +2,7 @@ from .experiments import how_far as how_far
 from .experiments import model_experiment as model_experiment
 from .experiments import one_for_each_value as one_for_each_value
 from .experiments import what_varies as what_varies
+from .facts import RunFacts as RunFacts
 from .facts import SplitSource as SplitSource
 from .facts import TaskSource as TaskSource
 from .kept_scores import evaluate_run as evaluate_run
