@@ -18,7 +18,7 @@ from oasis_bench.data import JudgedTriplets, Judgements, LabelledRows, Labels, P
 from oasis_bench.experiment import Queries, TrialSpec, split_of
 from oasis_bench.plugins import MetricLearner
 from oasis_bench.system import UsageError, derive_seed, shown
-from oasis_bench.tasks import Indices, NotSplittableError, Partition, Truth, tie_order
+from oasis_bench.tasks import NotSplittableError, Numbers, Partition, Truth, tie_order
 
 DENSE_BYTES = 2 * 2**30
 """Sparse rows are made dense for a learner that takes no others, up to this size."""
@@ -61,12 +61,12 @@ class TrialItems:
     X: Any
     y: Labels
     judgements: Judgements | None
-    test_rows: Indices
-    train_rows: Indices
-    original_order: Indices
+    test_rows: Numbers
+    train_rows: Numbers
+    original_order: Numbers
     truth: Truth
-    ties: Mapping[str, Indices]
-    sample: Indices
+    ties: Mapping[str, Numbers]
+    sample: Numbers
 
     @property
     def n_features(self) -> int:
@@ -159,7 +159,7 @@ def refuse_untested_queries(specs: Sequence[TrialSpec], rows: LabelledRows) -> N
             )
 
 
-def _truth(y: Labels, training: Labels, tested: Judgements | None, order: Indices) -> Truth:
+def _truth(y: Labels, training: Labels, tested: Judgements | None, order: Numbers) -> Truth:
     """Return what is known of the test items, which are in another order than the judgements."""
     if tested is None:
         return Truth(y=y, training=training)
