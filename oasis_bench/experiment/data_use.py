@@ -22,7 +22,7 @@ from oasis_bench.experiment.settings import (
 )
 from oasis_bench.plugins import Dataset
 from oasis_bench.system import UsageError, derive_seed, unknown_name
-from oasis_bench.tasks import Indices, Split
+from oasis_bench.tasks import Numbers, Split
 
 LONGEST_NAME = 30
 
@@ -132,7 +132,7 @@ def _numbers(
 
 def choose_classes(
     counts: npt.NDArray[np.int64], n_chosen: int, n_train: int, n_test: int, seed: int
-) -> Indices:
+) -> Numbers:
     """Choose classes at random among those with enough items; their numbers, ascending.
 
     With the same seed the choices nest: the 5 classes are among the 10.

@@ -36,8 +36,6 @@ from .retrieval import (
 )
 from .split import (
     USUAL as USUAL,
-    Classes as Classes,
-    Indices as Indices,
     NotSplittableError as NotSplittableError,
     Partition as Partition,
     Split as Split,

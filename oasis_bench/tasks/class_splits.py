@@ -14,7 +14,8 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 from oasis_bench.data import Judgements, LabelledRows, Labels
 from oasis_bench.system import UsageError
-from oasis_bench.tasks.split import USUAL, Classes, Indices, NotSplittableError, Partition, Split
+from oasis_bench.tasks.ranking import Numbers
+from oasis_bench.tasks.split import USUAL, Classes, NotSplittableError, Partition, Split
 
 MOST_VALIDATED = 3000
 """Items of an inner fold that validate, at most: to rank them takes time as their square."""
@@ -204,7 +205,7 @@ def draw_unseen_classes(
     shuffled = rng.permutation(np.asarray(classes))
     half = (len(classes) + 1) // 2
 
-    def drawn(numbers: npt.NDArray[np.int64], n_items: int) -> Indices:
+    def drawn(numbers: npt.NDArray[np.int64], n_items: int) -> Numbers:
         return np.concatenate(
             [
                 rng.permutation(np.flatnonzero(y == number))[:n_items].astype(np.intp)
@@ -271,7 +272,7 @@ def unseen_class_folds(y: Labels, n_folds: int, seed: int) -> list[Partition]:
     ]
 
 
-def _few(validate: Indices, seed: int) -> Indices:
+def _few(validate: Numbers, seed: int) -> Numbers:
     """Return these places, or `MOST_VALIDATED` of them, ascending."""
     if len(validate) <= MOST_VALIDATED:
         return validate

@@ -10,13 +10,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar, NamedTuple, Protocol, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
 from oasis_bench.data import Judgements, LabelledRows, Labels
 from oasis_bench.system import UsageError
+from oasis_bench.tasks.ranking import Numbers
 
-Indices = npt.NDArray[np.intp]
 Classes: TypeAlias = "Sequence[int]"
 """Class numbers."""
 
@@ -58,8 +55,8 @@ class Partition(NamedTuple):
         Judgements of training groups that are left out because an item of theirs tests.
     """
 
-    train: Indices
-    test: Indices
+    train: Numbers
+    test: Numbers
     training: Judgements | None = None
     tested: Judgements | None = None
     n_dropped: int = 0

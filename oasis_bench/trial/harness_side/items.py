@@ -20,7 +20,7 @@ from oasis_bench.data import Judgements, LabelledRows, Labels, Patches, Preparat
 from oasis_bench.experiment import Queries, TrialSpec, split_of
 from oasis_bench.plugins import MetricLearner
 from oasis_bench.system import UsageError, derive_seed, shown
-from oasis_bench.tasks import Indices, NotSplittableError, Partition, Truth, tie_order
+from oasis_bench.tasks import NotSplittableError, Numbers, Partition, Truth, tie_order
 from oasis_bench.trial.wall import (
     NotApplicableError,
     judgements_to_arrays,
@@ -47,12 +47,12 @@ class TrialItems:
     X: Any  # array, CSR or Patches: all items of the data set, as it gives them
     y: Labels  # of the training items
     judgements: Judgements | None  # what people said of the training items, for the learner
-    test_rows: Indices  # row numbers in the data set, in the order in which the learner sees them
-    train_rows: Indices
-    original_order: Indices  # the place of each test item in the order of the partition
+    test_rows: Numbers  # row numbers in the data set, in the order in which the learner sees them
+    train_rows: Numbers
+    original_order: Numbers  # the place of each test item in the order of the partition
     truth: Truth  # the labels of the test items
-    ties: Mapping[str, Indices]  # for a gallery of 'test' or 'training' items
-    sample: Indices  # places of the test items that are scored a second time, alone
+    ties: Mapping[str, Numbers]  # for a gallery of 'test' or 'training' items
+    sample: Numbers  # places of the test items that are scored a second time, alone
 
     @property
     def n_features(self) -> int:
@@ -139,7 +139,7 @@ def refuse_untested_queries(specs: Sequence[TrialSpec], rows: LabelledRows) -> N
             )
 
 
-def _truth(y: Labels, training: Labels, tested: Judgements | None, order: Indices) -> Truth:
+def _truth(y: Labels, training: Labels, tested: Judgements | None, order: Numbers) -> Truth:
     """Return what is known of the test items, which are in another order than the judgements."""
     if tested is None:
         return Truth(y=y, training=training)
@@ -201,7 +201,7 @@ class SealedItems:
         """A file of the test items that are scored a second time, alone."""
         return self._seal(X=self.test_items(self._items.sample))
 
-    def test_items(self, places: Indices) -> Any:
+    def test_items(self, places: Numbers) -> Any:
         """Return some of the test items, by their places."""
         return self._prepare(self._items.X[self._items.test_rows[places]])
 
