@@ -24,7 +24,7 @@ the command 'ranks docs/results/*.csv docs/results/*/*.csv' shows:
     <!-- leaderboard: classification accuracy@1; images -->
     <!-- end of results -->
 
-Of all files, the learners than which no other is both faster, choosing and fitting together, and
+Of all files, the learners than which no other is both faster, tuning and fit together, and
 better by a measure, are marked so; learners that are named do not compete:
 
     <!-- front: retrieval mAP; ClassifierPosterior, NearestNeighbourMemory -->
@@ -55,8 +55,8 @@ MARKED = re.compile(
 FACTS = {
     "fit": ("fit, s", "fit_seconds", 1),
     "fit CPU": ("fit, CPU s", "fit_cpu_seconds", 1),
-    "choice": ("choice, s", "tuning_seconds", 1),
-    "answer": ("answer, ms a query", "seconds_per_query", 1e-3),
+    "tuning": ("tuning, s", "tuning_seconds", 1),
+    "query": ("query, ms", "seconds_per_query", 1e-3),
     "peak": ("peak, MiB", "fit_peak_bytes", 2**20),
     "model": ("model, KiB", "model_bytes", 2**10),
     "steps": ("steps", "n_steps", 1),
@@ -197,7 +197,7 @@ def make_front(spec, folder):
 
     column, _, others = (part.strip() for part in spec.partition(";"))
     left_out = [name.strip() for name in others.split(",")]
-    lines = [["data", "training items", "learner", "choice and fit, s", column]]
+    lines = [["data", "training items", "learner", "tuning and fit, s", column]]
     lines += [["---"] * len(lines[0])]
     for path in sorted(folder.rglob("*.csv")):
         rows = pd.read_csv(path, dtype={"subset": str})

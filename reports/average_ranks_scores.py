@@ -60,7 +60,7 @@ class ScoreTable:
         Mean of the measure over these partitions of each learner that has it on all of them, with
         six digits: as many as summaries have.
     seconds : Series
-        What choosing and fitting took of each of these learners: their medians over partitions,
+        What tuning and fit took of each of these learners: their medians over partitions,
         added; NaN where that is not known.
     missing : dict of str to str
         Why the run's other learners have no mean.
@@ -183,7 +183,7 @@ def joined_scores(tables: Sequence[ScoreTable]) -> pd.DataFrame:
 
 
 def median_seconds(tables: Sequence[ScoreTable]) -> pd.Series[float]:
-    """Return what choosing and fitting took of each learner: its median data set.
+    """Return what tuning and fit took of each learner: its median data set.
 
     Of several tables of a data set it is their mean.
     """

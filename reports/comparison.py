@@ -24,17 +24,17 @@ HEADER = [
     *("change", "95 % interval", "p, Holm", "verdict"),
 ]
 NAMES = {
-    "tuning_seconds": "choice, s",
+    "tuning_seconds": "tuning, s",
     "fit_seconds": "fit, s",
     "fit_cpu_seconds": "fit, CPU s",
-    "seconds_per_query": "a query, ms",
+    "seconds_per_query": "query, ms",
     "fit_peak_bytes": "peak, MiB",
     "model_bytes": "model, KiB",
 }
 LEGEND = (
     "n partitions. Measures of tasks: means, NEW - OLD, interval corrected for partitions that "
     "share items (Nadeau & Bengio 2003).",
-    "Costs (choice on inner folds, fit, answer to a query, peak memory, model): geometric means, "
+    "Costs (tuning on inner folds, fit, query time, peak memory, model): geometric means, "
     "NEW / OLD, paired t-interval of the logarithm; less than 1 ms (of a query 10 µs) or 1 MiB (of "
     "a model 1 KiB) counts as that. Seconds leave out fits that waited for a core.",
     "not judged: among others a change that is the same on all partitions, which has no spread to "

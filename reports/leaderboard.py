@@ -178,10 +178,10 @@ def caveats(board: Leaderboard) -> dict[str, str]:
         "ranked.",
     }
     told["Seconds"] = (
-        "What choosing and fitting took, their medians over partitions added: the median over the "
+        "What tuning and fit took, their medians over partitions added: the median over the "
         "data sets that a learner has. It hides how they grow: who was run on large data sets only "
         "looks slow, and a search with a limit in seconds takes what it may. Compare them where "
-        "the same machine made the tables. Answering and memory are in the reports of the runs."
+        "the same machine made the tables. Query time and memory are in the reports of the runs."
     )
     if board.baseline is not None:
         told["Error reduction"] = (

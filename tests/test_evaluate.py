@@ -112,7 +112,7 @@ def test_a_learner_that_cannot_be_saved_keeps_its_result(tmp_path):
 SENDS_PER_PIPE = """
 import os
 from oasis_bench.algorithms import Euclidean
-from oasis_bench.trial import stages
+from oasis_bench.trial.learner_side import stages
 
 class SendsAPipe(Euclidean):
     name = "SendsAPipe"

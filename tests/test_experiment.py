@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from copy import deepcopy
 from dataclasses import replace
 from typing import get_type_hints
 
@@ -13,8 +14,11 @@ from oasis_bench.data import JudgedTriplets, LabelledRows, Patches
 from oasis_bench.datasets import Digits
 from oasis_bench.datasets.caltech_subsets import CALTECH256_FOLDERS
 from oasis_bench.experiment import (
+    BUILT_IN,
+    Duration,
     Experiment,
     LearnerSpec,
+    Search,
     built_in_experiments,
     changed,
     find_grids,
@@ -22,6 +26,7 @@ from oasis_bench.experiment import (
     plan,
     refuse_unknown_subsets,
 )
+from oasis_bench.experiment.setting import Size
 from oasis_bench.experiment.subsets import choose_subsets
 from oasis_bench.plugins import load_registry, open_dataset
 from oasis_bench.runs import one_for_each_value
@@ -66,7 +71,7 @@ def as_toml(experiment):
 def ids(experiment, rows, registry=None):
     """Return the trial ids by learner, subset and partition."""
     trials = plan(experiment, Digits(), rows, registry or load_registry())
-    return {(t.learner, t.subset, t.partition): t.trial_id for t in trials}
+    return {(t.learner, t.where.subset, t.where.partition): t.trial_id for t in trials}
 
 
 def test_what_is_written_as_toml_is_read_back(parse):
@@ -92,6 +97,45 @@ def test_what_is_written_as_toml_is_read_back(parse):
         threads=2,
     )
     assert parse(as_toml(written)) == written
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "values"),
+    [
+        (Duration, "1.5h", {"seconds": 5400}),
+        (Duration, "off", {"seconds": None}),
+        (Size, "4GiB", {"n_bytes": 2**32}),
+        (Size, "off", {"n_bytes": None}),
+        (Search, "20", {"candidates": 20, "seconds": None}),
+        (Search, "5m", {"candidates": None, "seconds": 300}),
+        (Search, "off", {"candidates": None, "seconds": None}),
+    ],
+)
+def test_a_limit_is_read_once_and_printed_as_it_was_written(kind, text, values):
+    limit = kind.of("limit", text)
+    assert kind.of("limit", limit) is limit
+    for one in (limit, pickle.loads(pickle.dumps(limit)), deepcopy(limit)):
+        assert vars(one) == values
+        assert f"{one}, {json.loads(json.dumps(one))}" == f"{text}, {text}"
+
+
+def test_an_experiment_reads_its_limits_where_it_is_made_and_never_again(parse, monkeypatch):
+    text = 'search = 7\nbudget = "10m"\n' + LEARNERS + 'memory = "2GB"\n'
+    found = parse(MINIMAL + text)
+    monkeypatch.delattr("oasis_bench.experiment.setting._amount_of")
+    again = replace(pickle.loads(pickle.dumps(found)), seed=1)
+    assert (again.search.candidates, again.budget.seconds) == (7, 600)
+    assert again.budget_of("Euclidean") == (600, 2 * 10**9)
+
+
+@pytest.mark.parametrize("name", ["default", "paper-table4"])
+def test_an_experiment_knows_the_built_in_one_that_it_is_made_from(name, tmp_path):
+    found = Experiment.from_toml(name)
+    assert found.built_in == Experiment.from_dict(json.loads(json.dumps(found.to_dict()))).built_in
+    assert changed(found, {"seed": 3}, dataset=found.dataset).built_in == name
+    path = tmp_path / "copy.toml"
+    path.write_text((BUILT_IN / f"{name}.toml").read_text())
+    assert Experiment.from_toml(str(path)).built_in is None
 
 
 def test_what_is_left_out_is_as_in_the_papers(parse):
@@ -157,6 +201,7 @@ def test_another_data_set_has_all_classes_a_title_and_options_of_its_own():
         {"Euclidean": LearnerSpec("Euclidean", budget="1m")},
         dataset_options={"label": "kind"},
         each={"seed": [1, 2]},
+        built_in="usual",
         classes=(3,),
         budget="2m",
     )
@@ -164,11 +209,13 @@ def test_another_data_set_has_all_classes_a_title_and_options_of_its_own():
         usual, {"partitions": 2}, dataset="mine/faces.csv", dataset_options={"drop": "a"}
     )
     assert (same.title, same.classes, same.partitions) == ("Usual", (3,), 2)
+    assert (same.built_in, same.budget.seconds) == ("usual", 120)
     assert same.dataset_options == {"label": "kind", "drop": "a"}
     assert same.each == {"seed": [1, 2]}
     other = changed(usual, {}, dataset="mine/birds.csv", dataset_options={"drop": "a"}, quick=True)
     assert (other.title, other.dataset, other.classes) == ("birds.csv", "mine/birds.csv", ("all",))
     assert (other.dataset_options, other.partitions) == ({"drop": "a"}, 2)
+    assert other.built_in is None
     own = changed(
         usual,
         {"classes": (2,), "seed": 3, "budget": "3m"},
@@ -339,7 +386,7 @@ def test_trials_go_partition_by_partition_so_that_early_ones_compare_all_learner
     experiment, numbered_rows
 ):
     trials = plan(experiment, Digits(), numbered_rows, load_registry())
-    order = [(trial.subset, trial.partition, trial.learner) for trial in trials]
+    order = [(trial.where.subset, trial.where.partition, trial.learner) for trial in trials]
     assert order == [
         (subset, partition, learner)
         for subset in "23"
@@ -353,7 +400,8 @@ def test_learners_share_the_draw_the_folds_and_the_order_of_ties(experiment, num
     for purpose in ("partition", "folds", "ties"):
         seeds = {}
         for trial in trials:
-            seeds.setdefault((trial.subset, trial.partition), set()).add(trial.seed_for(purpose))
+            cell = (trial.where.subset, trial.where.partition)
+            seeds.setdefault(cell, set()).add(trial.seed_for(purpose))
         assert all(len(found) == 1 for found in seeds.values())
         assert len(set.union(*seeds.values())) == 4
     assert len({trial.seed_for("fit", of_learner=True) for trial in trials}) == len(trials)
@@ -427,6 +475,17 @@ def test_identities_change_with_the_learners_source_and_not_with_its_place(
 def test_a_trial_can_be_sent_to_another_process(experiment, numbered_rows):
     trials = plan(experiment, Digits(), numbered_rows, load_registry())
     assert pickle.loads(pickle.dumps(trials)) == trials
+
+
+def test_the_learners_process_gets_a_trial_without_what_the_order_of_test_items_is_made_of(
+    experiment, numbered_rows
+):
+    trial = plan(experiment, Digits(), numbered_rows, load_registry())[0]
+    for secret in (trial.trial_id, trial.identity["data"], trial.identity["source"]):
+        assert secret.encode() not in pickle.dumps(trial.for_learner())
+    assert trial.for_learner().seed_for("fit", of_learner=True) == trial.seed_for(
+        "fit", of_learner=True
+    )
 
 
 @pytest.mark.parametrize(

@@ -45,20 +45,20 @@ def test_rows_of_several_labels_are_divided_by_folds_as_well():
 
 def test_all_folds_are_the_partitions_and_sizes_are_those_of_each():
     specs = planned(folded())
-    assert [(spec.partition, spec.n_train, spec.n_test) for spec in specs] == [
+    assert [(spec.where.partition, spec.where.n_train, spec.where.n_test) for spec in specs] == [
         *((0, 5, 4), (1, 6, 3), (2, 7, 2))
     ]
     assert {spec.experiment.partitions for spec in specs} == {3}
 
 
 def test_a_number_of_partitions_takes_the_first_folds():
-    assert [spec.partition for spec in planned(folded(), partitions=2)] == [0, 1]
+    assert [spec.where.partition for spec in planned(folded(), partitions=2)] == [0, 1]
 
 
 def test_without_folds_there_are_five_partitions():
     rows = LabelledRows(np.eye(20), np.arange(20) % 2, ("a", "b"))
     specs = planned(rows, train_per_class=4, test_per_class=2, inner_folds=2)
-    assert [spec.partition for spec in specs] == [0, 1, 2, 3, 4]
+    assert [spec.where.partition for spec in specs] == [0, 1, 2, 3, 4]
 
 
 def test_other_folds_are_other_data():

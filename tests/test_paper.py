@@ -201,9 +201,8 @@ def test_a_paper_s_list_is_drawn_from_pictures_with_the_names_of_its_classes(cal
 
 
 def test_the_page_says_which_classes_stand_in(tmp_path):
-    planned = Experiment.from_toml("paper-table4-more")
     trials = [fake_trial("Euclidean", n, dataset="caltech101") for n in (20, 50)]
-    settings = {"title": planned.title, "dataset": "caltech101", "classes": [20, 50]}
+    settings = {"built_in": "paper-table4-more", "dataset": "caltech101", "classes": [20, 50]}
     make_run(tmp_path / "paper-table4-more", trials, ["Euclidean"], **settings)
     page = write_claims(tmp_path)[0].read_text()
     assert "paper-table4-more: caltech101 has classes that stand in for the papers&#39;" in page

@@ -19,7 +19,7 @@ from oasis_bench.reports.run.task_figures import draw_precision_at_k
 LEARNERS = ["OASIS", "Euclidean"]
 
 
-def run_of(folder, classes, title="Two learners", n_classes=10, dataset="caltech256", **more):
+def run_of(folder, classes, built_in=None, n_classes=10, dataset="caltech256", **more):
     """A run of two learners on class subsets: mAP .6 and .5, a CPU second a fit."""
     names = [one if isinstance(one, str) else str(one) for one in classes]
     trials = [
@@ -28,7 +28,7 @@ def run_of(folder, classes, title="Two learners", n_classes=10, dataset="caltech
         for learner, mAP in zip(LEARNERS, (0.6, 0.5), strict=True)
         for partition in range(2)
     ]
-    settings = {"title": title, "dataset": dataset, "classes": list(classes), "partitions": 2}
+    settings = {"built_in": built_in, "dataset": dataset, "classes": list(classes), "partitions": 2}
     return make_run(folder, trials, LEARNERS, **settings, **more)
 
 
@@ -99,15 +99,21 @@ def test_a_subset_is_a_list_of_the_papers_or_stands_in_for_one(tmp_path):
     experiment = planned("paper-table4-more")
     assert experiment.test_per_class == 24
     fewer = {"test_per_class": 24}
-    more = run_of(tmp_path / "more", [20, 50], experiment.title, dataset="caltech101", **fewer)
+    more = run_of(tmp_path / "more", [20, 50], "paper-table4-more", dataset="caltech101", **fewer)
     assert list_of(more, "50") == ListOfSubset("B50", stand_in=True)
 
 
 @pytest.mark.parametrize(
-    "change", [{"title": "Other"}, {"dataset": "made up"}, {"classes": [2, 50]}]
+    "change",
+    [
+        {"built_in": None},
+        {"built_in": "paper-table4"},
+        {"dataset": "made up"},
+        {"classes": [2, 50]},
+    ],
 )
 def test_other_experiments_stand_in_for_nothing(tmp_path, change):
-    settings = {"title": planned("paper-table4-more").title, "dataset": "caltech101"}
+    settings = {"built_in": "paper-table4-more", "dataset": "caltech101"}
     run = run_of(tmp_path, **{"classes": [20, 50], **settings, **change})
     assert list_of(run, str(run.info.experiment.classes[0])) is None
 
@@ -136,8 +142,7 @@ def test_ours_and_the_published_stand_in_one_cell_and_are_not_mixed(tmp_path):
 
 
 def test_a_table_says_which_classes_stand_in_for_the_papers(tmp_path):
-    title = planned("paper-table4-more").title
-    run = run_of(tmp_path, [20, 50], title, 20, "caltech101")
+    run = run_of(tmp_path, [20, 50], "paper-table4-more", 20, "caltech101")
     precision, _ = beside_published({"paper-table4-more": {"paper-table4-more": run}})
     assert [row[0] for row in texts(precision)[:5]] == [*["20 for B20"] * 4, "20 for B50"]
     assert "other classes stand in" in precision.notes[0]
@@ -169,14 +174,13 @@ def test_published_precision_is_marked_in_the_figure_of_the_papers_classes(tmp_p
 
 
 def test_a_figure_of_stand_ins_says_so_and_one_of_other_classes_has_no_marks(tmp_path):
-    title = planned("paper-table4-more").title
-    run = run_of(tmp_path / "20", [20], title, 20, "caltech101")
+    run = run_of(tmp_path / "20", [20], "paper-table4-more", 20, "caltech101")
     figure = draw_precision_at_k(run, "retrieval")
     assert (1, 0.29) in drawn_stars(figure.panels[0])
     assert figure.legends[0].get_texts()[-1].get_text() == "published, of other classes"
     other = draw_precision_at_k(run_of(tmp_path / "10", [10]), "retrieval")
     assert not drawn_stars(other.panels[0])
-    fewer = run_of(tmp_path / "24", [20], title, 20, "caltech101", test_per_class=24)
+    fewer = run_of(tmp_path / "24", [20], "paper-table4-more", 20, "caltech101", test_per_class=24)
     assert not drawn_stars(draw_precision_at_k(fewer, "retrieval").panels[0])
 
 

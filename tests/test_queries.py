@@ -14,7 +14,8 @@ from oasis_bench.experiment import Experiment, Queries, plan
 from oasis_bench.plugins import load_registry
 from oasis_bench.system import UsageError
 from oasis_bench.tasks import Retrieval
-from oasis_bench.trial import Evaluator, Scores, draw_items, refuse_untested_queries
+from oasis_bench.trial import Evaluator, draw_items, refuse_untested_queries
+from oasis_bench.trial.wall import Scores
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ def specs(experiment, pictures):
 def shown(spec, pictures):
     """Return the rows of the queries that a trial keeps, and the rows that test."""
     items = draw_items(spec, pictures, Euclidean)
-    evaluator = Evaluator([Retrieval()], items, spec.experiment.examples, 0, spec.queries)
+    evaluator = Evaluator([Retrieval()], items, spec.keeps.examples, 0, spec.keeps.queries)
     (reader,) = evaluator.readers
     n = len(items.test_rows)
     scores = np.random.default_rng(0).normal(size=(n, n))

@@ -266,9 +266,7 @@ def test_the_summary_fits_and_marks_the_best_and_tells_what_failed(tmp_path):
     assert lines[5].split() == ["10", "chance", "0.115", "0.096", "0.096"]
     assert lines[5].index("0.115") == places[0][0] - len("0.600")
     assert lines[6] == "costs:"
-    assert " ".join(lines[7].split()) == (
-        "classes learner choice, s fit, s answer, ms a query model, KiB"
-    )
+    assert " ".join(lines[7].split()) == ("classes learner tuning, s fit, s query, ms model, KiB")
     assert " ".join(lines[8].split()) == "10 A 7.00 1.00 [1.00 - 3.00] 2.00 [2.00 - 2.00] 1,024.0"
     assert " ".join(lines[10].split()[2:]) == "- - - -"
     assert "0 of 5 partitions finished; 5 failed: ValueError:" in "\n".join(lines).replace(

@@ -36,8 +36,8 @@ def test_the_answer_names_the_leader_the_distance_and_what_is_not_told_apart(run
         "Retrieval, 10 classes: A has the highest mAP (0.704), above B by 0.198 (95 % interval "
         f"{found.low:.3f} to {found.high:.3f}). Not told apart from it: C."
     )
-    # 5 + 2 s of choosing, 1 s of fitting, 0.5 s of answering: what a fake trial has.
-    assert costs.startswith("Cost of one partition, 10 classes: A 8.50 s (choosing 7.00, fitting ")
+    # 5 + 2 s of tuning, 1 s of the fit, 0.5 s of queries: what a fake trial has.
+    assert costs.startswith("Cost of one partition, 10 classes: A 8.50 s (tuning 7.00, fit ")
 
 
 def test_what_to_do_next_is_a_command_without_the_folder(run):
@@ -174,4 +174,4 @@ def test_a_best_at_chance_is_said_to_be_there(tmp_path):
 def test_an_answer_that_took_ten_times_the_shortest_may_have_been_cold(tmp_path):
     trials = [fake_trial("A", partition=p, query_seconds=t) for p, t in enumerate((2.0, 0.1))]
     costs = answers(make_run(tmp_path / "run", trials, ["A"], partitions=2))[-1]
-    assert costs.endswith("Answers of A differ tenfold and more: a first call may be cold.")
+    assert costs.endswith("Query times of A differ tenfold and more: a first call may be cold.")

@@ -27,7 +27,7 @@ from oasis_bench.experiment import Experiment, LearnerSpec, draw_partition, plan
 from oasis_bench.plugins import load_registry
 from oasis_bench.runs import read_run, run_experiment
 from oasis_bench.system import UsageError
-from oasis_bench.trial.sealed_items import map_items, seal_items
+from oasis_bench.trial.wall import map_items, seal_items
 
 TINY = """\
 title = "Tiny"
@@ -213,7 +213,7 @@ def test_the_symmetry_of_w_is_followed_along_the_steps_to_that_of_the_measured_m
 
     X, y = load_digits(return_X_y=True)
     spec = plan(tiny, Digits(), LabelledRows(X, y, tuple("0123456789")), load_registry())[0]
-    train, _ = draw_partition(y, [*spec.classes], 8, 6, spec.seed_for("partition"))
+    train, _ = draw_partition(y, [*spec.where.classes], 8, 6, spec.seed_for("partition"))
     row = run.trials.set_index("trial_id").loc[spec.trial_id]
     learner = OASIS(
         **json.loads(row["params"]),

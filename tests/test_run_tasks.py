@@ -14,7 +14,7 @@ from oasis_bench.plugins import load_registry
 from oasis_bench.runs import read_run, run_experiment
 from oasis_bench.system import UsageError
 from oasis_bench.trial import draw_items
-from oasis_bench.trial.fit_data import inner_fit_data
+from oasis_bench.trial.learner_side.fit_data import inner_fit_data
 
 ALL_CLASSES = ("retrieval", "classification", "unseen-classes")
 
@@ -51,7 +51,7 @@ def test_accuracy_is_that_of_scikit_learns_nearest_neighbours(digits):
     rows = LabelledRows(X, y, tuple("0123456789"))
     experiment = small("digits", ("Euclidean",), ("classification",))
     (spec,) = plan(experiment, Digits(), rows, load_registry())
-    train, test = draw_partition(y, spec.classes, 8, 6, spec.seed_for("partition"))
+    train, test = draw_partition(y, spec.where.classes, 8, 6, spec.seed_for("partition"))
     neighbours = KNeighborsClassifier(1).fit(normalize(X[train]), y[train])
     expected = neighbours.score(normalize(X[test]), y[test])
     found = measured(digits, "accuracy", k=1, by="learner")

@@ -15,20 +15,18 @@ from oasis_bench.algorithms import Euclidean
 from oasis_bench.data import LabelledRows
 from oasis_bench.datasets import Digits
 from oasis_bench.datasets.table_file import TableFile
-from oasis_bench.experiment import Candidate, Experiment, LearnerSpec, inner_folds, plan
-from oasis_bench.experiment.budget import SearchBudget
-from oasis_bench.experiment.search import candidates
+from oasis_bench.experiment import Candidate, Experiment, LearnerSpec, Search, inner_folds, plan
+from oasis_bench.experiment.trials import candidates
 from oasis_bench.plugins import BilinearLearner, IncrementalLearner, load_registry
 from oasis_bench.tasks import Truth
 from oasis_bench.trial import FitData
-from oasis_bench.trial.choice import (
-    FIRST_CHECKPOINT,
+from oasis_bench.trial.learner_side.fit_data import inner_fit_data
+from oasis_bench.trial.learner_side.tuning import (
     PATIENCE,
-    checkpoints,
-    choose,
     n_in_any_case,
+    tune,
 )
-from oasis_bench.trial.fit_data import inner_fit_data
+from oasis_bench.trial.wall import FIRST_CHECKPOINT, checkpoints
 
 X, Y = np.arange(24.0)[:, None], np.arange(24) % 2
 FOLDS = inner_folds(Y, 3, seed=0)
@@ -82,7 +80,7 @@ def choose_by(
         made.append(cls(**params, fold=fold))
         return made[-1]
 
-    choice = choose(
+    choice = tune(
         make,
         [Candidate("none", {"level": level}) for level in levels],
         lambda scaling: FIT_DATA,
@@ -116,25 +114,26 @@ def test_a_tie_goes_to_the_earlier_candidate():
 GRID = {"a": (1, 2), "b": (5, 6)}
 
 
-def tried(budget, scalings=("l2", "none"), defaults=None, seed=0):
-    found = candidates(GRID, scalings, defaults or {"a": 2, "b": 5, "c": 0}, budget, seed, "Two")
+def tried(text, scalings=("l2", "none"), defaults=None, seed=0):
+    search, defaults = Search.of("search", text), defaults or {"a": 2, "b": 5, "c": 0}
+    found = candidates(GRID, scalings, defaults, search, seed, "Two")
     return [(one.scaling, one.params["a"], one.params["b"]) for one in found]
 
 
 def test_candidates_are_all_combinations_of_scalings_and_grid():
     everything = list(product(("l2", "none"), (1, 2), (5, 6)))
-    assert tried(SearchBudget()) == tried(SearchBudget(candidates=8)) == everything
+    assert tried("off") == tried("8") == everything
 
 
 def test_where_the_budget_is_smaller_the_defaults_come_first_and_others_are_drawn_once_each():
-    drawn = [tried(SearchBudget(candidates=3), seed=seed) for seed in range(200)]
+    drawn = [tried("3", seed=seed) for seed in range(200)]
     assert all(one[0] == ("l2", 2, 5) for one in drawn)
     assert all(len(set(one)) == 3 for one in drawn)
     counts = Counter(candidate for one in drawn for candidate in one[1:])
     assert len(counts) == 7
     assert min(counts.values()) > 200 * 2 / 7 / 2  # each of the others is as likely
-    by_time = tried(SearchBudget(seconds=1.0))
-    assert by_time[:3] == tried(SearchBudget(candidates=3))
+    by_time = tried("1s")
+    assert by_time[:3] == tried("3")
     assert len(set(by_time)) == 8
 
 
@@ -143,7 +142,7 @@ def test_when_the_time_is_up_only_what_all_folds_have_judged_counts(monkeypatch)
     monkeypatch.setattr(time, "monotonic", lambda: next(now))
 
     def choice_in(seconds):
-        return choose(
+        return tune(
             lambda params, fold: Known(**params, fold=fold),
             [Candidate("none", {"level": level}) for level in (1, 2, 3)],
             lambda scaling: FIT_DATA,
@@ -300,7 +299,7 @@ def test_each_candidate_is_judged_on_each_fold():
         seen.append(data.queries[:, 0].tolist())
         return 0.0
 
-    choose(
+    tune(
         lambda params, fold: Known(),
         [Candidate("none", {"level": level}) for level in (1, 2)],
         lambda scaling: FIT_DATA,

@@ -35,7 +35,7 @@ result = oasis_bench.run(
 result
 
 # %%
-# Quality against cost: what a learner costs is the choice of its settings and the last fit.
+# Quality against cost: what a learner costs is its tuning and the last fit.
 quality = result.measures.query("task == 'retrieval' and measure == 'mAP'")
 quality = quality.groupby("learner")["value"].agg(["mean", "std"])
 parts = ["tuning_fit_seconds", "tuning_score_seconds", "fit_seconds"]
@@ -46,6 +46,6 @@ figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
 for marker, (name, (mean, deviation)) in zip("osD^v", quality.iterrows(), strict=True):
     axes.errorbar(costs[name], mean, yerr=deviation, fmt=marker, capsize=3, label=name)
 axes.set_xscale("log")
-axes.set(xlabel="seconds of choosing and fitting", ylabel="mAP, mean and deviation")
+axes.set(xlabel="seconds of tuning and fit", ylabel="mAP, mean and deviation")
 axes.legend(fontsize="small", ncols=2)
 plt.show()

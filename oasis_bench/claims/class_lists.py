@@ -89,11 +89,11 @@ def list_of(run: StoredRun, subset: str) -> ListOfSubset | None:
     e, known = run.info.experiment, {name for own in CLASS_LISTS.values() for name in own}
     if (e.dataset, e.per_class) == (DATASET, PAPERS_PER_CLASS) and subset in known:
         return ListOfSubset(subset, stand_in=False)
-    for experiment, lists in CLASS_LISTS.items():
-        planned = Experiment.from_toml(experiment)
-        same = (e.title, e.dataset) == (planned.title, planned.dataset)
-        subsets = zip(e.classes, run.info.classes, planned.classes, lists, strict=False)
-        for item, name, theirs, own in subsets:
-            if same and name == subset and item == theirs:
-                return ListOfSubset(own, stand_in=True)
+    if e.built_in not in CLASS_LISTS:
+        return None
+    planned, lists = Experiment.from_toml(e.built_in), CLASS_LISTS[e.built_in]
+    subsets = zip(e.classes, run.info.classes, planned.classes, lists, strict=False)
+    for item, name, theirs, own in subsets:
+        if e.dataset == planned.dataset and name == subset and item == theirs:
+            return ListOfSubset(own, stand_in=True)
     return None

@@ -20,7 +20,13 @@ from oasis_bench.analysis import with_costs
 from oasis_bench.command_line.parsing import DATA_OPTIONS
 from oasis_bench.command_line.progress import ProgressDisplay
 from oasis_bench.data import PATCHES_AND_PIXELS, SCALINGS, LabelledRows, unlike_scales
-from oasis_bench.experiment import Experiment, LearnerSpec, built_in_experiments
+from oasis_bench.experiment import (
+    Duration,
+    Experiment,
+    LearnerSpec,
+    Search,
+    built_in_experiments,
+)
 from oasis_bench.plugins import (
     PATH_DATASETS,
     BilinearLearner,
@@ -56,7 +62,7 @@ FORMS: dict[str, Any] = {
 
 SIZES = ("for any number of rows", "for thousands of rows")
 
-SEARCH, BUDGET = "1s", "10s"
+SEARCH, BUDGET = Search.of("search", "1s"), Duration.of("budget", "10s")
 """What a learner may take: for its search, and for its fit."""
 
 FIRST = ("Euclidean", "StandardizedEuclidean", "ClassifierPosterior", "OASIS", "LDA")

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from oasis_bench.data import LabelledRows
-from oasis_bench.execution.local import ThisMachine
+from oasis_bench.execution.machine import ThisMachine
 from oasis_bench.experiment import TrialSpec, source_hash
 from oasis_bench.plugins import load_registry
 from oasis_bench.system import OutputError, UsageError, error_line, path_below, provenance

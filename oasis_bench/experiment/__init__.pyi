@@ -1,5 +1,3 @@
-from .budget import search_of as search_of
-from .changes import changed as changed
 from .identity import (
     SEEN_CLASSES as SEEN_CLASSES,
     WORDS as WORDS,
@@ -10,22 +8,24 @@ from .identity import (
 )
 from .judged_splits import draw_groups as draw_groups, group_folds as group_folds
 from .queries import Queries as Queries
-from .quick import QUICK_REMARK as QUICK_REMARK, quick_settings as quick_settings
 from .saved_model import (
     match_columns as match_columns,
     refuse_changed_model as refuse_changed_model,
     seen_remarks as seen_remarks,
 )
-from .search import Candidate as Candidate
+from .setting import Duration as Duration, Search as Search
 from .settings import (
     BUILT_IN as BUILT_IN,
     DEFAULT_TEST as DEFAULT_TEST,
     DEFAULT_TRAIN as DEFAULT_TRAIN,
     LIMITS as LIMITS,
+    QUICK_REMARK as QUICK_REMARK,
     Experiment as Experiment,
     LearnerSpec as LearnerSpec,
     built_in_experiments as built_in_experiments,
+    changed as changed,
     known_settings as known_settings,
+    quick_settings as quick_settings,
 )
 from .sizes import (
     few_train_remark as few_train_remark,
@@ -46,6 +46,7 @@ from .splits import (
 )
 from .subsets import refuse_unknown_subsets as refuse_unknown_subsets
 from .trials import (
+    Candidate as Candidate,
     ChooseBy as ChooseBy,
     TrialSpec as TrialSpec,
     find_grids as find_grids,

@@ -1,54 +1,153 @@
-"""What is known of one setting of an experiment: its help, and how its value is read and checked.
+"""One setting of an experiment: its help, and how its value is read, typed and checked.
 
 The settings themselves are the fields of `oasis_bench.experiment.settings.Experiment`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from numbers import Integral
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from oasis_bench.system import MOST, UsageError, check_value, shown, unknown_name, value_of_text
+
+OFF = "off"
+
+MOST_CANDIDATE_DIGITS = 9
+
+SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+BYTES = {
+    **{unit: 2 ** (10 * power) for power, unit in enumerate(("KiB", "MiB", "GiB", "TiB"), start=1)},
+    **{unit: 10 ** (3 * power) for power, unit in enumerate(("kB", "MB", "GB", "TB"), start=1)},
+}
+
+
+class Limit(str):
+    """A limit as a user writes it: a text, with its value beside it; `of` alone makes one."""
+
+    @classmethod
+    def of(cls, name: str, given: object) -> Self:
+        """Read the limit `name`, or return it as it is where it was read before."""
+        return given if isinstance(given, cls) else cls._read(name, given)
+
+    @classmethod
+    def _read(cls, name: str, given: object) -> Self:
+        raise NotImplementedError
+
+
+class Duration(Limit):
+    """A time such as '90s', '10m' or 'off'."""
+
+    seconds: float | None
+    """None is no limit; likewise below."""
+
+    @classmethod
+    def _read(cls, name: str, given: object) -> Self:
+        seconds = _amount_of(name, given, SECONDS, "90s, 10m or 2h", most="3650d")
+        duration = cls(given)
+        duration.seconds = seconds
+        return duration
+
+
+class Size(Limit):
+    """An amount of memory such as '500MiB', '4GiB' or 'off'."""
+
+    n_bytes: int | None
+
+    @classmethod
+    def _read(cls, name: str, given: object) -> Self:
+        n_bytes = _amount_of(name, given, BYTES, "500MiB or 4GiB", most="1000TiB")
+        size = cls(given)
+        size.n_bytes = None if n_bytes is None else int(n_bytes)
+        return size
+
+
+class Search(Limit):
+    """What the search of each learner may cost: '20' (candidates), '60s' (of a trial) or 'off'."""
+
+    candidates: int | None
+    seconds: float | None
+
+    @classmethod
+    def _read(cls, name: str, given: object) -> Self:
+        search = cls(given)
+        search.candidates = search.seconds = None
+        if search.isdecimal() and len(search) <= MOST_CANDIDATE_DIGITS and int(search):
+            search.candidates = int(search)
+        else:
+            try:
+                search.seconds = Duration.of(name, given).seconds
+            except UsageError:
+                raise UsageError(
+                    f"{name} = {shown(given)}: a number of candidates above 0, such as 20, a time, "
+                    f"such as 60s or 5m, or {OFF} is needed"
+                ) from None
+        return search
+
+
+def _amount_of(
+    name: str, given: object, units: Mapping[str, int], examples: str, most: str
+) -> float | None:
+    """Read a number with a unit; None where it is 'off'."""
+    if given == OFF:
+        return None
+    amount = _amount(given, units) if isinstance(given, str) else 0
+    if amount == 0:
+        raise UsageError(
+            f"{name} = {shown(given)}: a number above 0 with a unit ({', '.join(units)}) is "
+            f"needed, such as {examples}, or {OFF}"
+        )
+    if amount > _amount(most, units):
+        raise UsageError(f"{name} = {shown(given)}: {most} at most is needed, or {OFF}")
+    return amount
+
+
+def _amount(text: str, units: Mapping[str, int]) -> float:
+    """Return a number with a unit as a number; 0 where the text is none."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)", text)
+    return float(found[1]) * units[found[2]] if found and found[2] in units else 0.0
 
 
 @dataclass(frozen=True)
 class Setting:
     """What the command line, the experiment file and the checks need to know of a setting.
 
-    Attributes
-    ----------
-    read : callable
-        Reads the value from the text of an option; what it cannot read, `check` refuses.
-    check : callable
-        Called with the name and a value; raises UsageError where the value is wrong.
-    metavar : str
-        What stands for the value in the help; empty where the option is a switch without a value.
-    flag : str
-        The option, where it is not the name with - in place of _.
-    is_list : bool
-        Whether an experiment holds a tuple of values.
-    numbers_as_text : bool
-        Whether a whole number stands for the text of it, as the value or as one of a list.
+    `read` reads the text of an option; what it cannot read, `check` refuses: called with the name
+    and a value, it raises UsageError.  `metavar` stands for the value in the help, and is empty for
+    a switch.  `flag` is the option, where it is not the name with - in place of _.  With
+    `numbers_as_text` a whole number stands for the text of it, alone or in a list.
     """
 
     help: str
     default: Any
     default_in_words: str
+    kind: type
     read: Callable[[str], Any]
     check: Callable[[str, Any], object]
     metavar: str
     flag: str
-    is_list: bool
     numbers_as_text: bool
 
-    def held(self, given: Any) -> Any:
-        """Return a value of an experiment file, or of Python, as an experiment holds it.
+    @property
+    def is_list(self) -> bool:
+        """Whether an experiment holds a tuple of values."""
+        return self.kind is tuple
 
-        For a list one value may stand alone, and a text is read as on the command line.  A value
-        that is wrong is left for `check`.
+    def typed(self, name: str, given: Any) -> Any:
+        """Return a value of Python, a file or the store as an experiment holds it, or refuse it."""
+        value = self.held(given)
+        if issubclass(self.kind, Limit):
+            return self.kind.of(name, value)
+        self.check(name, value)
+        return value
+
+    def held(self, given: Any) -> Any:
+        """Return a value in the form that an experiment holds; one that is wrong stays wrong.
+
+        For a list one value may stand alone, and a text is read as on the command line.
         """
         if given is None or not self.is_list:
             return self._as_text(given)
@@ -81,15 +180,17 @@ def setting(
     `words` say what the default is, where its value does not.  `read` and `check` replace those
     of the type and the bound.  The kind of a list is tuple.
     """
+    if issubclass(kind, Limit):
+        default, read, check = kind.of("default", default), str, kind.of
     known = Setting(
         help,
         default,
         words or str(default),
+        kind,
         read or partial(value_of_text, kind=kind),
         check or partial(check_value, kind=kind, least=least, most=most),
         metavar,
         flag,
-        kind is tuple,
         numbers_as_text,
     )
     return field(default=default, metadata={"setting": known})

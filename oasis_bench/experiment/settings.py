@@ -1,7 +1,6 @@
-"""An experiment: what is compared on what, from a TOML file or the command line.
+"""An experiment: what is compared on what, from a TOML file, the command line or Python.
 
-Each setting is said once, as a field of `Experiment`.  `oasis_bench.experiment.trials` makes the
-trials.
+Each setting is said once, as a field of `Experiment`, and its value is typed where one is made.
 """
 
 from __future__ import annotations
@@ -9,13 +8,17 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
-from oasis_bench.experiment.budget import OFF, Budget, bytes_of, search_of, seconds_of
 from oasis_bench.experiment.setting import (
+    OFF,
+    Duration,
+    Limit,
+    Search,
     Setting,
+    Size,
     check_names,
     check_optional_count,
     check_optional_names,
@@ -39,8 +42,8 @@ from oasis_bench.system import (
 
 BUILT_IN = Path(__file__).parent / "built_in"
 
-LIMITS = ("budget", "memory")
-"""The settings that a run which goes on may change."""
+LIMITS: Mapping[str, type[Limit]] = {"budget": Duration, "memory": Size}
+"""The settings that a run which goes on may change, and a learner may have of its own."""
 
 DEFAULT_PARTITIONS, DEFAULT_TRAIN, DEFAULT_TEST = 5, 40, 25
 """Partitions of data sets without folds, training and test items a class (JMLR 2010, 5.3.2)."""
@@ -51,60 +54,74 @@ MOST_TRIALS = 100_000
 NOT_HYPER_PARAMETERS = ("algorithm", "features", *LIMITS)
 """Keys of a learner's table in a file that are not its hyper-parameters."""
 
+NOT_KEYS = {"dataset_options", "built_in"}
+"""Fields of an experiment that a file does not have as keys."""
+
+
+class Budget(NamedTuple):
+    """Limits of a learner: of each fit, each stage of a fit by steps, each ranking.
+
+    Memory is that of the trial's process, its children and the rows of the trial included, above
+    what it took when the trial began.  None is no limit.
+    """
+
+    seconds: float | None
+    n_bytes: int | None
+
 
 @dataclass(frozen=True)
 class LearnerSpec:
-    """A learner of an experiment.
+    """A learner of an experiment, by its name in the registry.
 
     Attributes
     ----------
-    algorithm : str
-        Its name in the registry.
     params : dict
         Hyper-parameters: a value is fixed, a list is searched on the inner folds.  A parameter
         that is not here keeps the learner's own search space or default.
-    budget, memory : str or None, default None
+    budget, memory
         Its own limits; None: those of the experiment.
-    model : str or None, default None
-        The path of a model file, which is judged in place of a fit.
-    features : str or None, default None
+    model
+        The path of a model file, which is evaluated in place of a fit.
+    features
         Of a data set whose rows are several kinds of features, the kinds that it takes, joined by
         +; None: all.
     """
 
     algorithm: str
     params: Mapping[str, Any] = field(default_factory=dict)
-    budget: str | None = None
-    memory: str | None = None
+    budget: Duration | None = None
+    memory: Size | None = None
     model: str | None = None
     features: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, kind in LIMITS.items():
+            if (given := getattr(self, name)) is not None:
+                object.__setattr__(self, name, kind.of(name, given))
 
 
 @dataclass(frozen=True)
 class Experiment:
     """All that decides the results of a run, defaults as in the papers (JMLR 2010, 5.3.2).
 
-    Each setting is an option of `run` and a key of an experiment file; its help is beside it.
+    Each setting is an option of `run` and a key of an experiment file; its help is beside it.  A
+    value may be given as a file or the command line has it: it is typed here, and nowhere else.
 
     Attributes
     ----------
-    title : str
-    dataset : str
+    dataset
         A registered name, or the path of the user's own file, from the working folder.
-    learners : dict of str to LearnerSpec
+    learners
         By the label that tables print.
-    dataset_options : dict
+    dataset_options
         Options of the data set (the keyword parameters of its `__init__`) that are not at their
         defaults.
-    each : dict
-        A setting and a list of its values: a run for each of them (`runs.one_for_each_value`).
-    classes : tuple of int, str or tuple of str
+    each
+        A setting and a list of its values: a run for each of them.
+    built_in
+        The name of the built-in experiment that it was made from, if it was.
+    classes
         The class subsets; a number says how many classes to choose at random.
-
-    Raises
-    ------
-    UsageError
-        Where a value has the wrong type or is out of bounds.
     """
 
     title: str
@@ -112,6 +129,7 @@ class Experiment:
     learners: Mapping[str, LearnerSpec]
     dataset_options: Mapping[str, Any] = field(default_factory=dict)
     each: Mapping[str, Any] = field(default_factory=dict)
+    built_in: str | None = None
     classes: tuple[int | str | tuple[str, ...], ...] = setting(
         (2, 5, 10),
         "class subsets: numbers of classes, names of subsets, names joined by +, or all",
@@ -183,12 +201,11 @@ class Experiment:
         check=check_scalings,
         metavar="A,B",
     )
-    search: str = setting(
+    search: Search = setting(
         "20",
         "the most that the search of each learner may try: candidates, such as 20, or a time, such "
         "as 60s, or off; where there are more, they are drawn at random, the defaults first",
-        str,
-        check=search_of,
+        Search,
         metavar="N,TIME",
         numbers_as_text=True,
     )
@@ -223,19 +240,17 @@ class Experiment:
         metavar="A,B",
         numbers_as_text=True,
     )
-    budget: str = setting(
+    budget: Duration = setting(
         "1h",
         "the longest that a fit, or another call of a learner, may take, such as 90s, 10m, 2h or "
         "off; a trial that takes longer is a row 'timeout'",
-        str,
-        check=seconds_of,
+        Duration,
         metavar="TIME",
     )
-    memory: str = setting(
+    memory: Size = setting(
         OFF,
         "the most memory that a trial may take, such as 500MiB, 4GiB or off",
-        str,
-        check=bytes_of,
+        Size,
         metavar="SIZE",
     )
 
@@ -243,7 +258,7 @@ class Experiment:
         for name in ("title", "dataset"):
             check_value(name, getattr(self, name), str)
         for name, known in known_settings().items():
-            known.check(name, getattr(self, name))
+            object.__setattr__(self, name, known.typed(name, getattr(self, name)))
         for name in self.each:
             if name not in known_settings():
                 raise UsageError(
@@ -261,8 +276,6 @@ class Experiment:
             )
         if not self.learners:
             raise UsageError("no learners: name at least one")
-        for label in self.learners:
-            self.budget_of(label)
         n_trials = len(self.learners) * len(self.classes) * self.n_partitions
         if n_trials > MOST_TRIALS:
             raise UsageError(
@@ -291,28 +304,13 @@ class Experiment:
         return replace(self, learners=learners, **limits_of_run)
 
     def budget_of(self, label: str) -> Budget:
-        """Return the limits of a learner.
-
-        Raises
-        ------
-        UsageError
-            Where one is neither a number with a unit nor 'off'.
-        """
+        """Return the limits of a learner."""
         own = self.learners[label]
-        return Budget(
-            seconds_of("budget", self.budget if own.budget is None else own.budget),
-            bytes_of("memory", self.memory if own.memory is None else own.memory),
-        )
+        return Budget((own.budget or self.budget).seconds, (own.memory or self.memory).n_bytes)
 
     @classmethod
     def from_toml(cls, source: str) -> Self:
-        """Read an experiment file, or a built-in one by its name.
-
-        Raises
-        ------
-        UsageError
-            Where there is no such file, or it is not an experiment.
-        """
+        """Read an experiment file, or a built-in one by its name."""
         path = Path(source)
         built_in = {name: BUILT_IN / f"{name}.toml" for name in built_in_experiments()}
         try:
@@ -331,50 +329,22 @@ class Experiment:
             if isinstance(error, UsageError):
                 raise
             raise UsageError(f"experiment {source} is not TOML: {error_line(error)}") from error
-        return cls._from_file(values, source)
-
-    @classmethod
-    def _from_file(cls, values: dict[str, Any], source: str) -> Self:
-        keys = {item.name for item in fields(cls)} - {"dataset_options"}
-        for key in values:
-            if key not in keys:
-                raise UsageError(f"{source}: {unknown_name('key', key, sorted(keys))}")
-        for key in ("title", "dataset", "learners"):
-            if key not in values:
-                raise UsageError(f"{source}: the key {key!r} is missing")
-        if isinstance(values["dataset"], dict):
-            options = values["dataset_options"] = dict(values["dataset"])
-            if "name" not in options:
-                raise UsageError(f"{source}: the table [dataset] needs a name")
-            values["dataset"] = options.pop("name")
-        tables = values["learners"]
-        if not isinstance(tables, dict) or not all(isinstance(t, dict) for t in tables.values()):
-            raise UsageError(f"{source}: learners must be tables, such as [learners.OASIS]")
-        if comma := next((label for label in tables if "," in label), None):
-            raise UsageError(f"{source}: learner {comma!r}: a label must not hold a comma")
-        learners = {
-            label: LearnerSpec(
-                str(table.get("algorithm", label)),
-                {name: v for name, v in table.items() if name not in NOT_HYPER_PARAMETERS},
-                table.get("budget"),
-                table.get("memory"),
-                features=table.get("features"),
-            )
-            for label, table in tables.items()
-        }
-        return cls(**{**_held(values), "learners": learners})
+        return cls(
+            **_fields_of_file(values, source), built_in=source if source in built_in else None
+        )
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Make it of what `to_dict` gave, also when JSON has turned tuples into lists."""
         learners = {label: LearnerSpec(**spec) for label, spec in values["learners"].items()}
-        return cls(**{**_held(values), "learners": learners})
+        return cls(**{**values, "learners": learners})
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain values for the store."""
         return asdict(self)
 
 
+@cache
 def known_settings() -> dict[str, Setting]:
     """Return what is known of each field of `Experiment` that is a setting."""
     return {
@@ -389,7 +359,89 @@ def built_in_experiments() -> list[str]:
     return sorted(path.stem for path in BUILT_IN.glob("*.toml"))
 
 
-def _held(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keys of a file or a store with values as an experiment holds them."""
-    known = known_settings()
-    return {key: known[key].held(v) if key in known else v for key, v in values.items()}
+def changed(
+    experiment: Experiment,
+    given: Mapping[str, Any],
+    *,
+    dataset: str | None = None,
+    dataset_options: Mapping[str, Any] | None = None,
+    learners: Mapping[str, LearnerSpec] | None = None,
+    title: str | None = None,
+    quick: bool = False,
+) -> Experiment:
+    """Return an experiment with what a user has given in place of what it says.
+
+    What it says of its own data set does not hold for another one: this has all its classes, a
+    title of its own and no options, where these are not given.  A `budget` or `memory` in `given`
+    is that of all learners; with `quick` the settings of a quick run hold where none are given.
+    """
+    changes = {name: value for name, value in given.items() if name not in LIMITS}
+    if quick:
+        changes = {**quick_settings(experiment), **changes}
+    options = experiment.dataset_options
+    if dataset is not None and dataset != experiment.dataset:
+        if "classes" not in given:
+            changes["classes"] = ("all",)
+        changes |= {"dataset": dataset, "title": Path(dataset).name, "built_in": None}
+        options = {}
+    changes["dataset_options"] = {**options, **(dataset_options or {})}
+    if learners is not None:
+        changes["learners"] = learners
+    if title is not None:
+        changes["title"] = title
+    changes["each"] = {name: v for name, v in experiment.each.items() if name not in changes}
+    limits = {name: given[name] for name in LIMITS if name in given}
+    return replace(experiment, **changes).limited(limits)
+
+
+QUICK_REMARK = "a quick run, of few partitions and a short search; the whole one is"
+"""What a report says of a quick run; what makes the whole one follows."""
+
+
+def quick_settings(experiment: Experiment) -> dict[str, Any]:
+    """Return 2 partitions, 2 inner folds, 4 candidates, few steps, no traces, one class subset.
+
+    The subset is the first of at least five classes; else the first.
+    """
+    subsets = experiment.classes
+    five = next((one for one in subsets if isinstance(one, int) and one >= 5), subsets[0])
+    return {
+        "partitions": 2,
+        "inner_folds": 2,
+        "search": "4",
+        "max_steps": 64_000,
+        "traces": False,
+        "classes": (five,),
+    }
+
+
+def _fields_of_file(values: Mapping[str, Any], source: str) -> dict[str, Any]:
+    """Return what a file says as the fields of `Experiment`, or refuse its keys and tables."""
+    keys = {item.name for item in fields(Experiment)} - NOT_KEYS
+    for key in values:
+        if key not in keys:
+            raise UsageError(f"{source}: {unknown_name('key', key, sorted(keys))}")
+    for key in ("title", "dataset", "learners"):
+        if key not in values:
+            raise UsageError(f"{source}: the key {key!r} is missing")
+    if isinstance(values["dataset"], dict):
+        options = dict(values["dataset"])
+        if "name" not in options:
+            raise UsageError(f"{source}: the table [dataset] needs a name")
+        values = {**values, "dataset": options.pop("name"), "dataset_options": options}
+    tables = values["learners"]
+    if not isinstance(tables, dict) or not all(isinstance(t, dict) for t in tables.values()):
+        raise UsageError(f"{source}: learners must be tables, such as [learners.OASIS]")
+    if comma := next((label for label in tables if "," in label), None):
+        raise UsageError(f"{source}: learner {comma!r}: a label must not hold a comma")
+    learners = {
+        label: LearnerSpec(
+            str(table.get("algorithm", label)),
+            {name: v for name, v in table.items() if name not in NOT_HYPER_PARAMETERS},
+            table.get("budget"),
+            table.get("memory"),
+            features=table.get("features"),
+        )
+        for label, table in tables.items()
+    }
+    return {**values, "learners": learners}

@@ -9,18 +9,20 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from importlib.metadata import version
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+from sklearn.model_selection import ParameterGrid
 from sklearn.utils._param_validation import validate_parameter_constraints
 
 from oasis_bench import __version__
 from oasis_bench.data import LabelledRows, refuse_scaling
 from oasis_bench.experiment import saved_model
-from oasis_bench.experiment.budget import Budget, search_of
 from oasis_bench.experiment.identity import (
     SEEN_CLASSES,
     Identities,
@@ -29,8 +31,8 @@ from oasis_bench.experiment.identity import (
     source_hash,
 )
 from oasis_bench.experiment.queries import Queries, find_queries
-from oasis_bench.experiment.search import Candidate, candidates
-from oasis_bench.experiment.settings import Experiment, LearnerSpec
+from oasis_bench.experiment.setting import Search
+from oasis_bench.experiment.settings import Budget, Experiment, LearnerSpec
 from oasis_bench.experiment.sizes import settle, sizes_of_fold
 from oasis_bench.experiment.subsets import choose_subsets
 from oasis_bench.plugins import Dataset, Registry, refuse_unlike_inputs
@@ -53,6 +55,13 @@ LIBRARIES = ("numpy", "scipy", "scikit-learn")
 """Other versions may give other results."""
 
 
+class Candidate(NamedTuple):
+    """What the inner folds compare: a scaling of the rows, and hyper-parameters."""
+
+    scaling: str
+    params: Mapping[str, Any]
+
+
 class ChooseBy(NamedTuple):
     """A measure of a task, with its k where it has one."""
 
@@ -62,91 +71,133 @@ class ChooseBy(NamedTuple):
 
 
 @dataclass(frozen=True)
-class TrialSpec:
-    """One learner on one class subset and one outer partition, complete and picklable.
+class Where:
+    """Where a trial stands in its experiment: the items on which all learners are compared.
 
     Attributes
     ----------
-    trial_id : str
-        Hash of what decides the result: data, split, seed, learner, its parameters and source, the
-        code of oasis-bench and the versions of the libraries that it uses.  The processor and the
-        other imports of a plugin are not part of the hash; the provenance names them.
-    learner, algorithm : str
-        The label and the registered name.
-    candidates : tuple of Candidate
-        Scalings and hyper-parameters in the order in which they are tried; one where there is no
-        choice.
+    split : str
+        How the items are divided into training and test items.
     subset : str
         The name of the class subset.
     classes : tuple of int
         Its class numbers.
-    n_train, n_test : int
-        Items of a partition.
     partition : int
         From 0.
-    experiment : Experiment
-    identity : dict
-        What `trial_id` is the hash of, as JSON holds it.
-    split : str
-        How the items are divided into training and test items.
-    tasks : tuple of str
-        The tasks of that split, all asked of one fit.
-    chooses_by : ChooseBy
-        The measure by which inner folds choose.
-    plugin_files : tuple of Path
-        Where the learner may come from, besides installed packages.
-    shows_examples : bool
-        Whether the trial records what some queries retrieve, so that the report can show pictures.
+    n_train, n_test : int
+        Items of the partition; of judgements the most there can be.
+    """
+
+    split: str
+    subset: str
+    classes: tuple[int, ...]
+    partition: int
+    n_train: int
+    n_test: int
+
+
+@dataclass(frozen=True)
+class Keeps:
+    """What a trial keeps besides its measures: for pictures of the report, and in files.
+
+    Attributes
+    ----------
+    examples : int
+        How many test items keep their nearest neighbours.
     queries : Queries, optional
-        What these queries are drawn from; None: all test items.
-    projects : bool
-        Whether it records where some test items lie in a plane, so that the report can draw them.
-    shares_cores : bool
-        Whether other trials run at the same time, so that its timing is marked.
-    saves_model, keeps_scores : bool
+        What these items are drawn from; None: all test items.
+    projection : bool
+        Whether the places of some test items in a plane are kept.
+    model, scores : bool
         Whether the fitted learner, and all scores, are kept in files.
     columns : tuple of str, optional
         The names of the features, which a saved model keeps.
     """
 
-    trial_id: str
-    learner: str
-    algorithm: str
-    candidates: tuple[Candidate, ...]
-    subset: str
-    classes: tuple[int, ...]
-    n_train: int
-    n_test: int
-    partition: int
+    examples: int = 0
+    queries: Queries | None = None
+    projection: bool = False
+    model: bool = False
+    scores: bool = False
+    columns: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class TrialSpec:
+    """One learner on one class subset and one outer partition, complete and picklable.
+
+    Attributes
+    ----------
+    experiment : Experiment
+    learner : str
+        The label of the learner in the experiment.
+    where : Where
+    candidates : tuple of Candidate
+        Scalings and hyper-parameters in the order in which they are tried; one where there is no
+        choice.
+    tasks : tuple of str
+        The tasks of the split; one fit is evaluated on all of them.
+    chooses_by : ChooseBy
+        The measure by which inner folds choose.
+    identity : dict
+        What decides the result, as JSON holds it: data, split, seed, learner, its parameters and
+        source, the code of oasis-bench and the versions of the libraries that it uses.  The
+        processor and the other imports of a plugin are not in it; the provenance names them.
+    keeps : Keeps
+    plugin_files : tuple of Path
+        Where the learner may come from, besides installed packages.
+    shares_cores : bool
+        Whether other trials run at the same time, so that its timing is marked.
+    """
+
     experiment: Experiment
-    identity: Mapping[str, Any]
-    split: str
+    learner: str
+    where: Where
+    candidates: tuple[Candidate, ...]
     tasks: tuple[str, ...]
     chooses_by: ChooseBy
+    identity: Mapping[str, Any]
+    keeps: Keeps = Keeps()
     plugin_files: tuple[Path, ...] = ()
-    shows_examples: bool = False
-    queries: Queries | None = None
-    projects: bool = False
     shares_cores: bool = False
-    saves_model: bool = False
-    keeps_scores: bool = False
-    columns: tuple[str, ...] | None = None
+
+    @cached_property
+    def trial_id(self) -> str:
+        """Hash of what decides the result."""
+        text = json.dumps(self.identity, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+    @property
+    def _of_learner(self) -> LearnerSpec:
+        return self.experiment.learners[self.learner]
+
+    @property
+    def algorithm(self) -> str:
+        """The registered name of the learner."""
+        return self._of_learner.algorithm
 
     @property
     def model(self) -> Path | None:
         """The saved model that takes the place of a fit."""
-        path = self.experiment.learners[self.learner].model
+        path = self._of_learner.model
         return None if path is None else Path(path)
 
     @property
     def features(self) -> str | None:
         """The kinds of features that the learner takes, where it does not take all."""
-        return self.experiment.learners[self.learner].features
+        return self._of_learner.features
 
     @property
     def budget(self) -> Budget:
         """Limits of each call of the learner; not part of the identity."""
         return self.experiment.budget_of(self.learner)
+
+    def for_learner(self) -> TrialSpec:
+        """Return it as the learner's process gets it: without identity, thus without `trial_id`.
+
+        The random order of the test items is derived from the content hash in the identity.
+        """
+        return replace(self, identity={}, keeps=replace(self.keeps, queries=None))
 
     def seed_for(self, purpose: str, *, of_learner: bool = False) -> int:
         """Derive a seed from the run's seed, the subset, the partition and the purpose.
@@ -154,18 +205,12 @@ class TrialSpec:
         With `of_learner` also from the algorithm, but not from the label: two learners that differ
         only in their settings get the same seed, so only the settings make their results differ.
         """
-        names = (self.experiment.seed, purpose, self.subset, self.partition)
+        names = (self.experiment.seed, purpose, self.where.subset, self.where.partition)
         return derive_seed(*names, *((self.algorithm,) if of_learner else ()))
 
 
 def find_grids(experiment: Experiment, registry: Registry) -> dict[str, dict[str, list[Any]]]:
-    """Return the hyper-parameters of each learner of an experiment, with the values to try.
-
-    Raises
-    ------
-    UsageError
-        For an unknown learner or hyper-parameter, or a value of a type that none takes.
-    """
+    """Return the hyper-parameters of each learner, with the values to try, or refuse one."""
     return {label: _grid(label, spec, registry) for label, spec in experiment.learners.items()}
 
 
@@ -200,7 +245,8 @@ def _grid(label: str, spec: LearnerSpec, registry: Registry) -> dict[str, list[A
 def identities(specs: Sequence[TrialSpec]) -> Identities:
     """Return what decides the results of a run, for each learner, class subset and split."""
     return {
-        cell_name(spec.learner, spec.subset, spec.split): spec.identity for spec in reversed(specs)
+        cell_name(spec.learner, spec.where.subset, spec.where.split): spec.identity
+        for spec in reversed(specs)
     }
 
 
@@ -211,13 +257,7 @@ def plan(
     registry: Registry,
     plugin_files: tuple[Path, ...] = (),
 ) -> list[TrialSpec]:
-    """List the trials of an experiment, partition by partition within a subset.
-
-    Raises
-    ------
-    UsageError
-        For an unknown learner, hyper-parameter or class, or too few classes or items.
-    """
+    """List the trials of an experiment, partition by partition within a subset."""
     e = settle(experiment, dataset, rows)
     grids = find_grids(e, registry)
     run_identity = {
@@ -266,27 +306,22 @@ def plan(
                 "chooses_by": chooses_by,
                 "partition": partition,
             }
-            text = json.dumps(identity, sort_keys=True)
+            shows = is_first and partition == 0
             trials.append(
                 TrialSpec(
-                    trial_id=hashlib.sha256(text.encode()).hexdigest()[:24],
-                    learner=label,
-                    algorithm=e.learners[label].algorithm,
-                    candidates=tried[label],
-                    subset=subset,
-                    classes=classes,
-                    n_train=n_train,
-                    n_test=n_test,
-                    partition=partition,
                     experiment=e,
-                    identity=json.loads(text),
-                    split=split,
+                    learner=label,
+                    where=Where(split, subset, classes, partition, n_train, n_test),
+                    candidates=tried[label],
                     tasks=names,
                     chooses_by=chooses_by,
+                    identity=json.loads(json.dumps(identity)),
+                    keeps=Keeps(
+                        examples=e.examples if shows and rows.images is not None else 0,
+                        queries=queries,
+                        projection=shows and subset == largest,
+                    ),
                     plugin_files=plugin_files,
-                    shows_examples=rows.images is not None and is_first and partition == 0,
-                    queries=queries,
-                    projects=is_first and partition == 0 and subset == largest,
                 )
             )
     return trials
@@ -344,17 +379,41 @@ def _candidates(
 ) -> tuple[Candidate, ...]:
     """Return what the inner folds try of a learner, in this order."""
     defaults = registry.algorithms[algorithm]().get_params()
-    return candidates(grid, scalings, defaults, search_of("search", e.search), e.seed, algorithm)
+    return candidates(grid, scalings, defaults, e.search, e.seed, algorithm)
+
+
+def candidates(
+    grid: Mapping[str, Sequence[Any]],
+    scalings: Sequence[str],
+    defaults: Mapping[str, Any],
+    search: Search,
+    seed: int,
+    learner: str,
+) -> tuple[Candidate, ...]:
+    """List the candidates of a learner in the order in which they are tried.
+
+    All combinations of scalings, of which the first is the default, and values, as the grid has
+    them.  Where there are more than the search allows, or it is limited by time: first the one with
+    the most values at the learner's defaults, then the others in a random order, which is the same
+    for all partitions.
+    """
+    all_of_them = [Candidate(s, p) for s in scalings for p in ParameterGrid(dict(grid))]
+    n_tried = min(search.candidates or len(all_of_them), len(all_of_them))
+    if n_tried == len(all_of_them) and search.seconds is None:
+        return tuple(all_of_them)
+
+    def n_at_default(candidate: Candidate) -> int:
+        own = [name for name, value in candidate.params.items() if defaults.get(name) == value]
+        return len(own) + (candidate.scaling == scalings[0])
+
+    rng = np.random.default_rng(derive_seed(seed, "search", learner))
+    first = max(range(len(all_of_them)), key=lambda i: n_at_default(all_of_them[i]))
+    others = [i for i in rng.permutation(len(all_of_them)).tolist() if i != first]
+    return tuple(all_of_them[i] for i in [first, *others][:n_tried])
 
 
 def find_tasks(experiment: Experiment, registry: Registry) -> list[Task]:
-    """Return the tasks that an experiment asks.
-
-    Raises
-    ------
-    UsageError
-        For an unknown task, or a measure to choose by that none of them has.
-    """
+    """Return the tasks of an experiment; refuse a measure to choose by that none of them has."""
     tasks = [registry.tasks[name]() for name in experiment.tasks]
     if (text := experiment.choose_by) is not None:
         for task in [task for task in tasks if has_measure(task, text)] or tasks[:1]:

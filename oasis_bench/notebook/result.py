@@ -24,7 +24,7 @@ from oasis_bench.plugins import (
 )
 from oasis_bench.runs import StoredRun, read_run
 from oasis_bench.system import UsageError, derive_seed, for_terminal
-from oasis_bench.trial import FitData, preferences
+from oasis_bench.trial import FitData
 
 
 class RunResult:
@@ -127,8 +127,8 @@ def refit_best(run: StoredRun) -> Pipeline:
     for _, step in steps:
         X = step.fit_transform(X)
     judged = next(iter(run.info.sources.tasks.values())).split == "judged"
-    triplets = preferences(rows.judged) if judged and rows.judged is not None else None
-    FitData(X, rows.y, triplets, derive_seed(e.seed, "judged triplets")).fit(learner)
+    seed = derive_seed(e.seed, "judged triplets")
+    FitData.of(X, rows.y, rows.judged if judged else None, seed).fit(learner)
     return Pipeline([*steps, (type(learner).__name__.lower(), learner)])
 
 

@@ -236,7 +236,7 @@ def _as_csv(names: Sequence[str]) -> str:
 
 
 def _settings(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings as an experiment holds them."""
+    """Return settings, or refuse one that an experiment does not have."""
     known = known_settings()
     options = {one.flag.removeprefix("--"): name for name, one in known.items() if one.flag}
     for name in given:
@@ -245,7 +245,7 @@ def _settings(given: Mapping[str, Any]) -> dict[str, Any]:
         if name not in known:
             named = [*signature(run).parameters][:-1]  # but for **others
             raise UsageError(unknown_name("setting", name, [*named, *known]))
-    return {name: known[name].held(value) for name, value in given.items()}
+    return dict(given)
 
 
 def rows_as_file(data: Any) -> tuple[str, bytes]:

@@ -6,8 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self, get_type_hints
 
+from msgspec import ValidationError, convert
+
 from oasis_bench.experiment import Experiment
-from oasis_bench.system import UsageError, is_of, shown
+from oasis_bench.system import UsageError, shown
+
+LEARNER = tuple[str, dict[str, Any], str | None, str | None]
+"""Types of what a store says of a learner: algorithm, hyper-parameters, model file, features."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +85,7 @@ class RunFacts(Session):
     left_out: Sequence[str]  # what of the data set was not used, a line each
     notes: Mapping[str, str]  # what a reader of results on a subset must know, by the subset
     n_folds: int = 0  # that the data set is published with: the partitions; 0: there are none
-    resumed: Sequence[Resumption] = ()  # the later sessions, in their order
+    resumed: tuple[Resumption, ...] = ()  # the later sessions, in their order
     finished: str | None = None  # UTC, ISO 8601; None where the run was cut short
     load_at_end: float | None = None
 
@@ -96,32 +101,16 @@ class RunFacts(Session):
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Self:
-        """Make it of what `to_json` gave."""
+        """Make it of what `to_json` gave; what is of another type is refused."""
+        types = get_type_hints(cls)
         try:
-            sources = values["sources"]
-            parts = {
-                "experiment": Experiment.from_dict(values["experiment"]),
-                "sources": Sources(
-                    DatasetSource(**sources["dataset"]),
-                    {label: Source(**one) for label, one in sources["learners"].items()},
-                    {name: TaskSource(**one) for name, one in sources["tasks"].items()},
-                ),
-                "resumed": tuple(Resumption(**one) for one in values.get("resumed", ())),
-            }
-            info = cls(**{**values, **parts})
-        except (KeyError, TypeError, AttributeError) as error:
+            parts = {key: convert(values[key], types[key]) for key in values if key != "experiment"}
+            info = cls(experiment=Experiment.from_dict(values["experiment"]), **parts)
+            for one in info.experiment.learners.values():
+                convert((one.algorithm, one.params, one.model, one.features), LEARNER)
+        except (KeyError, TypeError, AttributeError, ValidationError) as error:
             raise UsageError(f"what the store says of its run cannot be read: {error}") from error
-        parts_of_it = [*info.resumed, *info.sources.learners.values()]
-        parts_of_it += [*info.sources.tasks.values(), *info.experiment.learners.values()]
-        for part in (info, info.sources.dataset, *parts_of_it):
-            _refuse_wrong_types(part)
         for cell, identity in info.identities.items():
             if not {"data", "classes"} <= identity.keys():
                 raise UsageError(f"it does not say what decides {shown(cell)}")
         return info
-
-
-def _refuse_wrong_types(part: Any) -> None:
-    for name, hint in get_type_hints(type(part)).items():
-        if not is_of(value := getattr(part, name), hint):
-            raise UsageError(f"what it says of its {name} is {shown(value)}")

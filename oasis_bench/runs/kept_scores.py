@@ -81,11 +81,11 @@ def evaluate_run(
             folder, info, experiment, registry, plugin_files, on_download
         )
         for spec, _, scores in trials:
-            _refuse_other_galleries([t for t in asked if t.split == spec.split], scores)
+            _refuse_other_galleries([t for t in asked if t.split == spec.where.split], scores)
         failures = 0
         evaluated = []  # nothing is written before the last file has been read
         for done, (spec, trial_id, scores) in enumerate(trials, start=1):
-            of_split = [task for task in asked if task.split == spec.split]
+            of_split = [task for task in asked if task.split == spec.where.split]
             for name, found in _evaluate(of_split, spec, rows, registry, scores):
                 evaluated.append((trial_id, [name], found))
                 failures += found["answers"][0]["status"] == "failed"
@@ -305,7 +305,10 @@ def _kept_trials(
 ) -> list[tuple[TrialSpec, str, Predictions]]:
     """Return the trials whose scores were kept, with the trial_id that the store has."""
     names = file_names(specs)
-    spec_of = {(spec.learner, spec.subset, spec.partition, spec.split): spec for spec in specs}
+    spec_of = {
+        (spec.learner, spec.where.subset, spec.where.partition, spec.where.split): spec
+        for spec in specs
+    }
     kept = []
     trials = read_run(folder).trials
     columns = ("learner", "subset", "partition", "split", "trial_id")

@@ -72,9 +72,6 @@ LONGEST_NAME = 100
 OnTrial = Callable[[TrialResult | None, int, int], None]
 """Called as ``on_trial(record, done, planned)`` after each trial; with None before the first."""
 
-OnPlan = Callable[[Sequence[TrialSpec]], None]
-"""Called with the trials that are to run."""
-
 
 def run_experiment(
     experiment: Experiment,
@@ -86,7 +83,6 @@ def run_experiment(
     on_trial: OnTrial = lambda record, done, planned: None,
     on_download: Progress = no_progress,
     on_note: Callable[[str], None] = lambda line: None,
-    on_plan: OnPlan = lambda specs: None,
     command: str | None = None,
     remarks: Sequence[str] = (),
 ) -> int:
@@ -95,7 +91,7 @@ def run_experiment(
     Above one of `jobs` at a time trials share cores, and their timings are marked; `cluster` is the
     address of a Dask scheduler whose workers run the trials.  `keep` names what is kept of each
     trial in files: 'models', 'predictions'.  `on_note` is called, before the first trial, with how
-    rows are scaled and what may mislead, a line each; `on_plan` with the trials that are to run.
+    rows are scaled and what may mislead, a line each.
     `command` and `remarks` are for the report.  After a mistake that can be seen before the first
     trial nothing is written.
     """
@@ -107,7 +103,7 @@ def run_experiment(
         dataset, rows, specs = prepare(
             experiment, registry, plugin_files, on_download, place.shares_cores, keep
         )
-        subsets = {spec.subset: spec.classes for spec in specs}
+        subsets = {spec.where.subset: spec.where.classes for spec in specs}
         takes_rows = _takes_rows(experiment, registry)
         scalings = scalings_of(experiment, dataset, rows) if takes_rows else ()
         remarks = [
@@ -144,7 +140,6 @@ def run_experiment(
             for remark in remarks:
                 on_note(remark)
             try:
-                on_plan(specs)
                 return _run_trials(store, specs, rows, place, on_trial, file_names(specs))
             except OutputError:  # its message says that the run can go on
                 raise
@@ -172,7 +167,6 @@ def resume_experiment(
     on_trial: OnTrial = lambda record, done, planned: None,
     on_download: Progress = no_progress,
     on_note: Callable[[str], None] = lambda line: None,
-    on_plan: OnPlan = lambda specs: None,
     command: str | None = None,
 ) -> int:
     """Go on with a run that was cut short; return how many of these trials did not end well.
@@ -205,7 +199,6 @@ def resume_experiment(
             provenance={**provenance(), **place.provenance()},
         )
         store.write_info(resumed=[asdict(session) for session in (*info.resumed, now)])
-        on_plan(left)
         return _run_trials(store, left, rows, place, on_trial, file_names(specs))
 
 
@@ -240,13 +233,16 @@ def prepare(
     plugins = tuple(path.resolve() for path in plugin_files)
     specs = plan(experiment, dataset, rows, registry, plugins)
     refuse_untested_queries(specs, rows)
-    how: dict[str, Any] = {
-        "shares_cores": shares_cores,
-        "saves_model": MODELS in keep,
-        "keeps_scores": PREDICTIONS in keep,
+    files: dict[str, Any] = {
+        "model": MODELS in keep,
+        "scores": PREDICTIONS in keep,
         "columns": rows.columns,
     }
-    return dataset, rows, [replace(spec, **how) for spec in specs]
+    specs = [
+        replace(spec, shares_cores=shares_cores, keeps=replace(spec.keeps, **files))
+        for spec in specs
+    ]
+    return dataset, rows, specs
 
 
 def _run_trials(
@@ -386,8 +382,8 @@ def file_names(specs: Sequence[TrialSpec]) -> dict[str, str]:
     names: dict[str, str] = {}
     times: Counter[str] = Counter()
     for spec in specs:
-        split = () if spec.split == SEEN_CLASSES else (spec.split,)
-        parts = (spec.learner, spec.subset, str(spec.partition), *split)
+        split = () if spec.where.split == SEEN_CLASSES else (spec.where.split,)
+        parts = (spec.learner, spec.where.subset, str(spec.where.partition), *split)
         name = "_".join(re.sub(r"[^a-zA-Z0-9.+=-]", "-", part)[:LONGEST_NAME] for part in parts)
         times[name.casefold()] += 1
         number = times[name.casefold()]

@@ -17,7 +17,7 @@ CREATE TABLE run (
     value TEXT NOT NULL               -- JSON
 ) STRICT;
 CREATE TABLE trials (
-    trial_id TEXT PRIMARY KEY,        -- hash of what decides the result (see plan.TrialSpec)
+    trial_id TEXT PRIMARY KEY,        -- hash of what decides the result (see TrialSpec)
     learner TEXT NOT NULL,            -- its label in this run
     algorithm TEXT NOT NULL,          -- its name in the registry
     dataset TEXT NOT NULL,

@@ -82,6 +82,5 @@ from .values import (
     MOST as MOST,
     NEEDED as NEEDED,
     check_value as check_value,
-    is_of as is_of,
     value_of_text as value_of_text,
 )

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import UnionType
-from typing import Any, get_args, get_origin
+from typing import Any
 
 from oasis_bench.system.errors import UsageError
 from oasis_bench.system.plain_text import shown
@@ -39,12 +37,9 @@ MOST = 10**12
 def check_value(
     name: str, value: object, kind: type, least: int | None = None, most: int = MOST
 ) -> None:
-    """Check the type of a value; that it is at least `least`, and a whole number at most `most`.
+    """Refuse a value of another type, below `least`, or a whole number above `most`.
 
-    Raises
-    ------
-    UsageError
-        Where one of them is wrong; True and False are no numbers.
+    True and False are no numbers.
     """
     kinds = (int, float) if kind is float else kind
     right = isinstance(value, kinds) and isinstance(value, bool) == (kind is bool)
@@ -53,19 +48,3 @@ def check_value(
         raise UsageError(f"{name} = {shown(value)}: {NEEDED[kind]}{bound} is needed")
     if isinstance(value, int) and value > most:
         raise UsageError(f"{name} = {shown(value)}: {NEEDED[kind]} of at most {most} is needed")
-
-
-def is_of(value: object, hint: Any) -> bool:
-    """Tell whether a value that was read from JSON is of the type that an annotation says."""
-    kind, parts = get_origin(hint) or hint, get_args(hint)
-    if kind is Any:
-        return True
-    if kind is UnionType:
-        return any(is_of(value, part) for part in parts)
-    if kind is Mapping and isinstance(value, Mapping):
-        return all(is_of(k, parts[0]) and is_of(v, parts[1]) for k, v in value.items())
-    if kind is Sequence and isinstance(value, list | tuple):
-        return all(is_of(item, parts[0]) for item in value)
-    if kind in (int, float) and isinstance(value, bool):
-        return False
-    return isinstance(value, (int, float) if kind is float else kind)

@@ -1,4 +1,4 @@
-"""The figure of a run's costs: choosing, fitting and answering, side by side."""
+"""The figure of a run's costs: times of tuning, fit and query, side by side."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from oasis_bench.reports.run.figure_parts import entries, side_by_side, subset_a
 from oasis_bench.runs import StoredRun
 
 SHOWN = {
-    "tuning_seconds": "Choice (seconds)",
+    "tuning_seconds": "Tuning (seconds)",
     "fit_seconds": "Fit (seconds)",
-    "seconds_per_query": "Answer (seconds a query)",
+    "seconds_per_query": "Query (seconds)",
 }
 NOISY: dict[str, Any] = {"color": "0.3", "marker": "o", "linestyle": "", "markerfacecolor": "white"}
 
@@ -52,8 +52,7 @@ def cost_figures(run: StoredRun) -> list[Drawing]:
             spread=f"median over {partitions_text(run)}, bars from the smallest to the largest",
             caption=" ".join(
                 [
-                    "Logarithmic scales. A learner without a point for the choice had nothing to "
-                    "choose.",
+                    "Logarithmic scales. A learner without a point for tuning had nothing to tune.",
                     *_noisy_text(run, split),
                     *dagger_notes(run, finished(run, split)["learner"]),
                 ]
@@ -65,7 +64,7 @@ def cost_figures(run: StoredRun) -> list[Drawing]:
 
 
 def draw_costs(run: StoredRun, split: str) -> Figure | None:
-    """Draw what choosing, fitting and answering took against the number of classes."""
+    """Draw the times of tuning, fit and query against the number of classes."""
     trials = with_costs(finished(run, split))
     if trials.empty:
         return None

@@ -1,4 +1,4 @@
-"""The tables of a run's costs: choice, fit, answer, memory, and how fit time grows."""
+"""The tables of a run's costs: tuning, fit, query, memory, and how fit time grows."""
 
 from __future__ import annotations
 
@@ -94,19 +94,19 @@ def _cost_table(run: StoredRun, split: str) -> Table:
             notes += (SHARED_NOTE,)
         if count := int(own["noisy"].sum()):
             notes += (NOISY_NOTE.format(f"{count} of {plural(len(own), 'partition')}"),)
-        choice, fit, *others = ["-"] * 8 if own.empty else _texts(own, values)
-        first = (subset_label(run, subset), marked(run, learner), choice)
+        tuning, fit, *others = ["-"] * 8 if own.empty else _texts(own, values)
+        first = (subset_label(run, subset), marked(run, learner), tuning)
         rows.append([*first, Cell(fit, notes=notes), *others])
     columns = ["subset", "n_classes", "learner", "quantity", "median", "min", "max", "n"]
     several_processors = run.trials["processor"].nunique() > 1
     of_split = "".join(of_splits(run, f", split {split}"))
     return Table(
         name="_".join(["costs", *of_splits(run, split)]),
-        title="The three costs, choice, fit and answer, and memory: medians over partitions"
+        title="The three costs, tuning, fit and query, and memory: medians over partitions"
         + of_split,
         header=(
             *(class_noun(run).capitalize(), "Learner"),
-            *("Choice, s", "Fit, s [min – max]", "Fit, CPU s", "Answer, ms a query"),
+            *("Tuning, s", "Fit, s [min – max]", "Fit, CPU s", "Query, ms"),
             *("Model, KiB", "Peak of fit, MiB", "Hyper-parameters", "Steps"),
         ),
         align="rlrrrrrrlr",

@@ -57,7 +57,7 @@ def trials_table(run: StoredRun) -> Table:
             *("Learner", class_noun(run).capitalize(), *of_splits(run, "Split"), "Partition"),
             *(["Scaling"] if several else []),
             *("Chosen", "Steps", "Validation", *(["Training"] if asked else []), "Test"),
-            *("Choice, s", "Fit, s"),
+            *("Tuning, s", "Fit, s"),
         ),
         align="lr" + "l" * len(of_splits(run, "")) + "r" + "l" * several + "lrrrrr" + "r" * asked,
         rows=rows,

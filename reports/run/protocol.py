@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from oasis_bench.data import SCALINGS
-from oasis_bench.experiment import search_of
+from oasis_bench.experiment import Search
 from oasis_bench.reports.formatting import plural, series
 from oasis_bench.reports.run.facts import chooser, finished, splits
 from oasis_bench.runs import StoredRun
@@ -59,12 +59,11 @@ def scaling_text(run: StoredRun) -> str:
     return f"{what}{given}. What scaling learns comes from {training} {run.info.items}{alone}."
 
 
-def _budget(search: str) -> str:
+def _budget(search: Search) -> str:
     """Write a budget of search."""
-    budget = search_of("search", search)
-    if budget.candidates is not None:
-        return plural(budget.candidates, "candidate")
-    return "no limit" if budget.seconds is None else f"{search} a trial"
+    if search.candidates is not None:
+        return plural(search.candidates, "candidate")
+    return "no limit" if search.seconds is None else f"{search} a trial"
 
 
 def _by(run: StoredRun) -> str:

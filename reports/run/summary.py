@@ -96,18 +96,18 @@ def _cost_lines(run: StoredRun, costs: Table) -> list[list[str]]:
     """Return the cells of a table of costs, fewer than the report has."""
     lines = [
         [
-            *(class_noun(run), "learner", "choice, s", "fit, s", "", "answer, ms a query", ""),
+            *(class_noun(run), "learner", "tuning, s", "fit, s", "", "query, ms", ""),
             "model, KiB",
         ]
     ]
     for subset, learner, own in by_subset_and_learner(run, costs.numbers.set_index("quantity")):
         median, fit = own["median"], own.loc[["fit_seconds"]].iloc[0]
-        answer = own.loc[["seconds_per_query"]].iloc[0]
+        query = own.loc[["seconds_per_query"]].iloc[0]
         cells = [
             *(seconds_text(median["tuning_seconds"]), seconds_text(fit["median"])),
             f"[{seconds_text(fit['min'])} - {seconds_text(fit['max'])}]" if fit["n"] else "",
             seconds_text(1000 * median["seconds_per_query"]),
-            f"[{seconds_text(1000 * answer['min'])} - {seconds_text(1000 * answer['max'])}]",
+            f"[{seconds_text(1000 * query['min'])} - {seconds_text(1000 * query['max'])}]",
             number_text(median["model_bytes"] / 2**10, "{:,.1f}"),
         ]
         cells = cells if own["n"].any() else ["-", "-", "", "-", "", "-"]

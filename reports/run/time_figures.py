@@ -47,12 +47,12 @@ NAME_WIDTH = 22
 
 @mpl.rc_context(STYLE)
 def quality_against_time(run: StoredRun, task: str) -> Drawing:
-    """Draw the first measure of a task against the time of choosing and fitting."""
+    """Draw the first measure of a task against the time of tuning and fit."""
     first = headlines(run, task)[0]
     figure = draw_quality_against_time(run, task)
     return finish(
         f"{task}_against_time",
-        f"{task_title(task)}: {first} against the time of choosing and fitting",
+        f"{task_title(task)}: {first} against the time of tuning and fit",
         figure,
         spread="median and range of time, mean ± standard error, over " + partitions_text(run),
         caption=" ".join(
@@ -73,7 +73,7 @@ def draw_quality_against_time(run: StoredRun, task: str) -> Figure | None:
     if points.empty:
         return None
     styles = learner_styles(learners(run))
-    figure, of_subset = panels(run, points, "choosing and fitting", headlines(run, task)[0])
+    figure, of_subset = panels(run, points, "tuning and fit", headlines(run, task)[0])
     for subset, axes in of_subset.items():
         own = points[points["subset"] == subset]
         _log_seconds_along(axes, own[["seconds_min", "seconds_max"]].to_numpy())
@@ -107,12 +107,12 @@ def times_and_values(run: StoredRun, task: str) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        subset, learner, seconds (the median over partitions of choosing and fitting together),
+        subset, learner, seconds (the median over partitions of tuning and fit together),
         seconds_min, seconds_max, mean and standard_error of the task's first headline.
     """
     trials = with_costs(finished(run, split_of(run, task)))
-    choice = trials["tuning_seconds"].fillna(0)  # nothing to choose
-    seconds = (choice + trials["fit_seconds"]).where(lambda it: it > 0)
+    tuning = trials["tuning_seconds"].fillna(0)  # nothing to tune
+    seconds = (tuning + trials["fit_seconds"]).where(lambda it: it > 0)
     measures = task_measures(run, task)
     first = measures[measures["name"] == headlines(run, task)[0]].set_index("trial_id")["value"]
     value = trials["trial_id"].map(first.to_dict()).astype(float)
@@ -153,7 +153,7 @@ def along_seconds(run: StoredRun) -> list[Drawing]:
                 [
                     f"Of test {run.info.items}. Seconds are steps times the seconds a step: the "
                     "median over partitions of the final fit’s time over its steps. Measuring "
-                    "along the way is not in them, nor is choosing. A marker alone: a learner "
+                    "along the way is not in them, nor is tuning. A marker alone: a learner "
                     "without steps, at the median time of its fit.",
                     *dagger_notes(run, finished(run, split)["learner"]),
                 ]

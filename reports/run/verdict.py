@@ -43,9 +43,9 @@ MANY_ENOUGH = 5
 """Partitions below which it is told what difference they can show."""
 
 COLD = 10
-"""Times as long as the shortest answer: then a first call may have been cold."""
+"""Times as long as the shortest query time: then a first call may have been cold."""
 
-PARTS = ("choosing", "fitting", "answering")
+PARTS = ("tuning", "fit", "queries")
 
 
 class NextStep(NamedTuple):
@@ -224,7 +224,7 @@ def _costs(run: StoredRun) -> str:
         return ""
     own = trials[trials["subset"] == largest[-1]]
     parts = own.assign(
-        choosing=own["tuning_seconds"], fitting=own["fit_seconds"], answering=own["query_seconds"]
+        tuning=own["tuning_seconds"], fit=own["fit_seconds"], queries=own["query_seconds"]
     )
     medians: Any = parts.groupby("learner")[list(PARTS)].median()
     totals = medians.sum(axis=1)
@@ -233,11 +233,11 @@ def _costs(run: StoredRun) -> str:
     for name in sorted(shown, key=lambda name: float(totals[name])):
         each = ", ".join(f"{what} {seconds_text(medians.at[name, what])}" for what in PARTS)
         texts.append(f"{marked(run, name)} {seconds_text(float(totals[name]))} s ({each})")
-    ends: Any = parts.groupby("learner")["answering"].agg(["min", "max"])
+    ends: Any = parts.groupby("learner")["queries"].agg(["min", "max"])
     cold = [
         marked(run, name) for name in shown if ends.at[name, "max"] > COLD * ends.at[name, "min"]
     ]
-    slow = f" Answers of {series(cold)} differ tenfold and more: a first call may be cold."
+    slow = f" Query times of {series(cold)} differ tenfold and more: a first call may be cold."
     costs = f"Cost of one partition, {subset_title(run, largest[-1])}: {series(texts)}."
     return costs + slow * bool(cold)
 

@@ -13,6 +13,8 @@ import numpy as np
 from sklearn.semi_supervised import LabelSpreading
 
 from oasis_bench.algorithms import Euclidean
+from oasis_bench.experiment import TrialSpec
+from oasis_bench.system import derive_seed
 
 
 class Searches:
@@ -82,6 +84,20 @@ class SearchesDescriptors(Searches, Euclidean):
                     yield found
 
 
+class DerivesOrder(Searches, Euclidean):
+    """Looks for what the order of the test items is made of; they were drawn class by class."""
+
+    name = "DerivesOrder"
+
+    def find(self, n):
+        for trial in [item for item in gc.get_objects() if isinstance(item, TrialSpec)]:
+            if "data" in trial.identity:
+                whole = (trial.identity["data"], trial.where.subset, trial.where.partition, "order")
+                seeds = [derive_seed(*whole, part) for part in range(4)]
+                order = np.random.default_rng(seeds).permutation(n)
+                yield order * len(trial.where.classes) // n
+
+
 class PatchesModules(Euclidean):
     """Replaces what judges it, in every module of the harness that its process has."""
 
@@ -98,7 +114,7 @@ class PatchesModules(Euclidean):
     def _patch(self):
         for name, module in [*sys.modules.items()]:
             if name.startswith("oasis_bench.tasks") or name.startswith(
-                "oasis_bench.trial.evaluator"
+                "oasis_bench.trial.harness_side.evaluator"
             ):
                 for key, value in [*vars(module).items()]:
                     if callable(value) and key not in ("kernel_ready", "block_size"):
@@ -249,7 +265,7 @@ class StopsClocks(Euclidean):
     name = "StopsClocks"
 
     def fit(self, X, y=None):
-        clock = sys.modules["oasis_bench.trial.clock"]
+        clock = sys.modules["oasis_bench.trial.learner_side.meter"]
         clock.Meter.cost = lambda meter: clock.Cost(0.0, 0.0, None, None)
         if len(X) > 16:  # not the few items of the warm-up
             spin(1.5)
@@ -267,8 +283,7 @@ class ForgesModel(Euclidean):
     name = "ForgesModel"
 
     def fit(self, X, y=None):
-        from oasis_bench.trial import to_line
-        from oasis_bench.trial.messages import Fitted
+        from oasis_bench.trial.wall import Fitted, to_line
 
         if len(X) > 16:
             line = next(fd for fd in map(int, os.listdir("/proc/self/fd")) if _is_socket(fd))
@@ -290,7 +305,7 @@ class TicksOn(Euclidean):
     name = "TicksOn"
 
     def fit(self, X, y=None):
-        from oasis_bench.trial import PhaseBegan, to_line
+        from oasis_bench.trial.wall import PhaseBegan, to_line
 
         while True:
             for descriptor in filter(_is_socket, map(int, os.listdir("/proc/self/fd"))):

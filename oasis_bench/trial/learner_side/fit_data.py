@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from oasis_bench.data import JudgedTriplets, Labels, Ratings, coordinates
+from oasis_bench.data import JudgedTriplets, Judgements, Labels, coordinates
 from oasis_bench.experiment import (
     TrialSpec,
     group_folds,
@@ -19,8 +19,7 @@ from oasis_bench.experiment import (
 )
 from oasis_bench.plugins import IncrementalLearner, MetricLearner
 from oasis_bench.tasks import Truth
-from oasis_bench.trial.items import NotApplicableError, truth_of
-from oasis_bench.trial.sealed_items import learn_preparation
+from oasis_bench.trial.wall import NotApplicableError, judgements_of, learn_preparation
 
 SPAN_BYTES = 256 * 2**20
 """Rows that take more in double precision are not brought into coordinates of their span."""
@@ -28,28 +27,23 @@ SPAN_BYTES = 256 * 2**20
 
 @dataclass(frozen=True)
 class FitData:
-    """Items to learn from and, of an inner fold, items to validate on.
+    """Fit on these items: `X`, `y` and `triplets`; evaluate on those: `queries` with their `truth`.
 
-    Attributes
-    ----------
-    X : array, CSR or Patches
-    y : Labels
-    triplets : ndarray of shape (n_triplets, 3) or None
-        What people judged: item numbers of query, positive, negative.
-    seed : int
-        Draws the order of these triplets.
-    queries : array, CSR or Patches, optional
-        The items to validate on.
-    truth : Truth, optional
-        What is known of them.
+    Of the final fit only the first: the harness alone has what it is evaluated on.
     """
 
-    X: Any
+    X: Any  # array, CSR or Patches
     y: Labels
-    triplets: npt.NDArray[np.int64] | None
-    seed: int
-    queries: Any = None
+    triplets: npt.NDArray[np.int64] | None  # judged: query, positive, negative
+    seed: int  # draws the order of these triplets
+    queries: Any = None  # as X
     truth: Truth | None = None
+
+    @classmethod
+    def of(cls, X: Any, y: Labels, judgements: Judgements | None, seed: int) -> FitData:
+        """Return items to fit on, with the triplets that people judged, where there are some."""
+        judged = judgements if isinstance(judgements, JudgedTriplets) else None
+        return cls(X, y, None if judged is None else preferences(judged), seed)
 
     def in_their_span(self) -> FitData:
         """Return rows, to learn from and to validate on, in coordinates of what they all span.
@@ -91,10 +85,9 @@ class FitData:
 
 
 def whole_fit_data(spec: TrialSpec, items: Mapping[str, Any]) -> FitData:
-    """Return all training items, as `oasis_bench.trial.items` has sealed them."""
-    judged = _judged(items)
-    triplets = None if judged is None else preferences(judged)
-    return FitData(items["X"], items["y"], triplets, spec.seed_for("judged triplets"))
+    """Return all training items, as the harness has sealed them."""
+    seed = spec.seed_for("judged triplets")
+    return FitData.of(items["X"], items["y"], judgements_of(items), seed)
 
 
 def inner_fit_data(
@@ -102,19 +95,15 @@ def inner_fit_data(
 ) -> list[FitData]:
     """Return the data of the inner folds, split as the trial itself is.
 
-    Each fold is scaled with statistics of its own rows to learn from.
-
-    Raises
-    ------
-    NotApplicableError
-        Where there are too few classes to hold them apart.
+    Each fold is scaled with statistics of its own rows to learn from.  Raise NotApplicableError
+    where there are too few classes to hold them apart.
     """
     X, y = items["X"], items["y"]
     n_folds, seed = spec.experiment.inner_folds, spec.seed_for("folds")
-    if spec.split in ("judged", "rated"):
+    if spec.where.split in ("judged", "rated"):
         folds_data = _fit_data_of_groups(spec, items, n_folds, seed)
         return [_scaled(data, learner, scaling) for data in folds_data]
-    if spec.split == "unseen-classes":
+    if spec.where.split == "unseen-classes":
         if reason := too_few_for_folds(len(np.unique(y))):
             raise NotApplicableError(reason)
         folds = unseen_class_folds(y, n_folds, seed)
@@ -151,19 +140,12 @@ def preferences(judged: JudgedTriplets) -> npt.NDArray[np.int64]:
     return np.asarray(turned[a != b])
 
 
-def _judged(items: Mapping[str, Any]) -> JudgedTriplets | None:
-    if "judged_items" not in items:
-        return None
-    return JudgedTriplets(items["judged_items"], items.get("judged_votes"), items["judged_groups"])
-
-
 def _fit_data_of_groups(
     spec: TrialSpec, items: Mapping[str, Any], n_folds: int, seed: int
 ) -> list[FitData]:
     X, y = items["X"], items["y"]
-    judgements = _judged(items) or Ratings(
-        *(items[f"rated_{key}"] for key in ("queries", "candidates", "marks"))
-    )
+    judgements = judgements_of(items)
+    assert judgements is not None
     folds_data = []
     for part in group_folds(judgements, X.shape[0], n_folds, seed):
         tested, training = part.tested, part.training
@@ -174,7 +156,7 @@ def _fit_data_of_groups(
                 preferences(training) if isinstance(training, JudgedTriplets) else None,
                 spec.seed_for("judged triplets"),
                 X[part.test],
-                truth_of(tested),
+                Truth.of(tested),
             )
         )
     return folds_data

@@ -1,4 +1,7 @@
-"""Evaluates the answers of a learner as they come: in the harness, which alone has the labels."""
+"""Evaluates the scores of a learner as they come: the only place that has the test labels.
+
+`Evaluator` does so for the result of a trial, `Traces` at the checkpoints of its replay.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,9 @@ from scipy.stats import rankdata
 from oasis_bench.experiment import ChooseBy, Queries
 from oasis_bench.plugins import ExemplarLearner, MetricLearner
 from oasis_bench.tasks import Evaluation, Numbers, SharedLabels, Task, kernel_ready, rank_others
-from oasis_bench.trial.items import TrialItems
-from oasis_bench.trial.messages import MessageError, Scores
-from oasis_bench.trial.projection import Projection, plane_of_rows
+from oasis_bench.trial.harness_side.items import TrialItems
+from oasis_bench.trial.harness_side.projection import Projection, plane_of_rows
+from oasis_bench.trial.wall import MessageError, Replayed, Scores
 
 EXAMPLE_RANKS = 20
 """Items that are kept of what an example query retrieves: people judge as many in JMLR 5.2.3."""
@@ -31,6 +34,9 @@ MOVED = 0.01
 ROUNDED = 100
 """Scores of one pair that differ by so many units in the last place of their type are the same."""
 
+TRAINING = "training"
+"""The measure on the training items, among the numbers of a fit."""
+
 HIGHEST = float(np.finfo(float).max)
 
 Scores2D = npt.NDArray[np.float64]
@@ -38,20 +44,9 @@ Rows = list[dict[str, Any]]
 
 
 class ScoreReader:
-    """Takes the scores of queries against one gallery, block after block.
+    """Takes the scores of queries against one gallery, block after block, for some evaluations.
 
-    Parameters
-    ----------
-    gallery : {'test', 'training'}
-    n_queries, n_gallery : int
-    evaluations : sequence of Evaluation or Projection
-        They get each block.
-    kept : array of int
-        The queries whose scores are kept, in `rows`.
-
-    Attributes
-    ----------
-    rows : ndarray of shape (n_kept, n_gallery)
+    Those of the queries `kept` stay in `rows`, of shape (n_kept, n_gallery).
     """
 
     def __init__(
@@ -77,23 +72,14 @@ class ScoreReader:
     def n_bytes(self, message: Scores) -> int:
         """Return how many bytes follow a message.
 
-        Raises
-        ------
-        MessageError
-            Where these are not the scores that are to come next.
+        Raise MessageError where these are not the scores that are to come next.
         """
         if message.gallery != self.gallery or message.n_queries > self._n_queries - self._done:
             raise MessageError(f"{message.n_queries} rows of scores of {message.gallery!r}")
         return message.n_bytes(self._n_gallery)
 
     def add(self, message: Scores, content: bytes | bytearray) -> None:
-        """Evaluate a block.
-
-        Raises
-        ------
-        ValueError
-            Where a score is NaN.
-        """
+        """Evaluate a block; raise ValueError where a score is NaN."""
         scores = np.frombuffer(content, message.dtype).reshape(message.n_queries, self._n_gallery)
         for evaluation in self._evaluations:
             evaluation.add(self._done, scores)
@@ -104,24 +90,12 @@ class ScoreReader:
 
 
 class Evaluator:
-    """Evaluates what a trial's learner answers to the tasks of one split.
+    """Evaluates the scores of a trial's learner by the tasks of one split.
 
-    Parameters
-    ----------
-    tasks : sequence of Task
-        Those that the learner can answer.
-    items : TrialItems
-    examples : int
-        Test items whose neighbours are kept for the report.
-    seed : int
-        Draws the examples.
-    queries : Queries, optional
-        What they are drawn from; None: all test items.
-    projects : bool, default False
-        Whether test items are projected to a plane.
-    chooses_by : ChooseBy, optional
-        By whose rule its task predicts the classes of a confusion matrix; those of other tasks, and
-        None: by their first measure.
+    For the report it keeps the neighbours of some `examples`, drawn by the `seed` from `queries` or
+    from all test items, and where it `projects`, the places of some test items in a plane.  A task
+    predicts the classes of its confusion matrix by the rule of `chooses_by` where that names the
+    task, else by its first measure.
     """
 
     def __init__(
@@ -175,13 +149,7 @@ class Evaluator:
         ]
 
     def refuse_other_scores(self, alone: Sequence[ScoreReader]) -> None:
-        """Compare the scores of the sample alone with its scores among all test items.
-
-        Raises
-        ------
-        ValueError
-            Where they differ.
-        """
+        """Raise ValueError where the sample alone has other scores than among all test items."""
         sample = self._items.sample
         for reader in alone:
             is_test = reader.gallery == "test"
@@ -314,3 +282,75 @@ def reason_against(task: Task, learner: type[MetricLearner]) -> str | None:
             "test items"
         )
     return None
+
+
+class Traces:
+    """Takes the scores of each checkpoint and keeps the measure by which inner folds choose.
+
+    `values` and `symmetry` are rows of the tables `traces` and `symmetry`.
+    """
+
+    def __init__(self, task: Task, by: ChooseBy, items: TrialItems) -> None:
+        self._task, self._by, self._items = task, by, items
+        self.values: list[dict[str, Any]] = []
+        self.symmetry: list[dict[str, Any]] = []
+        self._training: float | None = None
+        self._pending: tuple[Replayed | None, list[tuple[str, Evaluation]]] | None = None
+
+    def has(self, n_steps: int) -> bool:
+        """Tell whether the scores of a checkpoint are there."""
+        return any(row["n_steps"] == n_steps for row in self.values)
+
+    def begin(self, message: Replayed) -> list[ScoreReader]:
+        """Return what takes the scores of a checkpoint: of training items, and of test items.
+
+        Where the gallery is the training items, these find themselves there and are left out.
+        """
+        task, items, only = self._task, self._items, (self._by.measure,)
+        ties = items.ties[task.gallery]
+        test = task.evaluation(items.truth, len(ties), ties, only)
+        readers = [ScoreReader(task.gallery, len(items.test_rows), len(ties), [test])]
+        parts = [("test", test)]
+        if task.gallery == "test":
+            reader, own = self._of_training()
+            readers.insert(0, reader)
+            parts.insert(0, ("train", own))
+        self._pending = message, parts
+        return readers
+
+    def begin_training(self) -> ScoreReader:
+        """Return what takes the scores of the training items by the fitted learner."""
+        reader, own = self._of_training()
+        self._pending = None, [("train", own)]
+        return reader
+
+    def training_value(self, n_steps: int | None) -> float | None:
+        """Return the measure on training items after that many steps, or of the fitted learner."""
+        for row in self.values:
+            if (row["part"], row["n_steps"]) == ("train", n_steps):
+                return float(row["value"])
+        return self._training
+
+    def finish(self) -> None:
+        """Keep the values of the checkpoint whose scores have all come, if there is one."""
+        if self._pending is None:
+            return
+        (message, parts), self._pending = self._pending, None
+        if message is None:
+            self._training = self._value(parts[0][1])
+            return
+        for part, evaluation in parts:
+            value = self._value(evaluation)
+            self.values.append({"part": part, "n_steps": message.n_steps, "value": value})
+        if message.symmetry_index is not None:
+            point = {"n_steps": message.n_steps, "symmetry_index": message.symmetry_index}
+            self.symmetry.append(point)
+
+    def _of_training(self) -> tuple[ScoreReader, Evaluation]:
+        items, ties = self._items, self._items.ties["training"]
+        n = len(ties)
+        own = self._task.evaluation(items.training_truth, n, ties, (self._by.measure,))
+        return ScoreReader("test", n, n, [own]), own
+
+    def _value(self, evaluation: Evaluation) -> float:
+        return evaluation.value(self._by.measure, self._by.k)

@@ -21,17 +21,9 @@ Points = npt.NDArray[np.float64]
 class Projection:
     """Keeps the scores of some test items among each other, block after block.
 
-    Parameters
-    ----------
-    y : ndarray of shape (n_test,)
-        Class numbers of the test items, which are in a random order.
-    seed : int
-        Draws the classes, where there are more than `CLASSES`.
-
-    Attributes
-    ----------
-    items : ndarray of shape (n_shown,)
-        Places of the items, at most `ITEMS_PER_CLASS` of a class.
+    `y` has the class numbers of the test items, which are in a random order; the `seed` draws the
+    classes, where there are more than `CLASSES`.  `items` are places, at most `ITEMS_PER_CLASS` of
+    a class.
     """
 
     def __init__(self, y: npt.NDArray[np.int64], seed: int) -> None:
@@ -58,15 +50,9 @@ def plane(similarity: Points) -> Points | None:
     the squared distance this is classical scaling (Torgerson, Psychometrika 17, 1952); where it is
     x'Wy with a symmetric positive W, the principal components of the items that W maps.
 
-    Parameters
-    ----------
-    similarity : ndarray of shape (n, n)
-
-    Returns
-    -------
-    ndarray of shape (n, 2), or None
-        In units in which the mean of x^2 + y^2 is the share of the plane in the sum of all
-        absolute eigenvalues.  None where a similarity is not finite, or all are alike.
+    The places, of shape (n, 2), are in units in which the mean of x^2 + y^2 is the share of the
+    plane in the sum of all absolute eigenvalues.  None where a similarity is not finite, or all
+    are alike.
     """
     largest = float(np.abs(similarity).max(initial=0.0))
     if not 0 < largest < np.inf:  # nor NaN

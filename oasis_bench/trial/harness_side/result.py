@@ -41,17 +41,17 @@ def columns_of(
     traceback: str | None = None,
 ) -> dict[str, Any]:
     """Return what is known of every trial that has ended: columns of the table `trials`."""
-    settings = spec.experiment
+    settings, where = spec.experiment, spec.where
     return {
         "learner": spec.learner,
         "algorithm": spec.algorithm,
         "dataset": encodable(settings.dataset),
-        "split": spec.split,
-        "subset": spec.subset,
-        "n_classes": len(spec.classes),
-        "partition": spec.partition,
-        "n_train": spec.n_train,
-        "n_test": spec.n_test,
+        "split": where.split,
+        "subset": where.subset,
+        "n_classes": len(where.classes),
+        "partition": where.partition,
+        "n_train": where.n_train,
+        "n_test": where.n_test,
         "n_features": n_features,
         "transductive": 0,
         "threads": settings.threads,

@@ -1,7 +1,8 @@
-"""The stages of a trial: choose; fit, or load a saved model, and answer; answer alone; replay.
+"""The learner's half of a trial, stage by stage: tune, fit or load, score, score alone, replay.
 
-Each runs in a process of its own, which has fitted and cached nothing before.  What is here runs
-beside the learner; what evaluates its answers runs in the harness (`oasis_bench.trial.evaluator`).
+Each stage runs in a process of its own, which has fitted and cached nothing before.  What is timed
+lies within `Meter`.  No label of a test item comes here: the other half of each stage, which
+evaluates the scores, is in `oasis_bench.trial.harness_side.conversation`.
 """
 
 from __future__ import annotations
@@ -9,26 +10,28 @@ from __future__ import annotations
 import math
 import os
 import pickle
+import socket
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from copy import copy
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from io import BytesIO
 from itertools import groupby
+from numbers import Real
 from operator import attrgetter
-from typing import Any, Literal, Protocol
+from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from oasis_bench.experiment import TrialSpec, search_of
+from oasis_bench.data import symmetry_index
+from oasis_bench.experiment import TrialSpec
 from oasis_bench.plugins import (
+    BilinearLearner,
     ExemplarLearner,
-    IncrementalLearner,
     MetricLearner,
     load_registry,
     read_model,
@@ -36,93 +39,92 @@ from oasis_bench.plugins import (
 )
 from oasis_bench.system import (
     THREAD_VARIABLES,
-    available_cores,
     blas_threads,
-    cut,
     error_line,
     map_bytes,
     seal,
     slices,
 )
 from oasis_bench.tasks import Similarity, block_size, evaluate, kernel_ready
-from oasis_bench.trial.choice import LEARNING, VALIDATION, FoldWork, checkpoints, choose
-from oasis_bench.trial.clock import Meter, Stopwatch, time_limit
-from oasis_bench.trial.fit_data import FitData, inner_fit_data, whole_fit_data
-from oasis_bench.trial.fitted import copied, numbers_of, symmetry_of
-from oasis_bench.trial.fold_processes import EndedError, FoldProcesses
-from oasis_bench.trial.items import NotApplicableError
-from oasis_bench.trial.messages import (
+from oasis_bench.trial.learner_side.fit_data import FitData, inner_fit_data, whole_fit_data
+from oasis_bench.trial.learner_side.meter import Meter, Stopwatch, time_limit
+from oasis_bench.trial.learner_side.tuning import EndedError, FoldProcesses, FoldWork, tune
+from oasis_bench.trial.wall import (
+    ANSWER,
+    FIT,
+    LEARNING,
+    LOAD,
+    LONGEST_NAME,
+    MOST_NUMBERS,
     MOST_SCORE_BYTES,
-    Answered,
-    Chosen,
+    REPLAY,
+    VALIDATION,
+    WARM_UP,
     Ended,
     Fitted,
     Loaded,
     Message,
+    NotApplicableError,
     PhaseBegan,
+    Queried,
     Replayed,
     Saved,
     ScoreArray,
     Scores,
+    Stage,
+    StageName,
     Validated,
+    checkpoints,
+    folds_at_once,
+    learn_preparation,
+    map_items,
+    needs_tuning,
+    to_line,
 )
-from oasis_bench.trial.sealed_items import learn_preparation, map_items
 
-StageName = Literal["choose", "fit", "load", "answer alone", "replay", "training items"]
+COPY_SECONDS, COPY_RATE = 0.02, 200e6
+"""Seconds, and bytes a second, that copying a fitted learner may take.
 
-WARM_UP, FIT, ANSWER = "the warm-up", "the final fit", "answering"
-LOAD, REPLAY = "reading the model", "the replay for the traces"
+What takes longer is work that the learner has put off, and is added to the time of its fit."""
 
 WARM_UP_SECONDS = 10.0
 """After these the warm-up ends: on so few items some learners do not converge."""
 
 
-class Channel(Protocol):
-    """The process's end of the channel between a trial's process and the harness."""
+class Channel:
+    """The process's end of the line between a trial's process and the harness."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._socket = socket.socket(fileno=descriptor)
 
     def send(self, message: Message, descriptor: int | None = None) -> None:
         """Send a message, with a file where one is given."""
+        line = to_line(message)
+        files = [] if descriptor is None else [descriptor]
+        n_sent = socket.send_fds(self._socket, [line], files)
+        if n_sent < len(line):
+            self._socket.sendall(line[n_sent:])
 
     def send_scores(self, message: Scores, scores: ScoreArray) -> None:
         """Send scores after their message."""
+        self.send(message)
+        self._socket.sendall(scores.data.cast("B"))
 
     def receive_file(self) -> int:
         """Wait for a file from the harness; return its descriptor."""
-
-
-@dataclass(frozen=True)
-class Stage:
-    """One stage of a trial, as its process gets it.
-
-    Attributes
-    ----------
-    name : str
-    spec : TrialSpec
-        Without identity: what the learner must not know can be derived from that.
-    chosen : Chosen
-        What to fit; of no use to the stage 'choose'.
-    galleries : tuple of str
-        What the test items are compared with: 'test', 'training'.
-    server : int
-        The process number below which all processes of the trial are.
-    """
-
-    name: StageName
-    spec: TrialSpec
-    chosen: Chosen
-    galleries: tuple[str, ...]
-    server: int
+        _, files, _, _ = socket.recv_fds(self._socket, 1, 1)
+        return files[0]
 
 
 def run_stage(stage: Stage, channel: Channel) -> None:
     """Do the work of a stage and tell the harness how it ended."""
     works: dict[StageName, Callable[[Stage, Channel], None]] = {
-        "choose": _choose,
+        "tune": _tune,
         "fit": _fit,
         "load": _load,
-        "answer alone": _answer_alone,
+        "score alone": _score_alone,
         "replay": _replay,
-        "training items": _answer_for_training,
+        "score training items": _score_training_items,
     }
     try:
         with _limited_to(stage.spec.experiment.threads):
@@ -152,19 +154,11 @@ def _ended(error: Exception) -> Ended:
     if isinstance(error, NotApplicableError):
         return Ended("not applicable", str(error))
     status = "out of memory" if isinstance(error, MemoryError) else "failed"
-    return Ended(status, error_line(error), cut("".join(traceback.format_exception(error))))
+    return Ended(status, error_line(error), "".join(traceback.format_exception(error)))
 
 
-def has_choice(spec: TrialSpec, learner: type[MetricLearner]) -> bool:
-    """Tell whether the inner folds have anything to choose."""
-    by_steps = (
-        issubclass(learner, IncrementalLearner) and "n_steps" not in spec.candidates[0].params
-    )
-    return by_steps or len(spec.candidates) > 1
-
-
-def _choose(stage: Stage, channel: Channel) -> None:
-    """Choose on the inner folds."""
+def _tune(stage: Stage, channel: Channel) -> None:
+    """Tune on the inner folds."""
     spec, e = stage.spec, stage.spec.experiment
     items = map_items(channel.receive_file())
     stopwatch = Stopwatch(lambda phase: channel.send(PhaseBegan(phase)))
@@ -174,7 +168,7 @@ def _choose(stage: Stage, channel: Channel) -> None:
         X = learn_preparation(learner, scaling, items["X"])(items["X"])
         _refuse(spec, (_make(spec, one.params, "fit") for one in of_scaling), {**items, "X": X})
     stopwatch.seconds[LEARNING] += time.perf_counter() - start
-    choice = choose(
+    tuned = tune(
         lambda params, fold: _make(spec, {**learner.inner_params, **params}, f"fold {fold}"),
         spec.candidates,
         lambda scaling: inner_fit_data(spec, items, learner, scaling),
@@ -182,29 +176,12 @@ def _choose(stage: Stage, channel: Channel) -> None:
         e.max_steps,
         stopwatch,
         lambda point: channel.send(Validated(**point)),
-        search_of("search", e.search).seconds,
+        e.search.seconds,
         partial(_fold_processes, spec, stopwatch) if folds_at_once(spec) > 1 else None,
     )
-    channel.send(
-        Chosen(
-            scaling=choice.scaling,
-            params=dict(choice.params),
-            n_steps=choice.n_steps,
-            last_checkpoint=choice.last_checkpoint,
-            fit_seconds=stopwatch.seconds[LEARNING],
-            score_seconds=stopwatch.seconds[VALIDATION],
-        )
-    )
-
-
-def folds_at_once(spec: TrialSpec) -> int:
-    """Return how many inner folds may be at work at a time: off the clock, on cores that are idle.
-
-    One where trials share cores, where fits use several threads, and where memory has a limit,
-    which side by side could be too small for what fits into it in turn.
-    """
-    alone = spec.experiment.threads == 1 and not spec.shares_cores and spec.budget.n_bytes is None
-    return min(available_cores(), spec.experiment.inner_folds) if alone else 1
+    tuned.fit_seconds = stopwatch.seconds[LEARNING]
+    tuned.score_seconds = stopwatch.seconds[VALIDATION]
+    channel.send(tuned)
 
 
 def _fold_processes(
@@ -238,9 +215,9 @@ def _similarity_to_training(learner: ExemplarLearner, queries: Any, training: An
 
 def _fit(stage: Stage, channel: Channel) -> None:
     """Fit on the clock, send the fitted learner, then score the test items."""
-    spec, chosen = stage.spec, stage.chosen
+    spec, tuned = stage.spec, stage.tuned
     _warm_up(stage, channel)
-    learner = _make(spec, chosen.params, "fit", chosen.n_steps)
+    learner = _make(spec, tuned.params, "fit", tuned.n_steps)
     channel.send(PhaseBegan(FIT))
     # Items are sent only now, with the clock running, so that no work on them is free.
     items = map_items(channel.receive_file())
@@ -249,12 +226,12 @@ def _fit(stage: Stage, channel: Channel) -> None:
         threads = blas_threads()
         meter = Meter(stage.server)
         with meter:
-            if not has_choice(spec, type(learner)):
+            if not needs_tuning(spec, type(learner)):
                 _refuse(spec, [learner], items)
             data.fit(learner)
         cost = meter.cost()
-    symmetry = symmetry_of(learner) if spec.experiment.traces else None
-    model, late = copied(learner)
+    symmetry = _symmetry_of(learner) if spec.experiment.traces else None
+    model, late = _copied(learner)
     channel.send(
         Fitted(
             threads,
@@ -263,13 +240,13 @@ def _fit(stage: Stage, channel: Channel) -> None:
             cost.waiting_seconds,
             cost.peak_bytes,
             symmetry,
-            numbers_of(learner),
+            _numbers_of(learner),
         ),
         model,
     )
-    if spec.saves_model:
-        _send_model_file(_named(learner, spec.columns), channel)
-    _answer_with(learner, stage, channel)
+    if spec.keeps.model:
+        _send_model_file(_named(learner, spec.keeps.columns), channel)
+    _score(learner, stage, channel)
 
 
 def _named(learner: MetricLearner, columns: Sequence[str] | None) -> MetricLearner:
@@ -296,26 +273,26 @@ def _load(stage: Stage, channel: Channel) -> None:
     content = BytesIO(map_bytes(channel.receive_file()))
     learner = read_model(content, load_registry(spec.plugin_files))
     learner.__dict__.pop("feature_names_in_", None)  # matched already: rows come without names
-    symmetry = symmetry_of(learner) if spec.experiment.traces else None
-    model, _ = copied(learner)
-    channel.send(Loaded(blas_threads(), symmetry, numbers_of(learner)), model)
-    _answer_with(learner, stage, channel)
+    symmetry = _symmetry_of(learner) if spec.experiment.traces else None
+    model, _ = _copied(learner)
+    channel.send(Loaded(blas_threads(), symmetry, _numbers_of(learner)), model)
+    _score(learner, stage, channel)
 
 
-def _answer_alone(stage: Stage, channel: Channel) -> None:
+def _score_alone(stage: Stage, channel: Channel) -> None:
     """Score some test items with a copy of the fitted learner, which has never seen the others.
 
     Its time is not recorded.
     """
     learner = _fitted_copy(stage, channel, ANSWER)
-    _send_answers(learner, stage.galleries, *_receive_items(stage, channel), channel, nullcontext())
+    _send_scores(learner, stage.galleries, *_receive_items(stage, channel), channel, nullcontext())
 
 
-def _answer_for_training(stage: Stage, channel: Channel) -> None:
+def _score_training_items(stage: Stage, channel: Channel) -> None:
     """Compare the training items with one another, by a copy of the fitted learner."""
     learner = _fitted_copy(stage, channel, REPLAY)
     X = map_items(channel.receive_file())["X"]
-    _send_answers(learner, ("test",), X, X, channel, nullcontext())
+    _send_scores(learner, ("test",), X, X, channel, nullcontext())
 
 
 def _fitted_copy(stage: Stage, channel: Channel, phase: str) -> MetricLearner:
@@ -326,13 +303,13 @@ def _fitted_copy(stage: Stage, channel: Channel, phase: str) -> MetricLearner:
     return learner
 
 
-def _answer_with(learner: MetricLearner, stage: Stage, channel: Channel) -> None:
+def _score(learner: MetricLearner, stage: Stage, channel: Channel) -> None:
     """Score the items that the harness sends, on the clock."""
     meter = Meter(stage.server)
     channel.send(PhaseBegan(ANSWER))
-    _send_answers(learner, stage.galleries, *_receive_items(stage, channel), channel, meter)
+    _send_scores(learner, stage.galleries, *_receive_items(stage, channel), channel, meter)
     cost = meter.cost()
-    channel.send(Answered(cost.seconds, cost.cpu_seconds))
+    channel.send(Queried(cost.seconds, cost.cpu_seconds))
 
 
 def _receive_items(stage: Stage, channel: Channel) -> tuple[Any, Any]:
@@ -347,25 +324,25 @@ def _replay(stage: Stage, channel: Channel) -> None:
     The replay passes through the measured model, up to rounding, and goes on as far as the
     validation did; nothing is chosen by it.
     """
-    spec, chosen = stage.spec, stage.chosen
+    spec, tuned = stage.spec, stage.tuned
     training, test = (map_items(channel.receive_file()) for _ in range(2))
     X, data = training["X"], whole_fit_data(spec, training)
-    learner = _make(spec, chosen.params, "fit")
-    assert chosen.last_checkpoint is not None
+    learner = _make(spec, tuned.params, "fit")
+    assert tuned.last_checkpoint is not None
     done = 0
     for n_steps in checkpoints(spec.experiment.max_steps):
-        if n_steps > chosen.last_checkpoint:
+        if n_steps > tuned.last_checkpoint:
             break
         channel.send(PhaseBegan(REPLAY))
         data.fit(learner, done, n_steps)
         done = n_steps
-        channel.send(Replayed(n_steps, symmetry_of(learner)))
+        channel.send(Replayed(n_steps, _symmetry_of(learner)))
         if "test" in stage.galleries:
-            _send_answers(learner, ("test",), X, X, channel, nullcontext())
-        _send_answers(learner, stage.galleries, test["X"], X, channel, nullcontext())
+            _send_scores(learner, ("test",), X, X, channel, nullcontext())
+        _send_scores(learner, stage.galleries, test["X"], X, channel, nullcontext())
 
 
-def _send_answers(
+def _send_scores(
     learner: MetricLearner,
     galleries: tuple[str, ...],
     test: Any,
@@ -412,8 +389,8 @@ def _warm_up(stage: Stage, channel: Channel) -> None:
     """
     channel.send(PhaseBegan(WARM_UP))
     few = map_items(channel.receive_file())
-    n_steps = None if stage.chosen.n_steps is None else 10
-    learner = _make(stage.spec, stage.chosen.params, "warm-up", n_steps)
+    n_steps = None if stage.tuned.n_steps is None else 10
+    learner = _make(stage.spec, stage.tuned.params, "warm-up", n_steps)
     for package in learner.imports:  # an import that is cut short leaves half of a package
         with suppress(ImportError):
             import_module(package)
@@ -427,8 +404,9 @@ def _warm_up(stage: Stage, channel: Channel) -> None:
 
 def _refuse(spec: TrialSpec, learners: Iterable[MetricLearner], items: Mapping[str, Any]) -> None:
     """Raise NotApplicableError where a learner refuses the items, with any parameters to try."""
+    is_judged = spec.where.split == "judged"
     for learner in learners:
-        by_triplets = spec.split == "judged" and learner.takes_triplets  # labels do not matter
+        by_triplets = is_judged and learner.takes_triplets  # labels do not matter
         if not by_triplets and (reason := learner.refusal(items["X"], items["y"])):
             raise NotApplicableError(reason)
 
@@ -446,3 +424,34 @@ def _make(
     if n_steps is not None:
         learner.set_params(n_steps=n_steps)
     return learner
+
+
+def _copied(learner: MetricLearner) -> tuple[int, float]:
+    """Write a fitted learner into a sealed file.
+
+    Return its descriptor, and the seconds beyond COPY_SECONDS and COPY_RATE.
+    """
+    start = time.perf_counter()
+    model = seal(lambda file: pickle.dump(learner, file, protocol=5))
+    seconds = time.perf_counter() - start
+    return model, max(0.0, seconds - COPY_SECONDS - os.fstat(model).st_size / COPY_RATE)
+
+
+def _numbers_of(learner: MetricLearner) -> dict[str, float]:
+    """Return the fitted attributes that are single finite numbers; not the number of features."""
+    found = {}
+    for name, value in vars(learner).items():
+        is_fitted = name.endswith("_") and not name.startswith("_") and name != "n_features_in_"
+        if is_fitted and isinstance(value, Real) and len(name) <= LONGEST_NAME:
+            with suppress(OverflowError):
+                found[name] = float(value)
+    finite = [item for item in found.items() if math.isfinite(item[1])]
+    return dict(finite[:MOST_NUMBERS])
+
+
+def _symmetry_of(learner: MetricLearner) -> float | None:
+    """Return the symmetry index of W, or None for a learner without one and for W = 0."""
+    if isinstance(learner, BilinearLearner):
+        with suppress(ValueError):
+            return symmetry_index(learner.bilinear_matrix_)
+    return None

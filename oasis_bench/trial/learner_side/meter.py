@@ -1,4 +1,8 @@
-"""The only clock of a trial: wall clock, processor time, waiting for a core, peak memory."""
+"""What is timed beside the plugin: wall clock, processor time, waiting for a core, peak memory.
+
+A learner could replace these clocks: what they say is held against that of the harness
+(`oasis_bench.trial.harness_side.clock`).
+"""
 
 from __future__ import annotations
 
@@ -12,9 +16,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from oasis_bench.system import PeakMemory, cpu_seconds_below, scheduled_seconds
-
-UNCLOCKED_SECONDS, UNCLOCKED_RATE = 1.0, 100e6
-"""Seconds, and bytes a second, that a stage may take beyond what it reports."""
 
 
 class Stopwatch:
@@ -37,38 +38,20 @@ class Stopwatch:
 
 @dataclass(frozen=True)
 class Cost:
-    """What some code took.
+    """What some code took; None where this is not known."""
 
-    Attributes
-    ----------
-    seconds : float
-        Wall clock.
-    cpu_seconds : float
-        Processor time of this process and of those below it, living or ended.
-    waiting_seconds : float or None
-        How long threads were ready and had no core; None where this is not known.
-    peak_bytes : int or None
-        Resident memory at the peak above the start; None where this is not known, or where child
-        processes may have taken more.
-    """
-
-    seconds: float
-    cpu_seconds: float
-    waiting_seconds: float | None
-    peak_bytes: int | None
+    seconds: float  # wall clock
+    cpu_seconds: float  # of this process and of those below it, living or ended
+    waiting_seconds: float | None  # of threads that were ready and had no core
+    peak_bytes: int | None  # resident, above the start; child processes may have taken more: None
 
 
 class Meter:
     """Measures stretches of code, as a context manager that may be entered several times.
 
     Wall clock is that of the stretches.  Processor time and memory are those of this process from
-    the beginning to `cost`, so that work in the background is charged, too.
-
-    Parameters
-    ----------
-    server : int
-        All processes of the trial are below this one.  What they take is charged as well, also
-        where nobody waits for them.
+    the beginning to `cost`, so that work in the background is charged, too; likewise what the other
+    processes below `server` take, which are the trial's, also where nobody waits for them.
     """
 
     def __init__(self, server: int) -> None:
@@ -94,33 +77,6 @@ class Meter:
         if peak_bytes is not None and _has_had_children():  # asked last: not all systems can tell
             peak_bytes = None
         return Cost(self._seconds, own + max(0.0, others), waited, peak_bytes)
-
-
-class HarnessClock:
-    """The harness's clock for a stage: a lower bound on the cost that the stage reports.
-
-    A learner may replace the clocks of its process, or work there before they start.
-
-    Parameters
-    ----------
-    server : int
-        All processes of the stage are below this one.
-    """
-
-    def __init__(self, server: int) -> None:
-        self._server = server
-        self._cpu_start = cpu_seconds_below(server, but=os.getpid())
-        self._start = time.monotonic()
-        self._subtracted = UNCLOCKED_SECONDS
-
-    def subtract(self, seconds: float = 0.0, n_bytes: int = 0) -> None:
-        """Leave out time that the harness took, and the time to write so many bytes."""
-        self._subtracted += seconds + n_bytes / UNCLOCKED_RATE
-
-    def at_least(self) -> tuple[float, float]:
-        """Return the least that the stage has taken since: wall clock and processor time."""
-        cpu = cpu_seconds_below(self._server, but=os.getpid()) - self._cpu_start
-        return time.monotonic() - self._start - self._subtracted, cpu - self._subtracted
 
 
 def waiting_seconds(
