@@ -91,9 +91,8 @@ def run_experiment(
     Above one of `jobs` at a time trials share cores, and their timings are marked; `cluster` is the
     address of a Dask scheduler whose workers run the trials.  `keep` names what is kept of each
     trial in files: 'models', 'predictions'.  `on_note` is called, before the first trial, with how
-    rows are scaled and what may mislead, a line each.
-    `command` and `remarks` are for the report.  After a mistake that can be seen before the first
-    trial nothing is written.
+    rows are scaled and what may mislead, a line each.  `command` and `remarks` are for the report.
+    After a mistake that can be seen before the first trial nothing is written.
     """
     with executor(jobs, cluster) as place:
         registry = load_registry(plugin_files)
