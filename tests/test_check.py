@@ -85,7 +85,8 @@ def test_sound_data_sets_and_tasks_pass(plugins, file, last):
 UNSOUND = """
 import numpy as np
 from oasis_bench.data import LabelledRows
-from oasis_bench.plugins import Dataset, no_progress
+from oasis_bench.plugins import Dataset
+from oasis_bench.system import no_progress
 from oasis_bench.tasks.retrieval import Retrieval
 
 class Drawn(Dataset):
