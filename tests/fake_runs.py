@@ -9,8 +9,7 @@ from dataclasses import asdict
 
 from oasis_bench.experiment import LearnerSpec, cell_name
 from oasis_bench.plugins import load_registry
-from oasis_bench.runs import read_run
-from oasis_bench.runs.facts import RunFacts
+from oasis_bench.runs import RunFacts, read_run
 from oasis_bench.runs.store import Store
 from oasis_bench.trial import TrialResult
 

@@ -279,6 +279,7 @@ def test_a_learner_imports_no_module_of_another_family(module: str) -> None:
 
 
 FORMER_NAMES = {
+    "TrialState": "Conversation",
     "RunRecord": "StoredRun",
     "TrialRecord": "TrialResult",
     "RunInfo": "RunFacts",

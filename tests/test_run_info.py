@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from oasis_bench.runs import SplitSource, TaskSource
-from oasis_bench.runs.facts import DatasetSource, Resumption, RunFacts, Source, Sources
+from oasis_bench.runs import RunFacts, SplitSource, TaskSource
+from oasis_bench.runs.facts import DatasetSource, Resumption, Source, Sources
 from oasis_bench.system import UsageError
 
 

@@ -84,9 +84,6 @@ LONGEST_NAME = 100
 OnTrial = Callable[[TrialResult | None, int, int], None]
 """Called as ``on_trial(record, done, planned)`` after each trial; with None before the first."""
 
-OnPlan = Callable[[Sequence[TrialSpec]], None]
-"""Called with the trials that are to run."""
-
 
 def run_experiment(
     experiment: Experiment,
@@ -98,7 +95,6 @@ def run_experiment(
     on_trial: OnTrial = lambda record, done, planned: None,
     on_download: Progress = no_progress,
     on_note: Callable[[str], None] = lambda line: None,
-    on_plan: OnPlan = lambda specs: None,
     command: str | None = None,
     remarks: Sequence[str] = (),
 ) -> int:
@@ -107,9 +103,8 @@ def run_experiment(
     Above one of `jobs` at a time trials share cores, and their timings are marked; `cluster` is the
     address of a Dask scheduler whose workers run the trials.  `keep` names what is kept of each
     trial in files: 'models', 'predictions'.  `on_note` is called, before the first trial, with how
-    rows are scaled and what may mislead, a line each; `on_plan` with the trials that are to run.
-    `command` and `remarks` are for the report.  After a mistake that can be seen before the first
-    trial nothing is written.
+    rows are scaled and what may mislead, a line each.  `command` and `remarks` are for the report.
+    After a mistake that can be seen before the first trial nothing is written.
     """
     with executor(jobs, cluster) as place:
         registry = load_registry(plugin_files)
@@ -157,7 +152,6 @@ def run_experiment(
             for remark in remarks:
                 on_note(remark)
             try:
-                on_plan(specs)
                 return _run_trials(store, specs, rows, place, on_trial, file_names(specs))
             except OutputError:  # its message says that the run can go on
                 raise
@@ -185,7 +179,6 @@ def resume_experiment(
     on_trial: OnTrial = lambda record, done, planned: None,
     on_download: Progress = no_progress,
     on_note: Callable[[str], None] = lambda line: None,
-    on_plan: OnPlan = lambda specs: None,
     command: str | None = None,
 ) -> int:
     """Go on with a run that was cut short; return how many of these trials did not end well.
@@ -218,7 +211,6 @@ def resume_experiment(
             provenance={**provenance(), **place.provenance()},
         )
         store.write_info(resumed=[asdict(session) for session in (*info.resumed, now)])
-        on_plan(left)
         return _run_trials(store, left, rows, place, on_trial, file_names(specs))
 
 
