@@ -8,8 +8,7 @@ from test_isolation import outcomes, small
 from oasis_bench.datasets import Digits
 from oasis_bench.experiment import Experiment, LearnerSpec, plan
 from oasis_bench.plugins import load_registry
-from oasis_bench.runner import run_experiment
-from oasis_bench.store import read_run
+from oasis_bench.runs import read_run, run_experiment
 from oasis_bench.trial import SealedItems, draw_items, stages
 from oasis_bench.trial.choice import LEARNING, VALIDATION, choose
 from oasis_bench.trial.clock import Stopwatch

@@ -13,8 +13,7 @@ from report_helpers import measured
 
 from oasis_bench.execution import fork_server, trial_process
 from oasis_bench.experiment import Experiment, LearnerSpec
-from oasis_bench.runner import run_experiment
-from oasis_bench.store import read_run
+from oasis_bench.runs import read_run, run_experiment
 from oasis_bench.system import UsageError, bytes_below, kill_below
 from oasis_bench.trial.clock import waiting_seconds
 

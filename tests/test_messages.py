@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from oasis_bench.experiment import LearnerSpec
-from oasis_bench.runner import run_experiment
-from oasis_bench.store import read_run
+from oasis_bench.runs import read_run, run_experiment
 from oasis_bench.system.plain_text import LONGEST_TEXT
 from oasis_bench.trial import MessageError, PhaseBegan, Scores, Started, from_line, to_line
 from oasis_bench.trial.messages import Answered, Chosen, Ended, Fitted, Replayed, Validated

@@ -11,13 +11,6 @@ from .judged_splits import group_folds as group_folds
 from .queries import Queries as Queries
 from .quick import QUICK_REMARK as QUICK_REMARK
 from .quick import quick_settings as quick_settings
-from .run_info import DatasetSource as DatasetSource
-from .run_info import MergedRun as MergedRun
-from .run_info import Resumption as Resumption
-from .run_info import RunFacts as RunFacts
-from .run_info import Source as Source
-from .run_info import Sources as Sources
-from .run_info import TaskSource as TaskSource
 from .saved_model import match_columns as match_columns
 from .saved_model import refuse_changed_model as refuse_changed_model
 from .saved_model import seen_remarks as seen_remarks

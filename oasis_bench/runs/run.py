@@ -1,12 +1,16 @@
-"""A run: the trials of an experiment, from the data set to the store.
+"""A run: the trials of an experiment, from the data set to the store; begun, or gone on with.
 
 Not for printing: `oasis_bench.command_line` does that.
 """
 
 from __future__ import annotations
 
+import os
+import re
 import shlex
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,13 +19,8 @@ from typing import Any
 from oasis_bench.data import SCALES_COLUMNS, LabelledRows, caption, thumbnail, unlike_scales
 from oasis_bench.execution import Executor, executor
 from oasis_bench.experiment import (
-    DatasetSource,
+    SEEN_CLASSES,
     Experiment,
-    Resumption,
-    RunFacts,
-    Source,
-    Sources,
-    TaskSource,
     TrialSpec,
     few_train_remark,
     find_grids,
@@ -37,8 +36,15 @@ from oasis_bench.experiment import (
     size_remark,
 )
 from oasis_bench.plugins import Dataset, Registry, load_registry, load_rows, open_dataset
-from oasis_bench.runner.trial_files import file_names, keep_files, remove_unfinished
-from oasis_bench.store import RefusedRecordError, Store, refuse_used_folder
+from oasis_bench.runs.facts import (
+    DatasetSource,
+    Resumption,
+    RunFacts,
+    Source,
+    Sources,
+    TaskSource,
+)
+from oasis_bench.runs.store import RefusedRecordError, Store, refuse_used_folder
 from oasis_bench.system import (
     OutputError,
     Progress,
@@ -54,6 +60,7 @@ from oasis_bench.trial import (
     MODELS,
     OUTPUT_LOG,
     PREDICTIONS,
+    UNFINISHED,
     TrialResult,
     append_to,
     lost_record,
@@ -61,7 +68,7 @@ from oasis_bench.trial import (
 )
 
 LONGEST_NAME = 100
-"""Characters of a data set's name in that of a folder, of which systems allow 255."""
+"""Characters of a name that a folder or a file has in its own, of which systems allow 255."""
 
 OnTrial = Callable[[TrialResult | None, int, int], None]
 """Called as ``on_trial(record, done, planned)`` after each trial; with None before the first."""
@@ -84,41 +91,14 @@ def run_experiment(
     command: str | None = None,
     remarks: Sequence[str] = (),
 ) -> int:
-    """Run all trials of an experiment into a new folder.
+    """Run all trials of an experiment into a new or empty folder; return how many did not end well.
 
-    Parameters
-    ----------
-    experiment : Experiment
-    output : Path
-        A folder that does not exist yet, or is empty.
-    jobs : int, default 1
-        Trials at a time; above 1 they share cores, and their timings are marked.
-    cluster : str, optional
-        The address of a Dask scheduler whose workers run the trials.
-    plugin_files : sequence of Path
-    keep : collection of str
-        What is kept of each trial in files: 'models', the fitted learners; 'predictions', their
-        scores.
-    on_trial, on_download : callable
-        Called with progress.
-    on_note : callable
-        Called, before the first trial, with how rows are scaled and what may mislead, a line each.
-    on_plan : callable
-        Called, before the first trial, with those that are to run.
-    command : str, optional
-        The command line that repeats the run, for the report.
-    remarks : sequence of str
-        What else a reader must know, for the report.
-
-    Returns
-    -------
-    int
-        How many trials did not end well.
-
-    Raises
-    ------
-    UsageError
-        For a mistake that can be seen before the first trial; nothing is written then.
+    Above one of `jobs` at a time trials share cores, and their timings are marked; `cluster` is the
+    address of a Dask scheduler whose workers run the trials.  `keep` names what is kept of each
+    trial in files: 'models', 'predictions'.  `on_note` is called, before the first trial, with how
+    rows are scaled and what may mislead, a line each; `on_plan` with the trials that are to run.
+    `command` and `remarks` are for the report.  After a mistake that can be seen before the first
+    trial nothing is written.
     """
     with executor(jobs, cluster) as place:
         registry = load_registry(plugin_files)
@@ -196,33 +176,12 @@ def resume_experiment(
     on_plan: OnPlan = lambda specs: None,
     command: str | None = None,
 ) -> int:
-    """Go on with a run that was cut short: the trials that it has are not run again.
+    """Go on with a run that was cut short; return how many of these trials did not end well.
 
-    Parameters that are not listed are those of `run_experiment`.
-
-    Parameters
-    ----------
-    folder : Path
-        The output of the run.
-    plugin_files : sequence of Path
-        Those of the run, or copies of them by the same names.
-    retry : collection of str
-        Statuses of trials to run again, such as 'failed'; the new records replace the old ones.
-    limits : mapping, optional
-        'budget' and 'memory' for these trials, where they are not to be those of the run.
-    on_note : callable
-        Called, before the first trial, where jobs need more cores than there are.
-
-    Returns
-    -------
-    int
-        How many of these trials did not end well.
-
-    Raises
-    ------
-    UsageError
-        Where there is no run, a plugin file of it is not given, another process goes on with it, or
-        the code, the data or the settings have changed since it began; nothing is written then.
+    The trials that it has are not run again, but for those of a status in `retry`, whose new
+    records replace the old ones.  `plugin_files` are those of the run, or copies of them by the
+    same names; `limits` 'budget' and 'memory' where they are not to be those of the run.  Nothing
+    is written where the code, the data or the settings have changed since it began.
     """
     with executor(jobs, cluster) as place, Store.open(folder) as store:
         info = store.info()
@@ -255,11 +214,6 @@ def refuse_missing_plugins(info: RunFacts, plugin_files: Sequence[Path], folder:
     """Check that the user gave the plugin files of a run, each by its name.
 
     A store names files whose code would run; it may come from a stranger.
-
-    Raises
-    ------
-    UsageError
-        Where one is not given.
     """
     given = {path.name for path in plugin_files}
     missing = [path for path in info.plugin_files if Path(path).name not in given]
@@ -423,3 +377,43 @@ def _pictures_of(
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def file_names(specs: Sequence[TrialSpec]) -> dict[str, str]:
+    """Return the name of each trial's files, such as 'OASIS_10_0.npz', by its trial_id.
+
+    It is made of the learner, the class subset and the partition, and the split where that is not
+    of seen classes.  Characters that a file's name should not hold are '-'; of trials that would
+    have one name the later ones, in the order of the plan, have a number, too.
+    """
+    names: dict[str, str] = {}
+    times: Counter[str] = Counter()
+    for spec in specs:
+        split = () if spec.split == SEEN_CLASSES else (spec.split,)
+        parts = (spec.learner, spec.subset, str(spec.partition), *split)
+        name = "_".join(re.sub(r"[^a-zA-Z0-9.+=-]", "-", part)[:LONGEST_NAME] for part in parts)
+        times[name.casefold()] += 1
+        number = times[name.casefold()]
+        names[spec.trial_id] = f"{name}~{number}.npz" if number > 1 else f"{name}.npz"
+    return names
+
+
+def keep_files(record: TrialResult, folder: Path, name: str) -> None:
+    """Move the files of a trial that has ended to their names in the folder of the run."""
+    for kind, path in record.files.items():
+        target = path_below(folder, f"{kind}/{name}")
+        try:
+            target.parent.mkdir(exist_ok=True)
+            os.replace(path, target)
+        except OSError as error:
+            raise OutputError.of(folder / kind, error.strerror) from error
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Remove the files of trials that were cut short, and their folder where it is empty then."""
+    unfinished = path_below(folder, UNFINISHED)
+    with suppress(OSError):
+        for kind in (MODELS, PREDICTIONS):
+            for path in unfinished.glob(f"*.{kind}"):
+                path.unlink()
+        unfinished.rmdir()

@@ -1,6 +1,6 @@
 """The run's SQLite file: written one trial a transaction, read whole by the reports.
 
-The only module that knows SQL, with `oasis_bench.store.schema`.
+The only module that knows SQL, with `oasis_bench.runs.schema`.
 """
 
 from __future__ import annotations
@@ -10,22 +10,20 @@ import json
 import os
 import re
 import sqlite3
-from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
 import pandas as pd
 
-from oasis_bench.experiment import RunFacts
-from oasis_bench.store.schema import SCHEMA, SCHEMA_VERSION, TRIAL_TABLES
+from oasis_bench.runs.facts import RunFacts
+from oasis_bench.runs.schema import SCHEMA, SCHEMA_VERSION, TRIAL_TABLES
 from oasis_bench.system import (
     OutputError,
     UsageError,
-    encodable,
     open_below,
     path_below,
     require_memory,
@@ -56,51 +54,32 @@ class RefusedRecordError(ValueError):
 
 @dataclass(frozen=True, eq=False)  # two are equal where they are one: hashed as such by caches
 class StoredRun:
-    """A run as the reports read it; `store.schema` describes each column.
+    """A run as the reports read it; `runs.schema` describes each column.
 
-    Attributes
-    ----------
-    info : RunFacts
-        The table `run`.
-    trials : DataFrame
-        A row for each trial: what it was, how it ended and its costs.
-    answers : DataFrame
-        A row for each trial and task.
-    measures : DataFrame
-        A row for each trial, task, measure and k (NaN where the measure has none).
-    confusion : DataFrame
-        A row for each trial, task, true class and predicted class.
-    validation : DataFrame
-        A row for each trial, setting and inner fold.
-    traces, symmetry : DataFrame
-        A row for each trial and number of steps.
-    retrievals : DataFrame
-        A row for each trial, example query and rank.
-    projections : DataFrame
-        A row for each trial and projected test item.
-    fit_numbers : DataFrame
-        A row for each trial and single number of its fit.
-    pictures : DataFrame
-        A row for each picture of the examples.
-
-    Notes
-    -----
     The tables from `answers` to `fit_numbers` also have the columns learner, subset, partition and
     split of their trial.
     """
 
-    info: RunFacts
-    trials: pd.DataFrame
-    answers: pd.DataFrame
-    measures: pd.DataFrame
-    confusion: pd.DataFrame
-    validation: pd.DataFrame
-    traces: pd.DataFrame
-    symmetry: pd.DataFrame
-    retrievals: pd.DataFrame
-    projections: pd.DataFrame
-    fit_numbers: pd.DataFrame
-    pictures: pd.DataFrame
+    info: RunFacts  # the table `run`
+    trials: pd.DataFrame  # a row for each trial: what it was, how it ended and its costs
+    answers: pd.DataFrame  # a row for each trial and task
+    measures: pd.DataFrame  # ... task, measure and k (NaN where the measure has none)
+    confusion: pd.DataFrame  # ... task, true class and predicted class
+    validation: pd.DataFrame  # ... setting and inner fold
+    traces: pd.DataFrame  # ... number of steps
+    symmetry: pd.DataFrame  # ... number of steps
+    retrievals: pd.DataFrame  # ... example query and rank
+    projections: pd.DataFrame  # ... projected test item
+    fit_numbers: pd.DataFrame  # ... single number of its fit
+    pictures: pd.DataFrame  # a row for each picture of the examples
+
+    def typed_tables(self) -> dict[str, pd.DataFrame]:
+        """Return all tables by name, each column of the type that it is stored in."""
+        tables = {it.name: getattr(self, it.name) for it in fields(self) if it.name != "info"}
+        return {
+            name: table.astype({str(column): _column_types(name)[str(column)] for column in table})
+            for name, table in tables.items()
+        }
 
 
 @dataclass
@@ -114,13 +93,7 @@ class Store:
 
     @classmethod
     def create(cls, folder: Path, info: RunFacts) -> Self:
-        """Make the file of a new run, and its folder.
-
-        Raises
-        ------
-        UsageError
-            Where the folder holds anything, or cannot be written.
-        """
+        """Make the file of a new run, and its folder, which must hold nothing."""
         refuse_used_folder(folder)
         path = folder / FILE_NAME
         try:
@@ -147,13 +120,7 @@ class Store:
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """Open the file of an existing run, to add trials.
-
-        Raises
-        ------
-        UsageError
-            Where the folder holds no run of this version, or another process writes to it.
-        """
+        """Open the file of an existing run of this version, to add trials."""
         path = _path_for_sqlite(folder)
         try:
             lock = _lock(folder)
@@ -263,30 +230,6 @@ class Store:
                 "INSERT OR IGNORE INTO pictures VALUES (:row, :caption, :thumbnail)", pictures
             )
 
-    def copy(self, folder: Path, trial_ids: Sequence[str]) -> None:
-        """Copy trials of the run in `folder`, with all their rows, and that run's pictures.
-
-        Their column `run` names `folder`, where it does not name a run already.
-        """
-        path = _path_for_sqlite(folder)
-        with closing(_connect(path, "ro")) as other, self._transaction():
-            other.execute("BEGIN")
-            for table in ("trials", *TRIAL_TABLES):
-                rows = other.execute(
-                    f"SELECT * FROM {table} WHERE trial_id IN (SELECT value FROM json_each(?)) "
-                    "ORDER BY rowid",
-                    (json.dumps(trial_ids),),
-                )
-                marks = ", ".join("?" * len(rows.description))
-                self.connection.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
-            self.connection.execute(
-                "UPDATE trials SET run = ? WHERE run = ''", (encodable(str(folder)),)
-            )
-            self.connection.executemany(
-                "INSERT OR IGNORE INTO pictures VALUES (?, ?, ?)",
-                other.execute("SELECT row, caption, thumbnail FROM pictures"),
-            )
-
     def _insert(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
         if rows:
             names = list(rows[0])
@@ -297,35 +240,33 @@ class Store:
             )
 
 
-def refuse_used_folder(folder: Path, option: str = "--output") -> None:
-    """Raise a UsageError where `folder`, the value of `option`, holds anything."""
+def holds_run(folder: Path) -> bool:
+    """Tell whether there is a run in `folder`, whole or not."""
+    return (folder / FILE_NAME).exists()
+
+
+def refuse_used_folder(folder: Path) -> None:
+    """Raise a UsageError where `folder`, the value of --output, holds anything."""
     try:
         held = next(folder.iterdir(), None)
     except FileNotFoundError:
         return
     except OSError as error:
         raise UsageError(f"cannot use {folder} for output: {error.strerror}") from error
-    if (folder / FILE_NAME).exists():
-        go_on = f"go on with it by '--resume {folder}', " if option == "--output" else ""
+    if holds_run(folder):
         raise UsageError(
-            f"{folder} holds another run: choose another {option}, {go_on}"
-            f"or remake its report with 'report {folder}'"
+            f"{folder} holds another run: choose another --output, go on with it by "
+            f"'--resume {folder}', or remake its report with 'report {folder}'"
         )
     if held is not None:
         raise UsageError(
-            f"{folder} is not empty (it holds {held.name}): choose another {option}, "
+            f"{folder} is not empty (it holds {held.name}): choose another --output, "
             "so that nothing of yours is overwritten"
         )
 
 
 def read_run(folder: Path) -> StoredRun:
-    """Read the run in `folder`, finished or cut short.
-
-    Raises
-    ------
-    UsageError
-        Where the folder holds no run, or one of another version.
-    """
+    """Read the run in `folder`, finished or cut short; of another version it is refused."""
     path = _path_for_sqlite(folder)
     try:
         require_memory(path.stat().st_size, str(path), "free some")
@@ -371,7 +312,7 @@ def _read(connection: sqlite3.Connection) -> StoredRun:
         raise UsageError(f"a row of {orphan[0]} belongs to no trial")
     # Texts as Python's: for tables of this size sooner filtered than pyarrow's.
     with pd.option_context("mode.string_storage", "python"):
-        tables = {name: pd.read_sql_query(query, connection) for name, query in _queries().items()}
+        tables = {name: _read_table(connection, name, query) for name, query in _queries().items()}
     run = StoredRun(info=_read_info(connection), **tables)
     for what, names, known in (
         ("learner", run.trials["learner"], run.info.experiment.learners),
@@ -387,6 +328,14 @@ def _read(connection: sqlite3.Connection) -> StoredRun:
     return run
 
 
+def _read_table(connection: sqlite3.Connection, name: str, query: str) -> pd.DataFrame:
+    """Read a table; a column of numbers that holds none is of NaN, as any other with gaps."""
+    table, types = pd.read_sql_query(query, connection), _column_types(name)
+    untyped = [str(column) for column in table if table[column].dtype == object]
+    numeric = [column for column in untyped if types[column] in ("Int64", "float64")]
+    return table.astype(dict.fromkeys(numeric, "float64"))
+
+
 def _queries() -> dict[str, str]:
     """Return the query of each table of a run, by its name in `StoredRun`."""
     of_trials = {
@@ -397,27 +346,22 @@ def _queries() -> dict[str, str]:
     return {"trials": "SELECT * FROM trials", "pictures": "SELECT * FROM pictures"} | of_trials
 
 
-def column_types() -> dict[str, dict[str, str]]:
-    """Return pandas' type of each column of each table."""
+@cache
+def _column_types(table: str) -> dict[str, str]:
+    """Return pandas' type of each column of a table as it is read, which has some of `trials`."""
     with closing(_in_memory()) as connection:
         connection.executescript(SCHEMA)
-        columns = connection.execute(
-            "SELECT held, name, type FROM (SELECT name AS held FROM sqlite_schema "
-            "WHERE type = 'table'), pragma_table_info(held)"
-        )
-        types: dict[str, dict[str, str]] = defaultdict(dict)
-        for table, name, kind in columns:
-            types[table][name] = PANDAS_TYPES[kind]
-        return types
+        of_both = [
+            connection.execute("SELECT name, type FROM pragma_table_info(?)", (held,)).fetchall()
+            for held in ("trials", table)
+        ]
+        return {name: PANDAS_TYPES[kind] for columns in of_both for name, kind in columns}
 
 
 def _path_for_sqlite(folder: Path) -> Path:
     """Return the path of a run's file, where SQLite may open it and what it keeps beside it.
 
-    Raises
-    ------
-    UsageError
-        Where there is no run, or one of these is not a regular file, or not of this program.
+    All of these must be regular files of this program.
     """
     path = path_below(folder, FILE_NAME)
     if not path.is_file():

@@ -1,6 +1,6 @@
-"""The tables of a run's SQLite file; `oasis_bench.store.run_file` writes and reads them."""
+"""The tables of a run's SQLite file; `oasis_bench.runs.store` writes and reads them."""
 
-SCHEMA_VERSION = 10
+SCHEMA_VERSION = 11
 """Raised by one with every change of the tables, or of what the table `run` holds."""
 
 TRIAL_TABLES = (
@@ -18,7 +18,6 @@ CREATE TABLE run (
 ) STRICT;
 CREATE TABLE trials (
     trial_id TEXT PRIMARY KEY,        -- hash of what decides the result (see plan.TrialSpec)
-    run TEXT NOT NULL DEFAULT '',     -- the run that it was merged from; '' where not merged
     learner TEXT NOT NULL,            -- its label in this run
     algorithm TEXT NOT NULL,          -- its name in the registry
     dataset TEXT NOT NULL,
