@@ -156,7 +156,7 @@ def _table(
                 }
             )
         rows.append(row)
-    return Table(
+    return Table.by_rows(
         name=NAME,
         title=f"Average ranks over {plural(len(datasets), 'data set')}, and {datasets[0].measure} "
         "(rank) on each",

@@ -87,7 +87,7 @@ def write_claims(folder: Path, remarks: Sequence[str] = ()) -> tuple[Path, str]:
         level=LEVEL,
         tested=sum(bool(verdict.claim.conditions) for verdict in verdicts),
     )
-    measured = {name: table for name, table in details.items() if table.rows}
+    measured = {name: table for name, table in details.items() if table.cells}
     tables = [overview, *challenged, *measured.values(), *beside]
     path = write_files(folder, PAGE, page, tables, [])
     write_whole(folder, "claims.csv", to_csv(overview.numbers))
@@ -160,7 +160,7 @@ def _overview(verdicts: Sequence[Verdict]) -> Table:
                 "place": claim.place,
             }
         )
-    return Table(
+    return Table.by_rows(
         name="claims",
         title="The claims and their verdicts",
         header=(
@@ -198,7 +198,7 @@ def _challenged(verdicts: Sequence[Verdict], folder: Path) -> list[Table]:
         return []
     columns = ["id", "verdict", "challenge", "outcome", "effect"]
     return [
-        Table(
+        Table.by_rows(
             name="challenges",
             title="The same claims under other conditions",
             header=("Claim", "Verdict", *(heading(name) for name in found)),
@@ -264,7 +264,7 @@ def _findings(verdict: Verdict) -> Table:
                 "needed": one.needed,
             }
         )
-    return Table(
+    return Table.by_rows(
         name=f"claim_{verdict.claim.id}",
         title=f"What was measured for {verdict.claim.id}",
         header=(

@@ -37,7 +37,7 @@ def standing_table(board: Leaderboard) -> Table:
     header += ["Error reduction, %", "Its 95 %", "Its median, %"] * with_error
     few = not board.standing["placed"].all()
     none = bool(board.standing["low"].isna().any())
-    return Table(
+    return Table.by_rows(
         name="leaderboard",
         title=f"Learners over {plural(n_datasets, 'data set')}, by {board.by}",
         header=tuple(header),
@@ -85,7 +85,7 @@ def scores_table(board: Leaderboard) -> Table:
         for place, table in enumerate(board.tables)
         if name in table.means or name in table.missing
     ]
-    return Table(
+    return Table.by_rows(
         name="scores",
         title=f"{board.tables[0].measure} (rank) in each table",
         header=("Learner", *(f"{n} {it.dataset}" for n, it in enumerate(board.tables, start=1))),
@@ -111,7 +111,7 @@ def inputs_table(board: Leaderboard) -> Table:
             "source": [it.source for it in board.tables],
         }
     )
-    return Table(
+    return Table.by_rows(
         name="inputs",
         title="The tables that count",
         header=(
@@ -136,7 +136,7 @@ def pairs_table(board: Leaderboard) -> Table:
         [str(row.learner), str(row.opponent), str(row.datasets), f"{row.wins:g}"]
         for row in pairs.itertuples()
     ]
-    return Table(
+    return Table.by_rows(
         name="pairs",
         title="Every two learners that met",
         header=("Learner", "Opponent", "Data sets", "Won"),

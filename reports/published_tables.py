@@ -118,7 +118,7 @@ def _table_beside(
         ]
         classes = f"{n_classes} for {class_list}" if stand_in else str(class_list)
         rows.append([classes, str(measure), *cells])
-    return Table(
+    return Table.by_rows(
         name=name,
         title=title,
         header=("Classes", "Measure", *names),
@@ -144,7 +144,7 @@ def _of_deep_ranking(runs: Runs) -> list[Table]:
         for model, own, mean, sd, published in zip(models, learners, *columns, strict=True)
     ]
     return [
-        Table(
+        Table.by_rows(
             name="deep_ranking",
             title="Tables 1 and 2 of Deep Ranking: similarity precision, ours and the published",
             header=("Model of the paper", "Ours ± sd", "Published"),

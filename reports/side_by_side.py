@@ -115,7 +115,7 @@ def _table(name: str, numbers: pd.DataFrame, what: str) -> Table:
         by_learner = own.set_index("learner").reindex(names)
         texts = zip(by_learner["ours"], by_learner["published"], strict=True)
         rows.append([str(dataset), str(measure), *(_cell(*pair) for pair in texts)])
-    return Table(
+    return Table.by_rows(
         name=name,
         title="Means over all partitions"
         + " (in brackets: what was published)" * bool(numbers["published"].notna().any()),

@@ -1,15 +1,15 @@
-"""A table: its cells and notes as a reader sees them, the numbers behind them, and its LaTeX.
+"""A table is a list of columns over a frame of numbers: its cells, its notes, its CSV and LaTeX.
 
-The template `macros.html.j2` makes its HTML, and pandas its CSV.
+The template `macros.html.j2` makes its HTML.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
@@ -60,6 +60,24 @@ class Cell:
 
 
 @dataclass(frozen=True)
+class Column:
+    """A column of a table: its header, the values of its rows, and how each is written.
+
+    A value that is a `Cell` already stays as it is; `align` is 'l' or 'r'.
+    """
+
+    header: str
+    values: Iterable[Any]
+    text: Callable[[Any], str] = str
+    align: str = "r"
+
+    @cached_property
+    def cells(self) -> list[Cell]:
+        """Its cells, from the first row to the last."""
+        return [it if isinstance(it, Cell) else Cell(self.text(it)) for it in self.values]
+
+
+@dataclass(frozen=True)
 class Table:
     """A table as it is shown, and the numbers behind it.
 
@@ -68,10 +86,7 @@ class Table:
     name : str
         The stem of its files.
     title : str
-    header : tuple of str
-    align : str
-        'l' or 'r' for each column.
-    rows : sequence of sequences of str or Cell
+    columns : sequence of Column
     numbers : DataFrame
         Raw and tidy, for the CSV file.
     notes : sequence of str
@@ -84,9 +99,7 @@ class Table:
 
     name: str
     title: str
-    header: tuple[str, ...]
-    align: str
-    rows: Sequence[Sequence[str | Cell]]
+    columns: Sequence[Column]
     numbers: pd.DataFrame
     notes: Sequence[str] = ()
     of: Mapping[str, str] = field(default_factory=dict)
@@ -94,17 +107,37 @@ class Table:
 
     facets: ClassVar = FACETS
 
+    @classmethod
+    def by_rows(
+        cls, header: Sequence[str], align: str, rows: Iterable[Sequence[str | Cell]], **others: Any
+    ) -> Self:
+        """Make a table that was written row by row; `others` are its other attributes."""
+        texts = list(zip(*rows, strict=True)) or [()] * len(header)
+        columns = [
+            Column(name, values, align=side)
+            for name, side, values in zip(header, align, texts, strict=True)
+        ]
+        return cls(columns=columns, **others)
+
+    @cached_property
+    def header(self) -> tuple[str, ...]:
+        """The headers of the columns."""
+        return tuple(column.header for column in self.columns)
+
+    @cached_property
+    def align(self) -> str:
+        """'l' or 'r' for each column."""
+        return "".join(column.align for column in self.columns)
+
     @property
     def row_header(self) -> int:
         """The column that names a row: that of the learners, else the first."""
         return self.header.index("Learner") if "Learner" in self.header else 0
 
     @cached_property
-    def cells(self) -> list[list[Cell]]:
-        """The rows, each text made a `Cell`."""
-        return [
-            [each if isinstance(each, Cell) else Cell(each) for each in row] for row in self.rows
-        ]
+    def cells(self) -> list[tuple[Cell, ...]]:
+        """The rows."""
+        return list(zip(*(column.cells for column in self.columns), strict=True))
 
     @cached_property
     def footnotes(self) -> dict[str, str]:

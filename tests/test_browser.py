@@ -240,7 +240,9 @@ def test_six_thousand_trials_open_in_two_seconds(driver, tmp_path):
         for trial in range(200)
     ]
     header = ("Learner", "Classes", "Partition", "Chosen", *(f"Measure {n}" for n in range(6)))
-    table = Table("trials", "Trials", header, "lrrlrrrrrr", rows, pd.DataFrame())
+    table = Table.by_rows(
+        header, "lrrlrrrrrr", rows, name="trials", title="Trials", numbers=pd.DataFrame()
+    )
     path = tmp_path / "many.html"
     made = render("side_by_side.html.j2", table=table, figures=[], lines=[], n_runs=1, by="x")
     made = made.replace("<figure", "<details><summary>Trials</summary><figure")  # as in a report

@@ -52,7 +52,7 @@ def test_words_of_corel5k_as_raters(tmp_path):
         by_labels = [np.mean([bool(words[q] & words[row]) for row in rows[:k]]) for q, rows in own]
         assert last.loc[learner, "by_labels"] == pytest.approx(np.mean(by_labels))
         by_raters = []
-        for place in range(len(raters.rows)):
+        for place in range(len(raters.cells)):
             given = [(labelled[q][1], rows) for q, rows in own if len(labelled[q][1]) > place]
             shares = [
                 np.mean([label[place] in words[row] for row in rows[:k]]) for label, rows in given
@@ -70,7 +70,7 @@ def test_votes_on_materials_as_raters(tmp_path):
     collect_ratings(tmp_path / "run", votes_as_ratings(tmp_path, run, rows.judged))
     ratings = read_ratings(tmp_path / "run")
     precision, raters = rating_tables(run, ratings)
-    assert len(raters.rows) == 5
+    assert len(raters.cells) == 5
     last = precision.numbers.groupby("learner").last()
     # A vote is for one of two: half of all are for, whatever is shown.
     assert last.loc["Drawn", "by_raters"] == pytest.approx(0.5, abs=0.1)

@@ -95,7 +95,7 @@ def test_what_a_learner_did_not_answer_is_told_with_the_reason(two_splits, tmp_p
             "no similarity to training images",
         ]
     ]
-    assert unanswered_table(two_splits, "retrieval").rows == []
+    assert unanswered_table(two_splits, "retrieval").cells == []
     assert "Every trial that was run gave a result." in write_report(tmp_path / "run").read_text()
     assert f"classification, 10 classes, {told}" in summary_text(two_splits).splitlines()
 

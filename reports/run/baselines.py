@@ -61,7 +61,7 @@ def seen_and_unseen_tables(run: StoredRun) -> list[Table]:
     parts = [with_chance(numbers).assign(task=task) for task, numbers in of_task.items()]
     everything = pd.concat(parts, ignore_index=True)
     return [
-        Table(
+        Table.by_rows(
             name="seen_and_unseen",
             title=f"{MEASURE} among seen and among unseen classes: mean ± standard deviation over "
             + partitions_text(run),

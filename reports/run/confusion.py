@@ -90,7 +90,7 @@ def confusion_tables(run: StoredRun, task: str) -> list[Table]:
             cells = (pair["true_name"], pair["name"], f"{pair['n']:,}", f"{pair['share']:.3f}")
             rows.append([subset_label(run, subset), marked(run, pair["learner"]), *cells])
     return [
-        Table(
+        Table.by_rows(
             name=f"{task}_confusion",
             title=f"{task_title(task)}: the {PAIRS} pairs confused most by the best learner, over "
             + partitions_text(run),

@@ -100,7 +100,7 @@ def _cost_table(run: StoredRun, split: str) -> Table:
     columns = ["subset", "n_classes", "learner", "quantity", "median", "min", "max", "n"]
     several_processors = run.trials["processor"].nunique() > 1
     of_split = "".join(of_splits(run, f", split {split}"))
-    return Table(
+    return Table.by_rows(
         name="_".join(["costs", *of_splits(run, split)]),
         title="The three costs, choice, fit and answer, and memory: medians over partitions"
         + of_split,
@@ -174,7 +174,7 @@ def scaling_tables(run: StoredRun) -> list[Table]:
         return []
     items = run.info.items
     return [
-        Table(
+        Table.by_rows(
             name="scaling",
             title=f"Growth of fit time: exponent of the number of training {items}, and so of "
             "classes",

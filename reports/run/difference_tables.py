@@ -95,7 +95,7 @@ def _table(
     what = f"{marked(run, other)}, the best, less each other learner"
     if baseline is not None:
         what = f"each other learner less {marked(run, other)}"
-    return Table(
+    return Table.by_rows(
         name=f"differences_{task}_{file_name(subset)}",
         title=f"{name}: {what}, {subset_title(run, subset)}",
         header=(

@@ -50,7 +50,7 @@ def trials_table(run: StoredRun) -> Table:
         for _, _, _, own in by_cell(run, numbers)
         for row in own[columns].to_dict("records")
     ]
-    return Table(
+    return Table.by_rows(
         name="trials",
         title="Every trial that gave a result",
         header=(
@@ -91,7 +91,7 @@ def candidates_tables(run: StoredRun) -> list[Table]:
         for row in own.head(SHOWN_CANDIDATES).to_dict("records")
     ]
     return [
-        Table(
+        Table.by_rows(
             name="candidates",
             title="Candidates on the inner folds: mean of each at its best number of steps",
             header=(

@@ -159,7 +159,7 @@ def _precision_table(
             cells += map(_number, others)
             names = [subset_label(run, subset), marked(run, learner)]
             rows.append([*names, str(one.k), str(len(one.queries)), *cells])
-    return Table(
+    return Table.by_rows(
         name="ratings",
         title=f"Precision at k by {plural(ratings['rater_id'].nunique(), 'rater')}, and by labels",
         header=(
@@ -220,7 +220,7 @@ def _raters_table(run: StoredRun, ratings: pd.DataFrame, rated: Mapping[str, Rat
         ]
         for number, name in enumerate(names, start=1)
     ]
-    return Table(
+    return Table.by_rows(
         name="raters",
         title="Each rater, and how the others judge what was chosen",
         header=("Rater", *(mark.capitalize() for mark in MARKS), *of_levels),

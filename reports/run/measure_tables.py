@@ -185,7 +185,7 @@ def _table(
     # Learners stand below each other; so do measures where there are many of them.
     header, *rows = [first, *columns] if every else zip(first, *columns, strict=True)
     what = f"{task_title(task)}, {'every measure, ' * every}{subset_title(run, subset)}"
-    return Table(
+    return Table.by_rows(
         name=f"{task}_{file_name(subset)}" + "_every" * every,
         title=f"{what}: mean ± standard deviation over {partitions_text(run)}",
         header=tuple(cell.text for cell in header),

@@ -157,7 +157,7 @@ class Chapter:
     @property
     def tables(self) -> list[Table]:
         """All of its tables."""
-        unanswered = [self.unanswered] if self.unanswered.rows else []
+        unanswered = [self.unanswered] if self.unanswered.cells else []
         return [*self.headlines, *self.every, *self.differences, *self.confusion, *unanswered]
 
 

@@ -59,7 +59,7 @@ def selection_table(run: StoredRun) -> Table:
             ]
         )
     columns = ["split", "subset", "n_classes", "learner", "partition", "scaling", "params"]
-    return Table(
+    return Table.by_rows(
         name="selection",
         title="What the inner folds chose",
         header=(
@@ -119,7 +119,7 @@ def symmetry_tables(run: StoredRun) -> list[Table]:
     if not rows:
         return []
     return [
-        Table(
+        Table.by_rows(
             name="symmetry",
             title="Symmetry index of W after the final fit: mean ± standard deviation over "
             + partitions_text(run),
@@ -157,7 +157,7 @@ def _without(
     keys = ["learner", "subset", "split", "status", "reason"]
     numbers = trials[["learner", "subset", "split", "partition", "status", "reason"]]
     groups = numbers.groupby(keys, sort=False, dropna=False)["partition"]
-    return Table(
+    return Table.by_rows(
         name=name,
         title=title,
         header=(

@@ -25,7 +25,7 @@ def precision_table(ends: pd.DataFrame) -> Table:
     """Make the table of what was learned: a row for each schedule, unfinished trainings apart."""
     at_k = [f"precision_at_{k}" for k in PRECISION_AT]
     measured = ["mean_average_precision_at_start", "mean_average_precision", "standard_error"]
-    return Table(
+    return Table.by_rows(
         name="precision",
         title="Mean average precision before and after learning",
         header=(
@@ -79,7 +79,7 @@ def published_table(ends: pd.DataFrame, data: Mapping[str, Any]) -> Table:
         }
     numbers = published_web_scale().rename(columns={"value": "published"})
     numbers = numbers.assign(ours=numbers["figure"].map(ours).astype(float))
-    return Table(
+    return Table.by_rows(
         name="published",
         title="What the papers say of their experiment, and ours",
         header=("What", "Published", "Ours", "Unit", "Source"),
@@ -106,7 +106,7 @@ def published_table(ends: pd.DataFrame, data: Mapping[str, Any]) -> Table:
 def time_table(ends: pd.DataFrame) -> Table:
     """Make the table of time and memory: a row for each schedule, unfinished trainings apart."""
     measured = ["learn_seconds", "cpu_seconds", "microseconds_a_step", "peak_bytes"]
-    return Table(
+    return Table.by_rows(
         name="time",
         title="Time and memory of learning",
         header=(
@@ -136,7 +136,7 @@ def time_table(ends: pd.DataFrame) -> Table:
 def growth_table(growths: pd.DataFrame) -> Table:
     """Make the table of the exponents of learning time against images."""
     columns = ["schedule", "steps_an_image", "threads", "factor", "exponent", "low", "high"]
-    return Table(
+    return Table.by_rows(
         name="growth",
         title="Growth of learning time with the number of images",
         header=(
@@ -164,7 +164,7 @@ def batch_table(costs: pd.DataFrame) -> Table:
     """Make the table of what mini-batches cost in mAP: a row for each batch size."""
     columns = ["images", "steps", "batch_size", "n_pairs", "mean_difference", "sd_of_differences"]
     words = {None: "unknown", True: "yes", False: "no"}
-    return Table(
+    return Table.by_rows(
         name="batches",
         title="Final mAP of mini-batches less that of exact",
         header=(
