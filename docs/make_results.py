@@ -350,7 +350,7 @@ def make_rows(page, folder):
         about = {"task": board.tables[0].task, "measure": board.tables[0].measure}
         items = spec.partition(";")[2].strip() or "all"
         rows = standing_table(board).numbers
-        parts.append(rows.assign(**about, items=items, data_sets=len(board.duels.datasets)))
+        parts.append(rows.assign(**about, items=items, data_sets=len(board.datasets)))
     return pd.concat(parts).to_csv(index=False) if parts else ""
 
 

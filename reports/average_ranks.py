@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import matplotlib as mpl
 import pandas as pd
 
-from oasis_bench.analysis import AverageRanks, least_datasets, rank_learners
+from oasis_bench.analysis import AverageRanks, rank_learners
 from oasis_bench.reports.average_ranks_figure import draw_average_ranks
 from oasis_bench.reports.average_ranks_scores import (
     ScoreTable,
@@ -84,7 +84,7 @@ def average_ranks(tables: Sequence[ScoreTable]) -> RanksSection:
 def _meaning(ranks: AverageRanks) -> list[str]:
     """Say in words what the tests say, and whether they can say anything."""
     n_datasets, n_learners = ranks.ranks.shape
-    sets, least = plural(n_datasets, "data set"), least_datasets(n_learners)
+    sets, least = plural(n_datasets, "data set"), ranks.least_datasets
     if n_datasets < least:
         return [
             f"Too few data sets for a test: {plural(n_learners, 'learner')} on {sets} cannot be "
@@ -111,10 +111,10 @@ def _meaning(ranks: AverageRanks) -> list[str]:
 
 def _figure(ranks: AverageRanks, by: str) -> Drawing:
     """Draw the ranks, titled with what they mean: the figure is also shown without its page."""
-    n_datasets, n_learners = ranks.ranks.shape
+    n_datasets = len(ranks.ranks)
     title = f"Average ranks by {by}, 1 is best"
     meaning = plural(n_datasets, "data set")
-    if n_datasets < least_datasets(n_learners):
+    if n_datasets < ranks.least_datasets:
         meaning += ": too few for a test, no learners are told apart"
     elif not ranks.differ:
         meaning += f": Friedman's test tells no learners apart (p = {p_text(ranks.p_value)})"

@@ -1,7 +1,7 @@
 """The scores that learners are ranked by: from each run one table, one score a learner.
 
 Not for summaries of runs, which `summary_scores` reads, nor for the ranks:
-`oasis_bench.analysis.average_ranks` makes them.
+`oasis_bench.analysis.rank_learners` makes them.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 
-from oasis_bench.analysis import COMPARED_COSTS, RESULTS, Line, RunComparison
+from oasis_bench.analysis import Line, RunComparison
 from oasis_bench.reports.formatting import (
     aligned,
     clip,
@@ -84,10 +84,10 @@ def _cells(line: Line, transductive: Collection[str]) -> list[str]:
     learner = line.learner + DAGGER * (line.learner in transductive)
     labels = [line.subset, learner, line.task, NAMES.get(line.measure, line.measure)]
     labels = [clip(printable(label), LABEL_WIDTH) for label in labels]
-    if line.measure == RESULTS:
+    if line.counts_results:
         values = [f"{line.old:.0f}", f"{line.new:.0f}", f"{line.change:+.0f}"]
         pattern = ""
-    elif line.measure not in COMPARED_COSTS:
+    elif not line.is_cost:
         values = [f"{line.old:.4f}", f"{line.new:.4f}", f"{line.change:+.4f}"]
         pattern = "[{:+.4f}, {:+.4f}]"
     else:

@@ -11,16 +11,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from oasis_bench.analysis import (
-    LEAST_DATASETS,
-    PRIOR_DRAWS,
-    Duels,
-    duels,
-    elo_ratings,
-    error_reductions,
-    interval_over_datasets,
-    stretched_ranks,
-)
+from oasis_bench.analysis import LEAST_DATASETS, PRIOR_DRAWS, standings
 from oasis_bench.reports.average_ranks_scores import (
     ScoreTable,
     joined_scores,
@@ -44,20 +35,20 @@ class Leaderboard:
         All by one measure of one task.
     scores : DataFrame of shape (n_tables, n_learners)
         See `joined_scores`.
-    duels : Duels
+    datasets : list of str
+    pairs : DataFrame
+        A row for each learner and opponent that met: see `analysis.standings`.
     baseline : str or None
         None where the learner that was to be it has no result, or a score is above 1.
     standing : DataFrame
-        A row for each learner: learner, datasets (with a result), placed (on at least 3), rating,
-        low and high (Elo and its interval), win_rate, average_rank, seconds (see
-        `median_seconds`), and of the error reduction datasets_beside_baseline, error_reduction,
-        its _low and _high, and _median.  Those that are placed stand first, the highest rating
-        first.
+        A row for each learner, of the columns of `analysis.standings` and seconds (see
+        `median_seconds`).  Those that are placed stand first, the highest rating first.
     """
 
     tables: Sequence[ScoreTable]
     scores: pd.DataFrame
-    duels: Duels
+    datasets: list[str]
+    pairs: pd.DataFrame
     baseline: str | None
     standing: pd.DataFrame
 
@@ -88,13 +79,13 @@ def make_leaderboard(tables: Sequence[ScoreTable], baseline: str | None = None) 
         For fewer than two data sets, an unknown baseline, or where no learner met another.
     """
     scores = joined_scores(tables)
-    met = duels(scores)
-    if len(met.datasets) < 2:
+    n_datasets = scores.index.get_level_values(0).nunique()
+    if n_datasets < 2:
         raise UsageError(
-            f"{plural(len(met.datasets), 'data set')}: ranks need at least 2; name more runs, or "
+            f"{plural(n_datasets, 'data set')}: ranks need at least 2; name more runs, or "
             "summaries of runs"
         )
-    if not met.met.any():
+    if (scores.count(axis=1) < 2).all():
         raise UsageError(
             "no two learners have a result on the same data set: ranks need runs of at least 2 "
             "learners"
@@ -103,49 +94,22 @@ def make_leaderboard(tables: Sequence[ScoreTable], baseline: str | None = None) 
         raise UsageError(unknown_name("baseline", baseline, scores.columns))
     baseline = BASELINE if baseline is None else baseline
     usable = baseline in scores and not (scores > 1).to_numpy().any()
-    of_error = _of_error(scores, baseline) if usable else pd.DataFrame(index=scores.columns)
-    columns = [f"error_reduction{end}" for end in ("", "_low", "_high", "_median")]
-    columns = ["datasets_beside_baseline", *columns]
-    n_datasets = scores.notna().groupby(level=0).any().sum()
-    standing = pd.DataFrame(
-        {
-            "datasets": n_datasets,
-            "placed": n_datasets >= LEAST_DATASETS,
-            **elo_ratings(met),
-            "win_rate": met.win_rates,
-            "average_rank": stretched_ranks(scores),
-            "seconds": six_digits(median_seconds(tables)),
-            **of_error.reindex(columns=columns),
-        },
-        index=scores.columns,
-    )
+    found = standings(scores, baseline if usable else None)
+    standing = found.learners
+    place = list(standing).index("average_rank") + 1
+    standing.insert(place, "seconds", six_digits(median_seconds(tables)))
     standing = standing.rename_axis("learner").reset_index()
     standing = standing[standing["datasets"] > 0].sort_values(
         ["placed", "rating"], ascending=False, kind="stable", ignore_index=True
     )
-    return Leaderboard(tables, scores, met, baseline if usable else None, standing)
-
-
-def _of_error(scores: pd.DataFrame, baseline: str) -> pd.DataFrame:
-    """Return what each learner saves of the baseline's error: mean, interval and median."""
-    reductions = error_reductions(scores, baseline)
-    rows = {}
-    for name, values in reductions.items():
-        interval = interval_over_datasets(values)
-        enough = interval.n >= LEAST_DATASETS and name != baseline
-        rows[name] = {
-            "datasets_beside_baseline": interval.n,
-            "error_reduction": interval.mean,
-            "error_reduction_low": interval.low if enough else float("nan"),
-            "error_reduction_high": min(interval.high, 1.0) if enough else float("nan"),
-            "error_reduction_median": values.median(),
-        }
-    return pd.DataFrame.from_dict(rows, orient="index")
+    return Leaderboard(
+        tables, scores, found.datasets, found.pairs, baseline if usable else None, standing
+    )
 
 
 def sentences(board: Leaderboard) -> Iterator[str]:
     """Say what the leaderboard holds, who stands first, and what it mixes."""
-    n_datasets = len(board.duels.datasets)
+    n_datasets = len(board.datasets)
     has_all = int((board.standing["datasets"] == n_datasets).sum())
     yield (
         f"{plural(len(board.standing), 'learner')} by {board.by} on "
@@ -196,7 +160,7 @@ def budget_text(search: str) -> str:
 
 def caveats(board: Leaderboard) -> dict[str, str]:
     """Say of each figure what it is and what it hides."""
-    few = len(board.duels.datasets)
+    few = len(board.datasets)
     told = {
         "Elo": "On each data set every two learners that have it play a game, won by the higher "
         "score. 400 points more are odds of ten to one; 1000 is an imagined average learner, "

@@ -15,7 +15,7 @@ COLOR, WIDTH, ROW = "#0072b2", 7.5, 0.26
 def draw_ratings(board: Leaderboard, title: str) -> Figure:
     """Draw ratings as points with their intervals; hollow points for learners not placed."""
     standing = board.standing
-    n_datasets = len(board.duels.datasets)
+    n_datasets = len(board.datasets)
     figure = Figure(figsize=(WIDTH, 1.3 + ROW * len(standing)))
     axes = figure.subplots()
     places = range(len(standing))

@@ -12,7 +12,7 @@ from oasis_bench.reports.table import Cell, Table
 
 def standing_table(board: Leaderboard) -> Table:
     """Make the table: a row for each learner, the highest rating first, those not placed last."""
-    n_datasets = len(board.duels.datasets)
+    n_datasets = len(board.datasets)
     with_error = board.baseline is not None
     rows: list[list[str | Cell]] = []
     for row in board.standing.to_dict("records"):
@@ -131,7 +131,7 @@ def inputs_table(board: Leaderboard) -> Table:
 
 def pairs_table(board: Leaderboard) -> Table:
     """Make the table of every two learners that met: on how many data sets, and who won."""
-    pairs = board.duels.pairs()
+    pairs = board.pairs
     rows = [
         [str(row.learner), str(row.opponent), str(row.datasets), f"{row.wins:g}"]
         for row in pairs.itertuples()

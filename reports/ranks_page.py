@@ -114,7 +114,7 @@ def write_ranks(
     page = render(
         "ranks.html.j2",
         by=board.by,
-        n_datasets=len(board.duels.datasets),
+        n_datasets=len(board.datasets),
         lines=lines,
         figure=figure,
         standing=shown[0],
@@ -225,7 +225,7 @@ def _marked(table: ScoreTable, transductive: set[str]) -> ScoreTable:
 
 
 def _figure(board: Leaderboard) -> Drawing:
-    title = f"Elo by {board.by} over {plural(len(board.duels.datasets), 'data set')}"
+    title = f"Elo by {board.by} over {plural(len(board.datasets), 'data set')}"
     caption = (
         "Lines: 95 % intervals, data sets drawn anew. Behind a name: the data sets that it has, of "
         "all. Hollow: not placed, as on too few."

@@ -7,8 +7,13 @@ import pandas as pd
 import pytest
 from scipy import optimize
 
-from oasis_bench.analysis import duels, elo_ratings, error_reductions, stretched_ranks
-from oasis_bench.analysis.elo import strengths
+from oasis_bench.analysis.leaderboard import (
+    duels,
+    elo_ratings,
+    error_reductions,
+    strengths,
+    stretched_ranks,
+)
 
 NAN = math.nan
 

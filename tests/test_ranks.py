@@ -13,8 +13,8 @@ from fake_runs import fake_trial
 from matplotlib.figure import Figure
 from scipy import stats
 
-from oasis_bench.analysis import AverageRanks, least_datasets, rank_learners
-from oasis_bench.analysis.average_ranks import critical_difference
+from oasis_bench.analysis import AverageRanks, rank_learners
+from oasis_bench.analysis.leaderboard import critical_difference
 from oasis_bench.command_line import main
 from oasis_bench.experiment import LearnerSpec
 from oasis_bench.reports.average_ranks_figure import draw_average_ranks
@@ -115,8 +115,8 @@ def test_where_friedmans_test_does_not_reject_nobody_is_told_apart():
 def test_on_fewer_data_sets_than_the_least_even_full_agreement_tells_nobody_apart(
     n_learners, least
 ):
-    assert least_datasets(n_learners) == least
     enough = rank_learners(agreeing(least, n_learners))
+    assert enough.least_datasets == least
     assert len(enough.groups) != 1 or len(enough.groups[0]) < n_learners
     few = rank_learners(agreeing(least - 1, n_learners))
     assert few.groups == [tuple(few.average.index)]

@@ -5,25 +5,21 @@ Not for how that is shown, which `oasis_bench.reports` does.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
+import numpy as np
 import pandas as pd
 
-from oasis_bench.analysis.comparison_lines import (
-    RESULTS,
-    Line,
-    Verdict,
-    cell_lines,
-    column_of,
-    corrected,
-)
-from oasis_bench.analysis.costs import with_costs
-from oasis_bench.analysis.measure_names import task_measures, used_by_compare
-from oasis_bench.analysis.noise import noisy
+from oasis_bench.analysis.measurements import task_measures, used_by_compare, with_costs
+from oasis_bench.analysis.statistics import LEVEL, ROUNDING, holm, paired_interval, reach_of
 from oasis_bench.experiment import SEEN_CLASSES, WORDS, cell_name
 from oasis_bench.runs import StoredRun
+
+Verdict = Literal["worse", "better", "same", "not judged"]
 
 MUST_AGREE = ("algorithm", "data", "seed", "classes", "sizes", "scaling")
 """What must be equal in both runs, so that an algorithm gets the same items in a partition."""
@@ -36,18 +32,54 @@ NAMES = {
 WITHOUT_VALUES = ("classes", "source", "code")
 """Lists too long to show, and hashes."""
 
+RESULTS = "results"
+COMPARED_COSTS = {
+    "tuning_seconds": 1e-3,
+    "fit_seconds": 1e-3,
+    "fit_cpu_seconds": 1e-3,
+    "seconds_per_query": 1e-5,
+    "fit_peak_bytes": 2.0**20,
+    "model_bytes": 2.0**10,
+}
+"""The smallest value, and the smallest difference, that counts.  1 ms is a tick of the scheduler,
+which the queries of a trial share; 1 MiB is more than the error of the kernel's count of resident
+pages, some hundred kilobytes."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One measure or cost of one learner on one class subset, in both runs."""
+
+    task: str  # of a cost the split of its trials
+    measure: str  # RESULTS, one of COMPARED_COSTS, or a measure by its name
+    n: int  # partitions
+    old: float  # a number of results, a mean of a measure, or a geometric mean of a cost
+    new: float
+    change: float  # NEW - OLD; of costs NEW / OLD
+    verdict: Verdict  # 'same' is no proof: the interval says how large a change may be
+    subset: str = ""
+    learner: str = ""
+    reason: str = ""  # the trials that were lost or gained, or why the line is not judged
+    low: float = math.nan  # of the 95 % interval, as if it were the only line; NaN of equal changes
+    high: float = math.nan
+    p_value: float = math.nan  # corrected for the number of lines; NaN where it was not tested
+
+    @property
+    def counts_results(self) -> bool:
+        """Whether the values are numbers of trials that answered the task."""
+        return self.measure == RESULTS
+
+    @property
+    def is_cost(self) -> bool:
+        """Whether the values are seconds or bytes."""
+        return self.measure in COMPARED_COSTS
+
 
 @dataclass(frozen=True)
 class RunComparison:
-    """What changed between two runs, and what could not be compared.
+    """What changed between two runs; notes say what could not be compared, and what differs.
 
-    Attributes
-    ----------
-    lines : sequence of Line
-    notes : sequence of str
-        What could not be compared, and in what the compared trials differ.
-    tolerance : float
-        Share by which costs may grow.
+    `tolerance` is the share by which costs may grow.
     """
 
     lines: Sequence[Line]
@@ -73,9 +105,9 @@ def compare_runs(old: StoredRun, new: StoredRun, tolerance: float = 0.1) -> RunC
     Costs (seconds, bytes): the ordinary paired t-interval of log(NEW / OLD), as the items that a
     partition draws hardly change the cost of a fit.  It covers what varies from fit to fit, not
     what differs between two sessions on one machine, such as its temperature: 'worse' and 'better'
-    must also be beyond `tolerance`, and by more than COSTS says.  Seconds leave out noisy trials
-    (see `analysis.noise`).  They are not judged where fewer than two other trials are left, a trial
-    shared its cores, or threads or processor differ or are not known.
+    must also be beyond `tolerance`, and by more than COMPARED_COSTS says.  Seconds leave out
+    noisy trials.  They are not judged where fewer than two other trials are left, a trial shared
+    its cores, or threads or processor differ or are not known.
 
     A trial that has lost its result is worse.  Equal values are the same on any number of
     partitions; other values of a single partition, or that changed by the same on all partitions,
@@ -86,11 +118,7 @@ def compare_runs(old: StoredRun, new: StoredRun, tolerance: float = 0.1) -> RunC
     among them, since the exit status of `compare` is one claim about all of them: where nothing
     changed, at most 1 comparison in 20 finds anything.
 
-    Parameters
-    ----------
-    old, new : StoredRun
-    tolerance : float, default 0.1
-        Share by which costs may grow: 0.1 lets a ratio of 1.1 pass.
+    A `tolerance` of 0.1 lets costs grow by a tenth.
     """
     asked, asked_of_new = old.info.sources.tasks, new.info.sources.tasks
     names = {
@@ -132,7 +160,7 @@ def compare_runs(old: StoredRun, new: StoredRun, tolerance: float = 0.1) -> RunC
 
 def _with_measures(run: StoredRun, measures: Mapping[str, Sequence[str]]) -> pd.DataFrame:
     """Return the trials with every cost, the measures of each task and its status as columns."""
-    trials = with_costs(run.trials).assign(noisy=noisy(run.trials))
+    trials = with_costs(run.trials)
     failed = trials["status"] + ": " + trials["reason"].fillna("")
     for task, names in measures.items():
         answers = run.answers[run.answers["task"] == task].set_index("trial_id")
@@ -171,3 +199,140 @@ def _left_out(
     yield "only in OLD", sorted(set(old["partition"]) - shared)
     yield "only in NEW", sorted(set(new["partition"]) - shared)
     yield "no result in either run", sorted(without_result["partition"])
+
+
+def cell_lines(
+    pairs: pd.DataFrame, split: str, measures: Mapping[str, Sequence[str]], tolerance: float
+) -> Iterator[Line]:
+    """Compare a learner on one class subset: a row of `pairs` is a partition that both runs have.
+
+    Its columns are those of trials with the suffixes _old and _new, and those that `column_of`
+    names.  The p-values are those of each line alone, and the verdicts those without regard to
+    chance: `corrected` corrects both.
+    """
+    for task, names in measures.items():
+        yield from _results_line(task, pairs)
+        for name in names:
+            yield from _line(task, name, column_of(task, name), pairs, tolerance)
+    both = pairs[(pairs["status_old"] == "ok") & (pairs["status_new"] == "ok")]
+    timed, doubt = _timed(both)
+    for cost in COMPARED_COSTS:
+        is_time = cost.endswith("_seconds")
+        of_cost, reason = (timed, doubt) if is_time else (both, "")
+        yield from _line(split, cost, cost, of_cost, tolerance, reason)
+
+
+def column_of(task: str, name: str) -> str:
+    """Name the column that holds a task's measure, or its status where `name` is 'results'."""
+    return f"{task}: {name}"
+
+
+def _timed(pairs: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """Return the trials whose seconds are compared, and the reason where they are not judged."""
+    doubt = ""
+    if pairs[["shared_cores_old", "shared_cores_new"]].any(axis=None):
+        doubt = "trials shared cores"
+    elif not pairs["processor_old"].eq(pairs["processor_new"]).all():
+        doubt = "not on one and the same processor, as far as is known"
+    elif not pairs["threads_old"].eq(pairs["threads_new"]).all():
+        doubt = "on different numbers of threads"
+    is_noisy = pairs["noisy_old"] | pairs["noisy_new"]
+    if (~is_noisy).sum() >= 2:
+        return pairs[~is_noisy], doubt
+    return pairs, doubt or ("fits waited for a core" if is_noisy.any() else "")
+
+
+def _results_line(task: str, pairs: pd.DataFrame) -> Iterator[Line]:
+    """Compare which trials answered a task: a lost one is worse, even where others were gained."""
+    status = column_of(task, RESULTS)
+    old, new = pairs[f"{status}_old"] == "ok", pairs[f"{status}_new"] == "ok"
+    if (old == new).all():
+        return
+    lost, gained = pairs[old & ~new], pairs[~old & new]
+    reasons = [
+        f"partition {partition} {text}"
+        for partition, text in zip(lost["partition"], lost[f"{status}_new"], strict=True)
+    ]
+    reasons += [
+        f"partition {partition} was {text.partition(':')[0]}"
+        for partition, text in zip(gained["partition"], gained[f"{status}_old"], strict=True)
+    ]
+    yield Line(
+        task=task,
+        measure=RESULTS,
+        n=len(pairs),
+        old=float(old.sum()),
+        new=float(new.sum()),
+        change=float(new.sum() - old.sum()),
+        verdict="worse" if len(lost) else "better",
+        reason="; ".join(reasons),
+    )
+
+
+def _line(
+    task: str,
+    measure: str,
+    column: str,
+    pairs: pd.DataFrame,
+    tolerance: float,
+    doubt: str = "",
+) -> Iterator[Line]:
+    """Compare a column over the partitions where both runs have it; no line where none has.
+
+    `doubt` says why a difference is not judged.
+    """
+    values = pairs[[f"{column}_old", f"{column}_new"]].dropna().to_numpy(dtype=np.float64)
+    if not len(values):
+        return
+    is_cost, reach = measure in COMPARED_COSTS, reach_of(values)
+    if is_cost:
+        reach = math.inf
+        values = np.log(np.maximum(values, COMPARED_COSTS[measure]))
+        n_train, n_test = 1, 0  # no overlap: the ordinary paired t-interval
+    else:
+        n_train, n_test = pairs[["n_train_old", "n_test_old"]].mean().round().astype(int)
+    differences = values[:, 1] - values[:, 0]
+    differences[abs(differences) <= ROUNDING] = 0  # from the order in which numbers are added
+    interval = paired_interval(differences, n_train, n_test, reach=reach)
+    numbers = [*values.mean(axis=0), interval.mean, interval.low, interval.high]
+    old, new, change, low, high = (np.exp(numbers) if is_cost else np.array(numbers)).tolist()
+    line = Line(
+        task=task,
+        measure=measure,
+        n=len(values),
+        old=old,
+        new=new,
+        change=change,
+        low=low,
+        high=high,
+        p_value=interval.p_value,
+        verdict="worse" if (new > old) == is_cost else "better",
+    )
+    is_large = abs(interval.mean) > np.log1p(tolerance) and abs(new - old) > COMPARED_COSTS.get(
+        measure, 0
+    )
+    if not differences.any():
+        line = replace(line, verdict="same", p_value=math.nan)
+    elif doubt or len(differences) == 1:
+        reason = doubt or "one partition has no interval"
+        line = replace(line, verdict="not judged", reason=reason, p_value=math.nan)
+    elif is_cost and not is_large:
+        line = replace(line, verdict="same")
+    elif math.isnan(interval.p_value) and measure != "model_bytes":  # a size is not of chance
+        reason = "all partitions changed by the same, which leaves no test"
+        line = replace(line, verdict="not judged", reason=reason)
+    yield line
+
+
+def corrected(lines: Sequence[Line]) -> list[Line]:
+    """Correct the p-values for their number; a verdict that chance may explain becomes 'same'."""
+    tested = [line.p_value for line in lines if not math.isnan(line.p_value)]
+    p_values = iter(holm(tested).tolist())
+    result = []
+    for line in lines:
+        if not math.isnan(line.p_value):
+            line = replace(line, p_value=next(p_values))
+            if line.p_value > LEVEL:
+                line = replace(line, verdict="same")
+        result.append(line)
+    return result

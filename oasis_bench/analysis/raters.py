@@ -13,17 +13,9 @@ Counts = npt.NDArray[np.int64]
 
 
 def precision_of_raters(marks: Floats) -> Floats:
-    """Return the precision at each k by each rater.
+    """Return the precision at each k by each rater, of marks (n_ranks, n_raters), best first.
 
-    Parameters
-    ----------
-    marks : ndarray of shape (n_ranks, n_raters)
-        Marks of what one query retrieves, best first.
-
-    Returns
-    -------
-    ndarray of shape (n_ranks, n_raters)
-        The mean of the rater's marks among the first k; NaN where he marked none of them.
+    The mean of the rater's marks among the first k; NaN where he marked none of them.
     """
     return _share(np.nan_to_num(marks).cumsum(axis=0), (~np.isnan(marks)).cumsum(axis=0))
 
@@ -33,18 +25,8 @@ def human_level(marks: Floats, last: int) -> Floats:
 
     A rater ranks what he marked as relevant first, in a random order, and then the rest: this is
     the mean over these orders.  A candidate is as relevant as the share of the others who marked
-    it so.
-
-    Parameters
-    ----------
-    marks : ndarray of shape (n_candidates, n_raters)
-        Marks of the candidates of one query.
-    last : int
-
-    Returns
-    -------
-    ndarray of shape (last, n_raters)
-        NaN beyond the number of candidates that the rater and another one marked.
+    it so.  From marks (n_candidates, n_raters) of one query to (last, n_raters), NaN beyond the
+    number of candidates that the rater and another one marked.
     """
     levels = np.full((last, marks.shape[1]), np.nan)
     for rater, own in enumerate(marks.T):
@@ -64,21 +46,9 @@ def human_level(marks: Floats, last: int) -> Floats:
 def fleiss_kappa(counts: Counts) -> float:
     """Return Fleiss' kappa: agreement of pairs of raters above that of chance, at most 1.
 
-    Parameters
-    ----------
-    counts : ndarray of shape (n_items, n_categories)
-        How many raters put an item into a category.  Items may have different numbers of raters;
-        those of fewer than two are left out.
-
-    Returns
-    -------
-    float
-        NaN where all that is left is of one category.
-
-    Notes
-    -----
-    J. L. Fleiss, Measuring nominal scale agreement among many raters, Psychological Bulletin
-    76(5), 1971, equations 1 to 7.
+    ``counts[i, c]`` is how many raters put item i into category c; items of fewer than two raters
+    are left out.  NaN where all that is left is of one category.  J. L. Fleiss, Psychological
+    Bulletin 76(5), 1971, equations 1 to 7.
     """
     counts = counts[counts.sum(axis=1) > 1]
     n = counts.sum(axis=1)
@@ -90,19 +60,8 @@ def fleiss_kappa(counts: Counts) -> float:
 def krippendorff_alpha(counts: Counts) -> float:
     """Return Krippendorff's alpha of nominal categories: 1 - observed / expected disagreement.
 
-    Parameters
-    ----------
-    counts : ndarray of shape (n_items, n_categories)
-        As for `fleiss_kappa`.
-
-    Returns
-    -------
-    float
-        NaN where all that is left is of one category.
-
-    Notes
-    -----
-    K. Krippendorff, Content Analysis, 2004, section 11.3: missing marks are allowed.
+    Counts as for `fleiss_kappa`.  K. Krippendorff, Content Analysis, 2004, section 11.3: missing
+    marks are allowed.
     """
     counts = counts[counts.sum(axis=1) > 1]
     n, totals = counts.sum(axis=1), counts.sum(axis=0)

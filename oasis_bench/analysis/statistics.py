@@ -2,7 +2,7 @@
 
 Outer partitions draw from the same items, so their results are correlated and the usual t-interval
 is too narrow: the corrected resampled one of Nadeau & Bengio, "Inference for the generalization
-error", Machine Learning 52 (2003), is used.  Over data sets, `analysis.average_ranks` compares.
+error", Machine Learning 52 (2003), is used.  Over data sets, `analysis.leaderboard` compares.
 """
 
 from __future__ import annotations
@@ -45,19 +45,9 @@ class Summary:
 class PairedInterval:
     """A mean difference with its interval, of 95 % if not said, as if it were the only comparison.
 
-    Attributes
-    ----------
-    mean, low, high : float
-        The ends are NaN where the differences have no spread: there are fewer than two, or all are
-        equal.
-    n : int
-    sd : float
-        Sample standard deviation of the n differences.
-    p_value : float
-        Two-sided, of no difference; below 0.05 where the interval leaves out zero; NaN without
-        spread.
-    reach : float, default infinity
-        The largest difference that there can be, up or down; the interval ends there.
+    low, high and p_value are NaN where the n differences have no spread: there are fewer than two,
+    or all are equal.  The p-value is two-sided, of no difference; sd is the sample standard
+    deviation.  The interval ends at `reach`, the largest difference that there can be, up or down.
     """
 
     mean: float
@@ -100,16 +90,10 @@ class BestLearners:
 
 @dataclass(frozen=True)
 class PowerLaw:
-    """Least squares of log y on log x: y = factor * x ** exponent.
+    """Least squares of log y on log x of n points: y = factor * x ** exponent.
 
-    Attributes
-    ----------
-    factor, exponent : float
-    low, high : float
-        95 % interval of the exponent: Student's t, two degrees of freedom less than points.  NaN
-        where the points lie on the line, so that nothing says how far off it may be.
-    n : int
-        Points.
+    low and high are the 95 % interval of the exponent (Student's t, n - 2 degrees of freedom); NaN
+    where the points lie on the line, so that nothing says how far off it may be.
     """
 
     factor: float
@@ -141,21 +125,13 @@ def _standard_error(n: float, n_train: int, n_test: int) -> float:
 def detectable_difference(
     n: float, n_train: int, n_test: int, power: float = POWER, level: float = LEVEL
 ) -> float:
-    """Return the smallest true difference that is told apart with probability `power`.
+    """Return the smallest true difference that is found significant with probability `power`.
 
-    In standard deviations of the differences.  Where partitions correlate as Nadeau & Bengio
-    suppose, the test statistic of a true difference delta is noncentral t with J - 1 degrees of
-    freedom and noncentrality delta / (s sqrt(1/J + n_test/n_train)).
-
-    Parameters
-    ----------
-    n : float
-        Partitions, J; at least 2.  Infinity gives the limit for many partitions.
-    n_train, n_test : int
-        Items that each partition learns from and tests on.
-    power : float, default 0.8
-    level : float, default 0.05
-        Two-sided, of this comparison; being told apart in the wrong direction does not count.
+    In standard deviations of the differences over `n` partitions; infinity gives the limit for
+    many.  Where partitions correlate as Nadeau & Bengio suppose, the test statistic of a true
+    difference delta is noncentral t with n - 1 degrees of freedom and noncentrality
+    delta / (s sqrt(1/n + n_test/n_train)).  `level` is two-sided, of this comparison; a difference
+    that is significant in the wrong direction does not count.
     """
     quantile = float(stats.t.ppf(1 - level / 2, df=n - 1))
     noncentrality = (
@@ -193,19 +169,10 @@ def paired_interval(
     confidence: float = CONFIDENCE,
     reach: float = math.inf,
 ) -> PairedInterval:
-    """Return the corrected resampled t-interval and the t-test of a mean difference.
+    """Return the corrected resampled t-interval and the t-test of a mean difference (n,).
 
-    Parameters
-    ----------
-    differences : array of shape (n,)
-        One for each partition, at least 1.
-    n_train, n_test : int
-        Items that each partition learns from and tests on; `n_test` is 0 where partitions do not
-        overlap.
-    confidence : float, default 0.95
-        Of the interval.
-    reach : float, default infinity
-        The largest difference that there can be: see `reach_of`.
+    `n_train` and `n_test` are the items that each partition learns from and tests on; `n_test` is 0
+    where partitions do not overlap.  For `reach` see `reach_of`.
     """
     summary = summarise(differences)
     mean, sd, n = summary.mean, summary.sd, summary.n
@@ -258,16 +225,8 @@ def compare_to_best(
     among ten equal learners on five partitions in 11 % of simulated runs, for level 0.05
     (uncorrected: 56 %).
 
-    Parameters
-    ----------
-    scores : DataFrame of shape (n_partitions, n_learners)
-        Larger is better; NaN where a trial gave no result.
-    n_train, n_test : int
-        Items that each partition learns from and tests on.
-    level : float, default 0.05
-        Of the whole family.
-    baseline : str, optional
-        A learner that takes the place of the best.
+    `scores` (n_partitions, n_learners) are NaN where a trial gave no result, and larger is better.
+    A `baseline` is a learner that takes the place of the best.
     """
     counts = scores.count()
     names = [str(name) for name in scores.columns]
@@ -303,18 +262,10 @@ def _verdict(difference: PairedInterval, p_value: float, level: float) -> str:
 
 
 def fit_power_law(x: npt.ArrayLike, y: npt.ArrayLike) -> PowerLaw:
-    """Fit y = factor * x ** exponent by least squares of the logarithms.
+    """Fit y = factor * x ** exponent by least squares of the logarithms, at three points at least.
 
-    Parameters
-    ----------
-    x, y : array of shape (n,)
-        Positive; one point for each size.  Repeated measurements of one size share errors:
-        given one by one they would make the interval too narrow, so give their medians.
-
-    Raises
-    ------
-    ValueError
-        With fewer than 3 points.
+    One point for each size: repeated measurements of one size share errors, and would make the
+    interval too narrow, so give their medians.
     """
     log_x, log_y = np.log(np.asarray(x)), np.log(np.asarray(y))
     if log_x.size < LEAST_POINTS:

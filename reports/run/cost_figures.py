@@ -9,7 +9,7 @@ from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from oasis_bench.analysis import noisy, with_costs
+from oasis_bench.analysis import with_costs
 from oasis_bench.reports.figure_style import (
     STYLE,
     Drawing,
@@ -70,7 +70,7 @@ def draw_costs(run: StoredRun, split: str) -> Figure | None:
     if trials.empty:
         return None
     figure, panels = categories(*subset_axis(run), list(SHOWN.values()))
-    styles, waited = learner_styles(learners(run)), noisy(trials)
+    styles, waited = learner_styles(learners(run)), trials["noisy"]
     for axes, cost in zip(panels, SHOWN, strict=True):
         trials[cost] = trials[cost].where(trials[cost] > 0)
         if trials[cost].notna().any():  # a single value has no range of its own
@@ -93,8 +93,8 @@ def draw_costs(run: StoredRun, split: str) -> Figure | None:
 
 def _noisy_text(run: StoredRun, split: str) -> list[str]:
     """Say how many timings are noisy, where there are any."""
-    trials = finished(run, split)
-    if not (number := int(noisy(trials).sum())):
+    trials = with_costs(finished(run, split))
+    if not (number := int(trials["noisy"].sum())):
         return []
     return [
         f"Hollow: noisy, as a fit waited for a core for more than 5 % of its time ({number} of "

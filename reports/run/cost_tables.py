@@ -10,7 +10,7 @@ from itertools import product
 
 import pandas as pd
 
-from oasis_bench.analysis import COSTS, LEAST_POINTS, fit_power_law, noisy, with_costs
+from oasis_bench.analysis import COSTS, LEAST_POINTS, fit_power_law, with_costs
 from oasis_bench.reports.formatting import (
     interval_text,
     number_text,
@@ -92,7 +92,7 @@ def _cost_table(run: StoredRun, split: str) -> Table:
         notes = shortfall(run, subset, learner, split)
         if own["shared_cores"].any():
             notes += (SHARED_NOTE,)
-        if count := int(noisy(own).sum()):
+        if count := int(own["noisy"].sum()):
             notes += (NOISY_NOTE.format(f"{count} of {plural(len(own), 'partition')}"),)
         choice, fit, *others = ["-"] * 8 if own.empty else _texts(own, values)
         first = (subset_label(run, subset), marked(run, learner), choice)
@@ -135,7 +135,7 @@ def _texts(trials: pd.DataFrame, values: pd.DataFrame) -> list[str]:
 def scaling_tables(run: StoredRun) -> list[Table]:
     """Make the table of the exponents of fit time; none where no learner has three sizes."""
     rows: list[list[str | Cell]] = []
-    numbers, every = [], finished(run)
+    numbers, every = [], with_costs(finished(run))
     for split, learner in product(splits(run), learners(run)):
         own = every[(every["learner"] == learner) & (every["split"] == split)]
         trials, notes = _comparable_times(own)
@@ -196,7 +196,7 @@ def scaling_tables(run: StoredRun) -> list[Table]:
 
 def _comparable_times(trials: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     """Leave noisy trials out where enough sizes remain; also return notes on the times."""
-    notes, is_noisy = [], noisy(trials)
+    notes, is_noisy = [], trials["noisy"]
     if is_noisy.any():
         count = f"{is_noisy.sum()} of {plural(len(trials), 'trial')}"
         if training_sizes(trials[~is_noisy]).nunique() >= LEAST_POINTS:

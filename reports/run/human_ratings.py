@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from oasis_bench.analysis import (
-    Floats,
     fleiss_kappa,
     human_level,
     krippendorff_alpha,
@@ -30,6 +30,8 @@ from oasis_bench.reports.run.facts import (
 from oasis_bench.reports.run.retrieved_images import retrievals
 from oasis_bench.reports.table import Table
 from oasis_bench.runs import StoredRun
+
+Floats = npt.NDArray[np.float64]
 
 HUMAN = "human level"
 NAME_WIDTH = 40

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from oasis_bench.analysis import measures_of, noisy, used_by_compare
+from oasis_bench.analysis import measures_of, used_by_compare, with_costs
 from oasis_bench.reports.formatting import (
     SUMMARY_WIDTH,
     aligned,
@@ -57,7 +57,7 @@ def summary_text(run: StoredRun, in_python: bool = False) -> str:
     for split, table in zip(splits(run), cost_tables(run), strict=True):
         title = ", ".join(["costs", *of_splits(run, split)])
         text += [f"{title}:", *_aligned_to_width(_cost_lines(run, table), (1, 4))]
-    if count := int(noisy(finished(run)).sum()):
+    if count := int(with_costs(finished(run))["noisy"].sum()):
         notes.append(
             (
                 "the fit time of 1 trial is noisy: it"

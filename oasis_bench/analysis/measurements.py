@@ -1,4 +1,4 @@
-"""The measures of a run's tasks by name, and the few that summarise each task."""
+"""What a run measured: its tasks' measures by name, the costs of its trials, noisy timings."""
 
 from __future__ import annotations
 
@@ -8,6 +8,20 @@ from functools import lru_cache
 import pandas as pd
 
 from oasis_bench.runs import StoredRun
+
+COSTS = (
+    "tuning_seconds",
+    "fit_seconds",
+    "fit_cpu_seconds",
+    "fit_waiting_seconds",
+    "seconds_per_query",
+    "fit_peak_bytes",
+    "model_bytes",
+)
+
+NOISY_SHARE, NOISY_SECONDS = 0.05, 0.010
+"""A fit's time is noisy where its threads waited for a core for longer than both: this share of its
+wall time, and these seconds.  A single time slice of another process is shorter."""
 
 SHOWN_AT = {"precision": (1, 10, 50), "recall": (8,), "mean recognition": (1,)}
 """The k of a measure that a table of headlines shows; all of them for other measures.
@@ -92,3 +106,18 @@ def used_by_compare(run: StoredRun, task: str) -> list[str]:
     k = known["k"].fillna(0)
     chosen = [k in COMPARED_AT.get(name, ()) for name, k in zip(known["measure"], k, strict=True)]
     return known.loc[chosen, "name"].tolist() or headlines(run, task)[:1]
+
+
+def with_costs(trials: pd.DataFrame) -> pd.DataFrame:
+    """Return trials with each of `COSTS`, NaN where it is not known, and `noisy`.
+
+    tuning_seconds is what the inner folds took, learning and validation, as if one had followed the
+    other; seconds_per_query what embedding and scoring took, over the number of queries; noisy says
+    whether other programs used the cores during the fit.
+    """
+    waiting = trials["fit_waiting_seconds"]  # NaN where not measurable
+    return trials.assign(
+        tuning_seconds=trials["tuning_fit_seconds"] + trials["tuning_score_seconds"],
+        seconds_per_query=trials["query_seconds"] / trials["n_timed_queries"],
+        noisy=(waiting > NOISY_SHARE * trials["fit_seconds"]) & (waiting > NOISY_SECONDS),
+    )
