@@ -1,33 +1,39 @@
-from .comparison import Line as Line
-from .comparison import RunComparison as RunComparison
-from .comparison import compare_runs as compare_runs
-from .leaderboard import AverageRanks as AverageRanks
-from .leaderboard import CENTRE as CENTRE
-from .leaderboard import LEAST_DATASETS as LEAST_DATASETS
-from .leaderboard import PRIOR_DRAWS as PRIOR_DRAWS
-from .leaderboard import rank_learners as rank_learners
-from .leaderboard import standings as standings
-from .measurements import COSTS as COSTS
-from .measurements import headlines as headlines
-from .measurements import measure_name as measure_name
-from .measurements import measures_of as measures_of
-from .measurements import option_name as option_name
-from .measurements import shown_in_text as shown_in_text
-from .measurements import task_measures as task_measures
-from .measurements import used_by_compare as used_by_compare
-from .measurements import with_costs as with_costs
-from .raters import fleiss_kappa as fleiss_kappa
-from .raters import human_level as human_level
-from .raters import krippendorff_alpha as krippendorff_alpha
-from .raters import precision_of_raters as precision_of_raters
-from .statistics import BestLearners as BestLearners
-from .statistics import LEAST_POINTS as LEAST_POINTS
-from .statistics import LEVEL as LEVEL
-from .statistics import PairedInterval as PairedInterval
-from .statistics import compare_to_best as compare_to_best
-from .statistics import detectable_difference as detectable_difference
-from .statistics import fit_power_law as fit_power_law
-from .statistics import paired_interval as paired_interval
-from .statistics import reach_of as reach_of
-from .statistics import seen_difference as seen_difference
-from .statistics import summarise as summarise
+from .comparison import Line as Line, RunComparison as RunComparison, compare_runs as compare_runs
+from .leaderboard import (
+    CENTRE as CENTRE,
+    LEAST_DATASETS as LEAST_DATASETS,
+    PRIOR_DRAWS as PRIOR_DRAWS,
+    AverageRanks as AverageRanks,
+    rank_learners as rank_learners,
+    standings as standings,
+)
+from .measurements import (
+    COSTS as COSTS,
+    headlines as headlines,
+    measure_name as measure_name,
+    measures_of as measures_of,
+    option_name as option_name,
+    shown_in_text as shown_in_text,
+    task_measures as task_measures,
+    used_by_compare as used_by_compare,
+    with_costs as with_costs,
+)
+from .raters import (
+    fleiss_kappa as fleiss_kappa,
+    human_level as human_level,
+    krippendorff_alpha as krippendorff_alpha,
+    precision_of_raters as precision_of_raters,
+)
+from .statistics import (
+    LEAST_POINTS as LEAST_POINTS,
+    LEVEL as LEVEL,
+    BestLearners as BestLearners,
+    PairedInterval as PairedInterval,
+    compare_to_best as compare_to_best,
+    detectable_difference as detectable_difference,
+    fit_power_law as fit_power_law,
+    paired_interval as paired_interval,
+    reach_of as reach_of,
+    seen_difference as seen_difference,
+    summarise as summarise,
+)

@@ -1,21 +1,26 @@
 from .challenges import CHALLENGES as CHALLENGES
-from .claim import Finding as Finding
-from .claim import LEAST as LEAST
-from .claim import Outcome as Outcome
-from .claim import Runs as Runs
-from .claim import Verdict as Verdict
-from .claim import decide as decide
-from .claim import worth_repeating as worth_repeating
-from .class_lists import PAPERS_PER_CLASS as PAPERS_PER_CLASS
-from .class_lists import class_sentences as class_sentences
-from .class_lists import list_of as list_of
-from .class_lists import on_papers_classes as on_papers_classes
+from .claim import (
+    LEAST as LEAST,
+    Finding as Finding,
+    Outcome as Outcome,
+    Runs as Runs,
+    Verdict as Verdict,
+    decide as decide,
+    worth_repeating as worth_repeating,
+)
+from .class_lists import (
+    PAPERS_PER_CLASS as PAPERS_PER_CLASS,
+    class_sentences as class_sentences,
+    list_of as list_of,
+    on_papers_classes as on_papers_classes,
+)
 from .oasis_papers import TABLE4 as TABLE4
-from .paper_figures import published_figures as published_figures
-from .paper_figures import published_judgements as published_judgements
-from .paper_figures import published_minutes as published_minutes
-from .paper_figures import published_precision as published_precision
-from .paper_figures import published_web_scale as published_web_scale
-from .papers import CLAIMS as CLAIMS
-from .papers import experiments as experiments
+from .paper_figures import (
+    published_figures as published_figures,
+    published_judgements as published_judgements,
+    published_minutes as published_minutes,
+    published_precision as published_precision,
+    published_web_scale as published_web_scale,
+)
+from .papers import CLAIMS as CLAIMS, experiments as experiments
 from .tables_and_figures import ITEMS as ITEMS

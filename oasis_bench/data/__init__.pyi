@@ -1,38 +1,40 @@
-from .csr import canonical as canonical
-from .csr import canonical_csr as canonical_csr
-from .judgements import JudgedTriplets as JudgedTriplets
-from .judgements import Judgements as Judgements
-from .judgements import Ratings as Ratings
-from .matrices import symmetric_part as symmetric_part
-from .matrices import symmetry_index as symmetry_index
-from .patches import Descriptors as Descriptors
-from .patches import PatchKind as PatchKind
-from .patches import Patches as Patches
-from .pictures import caption as caption
-from .pictures import thumbnail as thumbnail
-from .relevance import joint_distribution as joint_distribution
-from .relevance import relevance_factor as relevance_factor
-from .rows import FloatArray as FloatArray
-from .rows import KINDS as KINDS
-from .rows import LabelledRows as LabelledRows
-from .rows import Labels as Labels
-from .rows import PATCHES_AND_PIXELS as PATCHES_AND_PIXELS
-from .rows import Pixels as Pixels
-from .rows import Rows as Rows
-from .rows import check_items as check_items
-from .rows import check_magnitude as check_magnitude
-from .rows import checked_labels as checked_labels
-from .rows import class_labels as class_labels
-from .rows import far_middle as far_middle
-from .rows import row_hashes as row_hashes
-from .rows import warn_of_lost_digits as warn_of_lost_digits
-from .rows import without_offset as without_offset
-from .scaling import Preparation as Preparation
-from .scaling import SCALES_COLUMNS as SCALES_COLUMNS
-from .scaling import SCALINGS as SCALINGS
-from .scaling import learn_scaling as learn_scaling
-from .scaling import refuse_scaling as refuse_scaling
-from .scaling import scaling_steps as scaling_steps
-from .scaling import unlike_scales as unlike_scales
-from .span import basis_and_coordinates as basis_and_coordinates
-from .span import coordinates as coordinates
+from .csr import canonical as canonical, canonical_csr as canonical_csr
+from .judgements import (
+    JudgedTriplets as JudgedTriplets,
+    Judgements as Judgements,
+    Ratings as Ratings,
+)
+from .matrices import symmetric_part as symmetric_part, symmetry_index as symmetry_index
+from .patches import Descriptors as Descriptors, Patches as Patches, PatchKind as PatchKind
+from .pictures import caption as caption, thumbnail as thumbnail
+from .relevance import (
+    joint_distribution as joint_distribution,
+    relevance_factor as relevance_factor,
+)
+from .rows import (
+    KINDS as KINDS,
+    PATCHES_AND_PIXELS as PATCHES_AND_PIXELS,
+    FloatArray as FloatArray,
+    LabelledRows as LabelledRows,
+    Labels as Labels,
+    Pixels as Pixels,
+    Rows as Rows,
+    check_items as check_items,
+    check_magnitude as check_magnitude,
+    checked_labels as checked_labels,
+    class_labels as class_labels,
+    far_middle as far_middle,
+    row_hashes as row_hashes,
+    warn_of_lost_digits as warn_of_lost_digits,
+    without_offset as without_offset,
+)
+from .scaling import (
+    SCALES_COLUMNS as SCALES_COLUMNS,
+    SCALINGS as SCALINGS,
+    Preparation as Preparation,
+    learn_scaling as learn_scaling,
+    refuse_scaling as refuse_scaling,
+    scaling_steps as scaling_steps,
+    unlike_scales as unlike_scales,
+)
+from .span import basis_and_coordinates as basis_and_coordinates, coordinates as coordinates

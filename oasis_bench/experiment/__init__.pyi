@@ -1,46 +1,56 @@
 from .budget import search_of as search_of
 from .changes import changed as changed
-from .identity import SEEN_CLASSES as SEEN_CLASSES
-from .identity import WORDS as WORDS
-from .identity import cell_name as cell_name
-from .identity import refuse_changed_source as refuse_changed_source
-from .identity import refuse_what_changed as refuse_what_changed
-from .identity import source_hash as source_hash
-from .judged_splits import draw_groups as draw_groups
-from .judged_splits import group_folds as group_folds
+from .identity import (
+    SEEN_CLASSES as SEEN_CLASSES,
+    WORDS as WORDS,
+    cell_name as cell_name,
+    refuse_changed_source as refuse_changed_source,
+    refuse_what_changed as refuse_what_changed,
+    source_hash as source_hash,
+)
+from .judged_splits import draw_groups as draw_groups, group_folds as group_folds
 from .queries import Queries as Queries
-from .quick import QUICK_REMARK as QUICK_REMARK
-from .quick import quick_settings as quick_settings
-from .saved_model import match_columns as match_columns
-from .saved_model import refuse_changed_model as refuse_changed_model
-from .saved_model import seen_remarks as seen_remarks
+from .quick import QUICK_REMARK as QUICK_REMARK, quick_settings as quick_settings
+from .saved_model import (
+    match_columns as match_columns,
+    refuse_changed_model as refuse_changed_model,
+    seen_remarks as seen_remarks,
+)
 from .search import Candidate as Candidate
-from .settings import BUILT_IN as BUILT_IN
-from .settings import DEFAULT_TEST as DEFAULT_TEST
-from .settings import DEFAULT_TRAIN as DEFAULT_TRAIN
-from .settings import Experiment as Experiment
-from .settings import LIMITS as LIMITS
-from .settings import LearnerSpec as LearnerSpec
-from .settings import built_in_experiments as built_in_experiments
-from .settings import known_settings as known_settings
-from .sizes import few_train_remark as few_train_remark
-from .sizes import part_remark as part_remark
-from .sizes import settled_as as settled_as
-from .sizes import size_remark as size_remark
-from .splits import Indices as Indices
-from .splits import Partition as Partition
-from .splits import draw_partition as draw_partition
-from .splits import draw_share as draw_share
-from .splits import draw_unseen_classes as draw_unseen_classes
-from .splits import inner_folds as inner_folds
-from .splits import take_fold as take_fold
-from .splits import too_few_for_folds as too_few_for_folds
-from .splits import unseen_class_folds as unseen_class_folds
+from .settings import (
+    BUILT_IN as BUILT_IN,
+    DEFAULT_TEST as DEFAULT_TEST,
+    DEFAULT_TRAIN as DEFAULT_TRAIN,
+    LIMITS as LIMITS,
+    Experiment as Experiment,
+    LearnerSpec as LearnerSpec,
+    built_in_experiments as built_in_experiments,
+    known_settings as known_settings,
+)
+from .sizes import (
+    few_train_remark as few_train_remark,
+    part_remark as part_remark,
+    settled_as as settled_as,
+    size_remark as size_remark,
+)
+from .splits import (
+    Indices as Indices,
+    Partition as Partition,
+    draw_partition as draw_partition,
+    draw_share as draw_share,
+    draw_unseen_classes as draw_unseen_classes,
+    inner_folds as inner_folds,
+    take_fold as take_fold,
+    too_few_for_folds as too_few_for_folds,
+    unseen_class_folds as unseen_class_folds,
+)
 from .subsets import refuse_unknown_subsets as refuse_unknown_subsets
-from .trials import ChooseBy as ChooseBy
-from .trials import TrialSpec as TrialSpec
-from .trials import find_grids as find_grids
-from .trials import find_tasks as find_tasks
-from .trials import identities as identities
-from .trials import plan as plan
-from .trials import scalings_of as scalings_of
+from .trials import (
+    ChooseBy as ChooseBy,
+    TrialSpec as TrialSpec,
+    find_grids as find_grids,
+    find_tasks as find_tasks,
+    identities as identities,
+    plan as plan,
+    scalings_of as scalings_of,
+)

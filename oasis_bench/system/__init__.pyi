@@ -1,72 +1,87 @@
 from .command_words import without_options as without_options
-from .errors import OutputError as OutputError
-from .errors import UsageError as UsageError
-from .errors import nearest as nearest
-from .errors import unknown_name as unknown_name
-from .extras import TORCH as TORCH
-from .extras import require_packages as require_packages
-from .files import EXPORT as EXPORT
-from .files import cache_home as cache_home
-from .files import exporting_to as exporting_to
-from .files import make_writable as make_writable
-from .files import open_below as open_below
-from .files import open_regular as open_regular
-from .files import open_standard_descriptors as open_standard_descriptors
-from .files import path_below as path_below
-from .files import whole_file as whole_file
-from .files import whole_folder as whole_folder
-from .files import write_whole as write_whole
-from .linux import adopt_orphans as adopt_orphans
-from .linux import die_first as die_first
-from .linux import die_with_parent as die_with_parent
-from .linux import has_gpu_driver as has_gpu_driver
-from .linux import limit_memory as limit_memory
-from .linux import oom_kills as oom_kills
-from .linux import scheduled_seconds as scheduled_seconds
-from .machine import available_cores as available_cores
-from .machine import load_average as load_average
-from .machine import processor_name as processor_name
-from .machine import provenance as provenance
-from .memory import PeakMemory as PeakMemory
-from .memory import require_memory as require_memory
+from .errors import (
+    OutputError as OutputError,
+    UsageError as UsageError,
+    nearest as nearest,
+    unknown_name as unknown_name,
+)
+from .extras import TORCH as TORCH, require_packages as require_packages
+from .files import (
+    EXPORT as EXPORT,
+    cache_home as cache_home,
+    exporting_to as exporting_to,
+    make_writable as make_writable,
+    open_below as open_below,
+    open_regular as open_regular,
+    open_standard_descriptors as open_standard_descriptors,
+    path_below as path_below,
+    whole_file as whole_file,
+    whole_folder as whole_folder,
+    write_whole as write_whole,
+)
+from .linux import (
+    adopt_orphans as adopt_orphans,
+    die_first as die_first,
+    die_with_parent as die_with_parent,
+    has_gpu_driver as has_gpu_driver,
+    limit_memory as limit_memory,
+    oom_kills as oom_kills,
+    scheduled_seconds as scheduled_seconds,
+)
+from .machine import (
+    available_cores as available_cores,
+    load_average as load_average,
+    processor_name as processor_name,
+    provenance as provenance,
+)
+from .memory import PeakMemory as PeakMemory, require_memory as require_memory
 from .moved import moved_names as moved_names
-from .npz import ARRAY_KINDS as ARRAY_KINDS
-from .npz import HoldsObjectsError as HoldsObjectsError
-from .npz import open_array as open_array
-from .npz import open_stored as open_stored
-from .npz import read_array as read_array
-from .npz import write_array as write_array
-from .plain_text import LONGEST_PATH as LONGEST_PATH
-from .plain_text import LONGEST_REASON as LONGEST_REASON
-from .plain_text import cut as cut
-from .plain_text import encodable as encodable
-from .plain_text import error_line as error_line
-from .plain_text import for_terminal as for_terminal
-from .plain_text import printable as printable
-from .plain_text import shown as shown
-from .processes import bytes_below as bytes_below
-from .processes import cpu_seconds_below as cpu_seconds_below
-from .processes import exceeds as exceeds
-from .processes import kill_below as kill_below
-from .processes import kill_marked as kill_marked
-from .progress import Progress as Progress
-from .progress import no_progress as no_progress
-from .sealed_arrays import is_sealed as is_sealed
-from .sealed_arrays import map_arrays as map_arrays
-from .sealed_arrays import map_bytes as map_bytes
-from .sealed_arrays import seal as seal
-from .sealed_arrays import seal_arrays as seal_arrays
+from .npz import (
+    ARRAY_KINDS as ARRAY_KINDS,
+    HoldsObjectsError as HoldsObjectsError,
+    open_array as open_array,
+    open_stored as open_stored,
+    read_array as read_array,
+    write_array as write_array,
+)
+from .plain_text import (
+    LONGEST_PATH as LONGEST_PATH,
+    LONGEST_REASON as LONGEST_REASON,
+    cut as cut,
+    encodable as encodable,
+    error_line as error_line,
+    for_terminal as for_terminal,
+    printable as printable,
+    shown as shown,
+)
+from .processes import (
+    bytes_below as bytes_below,
+    cpu_seconds_below as cpu_seconds_below,
+    exceeds as exceeds,
+    kill_below as kill_below,
+    kill_marked as kill_marked,
+)
+from .progress import Progress as Progress, no_progress as no_progress
+from .sealed_arrays import (
+    is_sealed as is_sealed,
+    map_arrays as map_arrays,
+    map_bytes as map_bytes,
+    seal as seal,
+    seal_arrays as seal_arrays,
+)
 from .seeds import derive_seed as derive_seed
-from .shared_work import LastResults as LastResults
-from .shared_work import shared as shared
-from .shared_work import sharing as sharing
-from .threads import THREAD_VARIABLES as THREAD_VARIABLES
-from .threads import blas_threads as blas_threads
-from .threads import one_blas_thread as one_blas_thread
-from .threads import side_by_side as side_by_side
-from .threads import slices as slices
-from .values import MOST as MOST
-from .values import NEEDED as NEEDED
-from .values import check_value as check_value
-from .values import is_of as is_of
-from .values import value_of_text as value_of_text
+from .shared_work import LastResults as LastResults, shared as shared, sharing as sharing
+from .threads import (
+    THREAD_VARIABLES as THREAD_VARIABLES,
+    blas_threads as blas_threads,
+    one_blas_thread as one_blas_thread,
+    side_by_side as side_by_side,
+    slices as slices,
+)
+from .values import (
+    MOST as MOST,
+    NEEDED as NEEDED,
+    check_value as check_value,
+    is_of as is_of,
+    value_of_text as value_of_text,
+)

@@ -1,35 +1,42 @@
 from .chance import average_precision_of_chance as average_precision_of_chance
-from .classification import ACCURACY as ACCURACY
-from .classification import RECOGNITION_BY_FROME as RECOGNITION_BY_FROME
-from .classification import vote as vote
+from .classification import (
+    ACCURACY as ACCURACY,
+    RECOGNITION_BY_FROME as RECOGNITION_BY_FROME,
+    vote as vote,
+)
 from .judged_triplets import PRECISION as PRECISION
-from .ranking import Numbers as Numbers
-from .ranking import PART_SCORES as PART_SCORES
-from .ranking import Scores as Scores
-from .ranking import Similarity as Similarity
-from .ranking import as_items as as_items
-from .ranking import block_size as block_size
-from .ranking import kernel_ready as kernel_ready
-from .ranking import rank_others as rank_others
-from .ranking import take_items as take_items
-from .ranking import tie_order as tie_order
-from .ranking import top_k as top_k
-from .retrieval import RankingMeasures as RankingMeasures
-from .retrieval import Retrieval as Retrieval
-from .retrieval import average_precision as average_precision
-from .retrieval import evaluate_ranking as evaluate_ranking
-from .retrieval import precision_at_k as precision_at_k
-from .scoring import project as project
-from .scoring import score_sparse as score_sparse
+from .ranking import (
+    PART_SCORES as PART_SCORES,
+    Numbers as Numbers,
+    Scores as Scores,
+    Similarity as Similarity,
+    as_items as as_items,
+    block_size as block_size,
+    kernel_ready as kernel_ready,
+    rank_others as rank_others,
+    take_items as take_items,
+    tie_order as tie_order,
+    top_k as top_k,
+)
+from .retrieval import (
+    RankingMeasures as RankingMeasures,
+    Retrieval as Retrieval,
+    average_precision as average_precision,
+    evaluate_ranking as evaluate_ranking,
+    precision_at_k as precision_at_k,
+)
+from .scoring import project as project, score_sparse as score_sparse
 from .shared_labels import SharedLabels as SharedLabels
-from .task import Evaluation as Evaluation
-from .task import GALLERIES as GALLERIES
-from .task import Measurement as Measurement
-from .task import SPLITS as SPLITS
-from .task import Task as Task
-from .task import Truth as Truth
-from .task import evaluate as evaluate
-from .task import has_measure as has_measure
-from .task import measure_names as measure_names
-from .task import parse_measure as parse_measure
+from .task import (
+    GALLERIES as GALLERIES,
+    SPLITS as SPLITS,
+    Evaluation as Evaluation,
+    Measurement as Measurement,
+    Task as Task,
+    Truth as Truth,
+    evaluate as evaluate,
+    has_measure as has_measure,
+    measure_names as measure_names,
+    parse_measure as parse_measure,
+)
 from .unseen_classes import too_few_classes as too_few_classes

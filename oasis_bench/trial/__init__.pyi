@@ -1,34 +1,33 @@
-from .evaluator import Evaluator as Evaluator
-from .evaluator import answer as answer
-from .evaluator import reason_against as reason_against
-from .fit_data import FitData as FitData
-from .fit_data import preferences as preferences
-from .items import NotApplicableError as NotApplicableError
-from .items import TrialItems as TrialItems
-from .items import draw_items as draw_items
-from .items import refuse_untested_queries as refuse_untested_queries
-from .messages import Message as Message
-from .messages import MessageError as MessageError
-from .messages import PhaseBegan as PhaseBegan
-from .messages import ScoreArray as ScoreArray
-from .messages import Scores as Scores
-from .messages import Started as Started
-from .messages import WITH_FILE as WITH_FILE
-from .messages import from_line as from_line
-from .messages import to_line as to_line
-from .output_files import MODELS as MODELS
-from .output_files import OUTPUT_LOG as OUTPUT_LOG
-from .output_files import PREDICTIONS as PREDICTIONS
-from .output_files import PrintedOutput as PrintedOutput
-from .output_files import UNFINISHED as UNFINISHED
-from .output_files import append_to as append_to
-from .predictions import Predictions as Predictions
-from .predictions import what_was_scored as what_was_scored
-from .record import TrialResult as TrialResult
-from .record import lost_record as lost_record
-from .sealed_items import Sealed as Sealed
-from .sealed_items import SealedItems as SealedItems
-from .stages import Stage as Stage
-from .stages import run_stage as run_stage
+from .evaluator import Evaluator as Evaluator, answer as answer, reason_against as reason_against
+from .fit_data import FitData as FitData, preferences as preferences
+from .items import (
+    NotApplicableError as NotApplicableError,
+    TrialItems as TrialItems,
+    draw_items as draw_items,
+    refuse_untested_queries as refuse_untested_queries,
+)
+from .messages import (
+    WITH_FILE as WITH_FILE,
+    Message as Message,
+    MessageError as MessageError,
+    PhaseBegan as PhaseBegan,
+    ScoreArray as ScoreArray,
+    Scores as Scores,
+    Started as Started,
+    from_line as from_line,
+    to_line as to_line,
+)
+from .output_files import (
+    MODELS as MODELS,
+    OUTPUT_LOG as OUTPUT_LOG,
+    PREDICTIONS as PREDICTIONS,
+    UNFINISHED as UNFINISHED,
+    PrintedOutput as PrintedOutput,
+    append_to as append_to,
+)
+from .predictions import Predictions as Predictions, what_was_scored as what_was_scored
+from .record import TrialResult as TrialResult, lost_record as lost_record
+from .sealed_items import Sealed as Sealed, SealedItems as SealedItems
+from .stages import Stage as Stage, run_stage as run_stage
 from .traces import TRAINING as TRAINING
 from .trial_state import TrialState as TrialState

@@ -1,13 +1,14 @@
-from .forecast import chance_level as chance_level
-from .forecast import forecast_lines as forecast_lines
-from .training import Checkpoint as Checkpoint
-from .training import PRECISION_AT as PRECISION_AT
-from .training import STEPS_PER_IMAGE as STEPS_PER_IMAGE
-from .training import Training as Training
-from .training import TrainingRecord as TrainingRecord
-from .training import open_data as open_data
-from .training import read_records as read_records
-from .training import refuse_other_data as refuse_other_data
-from .training import test_queries as test_queries
-from .training import train as train
-from .training import trainings as trainings
+from .forecast import chance_level as chance_level, forecast_lines as forecast_lines
+from .training import (
+    PRECISION_AT as PRECISION_AT,
+    STEPS_PER_IMAGE as STEPS_PER_IMAGE,
+    Checkpoint as Checkpoint,
+    Training as Training,
+    TrainingRecord as TrainingRecord,
+    open_data as open_data,
+    read_records as read_records,
+    refuse_other_data as refuse_other_data,
+    test_queries as test_queries,
+    train as train,
+    trainings as trainings,
+)
