@@ -3,8 +3,7 @@
 from oasis_bench.reports.claims_page import CHALLENGED, SECOND_LOOK, second_look, write_claims
 from oasis_bench.reports.comparison import comparison_text
 from oasis_bench.reports.ranks_page import Filters, write_ranks
-from oasis_bench.reports.rating_files import collect_ratings
-from oasis_bench.reports.rating_page import write_rating_page
+from oasis_bench.reports.ratings import collect_ratings, write_rating_page
 from oasis_bench.reports.run.export import export_run
 from oasis_bench.reports.run.notebook_page import summary_html
 from oasis_bench.reports.run.partition_figures import find_baseline

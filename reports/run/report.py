@@ -12,7 +12,7 @@ from typing import Any
 from oasis_bench.analysis import detectable_difference, measures_of
 from oasis_bench.reports.figure_style import Drawing
 from oasis_bench.reports.formatting import plural, series
-from oasis_bench.reports.rating_files import read_ratings
+from oasis_bench.reports.ratings import read_ratings
 from oasis_bench.reports.report_files import render, write_files
 from oasis_bench.reports.run.baselines import seen_and_unseen_tables, what_is_missing
 from oasis_bench.reports.run.confusion import confusion_tables
@@ -34,8 +34,7 @@ from oasis_bench.reports.run.facts import (
     task_title,
     tasks,
 )
-from oasis_bench.reports.run.human_rating_figures import rating_figures
-from oasis_bench.reports.run.human_ratings import rating_tables
+from oasis_bench.reports.run.human_ratings import rating_figures, rating_tables
 from oasis_bench.reports.run.measure_tables import measure_tables
 from oasis_bench.reports.run.partition_figures import find_baseline, partition_figures
 from oasis_bench.reports.run.protocol import protocol_text, scaling_text
