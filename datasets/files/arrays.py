@@ -71,16 +71,11 @@ class CsrWriter:
         self._data, self._indices, self._indptr = data, indices, indptr
         indptr.append(np.zeros(1))
 
-    def append(
-        self,
-        data: npt.NDArray[np.float32],
-        indices: npt.NDArray[np.integer],
-        lengths: npt.NDArray[np.integer],
-    ) -> None:
-        """Add rows of `lengths` (n_rows,) entries: `data` and `indices` (n_entries,), in order."""
-        self._indptr.append(self._data.size + np.cumsum(lengths))
-        self._data.append(data)
-        self._indices.append(indices)
+    def append(self, rows: sparse.csr_array) -> None:
+        """Add rows of canonical format, and of as many columns as those before."""
+        self._indptr.append(self._data.size + rows.indptr[1:])
+        self._data.append(rows.data)
+        self._indices.append(rows.indices)
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from oasis_bench.reports.web_scale.tables import (
     time_table,
 )
 from oasis_bench.system import UsageError
-from oasis_bench.web_scale import TrainingRecord, read_records, refuse_other_data
+from oasis_bench.web_scale import TrainingRecord, read_records
 
 PAGE = "web-scale.html"
 
@@ -53,7 +53,6 @@ def write_web_scale_report(folder: Path) -> Path:
         raise UsageError(
             f"{folder} holds no record of a training: 'web-scale --output {folder}' makes them"
         )
-    refuse_other_data(records[0].data, folder)
     checkpoints = checkpoints_of(records)
     ends = ends_of(checkpoints)
     times, costs = learning_times(ends), batch_costs(ends)
