@@ -10,7 +10,7 @@ from oasis_bench.reports.run.partition_figures import find_baseline
 from oasis_bench.reports.run.report import write_report
 from oasis_bench.reports.run.summary import summary_text
 from oasis_bench.reports.side_by_side import write_side_by_side
-from oasis_bench.reports.web_scale.report import write_web_scale_report
+from oasis_bench.reports.web_scale import write_web_scale_report
 
 __all__ = [
     "CHALLENGED",

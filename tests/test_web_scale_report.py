@@ -11,22 +11,20 @@ import pytest
 from report_helpers import contents, marks, texts
 
 from oasis_bench.datasets.web_scale import WebScaleParameters, prepare_web_scale
-from oasis_bench.reports.web_scale.figures import draw_all
-from oasis_bench.reports.web_scale.measurements import (
+from oasis_bench.reports.web_scale import (
     batch_costs,
+    batch_table,
     checkpoints_of,
     curves,
     ends_of,
+    growth_table,
     growths,
     learning_times,
-)
-from oasis_bench.reports.web_scale.report import write_web_scale_report
-from oasis_bench.reports.web_scale.tables import (
-    batch_table,
-    growth_table,
     precision_table,
     published_table,
     time_table,
+    web_scale_figures,
+    write_web_scale_report,
 )
 from oasis_bench.system import UsageError
 from oasis_bench.web_scale import Checkpoint, Training, TrainingRecord, train
@@ -81,10 +79,7 @@ def growths_of(*records):
 
 
 def drawings(*records):
-    checkpoints = checkpoints_of(records)
-    all_ends = ends_of(checkpoints)
-    times = learning_times(all_ends)
-    return draw_all(checkpoints, times, growths(times), batch_costs(all_ends))
+    return web_scale_figures(checkpoints_of(records))
 
 
 @pytest.fixture(scope="module")
