@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import nnls
 
-from oasis_bench.reports.web_scale import checkpoints_of, ends_of
+from oasis_bench.reports.web_scale_measurements import checkpoints_of, ends_of
 from oasis_bench.web_scale import STEPS_PER_IMAGE, read_records
 
 N_VISTERMS = 10_000

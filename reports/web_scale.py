@@ -1,4 +1,4 @@
-"""The report of the web-scale experiment, made from the records of its trainings alone.
+"""The report of the web-scale experiment: its page, tables and figures.
 
 A row of a table is of trainings that differ in their seed alone; a schedule (exact, or a batch
 size) keeps its colour, marker and line style in all figures.
@@ -6,9 +6,7 @@ size) keeps its colour, marker and line style in all figures.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogFormatter
 
-from oasis_bench.analysis import LEAST_POINTS, fit_power_law
+from oasis_bench.analysis import LEAST_POINTS
 from oasis_bench.claims import published_web_scale
 from oasis_bench.reports.figure_style import (
     CHANCE,
@@ -37,18 +35,24 @@ from oasis_bench.reports.figure_style import (
 from oasis_bench.reports.formatting import interval_text, number_text, plural, seconds_text
 from oasis_bench.reports.report_files import render, write_files
 from oasis_bench.reports.table import Cell, Column, Table
+from oasis_bench.reports.web_scale_measurements import (
+    AT_K,
+    SCHEDULE,
+    TRAINING,
+    batch_costs,
+    checkpoints_of,
+    curves,
+    ends_of,
+    growths,
+    largest,
+    learning_times,
+    pooled,
+    schedule_name,
+)
 from oasis_bench.system import UsageError
-from oasis_bench.web_scale import PRECISION_AT, TrainingRecord, read_records
+from oasis_bench.web_scale import PRECISION_AT, read_records
 
 PAGE = "web-scale.html"
-
-TRAINING = ["images", "steps", "batch_size", "seed"]
-"""The columns that identify a training; batch_size is NaN for exact OASIS."""
-
-SCHEDULE = ["schedule", "steps_an_image", "threads"]
-"""Learning times are compared where these columns are the same."""
-
-AT_K = [f"precision_at_{k}" for k in PRECISION_AT]
 
 TARGET_EXPONENT = 1.05
 """Largest exponent of learning time against images that still counts as linear growth."""
@@ -91,159 +95,6 @@ def _machines(of_records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         if differing and differing not in machines:
             machines.append(differing)
     return machines
-
-
-def schedule_name(batch_size: float) -> str:
-    """Name a schedule; NaN is exact OASIS."""
-    return "exact" if math.isnan(batch_size) else f"batch {batch_size:,.0f}"
-
-
-def checkpoints_of(records: Sequence[TrainingRecord]) -> pd.DataFrame:
-    """Return a row for each checkpoint, in the order of images, steps, batch size and seed."""
-    rows = [
-        {
-            "images": record.training.n_images,
-            "steps": record.training.n_steps,
-            "batch_size": record.training.batch_size,
-            "seed": record.training.seed,
-            "threads": record.n_threads,
-            **asdict(point),
-            **{f"precision_at_{k}": point.precision_at.get(str(k)) for k in PRECISION_AT},
-        }
-        for record in records
-        for point in record.checkpoints
-    ]
-    frame = pd.DataFrame(rows).drop(columns="precision_at")
-    frame = frame.astype({"batch_size": float, "peak_bytes": float, "load": float})
-    frame = frame.sort_values([*TRAINING, "n_steps"], na_position="first", ignore_index=True)
-    return frame.assign(
-        schedule=frame["batch_size"].map(schedule_name),
-        steps_an_image=frame["steps"] / frame["images"],
-    )
-
-
-def ends_of(checkpoints: pd.DataFrame) -> pd.DataFrame:
-    """Return the last checkpoint of each training.
-
-    `mean_average_precision_at_start` is that of W = I, measured at the first checkpoint;
-    `peak_bytes` is the largest of all checkpoints; `complete` says whether all steps are done.
-    """
-    trainings = checkpoints.groupby(TRAINING, dropna=False, sort=False)
-    first, ends = (rows.reset_index(drop=True) for rows in (trainings.head(1), trainings.tail(1)))
-    seconds_per_step = ends["learn_seconds"] / ends["n_steps"].where(ends["n_steps"] > 0)
-    return ends.assign(
-        mean_average_precision_at_start=first["mean_average_precision"],
-        peak_bytes=trainings["peak_bytes"].max().to_numpy(),
-        microseconds_a_step=1e6 * seconds_per_step,
-        complete=ends["n_steps"] == ends["steps"],
-    )
-
-
-def pooled(ends: pd.DataFrame, *also: str) -> list[pd.DataFrame]:
-    """Return complete trainings that differ in their seed alone together, unfinished ones alone.
-
-    Trainings that differ in a column of `also` are not pooled either.
-    """
-    unfinished_seed = ends["seed"].where(~ends["complete"])
-    keys = [ends[name] for name in (*TRAINING[:-1], *also)]
-    groups = ends.groupby([*keys, unfinished_seed], dropna=False, sort=False)
-    return [own for _, own in groups]
-
-
-def curves(checkpoints: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return mAP along the steps for the largest number of images, by schedule.
-
-    The columns are images; x, the steps, without the start; mean and sd of mAP over seeds; se, the
-    standard error over queries; seeds, their number.  The seeds are the complete ones; where none
-    is complete, the curve ends where the shortest training ends.
-    """
-    learned = _largest(checkpoints[checkpoints["n_steps"] > 0], "images", "steps")
-    return {str(schedule): _curve(own) for schedule, own in learned.groupby("schedule", sort=False)}
-
-
-def _largest(frame: pd.DataFrame, *names: str) -> pd.DataFrame:
-    """Return the rows that are largest in the first column, of these those in the next, ..."""
-    for name in names:
-        frame = frame[frame[name] == frame[name].max()]
-    return frame
-
-
-def _curve(own: pd.DataFrame) -> pd.DataFrame:
-    ends = own.groupby("seed")["n_steps"].max()
-    complete = ends.index[ends == own["steps"].iloc[0]]
-    kept = own["seed"].isin(complete) if len(complete) else own["n_steps"] <= ends.min()
-    points = own[kept].groupby("n_steps")
-    return points.agg(
-        images=("images", "first"),
-        mean=("mean_average_precision", "mean"),
-        sd=("mean_average_precision", "std"),
-        se=("standard_error", "mean"),
-        seeds=("seed", "count"),
-    ).reset_index(names="x")
-
-
-def learning_times(ends: pd.DataFrame) -> pd.DataFrame:
-    """Return learning times over seeds by schedule and images, for schedules of enough sizes.
-
-    The columns are those of `SCHEDULE`, images, and of the seconds: middle (median), low, high,
-    count.
-    """
-    complete = ends[ends["complete"]]
-    seconds = complete.groupby([*SCHEDULE, "images"], sort=False)["learn_seconds"]
-    points = seconds.agg(middle="median", low="min", high="max", count="count").reset_index()
-    n_sizes = points.groupby(SCHEDULE)["images"].transform("count")
-    return points[n_sizes >= LEAST_POINTS]
-
-
-def growths(times: pd.DataFrame) -> pd.DataFrame:
-    """Fit seconds = factor * images ** exponent to the medians of `learning_times`.
-
-    A row for each schedule: the columns of `SCHEDULE`, n_sizes, factor, exponent, and low and high,
-    the exponent's 95 % confidence interval (Student's t, two degrees of freedom less than sizes).
-    """
-    rows = [
-        {
-            **dict(zip(SCHEDULE, schedule, strict=True)),
-            **asdict(fit_power_law(own["images"], own["middle"])),
-        }
-        for schedule, own in times.groupby(SCHEDULE, sort=False)
-    ]
-    return pd.DataFrame(rows).rename(columns={"n": "n_sizes"})
-
-
-def batch_costs(ends: pd.DataFrame) -> pd.DataFrame:
-    """Compare the final mAP of each batch size with that of exact OASIS, where both are complete.
-
-    A row for each number of images, steps and batch size: mean and sd over seeds; n_pairs,
-    mean_difference and sd_of_differences (batch size less exact with the same seed); mean_of_exact,
-    sd_of_exact and n_exact; within: whether the mean difference is at most sd_of_exact, None where
-    that is not known or 0.
-    """
-    found = [pd.DataFrame()]
-    complete = ends[ends["complete"]].assign(batch_size=ends["batch_size"].fillna(0))
-    for (images, steps), own in complete.groupby(["images", "steps"], sort=False):
-        scores = own.pivot(index="seed", columns="batch_size", values="mean_average_precision")
-        if 0 not in scores:
-            continue
-        exact = scores.pop(0)
-        less = scores.sub(exact, axis="index")
-        costs = {
-            "images": images,
-            "steps": steps,
-            "batch_size": scores.columns.astype(int),
-            "n_pairs": less.count(),
-            "mean_difference": less.mean(),
-            "sd_of_differences": less.std(),
-            "sd_of_exact": exact.std(),
-            "n_exact": exact.count(),
-            "mean_of_exact": exact.mean(),
-            "mean": scores.mean(),
-            "sd": scores.std(),
-        }
-        known = (less.count() > 0) & (exact.std() > 0)
-        within = less.mean().abs() <= exact.std()
-        found.append(pd.DataFrame(costs).assign(within=within.astype(object).where(known, None)))
-    return pd.concat(found, ignore_index=True)
 
 
 def web_scale_tables(ends: pd.DataFrame, data: Mapping[str, Any]) -> dict[str, Table]:
@@ -289,7 +140,7 @@ def published_table(ends: pd.DataFrame, data: Mapping[str, Any]) -> Table:
     `data` are the parameters of the generated data.
     """
     ours: dict[str, float] = {"test images": data["n_test"], "features": data["n_visterms"]}
-    if len(complete := _largest(ends[ends["complete"]], "images", "steps")):
+    if len(complete := largest(ends[ends["complete"]], "images", "steps")):
         own = pooled(complete)[0]
         ours |= {
             "training images": own["images"].iloc[0],
@@ -362,7 +213,7 @@ def growth_table(growths: pd.DataFrame) -> Table:
             Column("Threads", growths["threads"]),
             Column("Numbers of images", growths["n_sizes"]),
             Column("Exponent", growths["exponent"], "{:.3f}".format),
-            Column("95 % interval", ends, lambda it: interval_text(*it[1:], "{:.3f}")),
+            Column("95 % interval", ends, lambda it: interval_text(it[1], it[2], "{:.3f}")),
             Column(f"At most {TARGET_EXPONENT}", ends, lambda it: _verdict(*it), align="l"),
         ],
         numbers=growths[[*SCHEDULE, "factor", "exponent", "low", "high"]],
@@ -382,7 +233,7 @@ def batch_table(costs: pd.DataFrame) -> Table:
                 Column(header, costs[name], "{:,}".format)
                 for header, name in zip(headers, names, strict=True)
             ),
-            Column("mAP less exact's", less, lambda it: _spread_text(*it, "{:+.5f}")),
+            Column("mAP less exact's", less, lambda it: _spread_text(it[0], it[1], "{:+.5f}")),
             Column("Exact's deviation", costs["sd_of_exact"], lambda x: number_text(x, "{:.5f}")),
             Column(
                 "Within",
@@ -509,11 +360,15 @@ def _along_steps(
 
 def _growth(times: pd.DataFrame, growths: pd.DataFrame, styles: Styles) -> Figure:
     """Draw learning time against images with the lines of least squares."""
-    groups = dict(list(growths.groupby(["steps_an_image", "threads"], sort=False)))
-    titles = [f"{steps:g} steps an image, {plural(n, 'thread')}" for steps, n in groups]
+    groups = [group for _, group in growths.groupby(["steps_an_image", "threads"], sort=False)]
+    titles = [
+        f"{group['steps_an_image'].iloc[0]:g} steps an image, "
+        f"{plural(group['threads'].iloc[0], 'thread')}"
+        for group in groups
+    ]
     figure, panels = panels_of(titles, "training images", "Learning, wall clock (seconds)")
     legend = {}
-    for axes, group in zip(panels, groups.values(), strict=True):
+    for axes, group in zip(panels, groups, strict=True):
         log_counts(axes)
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter(LogFormatter())
@@ -537,7 +392,7 @@ def _by_batch(costs: pd.DataFrame, styles: Styles) -> Figure:
     Shown is the largest number of images and steps, of those whose exact has several seeds if any.
     """
     costs = costs.assign(has_spread=costs["n_exact"] > 1)
-    costs = _largest(costs, "has_spread", "images", "steps")
+    costs = largest(costs, "has_spread", "images", "steps")
     shared = costs.iloc[0]
     titles = [f"{shared['images']:,} images, {shared['steps']:,} steps"]
     figure, (axes,) = panels_of(titles, "batch size (triplets)", "Mean average precision")

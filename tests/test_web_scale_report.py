@@ -12,19 +12,21 @@ from report_helpers import contents, marks, texts
 
 from oasis_bench.datasets.web_scale import WebScaleParameters, prepare_web_scale
 from oasis_bench.reports.web_scale import (
-    batch_costs,
     batch_table,
-    checkpoints_of,
-    curves,
-    ends_of,
     growth_table,
-    growths,
-    learning_times,
     precision_table,
     published_table,
     time_table,
     web_scale_figures,
     write_web_scale_report,
+)
+from oasis_bench.reports.web_scale_measurements import (
+    batch_costs,
+    checkpoints_of,
+    curves,
+    ends_of,
+    growths,
+    learning_times,
 )
 from oasis_bench.system import UsageError
 from oasis_bench.web_scale import Checkpoint, Training, TrainingRecord, train

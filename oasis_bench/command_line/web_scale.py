@@ -15,7 +15,6 @@ from oasis_bench.web_scale import (
     Checkpoint,
     Training,
     chance_level,
-    open_data,
     train,
     trainings,
 )
@@ -36,11 +35,13 @@ def run_web_scale(options: argparse.Namespace) -> int:
         )
 
     size = max(options.images), options.test_images, options.visterms
-    lines = _forecast(size, planned, options.output)
+    dataset: Any = load_registry().datasets["web-scale"]
+    to_write = dataset.to_write(*size)
+    lines = _forecast(to_write, options.visterms, planned, options.output)
     make_writable(options.output)
     print(*lines, sep="\n", flush=True)
     with closing(Display()) as display:
-        data = open_data(*size, display.download)
+        data = dataset.kept(*size, display.download)
         display.line(f"chance: mAP {chance_level(data, options.queries):.4f}")
         try:
             for training in planned:
@@ -57,12 +58,13 @@ def run_web_scale(options: argparse.Namespace) -> int:
     return 0
 
 
-def _forecast(size: Sequence[int], planned: Sequence[Training], folder: Path) -> list[str]:
+def _forecast(
+    to_write: tuple[Path, float], d: int, planned: Sequence[Training], folder: Path
+) -> list[str]:
     """Say what is written where, and how much there is to learn; a training keeps W in float32."""
-    dataset: Any = load_registry().datasets["web-scale"]
-    place, n_bytes = dataset.to_write(*size)
-    models = _size_text(4 * size[-1] ** 2 * len(planned))
+    place, n_bytes = to_write
     n_trainings = f"{len(planned)} training{'s' * (len(planned) > 1)}"
+    models = _size_text(4 * d**2 * len(planned))
     return [
         f"images: up to {_size_text(n_bytes)} are drawn and written to {place}"
         if n_bytes

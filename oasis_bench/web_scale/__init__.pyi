@@ -5,7 +5,6 @@ from .training import (
     Training as Training,
     TrainingRecord as TrainingRecord,
     chance_level as chance_level,
-    open_data as open_data,
     read_records as read_records,
     test_queries as test_queries,
     train as train,

@@ -127,14 +127,6 @@ def trainings(
     return [Training(n, n * steps_an_image, size, seed) for n, size, seed in combined]
 
 
-def open_data(
-    n_images: int, n_test_images: int, n_visterms: int, progress: Progress = no_progress
-) -> Any:
-    """Map the images of the data set 'web-scale'; draw them where they are not there yet."""
-    dataset: Any = load_registry().datasets["web-scale"]
-    return dataset.kept(n_images, n_test_images, n_visterms, progress)
-
-
 def train(
     data: Any,
     training: Training,
