@@ -426,10 +426,10 @@ def _write(folder: Path, parameters: WebScaleParameters, progress: Progress) -> 
     for name, (part, n_images) in parameters.parts.items():
         place, index = folder / name, index_type(n_images)
         place.mkdir()
-        with csr_writer(place, "X", index) as X, csr_writer(place, "R", index) as R:
+        with csr_writer(place, "X", index) as add_X, csr_writer(place, "R", index) as add_R:
             for images in model.batches(part, n_images):
-                X.append(images.X)
-                R.append(images.R)
+                add_X(images.X)
+                add_R(images.R)
                 done += images.X.shape[0]
                 progress("drawing web images", done, total)
     header = {"version": VERSION, "parameters": asdict(parameters), "numpy": np.__version__}

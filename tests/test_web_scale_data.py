@@ -319,9 +319,9 @@ class TestTheFolder:
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 def test_csr_files_hold_what_was_written_in_pieces(tmp_path: Path, index: type) -> None:
     X = sparse.random_array((50, 9), density=0.2, format="csr", rng=0, dtype=np.float32)
-    with csr_writer(tmp_path, "A", index) as writer:
+    with csr_writer(tmp_path, "A", index) as append:
         for rows in (X[:0], X[:20], X[20:21], X[21:]):
-            writer.append(rows)
+            append(rows)
     mapped = map_csr(tmp_path, "A", 9)
     assert same(mapped, X)
     assert mapped.indices.dtype == mapped.indptr.dtype == index
