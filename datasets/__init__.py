@@ -15,7 +15,7 @@ from oasis_bench.datasets.own_triplets import OwnTriplets
 from oasis_bench.datasets.similarity_triplets import SimilarityTriplets
 from oasis_bench.datasets.table_file import TableFile
 from oasis_bench.datasets.tiny_imagenet import TinyImageNet
-from oasis_bench.datasets.web_scale.dataset import WebScale, prepare_web_scale
+from oasis_bench.datasets.web_scale import WebScale, prepare_web_scale
 
 __all__ = [
     "MNIST",

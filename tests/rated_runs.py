@@ -8,8 +8,7 @@ import numpy as np
 from fake_runs import fake_trial, make_run
 from PIL import Image
 
-from oasis_bench.reports.rating_page import FORMAT
-from oasis_bench.reports.rating_questions import data_key, questions
+from oasis_bench.reports.ratings import FORMAT, data_key, questions
 from oasis_bench.trial import TrialResult
 
 RELEVANT, NOT = "relevant", "not relevant"

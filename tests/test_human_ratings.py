@@ -6,8 +6,7 @@ import pytest
 from rated_runs import rated_run, rating_file, small_run
 
 from oasis_bench.reports import collect_ratings, write_report
-from oasis_bench.reports.rating_files import read_ratings
-from oasis_bench.reports.rating_questions import questions
+from oasis_bench.reports.ratings import questions, read_ratings
 from oasis_bench.reports.run.human_ratings import marks_of, rated_subsets, rating_tables
 from oasis_bench.reports.run.view import view_of
 

@@ -11,7 +11,7 @@ from rated_runs import rated_run, votes_as_ratings, words_as_ratings
 from oasis_bench.data import thumbnail
 from oasis_bench.datasets import Corel5k, MaterialAppearance
 from oasis_bench.reports import collect_ratings, write_report
-from oasis_bench.reports.rating_files import read_ratings
+from oasis_bench.reports.ratings import read_ratings
 from oasis_bench.reports.run.human_ratings import HUMAN, rating_tables
 from oasis_bench.reports.run.view import view_of
 

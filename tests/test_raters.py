@@ -3,9 +3,16 @@
 import numpy as np
 import pytest
 
-from oasis_bench.analysis import fleiss_kappa, human_level, krippendorff_alpha, precision_of_raters
 from oasis_bench.data import Ratings
-from oasis_bench.tasks.judged_tasks import HUMAN, MARKED, RatedCandidates
+from oasis_bench.plugins import load_registry
+from oasis_bench.reports.run.human_ratings import (
+    fleiss_kappa,
+    human_level,
+    krippendorff_alpha,
+    precision_of_raters,
+)
+from oasis_bench.tasks import Truth
+from oasis_bench.tasks.judged_tasks import MARKED
 
 FLEISS = """
 0 0 0 0 14
@@ -80,7 +87,8 @@ def test_where_all_marked_all_it_is_what_the_task_of_ratings_measures():
     queries = np.repeat(np.arange(5), 8)
     candidates = 5 + np.arange(40)
     ratings = Ratings(queries, candidates, marks.reshape(40, 4))
-    task = RatedCandidates(ratings, np.arange(45))
+    truth = Truth(ratings=ratings)
+    task = load_registry().tasks["ratings"]().evaluation(truth, 45, np.arange(45))
     scores = rng.normal(size=(45, 45))
     task.add(0, scores)
     ranked = [
@@ -90,4 +98,4 @@ def test_where_all_marked_all_it_is_what_the_task_of_ratings_measures():
     ours = np.mean([precision_of_raters(one.astype(float)) for one in ranked], axis=(0, 2))
     np.testing.assert_allclose(ours, list(task.values(MARKED).values()))
     human = np.mean([human_level(one.astype(float), 8) for one in ranked], axis=(0, 2))
-    np.testing.assert_allclose(human, list(task.values(HUMAN).values()))
+    np.testing.assert_allclose(human, list(task.values("human level").values()))

@@ -10,8 +10,7 @@ from rated_runs import rated_run, rating_file, small_run
 
 from oasis_bench.command_line import main
 from oasis_bench.reports import collect_ratings, write_rating_page
-from oasis_bench.reports.rating_files import read_ratings
-from oasis_bench.reports.rating_questions import questions, whole_depths
+from oasis_bench.reports.ratings import questions, read_ratings, whole_depths
 from oasis_bench.reports.run.view import view_of
 from oasis_bench.runs import read_run
 from oasis_bench.system import UsageError
@@ -109,20 +108,20 @@ def test_raters_are_joined_and_a_later_mark_replaces_an_earlier_one(run, tmp_pat
 
 
 OTHERS = {
-    "format": ({"format": "other"}, "not of the format"),
+    "format": ({"format": "other"}, r"'other' - at `\$\.format`"),
     "data": ({"data": "0" * 16}, "another data set"),
-    "rater_id": ({"rater_id": "../../etc"}, "rater_id is '../../etc'"),
-    "rater": ({"rater": "x" * 81}, "at most 80 characters"),
-    "no rater": ({"rater": None}, "rater is None"),
-    "no ratings": ({"ratings": []}, "has no ratings"),
-    "ratings": ({"ratings": {"0": 1}}, "has no ratings"),
-    "short rating": ({"ratings": [[0, 1]]}, r"rating \[0, 1\]"),
-    "truth": ({"ratings": [[False, True, "relevant"]]}, "rating"),
-    "number": ({"ratings": [[0, 1.0, "relevant"]]}, "rating"),
-    "mark": ({"ratings": [[0, 1, "<script>"]]}, "mark '<script>'"),
-    "huge number": ({"ratings": [[0, 10**40, "relevant"]]}, "does not retrieve it"),
-    "pair": ({"ratings": [[1, 0, "relevant"]]}, "query 1, candidate 0"),
-    "twice": ({"ratings": [[0, 1, "relevant"], [0, 1, "not relevant"]]}, "comes twice"),
+    "rater_id": ({"rater_id": "../../etc"}, r"at `\$\.rater_id`"),
+    "rater": ({"rater": "x" * 81}, r"length <= 80 - at `\$\.rater`"),
+    "no rater": ({"rater": None}, r"got `null` - at `\$\.rater`"),
+    "no ratings": ({"ratings": []}, r"length >= 1 - at `\$\.ratings`"),
+    "ratings": ({"ratings": {"0": 1}}, r"got `object` - at `\$\.ratings`"),
+    "short rating": ({"ratings": [[0, 1]]}, r"length 3 - at `\$\.ratings\[0\]`"),
+    "truth": ({"ratings": [[False, True, "relevant"]]}, r"got `bool` - at `\$\.ratings\[0\]\[0\]`"),
+    "number": ({"ratings": [[0, 1.0, "relevant"]]}, r"got `float` - at `\$\.ratings\[0\]\[1\]`"),
+    "mark": ({"ratings": [[0, 1, "<script>"]]}, r"'<script>' - at `\$\.ratings\[0\]\[2\]`"),
+    "huge number": ({"ratings": [[0, 10**40, "relevant"]]}, "the run does not retrieve"),
+    "pair": ({"ratings": [[1, 0, "relevant"]]}, r"\(1, 0\)"),
+    "twice": ({"ratings": [[0, 1, "relevant"], [0, 1, "not relevant"]]}, "come twice"),
 }
 
 
@@ -145,12 +144,13 @@ def test_a_file_that_is_not_of_the_page_is_refused_and_nothing_is_lost(name, run
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"", "no JSON"),
-        (b"\xff\xfe{", "no JSON"),
-        (b'{"format": ', "no JSON"),
-        (b"[" * 100_000, "no JSON"),
-        (b"9" * 5000, "no JSON"),
-        (b"null", "not of the format"),
+        (b"", "truncated"),
+        (b"\xff\xfe{", "malformed"),
+        (b'{"format": ', "truncated"),
+        (b"[" * 100_000, "got `array`"),
+        (b'{"other": ' + b"[" * 100_000, "recursion"),
+        (b"9" * 5000, "Number out of range"),
+        (b"null", "got `null`"),
         (b" " * 20_000_001, "more than 20,000,000 bytes"),
     ],
 )

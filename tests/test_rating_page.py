@@ -10,8 +10,7 @@ from rated_runs import small_run
 
 from oasis_bench.command_line import main
 from oasis_bench.reports import write_rating_page
-from oasis_bench.reports.rating_files import read_ratings
-from oasis_bench.reports.rating_questions import questions
+from oasis_bench.reports.ratings import questions, read_ratings
 
 RIGHT, LEFT = "\ue014", "\ue012"
 

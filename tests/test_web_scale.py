@@ -9,7 +9,7 @@ import pytest
 
 from oasis_bench.algorithms import OASIS, MiniBatchOASIS
 from oasis_bench.command_line import main
-from oasis_bench.datasets.web_scale.dataset import WebScaleParameters, prepare_web_scale
+from oasis_bench.datasets.web_scale import WebScaleParameters, prepare_web_scale
 from oasis_bench.plugins import load_model
 from oasis_bench.system import UsageError
 from oasis_bench.tasks import evaluate_ranking

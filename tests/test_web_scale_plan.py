@@ -16,36 +16,6 @@ plan = sys.modules["web_scale_plan"] = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(plan)
 
 
-@pytest.mark.parametrize(
-    ("seconds", "n_workers", "expected"),
-    [
-        ([3.0], 1, (3 + 5, 1)),  # the client receives it
-        ([3, 1, 2], 1, (6 + 2 * 0.5 + 5, 1)),
-        ([3, 3], 2, (3 + (5 + 0.5) + 5, 2)),
-        ([1] * 8, 8, (1 + 3 * (5 + 0.5) + 5, 8)),  # three levels, a matrix leaves each worker
-        (
-            [3] * 4,
-            2,
-            (9 + 0.5 + (5 + 0.5) + 5, 3),
-        ),  # the first two are added while the fourth learns
-        ([1, 9, 1, 1], 2, (9 + (5 + 0.5) + 0.5 + 5, 2)),  # the second worker has shard 1 alone
-    ],
-)
-def test_the_simulation_is_right_on_hand_cases(seconds, n_workers, expected):
-    assert plan.simulated(seconds, n_workers, transfer=5, add=0.5) == pytest.approx(expected)
-
-
-def test_where_sending_and_adding_cost_nothing_shards_fill_the_workers():
-    rng = np.random.default_rng(0)
-    for n_workers in (1, 3, 64):
-        seconds = rng.uniform(1, 2, 200).tolist()
-        ends = [0.0] * n_workers
-        for one in seconds:
-            k = int(np.argmin(ends))
-            ends[k] += one
-        assert plan.simulated(seconds, n_workers, 0, 0)[0] == pytest.approx(max(ends))
-
-
 def test_the_fit_finds_the_numbers_that_trainings_are_made_of():
     def record(n_images):
         def checkpoint(n_steps):
@@ -58,7 +28,7 @@ def test_the_fit_finds_the_numbers_that_trainings_are_made_of():
         training = Training(n_images, 70 * n_images, 65_536, 0)
         return TrainingRecord({}, training, 2, points, {})
 
-    model = plan.fitted([record(n) for n in (10_000, 100_000)])
+    model = plan.fitted(plan.checkpoints_of([record(n) for n in (10_000, 100_000)]))
     assert (model.step, model.update) == pytest.approx((5e-6, 1e-5))
     assert model.exponents == pytest.approx([0.5, -0.2, 0.1])
     assert (model.fixed_bytes, model.image_bytes) == pytest.approx((8e8, 500))

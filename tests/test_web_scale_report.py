@@ -10,9 +10,17 @@ import pandas as pd
 import pytest
 from report_helpers import contents, marks, texts
 
-from oasis_bench.datasets.web_scale.dataset import WebScaleParameters, prepare_web_scale
-from oasis_bench.reports.web_scale.figures import draw_all
-from oasis_bench.reports.web_scale.measurements import (
+from oasis_bench.datasets.web_scale import WebScaleParameters, prepare_web_scale
+from oasis_bench.reports.web_scale import (
+    batch_table,
+    growth_table,
+    precision_table,
+    published_table,
+    time_table,
+    web_scale_figures,
+    write_web_scale_report,
+)
+from oasis_bench.reports.web_scale_measurements import (
     batch_costs,
     checkpoints_of,
     curves,
@@ -20,17 +28,8 @@ from oasis_bench.reports.web_scale.measurements import (
     growths,
     learning_times,
 )
-from oasis_bench.reports.web_scale.report import write_web_scale_report
-from oasis_bench.reports.web_scale.tables import (
-    batch_table,
-    growth_table,
-    precision_table,
-    published_table,
-    time_table,
-)
 from oasis_bench.system import UsageError
 from oasis_bench.web_scale import Checkpoint, Training, TrainingRecord, train
-from oasis_bench.web_scale.training import VERSION
 
 DATA = {"n_train": 10_000, "n_test": 4096, "n_visterms": 1000, "seed": 0}
 HOSTILE = "<script>alert(1)</script>"
@@ -69,8 +68,7 @@ def record(images=1000, batch=None, seed=0, points=None, mAP=0.5, seconds=1.0, *
 def write(folder, *records):
     folder.mkdir(exist_ok=True)
     for each in records:
-        content = {"version": VERSION, **asdict(each)}
-        (folder / f"{each.training.name}.json").write_text(json.dumps(content))
+        (folder / f"{each.training.name}.json").write_text(json.dumps(asdict(each)))
     return folder
 
 
@@ -83,10 +81,7 @@ def growths_of(*records):
 
 
 def drawings(*records):
-    checkpoints = checkpoints_of(records)
-    all_ends = ends_of(checkpoints)
-    times = learning_times(all_ends)
-    return draw_all(checkpoints, times, growths(times), batch_costs(all_ends))
+    return web_scale_figures(checkpoints_of(records))
 
 
 @pytest.fixture(scope="module")

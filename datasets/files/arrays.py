@@ -74,39 +74,30 @@ def cached(path: Path, compute: Callable[[], Arrays]) -> Arrays:
     return arrays
 
 
-class CsrWriter:
-    """Appends rows to the files of `csr_writer`."""
-
-    def __init__(self, data: _NpyWriter, indices: _NpyWriter, indptr: _NpyWriter) -> None:
-        self._data, self._indices, self._indptr = data, indices, indptr
-        indptr.append(np.zeros(1))
-
-    def append(
-        self,
-        data: npt.NDArray[np.float32],
-        indices: npt.NDArray[np.integer],
-        lengths: npt.NDArray[np.integer],
-    ) -> None:
-        """Add rows of `lengths` (n_rows,) entries: `data` and `indices` (n_entries,), in order."""
-        self._indptr.append(self._data.size + np.cumsum(lengths))
-        self._data.append(data)
-        self._indices.append(indices)
-
-
 @contextmanager
-def csr_writer(folder: Path, name: str, index: npt.DTypeLike) -> Iterator[CsrWriter]:
-    """Write a CSR matrix row by row to three NPY files: ``NAME_data.npy`` and so on.
+def csr_writer(
+    folder: Path, name: str, index: npt.DTypeLike
+) -> Iterator[Callable[[sparse.csr_array], None]]:
+    """Write a CSR matrix to three NPY files: ``NAME_data.npy`` and so on.
 
-    They are complete, and on the disk, when the block ends without an exception.  `indices` and
-    `indptr` have the type `index`: scipy would copy arrays of different types.
+    Yields what appends rows, of canonical format and all of as many columns.  The files are
+    complete, and on the disk, when the block ends without an exception.  `indices` and `indptr`
+    have the type `index`: scipy would copy arrays of different types.
     """
     types = {"data": np.float32, "indices": index, "indptr": index}
     with ExitStack() as files:
-        writers = [
+        writers = data, indices, indptr = [
             _NpyWriter(files.enter_context((folder / f"{name}_{part}.npy").open("wb")), dtype)
             for part, dtype in types.items()
         ]
-        yield CsrWriter(*writers)
+        indptr.append(np.zeros(1))
+
+        def append(rows: sparse.csr_array) -> None:
+            indptr.append(data.size + rows.indptr[1:])
+            data.append(rows.data)
+            indices.append(rows.indices)
+
+        yield append
         for writer in writers:
             writer.finish()
 

@@ -17,13 +17,6 @@ from .measurements import (
     used_by_compare as used_by_compare,
     with_costs as with_costs,
 )
-from .raters import (
-    Floats as Floats,
-    fleiss_kappa as fleiss_kappa,
-    human_level as human_level,
-    krippendorff_alpha as krippendorff_alpha,
-    precision_of_raters as precision_of_raters,
-)
 from .statistics import (
     LEAST_POINTS as LEAST_POINTS,
     LEVEL as LEVEL,

@@ -1,4 +1,5 @@
 from .claim import (
+    LEAST as LEAST,
     Finding as Finding,
     Outcome as Outcome,
     Runs as Runs,

@@ -12,8 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
@@ -31,17 +32,13 @@ from oasis_bench.system import (
     provenance,
     write_whole,
 )
-from oasis_bench.tasks import evaluate_ranking
-
-VERSION = 1
-"""Version of the records: raised when their fields change."""
+from oasis_bench.tasks import SharedLabels, average_precision_of_chance, evaluate_ranking
 
 SHARES = (0, 1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 1)
 """Shares of the steps after which a training is measured and saved."""
 
 STEPS_PER_IMAGE = 70
 """160 million steps for 2.3 million images (JMLR 2010, 5.2.3)."""
-
 
 PRECISION_AT = (1, 10, 50)
 
@@ -50,14 +47,8 @@ PRECISION_AT = (1, 10, 50)
 class Training:
     """The parameters of a training; on the same data, the same give the same bits.
 
-    Attributes
-    ----------
-    n_images : int
-        The first training images of the data.
-    n_steps : int
-    batch_size : int or None
-        Of `MiniBatchOASIS`; None for OASIS.
-    seed : int
+    It learns from the first `n_images` training images, in batches for `MiniBatchOASIS`, or with
+    OASIS where `batch_size` is None.
     """
 
     n_images: int
@@ -87,26 +78,13 @@ class Training:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What was measured after some steps.
+    """What was measured after some steps; numbers, seconds and updates count from the start.
 
-    Attributes
-    ----------
-    n_steps, n_updates : int
-        Since the start.
-    learn_seconds, cpu_seconds : float
-        Wall clock and processor time of learning since the start, reading the rows included.
-    mean_average_precision, standard_error : float
-        Over the queries.
-    precision_at : dict of str to float
-        At 1, 10 and 50, or as many of these as there are other test images.
-    n_queries : int
-        Test images that were queries, each against all other test images; test images without a
-        relevant other do not count.
-    peak_bytes : int or None
-        Resident memory at its peak while learning since the checkpoint before, the pages of the
-        mapped rows among them; None where the system does not tell.
-    load : float or None
-        Load average of the machine after learning.
+    Seconds are of learning, reading the rows included.  Precision is at 1, 10 and 50, or as many
+    of these as there are other test images; queries without a relevant one do not count.
+    `peak_bytes` is resident memory at its peak while learning since the checkpoint before, the
+    pages of the mapped rows among them; it and the machine's load are None where the system does
+    not tell.
     """
 
     n_steps: int
@@ -130,6 +108,7 @@ class TrainingRecord:
     n_threads: int
     checkpoints: tuple[Checkpoint, ...]
     provenance: dict[str, Any]
+    version: Literal[1] = 1  # raised when fields change
 
     @property
     def n_steps_done(self) -> int:
@@ -148,14 +127,6 @@ def trainings(
     return [Training(n, n * steps_an_image, size, seed) for n, size, seed in combined]
 
 
-def open_data(
-    n_images: int, n_test_images: int, n_visterms: int, progress: Progress = no_progress
-) -> Any:
-    """Map the images of the data set 'web-scale'; draw them where they are not there yet."""
-    dataset: Any = load_registry().datasets["web-scale"]
-    return dataset.kept(n_images, n_test_images, n_visterms, progress)
-
-
 def train(
     data: Any,
     training: Training,
@@ -167,44 +138,24 @@ def train(
 ) -> TrainingRecord:
     """Train and measure; a training that the folder holds goes on from its last checkpoint.
 
-    Parameters
-    ----------
-    data : WebScaleData
-        From `open_data`.
-    training : Training
-    folder : Path
-        Each checkpoint writes ``NAME.json``, the record, and ``NAME.N-steps.npz``, the model for
-        `load_model`, which replaces the model before.
-    n_threads : int
-        The model does not depend on it.
-    n_queries : int
-        Test images, drawn at random but the same for all trainings.
-    progress : callable, default no_progress
-    on_checkpoint : callable
-        Called with each new checkpoint.
-
-    Raises
-    ------
-    UsageError
-        Where there are too few images, the folder cannot be written, it holds a training on other
-        data, or it holds this training with another number of threads, which would mix its times.
+    Each checkpoint writes ``NAME.json``, the record, and ``NAME.N-steps.npz``, the model for
+    `load_model`, which replaces the model before.  The model does not depend on `n_threads`.  The
+    queries are `test_queries`.
     """
     if training.n_images > data.train.X.shape[0]:
         raise UsageError(
             f"{training.n_images} training images, but the data have {data.train.X.shape[0]}: "
             "ask for fewer images or for larger data"
         )
-    refuse_other_data(asdict(data.parameters), folder)
-    path = folder / f"{training.name}.json"
     record = TrainingRecord(asdict(data.parameters), training, n_threads, (), provenance())
-    if path.exists():
-        begun = _read_record(path)
-        if begun.n_threads != n_threads:
-            raise UsageError(
-                f"{path} was begun with threads = {begun.n_threads}, not {n_threads}: go on with "
-                "as many, or name another output folder"
-            )
-        record = replace(record, checkpoints=begun.checkpoints)
+    for begun in read_records(folder, record.data):
+        if begun.training == training:
+            if begun.n_threads != n_threads:  # it would mix their times
+                raise UsageError(
+                    f"{folder / training.name}.json was begun with threads = {begun.n_threads}, "
+                    f"not {n_threads}: go on with as many, or name another output folder"
+                )
+            record = replace(record, checkpoints=begun.checkpoints)
     learner = None
     with threadpool_limits(n_threads):
         for n_steps in training.checkpoints():
@@ -218,28 +169,44 @@ def train(
     return record
 
 
-def read_records(folder: Path) -> list[TrainingRecord]:
-    """Read the trainings in a folder, by name.
+def read_records(folder: Path, data: dict[str, int] | None = None) -> list[TrainingRecord]:
+    """Read the trainings in a folder, by name; refuse those that cannot be compared.
 
-    Raises
-    ------
-    UsageError
-        Where a file is no record, or of another version.
+    They are to be on `data`, or all on the same.  A different number of training images does not
+    matter: all other images are the same.
     """
-    return [_read_record(path) for path in sorted(folder.glob("images-*.json"))]
-
-
-def refuse_other_data(data: dict[str, int], folder: Path) -> None:
-    """Raise a UsageError where trainings in the folder cannot be compared with one on `data`.
-
-    A different number of training images does not matter: all other images are the same.
-    """
-    for record in read_records(folder):
+    records = [_read_record(path) for path in sorted(folder.glob("images-*.json"))]
+    for record in records:
+        data = data or record.data
         if {**record.data, "n_train": 0} != {**data, "n_train": 0}:
             raise UsageError(
                 f"{folder} holds {record.training.name} on other data, {record.data}, than "
                 f"{data}: give each data a folder of its own"
             )
+    return records
+
+
+def _read_record(path: Path) -> TrainingRecord:
+    try:
+        with open_below(path.parent, path.name) as file:
+            return msgspec.convert(json.loads(file.read()), TrainingRecord)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"{path} is no record of a training: {reason}: remove it") from error
+
+
+def chance_level(data: Any, n_queries: int) -> float:
+    """Return the mean average precision of a random order, over the queries of `train`."""
+    n_test = data.test.X.shape[0]
+    labels, queries = SharedLabels(data.test.R), test_queries(n_test, n_queries)
+    queries = queries[labels.has_relevant(queries)]
+    if not len(queries):
+        raise UsageError(
+            f"--queries {n_queries}, --test-images {n_test}: no query has a relevant other test "
+            "image, so that there is nothing to rank: from --test-images 4096 on each has one"
+        )
+    n_relevant = np.diff(labels.relevant_rows(queries).indptr)
+    return float(average_precision_of_chance(n_relevant, n_test - 1).mean())
 
 
 def _learn_and_measure(
@@ -300,14 +267,12 @@ def _save(record: TrainingRecord, learner: Any, folder: Path) -> None:
     An interruption at any point leaves a record with its model.
     """
     name = record.training.name
-    model = _model_path(record, folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        save_model(learner, model)
-        text = json.dumps({"version": VERSION, **asdict(record)}, indent=1)
-        write_whole(folder, f"{name}.json", text.encode())
+        save_model(learner, _model_path(folder, record.training, record.n_steps_done))
+        write_whole(folder, f"{name}.json", json.dumps(asdict(record), indent=1).encode())
         for before in record.checkpoints[:-1]:
-            path_below(folder, _model_name(record, before.n_steps)).unlink(missing_ok=True)
+            _model_path(folder, record.training, before.n_steps).unlink(missing_ok=True)
     except OSError as error:
         raise UsageError(
             f"cannot write {folder}: {error.strerror or error}: free or correct it and run again: "
@@ -315,12 +280,8 @@ def _save(record: TrainingRecord, learner: Any, folder: Path) -> None:
         ) from error
 
 
-def _model_name(record: TrainingRecord, n_steps: int) -> str:
-    return f"{record.training.name}.{n_steps}-steps.npz"
-
-
-def _model_path(record: TrainingRecord, folder: Path) -> Path:
-    return path_below(folder, _model_name(record, record.n_steps_done))
+def _model_path(folder: Path, training: Training, n_steps: int) -> Path:
+    return path_below(folder, f"{training.name}.{n_steps}-steps.npz")
 
 
 def _learner_at(record: TrainingRecord, folder: Path) -> Any:
@@ -328,25 +289,8 @@ def _learner_at(record: TrainingRecord, folder: Path) -> Any:
     expected = record.training.learner()
     if not record.checkpoints:
         return expected
-    learner = load_model(_model_path(record, folder))
+    path = _model_path(folder, record.training, record.n_steps_done)
+    learner = load_model(path)
     if type(learner) is not type(expected) or learner.get_params() != expected.get_params():
-        raise UsageError(
-            f"{_model_path(record, folder)} is not the model of its training: remove both files"
-        )
+        raise UsageError(f"{path} is not the model of its training: remove both files")
     return learner
-
-
-def _read_record(path: Path) -> TrainingRecord:
-    try:
-        with open_below(path.parent, path.name) as file:
-            content = json.loads(file.read())
-        if content.pop("version") != VERSION:
-            raise ValueError("it is of another version")
-        content["training"] = Training(**content["training"])
-        for point in content["checkpoints"]:
-            point.pop("rank_seconds", None)  # older records have it
-        content["checkpoints"] = tuple(Checkpoint(**point) for point in content["checkpoints"])
-        return TrainingRecord(**content)
-    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise UsageError(f"{path} is no record of a training: {reason}: remove it") from error

@@ -1,44 +1,121 @@
-"""What raters say of a run: precision at k beside labels and the human level, as tables."""
+"""What raters say of a run: precision at k beside labels and the human level (JMLR 2010, 5.2.3).
+
+Marks are 1 (relevant), 0 (not relevant) or NaN: a rater need not have marked every candidate.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import matplotlib as mpl
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 
-from oasis_bench.analysis import (
-    Floats,
-    fleiss_kappa,
-    human_level,
-    krippendorff_alpha,
-    precision_of_raters,
-)
 from oasis_bench.claims import published_web_scale
-from oasis_bench.reports.formatting import clip, plural, series
-from oasis_bench.reports.rating_page import MARKS
-from oasis_bench.reports.rating_questions import whole_depths
+from oasis_bench.reports.figure_style import (
+    STYLE,
+    Drawing,
+    draw_band,
+    draw_bars,
+    draw_legend,
+    finish,
+    learner_styles,
+)
+from oasis_bench.reports.formatting import clip, number_text, plural, series
+from oasis_bench.reports.plot import record
+from oasis_bench.reports.ratings import MARKS, whole_depths
+from oasis_bench.reports.run.figures import entries, panels
 from oasis_bench.reports.run.view import RunView
-from oasis_bench.reports.table import Table
+from oasis_bench.reports.table import Column, Table
+
+Floats = npt.NDArray[np.float64]
+Counts = npt.NDArray[np.int64]
 
 HUMAN = "human level"
 NAME_WIDTH = 40
 ERROR_BARS = "mean ± standard error over the raters"
+HUMAN_STYLE: dict[str, Any] = {
+    "label": HUMAN,
+    "color": "#262626",
+    "linestyle": (0, (2, 1.5)),
+    "marker": "*",
+}
+LABELS: dict[str, Any] = {"linestyle": ":", "linewidth": 1.2}
+NO_LINE: dict[str, Any] = {"linestyle": "none"}
+
+
+def precision_of_raters(marks: Floats) -> Floats:
+    """Return the precision at each k by each rater, of marks (n_ranks, n_raters), best first.
+
+    The mean of the rater's marks among the first k; NaN where he marked none of them.
+    """
+    hits, n = np.nan_to_num(marks).cumsum(axis=0), (~np.isnan(marks)).cumsum(axis=0)
+    shares: Floats = np.divide(hits, n, out=np.full(hits.shape, np.nan), where=n > 0)
+    return shares
+
+
+def human_level(marks: Floats, last: int) -> Floats:
+    """Return the precision at k = 1 to `last` of each rater, judged by the others (JMLR 5.2.3).
+
+    A rater ranks what he marked as relevant first, in a random order, and then the rest: this is
+    the mean over these orders.  A candidate is as relevant as the share of the others who marked
+    it so.  From marks (n_candidates, n_raters) of one query to (last, n_raters), NaN beyond the
+    number of candidates that the rater and another one marked.
+    """
+    levels = np.full((last, marks.shape[1]), np.nan)
+    for rater, own in enumerate(marks.T):
+        others = np.delete(marks, rater, axis=1)
+        both = ~np.isnan(own) & (~np.isnan(others)).any(axis=1)
+        if not both.any():
+            continue
+        by_others = np.nanmean(others[both], axis=1)
+        chosen = own[both] == 1
+        ks = np.arange(1, min(last, len(chosen)) + 1)
+        first = np.minimum(ks, chosen.sum())
+        means = [by_others[part].mean() if part.any() else 0.0 for part in (chosen, ~chosen)]
+        levels[: len(ks), rater] = (first * means[0] + (ks - first) * means[1]) / ks
+    return levels
+
+
+def fleiss_kappa(counts: Counts) -> float:
+    """Return Fleiss' kappa: agreement of pairs of raters above that of chance, at most 1.
+
+    ``counts[i, c]`` is how many raters put item i into category c; items of fewer than two raters
+    are left out.  NaN where all that is left is of one category.  J. L. Fleiss, Psychological
+    Bulletin 76(5), 1971, equations 1 to 7.
+    """
+    counts = counts[counts.sum(axis=1) > 1]
+    n = counts.sum(axis=1)
+    agreement = ((counts * (counts - 1)).sum(axis=1) / (n * (n - 1))).mean() if len(n) else np.nan
+    by_chance = np.square(counts.sum(axis=0) / max(counts.sum(), 1)).sum()
+    return float((agreement - by_chance) / (1 - by_chance)) if by_chance < 1 else np.nan
+
+
+def krippendorff_alpha(counts: Counts) -> float:
+    """Return Krippendorff's alpha of nominal categories: 1 - observed / expected disagreement.
+
+    Counts as for `fleiss_kappa`.  K. Krippendorff, Content Analysis, 2004, section 11.3: missing
+    marks are allowed.
+    """
+    counts = counts[counts.sum(axis=1) > 1]
+    n, totals = counts.sum(axis=1), counts.sum(axis=0)
+    observed = ((np.square(n) - np.square(counts).sum(axis=1)) / np.maximum(n - 1, 1)).sum()
+    expected = (totals.sum() ** 2 - np.square(totals).sum()) / max(totals.sum() - 1, 1)
+    return float(1 - observed / expected) if expected else np.nan
 
 
 @dataclass(frozen=True)
 class Rated:
-    """What raters say of a class subset.
+    """What raters say of a class subset, of the queries whose first k of every learner are marked.
 
-    Attributes
-    ----------
-    queries : list of int
-        Those whose first k of every learner are marked; k is the last rank that is judged.
-    by_raters : dict of str to ndarray of shape (n_queries, k, n_raters)
-        Precision at 1 to k of each learner, by each rater; of `HUMAN`, that of each rater's own
-        choice by the others.
-    by_labels : dict of str to ndarray of shape (n_queries, k)
+    `by_raters` is the precision at 1 to k (n_queries, k, n_raters) of each learner by each rater,
+    and, of `HUMAN`, that of each rater's own choice by the others; `by_labels` is (n_queries, k).
     """
 
     queries: list[int]
@@ -93,7 +170,7 @@ def rated_subsets(view: RunView, marks: pd.DataFrame) -> dict[str, Rated]:
     return rated
 
 
-def mean_of(values: Floats, axis: int | tuple[int, ...]) -> Floats:
+def _mean(values: Floats, axis: int | tuple[int, ...]) -> Floats:
     """Return the mean of what is there; NaN where nothing is."""
     means: Floats = np.ma.filled(np.ma.masked_invalid(values).mean(axis=axis), np.nan)
     return np.asarray(means, dtype=float)
@@ -102,17 +179,13 @@ def mean_of(values: Floats, axis: int | tuple[int, ...]) -> Floats:
 def _mean_deviation(values: Floats) -> Floats:
     """Return the sample standard deviation over columns, its mean over rows, for each last index.
 
-    So JMLR 5.2.3 does: with queries as rows and raters as columns, that over the raters of a
-    query, on average.  What is missing, or alone in its row, does not count.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_rows, n_columns, k)
+    So JMLR 5.2.3 does: of values (n_queries, n_raters, k), that over the raters of a query, on
+    average.  What is missing, or alone in its row, does not count.
     """
-    return mean_of(np.stack([pd.DataFrame(row).std() for row in values]), 0)
+    return _mean(np.stack([pd.DataFrame(row).std() for row in values]), 0)
 
 
-def error_of(values: Floats) -> Floats:
+def _error(values: Floats) -> Floats:
     """Return the standard error of what is there along the last axis, else NaN."""
     return pd.DataFrame(np.atleast_2d(values)).sem(axis=1).to_numpy()
 
@@ -126,46 +199,52 @@ def rating_tables(view: RunView, ratings: pd.DataFrame) -> list[Table]:
     return [_precision_table(view, ratings, marks, rated), _raters_table(view, ratings, rated)]
 
 
+def _along_k(one: Rated, learner: str) -> pd.DataFrame:
+    """Return what the table of precision says, a row for each k."""
+    values = one.by_raters[learner]
+    by_raters = _mean(values, 0)
+    return pd.DataFrame(
+        {
+            "k": np.arange(1, one.k + 1),
+            "by_raters": _mean(by_raters, 1),
+            "standard_error": _error(by_raters),
+            "by_labels": one.by_labels.get(learner, np.full((1, one.k), np.nan)).mean(axis=0),
+            "deviation_over_raters": _mean_deviation(values.transpose(0, 2, 1)),
+            "deviation_over_queries": _mean_deviation(values.transpose(2, 0, 1)),
+        }
+    )
+
+
 def _precision_table(
     view: RunView, ratings: pd.DataFrame, marks: pd.DataFrame, rated: Mapping[str, Rated]
 ) -> Table:
-    rows, numbers = [], []
-    for subset, one in rated.items():
-        for learner, values in one.by_raters.items():
-            by_raters = mean_of(values, 0)  # a row for each k
-            by_labels = one.by_labels.get(learner, np.full((1, one.k), np.nan)).mean(axis=0)
-            own = pd.DataFrame(
-                {
-                    "k": np.arange(1, one.k + 1),
-                    "by_raters": mean_of(by_raters, 1),
-                    "standard_error": error_of(by_raters),
-                    "by_labels": by_labels,
-                    "deviation_over_raters": _mean_deviation(values.transpose(0, 2, 1)),
-                    "deviation_over_queries": _mean_deviation(values.transpose(2, 0, 1)),
-                }
-            )
-            numbers.append(own.assign(subset=subset, learner=learner, queries=len(one.queries)))
-            _, mean, error, *others = own.to_numpy()[-1].tolist()
-            cells = [_number(mean) + ("" if np.isnan(error) else f" ± {error:.3f}")]
-            cells += map(_number, others)
-            names = [view.subset_label(subset), view.marked(learner)]
-            rows.append([*names, str(one.k), str(len(one.queries)), *cells])
-    return Table.by_rows(
+    numbers = [
+        _along_k(one, learner).assign(subset=subset, learner=learner, queries=len(one.queries))
+        for subset, one in rated.items()
+        for learner in one.by_raters
+    ]
+    last = pd.concat([own.tail(1) for own in numbers])
+    errors = [number_text(error, " ± {:.3f}", missing="") for error in last["standard_error"]]
+    return Table(
         name="ratings",
         title=f"Precision at k by {plural(ratings['rater_id'].nunique(), 'rater')}, and by labels",
-        header=(
-            *(view.class_noun.capitalize(), "Learner", "k", "Queries", "By raters", "By labels"),
-            *("Deviation over raters", "Deviation over queries"),
-        ),
-        align="rlrrrrrr",
-        rows=rows,
+        columns=[
+            Column(view.class_noun.capitalize(), [view.subset_label(it) for it in last["subset"]]),
+            Column("Learner", [view.marked(name) for name in last["learner"]], align="l"),
+            Column("k", last["k"]),
+            Column("Queries", last["queries"]),
+            Column("By raters", map(str.__add__, map(_number, last["by_raters"]), errors)),
+            Column("By labels", last["by_labels"], _number),
+            Column("Deviation over raters", last["deviation_over_raters"], _number),
+            Column("Deviation over queries", last["deviation_over_queries"], _number),
+        ],
         numbers=pd.concat(numbers),
         notes=_notes(ratings, marks),
     )
 
 
 def _number(value: float) -> str:
-    return "–" if np.isnan(value) else f"{value:.3f}"
+    return number_text(value, "{:.3f}", missing="–")
 
 
 def _notes(ratings: pd.DataFrame, marks: pd.DataFrame) -> list[str]:
@@ -196,28 +275,116 @@ def _raters_table(view: RunView, ratings: pd.DataFrame, rated: Mapping[str, Rate
     )
     names = ratings.groupby("rater_id")["rater"].last()
     levels = pd.DataFrame(
-        {subset: mean_of(one.by_raters[HUMAN][:, -1], 0) for subset, one in rated.items()},
+        {subset: _mean(one.by_raters[HUMAN][:, -1], 0) for subset, one in rated.items()},
         index=counts.index,
     )
-    of_levels = [
-        f"Choice by the others, {view.subset_title(subset)}, k = {one.k}"
-        for subset, one in rated.items()
-    ]
-    rows = [
-        [
-            clip(str(name), NAME_WIDTH) or f"rater {number}",
-            *map(str, counts.iloc[number - 1]),
-            *map(_number, levels.iloc[number - 1]),
-        ]
+    called = [
+        clip(str(name), NAME_WIDTH) or f"rater {number}"
         for number, name in enumerate(names, start=1)
     ]
-    return Table.by_rows(
+    return Table(
         name="raters",
         title="Each rater, and how the others judge what was chosen",
-        header=("Rater", *(mark.capitalize() for mark in MARKS), *of_levels),
-        align="l" + "r" * (len(MARKS) + len(rated)),
-        rows=rows,
+        columns=[
+            Column("Rater", called, align="l"),
+            *(Column(mark.capitalize(), counts[mark]) for mark in MARKS),
+            *(
+                Column(
+                    f"Choice by the others, {view.subset_title(subset)}, k = {one.k}",
+                    levels[subset],
+                    _number,
+                )
+                for subset, one in rated.items()
+            ),
+        ],
         numbers=pd.concat(
             [names, counts, levels.add_prefix("by_the_others_")], axis=1
         ).reset_index(),
     )
+
+
+@mpl.rc_context(STYLE)
+def rating_figures(view: RunView, ratings: pd.DataFrame) -> Sequence[Drawing]:
+    """Draw precision at k by raters, and query by query; nothing where none is judged."""
+    rated = rated_subsets(view, marks_of(ratings))
+    if not rated:
+        return ()
+    at_last = {
+        learner: np.mean(
+            [
+                _mean(one.by_raters[learner][:, -1], (0, 1))
+                for one in rated.values()
+                if learner in one.by_labels
+            ]
+        )
+        for learner in _rows_of(rated)["learner"].unique()
+    }
+    best = max(at_last, key=lambda learner: float(at_last[learner]))
+    of_best = {subset: one for subset, one in rated.items() if best in one.by_labels}
+    return (
+        finish(
+            "ratings_precision_at_k",
+            "Judged by people: precision at the top k",
+            _draw_precision(view, rated),
+            spread=ERROR_BARS,
+            caption="Dotted: the same by labels. Human level: the choice of each rater, judged by "
+            "the others.",
+            without="",
+        ),
+        finish(
+            "ratings_by_query",
+            f"Judged by people: each query, {view.marked(best)} and the raters",
+            _draw_by_query(view, of_best, best),
+            spread=ERROR_BARS,
+            caption="Of the learners the one that is best by raters. Precision at the last k; "
+            "queries in the order of the learner’s.",
+            without="",
+        ),
+    )
+
+
+def _rows_of(rated: Mapping[str, Rated]) -> pd.DataFrame:
+    """Return what `panels` and `entries` ask for: the subsets and learners that are judged."""
+    pairs = [(subset, learner) for subset, one in rated.items() for learner in one.by_labels]
+    return pd.DataFrame(pairs, columns=["subset", "learner"])
+
+
+def _draw_precision(view: RunView, rated: Mapping[str, Rated]) -> Figure:
+    styles = learner_styles(view.learners)
+    x_label = f"k ({view.info.items} retrieved)"
+    figure, of_subset = panels(view, _rows_of(rated), x_label, "Precision at k")
+    for subset, axes in of_subset.items():
+        one = rated[subset]
+        ks = np.arange(1, one.k + 1)
+        for learner, values in one.by_raters.items():
+            by_rater = _mean(values, 0)
+            band = pd.DataFrame({"x": ks, "mean": _mean(by_rater, 1), "se": _error(by_rater)})
+            draw_band(axes, band, HUMAN_STYLE if learner == HUMAN else styles[learner])
+        for learner, values in one.by_labels.items():
+            axes.plot(ks, values.mean(axis=0), color=styles[learner]["color"], **LABELS)
+            record(axes, f"{learner}, labels", ks, values.mean(axis=0))
+        axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    others = {
+        HUMAN: Line2D([], [], **HUMAN_STYLE),
+        "by labels": Line2D([], [], color="0.35", **LABELS),
+    }
+    draw_legend(figure, entries(view, styles, _rows_of(rated)), others)
+    return figure
+
+
+def _draw_by_query(view: RunView, rated: Mapping[str, Rated], best: str) -> Figure:
+    styles = learner_styles(view.learners)
+    figure, of_subset = panels(view, _rows_of(rated), "query", "Precision at k")
+    for subset, axes in of_subset.items():
+        one = rated[subset]
+        order = np.argsort(-_mean(one.by_raters[best][:, -1], 1), kind="stable")
+        for name, style, shift in ((best, styles[best], -0.12), (HUMAN, HUMAN_STYLE, 0.12)):
+            values = one.by_raters[name][order, -1]
+            middle, error = _mean(values, 1), np.nan_to_num(_error(values))
+            points = pd.DataFrame({"middle": middle, "low": middle - error, "high": middle + error})
+            x = np.arange(1, len(order) + 1) + shift
+            draw_bars(axes, x, points, {**style, **NO_LINE})
+        axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    human = Line2D([], [], **{**HUMAN_STYLE, **NO_LINE})
+    draw_legend(figure, {view.marked(best): {**styles[best], **NO_LINE}}, {HUMAN: human})
+    return figure

@@ -12,7 +12,7 @@ from typing import Any
 from oasis_bench.analysis import detectable_difference
 from oasis_bench.reports.figure_style import Drawing
 from oasis_bench.reports.formatting import plural, series
-from oasis_bench.reports.rating_files import read_ratings
+from oasis_bench.reports.ratings import read_ratings
 from oasis_bench.reports.report_files import render, write_files
 from oasis_bench.reports.run.costs import cost_tables, scaling_tables
 from oasis_bench.reports.run.figures import (
@@ -21,8 +21,7 @@ from oasis_bench.reports.run.figures import (
     quality_against_time,
     step_figures,
 )
-from oasis_bench.reports.run.human_rating_figures import rating_figures
-from oasis_bench.reports.run.human_ratings import rating_tables
+from oasis_bench.reports.run.human_ratings import rating_figures, rating_tables
 from oasis_bench.reports.run.measures import (
     difference_tables,
     measure_tables,

@@ -1,1 +1,0 @@
-"""The report of the web-scale experiment."""
