@@ -12,7 +12,6 @@ from oasis_bench.reports.run.human_ratings import (
     precision_of_raters,
 )
 from oasis_bench.tasks import Truth
-from oasis_bench.tasks.judged_tasks import MARKED
 
 FLEISS = """
 0 0 0 0 14
@@ -96,6 +95,6 @@ def test_where_all_marked_all_it_is_what_the_task_of_ratings_measures():
         for query in range(5)
     ]
     ours = np.mean([precision_of_raters(one.astype(float)) for one in ranked], axis=(0, 2))
-    np.testing.assert_allclose(ours, list(task.values(MARKED).values()))
+    np.testing.assert_allclose(ours, list(task.values("precision").values()))
     human = np.mean([human_level(one.astype(float), 8) for one in ranked], axis=(0, 2))
     np.testing.assert_allclose(human, list(task.values("human level").values()))
