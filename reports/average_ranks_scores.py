@@ -27,7 +27,7 @@ from oasis_bench.reports.run.facts import (
     tasks,
     transductive_learners,
 )
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 from oasis_bench.system import UsageError, encodable
 
 

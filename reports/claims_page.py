@@ -29,8 +29,7 @@ from oasis_bench.reports.formatting import aligned, plural, series
 from oasis_bench.reports.published_tables import beside_published
 from oasis_bench.reports.report_files import render, write_files
 from oasis_bench.reports.table import Table, to_csv
-from oasis_bench.runner import one_for_each_value
-from oasis_bench.store import FILE_NAME, StoredRun, read_run
+from oasis_bench.runs import StoredRun, holds_run, one_for_each_value, read_run
 from oasis_bench.system import UsageError, write_whole
 
 PAGE = "claims.html"
@@ -117,7 +116,7 @@ def stored_runs(folder: Path) -> tuple[dict[str, dict[str, StoredRun]], dict[str
     for name in experiments():
         values = one_for_each_value(Experiment.from_toml(name))
         paths = [f"{name}/{value}" for value in values] or [name]
-        here = [path for path in paths if (folder / path / FILE_NAME).is_file()]
+        here = [path for path in paths if holds_run(folder / path)]
         try:
             runs = {path: read_run(folder / path) for path in here}
         except UsageError as error:

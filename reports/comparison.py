@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 
 from oasis_bench.analysis import COMPARED_COSTS, RESULTS, Line, RunComparison
-from oasis_bench.experiment import MergedRun
 from oasis_bench.reports.formatting import (
     aligned,
     clip,
@@ -16,7 +15,7 @@ from oasis_bench.reports.formatting import (
     wrapped,
 )
 from oasis_bench.reports.run.facts import DAGGER, transductive_learners, transductive_note
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 from oasis_bench.system import printable
 
 LABEL_WIDTH, REASON_WIDTH = 24, 100
@@ -58,7 +57,7 @@ def comparison_text(comparison: RunComparison, runs: Mapping[str, StoredRun]) ->
         The two runs, by the names that the text has for them.
     """
     transductive = {name for run in runs.values() for name in transductive_learners(run)}
-    text = [printable(line) for name, run in runs.items() for line in _origin(name, run)]
+    text = [printable(line) for line in map(_origin, runs, runs.values())]
     notes = list(comparison.notes)
     if comparison.lines:
         rows = [HEADER, *(_cells(line, transductive) for line in comparison.lines)]
@@ -71,19 +70,13 @@ def comparison_text(comparison: RunComparison, runs: Mapping[str, StoredRun]) ->
     return "\n".join([*text, _result(comparison)])
 
 
-def _origin(name: str, run: StoredRun) -> Iterator[str]:
-    """Say where and when a run, or each run that it was merged from, was made."""
-    info = run.info
-    itself = MergedRun(started=info.started, commit=info.provenance.get("commit"))
-    # A merged run that went on has trials of its own, too.
-    for part in dict.fromkeys([*(info.merged or [""]), *run.trials["run"]]):
-        about, trials = info.merged.get(part, itself), run.trials[run.trials["run"] == part]
-        processors = ", ".join(sorted(trials["processor"].dropna().unique())) or "unknown"
-        yield (
-            f"{name}{f' ({part})' if part else ''}, {plural(len(trials), 'trial')}, "
-            f"started {about.started}, commit {about.commit or 'unknown'}, "
-            f"processor {processors}"
-        )
+def _origin(name: str, run: StoredRun) -> str:
+    """Say where and when a run was made."""
+    processors = ", ".join(sorted(run.trials["processor"].dropna().unique())) or "unknown"
+    return (
+        f"{name}, {plural(len(run.trials), 'trial')}, started {run.info.started}, "
+        f"commit {run.info.provenance.get('commit') or 'unknown'}, processor {processors}"
+    )
 
 
 def _cells(line: Line, transductive: Collection[str]) -> list[str]:

@@ -19,7 +19,7 @@ from oasis_bench.claims import (
 from oasis_bench.reports.formatting import seconds_text
 from oasis_bench.reports.run.facts import learners, subsets
 from oasis_bench.reports.table import Table
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 from oasis_bench.tasks import PRECISION
 
 STAND_IN_NOTE = (

@@ -38,7 +38,7 @@ from oasis_bench.reports.summary_scores import (
     read_summary,
     scores_of_summary,
 )
-from oasis_bench.store import StoredRun, read_run
+from oasis_bench.runs import StoredRun, read_run
 from oasis_bench.system import UsageError, printable, unknown_name
 
 PAGE = "ranks.html"

@@ -15,7 +15,7 @@ from oasis_bench.reports.rating_page import FORMAT, MARKS
 from oasis_bench.reports.rating_questions import data_key
 from oasis_bench.reports.run.retrieved_images import retrievals
 from oasis_bench.reports.table import to_csv
-from oasis_bench.store import StoredRun, read_run
+from oasis_bench.runs import StoredRun, read_run
 from oasis_bench.system import (
     UsageError,
     open_below,

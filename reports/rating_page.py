@@ -9,7 +9,7 @@ from oasis_bench.reports.formatting import plural
 from oasis_bench.reports.rating_questions import Question, data_key, questions, whole_depths
 from oasis_bench.reports.report_files import data_uri, render, write_files
 from oasis_bench.reports.run.retrieved_images import retrievals
-from oasis_bench.store import StoredRun, read_run
+from oasis_bench.runs import StoredRun, read_run
 
 PAGE = "judge.html"
 

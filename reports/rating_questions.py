@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from oasis_bench.reports.run.retrieved_images import retrievals
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 from oasis_bench.system import UsageError
 
 ORDER_SEED = 5_2_3

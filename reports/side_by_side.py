@@ -25,7 +25,7 @@ from oasis_bench.reports.run.facts import (
 )
 from oasis_bench.reports.side_by_side_figure import along_values
 from oasis_bench.reports.table import Cell, Table
-from oasis_bench.store import StoredRun, read_run
+from oasis_bench.runs import StoredRun, read_run
 
 PAGE = "side_by_side.html"
 A_POINT = 0.01

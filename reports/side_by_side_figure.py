@@ -30,7 +30,7 @@ from oasis_bench.reports.run.facts import (
     subsets,
     tasks,
 )
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 
 
 @mpl.rc_context(STYLE)

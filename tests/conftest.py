@@ -18,7 +18,7 @@ from local_server import serve
 
 from oasis_bench.command_line import main
 from oasis_bench.data import LabelledRows
-from oasis_bench.execution.local import ThisMachine
+from oasis_bench.execution.machine import ThisMachine
 from oasis_bench.experiment import Experiment, LearnerSpec
 
 SLOW_FILES = (

@@ -7,9 +7,11 @@
 import json
 from dataclasses import asdict
 
-from oasis_bench.experiment import LearnerSpec, RunFacts, cell_name
+from oasis_bench.experiment import LearnerSpec, cell_name
 from oasis_bench.plugins import load_registry
-from oasis_bench.store import Store, read_run
+from oasis_bench.runs import read_run
+from oasis_bench.runs.facts import RunFacts
+from oasis_bench.runs.store import Store
 from oasis_bench.trial import TrialResult
 
 TRACED_STEPS = {500: 0.2, 1000: 0.1, 2000: 0.02, 4000: 0.0}

@@ -5,9 +5,8 @@ import sys
 import pytest
 
 from oasis_bench.experiment import Experiment, LearnerSpec
-from oasis_bench.runner import run_experiment
-from oasis_bench.store import read_run
-from oasis_bench.trial.clock import UNCLOCKED_SECONDS
+from oasis_bench.runs import read_run, run_experiment
+from oasis_bench.trial.harness_side.clock import UNCLOCKED_SECONDS
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux's /proc")
 

@@ -25,7 +25,7 @@ from oasis_bench.claims.effects import (
 )
 from oasis_bench.experiment import Experiment, built_in_experiments
 from oasis_bench.plugins import load_registry
-from oasis_bench.store import read_run
+from oasis_bench.runs import read_run
 
 GAINS = (0.05, 0.06, 0.04, 0.055, 0.045)
 AN_OVERLAP = math.sqrt(1 / 5 + 250 / 400)

@@ -20,8 +20,7 @@ from oasis_bench.experiment import (
     known_settings,
 )
 from oasis_bench.plugins import load_registry
-from oasis_bench.runner import run as runner
-from oasis_bench.store import read_run
+from oasis_bench.runs import read_run, run as runner
 
 SMALL = (
     "--algorithms Euclidean --dataset digits --classes 2 --partitions 1 --inner-folds 2 "

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from oasis_bench.system import linux
-from oasis_bench.trial.clock import Meter
+from oasis_bench.trial.learner_side.meter import Meter
 
 ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the peak")
 
@@ -30,7 +30,7 @@ def test_where_the_system_does_not_tell_the_peak_the_rest_is_measured(monkeypatc
     """As on macOS, whose Python has no os.waitid before 3.13."""
     monkeypatch.delattr(os, "waitid")
     monkeypatch.setattr(linux, "reset_peak", lambda: False)
-    monkeypatch.setattr(linux, "scheduled_seconds", lambda: None)
+    monkeypatch.setattr(f"{Meter.__module__}.scheduled_seconds", lambda: None)
     cost = cost_of(busy)
     assert cost.cpu_seconds >= 0.05
     assert cost.seconds >= 0.05
@@ -42,7 +42,7 @@ def test_where_the_system_does_not_tell_the_peak_the_rest_is_measured(monkeypatc
 def test_the_peak_is_that_of_a_process_without_children():
     code = (
         "import os\n"
-        "from oasis_bench.trial.clock import Meter\n"
+        "from oasis_bench.trial.learner_side.meter import Meter\n"
         "meter = Meter(os.getpid())\n"
         "with meter:\n"
         "    rows = bytearray(30_000_000)\n"

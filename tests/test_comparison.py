@@ -9,8 +9,7 @@ from scipy import stats
 
 from oasis_bench.analysis import compare_runs
 from oasis_bench.command_line import main
-from oasis_bench.runner import run_experiment
-from oasis_bench.store import read_run
+from oasis_bench.runs import read_run, run_experiment
 from oasis_bench.system import processor_name
 
 MIB = 2**20

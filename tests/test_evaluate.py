@@ -25,8 +25,14 @@ from oasis_bench.datasets import OwnTriplets
 from oasis_bench.experiment import Experiment, LearnerSpec
 from oasis_bench.plugins import load_model, save_model
 from oasis_bench.reports import write_report
-from oasis_bench.runner import evaluate_run, model_experiment, resume_experiment, run_experiment
-from oasis_bench.store import Store, read_run
+from oasis_bench.runs import (
+    evaluate_run,
+    model_experiment,
+    read_run,
+    resume_experiment,
+    run_experiment,
+)
+from oasis_bench.runs.store import Store
 from oasis_bench.system import UsageError
 
 SIZES = {"classes": (4,), "partitions": 2, "train_per_class": 12, "test_per_class": 8}
@@ -106,7 +112,7 @@ def test_a_learner_that_cannot_be_saved_keeps_its_result(tmp_path):
 SENDS_PER_PIPE = """
 import os
 from oasis_bench.algorithms import Euclidean
-from oasis_bench.trial import stages
+from oasis_bench.trial.learner_side import stages
 
 class SendsAPipe(Euclidean):
     name = "SendsAPipe"

@@ -30,7 +30,7 @@ from oasis_bench.experiment.setting import Size
 from oasis_bench.experiment.sizes import settle
 from oasis_bench.experiment.subsets import choose_subsets
 from oasis_bench.plugins import load_registry, open_dataset
-from oasis_bench.runner import one_for_each_value
+from oasis_bench.runs import one_for_each_value
 from oasis_bench.system import UsageError
 from oasis_bench.tasks import SeenClassesSplit
 

@@ -11,9 +11,10 @@ import pytest
 from PIL import Image
 
 from oasis_bench.command_line import main
-from oasis_bench.experiment import RunFacts
-from oasis_bench.store import Store, read_run
-from oasis_bench.store.schema import TRIAL_TABLES
+from oasis_bench.runs import read_run
+from oasis_bench.runs.facts import RunFacts
+from oasis_bench.runs.schema import TRIAL_TABLES
+from oasis_bench.runs.store import Store
 from oasis_bench.trial import TrialResult
 
 TABLES = {"run", "trials", *TRIAL_TABLES, "pictures"}

@@ -8,14 +8,13 @@ from test_isolation import outcomes, small
 from oasis_bench.datasets import Digits
 from oasis_bench.experiment import Experiment, LearnerSpec, plan
 from oasis_bench.plugins import load_registry
-from oasis_bench.runner import run_experiment
-from oasis_bench.store import read_run
-from oasis_bench.trial import SealedItems, draw_items, stages
-from oasis_bench.trial.choice import LEARNING, VALIDATION, choose
-from oasis_bench.trial.clock import Stopwatch
-from oasis_bench.trial.fit_data import inner_fit_data
-from oasis_bench.trial.fold_processes import FoldProcesses
-from oasis_bench.trial.sealed_items import map_items
+from oasis_bench.runs import read_run, run_experiment
+from oasis_bench.trial.harness_side.items import SealedItems, draw_items
+from oasis_bench.trial.learner_side import stages
+from oasis_bench.trial.learner_side.fit_data import inner_fit_data
+from oasis_bench.trial.learner_side.meter import Stopwatch
+from oasis_bench.trial.learner_side.tuning import FoldProcesses, tune
+from oasis_bench.trial.wall import LEARNING, VALIDATION, map_items
 
 PLUGIN = """
 import os, signal, sys, time
@@ -112,7 +111,7 @@ def test_the_choice_is_that_of_folds_in_turn(algorithm, at_once):
 
     def chosen(folds_of, stopwatch):
         points = []
-        choice = choose(
+        choice = tune(
             lambda params, fold: stages._make(spec, params, f"fold {fold}"),
             spec.candidates,
             lambda scaling: inner_fit_data(spec, items, learner, scaling),

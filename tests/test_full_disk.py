@@ -13,8 +13,8 @@ import numpy as np
 import psutil
 import pytest
 
-from oasis_bench.runner import resume_experiment
-from oasis_bench.store import FILE_NAME, read_run
+from oasis_bench.runs import read_run, resume_experiment
+from oasis_bench.runs.store import FILE_NAME
 
 BENCH = f"'{sys.executable}' -m oasis_bench"
 RUN = f"{BENCH} run --algorithms Euclidean --classes 2"

@@ -27,7 +27,7 @@ from oasis_bench.datasets.features.decoding import UnusableImageError, read_imag
 from oasis_bench.datasets.files.archives import Archive, locate
 from oasis_bench.experiment import Experiment
 from oasis_bench.plugins import MetricLearner, load_model, save_model
-from oasis_bench.store import FILE_NAME, StoredRun, read_run
+from oasis_bench.runs import StoredRun, read_run
 from oasis_bench.system import PeakMemory, UsageError
 
 MOST_SECONDS, MOST_BYTES = 20.0, 200 * 2**20
@@ -163,7 +163,7 @@ def store(tmp_path_factory):
 def test_a_damaged_store(tmp_path, store, edits):
     folder = tmp_path / "damaged"
     folder.mkdir(exist_ok=True)
-    (folder / FILE_NAME).write_bytes(damaged((store / FILE_NAME).read_bytes(), edits))
+    (folder / "results.sqlite").write_bytes(damaged((store / "results.sqlite").read_bytes(), edits))
     read_in_bounds(lambda: read_run(folder), StoredRun)
 
 

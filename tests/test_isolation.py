@@ -11,12 +11,11 @@ from pathlib import Path
 import pytest
 from report_helpers import measured
 
-from oasis_bench.execution import fork_server, trial_process
+from oasis_bench.execution import fork_server, machine
 from oasis_bench.experiment import Experiment, LearnerSpec
-from oasis_bench.runner import run_experiment
-from oasis_bench.store import read_run
+from oasis_bench.runs import read_run, run_experiment
 from oasis_bench.system import UsageError, bytes_below, kill_below
-from oasis_bench.trial.clock import waiting_seconds
+from oasis_bench.trial.learner_side.meter import waiting_seconds
 
 ON_LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux's /proc")
 pytestmark = ON_LINUX
@@ -191,7 +190,7 @@ def test_a_process_that_sends_no_message_is_held_to_the_budget(tmp_path, monkeyp
     (tmp_path / "silent_process.py").write_text(
         "import time\ndef hang(*arguments):\n    time.sleep(3600)\n"
     )
-    monkeypatch.setattr(trial_process, "_main", importlib.import_module("silent_process").hang)
+    monkeypatch.setattr(machine, "learner_process", importlib.import_module("silent_process").hang)
     assert run_experiment(small(SOUND, budget="2s"), tmp_path / "run") == 2
     late = ("timeout", "the start took longer than the budget of 2 s")
     assert outcomes(read_run(tmp_path / "run")) == dict.fromkeys(SOUND, late)
@@ -224,7 +223,7 @@ class Ends(Euclidean):
     ],
 )
 def test_a_process_that_cannot_say_more_is_a_crash(tmp_path, monkeypatch, how, reason):
-    monkeypatch.setattr(trial_process, "END_SECONDS", 1.0)
+    monkeypatch.setattr(machine, "END_SECONDS", 1.0)
     plugin = tmp_path / "ends.py"
     plugin.write_text(ENDS.format(how=how))
     learners = {"Ends": LearnerSpec("Ends"), **SOUND}

@@ -19,8 +19,7 @@ from oasis_bench.experiment import Experiment, LearnerSpec
 from oasis_bench.notebook import RunResult
 from oasis_bench.plugins import load_model, load_registry, open_dataset
 from oasis_bench.reports import write_report
-from oasis_bench.runner import run_experiment
-from oasis_bench.store import read_run
+from oasis_bench.runs import read_run, run_experiment
 from oasis_bench.system import UsageError, no_progress
 
 REAL = Path(os.environ.get("OASIS_BENCH_DATA", os.devnull))

@@ -19,8 +19,7 @@ from oasis_bench.datasets.keel import TABLES
 from oasis_bench.experiment import Experiment, plan
 from oasis_bench.plugins import load_registry
 from oasis_bench.reports import write_side_by_side
-from oasis_bench.runner import one_for_each_value, run_experiment
-from oasis_bench.store import read_run
+from oasis_bench.runs import one_for_each_value, read_run, run_experiment
 from oasis_bench.system import UsageError
 from oasis_bench.trial import draw_items
 

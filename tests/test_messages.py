@@ -7,11 +7,22 @@ import numpy as np
 import pytest
 
 from oasis_bench.experiment import LearnerSpec
-from oasis_bench.runner import run_experiment
-from oasis_bench.store import read_run
+from oasis_bench.runs import read_run, run_experiment
 from oasis_bench.system.plain_text import LONGEST_TEXT
-from oasis_bench.trial import MessageError, PhaseBegan, Scores, Started, from_line, to_line
-from oasis_bench.trial.messages import Answered, Chosen, Ended, Fitted, Replayed, Validated
+from oasis_bench.trial.wall import (
+    Ended,
+    Fitted,
+    MessageError,
+    PhaseBegan,
+    Queried,
+    Replayed,
+    Scores,
+    Started,
+    Tuned,
+    Validated,
+    from_line,
+    to_line,
+)
 
 FITTED = b'{"kind": "Loaded", "threads": 1, "symmetry_index": null, "numbers": '
 MALFORMED = {
@@ -30,7 +41,7 @@ MALFORMED = {
     "a field too few": b'{"kind": "PhaseBegan"}',
     "a field too many": b'{"kind": "Ended", "status": "ok", "really": true}',
     "a negative count": b'{"kind": "Started", "n_bytes": -1}',
-    "a negative time": b'{"kind": "Answered", "seconds": -1.0, "cpu_seconds": 0.0}',
+    "a negative time": b'{"kind": "Queried", "seconds": -1.0, "cpu_seconds": 0.0}',
     "true for a number": b'{"kind": "Started", "n_bytes": true}',
     "infinite within a field": (
         b'{"kind": "Validated", "scaling": "l2", "params": {}, "n_steps": null, "fold": 0, '
@@ -53,9 +64,9 @@ MALFORMED = {
         Validated("l2", {"eta": 0.1}, n_steps=None, fold=2, value=0.25),
         Fitted(1, 0.5, 0.4, None, 2**20, None, {"gap_": 1e-3}),
         Scores("test", 5, "float32"),
-        Answered(0.5, 0.25),
+        Queried(0.5, 0.25),
         Replayed(500, 0.9),
-        Chosen(
+        Tuned(
             *("l2", {"a": [1, "x"]}),
             n_steps=None,
             last_checkpoint=7,
@@ -87,9 +98,10 @@ def test_a_long_text_is_cut_in_its_middle():
 
 def test_scores_of_another_type_or_of_too_many_bytes_are_refused():
     assert Scores("test", 5, "float32").n_bytes(n_gallery=3) == 5 * 3 * 4
-    for message in (Scores("test", 5, "object"), Scores("test", 10**6, "float64")):
-        with pytest.raises(MessageError):
-            message.n_bytes(n_gallery=1000)
+    with pytest.raises(MessageError):
+        from_line(to_line(Scores("test", 5, "object"))).n_bytes(n_gallery=1000)
+    with pytest.raises(MessageError):
+        from_line(to_line(Scores("test", 10**6, "float64"))).n_bytes(n_gallery=1000)
 
 
 @pytest.mark.parametrize("line", MALFORMED.values(), ids=MALFORMED)
@@ -131,7 +143,7 @@ def test_malformed_lines_crash_their_trials_and_no_other(experiment, plugins, tm
         "deep": "[" * 150_000,
         "kind": '{"kind": "Stopped"}',
         "table": '{"measured": {"columns": {}}}',
-        "too early": '{"kind": "Answered", "seconds": 0.0, "cpu_seconds": 0.0}',
+        "too early": '{"kind": "Queried", "seconds": 0.0, "cpu_seconds": 0.0}',
         "scores": '{"kind": "Scores", "gallery": "test", "n_queries": 3, "dtype": "float64"}',
         "the end": '{"kind": "Ended", "status": "ok"}',
     }

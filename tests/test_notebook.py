@@ -24,7 +24,7 @@ from oasis_bench.notebook import RunResult
 from oasis_bench.notebook.best import find_best
 from oasis_bench.notebook.given import learners_of, rows_as_file
 from oasis_bench.reports import summary_html
-from oasis_bench.runner import resume_experiment
+from oasis_bench.runs import resume_experiment
 from oasis_bench.system import UsageError
 
 X, Y = load_iris(return_X_y=True)

@@ -24,7 +24,7 @@ from oasis_bench.datasets.caltech_subsets import CALTECH256_SUBSETS
 from oasis_bench.experiment import Experiment
 from oasis_bench.plugins import load_registry, open_dataset
 from oasis_bench.reports.claims_page import stored_runs, write_claims
-from oasis_bench.runner import one_for_each_value, run_experiment
+from oasis_bench.runs import one_for_each_value, run_experiment
 
 DIGITS = """
 title = "Two learners on digits"

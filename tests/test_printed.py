@@ -11,7 +11,7 @@ import pytest
 
 from oasis_bench.command_line import main
 from oasis_bench.notebook import RunResult
-from oasis_bench.store import read_run
+from oasis_bench.runs import read_run
 from oasis_bench.system import UsageError
 
 SCRIPT = Path(sys.executable).with_name("oasis-bench")

@@ -16,10 +16,15 @@ from sklearn.preprocessing import normalize
 
 from oasis_bench.experiment import Experiment, LearnerSpec
 from oasis_bench.reports.run.space_figure import space_figures
-from oasis_bench.runner import run_experiment
-from oasis_bench.store import read_run
+from oasis_bench.runs import read_run, run_experiment
 from oasis_bench.trial import TrialResult
-from oasis_bench.trial.projection import CLASSES, ITEMS_PER_CLASS, Projection, plane, plane_of_rows
+from oasis_bench.trial.harness_side.projection import (
+    CLASSES,
+    ITEMS_PER_CLASS,
+    Projection,
+    plane,
+    plane_of_rows,
+)
 
 ROWS = np.random.default_rng(0).normal(size=(40, 6)) * np.arange(1, 7)
 

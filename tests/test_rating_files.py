@@ -13,7 +13,7 @@ from oasis_bench.reports import collect_ratings, write_rating_page
 from oasis_bench.reports.rating_files import read_ratings
 from oasis_bench.reports.rating_questions import questions, whole_depths
 from oasis_bench.reports.run.retrieved_images import retrievals
-from oasis_bench.store import read_run
+from oasis_bench.runs import read_run
 from oasis_bench.system import UsageError
 
 PAIR = (0, 1)

@@ -7,7 +7,7 @@ from report_helpers import marks, texts
 from oasis_bench.reports import write_report
 from oasis_bench.reports.run.baselines import seen_and_unseen_tables, what_is_missing
 from oasis_bench.reports.run.difference_tables import difference_tables
-from oasis_bench.store import read_run
+from oasis_bench.runs import read_run
 
 BOTH = ["retrieval", "unseen-classes"]
 

@@ -18,7 +18,7 @@ from oasis_bench.reports.run.measure_tables import measure_numbers, measure_tabl
 from oasis_bench.reports.run.step_figures import draw_along_steps
 from oasis_bench.reports.run.task_figures import draw_precision_at_k
 from oasis_bench.reports.table import to_latex
-from oasis_bench.store import read_run
+from oasis_bench.runs import read_run
 from oasis_bench.system import UsageError
 from oasis_bench.trial import TrialResult
 

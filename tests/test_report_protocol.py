@@ -6,8 +6,6 @@ from fake_runs import fake_trial, make_run
 
 from oasis_bench.reports import write_report
 from oasis_bench.reports.run.protocol import protocol_text
-from oasis_bench.runner import merge_runs
-from oasis_bench.store import read_run
 from oasis_bench.trial import TrialResult
 
 
@@ -52,16 +50,12 @@ def test_limits_given_when_a_run_went_on_are_told_too(tmp_path):
         {"started": "2026-11-22T06:00:00+00:00", "limits": {"memory": "<b>", "budget": "9m"}},
     ]
     limits = (
-        "Limits of a fit: time 1h, memory off; after {0} was resumed on 2026-11-21: time 5m for "
-        "all; after {0} was resumed on 2026-11-22: time 9m, memory <b> for all."
+        "Limits of a fit: time 1h, memory off; after the run was resumed on 2026-11-21: time 5m "
+        "for all; after the run was resumed on 2026-11-22: time 9m, memory <b> for all."
     )
     run = make_run(tmp_path / "run", [fake_trial("A")], ["A"], info={"resumed": resumed})
-    assert protocol_text(run).endswith(limits.format("the run"))
+    assert protocol_text(run).endswith(limits)
     assert "memory &lt;b&gt; for all" in write_report(tmp_path / "run").read_text()
-    make_run(tmp_path / "other", [fake_trial("B")], ["B"])
-    merge_runs([tmp_path / "run", tmp_path / "other"], tmp_path / "merged")
-    merged = read_run(tmp_path / "merged")
-    assert protocol_text(merged).endswith(limits.format(tmp_path / "run"))
 
 
 def test_without_a_choice_none_is_claimed(tmp_path):

@@ -13,8 +13,8 @@ import pytest
 
 from oasis_bench.command_line import main
 from oasis_bench.experiment import Experiment, LearnerSpec
-from oasis_bench.runner import resume_experiment, run_experiment
-from oasis_bench.store import FILE_NAME, Store, read_run
+from oasis_bench.runs import read_run, resume_experiment, run_experiment
+from oasis_bench.runs.store import FILE_NAME, Store
 from oasis_bench.system import UsageError
 
 FLAKY = """

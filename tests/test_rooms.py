@@ -6,6 +6,8 @@ its `__init__`: the names in `__init__.pyi`.  A test may look inside one room, t
 
 import ast
 import importlib
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,15 +16,14 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 FLOORS = {
-    "notebook": 11,
-    "command_line": 10,
-    "reports": 10,
-    "runner": 9,
-    "web_scale": 9,
-    "claims": 9,
-    "analysis": 8,
+    "notebook": 12,
+    "command_line": 11,
+    "reports": 11,
+    "web_scale": 10,
+    "claims": 10,
+    "analysis": 9,
+    "runs": 8,
     "execution": 7,
-    "store": 7,
     "trial": 6,
     "experiment": 5,
     "plugins": 4,
@@ -110,7 +111,7 @@ def test_a_module_imports_from_its_own_room_and_lower_floors_only(module: str) -
     refused = {
         name
         for name, other in rooms.items()
-        if other != room and FLOORS.get(other, 12) >= FLOORS[room]
+        if other != room and FLOORS.get(other, 13) >= FLOORS[room]
     }
     assert not refused
 
@@ -129,7 +130,7 @@ def test_plugins_import_from_the_room_of_plugins_and_lower_floors_only(module: s
         name
         for name in imported(ROOT / module)
         if (room := room_of(name)) not in (None, wing)
-        and FLOORS.get(str(room), 12) > FLOORS["plugins"]
+        and FLOORS.get(str(room), 13) > FLOORS["plugins"]
         and name.rpartition(".")[0] != BETWEEN_WINGS.get(module)
     }
     assert not refused
@@ -201,6 +202,58 @@ def test_each_name_at_a_door_is_there_and_is_no_module(stub: Path) -> None:
     assert names == set(dir(door))
     assert not names & MODULES_OF[room]
     assert all(hasattr(door, name) for name in names)
+
+
+TRIAL = ROOT / "oasis_bench" / "trial"
+SIDES = ("learner_side", "harness_side")
+
+
+def across_the_wall(path: Path) -> set[str]:
+    """Return what a module of `trial` imports from another side than its own, but for the wall.
+
+    The door of the room names both sides: no module of the room may import from it.
+    """
+    own = f"oasis_bench.trial.{path.parent.name}."
+    inside = {name for name in imported(path) if f"{name}.".startswith("oasis_bench.trial.")}
+    return {name for name in inside if not f"{name}.".startswith((own, "oasis_bench.trial.wall."))}
+
+
+@pytest.mark.parametrize("path", sorted(TRIAL.glob("*/*.py")), ids=lambda path: path.stem)
+def test_neither_side_of_the_wall_imports_the_other(path: Path) -> None:
+    assert path.parent.name in SIDES
+    assert not across_the_wall(path)
+
+
+def test_the_wall_imports_no_side_and_nothing_else_is_beside_it() -> None:
+    assert {path.name for path in TRIAL.glob("*.py")} == {"__init__.py", "wall.py"}
+    assert not {name for name in imported(TRIAL / "wall.py") if "oasis_bench.trial" in name}
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_an_import_across_the_wall_is_found(side: str, tmp_path: Path) -> None:
+    other = next(one for one in SIDES if one != side)
+    module = tmp_path / side / "module.py"
+    module.parent.mkdir()
+    module.write_text(
+        f"from oasis_bench.trial.{side} import own\n"
+        "from oasis_bench.trial.wall import Scores\n"
+        "from oasis_bench.trial import TrialResult\n"
+        f"def late():\n    import oasis_bench.trial.{other}.module\n"
+    )
+    found = {"oasis_bench.trial.TrialResult", f"oasis_bench.trial.{other}.module"}
+    assert across_the_wall(module) == found
+
+
+def test_a_learners_process_begins_without_any_module_of_the_harness_side() -> None:
+    code = (
+        "import pkgutil, sys\n"
+        "from oasis_bench.execution.fork_server import PREPARE_TRIALS\n"
+        "pkgutil.resolve_name(PREPARE_TRIALS)()\n"
+        "print([name for name in sys.modules if 'oasis_bench.trial.harness_side' in name])\n"
+        "print('oasis_bench.trial.learner_side.stages' in sys.modules)\n"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == ["[]", "True"]
 
 
 def test_every_room_has_a_floor() -> None:

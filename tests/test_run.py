@@ -25,11 +25,10 @@ from oasis_bench.data import LabelledRows
 from oasis_bench.datasets import Digits
 from oasis_bench.experiment import Experiment, LearnerSpec, plan
 from oasis_bench.plugins import load_registry
-from oasis_bench.runner import run_experiment
-from oasis_bench.store import read_run
+from oasis_bench.runs import read_run, run_experiment
 from oasis_bench.system import UsageError
 from oasis_bench.tasks import draw_partition
-from oasis_bench.trial.sealed_items import map_items, seal_items
+from oasis_bench.trial.wall import map_items, seal_items
 
 TINY = """\
 title = "Tiny"

@@ -1,15 +1,12 @@
 """What a run tells of itself: to JSON and back, and what is refused."""
 
 import json
-import sys
 from dataclasses import replace
-from importlib.metadata import packages_distributions, version
 
 import pytest
 
-from oasis_bench.experiment import (
+from oasis_bench.runs.facts import (
     DatasetSource,
-    MergedRun,
     Resumption,
     RunFacts,
     Source,
@@ -17,8 +14,7 @@ from oasis_bench.experiment import (
     SplitSource,
     TaskSource,
 )
-from oasis_bench.system import UsageError, provenance
-from oasis_bench.system.machine import DISTRIBUTIONS
+from oasis_bench.system import UsageError
 
 
 @pytest.fixture
@@ -76,14 +72,8 @@ def test_what_is_stored_is_read_back(info):
     assert RunFacts.from_json(as_stored(done)) == done
 
 
-def test_what_a_merged_run_stores_is_read_back(info):
-    part = MergedRun(started="2026-11-21T07:00:00+00:00", commit="a1b2")
-    merged = replace(info, load_at_start=None, merged={"runs/a": part}, planned_partitions={"x": 2})
-    assert RunFacts.from_json(as_stored(merged)) == merged
-
-
 def test_a_run_that_was_cut_short_stores_no_end(info):
-    assert not {"finished", "load_at_end", "resumed", "merged"} & as_stored(info).keys()
+    assert not {"finished", "load_at_end", "resumed"} & as_stored(info).keys()
 
 
 @pytest.mark.parametrize("key", ["experiment", "sources", "planned_trials"])
@@ -92,17 +82,3 @@ def test_a_missing_key_is_refused_by_name(info, key):
     del values[key]
     with pytest.raises(UsageError, match=key):
         RunFacts.from_json(values)
-
-
-def test_the_provenance_has_the_version_of_every_distribution_that_a_loaded_module_is_of():
-    loaded = {name.partition(".")[0] for name in list(sys.modules)}
-    found = {
-        distribution: version(distribution)
-        for module, distributions in packages_distributions().items()
-        if module in loaded
-        for distribution in distributions
-    }
-    assert {"pytest", "numpy"} <= found.keys()
-    versions = provenance()["versions"]
-    assert {name: versions.get(name) for name in found} == found
-    assert versions.keys() - found.keys() <= set(DISTRIBUTIONS)

@@ -16,8 +16,7 @@ from distributed import Client, LocalCluster
 from oasis_bench.command_line import main
 from oasis_bench.execution import cluster as on_cluster
 from oasis_bench.experiment import Experiment, LearnerSpec
-from oasis_bench.runner import resume_experiment, run_experiment
-from oasis_bench.store import read_run
+from oasis_bench.runs import read_run, resume_experiment, run_experiment
 from oasis_bench.system import UsageError
 
 SLOW_ONCE = """

@@ -11,12 +11,11 @@ from oasis_bench.data import LabelledRows
 from oasis_bench.datasets import Digits
 from oasis_bench.experiment import Experiment, LearnerSpec, plan
 from oasis_bench.plugins import load_registry
-from oasis_bench.runner import run_experiment
-from oasis_bench.store import read_run
+from oasis_bench.runs import read_run, run_experiment
 from oasis_bench.system import UsageError
 from oasis_bench.tasks import draw_partition
 from oasis_bench.trial import draw_items
-from oasis_bench.trial.fit_data import inner_fit_data
+from oasis_bench.trial.learner_side.fit_data import inner_fit_data
 
 ALL_CLASSES = ("retrieval", "classification", "unseen-classes")
 

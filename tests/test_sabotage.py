@@ -20,8 +20,8 @@ from oasis_bench.data import thumbnail
 from oasis_bench.datasets.features.decoding import UnusableImageError, read_image
 from oasis_bench.datasets.features.picture_files import Workers, hashed_pictures
 from oasis_bench.plugins.registry import PLUGIN_MODULE
-from oasis_bench.runner import run_experiment
-from oasis_bench.store import FILE_NAME, read_run
+from oasis_bench.runs import read_run, run_experiment
+from oasis_bench.runs.store import FILE_NAME
 from oasis_bench.system import OutputError, no_progress
 
 SMALL = "--classes 2 --partitions 1 --inner-folds 2 --train 6 --test 4".split()  # noqa: SIM905
@@ -358,7 +358,7 @@ def whole_run(tmp_path_factory):
     return write_run(tmp_path_factory.mktemp("stores") / "whole", trials)
 
 
-VERBS = ("compare", "export", "ranks", "merge", "resume")
+VERBS = ("compare", "export", "ranks", "resume")
 SOME = ("classes is null", "null parameters", "a renamed column", "a hostile view", "a trigger")
 
 
@@ -377,7 +377,6 @@ def test_a_damaged_store_is_told_in_one_line(command, whole_run, tmp_path, damag
         "compare": ["compare", whole_run, broken],
         "export": ["export", broken, "--format", "csv"],
         "ranks": ["ranks", whole_run, broken, "--output", tmp_path / "ranks"],
-        "merge": ["merge", whole_run, broken, "--into", tmp_path / "merged"],
         "resume": ["run", "--resume", broken],
     }[verb]
     status, out, errors = command(*words)

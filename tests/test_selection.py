@@ -20,14 +20,13 @@ from oasis_bench.experiment.trials import candidates
 from oasis_bench.plugins import BilinearLearner, IncrementalLearner, load_registry
 from oasis_bench.tasks import SeenClassesSplit, Truth
 from oasis_bench.trial import FitData
-from oasis_bench.trial.choice import (
-    FIRST_CHECKPOINT,
+from oasis_bench.trial.learner_side.fit_data import inner_fit_data
+from oasis_bench.trial.learner_side.tuning import (
     PATIENCE,
-    checkpoints,
-    choose,
     n_in_any_case,
+    tune,
 )
-from oasis_bench.trial.fit_data import inner_fit_data
+from oasis_bench.trial.wall import FIRST_CHECKPOINT, checkpoints
 
 X, Y = np.arange(24.0)[:, None], np.arange(24) % 2
 FOLDS = SeenClassesSplit(None).inner_folds(Y, None, 3, seed=0)
@@ -81,7 +80,7 @@ def choose_by(
         made.append(cls(**params, fold=fold))
         return made[-1]
 
-    choice = choose(
+    choice = tune(
         make,
         [Candidate("none", {"level": level}) for level in levels],
         lambda scaling: FIT_DATA,
@@ -143,7 +142,7 @@ def test_when_the_time_is_up_only_what_all_folds_have_judged_counts(monkeypatch)
     monkeypatch.setattr(time, "monotonic", lambda: next(now))
 
     def choice_in(seconds):
-        return choose(
+        return tune(
             lambda params, fold: Known(**params, fold=fold),
             [Candidate("none", {"level": level}) for level in (1, 2, 3)],
             lambda scaling: FIT_DATA,
@@ -300,7 +299,7 @@ def test_each_candidate_is_judged_on_each_fold():
         seen.append(data.queries[:, 0].tolist())
         return 0.0
 
-    choose(
+    tune(
         lambda params, fold: Known(),
         [Candidate("none", {"level": level}) for level in (1, 2)],
         lambda scaling: FIT_DATA,

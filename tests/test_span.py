@@ -10,7 +10,8 @@ from oasis_bench.plugins import load_registry
 from oasis_bench.plugins.contract import quick
 from oasis_bench.system import shared, sharing
 from oasis_bench.tasks import Truth
-from oasis_bench.trial import FitData, fit_data
+from oasis_bench.trial import FitData
+from oasis_bench.trial.learner_side import fit_data
 
 
 @pytest.fixture

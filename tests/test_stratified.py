@@ -16,7 +16,7 @@ from oasis_bench.data import LabelledRows
 from oasis_bench.datasets import Digits
 from oasis_bench.experiment import Experiment, LearnerSpec, plan
 from oasis_bench.plugins import load_registry
-from oasis_bench.store import read_run
+from oasis_bench.runs import read_run
 from oasis_bench.system import UsageError
 
 IMBALANCED = (211, 97, 60, 31, 13)

@@ -8,8 +8,7 @@ import pytest
 import pytrec_eval
 
 from oasis_bench.command_line import main
-from oasis_bench.runner import export_trec
-from oasis_bench.store import read_run
+from oasis_bench.runs import export_trec, read_run
 
 COARSE = Path(__file__).parent / "plugins" / "coarse.py"
 SIZES = ["--classes", "6", "--partitions", "2", "--train", "12", "--test", "20"]

@@ -6,8 +6,7 @@ import pandas as pd
 import pytest
 
 from oasis_bench.experiment import Experiment, LearnerSpec
-from oasis_bench.runner import run_experiment
-from oasis_bench.store import read_run
+from oasis_bench.runs import read_run, run_experiment
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux's /proc")
 

@@ -23,7 +23,7 @@ from oasis_bench.analysis.costs import with_costs
 from oasis_bench.analysis.measure_names import task_measures, used_by_compare
 from oasis_bench.analysis.noise import noisy
 from oasis_bench.experiment import WORDS, cell_name
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 from oasis_bench.tasks import named_unless_usual
 
 MUST_AGREE = ("algorithm", "data", "seed", "classes", "sizes", "scaling")
@@ -146,7 +146,7 @@ def _with_measures(run: StoredRun, measures: Mapping[str, Sequence[str]]) -> pd.
         values = task_measures(run, task)
         for name in names:
             own = values[values["name"] == name].set_index("trial_id")["value"]
-            trials[column_of(task, name)] = pd.to_numeric(trials["trial_id"].map(own))
+            trials[column_of(task, name)] = trials["trial_id"].map(own)
     return trials
 
 

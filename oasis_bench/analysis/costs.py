@@ -21,15 +21,7 @@ def with_costs(trials: pd.DataFrame) -> pd.DataFrame:
     tuning_seconds is what the inner folds took, learning and validation, as if one had followed the
     other; seconds_per_query what embedding and scoring took, over the number of queries.
     """
-    number = {
-        name: pd.to_numeric(trials[name])
-        for name in (
-            *("tuning_fit_seconds", "tuning_score_seconds", "query_seconds", "n_timed_queries"),
-            *(cost for cost in COSTS if cost in trials),
-        )
-    }
     return trials.assign(
-        **number,
-        tuning_seconds=number["tuning_fit_seconds"] + number["tuning_score_seconds"],
-        seconds_per_query=number["query_seconds"] / number["n_timed_queries"],
+        tuning_seconds=trials["tuning_fit_seconds"] + trials["tuning_score_seconds"],
+        seconds_per_query=trials["query_seconds"] / trials["n_timed_queries"],
     )

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import pandas as pd
 
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 
 SHOWN_AT = {"precision": (1, 10, 50), "recall": (8,), "mean recognition": (1,)}
 """The k of a measure that a table of headlines shows; all of them for other measures.
@@ -43,12 +43,8 @@ def option_name(measure: str, k: float | None) -> str:
 
 def task_measures(run: StoredRun, task: str) -> pd.DataFrame:
     """Return the rows of `run.measures` of a task, with a column `name` from `measure_name`."""
-    return _rows(run, task).merge(measures_of(run, task), on=["measure", "k"], how="left")
-
-
-def _rows(run: StoredRun, task: str) -> pd.DataFrame:
     rows = run.measures[run.measures["task"] == task]
-    return rows.assign(k=pd.to_numeric(rows["k"]))  # without a k in any row they are objects
+    return rows.merge(measures_of(run, task), on=["measure", "k"], how="left")
 
 
 @lru_cache(maxsize=16)
@@ -58,7 +54,7 @@ def measures_of(run: StoredRun, task: str) -> pd.DataFrame:
     They are those that the task has, without k, where the run has no value of any.
     """
     measures = list(run.info.sources.tasks[task].measures)
-    rows = _rows(run, task)[["measure", "k"]].drop_duplicates()
+    rows = run.measures.loc[run.measures["task"] == task, ["measure", "k"]].drop_duplicates()
     if rows.empty:
         rows = pd.DataFrame({"measure": measures, "k": math.nan})
     order = {name: place for place, name in enumerate(measures)}

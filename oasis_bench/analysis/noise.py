@@ -11,6 +11,6 @@ wall time, and these seconds.  A single time slice of another process is shorter
 
 def noisy(trials: pd.DataFrame) -> pd.Series[bool]:
     """Return for each trial whether the time of its fit is noisy."""
-    waiting = pd.to_numeric(trials["fit_waiting_seconds"])  # NaN where not measurable
-    seconds = pd.to_numeric(trials["fit_seconds"])
+    waiting = trials["fit_waiting_seconds"]  # NaN where not measurable
+    seconds = trials["fit_seconds"]
     return (waiting > NOISY_SHARE * seconds) & (waiting > NOISY_SECONDS)

@@ -9,7 +9,7 @@ from typing import Literal
 
 from oasis_bench.analysis import LEVEL, PairedInterval, detectable_difference, paired_interval
 from oasis_bench.claims.effects import Effect, Measured
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 
 Runs = Mapping[str, Mapping[str, StoredRun]]
 Outcome = Literal["holds", "does not hold", "cannot be told", "not tested"]

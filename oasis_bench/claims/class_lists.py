@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from oasis_bench.claims.claim import Runs
 from oasis_bench.experiment import DEFAULT_TEST, DEFAULT_TRAIN, Experiment
 from oasis_bench.plugins import Registry, open_dataset
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 
 DATASET = "caltech256"
 

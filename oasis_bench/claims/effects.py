@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from oasis_bench.analysis import reach_of, task_measures, with_costs
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 from oasis_bench.trial import TRAINING
 
 Float64Array = npt.NDArray[np.float64]
@@ -203,7 +203,7 @@ class Column:
             trials = run.trials[run.trials["learner"] == self.learner]
             for where, own, n_train, _ in _subsets(name, run, trials, trials):
                 numbers = own.set_index("partition")[self.column]
-                values = pd.to_numeric(numbers).dropna().astype(np.float64)
+                values = numbers.dropna().astype(np.float64)
                 if len(values):
                     yield Measured(where, values, n_train, 0)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 from oasis_bench.tasks import ACCURACY, RECOGNITION_BY_FROME
 
 PUBLISHED = Path(__file__).parent / "published"

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from oasis_bench.command_line.kept_listing import BROKEN
 from oasis_bench.data import PATCHES_AND_PIXELS, SCALINGS, LabelledRows, unlike_scales
 from oasis_bench.plugins import (
     BilinearLearner,
@@ -22,6 +21,9 @@ from oasis_bench.plugins import (
     MetricLearner,
 )
 from oasis_bench.tasks import GALLERIES, Split, Task, measure_names
+
+BROKEN = "BROKEN: "
+"""What stands before the error of a plugin."""
 
 FORMS: dict[str, Any] = {
     "bilinear": BilinearLearner,

@@ -86,7 +86,6 @@ def make_parser() -> argparse.ArgumentParser:
     _add_paper(verbs)
     _add_web_scale(verbs)
     _add_compare(verbs)
-    _add_merge(verbs)
     _add_export(verbs)
     report = add_verb(verbs, "report", "remake the report of a run")
     add_input(report, "run", "RUN", "the output folder of the run")
@@ -207,12 +206,6 @@ def _add_compare(verbs: Any) -> None:
         metavar="P",
         help="share by which seconds and peak memory may grow (default 0.1)",
     )
-
-
-def _add_merge(verbs: Any) -> None:
-    parser = add_verb(verbs, "merge", "make one run of several, and its report")
-    add_input(parser, "runs", "RUN", "output folders of runs on the same data", nargs="+")
-    add_path(parser, "--into", "DIR", "a new folder", required=True)
 
 
 def _add_export(verbs: Any) -> None:

@@ -17,7 +17,7 @@ from oasis_bench.command_line.running import (
 )
 from oasis_bench.experiment import Experiment, quick_settings
 from oasis_bench.plugins import load_registry, load_reports
-from oasis_bench.runner import one_for_each_value, what_varies
+from oasis_bench.runs import one_for_each_value, what_varies
 from oasis_bench.system import OutputError, UsageError, available_cores, unknown_name
 
 QUICK = {"partitions": 1, "max_steps": 8_000, "threads": 1}

@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Callable
 from contextlib import closing
 
-from oasis_bench.command_line.kept_listing import BROKEN, keep_listing
 from oasis_bench.command_line.listing import (
+    BROKEN,
     aligned,
     facts_of,
     facts_of_rows,
@@ -55,9 +55,7 @@ def list_all(options: argparse.Namespace) -> int:
     for what, lines in tables.items():
         if options.what in (None, what):
             shown += [f"{what}:", *(f"  {line}" for line in lines())]
-    text = "\n".join(shown)
-    keep_listing(options, text)
-    print(text)
+    print("\n".join(shown))
     return 0
 
 

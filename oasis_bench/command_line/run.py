@@ -21,7 +21,7 @@ from oasis_bench.command_line.running import (
 from oasis_bench.command_line.trial_options import JUDGED_SETTINGS
 from oasis_bench.experiment import LIMITS, Experiment, LearnerSpec, changed, known_settings
 from oasis_bench.plugins import load_registry, read_options
-from oasis_bench.runner import (
+from oasis_bench.runs import (
     evaluate_run,
     model_experiment,
     new_folder,

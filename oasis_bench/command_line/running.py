@@ -16,8 +16,7 @@ from pathlib import Path
 from oasis_bench.command_line.progress import Display
 from oasis_bench.experiment import QUICK_REMARK, Experiment
 from oasis_bench.plugins import load_registry, load_reports, open_dataset
-from oasis_bench.runner import begun, finished, resume_experiment, run_experiment
-from oasis_bench.store import read_run
+from oasis_bench.runs import how_far, read_run, resume_experiment, run_experiment
 from oasis_bench.system import without_options
 from oasis_bench.trial import MODELS, PREDICTIONS
 
@@ -56,13 +55,14 @@ def run_each(
 
 def go_on(experiment: Experiment, output: Path, options: argparse.Namespace) -> int:
     """Run an experiment into a folder, from where it stopped; nothing where it is finished."""
-    if not begun(output, experiment):
-        start = start_of(experiment, output, options)
-    elif not finished(output):
-        start = partial(resume_experiment, output, plugin_files=options.plugin)
-    else:
-        print(f"{output} is finished")
-        return 0
+    match how_far(output, experiment):
+        case "finished":
+            print(f"{output} is finished")
+            return 0
+        case "begun":
+            start = partial(resume_experiment, output, plugin_files=options.plugin)
+        case "new":
+            start = start_of(experiment, output, options)
     start = partial(start, keep=kept_kinds(options), command=command_words())
     return carry_out(start, output, options)
 

@@ -1,4 +1,4 @@
-"""The verbs `report`, `ranks`, `compare`, `merge` and `export`: what is made of stored runs."""
+"""The verbs `report`, `ranks`, `compare` and `export`: what is made of stored runs."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from oasis_bench.analysis import compare_runs
 from oasis_bench.command_line.progress import Display
 from oasis_bench.command_line.running import report_on
 from oasis_bench.plugins import load_reports
-from oasis_bench.runner import export_trec, merge_runs
-from oasis_bench.store import read_run
+from oasis_bench.runs import export_trec, read_run
 from oasis_bench.system import EXPORT, path_below
 
 GOT_WORSE = 1
@@ -49,19 +48,6 @@ def compare(options: argparse.Namespace) -> int:
     if comparison.count("worse"):
         return GOT_WORSE
     return 0 if comparison.n_judged else NOT_COMPARED
-
-
-def merge(options: argparse.Namespace) -> int:
-    """Make one run of several, and its report."""
-    n_trials = merge_runs(options.runs, options.into)
-    report_on(options.into)
-    print(f"merged: {n_trials} trials of {len(options.runs)} runs")
-    for folder in options.runs:
-        if (folder / "ratings.csv").exists():
-            print(
-                f"{folder}/ratings.csv stays there: 'judge {options.into} --collect' takes ratings"
-            )
-    return 0
 
 
 def export(options: argparse.Namespace) -> int:

@@ -21,8 +21,7 @@ from oasis_bench.plugins import (
     open_dataset,
     refuse_unlike_inputs,
 )
-from oasis_bench.runner import run_experiment
-from oasis_bench.store import StoredRun, read_run
+from oasis_bench.runs import StoredRun, read_run, run_experiment
 from oasis_bench.system import UsageError
 
 SEARCH, BUDGET = Search.of("search", "1s"), Duration.of("budget", "10s")

@@ -7,8 +7,6 @@ import pkgutil
 from collections.abc import Callable
 from functools import partial
 
-from oasis_bench.command_line.kept_listing import kept_listing
-
 HERE = "oasis_bench.command_line"
 
 VERBS = {
@@ -16,7 +14,6 @@ VERBS = {
     "evaluate": f"{HERE}.run:evaluate",
     "report": f"{HERE}.stored_runs:report",
     "compare": f"{HERE}.stored_runs:compare",
-    "merge": f"{HERE}.stored_runs:merge",
     "export": f"{HERE}.stored_runs:export",
     "ranks": f"{HERE}.stored_runs:ranks",
     "judge": f"{HERE}.judge:judge",
@@ -33,11 +30,4 @@ VERBS = {
 
 def function_of(options: argparse.Namespace) -> Callable[[], int]:
     """Import what the verb of parsed options needs, which may take a second, and return it."""
-    if options.verb == "list" and (text := kept_listing(options)) is not None:
-        return partial(_print, text)
     return partial(pkgutil.resolve_name(VERBS[options.verb]), options)
-
-
-def _print(text: str) -> int:
-    print(text)
-    return 0

@@ -7,24 +7,24 @@ Not for starting a cluster, nor for learning one model on many machines, which
 from __future__ import annotations
 
 import logging
-import shutil
 import tempfile
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from oasis_bench.data import LabelledRows
-from oasis_bench.execution.local import ThisMachine
+from oasis_bench.execution.machine import ThisMachine
 from oasis_bench.experiment import TrialSpec, source_hash
 from oasis_bench.plugins import load_registry
 from oasis_bench.system import OutputError, UsageError, error_line, path_below, provenance
 from oasis_bench.trial import OUTPUT_LOG, UNFINISHED, TrialResult, append_to, lost_record
 
 try:
-    from distributed import Client, Future, KilledWorker, Reschedule, as_completed, get_worker
+    import dask
+    from distributed import Client, Future, KilledWorker, Reschedule, get_worker, wait
     from distributed.client import ClosedClientError
     from distributed.core import Status
 except ImportError as error:
@@ -37,50 +37,26 @@ CONNECT_SECONDS = 10
 WORKER_SECONDS = 60
 """How long to wait for a worker where none is left: a nanny starts another in a few seconds."""
 
-MOST_SENDS = 3
-"""How often a trial is sent: all workers dying under it once or twice may be chance."""
+POLL_SECONDS = 0.5
+"""Between two looks whether a worker is left."""
+
+ANY_SIZE = {"distributed.admin.large-graph-warning-threshold": "1 PiB"}
+"""Dask's setting for rows without a warning."""
+
+RETRIES = 2
+"""How often Dask tries again what a worker could not run, such as for its disk."""
 
 
-PART_BYTES = 32 * 2**20
-"""Of a trial's files, fetched at a time."""
-
-
-class _WorkerLostError(Exception):
-    """A worker does not answer."""
-
-
-@dataclass(frozen=True)
-class Result:
-    """A trial that has ended on a worker.
-
-    Attributes
-    ----------
-    record : TrialResult
-        Its files are on the worker.
-    printed : bytes
-        What the learner printed.
-    worker : str
-        The address.
-    """
+class Ended(NamedTuple):
+    """A trial that has ended on a worker: its files by kind, and what the learner printed."""
 
     record: TrialResult
-    printed: bytes = b""
-    worker: str = ""
+    files: Mapping[str, bytes]
+    printed: bytes
 
 
 class Cluster:
-    """The workers of a Dask cluster.
-
-    Parameters
-    ----------
-    address : str
-        That of the scheduler, such as ``tcp://head:8786``.
-
-    Raises
-    ------
-    UsageError
-        Where nobody answers there, or no worker is there.
-    """
+    """The workers of a Dask cluster, by the address of its scheduler: ``tcp://head:8786``."""
 
     def __init__(self, address: str) -> None:
         # Where the scheduler is lost, one message of ours is enough: Dask would log tracebacks.
@@ -123,15 +99,8 @@ class Cluster:
     ) -> Iterator[Iterator[TrialResult]]:
         """Run trials and yield their records as they end; see `Executor`.
 
-        The rows are sent to every worker once, and anew where the last worker that had them dies.
-        A trial whose worker dies runs again on another, as often as Dask's setting
-        ``distributed.scheduler.allowed-failures`` or `MOST_SENDS` says; then it is a record
-        'crashed'.  Where a worker cannot run it, it is a record 'failed'.
-
-        Raises
-        ------
-        UsageError
-            Where the scheduler is gone, no worker is left, or one has other code.
+        Dask runs a trial again whose worker dies, as often as its setting
+        ``distributed.scheduler.allowed-failures`` says; then it is a record 'crashed'.
         """
         under_way: dict[Future, TrialSpec] = {}
         try:
@@ -147,9 +116,9 @@ class Cluster:
         rows: LabelledRows,
         output_log: Path,
     ) -> Iterator[TrialResult]:
-        ended = as_completed(loop=self._client.loop)
-        sends: Counter[str] = Counter()
-        shared = self._send(rows)
+        with self._cluster_errors(), dask.config.set(ANY_SIZE):
+            # The rows are a result of Dask: it makes them anew where all that had them died.
+            shared = self._client.submit(_same, replace(rows, images=None), pure=False)
 
         @self._cluster_errors()
         def submit() -> None:
@@ -157,61 +126,44 @@ class Cluster:
             n_threads = sum(worker["nthreads"] for worker in self._workers().values())
             while waiting and len(under_way) < max(1, n_threads):
                 spec = waiting.popleft()
-                sends[spec.trial_id] += 1
-                future = self._client.submit(_run_on_worker, spec, shared, pure=False)
+                future = self._client.submit(
+                    _run_on_worker, spec, shared, pure=False, retries=RETRIES
+                )
                 under_way[future] = spec
-                ended.add(future)
 
         while waiting or under_way:
-            if waiting and shared.cancelled():
-                shared = self._send(rows)
             submit()
-            future = next(ended)
-            spec = under_way.pop(future)
-            result = _result(future, spec, rows.X.shape[1])
-            if result is not None:
-                result = self._fetched(result, output_log.parent)
-            if result is None and sends[spec.trial_id] < MOST_SENDS:
-                waiting.append(spec)
-                continue
-            submit()  # the workers go on while the record is stored
-            if result is None:
-                reason = f"its workers died {MOST_SENDS} times"
-                result = Result(lost_record(spec, rows.X.shape[1], "crashed", reason))
-            record, printed = result.record, result.printed
-            if printed:
-                append_to(output_log, printed)
-            yield record
+            for future in self._ended(under_way):
+                spec = under_way.pop(future)
+                ended = self._result(future, spec, rows.X.shape[1])
+                future.release()  # else Dask would compute it anew where its worker dies
+                submit()  # the workers go on while the record is stored
+                if ended.printed:
+                    append_to(output_log, ended.printed)
+                yield _with_files(ended, output_log.parent)
 
-    def _fetched(self, result: Result, folder: Path) -> Result | None:
-        """Bring the files of a trial here, in pieces; None where they were lost with the worker."""
-        files = {}
-        for kind, there in result.record.files.items():
-            here = files[kind] = path_below(folder, f"{UNFINISHED}/{there.name}")
-            try:
-                here.parent.mkdir(exist_ok=True)
-                with here.open("wb") as copy:
-                    while part := self._ask(result.worker, _read_part, there, copy.tell()):
-                        copy.write(part)
-            except OSError as error:
-                raise OutputError.of(folder / kind, error.strerror) from error
-            except _WorkerLostError:
-                return None
-        return replace(result, record=replace(result.record, files=files))
-
-    def _ask(self, worker: str, function: Callable[..., bytes], *arguments: Any) -> bytes:
-        """Call a function on a worker at once, beside its trials."""
-        try:
-            answers = self._client.run(function, *arguments, workers=[worker])
-            return bytes(answers[worker])
-        except Exception as error:
-            raise _WorkerLostError(worker) from error
-
-    def _send(self, rows: LabelledRows) -> Future:
-        """Send the rows to all workers that are there."""
+    def _ended(self, under_way: Collection[Future]) -> Collection[Future]:
+        """Wait for trials that end; for some time only, so that a loss of all workers is seen."""
         with self._cluster_errors():
+            with suppress(TimeoutError):
+                return list(wait(list(under_way), POLL_SECONDS, "FIRST_COMPLETED").done)
             self._client.wait_for_workers(1, timeout=WORKER_SECONDS)
-            return self._client.scatter(replace(rows, images=None), broadcast=True, hash=False)
+            return []
+
+    def _result(self, future: Future, spec: TrialSpec, n_features: int) -> Ended:
+        """Return the result of a trial, or the record of one that no worker could run."""
+        with self._cluster_errors():
+            try:
+                return future.result()  # type: ignore[no-any-return]
+            except UsageError:
+                raise
+            except KilledWorker as error:
+                status, reason = "crashed", f"its workers died: {error.last_worker} was the last"
+            except Exception as error:
+                if self._client.status != "running":
+                    raise
+                status, reason = "failed", f"its worker failed: {error_line(error)}"
+        return Ended(lost_record(spec, n_features, status, reason), {}, b"")
 
     @contextmanager
     def _cluster_errors(self) -> Iterator[None]:
@@ -236,23 +188,25 @@ class Cluster:
         return dict(self._client.scheduler_info(n_workers=-1)["workers"])
 
 
-def _result(future: Future, spec: TrialSpec, n_features: int) -> Result | None:
-    """Return the result of a trial; None where it was lost with its worker."""
-    try:
-        return future.result()  # type: ignore[no-any-return]
-    except UsageError:
-        raise
-    except KilledWorker as error:
-        reason = f"its workers died: {error.last_worker} was the last"
-        return Result(lost_record(spec, n_features, "crashed", reason))
-    except Exception as error:
-        if future.status != "error":  # it is cancelled, or its result did not arrive
-            return None
-        reason = f"its worker failed: {error_line(error)}"
-        return Result(lost_record(spec, n_features, "failed", reason))
+def _with_files(ended: Ended, folder: Path) -> TrialResult:
+    """Write the files of a trial into the folder of its run; return its record with their paths."""
+    files = {}
+    for kind, content in ended.files.items():
+        path = path_below(folder, f"{UNFINISHED}/{ended.record.files[kind].name}")
+        try:
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(content)
+        except OSError as error:
+            raise OutputError.of(folder / kind, error.strerror) from error
+        files[kind] = path
+    return replace(ended.record, files=files)
 
 
-def _run_on_worker(spec: TrialSpec, rows: LabelledRows) -> Result:
+def _same(rows: LabelledRows) -> LabelledRows:
+    return rows
+
+
+def _run_on_worker(spec: TrialSpec, rows: LabelledRows) -> Ended:
     """Run one trial."""
     learner = load_registry(spec.plugin_files).algorithms[spec.algorithm]
     if source_hash(learner) != spec.identity["source"]:
@@ -272,22 +226,8 @@ def _run_on_worker(spec: TrialSpec, rows: LabelledRows) -> Result:
         printed = b""
         with suppress(FileNotFoundError):
             printed = log.read_bytes()
-        worker = get_worker()
-        files = {  # until they are fetched; Dask removes that folder with the worker
-            kind: Path(shutil.move(path, worker.local_directory))
-            for kind, path in record.files.items()
-        }
-    return Result(replace(record, files=files), printed, worker.address)
-
-
-def _read_part(path: Path, start: int) -> bytes:
-    """Read a part of a file, which is removed when its end has been read."""
-    with path.open("rb") as file:
-        file.seek(start)
-        part = file.read(PART_BYTES)
-    if not part:
-        path.unlink()
-    return part
+        files = {kind: path.read_bytes() for kind, path in record.files.items()}
+    return Ended(record, files, printed)
 
 
 def _leave_if_unwanted() -> None:

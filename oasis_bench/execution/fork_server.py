@@ -1,13 +1,19 @@
 """A process that has done the imports, which take a second, and forks trials at once.
 
-This is the harness's side of it; the other side is in `server_process`.
+`ForkServer` is the harness's side of it.  Below the harness are:
+
+- The server (`serve`) has done the imports.  It runs no learner, so it can always end what is
+  below it.  On Linux it becomes the parent of orphans and kills them.
+- A guard is the parent of the process that runs the learner.  A learner that kills or stops its
+  parent harms only the guard.
+- The process of a call runs the learner.
 
 Python's own, the start method 'forkserver' of multiprocessing with these imports preloaded, starts
 and joins a child that does nothing in 38 ms, this one in 65 ms (medians of 50 each, in turn, on two
 busy cores).  The 27 ms buy three things that learners must not take from a run:
 
-- A guard process is the parent of the learner's process.  With multiprocessing the server is: a
-  learner that kills or stops its parent would end all trials after it.
+- The guard.  With multiprocessing the server is the parent: a learner that kills or stops its
+  parent would end all trials after it.
 - When a call has ended, all that it has started is dead, also what left its group and session,
   and also where the server itself was killed.
 - A call gets a socket, by which files go to and fro.
@@ -16,23 +22,34 @@ busy cores).  The 27 ms buy three things that learners must not take from a run:
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import pickle
+import pkgutil
 import signal
 import subprocess
 import sys
 import time
+import traceback
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, Pipe
-from multiprocessing.reduction import send_handle
-from typing import Any
+from multiprocessing.connection import Connection, Pipe, wait
+from multiprocessing.reduction import recv_handle, send_handle
+from typing import Any, NoReturn
 
-from oasis_bench.system import THREAD_VARIABLES, UsageError, kill_below, kill_marked
+from oasis_bench.system import (
+    THREAD_VARIABLES,
+    UsageError,
+    adopt_orphans,
+    die_first,
+    die_with_parent,
+    kill_below,
+    kill_marked,
+)
 
-PREPARE_TRIALS = "oasis_bench.execution.trial_process:warm_up"
+PREPARE_TRIALS = "oasis_bench.trial.learner_side.process:warm_up"
 
 READY_SECONDS = 120.0
 """How long a server may take to start: the imports, on a slow disk."""
@@ -42,6 +59,9 @@ END_SECONDS = 10.0
 
 END = b""
 """The order to end the call."""
+
+_NOT_FOR_SERVERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""The harness handles these, and then ends its servers."""
 
 MARK = "OASIS_BENCH_SERVER"
 """In the environment of all processes of a server: how they are found after its death."""
@@ -61,17 +81,8 @@ class Call:
 class ForkServer:
     """A fork server, for one call at a time.
 
-    Parameters
-    ----------
-    prepare : str
-        ``module:function``, called once in the server, before anything is forked.
-
-    Attributes
-    ----------
-    pid : int
-        The number of the server's process: all that a call starts is below it.
-    is_ready : bool
-        Whether it has done the imports, so that a call begins when it is ordered.
+    It calls `prepare`, as ``module:function``, once before anything is forked; then `is_ready`.
+    All that a call starts is below its process, `pid`.
     """
 
     def __init__(self, prepare: str = PREPARE_TRIALS) -> None:
@@ -79,7 +90,7 @@ class ForkServer:
         self._mark = uuid.uuid4().hex
         code = (
             f"import sys; sys.path[:] = {_import_path()!r}; "
-            "from oasis_bench.execution.server_process import serve; "
+            "from oasis_bench.execution.fork_server import serve; "
             f"serve({prepare!r}, {theirs.fileno()})"
         )
         self._process = subprocess.Popen(
@@ -109,15 +120,8 @@ class ForkServer:
     def start(self, function: Callable[..., object], *arguments: Any, line: int) -> None:
         """Order ``function(*arguments, line)`` in a process of its own; do not wait for it.
 
-        It has the environment, the working folder and the import path of the harness.
-
-        Parameters
-        ----------
-        function : callable
-            Of a module.
-        *arguments : object
-        line : int
-            A file descriptor, which the process gets a copy of.
+        It has the environment, the working folder and the import path of the harness, and a copy
+        of the file descriptor `line`.
         """
         environment = {**os.environ, MARK: self._mark}
         call = Call(function, arguments, _import_path(), environment, _working_folder())
@@ -131,12 +135,8 @@ class ForkServer:
         """Return the exit status of the call, -N for signal N; None while it runs.
 
         When there is a status, all processes that the call has started are dead.  The server's
-        own death by a signal ends the call with that signal.
-
-        Raises
-        ------
-        UsageError
-            Where the server ended by itself before it was ready, or takes too long to be so.
+        own death by a signal ends the call with that signal.  Raise UsageError where it ended by
+        itself before it was ready, or takes too long to be so.
         """
         self._wake()
         while self._exit_code is None and self._connection.poll():
@@ -232,3 +232,95 @@ def _working_folder() -> str | None:
         return os.getcwd()
     except FileNotFoundError:  # it was removed
         return None
+
+
+def serve(prepare: str, descriptor: int) -> None:
+    """Make one call after the other for the harness, until the harness is gone.
+
+    For each `Call` the exit status of its process is sent back, once.  `END` changes nothing where
+    the call has ended already.  The `descriptor` is that of the connection with the harness.
+    """
+    adopt_orphans()
+    for number in _NOT_FOR_SERVERS:
+        signal.signal(number, signal.SIG_IGN)
+    control = Connection(descriptor)
+    gc.disable()  # imports leave no garbage, and looking for it takes a fifth of their time
+    pkgutil.resolve_name(prepare)()
+    gc.enable()
+    with suppress(EOFError, OSError):
+        control.send("ready")
+        while True:
+            call = control.recv_bytes()
+            if call != END:
+                control.send(_run(call, recv_handle(control), control))
+    os._exit(0)  # without the interpreter's own end, which has nothing to clear up
+
+
+def _run(call: bytes, line: int, control: Connection) -> int:
+    """Start a guard, wait for its end or for the order to end, kill what is left."""
+    ended, of_guard = Pipe(duplex=False)
+    if os.fork() == 0:
+        control.close()
+        ended.close()
+        _guard(call, line, of_guard)
+    os.close(line)
+    of_guard.close()
+    status: int = -signal.SIGKILL
+    try:
+        if control in wait([control, ended]):
+            control.recv_bytes()
+        else:
+            with suppress(EOFError):  # the guard was killed
+                status = ended.recv()
+    finally:
+        ended.close()
+        _end_all()
+    return status
+
+
+def _end_all() -> None:
+    """Kill all that is below this process, and wait until nothing is left."""
+    with suppress(ChildProcessError):  # no child is left: an orphan would be one
+        while True:
+            ended, _ = os.waitpid(-1, os.WNOHANG)
+            if not ended:
+                kill_below(os.getpid())
+                os.waitpid(-1, 0)
+
+
+def _guard(call: bytes, line: int, of_guard: Connection) -> NoReturn:
+    """Start the process that makes the call, and send its exit status."""
+    os.setpgid(0, 0)  # a learner that signals its group, or its parent's, does not reach the server
+    die_with_parent()
+    child = os.fork()
+    if child == 0:
+        of_guard.close()
+        _make_call(call, line)
+    os.close(line)
+    _, status = os.waitpid(child, 0)
+    of_guard.send(os.waitstatus_to_exitcode(status))
+    os._exit(0)
+
+
+def _make_call(pickled: bytes, line: int) -> NoReturn:
+    """Make the `Call`, as the only thing that this process does."""
+    status = 1
+    try:
+        die_with_parent()
+        die_first()
+        for number in _NOT_FOR_SERVERS:
+            signal.signal(number, signal.SIG_DFL)
+        call: Call = pickle.loads(pickled)
+        sys.path[:] = call.import_path
+        os.environ.clear()
+        os.environ.update(call.environment)
+        with suppress(FileNotFoundError):
+            os.chdir(call.folder or ".")
+        call.function(*call.arguments, line)
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        with suppress(Exception):
+            sys.stdout.flush()
+        os._exit(status)

@@ -6,16 +6,6 @@ from .identity import (
     source_hash as source_hash,
 )
 from .queries import Queries as Queries
-from .run_info import (
-    DatasetSource as DatasetSource,
-    MergedRun as MergedRun,
-    Resumption as Resumption,
-    RunFacts as RunFacts,
-    Source as Source,
-    Sources as Sources,
-    SplitSource as SplitSource,
-    TaskSource as TaskSource,
-)
 from .saved_model import (
     match_columns as match_columns,
     refuse_changed_model as refuse_changed_model,

@@ -1,6 +1,6 @@
 """The trials of an experiment: its learners, class subsets and partitions, each with an identity.
 
-Not for running them: `oasis_bench.runner.run` does that.
+Not for running them: `oasis_bench.runs.run` does that.
 """
 
 from __future__ import annotations

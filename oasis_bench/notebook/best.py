@@ -6,18 +6,16 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pandas as pd
 from scipy import sparse
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from oasis_bench.analysis import headlines, task_measures
-from oasis_bench.data import JudgedTriplets, LabelledRows, scaling_steps
-from oasis_bench.experiment import RunFacts
+from oasis_bench.data import LabelledRows, scaling_steps
 from oasis_bench.plugins import MetricLearner, Registry, load_registry, load_rows, open_dataset
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 from oasis_bench.system import UsageError, derive_seed
-from oasis_bench.trial import FitData, preferences
+from oasis_bench.trial import FitData
 
 
 class Winner(NamedTuple):
@@ -44,7 +42,7 @@ def refit_best(run: StoredRun) -> Pipeline:
             f"{won.label} is a saved model, which is not fitted again: load_model({spec.model!r})"
         )
     registry = load_registry([Path(path) for path in run.info.plugin_files])
-    rows = _rows(run.info, registry)
+    rows = _rows(run, registry)
     learner = registry.algorithms[spec.algorithm]().set_params(**won.params)
     if "random_state" in learner.get_params() and "random_state" not in won.params:
         learner.set_params(random_state=derive_seed(e.seed, "best"))
@@ -55,9 +53,8 @@ def refit_best(run: StoredRun) -> Pipeline:
     for _, step in steps:
         X = step.fit_transform(X)
     split = registry.splits[next(iter(run.info.sources.tasks.values())).split](e)
-    judged = split.judgements(rows)
-    triplets = preferences(judged) if isinstance(judged, JudgedTriplets) else None
-    FitData(X, rows.y, triplets, derive_seed(e.seed, "judged triplets")).fit(learner)
+    seed = derive_seed(e.seed, "judged triplets")
+    FitData.of(X, rows.y, split.judgements(rows), seed).fit(learner)
     return Pipeline([*steps, (type(learner).__name__.lower(), learner)])
 
 
@@ -85,7 +82,7 @@ def find_best(run: StoredRun) -> Winner:
     trials = run.trials[run.trials["trial_id"].isin(trial_ids)].sort_values("partition")
     chosen = trials["scaling"] + "\n" + trials["params"]
     most = trials[chosen == chosen.mode().iloc[0]]
-    first, n_steps = most.iloc[0], pd.to_numeric(most["n_steps"])
+    first, n_steps = most.iloc[0], most["n_steps"]
     return Winner(
         label,
         first["scaling"],
@@ -94,11 +91,11 @@ def find_best(run: StoredRun) -> Winner:
     )
 
 
-def _rows(info: RunFacts, registry: Registry) -> LabelledRows:
+def _rows(run: StoredRun, registry: Registry) -> LabelledRows:
     """Load the rows of a run; refuse others than it was made with."""
-    e = info.experiment
+    e = run.info.experiment
     rows = load_rows(open_dataset(e.dataset, registry, e.dataset_options))
-    if {identity["data"] for identity in info.identities.values()} != {rows.content_hash()}:
+    if {identity["data"] for identity in run.info.identities.values()} != {rows.content_hash()}:
         raise UsageError(f"the rows of {e.dataset} have changed since the run: run it again")
     return rows
 

@@ -10,7 +10,7 @@ from sklearn.pipeline import Pipeline
 
 from oasis_bench.notebook.best import refit_best
 from oasis_bench.plugins import load_reports
-from oasis_bench.store import StoredRun, read_run
+from oasis_bench.runs import StoredRun, read_run
 from oasis_bench.system import for_terminal
 
 

@@ -18,8 +18,13 @@ from oasis_bench.experiment import QUICK_REMARK, Experiment, cell_name, changed,
 from oasis_bench.notebook.given import keep_rows, learners_of, rows_as_file
 from oasis_bench.notebook.result import RunResult
 from oasis_bench.plugins import load_reports
-from oasis_bench.runner import new_folder, one_for_each_value, run_experiment
-from oasis_bench.store import FILE_NAME, refuse_used_folder
+from oasis_bench.runs import (
+    holds_run,
+    new_folder,
+    one_for_each_value,
+    refuse_used_folder,
+    run_experiment,
+)
 from oasis_bench.system import UsageError, for_terminal, unknown_name
 from oasis_bench.trial import MODELS, PREDICTIONS, TrialResult
 
@@ -187,7 +192,7 @@ def run(
             remarks=[f"{QUICK_REMARK} that without quick=True"] if quick else [],
         )
     except UsageError as error:
-        if rows is None or (folder / FILE_NAME).exists():
+        if rows is None or holds_run(folder):
             raise
         raise UsageError(str(error).replace(plan.dataset, "the rows given")) from error
     except KeyboardInterrupt:
@@ -200,7 +205,7 @@ def run(
         ) from None
     finally:
         bars.close()
-        if new_rows and not (folder / FILE_NAME).exists():
+        if new_rows and not holds_run(folder):
             Path(plan.dataset).unlink(missing_ok=True)
     load_reports().write_report(folder)
     bars.line(f"kept in {folder}")

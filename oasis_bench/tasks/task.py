@@ -14,7 +14,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from oasis_bench.data import JudgedTriplets, LabelledRows, Labels, Ratings, checked_labels
+from oasis_bench.data import (
+    JudgedTriplets,
+    Judgements,
+    LabelledRows,
+    Labels,
+    Ratings,
+    checked_labels,
+)
 from oasis_bench.system import UsageError, unknown_name
 from oasis_bench.tasks.evaluation import (
     Evaluation as Evaluation,  # for tasks of one's own
@@ -49,6 +56,13 @@ class Truth:
     training: Labels | None = None
     judged: JudgedTriplets | None = None
     ratings: Ratings | None = None
+
+    @classmethod
+    def of(cls, judgements: Judgements) -> Truth:
+        """Return judgements as what is known of the items that test."""
+        if isinstance(judgements, JudgedTriplets):
+            return cls(judged=judgements)
+        return cls(ratings=judgements)
 
     def __post_init__(self) -> None:
         for name in ("y", "training"):

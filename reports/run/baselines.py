@@ -25,7 +25,7 @@ from oasis_bench.reports.run.measure_tables import (
 )
 from oasis_bench.reports.run.verdict import again
 from oasis_bench.reports.table import Cell, Table
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 from oasis_bench.tasks import too_few_classes
 
 SEEN, UNSEEN = "retrieval", "unseen-classes"

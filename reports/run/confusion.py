@@ -20,7 +20,7 @@ from oasis_bench.reports.run.facts import (
     task_title,
 )
 from oasis_bench.reports.table import Table
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 
 PAIRS = 5
 """The pairs of classes that the table shows of a subset."""

@@ -31,7 +31,7 @@ from oasis_bench.reports.run.facts import (
     subsets,
 )
 from oasis_bench.reports.run.figure_parts import entries, side_by_side, subset_axis
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 
 SHOWN = {
     "tuning_seconds": "Tuning (seconds)",

@@ -33,7 +33,7 @@ from oasis_bench.reports.run.facts import (
     training_sizes,
 )
 from oasis_bench.reports.table import Cell, Table
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 
 SECONDS = ["tuning_fit_seconds", "tuning_score_seconds", "query_seconds"]
 """What the CSV file has beside the costs that are made of these."""
@@ -81,7 +81,6 @@ def _cost_table(run: StoredRun, split: str) -> Table:
     numbers = []
     quantities = [*SECONDS, *COSTS, "n_steps"]
     trials = with_costs(finished(run, split))
-    trials[quantities] = trials[quantities].apply(pd.to_numeric)
     for subset, learner, own in by_subset_and_learner(run, trials):
         values = own[quantities]
         numbers.append(

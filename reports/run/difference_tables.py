@@ -19,7 +19,7 @@ from oasis_bench.reports.run.facts import (
 )
 from oasis_bench.reports.run.measure_tables import comparisons, file_name
 from oasis_bench.reports.table import Table
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 
 VERDICTS = {
     "worse": "worse",

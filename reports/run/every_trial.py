@@ -18,7 +18,7 @@ from oasis_bench.reports.run.facts import (
 )
 from oasis_bench.reports.run.trial_tables import chosen_by, chosen_trials
 from oasis_bench.reports.table import Cell, Table
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 
 SHOWN_CANDIDATES = 10
 """Candidates that the page shows of a learner on a subset; the CSV file has all."""
@@ -130,7 +130,7 @@ def _candidates(run: StoredRun) -> pd.DataFrame:
     cell = ["split", "subset", "learner"]
     tried = ["scaling", "params"]
     keys = ["trial_id", *cell, *tried]
-    steps = pd.to_numeric(run.validation["n_steps"]).fillna(-1)
+    steps = run.validation["n_steps"].fillna(-1)
     means = run.validation.assign(n_steps=steps).groupby([*keys, "n_steps"])["value"].mean()
     best = means.groupby(keys).max().reset_index()
     taken = run.trials[["trial_id", *tried]].assign(chosen=1)

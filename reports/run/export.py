@@ -6,7 +6,6 @@ import base64
 import io
 import json
 from collections.abc import Callable
-from dataclasses import fields
 from pathlib import Path
 
 import pandas as pd
@@ -14,7 +13,7 @@ import pandas as pd
 from oasis_bench.reports.run.report import report_tables
 from oasis_bench.reports.run.result_rows import result_rows
 from oasis_bench.reports.table import to_csv, to_latex
-from oasis_bench.store import StoredRun, column_types, read_run
+from oasis_bench.runs import StoredRun, read_run
 from oasis_bench.system import EXPORT, UsageError, encodable, exporting_to, path_below, write_whole
 
 
@@ -59,15 +58,10 @@ def export_run(folder: Path, kind: str, output: Path | None = None) -> list[Path
 
 def _tables(run: StoredRun) -> dict[str, pd.DataFrame]:
     """Return every table of the store, by its name, with the types that it is stored in."""
-    types = column_types()
     info = [(key, json.dumps(value)) for key, value in run.info.to_json().items()]
-    tables = {"run": pd.DataFrame(info, columns=["key", "value"])}
-    tables |= {it.name: getattr(run, it.name) for it in fields(run) if it.name != "info"}
-    # Tables of trials also have columns of the table `trials`.
-    known = {name: {**types["trials"], **types[name]} for name in tables}
     return {
-        name: table.astype({str(column): known[name][str(column)] for column in table})
-        for name, table in tables.items()
+        "run": pd.DataFrame(info, columns=["key", "value"], dtype="string"),
+        **run.typed_tables(),
     }
 
 

@@ -15,7 +15,7 @@ import pandas as pd
 from oasis_bench.analysis import measure_name, measures_of, task_measures
 from oasis_bench.plugins import PATH_DATASETS
 from oasis_bench.reports.formatting import clip, plural
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 from oasis_bench.system import encodable
 
 DAGGER = " †"

@@ -20,7 +20,7 @@ from oasis_bench.reports.run.facts import (
     subset_title,
     subsets,
 )
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 
 
 def panels(

@@ -33,7 +33,7 @@ from oasis_bench.reports.run.human_ratings import (
     mean_of,
     rated_subsets,
 )
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 
 HUMAN_STYLE: dict[str, Any] = {
     "label": HUMAN,

@@ -29,7 +29,7 @@ from oasis_bench.reports.run.facts import (
 )
 from oasis_bench.reports.run.retrieved_images import retrievals
 from oasis_bench.reports.table import Table
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 
 HUMAN = "human level"
 NAME_WIDTH = 40

@@ -35,7 +35,7 @@ from oasis_bench.reports.run.facts import (
     task_title,
 )
 from oasis_bench.reports.table import Cell, Table
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 
 BOLD = ("best", "tied")
 """The verdicts that are shown in bold, of learners that were measured on all partitions."""
@@ -296,7 +296,7 @@ def _left_out(run: StoredRun, task: str, subset: str) -> Iterator[str]:
     """Say how many test items are no queries, where there are any."""
     answers = run.answers[(run.answers["task"] == task) & (run.answers["subset"] == subset)]
     answers = answers[answers["status"] == "ok"].drop_duplicates("partition")
-    count = pd.to_numeric(answers["n_left_out"]).mean()
+    count = answers["n_left_out"].mean()
     images = sizes(run, subset, split_of(run, task))
     if images is not None and count > 0:
         yield (

@@ -9,7 +9,7 @@ from oasis_bench.reports.run.facts import task_title, tasks
 from oasis_bench.reports.run.measure_tables import measure_tables
 from oasis_bench.reports.run.summary import summary_text
 from oasis_bench.reports.run.task_figures import task_figures
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 
 
 def summary_html(run: StoredRun) -> str:

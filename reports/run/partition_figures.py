@@ -30,7 +30,7 @@ from oasis_bench.reports.run.facts import (
     subsets,
     task_title,
 )
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 from oasis_bench.system import UsageError, unknown_name
 
 BASELINE = "Euclidean"

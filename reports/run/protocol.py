@@ -11,7 +11,7 @@ from oasis_bench.data import SCALINGS
 from oasis_bench.experiment import Search
 from oasis_bench.reports.formatting import plural, series
 from oasis_bench.reports.run.facts import chooser, finished, splits
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 
 
 def protocol_text(run: StoredRun) -> str:
@@ -79,12 +79,9 @@ def _limits(run: StoredRun) -> Iterator[str]:
     for label, spec in experiment.learners.items():
         if text := _limits_text(spec.budget, spec.memory):
             yield f"{label} {text}"
-    resumed = {"the run": run.info.resumed}
-    resumed |= {name: part.resumed for name, part in run.info.merged.items()}
-    for name, sessions in resumed.items():
-        for session in sessions:
-            if text := _limits_text(session.limits.get("budget"), session.limits.get("memory")):
-                yield f"after {name} was resumed on {session.started[:10]}: {text} for all"
+    for session in run.info.resumed:
+        if text := _limits_text(session.limits.get("budget"), session.limits.get("memory")):
+            yield f"after the run was resumed on {session.started[:10]}: {text} for all"
 
 
 def _limits_text(time: str | None, memory: str | None) -> str:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from oasis_bench.analysis import detectable_difference, measures_of
-from oasis_bench.experiment import TaskSource
 from oasis_bench.reports.figure_style import Drawing
 from oasis_bench.reports.formatting import plural, series
 from oasis_bench.reports.rating_files import read_ratings
@@ -55,7 +54,7 @@ from oasis_bench.reports.run.verdict import answers, next_steps
 from oasis_bench.reports.run.words import measure_words
 from oasis_bench.reports.side_by_side import published_beside
 from oasis_bench.reports.table import Table
-from oasis_bench.store import StoredRun, read_run
+from oasis_bench.runs import StoredRun, TaskSource, read_run
 from oasis_bench.system import open_below, printable
 from oasis_bench.trial import OUTPUT_LOG
 

@@ -27,7 +27,7 @@ from oasis_bench.reports.run.facts import (
     tasks,
 )
 from oasis_bench.reports.run.measure_tables import measure_numbers
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 from oasis_bench.system import encodable
 
 MEDIANS = ("tuning_seconds", "seconds_per_query", "fit_peak_bytes", "model_bytes", "n_steps")
@@ -97,8 +97,6 @@ def _of_run(run: StoredRun) -> dict[str, Any]:
     info = run.info
     commits = [info.provenance.get("commit")]
     commits += [session.provenance.get("commit") for session in info.resumed]
-    for part in info.merged.values():
-        commits += [part.commit, *(session.provenance.get("commit") for session in part.resumed)]
     own = info.sources.dataset.name in PATH_DATASETS
     return {
         "dataset": encodable(Path(info.experiment.dataset).stem) if own else dataset_name(run),
@@ -115,7 +113,7 @@ def _of_run(run: StoredRun) -> dict[str, Any]:
 def _of_cell(run: StoredRun, trials: pd.DataFrame) -> dict[str, Any]:
     """Return the costs of a learner on a subset and a split, and what was chosen."""
     done = trials[trials["trial_id"].isin(finished(run)["trial_id"])]
-    values = with_costs(done)[[*MEDIANS, *RANGES]].apply(pd.to_numeric)
+    values = with_costs(done)[[*MEDIANS, *RANGES]]
     tried = run.validation[["trial_id", "scaling", "params"]].drop_duplicates()["trial_id"]
     tried = tried.value_counts().reindex(done["trial_id"]).fillna(1)  # of nothing to choose: one
     return {

@@ -10,7 +10,7 @@ import pandas as pd
 
 from oasis_bench.reports.report_files import data_uri
 from oasis_bench.reports.run.facts import learners, splits, subsets
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 
 SHOWN_RANKS = 5
 """Of what a query retrieves a report shows so many, best first; the store has more."""

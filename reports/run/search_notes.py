@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pandas as pd
 
 from oasis_bench.reports.formatting import plural
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 
 
 def search_notes(run: StoredRun, trials: pd.DataFrame) -> Iterator[str]:
@@ -55,7 +55,7 @@ def _ends_of_steps(run: StoredRun, trials: pd.DataFrame) -> Iterator[str]:
     """Say where early stopping chose its last checkpoint, or no step at all."""
     keys = ["trial_id", "scaling", "params"]
     seen = run.validation.merge(trials[keys], on=keys)
-    checkpoints = pd.to_numeric(seen["n_steps"]).groupby(seen["trial_id"]).agg(["max", "nunique"])
+    checkpoints = seen["n_steps"].groupby(seen["trial_id"]).agg(["max", "nunique"])
     checkpoints = checkpoints.reindex(trials["trial_id"])
     chosen = trials.set_index("trial_id")["n_steps"]
     searched = checkpoints["nunique"].gt(1)

@@ -36,7 +36,7 @@ from oasis_bench.reports.run.facts import (
     subsets,
     tasks,
 )
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 
 MOST_LEARNERS = 11
 """Panels of learners: those with the highest first measure."""

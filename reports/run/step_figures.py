@@ -35,7 +35,7 @@ from oasis_bench.reports.run.facts import (
     test_values,
 )
 from oasis_bench.reports.run.figure_parts import band_of, entries, panels
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 
 PARTS: dict[str, Any] = {"test": "-", "train": (0, (4, 2)), "validation": (0, (1, 1.2))}
 STEPS_LABEL = "learning steps (triplets)"
@@ -97,7 +97,7 @@ def draw_along_steps(run: StoredRun, split: str) -> Figure | None:
                 drawn = {**style, "markersize": 3, "linestyle": line}
                 drawn["label"] = f"{learner}, {part}"
                 draw_band(axes, band, drawn, shade=part != "validation")
-            chosen = pd.to_numeric(own["n_steps"]).dropna()
+            chosen = own["n_steps"].dropna()
             if len(chosen):
                 _mark_chosen(axes, max(chosen.median(), 1), next(heights), style)
             elif own["value"].notna().any():
@@ -136,7 +136,7 @@ def _chosen_validation(run: StoredRun, trials: pd.DataFrame) -> pd.DataFrame:
     """Return the mean over folds of the validation of the chosen hyper-parameters."""
     chosen = ["trial_id", "scaling", "params"]
     rows = run.validation.merge(trials[chosen], on=chosen)
-    rows = rows[pd.to_numeric(rows["n_steps"]) > 0]  # 0 has no place on the axis
+    rows = rows[rows["n_steps"] > 0]  # 0 has no place on the axis
     keys = ["learner", "subset", "partition", "n_steps"]
     return rows.groupby(keys)["value"].mean().reset_index().assign(part="validation")
 

@@ -33,7 +33,7 @@ from oasis_bench.reports.run.facts import (
 from oasis_bench.reports.run.measure_tables import CHANCE, ceilings, mean_texts, measure_numbers
 from oasis_bench.reports.run.verdict import answers, next_steps
 from oasis_bench.reports.table import Table
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 from oasis_bench.system import printable
 
 SUBSET_WIDTH = 10

@@ -50,7 +50,7 @@ from oasis_bench.reports.run.facts import (
     task_title,
 )
 from oasis_bench.reports.run.figure_parts import band_of, entries, panels, side_by_side, subset_axis
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 
 
 @mpl.rc_context(STYLE)

@@ -39,7 +39,7 @@ from oasis_bench.reports.run.facts import (
     test_values,
 )
 from oasis_bench.reports.run.figure_parts import band_of, entries, panels
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 
 FRONT: dict[str, Any] = {"label": "front", "color": "0.35", "linewidth": 1, "zorder": 1}
 NAME_WIDTH = 22
@@ -169,8 +169,8 @@ def draw_along_seconds(run: StoredRun, split: str) -> Figure | None:
     trials = finished(run, split)
     trials = trials.assign(
         value=trials["trial_id"].map(test_values(run, split).to_dict()).astype(float),
-        seconds=pd.to_numeric(trials["fit_seconds"]),
-        steps=pd.to_numeric(trials["n_steps"]),
+        seconds=trials["fit_seconds"],
+        steps=trials["n_steps"],
     )
     stepped = trials[(trials["steps"] > 0) & (trials["seconds"] > 0)]
     keys = ["subset", "learner"]

@@ -27,7 +27,7 @@ from oasis_bench.reports.run.facts import (
 )
 from oasis_bench.reports.run.search_notes import search_notes
 from oasis_bench.reports.table import Cell, Table
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 from oasis_bench.trial import TRAINING
 
 
@@ -88,10 +88,10 @@ def chosen_trials(run: StoredRun) -> pd.DataFrame:
     That of training items is NaN where it was not measured.
     """
     keys = ["trial_id", "scaling", "params", "n_steps"]
-    seen = run.validation.assign(n_steps=pd.to_numeric(run.validation["n_steps"]))
-    validation = seen.groupby(keys, dropna=False)["value"].mean().reset_index(name="validation")
+    validation = (
+        run.validation.groupby(keys, dropna=False)["value"].mean().reset_index(name="validation")
+    )
     trials = finished(run).sort_values("partition")
-    trials = trials.assign(n_steps=pd.to_numeric(trials["n_steps"]))
     trials = trials.merge(validation, on=keys, how="left")
     training = run.fit_numbers[run.fit_numbers["name"] == TRAINING].set_index("trial_id")["value"]
     trials["training"] = trials["trial_id"].map(training.to_dict()).astype(float)

@@ -31,7 +31,7 @@ from oasis_bench.reports.run.facts import (
     tasks,
 )
 from oasis_bench.reports.run.measure_tables import comparisons
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 from oasis_bench.system import without_options
 
 MOST_NAMED = 3
@@ -244,7 +244,7 @@ def _costs(run: StoredRun) -> str:
 
 def next_steps(run: StoredRun) -> list[NextStep]:
     """Return what may be worth trying next, the most useful first."""
-    return [] if run.info.merged else list(_next_steps(run))
+    return list(_next_steps(run))
 
 
 def _next_steps(run: StoredRun) -> Iterator[NextStep]:
@@ -265,7 +265,7 @@ def _next_steps(run: StoredRun) -> Iterator[NextStep]:
             f"partitions={MANY_PARTITIONS}",
         )
     trials = finished(run)
-    steps = pd.to_numeric(trials["n_steps"]).dropna()
+    steps = trials["n_steps"].dropna()
     searched = run.validation["n_steps"].notna().any()
     cap = run.info.experiment.max_steps
     if searched and len(steps) and (steps == cap).mean() >= 0.5:
@@ -289,6 +289,6 @@ def again(run: StoredRun, options: dict[str, str]) -> str:
     Only the options where the command is not known.
     """
     words = shlex.split(run.info.command or "")
-    is_whole = words[3:4] == ["run"] and not run.info.merged
+    is_whole = words[3:4] == ["run"]
     kept = without_options(words, [*options, "--output"]) if is_whole else []
     return shlex.join([*kept, *(text for option in options.items() for text in option)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oasis_bench.store import StoredRun
+from oasis_bench.runs import StoredRun
 
 MEASURES = {
     "mAP": "Average precision is the mean, over the ranks of the relevant {items}, of the "

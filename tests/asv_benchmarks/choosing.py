@@ -22,7 +22,8 @@ from oasis_bench.experiment import Candidate
 from oasis_bench.plugins import load_registry
 from oasis_bench.tasks import SeenClassesSplit, Truth, draw_partition
 from oasis_bench.trial import FitData
-from oasis_bench.trial.choice import FoldJob, FoldWork, checkpoints, choose
+from oasis_bench.trial.learner_side.tuning import FoldJob, FoldWork, tune
+from oasis_bench.trial.wall import checkpoints
 
 LEARNERS = ["OASIS", "CosineOASIS", "LDA", "RCA", "LFDA", "MCML", "LMNN"]
 OF_TABLE = [*LEARNERS, "ShrunkOASIS", "FastLMNN", "NCA", "MMC"]
@@ -83,7 +84,7 @@ def off_the_clock(phase):
 
 def choice_among(learner, candidates, folds, max_steps):
     """Choose as a trial does, by mean average precision on inner folds."""
-    return choose(
+    return tune(
         lambda params, fold: inner(learner, params),
         [Candidate("none", params) for params in candidates],
         lambda scaling: folds,

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 
 from oasis_bench.experiment import Experiment, LearnerSpec
-from oasis_bench.runner import run_experiment
+from oasis_bench.runs import run_experiment
 
 ROUNDS = 5
 N_TRIALS = 200
@@ -76,15 +76,6 @@ class Short(Command):
 
     def time_missing_path(self):
         self.call("run", "--dataset", "no/such.csv", status=2)
-
-    def time_list_where_none_can_be_kept(self):
-        self.call("list", OASIS_BENCH_CACHE=os.devnull)
-
-
-class KeptListing(Command):
-    def setup(self):
-        super().setup()
-        self.call("list")
 
     def time_list(self):
         self.call("list")

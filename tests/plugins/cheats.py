@@ -114,7 +114,7 @@ class PatchesModules(Euclidean):
     def _patch(self):
         for name, module in [*sys.modules.items()]:
             if name.startswith("oasis_bench.tasks") or name.startswith(
-                "oasis_bench.trial.evaluator"
+                "oasis_bench.trial.harness_side.evaluator"
             ):
                 for key, value in [*vars(module).items()]:
                     if callable(value) and key not in ("kernel_ready", "block_size"):
@@ -265,7 +265,7 @@ class StopsClocks(Euclidean):
     name = "StopsClocks"
 
     def fit(self, X, y=None):
-        clock = sys.modules["oasis_bench.trial.clock"]
+        clock = sys.modules["oasis_bench.trial.learner_side.meter"]
         clock.Meter.cost = lambda meter: clock.Cost(0.0, 0.0, None, None)
         if len(X) > 16:  # not the few items of the warm-up
             spin(1.5)
@@ -283,8 +283,7 @@ class ForgesModel(Euclidean):
     name = "ForgesModel"
 
     def fit(self, X, y=None):
-        from oasis_bench.trial import to_line
-        from oasis_bench.trial.messages import Fitted
+        from oasis_bench.trial.wall import Fitted, to_line
 
         if len(X) > 16:
             line = next(fd for fd in map(int, os.listdir("/proc/self/fd")) if _is_socket(fd))
@@ -306,7 +305,7 @@ class TicksOn(Euclidean):
     name = "TicksOn"
 
     def fit(self, X, y=None):
-        from oasis_bench.trial import PhaseBegan, to_line
+        from oasis_bench.trial.wall import PhaseBegan, to_line
 
         while True:
             for descriptor in filter(_is_socket, map(int, os.listdir("/proc/self/fd"))):

@@ -1,0 +1,249 @@
+"""Trials on this machine: each in fresh processes, at most `jobs` at a time, held to a budget.
+
+Where a trial hangs, crashes or takes all memory, its result says so, and the others go on: nothing
+here waits without a limit of time for what a trial's processes send.
+"""
+
+from __future__ import annotations
+
+import math
+import signal
+import socket
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing import connection
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+from oasis_bench.execution.fork_server import END_SECONDS, borrow, give_back
+from oasis_bench.system import OutputError, UsageError, exceeds, oom_kills
+from oasis_bench.trial import (
+    Conversation,
+    Inbox,
+    PrintedOutput,
+    TrialResult,
+    Trials,
+    learner_process,
+)
+
+if TYPE_CHECKING:
+    from oasis_bench.data import LabelledRows
+    from oasis_bench.experiment import TrialSpec
+
+POLL_SECONDS, LONG_POLL_SECONDS = 0.05, 1.0
+"""Seconds between two looks at a trial with a limit of memory, and at one without."""
+
+
+class Executor(Protocol):
+    """Runs trials; a context manager, which ends its processes when it is left."""
+
+    @property
+    def shares_cores(self) -> bool:
+        """Whether trials run side by side on one machine."""
+
+    def provenance(self) -> dict[str, Any]:
+        """Return facts for the store that the provenance of this machine does not hold."""
+
+    def run(
+        self, specs: Sequence[TrialSpec], rows: LabelledRows, output_log: Path
+    ) -> AbstractContextManager[Iterator[TrialResult]]:
+        """Run trials and yield their results as they end; leaving the context kills the others.
+
+        What the learners print is appended to `output_log`.
+        """
+
+
+def executor(jobs: int, cluster: str | None) -> AbstractContextManager[Executor]:
+    """Make what runs trials: `jobs` at a time here, or a cluster by its scheduler's address."""
+    if jobs < 1:
+        raise UsageError(f"jobs = {jobs}: at least 1 is needed")
+    if cluster is None:
+        return ThisMachine(jobs)
+    if jobs > 1:
+        raise UsageError(
+            f"jobs = {jobs} with a cluster: its workers say how many trials run at a time: leave "
+            "one of the two away"
+        )
+    from oasis_bench.execution.cluster import Cluster  # Dask is an extra
+
+    return Cluster(cluster)
+
+
+@dataclass(frozen=True)
+class ThisMachine:
+    """The processes of this machine: `jobs` trials at a time, in the order of their specs.
+
+    `on_poll` is called at least once a second while trials run; what it raises ends them.
+    """
+
+    jobs: int
+    on_poll: Callable[[], None] = lambda: None
+
+    def __enter__(self) -> Self:
+        """Start a fork server: it imports while the data set is loaded."""
+        give_back(borrow())
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Do nothing: a run ends its trials, and idle servers are for the next run."""
+
+    @property
+    def shares_cores(self) -> bool:
+        """Whether trials run side by side."""
+        return self.jobs > 1
+
+    def provenance(self) -> dict[str, Any]:
+        """Tell how many trials ran at a time."""
+        return {"jobs": self.jobs}
+
+    @contextmanager
+    def run(
+        self, specs: Sequence[TrialSpec], rows: LabelledRows, output_log: Path
+    ) -> Iterator[Iterator[TrialResult]]:
+        """Run trials and yield their results as they end; see `Executor`."""
+        running: list[TrialProcess] = []
+        with closing(Trials(rows, output_log.parent)) as trials:
+            try:
+                yield self._results(deque(specs), running, trials, output_log)
+            finally:
+                for trial in running:
+                    trial.close()
+
+    def _results(
+        self,
+        waiting: deque[TrialSpec],
+        running: list[TrialProcess],
+        trials: Trials,
+        output_log: Path,
+    ) -> Iterator[TrialResult]:
+        while waiting or running:
+            while waiting and len(running) < self.jobs:
+                begun = trials.begin(waiting.popleft())
+                if isinstance(begun, TrialResult):
+                    yield begun
+                else:
+                    running.append(TrialProcess(begun, output_log))
+            self.on_poll()
+            connection.wait(
+                [item for trial in running for item in trial.waits_for],
+                timeout=min((trial.seconds_to_poll for trial in running), default=0),
+            )
+            for trial in [*running]:
+                trial.poll()
+                if trial.result is not None:
+                    running.remove(trial)
+                    yield trial.result
+
+
+class TrialProcess:
+    """A trial under way, one process a stage; what it prints is appended to `output_log`."""
+
+    def __init__(self, conversation: Conversation, output_log: Path) -> None:
+        self._conversation = conversation
+        self._printed = PrintedOutput(conversation.spec, output_log)
+        self._budget = conversation.spec.budget
+        self._start_stage()
+
+    @property
+    def result(self) -> TrialResult | None:
+        """The result of the trial, once it has ended."""
+        return self._conversation.result
+
+    @property
+    def waits_for(self) -> list[Any]:
+        """What `multiprocessing.connection.wait` should wait for before `poll` is called."""
+        server = self._server.sentinel  # closed where the server has died
+        return [
+            *([] if server.closed else [server]),
+            *([self._line] if self._inbox.is_open else []),
+        ]
+
+    @property
+    def seconds_to_poll(self) -> float:
+        """Seconds until `poll` must be called at the latest."""
+        longest = LONG_POLL_SECONDS if self._budget.n_bytes is None else POLL_SECONDS
+        return min(longest, max(0.0, self._deadline - time.monotonic()))
+
+    def poll(self) -> None:
+        """Read what was sent, hold the trial to its budget, end what has ended."""
+        conversation = self._conversation
+        exit_code = self._server.exit_code()  # first: what it sent before its end is still read
+        if self._deadline == math.inf and self._server.is_ready:
+            self._begin_phase()
+        has_read = self._inbox.read()
+        self._since = time.monotonic()
+        stage_has_ended = conversation.listen(self._inbox)
+        self._deadline += time.monotonic() - self._since  # evaluating is not the learner's time
+        if stage_has_ended and conversation.next_stage():
+            self.end()
+            self._start_stage()
+        elif conversation.result is None and exit_code is not None and not has_read:
+            conversation.end(*self._cause_of_death(exit_code))
+        elif conversation.result is None:
+            self._hold_to_budget()
+        if conversation.result is not None:
+            self.end()
+            self._printed.end()
+        else:
+            self._printed.shorten()
+
+    def end(self) -> None:
+        """End the process of the stage and all that it started."""
+        self._inbox.close()
+        self._server.end()
+        give_back(self._server)
+
+    def close(self) -> None:
+        """End the trial, where it has not ended."""
+        if self._conversation.result is None:
+            self.end()
+            self._conversation.close()
+            with suppress(OutputError):  # what ended the run is raised
+                self._printed.end()
+
+    def _start_stage(self) -> None:
+        self._server = borrow()
+        self._line, theirs = socket.socketpair()
+        self._inbox = Inbox(self._line)
+        self._kills_before = oom_kills()
+        stage = self._conversation.start(self._server.pid, self._inbox.send_file, self._begin_phase)
+        self._server.start(learner_process, stage, line=theirs.fileno())
+        theirs.close()
+        self._inbox.send_file(self._printed.descriptor)
+        self._deadline = math.inf  # the time begins when the server is ready
+
+    def _begin_phase(self) -> None:
+        """Give a phase, of which the start of the process is the first, the whole budget."""
+        self._since = time.monotonic()
+        self._deadline = self._since + (self._budget.seconds or math.inf)
+
+    def _hold_to_budget(self) -> None:
+        budget, conversation, now = self._budget, self._conversation, time.monotonic()
+        phase = conversation.phase
+        if not self._inbox.is_open:  # then the end of its process is due
+            self._deadline = min(self._deadline, now + END_SECONDS)
+        if now > self._deadline and not self._inbox.is_open:
+            conversation.end("crashed", f"closed its connection with the harness during {phase}")
+        elif now > self._deadline:
+            reason = f"{phase} took longer than the budget of {budget.seconds:g} s"
+            conversation.end("timeout", reason)
+        elif (
+            budget.n_bytes is not None
+            and conversation.first_bytes is not None
+            and exceeds(self._server.pid, conversation.first_bytes + budget.n_bytes)
+        ):
+            limit = f"{budget.n_bytes / 2**20:,.0f} MiB"
+            conversation.end("out of memory", f"{phase} took more than {limit}")
+
+    def _cause_of_death(self, code: int) -> tuple[str, str]:
+        phase = self._conversation.phase
+        if code == -signal.SIGKILL and oom_kills() > self._kills_before:
+            return "out of memory", f"the system killed it during {phase}"
+        how = f"exited with status {code}"
+        if code < 0:
+            names = {number.value: number.name for number in signal.Signals}
+            how = f"killed by {names.get(-code, f'signal {-code}')}"  # some have no name
+        return "crashed", f"{how} during {phase}"

@@ -1,5 +1,0 @@
-"""An experiment carried out: plan, place, store; and runs merged into one."""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

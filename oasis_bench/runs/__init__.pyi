@@ -1,0 +1,19 @@
+from .experiments import (
+    how_far as how_far,
+    model_experiment as model_experiment,
+    one_for_each_value as one_for_each_value,
+    what_varies as what_varies,
+)
+from .facts import TaskSource as TaskSource
+from .kept_scores import evaluate_run as evaluate_run, export_trec as export_trec
+from .run import (
+    new_folder as new_folder,
+    resume_experiment as resume_experiment,
+    run_experiment as run_experiment,
+)
+from .store import (
+    StoredRun as StoredRun,
+    holds_run as holds_run,
+    read_run as read_run,
+    refuse_used_folder as refuse_used_folder,
+)

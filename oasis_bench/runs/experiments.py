@@ -1,0 +1,97 @@
+"""What a command is to run: one experiment for each value of a list, or of a saved model.
+
+And how far the run in a folder is with it.  Not for carrying experiments out, nor for printing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from oasis_bench.experiment import Experiment, LearnerSpec, settled_as
+from oasis_bench.plugins import load_model_of, load_registry
+from oasis_bench.runs.store import holds_run, read_run
+from oasis_bench.system import UsageError
+
+
+def one_for_each_value(experiment: Experiment) -> dict[str, Experiment]:
+    """Return an experiment for each value of what has a list of them, by value.
+
+    That is an option of the data set, or a setting in the table `each` of the file.  Each is a run
+    as any other, in a folder of its own.
+    """
+    options, each = experiment.dataset_options, experiment.each
+    lists = _lists(experiment)
+    if not lists:
+        return {}
+    if len(lists) > 1:
+        raise UsageError(f"{' and '.join(lists)} have lists of values, a run for each: one may")
+    name, values = next(iter(lists.items()))
+    words = [str(value) for value in values] if isinstance(values, list) else []
+    if not words or len(set(words)) < len(words):
+        raise UsageError(f"{name} = {values}: different values are needed")
+    for word in words:
+        if Path(word).name != word:
+            raise UsageError(f"{name} = {values}: {word!r} cannot name a folder")
+    found = {}
+    for word, value in zip(words, values, strict=True):
+        change = {name: value} if each else {"dataset_options": {**options, name: value}}
+        title = f"{experiment.title}: {f'{name} = ' if each else ''}{word}"
+        found[word] = replace(experiment, each={}, title=title, **change)
+    return found
+
+
+def what_varies(experiment: Experiment) -> str:
+    """Return the name of the option or the setting that has a list of values."""
+    return next(iter(_lists(experiment)))
+
+
+def _lists(experiment: Experiment) -> dict[str, Any]:
+    options = experiment.dataset_options
+    lists = {name: values for name, values in options.items() if isinstance(values, list)}
+    return {**lists, **experiment.each}
+
+
+def model_experiment(
+    model: Path, dataset: str, plugin_files: Sequence[Path] = (), **settings: Any
+) -> Experiment:
+    """Return the experiment that evaluates a saved model on a data set, of a name or a path.
+
+    `settings` are fields of `Experiment`; those that are not given have its defaults, but `classes`
+    is all.  Where all tasks are of judgements, and neither `partitions` nor `test_share` is given,
+    each judgement tests, once.
+    """
+    registry = load_registry(plugin_files)
+    name = load_model_of(registry, str(model)).name
+    learner = LearnerSpec(name, model=str(model.resolve()))
+    title = f"{name} of {model.name} on {Path(dataset).name}"
+    # There are no inner folds; for fewer of them fewer training items are enough.
+    defaults: dict[str, Any] = {"classes": ("all",), "inner_folds": 2}
+    splits = [registry.splits[registry.tasks[task].split] for task in settings.get("tasks", ())]
+    if splits and all(split.all_may_test for split in splits):
+        if "partitions" not in settings and settings.get("test_share", 1.0) == 1:
+            defaults |= {"partitions": 1, "test_share": 1.0}
+        elif settings.get("test_share") == 1 and settings["partitions"] > 1:
+            raise UsageError(
+                f"partitions = {settings['partitions']} of all judgements are the same: leave "
+                "partitions out, or give a smaller test_share"
+            )
+    return Experiment(title, dataset, {name: learner}, **{**defaults, **settings})
+
+
+def how_far(folder: Path, experiment: Experiment) -> Literal["new", "begun", "finished"]:
+    """Tell how far the run of an experiment in a folder is; a run of another one is refused."""
+    if not holds_run(folder):
+        return "new"
+    info = read_run(folder).info
+    before, now = info.experiment, settled_as(experiment, info.experiment)
+    if before != now:
+        names = [one.name for one in fields(now)]
+        changed = [name for name in names if getattr(now, name) != getattr(before, name)]
+        raise UsageError(
+            f"{folder} holds a run of other settings ({', '.join(changed)}): choose another "
+            "--output, or give the settings of that run to go on with it"
+        )
+    return "begun" if info.finished is None else "finished"

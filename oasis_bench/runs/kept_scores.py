@@ -1,0 +1,325 @@
+"""What is made of the scores that a run kept, without a fit: measures of other tasks, TREC files.
+
+TREC's run and qrels files are for other programs that evaluate rankings, such as trec_eval,
+pytrec_eval, ir_measures and ranx.
+"""
+
+from __future__ import annotations
+
+import shlex
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from operator import add
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from oasis_bench.data import LabelledRows, Labels
+from oasis_bench.experiment import Experiment, TrialSpec, find_tasks
+from oasis_bench.plugins import Registry, load_registry
+from oasis_bench.runs.facts import RunFacts
+from oasis_bench.runs.run import file_names, prepare, refuse_missing_plugins, task_sources
+from oasis_bench.runs.store import Store, StoredRun, read_run
+from oasis_bench.system import (
+    Progress,
+    UsageError,
+    error_line,
+    exporting_to,
+    no_progress,
+    path_below,
+    slices,
+    whole_file,
+    without_options,
+)
+from oasis_bench.tasks import (
+    GALLERIES,
+    PART_SCORES,
+    Numbers,
+    Retrieval,
+    SharedLabels,
+    Task,
+    has_measure,
+    rank_others,
+)
+from oasis_bench.trial import (
+    PREDICTIONS,
+    Evaluator,
+    Predictions,
+    answer,
+    draw_items,
+    reason_against,
+)
+
+Rows = Mapping[str, list[dict[str, Any]]]
+
+
+def evaluate_run(
+    folder: Path,
+    tasks: Sequence[str],
+    plugin_files: Sequence[Path] = (),
+    on_download: Progress = no_progress,
+    on_trial: Progress = no_progress,
+) -> int:
+    """Evaluate the kept scores of a run by tasks; return how often a task failed.
+
+    Measures go into the run's store, in place of those of the same tasks; nothing is written where
+    any of the scores cannot be evaluated.  `plugin_files` are those of the run, and others.
+    """
+    with Store.open(folder) as store:
+        info = store.info()
+        refuse_missing_plugins(info, plugin_files, folder)
+        registry = load_registry(list(dict.fromkeys(path.resolve() for path in plugin_files)))
+        experiment = replace(info.experiment, tasks=tuple(tasks), choose_by=None)
+        asked = find_tasks(experiment, registry)
+        if any(has_measure(task, info.experiment.choose_by or "") for task in asked):
+            experiment = replace(experiment, choose_by=info.experiment.choose_by)
+        _refuse_other_splits(asked, {str(one["split"]) for one in info.identities.values()})
+        rows, trials = _find_kept_scores(
+            folder, info, experiment, registry, plugin_files, on_download
+        )
+        for spec, _, scores in trials:
+            _refuse_other_galleries([t for t in asked if t.split == spec.where.split], scores)
+        failures = 0
+        evaluated = []  # nothing is written before the last file has been read
+        for done, (spec, trial_id, scores) in enumerate(trials, start=1):
+            of_split = [task for task in asked if task.split == spec.where.split]
+            for name, found in _evaluate(of_split, spec, rows, registry, scores):
+                evaluated.append((trial_id, [name], found))
+                failures += found["answers"][0]["status"] == "failed"
+            on_trial("trials evaluated", done, len(trials))
+        for row in evaluated:
+            store.add_answers(*row)
+        sources = replace(
+            info.sources, tasks={**info.sources.tasks, **task_sources(experiment, registry)}
+        )
+        store.write_info(sources=asdict(sources))
+        return failures
+
+
+def _evaluate(
+    tasks: Sequence[Task],
+    spec: TrialSpec,
+    rows: LabelledRows,
+    registry: Registry,
+    scores: Predictions,
+) -> Iterator[tuple[str, Rows]]:
+    """Yield, for each task, its name and its rows of the tables."""
+    learner = registry.algorithms[spec.algorithm]
+    items = draw_items(spec, rows, learner)
+    for task in tasks:
+        if (reason := reason_against(task, learner)) is not None:
+            yield task.name, _without_measures(task, "not applicable", reason)
+            continue
+        try:
+            evaluator = Evaluator([task], items, 0, 0, chooses_by=spec.chooses_by)
+            for reader in evaluator.readers:
+                for message, content in scores.blocks(reader.gallery):
+                    reader.add(message, content)
+            found = {"answers": evaluator.answers(), "measures": evaluator.measures()}
+            yield task.name, {**found, "confusion": evaluator.confusion()}
+        except UsageError:
+            raise
+        except Exception as error:  # of a task of the user's own
+            yield (
+                task.name,
+                _without_measures(task, "failed", error_line(error)),
+            )
+
+
+def _without_measures(task: Task, status: str, reason: str) -> Rows:
+    return {"answers": [answer(task.name, status, reason)], "measures": [], "confusion": []}
+
+
+def _refuse_other_splits(tasks: Sequence[Task], splits: set[str]) -> None:
+    for task in tasks:
+        if task.split not in splits:
+            raise UsageError(
+                f"{task.name} needs the split {task.split}, and the run has "
+                f"{' and '.join(sorted(splits))}: ask it in a new run"
+            )
+
+
+def _refuse_other_galleries(tasks: Sequence[Task], scores: Predictions) -> None:
+    for task in tasks:
+        if task.gallery not in scores.galleries:
+            kept = " and ".join(GALLERIES[gallery] for gallery in scores.galleries)
+            raise UsageError(
+                f"{task.name} compares with {GALLERIES[task.gallery]}, and {scores.path} holds "
+                f"scores against {kept}: ask it in a new run"
+            )
+
+
+def export_trec(
+    folder: Path,
+    output: Path,
+    on_download: Progress = no_progress,
+    on_query: Progress = no_progress,
+    plugin_files: Sequence[Path] = (),
+) -> list[Path]:
+    """Write a run file and a qrels file for each trial that kept its scores among test items.
+
+    They hold what the task `retrieval`, or `unseen-classes`, is evaluated by.  An item is called by
+    its row number in the data set, such as 'row-17'.  The files of a trial have the name of its
+    scores, such as 'OASIS_10_0.run' and 'OASIS_10_0.qrels'; the first is also the tag of the run.
+    Each is written whole or not at all, and replaces that of an earlier export.
+
+    ======  ===================================  ===============================================
+    file    a line                               what it holds
+    ======  ===================================  ===============================================
+    .run    ``query Q0 item rank score tag``     all other test items, best first, rank from 1
+    .qrels  ``query 0 item 1``                   those that share a label with the query
+    ======  ===================================  ===============================================
+
+    The column `score` is not the learner's score: it is the number of items that rank at this
+    place or below, so that the last item has 1.  Programs of TREC sort by this column, in single
+    precision, and break ties by the name of the item; ours breaks them by an order drawn at random
+    (see `tasks.ranking`).  These scores fall strictly and are exact in single precision for up to
+    2**24 items, so that every program has the order that was judged here.  The learner's scores
+    are in the folder `predictions` of the run.
+
+    A query that no other test item is relevant to counts in no measure here and is in neither file.
+    Of the measures, mAP is trec_eval's `map`, precision at k `P_k`, R-precision `Rprec`, nDCG
+    `ndcg`, and recall at k, the share of queries with a relevant item among the first k,
+    `success_k`; trec_eval's `recall_k` is another measure.
+    """
+    run = read_run(folder)
+    refuse_missing_plugins(run.info, plugin_files, folder)
+    registry = load_registry(plugin_files)
+    experiment = replace(run.info.experiment, tasks=_retrieval_tasks(run, registry), choose_by=None)
+    rows, trials = _find_kept_scores(
+        folder, run.info, experiment, registry, plugin_files, on_download
+    )
+    kept = [scores for _, _, scores in trials if "test" in scores.galleries]
+    splits = {task.split for task in find_tasks(experiment, registry)}
+    finished = run.trials["split"].isin(splits) & (run.trials["status"] == "ok")
+    if missing := int(finished.sum()) - len(kept):
+        warnings.warn(
+            f"{missing} of {finished.sum()} finished trials kept no scores among test items: they "
+            "have no files",
+            stacklevel=2,
+        )
+    n_queries = sum(len(scores.arrays["test_rows"]) for scores in kept)
+    done = 0
+    paths: list[Path] = []
+    with exporting_to(output):
+        for scores in kept:
+            stem = scores.path.stem
+            pair = output / f"{stem}.run", output / f"{stem}.qrels"
+            for n_written in _write(scores, rows.y, *pair):
+                done += n_written
+                on_query("queries written", done, n_queries)
+            paths += pair
+    return paths
+
+
+def _retrieval_tasks(run: StoredRun, registry: Registry) -> tuple[str, ...]:
+    """Return the tasks of a run that rank test items by shared labels; there must be one."""
+    asked = list(run.info.sources.tasks)
+    known = set(registry.tasks)
+    of_retrieval = [
+        name for name in asked if name in known and issubclass(registry.tasks[name], Retrieval)
+    ]
+    if not of_retrieval:
+        raise UsageError(
+            f"TREC files are of retrieval and unseen-classes, and this run asked "
+            f"{' and '.join(asked)}: run it anew with --tasks retrieval --predictions"
+        )
+    return tuple(of_retrieval)
+
+
+def _write(scores: Predictions, y: Labels, run_path: Path, qrels_path: Path) -> Iterator[int]:
+    """Write the two files of a trial; yield the number of queries of each part that is written.
+
+    `y` are the labels of all rows of the data set.
+    """
+    test_rows, ties = scores.arrays["test_rows"], scores.arrays["ties_test"]
+    labels = SharedLabels(y[test_rows])
+    names = [f"row-{row}" for row in test_rows]
+    others, tag = len(names) - 1, run_path.stem
+    # What follows the item is the same for every query.
+    ends = [f" {rank} {others + 1 - rank} {tag}\n" for rank in range(1, others + 1)]
+    with whole_file(run_path) as run_file, whole_file(qrels_path) as qrels_file:
+        for queries, block in _parts(scores, len(names)):
+            relevant = labels.relevant_rows(queries)
+            hits = np.split(relevant.indices, relevant.indptr[1:-1])
+            for query, own, ranking in zip(
+                queries, hits, rank_others(block, queries, ties), strict=True
+            ):
+                if not len(own):
+                    continue
+                begin = f"{names[query]} Q0 "
+                ranked = map(add, (names[item] for item in ranking), ends)
+                run_file.write((begin + begin.join(ranked)).encode())
+                judged = (f"{names[query]} 0 {names[item]} 1\n" for item in np.sort(own))
+                qrels_file.write("".join(judged).encode())
+            yield len(queries)
+
+
+def _parts(scores: Predictions, n_items: int) -> Iterator[tuple[Numbers, npt.NDArray[np.floating]]]:
+    """Yield places of queries among the test items with their scores, some millions at a time."""
+    start = 0
+    for message, content in scores.blocks("test"):
+        block = np.frombuffer(content, message.dtype).reshape(message.n_queries, n_items)
+        for part in slices(len(block), max(1, PART_SCORES // n_items)):
+            yield np.arange(start + part.start, start + part.stop), block[part]
+        start += len(block)
+
+
+def _find_kept_scores(
+    folder: Path,
+    info: RunFacts,
+    experiment: Experiment,
+    registry: Registry,
+    plugin_files: Sequence[Path],
+    on_download: Progress,
+) -> tuple[LabelledRows, list[tuple[TrialSpec, str, Predictions]]]:
+    """Load the rows of a run and find the trials whose scores were kept.
+
+    `experiment` is that of the run, with the tasks whose splits are looked for.  A trial is as it
+    is planned now, with the trial_id that the store has, and the scores.  Scores are refused where
+    a file of them is damaged or of other items, or the rows have changed.
+    """
+    if not path_below(folder, PREDICTIONS).is_dir():
+        words = without_options(shlex.split(info.command or ""), ["--output"])
+        words = [*words, "--predictions", "--output", f"{folder}-scores"]
+        again = f": {shlex.join(words)}" if info.command else ""
+        raise UsageError(
+            f"{folder} has no kept scores: run it anew with --predictions, into another "
+            f"folder{again}"
+        )
+    _, rows, specs = prepare(experiment, registry, plugin_files, on_download)
+    hashes = {str(one["data"]) for one in info.identities.values()}
+    if hashes != {specs[0].identity["data"]}:
+        raise UsageError(
+            f"the rows of {experiment.dataset} have changed since the run {folder}: its scores "
+            "are of other rows: put them back, or start a new run"
+        )
+    return rows, _kept_trials(folder, specs, rows, registry)
+
+
+def _kept_trials(
+    folder: Path, specs: Sequence[TrialSpec], rows: LabelledRows, registry: Registry
+) -> list[tuple[TrialSpec, str, Predictions]]:
+    """Return the trials whose scores were kept, with the trial_id that the store has."""
+    names = file_names(specs)
+    spec_of = {
+        (spec.learner, spec.where.subset, spec.where.partition, spec.where.split): spec
+        for spec in specs
+    }
+    kept = []
+    trials = read_run(folder).trials
+    columns = ("learner", "subset", "partition", "split", "trial_id")
+    for *key, trial_id in zip(*(trials[name] for name in columns), strict=True):
+        spec = spec_of.get(tuple(key))
+        if spec is None:
+            continue
+        path = path_below(folder, f"{PREDICTIONS}/{names[spec.trial_id]}")
+        if path.is_file():
+            items = draw_items(spec, rows, registry.algorithms[spec.algorithm])
+            kept.append((spec, str(trial_id), Predictions.open(path, items)))
+    if not kept:
+        raise UsageError(f"{folder / PREDICTIONS} holds no scores of the trials of this run")
+    return kept

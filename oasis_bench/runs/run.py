@@ -1,0 +1,433 @@
+"""A run: the trials of an experiment, from the data set to the store; begun, or gone on with.
+
+Not for printing: `oasis_bench.command_line` does that.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from oasis_bench.data import SCALES_COLUMNS, LabelledRows, caption, thumbnail, unlike_scales
+from oasis_bench.execution import Executor, executor
+from oasis_bench.experiment import (
+    Experiment,
+    TrialSpec,
+    few_train_remark,
+    find_grids,
+    find_tasks,
+    identities,
+    match_columns,
+    part_remark,
+    plan,
+    refuse_unknown_subsets,
+    refuse_unused_split,
+    refuse_what_changed,
+    scalings_of,
+    seen_remarks,
+    size_remark,
+)
+from oasis_bench.plugins import Dataset, Registry, load_registry, load_rows, open_dataset
+from oasis_bench.runs.facts import (
+    DatasetSource,
+    Resumption,
+    RunFacts,
+    Source,
+    Sources,
+    SplitSource,
+    TaskSource,
+)
+from oasis_bench.runs.store import RefusedRecordError, Store, refuse_used_folder
+from oasis_bench.system import (
+    OutputError,
+    Progress,
+    UsageError,
+    available_cores,
+    load_average,
+    no_progress,
+    path_below,
+    printable,
+    provenance,
+)
+from oasis_bench.tasks import named_unless_usual
+from oasis_bench.trial import (
+    MODELS,
+    OUTPUT_LOG,
+    PREDICTIONS,
+    UNFINISHED,
+    TrialResult,
+    lost_record,
+    refuse_untested_queries,
+)
+
+LONGEST_NAME = 100
+"""Characters of a name that a folder or a file has in its own, of which systems allow 255."""
+
+OnTrial = Callable[[TrialResult | None, int, int], None]
+"""Called as ``on_trial(record, done, planned)`` after each trial; with None before the first."""
+
+OnPlan = Callable[[Sequence[TrialSpec]], None]
+"""Called with the trials that are to run."""
+
+
+def run_experiment(
+    experiment: Experiment,
+    output: Path,
+    jobs: int = 1,
+    cluster: str | None = None,
+    plugin_files: Sequence[Path] = (),
+    keep: Collection[str] = (),
+    on_trial: OnTrial = lambda record, done, planned: None,
+    on_download: Progress = no_progress,
+    on_note: Callable[[str], None] = lambda line: None,
+    on_plan: OnPlan = lambda specs: None,
+    command: str | None = None,
+    remarks: Sequence[str] = (),
+) -> int:
+    """Run all trials of an experiment into a new or empty folder; return how many did not end well.
+
+    Above one of `jobs` at a time trials share cores, and their timings are marked; `cluster` is the
+    address of a Dask scheduler whose workers run the trials.  `keep` names what is kept of each
+    trial in files: 'models', 'predictions'.  `on_note` is called, before the first trial, with how
+    rows are scaled and what may mislead, a line each; `on_plan` with the trials that are to run.
+    `command` and `remarks` are for the report.  After a mistake that can be seen before the first
+    trial nothing is written.
+    """
+    with executor(jobs, cluster) as place:
+        registry = load_registry(plugin_files)
+        find_grids(experiment, registry)  # before a download: these may raise
+        find_tasks(experiment, registry)
+        refuse_unused_split(experiment, registry)
+        refuse_used_folder(output)
+        dataset, rows, specs = prepare(
+            experiment, registry, plugin_files, on_download, place.shares_cores, keep
+        )
+        subsets = {spec.where.subset: spec.where.classes for spec in specs}
+        takes_rows = _takes_rows(experiment, registry)
+        scalings = scalings_of(experiment, dataset, rows) if takes_rows else ()
+        remarks = [
+            *remarks,
+            *_remarks(experiment, specs[0].experiment, dataset.items, scalings, rows),
+            *seen_remarks(experiment, registry, rows),
+            *_core_warning(jobs, experiment.threads),
+        ]
+        info = RunFacts(
+            experiment=specs[0].experiment,
+            identities=identities(specs),
+            plugin_files=[str(path) for path in specs[0].plugin_files],
+            sources=_sources(experiment, dataset, rows, registry),
+            planned_trials=len(specs),
+            provenance={**provenance(), **place.provenance()},
+            load_at_start=load_average(),
+            command=command,
+            started=_now(),
+            classes={
+                subset: [rows.class_names[number] for number in numbers]
+                for subset, numbers in subsets.items()
+            },
+            multi_label=rows.multi_label,
+            items=dataset.items,
+            n_folds=rows.n_folds,
+            scaling=scalings,
+            remarks=remarks,
+            left_out=rows.left_out,
+            notes={name: dataset.notes[name] for name in subsets if name in dataset.notes},
+        )
+        with Store.create(output, info) as store:
+            if experiment.scaling is None and scalings:
+                on_note(f"rows are scaled by {scalings[0]}, as the data set says: see --scaling")
+            for remark in remarks:
+                on_note(remark)
+            try:
+                on_plan(specs)
+                return _run_trials(store, specs, rows, place, on_trial, file_names(specs))
+            except OutputError:  # its message says that the run can go on
+                raise
+            except BaseException:
+                if not store.statuses():
+                    remove_unfinished(output)
+                    (output / OUTPUT_LOG).unlink(missing_ok=True)
+                    store.discard()
+                raise
+
+
+def new_folder(dataset: str) -> Path:
+    """Name a folder for a run on a data set, by its name or path, that was given none."""
+    return Path("runs") / f"{Path(dataset).stem[:LONGEST_NAME]}-{datetime.now():%Y%m%d-%H%M%S}"
+
+
+def resume_experiment(
+    folder: Path,
+    jobs: int = 1,
+    cluster: str | None = None,
+    plugin_files: Sequence[Path] = (),
+    retry: Collection[str] = (),
+    limits: Mapping[str, str] | None = None,
+    keep: Collection[str] = (),
+    on_trial: OnTrial = lambda record, done, planned: None,
+    on_download: Progress = no_progress,
+    on_note: Callable[[str], None] = lambda line: None,
+    on_plan: OnPlan = lambda specs: None,
+    command: str | None = None,
+) -> int:
+    """Go on with a run that was cut short; return how many of these trials did not end well.
+
+    The trials that it has are not run again, but for those of a status in `retry`, whose new
+    records replace the old ones.  `plugin_files` are those of the run, or copies of them by the
+    same names; `limits` 'budget' and 'memory' where they are not to be those of the run.  Nothing
+    is written where the code, the data or the settings have changed since it began.
+    """
+    with executor(jobs, cluster) as place, Store.open(folder) as store:
+        info = store.info()
+        experiment = info.experiment.limited(limits or {})
+        refuse_missing_plugins(info, plugin_files, folder)
+        registry = load_registry(plugin_files)
+        _, rows, specs = prepare(
+            experiment, registry, plugin_files, on_download, place.shares_cores, keep
+        )
+        refuse_what_changed(info.identities, identities(specs), folder)
+        statuses = store.statuses()
+        done = {trial for trial, status in statuses.items() if status not in retry}
+        left = [spec for spec in specs if spec.trial_id not in done]
+        for remark in _core_warning(jobs, experiment.threads):
+            on_note(remark)
+        now = Resumption(
+            started=_now(),
+            trials=len(left),
+            limits=dict(limits or {}),
+            command=command,
+            load_at_start=load_average(),
+            provenance={**provenance(), **place.provenance()},
+        )
+        store.write_info(resumed=[asdict(session) for session in (*info.resumed, now)])
+        on_plan(left)
+        return _run_trials(store, left, rows, place, on_trial, file_names(specs))
+
+
+def refuse_missing_plugins(info: RunFacts, plugin_files: Sequence[Path], folder: Path) -> None:
+    """Check that the user gave the plugin files of a run, each by its name.
+
+    A store names files whose code would run; it may come from a stranger.
+    """
+    given = {path.name for path in plugin_files}
+    missing = [path for path in info.plugin_files if Path(path).name not in given]
+    if missing:
+        options = " ".join(f"--plugin {shlex.quote(path)}" for path in missing)
+        raise UsageError(
+            f"{folder} was run with plugin files, whose code runs again: if you trust them, add "
+            f"{printable(options)}"
+        )
+
+
+def prepare(
+    experiment: Experiment,
+    registry: Registry,
+    plugin_files: Sequence[Path],
+    on_download: Progress,
+    shares_cores: bool = False,
+    keep: Collection[str] = (),
+) -> tuple[Dataset, LabelledRows, list[TrialSpec]]:
+    """Load the rows and list the trials."""
+    e = experiment
+    dataset = open_dataset(e.dataset, registry, e.dataset_options)
+    refuse_unknown_subsets(e, dataset)
+    rows = match_columns(e, registry, load_rows(dataset, on_download))
+    plugins = tuple(path.resolve() for path in plugin_files)
+    specs = plan(experiment, dataset, rows, registry, plugins)
+    refuse_untested_queries(specs, rows)
+    files: dict[str, Any] = {
+        "model": MODELS in keep,
+        "scores": PREDICTIONS in keep,
+        "columns": rows.columns,
+    }
+    specs = [
+        replace(spec, shares_cores=shares_cores, keeps=replace(spec.keeps, **files))
+        for spec in specs
+    ]
+    return dataset, rows, specs
+
+
+def _run_trials(
+    store: Store,
+    specs: Sequence[TrialSpec],
+    rows: LabelledRows,
+    place: Executor,
+    on_trial: OnTrial,
+    names: Mapping[str, str],
+) -> int:
+    """Run trials into the store; count those that did not end well."""
+    for name in (OUTPUT_LOG, MODELS, PREDICTIONS):
+        path_below(store.folder, name)  # before hours of work: it may raise
+    remove_unfinished(store.folder)  # of a session that was killed
+    unsuccessful = 0
+    spec_of = {spec.trial_id: spec for spec in specs}
+    tried = store.statuses().keys()
+    shrunk: set[int] = set()
+    on_trial(None, 0, len(specs))
+    with place.run(specs, rows, store.folder / OUTPUT_LOG) as records:
+        for done, record in enumerate(records, start=1):
+            spec = spec_of[record.columns["trial_id"]]
+            keep_files(record, store.folder, names[spec.trial_id])  # first: no row without them
+            try:
+                store.add(record, replace=spec.trial_id in tried)
+            except RefusedRecordError as error:
+                reason = f"{type(error).__name__}: {error}"
+                record = lost_record(spec, rows.X.shape[1], "failed", reason)
+                store.add(record, replace=spec.trial_id in tried)
+            if pictures := _pictures_of(record, rows, shrunk):
+                store.add_pictures(pictures)
+                shrunk.update(picture["row"] for picture in pictures)
+            unsuccessful += record.columns["status"] not in ("ok", "not applicable")
+            on_trial(record, done, len(specs))
+    remove_unfinished(store.folder)
+    store.write_info(finished=_now(), load_at_end=load_average())
+    return unsuccessful
+
+
+def _sources(
+    experiment: Experiment, dataset: Dataset, rows: LabelledRows, registry: Registry
+) -> Sources:
+    """Return what the data set, learners, tasks and splits say of themselves, for the report."""
+    learners = {}
+    for label, spec in experiment.learners.items():
+        learner = registry.algorithms[spec.algorithm]
+        learners[label] = Source(summary=learner.summary, citation=learner.citation)
+    splits = {}
+    for task in find_tasks(experiment, registry):
+        split = registry.splits[task.split](experiment).for_rows(rows)
+        splits[task.split] = SplitSource(
+            summary=split.in_words(),
+            citation=split.citation,
+            per_class=not split.no_sizes and split.needed_per_class() is not None,
+        )
+    return Sources(
+        DatasetSource(
+            name=dataset.title,
+            summary=dataset.summary,
+            citation=dataset.citation,
+            licence=dataset.licence,
+        ),
+        learners,
+        task_sources(experiment, registry),
+        splits,
+    )
+
+
+def _takes_rows(experiment: Experiment, registry: Registry) -> bool:
+    """Tell whether any learner of an experiment takes rows, which alone are scaled."""
+    algorithms = (spec.algorithm for spec in experiment.learners.values())
+    return any(registry.algorithms[name].takes == "rows" for name in algorithms)
+
+
+def _remarks(
+    asked: Experiment,
+    settled: Experiment,
+    items: str,
+    scalings: Sequence[str],
+    rows: LabelledRows,
+) -> Iterator[str]:
+    """Yield what of the data decided how the run is made, and what may mislead, a line each."""
+    yield from rows.remarks
+    if (remark := size_remark(asked, settled, items)) is not None:
+        yield remark
+    for of_rows in (few_train_remark, part_remark):
+        if (remark := of_rows(asked, settled, rows, items)) is not None:
+            yield remark
+    ranges = unlike_scales(rows.X) if scalings else None
+    if ranges is not None and not set(scalings) & set(SCALES_COLUMNS):
+        least, most = ranges
+        yield (
+            f"warning: columns have ranges from {least:.3g} to {most:.3g}: the widest decide what "
+            "is similar; --scaling standard+l2 makes them alike"
+        )
+
+
+def _core_warning(jobs: int, threads: int) -> Iterator[str]:
+    """Yield a warning where trials at a time, of several threads each, share too few cores."""
+    cores = available_cores()
+    if min(jobs, threads) > 1 and jobs * threads > cores:
+        yield (
+            f"warning: {jobs} trials at a time, of {threads} threads each, need {jobs * threads} "
+            f"cores, and there are {cores}: they wait for one another, often for longer than they "
+            f"work. Choose --jobs and --threads whose product is at most {cores}"
+        )
+
+
+def task_sources(experiment: Experiment, registry: Registry) -> dict[str, TaskSource]:
+    """Return what the tasks of an experiment say of themselves, by their names."""
+    return {
+        task.name: TaskSource(
+            summary=task.summary,
+            citation=task.citation,
+            split=task.split,
+            gallery=task.gallery,
+            measures=task.measures,
+            of_data=task.of_data,
+        )
+        for task in find_tasks(experiment, registry)
+    }
+
+
+def _pictures_of(
+    record: TrialResult, rows: LabelledRows, shrunk: Collection[int]
+) -> list[dict[str, Any]]:
+    """Shrink the pictures that a trial's examples show, but for those that are shrunk already."""
+    if rows.images is None:
+        return []
+    shown = {item[end] for item in record.retrievals for end in ("query", "retrieved")}
+    return [
+        {"row": row, "caption": caption(rows, row), "thumbnail": thumbnail(rows.images[row])}
+        for row in sorted(shown.difference(shrunk))
+    ]
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def file_names(specs: Sequence[TrialSpec]) -> dict[str, str]:
+    """Return the name of each trial's files, such as 'OASIS_10_0.npz', by its trial_id.
+
+    It is made of the learner, the class subset and the partition, and the split where that is not
+    of seen classes.  Characters that a file's name should not hold are '-'; of trials that would
+    have one name the later ones, in the order of the plan, have a number, too.
+    """
+    names: dict[str, str] = {}
+    times: Counter[str] = Counter()
+    for spec in specs:
+        split = named_unless_usual(spec.where.split)
+        parts = (spec.learner, spec.where.subset, str(spec.where.partition), *split)
+        name = "_".join(re.sub(r"[^a-zA-Z0-9.+=-]", "-", part)[:LONGEST_NAME] for part in parts)
+        times[name.casefold()] += 1
+        number = times[name.casefold()]
+        names[spec.trial_id] = f"{name}~{number}.npz" if number > 1 else f"{name}.npz"
+    return names
+
+
+def keep_files(record: TrialResult, folder: Path, name: str) -> None:
+    """Move the files of a trial that has ended to their names in the folder of the run."""
+    for kind, path in record.files.items():
+        target = path_below(folder, f"{kind}/{name}")
+        try:
+            target.parent.mkdir(exist_ok=True)
+            os.replace(path, target)
+        except OSError as error:
+            raise OutputError.of(folder / kind, error.strerror) from error
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Remove the files of trials that were cut short, and their folder where it is empty then."""
+    unfinished = path_below(folder, UNFINISHED)
+    with suppress(OSError):
+        for kind in (MODELS, PREDICTIONS):
+            for path in unfinished.glob(f"*.{kind}"):
+                path.unlink()
+        unfinished.rmdir()

@@ -1,0 +1,133 @@
+"""The tables of a run's SQLite file; `oasis_bench.runs.store` writes and reads them."""
+
+SCHEMA_VERSION = 11
+"""Raised by one with every change of the tables, or of what the table `run` holds."""
+
+TRIAL_TABLES = (
+    *("answers", "measures", "confusion", "validation", "traces", "symmetry"),
+    "retrievals",
+    "projections",
+    "fit_numbers",
+)
+"""The tables with further rows of each trial."""
+
+SCHEMA = """
+CREATE TABLE run (
+    key TEXT PRIMARY KEY,
+    value TEXT NOT NULL               -- JSON
+) STRICT;
+CREATE TABLE trials (
+    trial_id TEXT PRIMARY KEY,        -- hash of what decides the result (see TrialSpec)
+    learner TEXT NOT NULL,            -- its label in this run
+    algorithm TEXT NOT NULL,          -- its name in the registry
+    dataset TEXT NOT NULL,
+    subset TEXT NOT NULL,
+    n_classes INTEGER NOT NULL,
+    partition INTEGER NOT NULL,       -- from 0
+    split TEXT NOT NULL,              -- how the items were divided (see tasks.task.Task)
+    transductive INTEGER NOT NULL,    -- 1 where the learner may use the unlabelled test items
+    status TEXT NOT NULL CHECK (
+        status IN ('ok', 'failed', 'crashed', 'timeout', 'out of memory', 'not applicable')
+    ),
+    reason TEXT,                      -- one line, where status is not ok
+    traceback TEXT,
+    scaling TEXT,                     -- of the rows of the final fit, chosen or given
+    params TEXT,                      -- JSON: the hyper-parameters of the final fit
+    n_steps INTEGER,                  -- chosen or given; NULL where there are no steps
+    n_train INTEGER NOT NULL,
+    n_test INTEGER NOT NULL,
+    n_features INTEGER NOT NULL,
+    fit_seconds REAL,                 -- wall clock of the final fit alone
+    fit_cpu_seconds REAL,
+    fit_waiting_seconds REAL,         -- its threads waited for a core; NULL where not measurable
+    fit_peak_bytes INTEGER,           -- above the start of the fit; NULL where not known
+    tuning_fit_seconds REAL,          -- inner folds, as if in turn: learning
+    tuning_score_seconds REAL,        -- inner folds: validation
+    threads INTEGER NOT NULL,         -- the largest thread pool during the fit
+    shared_cores INTEGER NOT NULL,    -- 1 where other trials ran at the same time
+    processor TEXT,                   -- that of the final fit; NULL without a result
+    query_seconds REAL,               -- embedding and scoring all queries, wall clock
+    query_cpu_seconds REAL,
+    n_timed_queries INTEGER,          -- queries that were scored in that time
+    model_bytes INTEGER,              -- of the fitted learner
+    symmetry_index REAL,              -- of W; NULL where there is none or it was not asked for
+    finished TEXT NOT NULL            -- UTC, ISO 8601
+) STRICT;
+CREATE TABLE answers (                -- how each task that was asked of a trial was answered
+    trial_id TEXT NOT NULL REFERENCES trials,
+    task TEXT NOT NULL,
+    status TEXT NOT NULL CHECK (status IN ('ok', 'failed', 'not applicable')),
+    reason TEXT,                      -- one line, where status is not ok
+    n_queries INTEGER,                -- that count
+    n_left_out INTEGER,               -- that do not, such as items without a relevant one
+    PRIMARY KEY (trial_id, task)
+) STRICT;
+CREATE TABLE measures (
+    trial_id TEXT NOT NULL REFERENCES trials,
+    task TEXT NOT NULL,
+    measure TEXT NOT NULL,            -- such as 'mAP', 'precision', 'accuracy'
+    k INTEGER,                        -- NULL where the measure has none
+    value REAL NOT NULL,
+    chance REAL                       -- of this measure for a random order; NULL: not known
+) STRICT;
+CREATE UNIQUE INDEX measures_once ON measures (trial_id, task, measure, ifnull(k, 0));
+CREATE TABLE confusion (
+    trial_id TEXT NOT NULL REFERENCES trials,
+    task TEXT NOT NULL,
+    label INTEGER NOT NULL,           -- true class, a class number of the data set
+    predicted INTEGER NOT NULL,
+    n INTEGER NOT NULL CHECK (n > 0), -- test items
+    PRIMARY KEY (trial_id, task, label, predicted)
+) STRICT;
+CREATE TABLE validation (             -- the measure that chooses, on the inner folds
+    trial_id TEXT NOT NULL REFERENCES trials,
+    scaling TEXT NOT NULL,
+    params TEXT NOT NULL,             -- JSON
+    n_steps INTEGER,
+    fold INTEGER NOT NULL,
+    value REAL NOT NULL
+) STRICT;
+CREATE TABLE retrievals (             -- what some queries retrieve, best first
+    trial_id TEXT NOT NULL REFERENCES trials,
+    query INTEGER NOT NULL,           -- row numbers of the data set
+    rank INTEGER NOT NULL,            -- from 1
+    retrieved INTEGER NOT NULL,
+    relevant INTEGER NOT NULL,        -- 1 for a hit, 0 for a miss
+    PRIMARY KEY (trial_id, query, rank)
+) STRICT;
+CREATE TABLE pictures (
+    row INTEGER PRIMARY KEY,          -- of the data set
+    caption TEXT NOT NULL,            -- its class, or its words
+    thumbnail BLOB                    -- JPEG; NULL where the file could not be read
+) STRICT;
+CREATE TABLE traces (                 -- the same measure along the steps, off the clock
+    trial_id TEXT NOT NULL REFERENCES trials,
+    part TEXT NOT NULL CHECK (part IN ('train', 'test')),
+    n_steps INTEGER NOT NULL,
+    value REAL NOT NULL,
+    PRIMARY KEY (trial_id, part, n_steps)
+) STRICT;
+CREATE TABLE symmetry (               -- of W along the same steps, for learners of x'Wy
+    trial_id TEXT NOT NULL REFERENCES trials,
+    n_steps INTEGER NOT NULL,
+    symmetry_index REAL NOT NULL,     -- |(W + W')/2| / |W|, Frobenius norms
+    PRIMARY KEY (trial_id, n_steps)
+) STRICT;
+CREATE TABLE projections (            -- some test items in a plane (see trial.projection)
+    trial_id TEXT NOT NULL REFERENCES trials,
+    row INTEGER NOT NULL,             -- of the data set
+    label INTEGER NOT NULL,           -- its class number
+    x REAL NOT NULL,                  -- by the learner's scores; the mean of x^2 + y^2 is the
+    y REAL NOT NULL,                  -- share of the variance that the plane has
+    x_before REAL,                    -- by the scaled rows that the learner got; NULL where it
+    y_before REAL,                    -- takes no rows
+    PRIMARY KEY (trial_id, row)
+) STRICT;
+CREATE TABLE fit_numbers (            -- single numbers of the final fit
+    trial_id TEXT NOT NULL REFERENCES trials,
+    name TEXT NOT NULL,               -- a fitted attribute, such as gap_; 'training': the
+                                      -- measure that chooses, on the training items
+    value REAL NOT NULL,
+    PRIMARY KEY (trial_id, name)
+) STRICT;
+"""

@@ -1,0 +1,449 @@
+"""The run's SQLite file: written one trial a transaction, read whole by the reports.
+
+The only module that knows SQL, with `oasis_bench.runs.schema`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import sqlite3
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field, fields
+from functools import cache
+from pathlib import Path
+from typing import Any, Self
+
+import pandas as pd
+
+from oasis_bench.runs.facts import RunFacts
+from oasis_bench.runs.schema import SCHEMA, SCHEMA_VERSION, TRIAL_TABLES
+from oasis_bench.system import (
+    OutputError,
+    UsageError,
+    open_below,
+    path_below,
+    require_memory,
+    shown,
+)
+from oasis_bench.trial import TrialResult
+
+FILE_NAME = "results.sqlite"
+
+JOURNAL, WAL = f"{FILE_NAME}-journal", (f"{FILE_NAME}-wal", f"{FILE_NAME}-shm")
+"""What SQLite keeps beside it: during a transaction; in a mode that this program never sets."""
+
+JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
+"""The last bytes of a journal that names a file, which SQLite deletes when it rolls back."""
+
+PANDAS_TYPES = {"TEXT": "string", "INTEGER": "Int64", "REAL": "float64", "BLOB": "object"}
+
+DISK_ERRORS = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_BUSY")
+"""Starts of the names of SQLite's errors that the disk or another program causes."""
+
+WAIT_SECONDS = 60.0
+"""How long a writer waits for a reader of the file, such as `report`, and a reader for a writer."""
+
+
+class RefusedRecordError(ValueError):
+    """The tables do not take the values of a record; nothing of it is written."""
+
+
+@dataclass(frozen=True, eq=False)  # two are equal where they are one: hashed as such by caches
+class StoredRun:
+    """A run as the reports read it; `runs.schema` describes each column.
+
+    The tables from `answers` to `fit_numbers` also have the columns learner, subset, partition and
+    split of their trial.
+    """
+
+    info: RunFacts  # the table `run`
+    trials: pd.DataFrame  # a row for each trial: what it was, how it ended and its costs
+    answers: pd.DataFrame  # a row for each trial and task
+    measures: pd.DataFrame  # ... task, measure and k (NaN where the measure has none)
+    confusion: pd.DataFrame  # ... task, true class and predicted class
+    validation: pd.DataFrame  # ... setting and inner fold
+    traces: pd.DataFrame  # ... number of steps
+    symmetry: pd.DataFrame  # ... number of steps
+    retrievals: pd.DataFrame  # ... example query and rank
+    projections: pd.DataFrame  # ... projected test item
+    fit_numbers: pd.DataFrame  # ... single number of its fit
+    pictures: pd.DataFrame  # a row for each picture of the examples
+
+    def typed_tables(self) -> dict[str, pd.DataFrame]:
+        """Return all tables by name, each column of the type that it is stored in."""
+        tables = {it.name: getattr(self, it.name) for it in fields(self) if it.name != "info"}
+        return {
+            name: table.astype({str(column): _column_types(name)[str(column)] for column in table})
+            for name, table in tables.items()
+        }
+
+
+@dataclass
+class Store:
+    """A run's file, open for writing; no other process can write to it meanwhile."""
+
+    folder: Path
+    connection: sqlite3.Connection = field(repr=False)
+    lock: int | None = field(repr=False)
+    made_folder: bool = False
+
+    @classmethod
+    def create(cls, folder: Path, info: RunFacts) -> Self:
+        """Make the file of a new run, and its folder, which must hold nothing."""
+        refuse_used_folder(folder)
+        path = folder / FILE_NAME
+        try:
+            made_folder = not folder.exists()
+            folder.mkdir(parents=True, exist_ok=True)
+            lock = _lock(folder)
+            refuse_used_folder(folder)  # again: another process may have been quicker
+            store = cls(folder, _connect(path, "rwc"), lock, made_folder)
+            try:
+                # One transaction, so that no file is without its info.
+                store.connection.executescript(
+                    f"BEGIN; PRAGMA user_version = {SCHEMA_VERSION}; {SCHEMA}"
+                )
+                _write_info(store.connection, info.to_json())
+                store.connection.execute("COMMIT")
+            except BaseException:
+                store.discard()  # else the folder could not be used again
+                raise
+        except (OSError, sqlite3.Error) as error:
+            raise UsageError(
+                f"cannot write {path}: {error}: free or correct it, or choose another folder"
+            ) from error
+        return store
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        """Open the file of an existing run of this version, to add trials."""
+        path = _path_for_sqlite(folder)
+        try:
+            lock = _lock(folder)
+        except OSError as error:
+            raise UsageError(f"cannot write {path}: {error.strerror}") from error
+        try:
+            # What a session began that was killed is rolled back.  Then `read_run` says what is
+            # wrong, also where there is no connection.
+            with suppress(sqlite3.Error, UsageError), closing(_connect(path, "rw")):
+                pass
+            read_run(folder)
+            return cls(folder, _connect(path, "rw"), lock)
+        except BaseException:
+            os.close(lock)
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._close()
+
+    def _close(self) -> None:
+        self.connection.close()
+        if self.lock is not None:
+            os.close(self.lock)
+            self.lock = None
+
+    def discard(self) -> None:
+        """Remove what `create` made; what else is in the folder stays there."""
+        self._close()
+        with suppress(OSError):
+            for name in (FILE_NAME, JOURNAL):
+                (self.folder / name).unlink(missing_ok=True)
+            if self.made_folder:
+                self.folder.rmdir()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        try:
+            self.connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self.connection.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):  # SQLite may have rolled back by itself
+                    self.connection.execute("ROLLBACK")
+                raise
+        except (sqlite3.Error, UnicodeError, OverflowError) as error:
+            name = getattr(error, "sqlite_errorname", "")
+            if not name.startswith(DISK_ERRORS):
+                raise RefusedRecordError(f"the store refuses it: {error}") from error
+            path = self.folder / FILE_NAME
+            if not path.exists():
+                raise OutputError(
+                    f"{path} was removed while the run went on: its trials are lost: run it anew"
+                ) from error
+            raise OutputError.of(path, error) from error
+
+    def info(self) -> RunFacts:
+        """Return the metadata of the run."""
+        return _read_info(self.connection)
+
+    def write_info(self, **values: Any) -> None:
+        """Set values of the table `run`, as JSON."""
+        with self._transaction():
+            _write_info(self.connection, values)
+
+    def statuses(self) -> dict[str, str]:
+        """Return the status of each stored trial, by its trial_id."""
+        return dict(self.connection.execute("SELECT trial_id, status FROM trials"))
+
+    def add(self, record: TrialResult, replace: bool = False) -> None:
+        """Write a trial in one transaction; with `replace`, first delete what is stored of it."""
+        trial_id = record.columns["trial_id"]
+        with self._transaction():
+            if replace:
+                for table in (*TRIAL_TABLES, "trials"):
+                    self.connection.execute(f"DELETE FROM {table} WHERE trial_id = ?", (trial_id,))
+            self._insert("trials", [record.columns])
+            for table in TRIAL_TABLES:
+                rows = [{"trial_id": trial_id, **row} for row in getattr(record, table)]
+                self._insert(table, rows)
+
+    def add_answers(
+        self,
+        trial_id: str,
+        tasks: Collection[str],
+        rows: Mapping[str, Sequence[Mapping[str, Any]]],
+    ) -> None:
+        """Write rows of 'answers', 'measures' and 'confusion' for tasks of a stored trial.
+
+        They replace those that are stored of the same tasks.
+        """
+        with self._transaction():
+            for table, new in rows.items():
+                self.connection.executemany(
+                    f"DELETE FROM {table} WHERE trial_id = ? AND task = ?",
+                    [(trial_id, task) for task in tasks],
+                )
+                self._insert(table, [{"trial_id": trial_id, **row} for row in new])
+
+    def add_pictures(self, pictures: Sequence[Mapping[str, Any]]) -> None:
+        """Write rows of the table `pictures`; a row that is stored already stays as it is."""
+        with self._transaction():
+            self.connection.executemany(
+                "INSERT OR IGNORE INTO pictures VALUES (:row, :caption, :thumbnail)", pictures
+            )
+
+    def _insert(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        if rows:
+            names = list(rows[0])
+            self.connection.executemany(
+                f"INSERT INTO {table} ({', '.join(names)}) "
+                f"VALUES ({', '.join(':' + name for name in names)})",
+                rows,
+            )
+
+
+def holds_run(folder: Path) -> bool:
+    """Tell whether there is a run in `folder`, whole or not."""
+    return (folder / FILE_NAME).exists()
+
+
+def refuse_used_folder(folder: Path) -> None:
+    """Raise a UsageError where `folder`, the value of --output, holds anything."""
+    try:
+        held = next(folder.iterdir(), None)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise UsageError(f"cannot use {folder} for output: {error.strerror}") from error
+    if holds_run(folder):
+        raise UsageError(
+            f"{folder} holds another run: choose another --output, go on with it by "
+            f"'--resume {folder}', or remake its report with 'report {folder}'"
+        )
+    if held is not None:
+        raise UsageError(
+            f"{folder} is not empty (it holds {held.name}): choose another --output, "
+            "so that nothing of yours is overwritten"
+        )
+
+
+def read_run(folder: Path) -> StoredRun:
+    """Read the run in `folder`, finished or cut short; of another version it is refused."""
+    path = _path_for_sqlite(folder)
+    try:
+        require_memory(path.stat().st_size, str(path), "free some")
+        # A copy is one snapshot, also while a run still writes; and of a file that is read-only
+        # SQLite checks no constraints.
+        with closing(_connect(path, "ro")) as file, closing(_in_memory()) as connection:
+            file.backup(connection)
+            [[version]] = connection.execute("PRAGMA user_version")
+            if version == SCHEMA_VERSION:
+                return _read(connection)
+    except UsageError as error:
+        raise UsageError(
+            f"{path} is damaged, or not of this program: {error}: use a copy of it, or run it again"
+        ) from error
+    except (sqlite3.Error, pd.errors.DatabaseError, MemoryError) as error:
+        if getattr(error, "sqlite_errorname", "") == "SQLITE_READONLY_ROLLBACK":
+            raise UsageError(
+                f"{path} is in the middle of a change: what wrote it was killed, and left "
+                f"{JOURNAL}: if the run is yours, 'run --resume {folder}' takes the change back; "
+                "else get the whole run again"
+            ) from error
+        raise UsageError(f"{path} is not a readable run: {error}") from error
+    remedy = (
+        "an older oasis-bench wrote it: run it again"
+        if version < SCHEMA_VERSION
+        else "use the newer oasis-bench that wrote it"
+    )
+    raise UsageError(
+        f"{path} has schema version {version}, this oasis-bench reads {SCHEMA_VERSION}: {remedy}"
+    )
+
+
+def _read(connection: sqlite3.Connection) -> StoredRun:
+    """Read all tables; raise a UsageError where they are not as this program writes them."""
+    # First: to read a view of a stranger could take for ever.
+    if other := _declarations(connection) ^ _own_declarations():
+        kind, name, _ = min(other, key=repr)
+        raise UsageError(f"{shown(kind)} {shown(name)} is missing, unknown or declared otherwise")
+    [[verdict]] = connection.execute("PRAGMA quick_check(1)")
+    if verdict != "ok":
+        raise UsageError(" ".join(str(verdict).split()))
+    if orphan := connection.execute("PRAGMA foreign_key_check").fetchone():
+        raise UsageError(f"a row of {orphan[0]} belongs to no trial")
+    # Texts as Python's: for tables of this size sooner filtered than pyarrow's.
+    with pd.option_context("mode.string_storage", "python"):
+        tables = {name: _read_table(connection, name, query) for name, query in _queries().items()}
+    run = StoredRun(info=_read_info(connection), **tables)
+    for what, names, known in (
+        ("learner", run.trials["learner"], run.info.experiment.learners),
+        ("class subset", run.trials["subset"], run.info.classes),
+        ("task", run.answers["task"], run.info.sources.tasks),
+    ):
+        if unknown := set(names) - set(known):
+            raise UsageError(f"a trial has the {what} {shown(min(unknown))}, unknown to its run")
+    given = run.trials.loc[(run.trials["status"] == "ok") | run.trials["params"].notna(), "params"]
+    for text in {*given, *run.validation["params"]}:
+        if not isinstance(_from_json(text, "hyper-parameters"), dict):
+            raise UsageError(f"the hyper-parameters {shown(text)} are no JSON object")
+    return run
+
+
+def _read_table(connection: sqlite3.Connection, name: str, query: str) -> pd.DataFrame:
+    """Read a table; a column of numbers that holds none is of NaN, as any other with gaps."""
+    table, types = pd.read_sql_query(query, connection), _column_types(name)
+    untyped = [str(column) for column in table if table[column].dtype == object]
+    numeric = [column for column in untyped if types[column] in ("Int64", "float64")]
+    return table.astype(dict.fromkeys(numeric, "float64"))
+
+
+def _queries() -> dict[str, str]:
+    """Return the query of each table of a run, by its name in `StoredRun`."""
+    of_trials = {
+        table: f"SELECT learner, subset, partition, split, {table}.* "
+        f"FROM {table} JOIN trials USING (trial_id) ORDER BY {table}.rowid"
+        for table in TRIAL_TABLES
+    }
+    return {"trials": "SELECT * FROM trials", "pictures": "SELECT * FROM pictures"} | of_trials
+
+
+@cache
+def _column_types(table: str) -> dict[str, str]:
+    """Return pandas' type of each column of a table as it is read, which has some of `trials`."""
+    with closing(_in_memory()) as connection:
+        connection.executescript(SCHEMA)
+        of_both = [
+            connection.execute("SELECT name, type FROM pragma_table_info(?)", (held,)).fetchall()
+            for held in ("trials", table)
+        ]
+        return {name: PANDAS_TYPES[kind] for columns in of_both for name, kind in columns}
+
+
+def _path_for_sqlite(folder: Path) -> Path:
+    """Return the path of a run's file, where SQLite may open it and what it keeps beside it.
+
+    All of these must be regular files of this program.
+    """
+    path = path_below(folder, FILE_NAME)
+    if not path.is_file():
+        raise UsageError(f"{folder} holds no run: {FILE_NAME} is not in it")
+    for name in WAL:
+        if os.path.lexists(folder / name):
+            raise UsageError(f"{folder / name} is not of this program: use a run without it")
+    with suppress(FileNotFoundError), open_below(folder, JOURNAL) as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - len(JOURNAL_MAGIC)))
+        if file.read() == JOURNAL_MAGIC:
+            raise UsageError(
+                f"{folder / JOURNAL} is not of this program: it names another file, which SQLite "
+                "would delete: get the whole run again"
+            )
+    return path
+
+
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
+    """Connect; in the mode 'ro' nothing is ever written, and no journal is rolled back."""
+    uri = f"{path.resolve().as_uri()}?mode={mode}"
+    connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=WAIT_SECONDS)
+    try:
+        connection.execute("PRAGMA trusted_schema = OFF")
+        connection.execute(f"PRAGMA query_only = {mode == 'ro'}")
+        connection.execute("PRAGMA foreign_keys = ON")
+        [[journal]] = connection.execute("PRAGMA journal_mode")  # reads: what is damaged raises
+        if journal != "delete":
+            raise UsageError(f"SQLite's journal mode is {journal}, and not delete")
+    except BaseException:
+        connection.close()
+        for name in WAL:  # they were not there: see `_path_for_sqlite`
+            path.with_name(name).unlink(missing_ok=True)
+        raise
+    return connection
+
+
+def _in_memory() -> sqlite3.Connection:
+    connection = sqlite3.connect(":memory:")
+    connection.execute("PRAGMA trusted_schema = OFF")
+    return connection
+
+
+def _declarations(connection: sqlite3.Connection) -> set[tuple[str, str, str]]:
+    """Return kind, name and SQL of all tables, indexes ..., without comments and white space."""
+    rows = connection.execute("SELECT type, name, ifnull(CAST(sql AS TEXT), '') FROM sqlite_schema")
+    return {(kind, name, re.sub(r"--[^\n]*|\s", "", sql)) for kind, name, sql in rows}
+
+
+@cache
+def _own_declarations() -> set[tuple[str, str, str]]:
+    with closing(_in_memory()) as connection:
+        connection.executescript(SCHEMA)
+        return _declarations(connection)
+
+
+def _from_json(text: Any, what: str) -> Any:
+    try:
+        return json.loads(text)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UsageError(f"what it says of its {what} is no JSON: {shown(text)}") from error
+
+
+def _read_info(connection: sqlite3.Connection) -> RunFacts:
+    rows = connection.execute("SELECT key, value FROM run")
+    return RunFacts.from_json({key: _from_json(value, shown(key)) for key, value in rows})
+
+
+def _write_info(connection: sqlite3.Connection, values: Mapping[str, Any]) -> None:
+    connection.executemany(
+        "INSERT OR REPLACE INTO run VALUES (?, ?)",
+        [(key, json.dumps(value)) for key, value in values.items()],
+    )
+
+
+def _lock(folder: Path) -> int:
+    """Lock `folder` against other writers, until the descriptor is closed or this process ends."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(descriptor)
+        raise UsageError(
+            f"another process writes to {folder}: wait for its end, or choose another --output"
+        ) from error
+    return descriptor

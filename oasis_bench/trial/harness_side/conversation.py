@@ -1,0 +1,482 @@
+"""The harness's half of a trial, stage by stage, in step with that of the learner's process.
+
+Each stage is a generator that mirrors the learner's half (`oasis_bench.trial.learner_side.stages`)
+line by line: where that one sends a message, this one yields its type and gets the message; where
+that one waits for items, this one gives them.  What may come next is the next line; anything else
+ends the trial.  What is timed lies between `HarnessClock(...)` and `clock.at_least(...)`; the test
+labels are in the `Evaluator` and the `Traces`.
+
+Not for processes: `oasis_bench.execution` starts those and holds them to their budget.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NoReturn, TypeAlias
+
+import msgspec
+
+from oasis_bench.experiment import ChooseBy, TrialSpec
+from oasis_bench.plugins import IncrementalLearner, MetricLearner
+from oasis_bench.system import error_line, is_sealed, processor_name
+from oasis_bench.tasks import Task, parse_measure
+from oasis_bench.trial.harness_side.clock import HarnessClock
+from oasis_bench.trial.harness_side.evaluator import (
+    TRAINING,
+    Evaluator,
+    ScoreReader,
+    Traces,
+    answer,
+    galleries_of,
+    reason_against,
+)
+from oasis_bench.trial.harness_side.inbox import Inbox
+from oasis_bench.trial.harness_side.items import Sealed, TrialItems
+from oasis_bench.trial.harness_side.kept_files import KeptFiles
+from oasis_bench.trial.harness_side.result import TrialResult, columns_of
+from oasis_bench.trial.wall import (
+    ANSWER,
+    FIT,
+    LEARNING,
+    LOAD,
+    REPLAY,
+    VALIDATION,
+    WARM_UP,
+    Ended,
+    Fitted,
+    Loaded,
+    Message,
+    MessageError,
+    NotApplicableError,
+    PhaseBegan,
+    Queried,
+    Replayed,
+    Saved,
+    Scores,
+    Stage,
+    StageName,
+    Started,
+    Tuned,
+    Validated,
+    checkpoints,
+    folds_at_once,
+    needs_tuning,
+)
+
+Expected: TypeAlias = "type[Message] | tuple[type[Message], ...] | int"
+"""The type of the message that is to come next, the types of those that may, or so many bytes."""
+
+Talk: TypeAlias = Generator[Expected, Any, None]
+
+
+class EndsTrialError(Exception):
+    """The trial fails here, for this reason."""
+
+
+class Conversation:
+    """A trial under way: what it does now is its `phase`; when it has ended, it has a `result`.
+
+    ``sealed(scaling)`` gives the items in files; `model` is the file of a saved model that takes
+    the place of a fit.  Raise NotApplicableError where the learner fits none of the tasks.
+    """
+
+    def __init__(
+        self,
+        spec: TrialSpec,
+        items: TrialItems,
+        sealed: Sealed,
+        learner: type[MetricLearner],
+        tasks: Sequence[Task],
+        folder: Path,
+        model: int | None = None,
+    ) -> None:
+        refused = {task.name: reason for task in tasks if (reason := reason_against(task, learner))}
+        evaluated = [task for task in tasks if task.name not in refused]
+        if not evaluated:
+            raise NotApplicableError(next(iter(refused.values())))
+        if spec.chooses_by.task in refused:  # then by the first measure that is possible
+            measure = parse_measure(evaluated[0].measures[0], evaluated[0])
+            spec = replace(spec, chooses_by=ChooseBy(evaluated[0].name, *measure))
+        self.spec = spec
+        self.phase = "the start"
+        self.first_bytes: int | None = None  # of the stage's processes before it began
+        self.result: TrialResult | None = None
+        self._items, self._sealed, self._learner = items, sealed, learner
+        self._refused = refused
+        self._galleries = galleries_of(evaluated)
+        keeps = spec.keeps
+        drawn = (keeps.examples, spec.seed_for("examples"), keeps.queries, keeps.projection)
+        self._evaluator = Evaluator(evaluated, items, *drawn, spec.chooses_by)
+        self._chooser = next(task for task in evaluated if task.name == spec.chooses_by.task)
+        self._traces = Traces(self._chooser, spec.chooses_by, items)
+        scaling, params = spec.candidates[0]
+        self._tuned = Tuned(scaling, dict(params))
+        self._needs_tuning = model is None and needs_tuning(spec, learner)
+        if not self._needs_tuning:
+            sealed(scaling)  # raises where the items cannot be scaled so
+        self._columns: dict[str, Any] = {}
+        self._numbers: dict[str, float] = {}
+        self._validation: list[dict[str, Any]] = []
+        self._kept = KeptFiles(spec, items, folder)
+        self._saved_model = model
+        self._model: int | None = None  # the file of the fitted learner
+        self._file: int | None = None  # that came with the last message
+        self._notes: list[str] = []
+        self._is_measured = False
+        self._is_transductive = bool(learner.transductive)  # once: it cannot change later
+        self._left = self._stages()
+        self.next_stage()
+
+    def _stages(self) -> Iterator[tuple[StageName, Talk]]:
+        """Yield the stages of the trial, each with the harness's half of it."""
+        if self._needs_tuning:
+            yield "tune", self._tune()
+        if self._saved_model is None:
+            yield "fit", self._fit()
+        else:
+            yield "load", self._load()
+        if not self._is_transductive:
+            yield "score alone", self._score_alone()
+        self._is_measured = True
+        if self.spec.experiment.traces:
+            steps = issubclass(self._learner, IncrementalLearner)
+            # Where the number of steps was given, there is no checkpoint to stop at.
+            if steps and self._tuned.last_checkpoint is not None:
+                yield "replay", self._replay()
+            elif self._chooser.gallery == "test" and self._has_learned:
+                yield "score training items", self._score_training_items()
+
+    def next_stage(self) -> bool:
+        """Go on to the next stage, or end the trial where there is none; tell which."""
+        self.phase, self.first_bytes = "the start", None
+        stage = next(self._left, None)
+        if stage is None:
+            self.end("ok")
+            return False
+        self._stage, work = stage
+        self._talk = self._whole(work)
+        self._expected: Expected = next(self._talk)
+        return True
+
+    def start(
+        self, server: int, give: Callable[[int], object], begin_phase: Callable[[], object]
+    ) -> Stage:
+        """Return the stage that is to run, below the process `server`.
+
+        ``give(file)`` sends it a file; ``begin_phase()`` gives it the whole budget of time.
+        """
+        self._server, self._give, self._begin_phase = server, give, begin_phase
+        galleries = (self._chooser.gallery,) if self._stage == "replay" else self._galleries
+        return Stage(self._stage, self.spec.for_learner(), self._tuned, galleries, server)
+
+    def listen(self, inbox: Inbox) -> bool:
+        """Take all that has come; tell whether the stage has ended well.
+
+        What may not come ends the trial.
+        """
+        try:
+            while self.result is None:
+                if isinstance(self._expected, int):
+                    content = inbox.next_bytes(self._expected)
+                    if content is None:
+                        return False
+                    self._expected = self._talk.send(content)
+                else:
+                    message, self._file = inbox.next_message()
+                    if message is None:
+                        return False
+                    self._take(message, self._expected)
+        except StopIteration:
+            return True
+        except EndsTrialError as error:
+            self.end("failed", str(error))
+        except MessageError as error:
+            self.end("crashed", f"what its process sent cannot be read: {error}")
+        finally:
+            self._close_file()
+        return False
+
+    def _take(self, message: Message, expected: type[Message] | tuple[type[Message], ...]) -> None:
+        if isinstance(message, Ended) and message.status != "ok":
+            self.end(message.status, message.reason, message.traceback)
+        elif isinstance(message, expected):
+            self._expected = self._talk.send(message)
+        else:
+            self._refuse(message)
+        self._close_file()
+
+    def _whole(self, work: Talk) -> Talk:
+        """Take the messages of one process."""
+        self.first_bytes = (yield Started).n_bytes
+        yield from work
+        yield Ended
+
+    def _tune(self) -> Talk:
+        """Take what the inner folds validate, and what they chose."""
+        candidates = json.loads(json.dumps(self.spec.candidates))  # as messages have them
+        steps = [None, 0, *checkpoints(self.spec.experiment.max_steps)]
+        n_folds = self.spec.experiment.inner_folds
+        most = len(candidates) * (len(steps) - 1) * n_folds
+        n_begun: Counter[str] = Counter()
+        clock = None
+        self._give(self._sealed(None).training)
+        while not isinstance(message := (yield PhaseBegan, Validated, Tuned), Tuned):
+            if isinstance(message, PhaseBegan):
+                n_begun[message.phase] += 1
+                if n_begun[message.phase] > most:
+                    self._refuse(message)
+                self._begin(message, LEARNING, VALIDATION)
+                clock = clock or HarnessClock(self._server)
+            else:
+                is_candidate = [message.scaling, message.params] in candidates
+                is_point = message.n_steps in steps and message.fold < n_folds
+                if not (is_candidate and is_point and len(self._validation) < most):
+                    self._refuse(message)
+                row = {**msgspec.structs.asdict(message), "params": json.dumps(message.params)}
+                self._validation.append(row)
+        if [message.scaling, message.params] not in candidates:
+            raise MessageError("what was chosen is not among the candidates")
+        seconds = message.fit_seconds + message.score_seconds
+        if clock is not None:
+            seconds, cpu_seconds = clock.at_least(seconds)
+            if folds_at_once(self.spec) > 1:  # the clock here sees only the longest
+                seconds = max(seconds, cpu_seconds)
+        message.fit_seconds = seconds - message.score_seconds
+        self._tuned = message
+        try:
+            self._sealed(message.scaling)
+        except Exception as error:
+            raise EndsTrialError(error_line(error)) from error
+
+    def _fit(self) -> Talk:
+        """Take the fitted learner and what its fit took, then its scores of the test items."""
+        items = self._sealed(self._tuned.scaling)
+        yield from self._began(WARM_UP)
+        self._give(items.few)
+        yield from self._began(FIT)
+        clock = HarnessClock(self._server)
+        self._give(items.training)
+        fitted = yield Fitted
+        self._model = self._file_that_came()
+        clock.subtract(n_bytes=os.fstat(self._model).st_size)
+        seconds, cpu_seconds = clock.at_least(fitted.seconds, fitted.cpu_seconds)
+        self._columns = {
+            **self._columns_of_model(fitted),
+            "fit_seconds": seconds,
+            "fit_cpu_seconds": cpu_seconds,
+            "fit_waiting_seconds": fitted.waiting_seconds,
+            "fit_peak_bytes": fitted.peak_bytes,
+            "tuning_fit_seconds": self._tuned.fit_seconds,
+            "tuning_score_seconds": self._tuned.score_seconds,
+        }
+        if self.spec.keeps.model:
+            saved = yield Saved
+            if self._file is None:
+                self._notes.append(f"its model is not saved: {saved.reason}")
+            else:
+                self._kept.add_model(self._file_that_came())
+        yield from self._score()
+
+    def _load(self) -> Talk:
+        """Take the learner of a saved model, then its scores of the test items."""
+        assert self._saved_model is not None
+        items = self._sealed(self._tuned.scaling)
+        yield from self._began(WARM_UP)
+        self._give(items.few)
+        yield from self._began(LOAD)
+        self._give(self._saved_model)
+        loaded = yield Loaded
+        self._model = self._file_that_came()
+        self._columns = self._columns_of_model(loaded)
+        yield from self._score()
+
+    def _score(self) -> Talk:
+        """Take the scores of all test items, and what computing them took."""
+        items = self._sealed(self._tuned.scaling)
+        yield from self._began(ANSWER)
+        clock = HarnessClock(self._server)
+        self._give(items.test)
+        if "training" in self._galleries:
+            self._give(items.gallery)
+        for reader in self._evaluator.readers:
+            yield from self._scores(reader, clock, self._kept.add_scores)
+        queried = yield Queried
+        seconds, cpu_seconds = clock.at_least(queried.seconds, queried.cpu_seconds)
+        self._columns |= {
+            "query_seconds": seconds,
+            "query_cpu_seconds": cpu_seconds,
+            "n_timed_queries": len(self._items.test_rows) * len(self._galleries),
+        }
+
+    def _score_alone(self) -> Talk:
+        """Take the scores of some test items by a copy that has no others: they must be the same.
+
+        Only then no score of an item depends on other test items.
+        """
+        items = self._sealed(self._tuned.scaling)
+        yield from self._began(ANSWER)
+        self._give(self._copy())
+        self._give(items.sample)
+        if "training" in self._galleries:
+            self._give(items.gallery)
+        alone = self._evaluator.readers_alone()
+        for reader in alone:
+            yield from self._scores(reader)
+        try:
+            self._evaluator.refuse_other_scores(alone)
+        except ValueError as error:
+            raise EndsTrialError(str(error)) from error
+
+    def _replay(self) -> Talk:
+        """Take the scores at each checkpoint, for the traces."""
+        items = self._sealed(self._tuned.scaling)
+        self._give(items.training)
+        self._give(items.test)
+        for n_steps in checkpoints(self.spec.experiment.max_steps):
+            if n_steps > (self._tuned.last_checkpoint or 0):
+                break
+            yield from self._began(REPLAY)
+            replayed = yield Replayed
+            if replayed.n_steps != n_steps:
+                self._refuse(replayed)
+            for reader in self._traces.begin(replayed):
+                yield from self._scores(reader)
+            self._traces.finish()
+
+    def _score_training_items(self) -> Talk:
+        """Take the scores of the training items among one another, by a copy of the learner."""
+        items = self._sealed(self._tuned.scaling)
+        yield from self._began(REPLAY)
+        self._give(self._copy())
+        self._give(items.gallery)
+        yield from self._scores(self._traces.begin_training())
+        self._traces.finish()
+
+    def _began(self, phase: str) -> Talk:
+        """Expect that a phase begins."""
+        self._begin((yield PhaseBegan), phase)
+
+    def _begin(self, message: PhaseBegan, *phases: str) -> None:
+        if message.phase not in phases:
+            self._refuse(message)
+        self.phase = message.phase
+        self._begin_phase()
+
+    def _scores(
+        self,
+        reader: ScoreReader,
+        clock: HarnessClock | None = None,
+        keep: Callable[[Scores, bytearray], object] = lambda message, scores: None,
+    ) -> Talk:
+        """Evaluate the scores of one gallery; the time that it takes here is off the clock."""
+        while not reader.is_complete:
+            message = yield Scores
+            scores = yield reader.n_bytes(message)
+            start = time.monotonic()
+            try:
+                reader.add(message, scores)
+            except ValueError as error:
+                raise EndsTrialError(error_line(error)) from error
+            keep(message, scores)
+            if clock is not None:
+                clock.subtract(time.monotonic() - start, len(scores))
+
+    def _refuse(self, message: Message) -> NoReturn:
+        raise MessageError(f"{type(message).__name__} may not come in stage {self._stage!r}")
+
+    def _file_that_came(self) -> int:
+        """Return the file that came with a message, which its process can no longer change.
+
+        It could do so when it knows the test items.
+        """
+        if self._file is None:
+            raise MessageError("the fitted learner did not come with the message")
+        if not is_sealed(self._file):
+            raise MessageError("the file that came with the message is not sealed")
+        file, self._file = self._file, None
+        return file
+
+    def _close_file(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def _copy(self) -> int:
+        assert self._model is not None
+        return self._model
+
+    def _columns_of_model(self, message: Fitted | Loaded) -> dict[str, Any]:
+        self._numbers = message.numbers
+        tuned = self._tuned
+        return {
+            "threads": message.threads,
+            "processor": processor_name(),
+            "scaling": tuned.scaling,
+            "params": json.dumps(tuned.params),
+            "n_steps": tuned.params.get("n_steps", tuned.n_steps),
+            "symmetry_index": message.symmetry_index,
+            "model_bytes": os.fstat(self._copy()).st_size,
+        }
+
+    @property
+    def _has_learned(self) -> bool:
+        """Whether the learner has learned from the training items, and something judges it there.
+
+        A saved model has not.  Of judgements, none may be left to train by.
+        """
+        judgements = self._items.judgements
+        return self._saved_model is None and (judgements is None or len(judgements.items) > 0)
+
+    def end(self, status: str, reason: str | None = None, traceback: str | None = None) -> None:
+        """Make the result of a trial that has ended, or was ended.
+
+        Where the result is measured already, only the replay for the traces was cut short.
+        """
+        if status != "ok" and self._is_measured:
+            self._notes.append(f"traces end early: {status}: {reason}")
+            status, traceback = "ok", None
+        if status == "ok":
+            reason = "; ".join(self._notes) or None
+        evaluator = self._evaluator if self._is_measured else None
+        takes_rows = evaluator is not None and self._learner.takes == "rows"
+        prepared = self._sealed(self._tuned.scaling).test_items if takes_rows else None
+        refused = [answer(name, "not applicable", why) for name, why in self._refused.items()]
+        self.result = TrialResult(
+            {
+                **columns_of(self.spec, self._items.n_features, status, reason, traceback),
+                "n_train": len(self._items.ties["training"]),
+                "n_test": len(self._items.test_rows),
+                "transductive": int(self._is_transductive),
+                **(self._columns if evaluator else {}),
+            },
+            answers=[*evaluator.answers(), *refused] if evaluator else (),
+            measures=evaluator.measures() if evaluator else (),
+            confusion=evaluator.confusion() if evaluator else (),
+            retrievals=evaluator.retrievals() if evaluator else (),
+            projections=evaluator.projections(prepared) if evaluator else (),
+            files=self._kept.finish() if evaluator else {},
+            validation=self._validation,
+            traces=self._traces.values,
+            symmetry=self._traces.symmetry,
+            fit_numbers=self._fit_numbers() if evaluator else (),
+        )
+        self.close()
+
+    def _fit_numbers(self) -> list[dict[str, Any]]:
+        """Return what the learner says in numbers, and the measure on training items."""
+        training = self._traces.training_value(self._columns["n_steps"])
+        named = {} if training is None else {TRAINING: training}
+        return [{"name": name, "value": value} for name, value in (self._numbers | named).items()]
+
+    def close(self) -> None:
+        """Close the file of the fitted learner, and remove what is not finished."""
+        self._kept.discard()
+        if self._model is not None:
+            os.close(self._model)
+            self._model = None

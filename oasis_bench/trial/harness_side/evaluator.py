@@ -1,0 +1,356 @@
+"""Evaluates the scores of a learner as they come: the only place that has the test labels.
+
+`Evaluator` does so for the result of a trial, `Traces` at the checkpoints of its replay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import rankdata
+
+from oasis_bench.experiment import ChooseBy, Queries
+from oasis_bench.plugins import ExemplarLearner, MetricLearner
+from oasis_bench.tasks import Evaluation, Numbers, SharedLabels, Task, kernel_ready, rank_others
+from oasis_bench.trial.harness_side.items import TrialItems
+from oasis_bench.trial.harness_side.projection import Projection, plane_of_rows
+from oasis_bench.trial.wall import MessageError, Replayed, Scores
+
+EXAMPLE_RANKS = 20
+"""Items that are kept of what an example query retrieves: people judge as many in JMLR 5.2.3."""
+
+AGREEMENT = 1e-3
+"""The largest difference of two scores of one pair, as a share of the range of scores.
+
+Rounding of distances in float32 reaches some 3e-4.
+"""
+
+MOVED = 0.01
+"""Largest mean change of rank, as a share of n/3, that of two random orders."""
+
+ROUNDED = 100
+"""Scores of one pair that differ by so many units in the last place of their type are the same."""
+
+TRAINING = "training"
+"""The measure on the training items, among the numbers of a fit."""
+
+HIGHEST = float(np.finfo(float).max)
+
+Scores2D = npt.NDArray[np.float64]
+Rows = list[dict[str, Any]]
+
+
+class ScoreReader:
+    """Takes the scores of queries against one gallery, block after block, for some evaluations.
+
+    Those of the queries `kept` stay in `rows`, of shape (n_kept, n_gallery).
+    """
+
+    def __init__(
+        self,
+        gallery: str,
+        n_queries: int,
+        n_gallery: int,
+        evaluations: Sequence[Evaluation | Projection],
+        kept: Numbers | Sequence[int] = (),
+    ) -> None:
+        self.gallery = gallery
+        self._n_queries, self._n_gallery = n_queries, n_gallery
+        self._evaluations = evaluations
+        self._kept = np.asarray(kept, dtype=np.intp)
+        self.rows = np.empty((len(self._kept), n_gallery))
+        self._done = 0
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all scores have come."""
+        return self._done == self._n_queries
+
+    def n_bytes(self, message: Scores) -> int:
+        """Return how many bytes follow a message.
+
+        Raise MessageError where these are not the scores that are to come next.
+        """
+        if message.gallery != self.gallery or message.n_queries > self._n_queries - self._done:
+            raise MessageError(f"{message.n_queries} rows of scores of {message.gallery!r}")
+        return message.n_bytes(self._n_gallery)
+
+    def add(self, message: Scores, content: bytes | bytearray) -> None:
+        """Evaluate a block; raise ValueError where a score is NaN."""
+        scores = np.frombuffer(content, message.dtype).reshape(message.n_queries, self._n_gallery)
+        for evaluation in self._evaluations:
+            evaluation.add(self._done, scores)
+        block = range(self._done, self._done + message.n_queries)
+        held = np.isin(self._kept, block)
+        self.rows[held] = scores[self._kept[held] - self._done]
+        self._done += message.n_queries
+
+
+class Evaluator:
+    """Evaluates the scores of a trial's learner by the tasks of one split.
+
+    For the report it keeps the neighbours of some `examples`, drawn by the `seed` from `queries` or
+    from all test items, and where it `projects`, the places of some test items in a plane.  A task
+    predicts the classes of its confusion matrix by the rule of `chooses_by` where that names the
+    task, else by its first measure.
+    """
+
+    def __init__(
+        self,
+        tasks: Sequence[Task],
+        items: TrialItems,
+        examples: int,
+        seed: int,
+        queries: Queries | None = None,
+        projects: bool = False,
+        chooses_by: ChooseBy | None = None,
+    ) -> None:
+        self._items, self._chooses_by = items, chooses_by
+        self._evaluations = {
+            task.name: task.evaluation(items.truth, len(ties), ties)
+            for task in tasks
+            for ties in (items.ties[task.gallery],)
+        }
+        n_test = len(items.test_rows)
+        drawn = np.random.default_rng(seed).permutation(n_test)
+        places = np.argsort(items.original_order)[drawn]
+        if queries is not None and items.truth.y is not None:
+            places = places[queries.among(items.test_rows, items.truth.y)[places]]
+        self._examples = places[:examples]
+        y = items.truth.y
+        self._projection = Projection(y, seed) if projects and isinstance(y, np.ndarray) else None
+        self._readers: dict[str, ScoreReader] = {}
+        for gallery in galleries_of(tasks):
+            evaluations: list[Evaluation | Projection] = [
+                self._evaluations[task.name] for task in tasks if task.gallery == gallery
+            ]
+            if self._projection is not None and gallery == "test":
+                evaluations.append(self._projection)
+            kept = [*items.sample, *(self._examples if gallery == "test" else ())]
+            n_gallery = len(items.ties[gallery])
+            self._readers[gallery] = ScoreReader(gallery, n_test, n_gallery, evaluations, kept)
+        self._tasks = tasks
+
+    @property
+    def readers(self) -> list[ScoreReader]:
+        """What takes the scores, in the order in which they come."""
+        return list(self._readers.values())
+
+    def readers_alone(self) -> list[ScoreReader]:
+        """Return what takes the scores of the sample that is asked alone."""
+        n = len(self._items.sample)
+        n_training = len(self._items.ties["training"])
+        return [
+            ScoreReader(gallery, n, n if gallery == "test" else n_training, (), range(n))
+            for gallery in self._readers
+        ]
+
+    def refuse_other_scores(self, alone: Sequence[ScoreReader]) -> None:
+        """Raise ValueError where the sample alone has other scores than among all test items."""
+        sample = self._items.sample
+        for reader in alone:
+            is_test = reader.gallery == "test"
+            among_all = self._readers[reader.gallery].rows[: len(sample)]
+            scores = np.stack([reader.rows, among_all[:, sample] if is_test else among_all])
+            if is_test:  # an item's score with itself is not ranked
+                others = ~np.eye(len(sample), dtype=bool)
+                scores = scores[:, others].reshape(2, len(sample), -1)
+            if not _agree(*scores):
+                raise ValueError(
+                    "two items get another score when other test items are asked with them: its "
+                    "similarity uses the unlabelled test items, which only a learner with "
+                    "transductive = True may do, or is random, or its rounding on rows far from "
+                    "zero is large (--scaling standard)"
+                )
+
+    def answers(self) -> Rows:
+        """Return rows of the table `answers`."""
+        return [
+            answer(name, "ok", None, evaluation.n_queries, evaluation.n_left_out)
+            for name, evaluation in self._evaluations.items()
+        ]
+
+    def measures(self) -> Rows:
+        """Return rows of the table `measures`."""
+        return [
+            {"task": name, **measurement._asdict()}
+            for name, evaluation in self._evaluations.items()
+            for measurement in evaluation.measurements()
+            if not np.isnan(measurement.value)  # no query of this trial has such a value
+        ]
+
+    def confusion(self) -> Rows:
+        """Return rows of the table `confusion`."""
+        rows, by = [], self._chooses_by
+        for name, evaluation in self._evaluations.items():
+            rule = (by.measure, by.k) if by is not None and by.task == name else ()
+            counts = evaluation.confusion(*rule)
+            if counts is not None:
+                rows += [
+                    {"task": name, "label": i, "predicted": j, "n": int(counts[i, j])}
+                    for i, j in np.argwhere(counts).tolist()
+                ]
+        return rows
+
+    def retrievals(self) -> Rows:
+        """Return the first items that the example queries retrieve; learners share the queries."""
+        reader, queries = self._readers.get("test"), self._examples
+        if reader is None or not len(queries) or self._items.truth.y is None:
+            return []
+        scores = kernel_ready(reader.rows[len(self._items.sample) :])
+        ranking = rank_others(scores, queries, self._items.ties["test"])
+        is_relevant = SharedLabels(self._items.truth.y).relevant_rows(queries).toarray() > 0
+        rows = self._items.test_rows
+        return [
+            {
+                "query": int(rows[query]),
+                "rank": rank,
+                "retrieved": int(rows[found]),
+                "relevant": int(is_relevant[place, found]),
+            }
+            for place, query in enumerate(queries)
+            for rank, found in enumerate(ranking[place, :EXAMPLE_RANKS], start=1)
+        ]
+
+    def projections(self, prepared: Callable[[Numbers], Any] | None) -> Rows:
+        """Return rows of the table `projections`.
+
+        `prepared` gives test items as the learner got them, by their places; None: no rows.
+        """
+        if self._projection is None or "test" not in self._readers:
+            return []
+        points, items = self._projection.points(), self._projection.items
+        if points is None:
+            return []
+        before = None if prepared is None else plane_of_rows(prepared(items))
+        places = np.full_like(points, np.nan) if before is None else before
+        y, rows = self._items.truth.y, self._items.test_rows
+        assert y is not None
+        names = ("row", "label", "x", "y", "x_before", "y_before")
+        columns = (rows[items], y[items], *points.T, *places.T)
+        values = zip(*(column.tolist() for column in columns), strict=True)
+        return [dict(zip(names, one, strict=True)) for one in values]
+
+
+def _agree(scores: Scores2D, others: Scores2D) -> bool:
+    """Tell whether two tables of scores (n_queries, n_gallery) are the same, up to rounding.
+
+    Values alone do not tell: where some pairs get huge scores, all others are close in value.  Nor
+    do ranks where all scores are alike, as cosines of rows far from zero: rounding orders these.
+    """
+    with np.errstate(over="ignore"):
+        is_single = np.array_equal(scores, scores.astype(np.float32), equal_nan=True)
+    eps = np.finfo(np.float32 if is_single else np.float64).eps
+    if np.allclose(scores, others, rtol=ROUNDED * eps, atol=0):
+        return True
+    finite = others[np.isfinite(others)]
+    if not finite.size:
+        return bool(np.array_equal(scores, others))
+    with np.errstate(over="ignore"):
+        spread = float(np.ptp(finite)) or float(np.abs(finite).max())
+        is_close = np.allclose(scores, others, rtol=0, atol=min(AGREEMENT * spread, HIGHEST))
+    moved = np.abs(rankdata(scores, axis=1) - rankdata(others, axis=1))
+    return is_close and float(moved.mean()) <= MOVED * scores.shape[1] / 3
+
+
+def answer(
+    task: str,
+    status: str,
+    reason: str | None,
+    n_queries: int | None = None,
+    n_left_out: int | None = None,
+) -> dict[str, Any]:
+    """Return a row of the table `answers`; without numbers where the task has no result."""
+    numbers = {"n_queries": n_queries, "n_left_out": n_left_out}
+    return {"task": task, "status": status, "reason": reason, **numbers}
+
+
+def galleries_of(tasks: Sequence[Task]) -> tuple[str, ...]:
+    """Return the galleries that tasks need, the test items first."""
+    needed = {task.gallery for task in tasks}
+    return tuple(gallery for gallery in ("test", "training") if gallery in needed)
+
+
+def reason_against(task: Task, learner: type[MetricLearner]) -> str | None:
+    """Say why a learner cannot answer a task, or None where it can."""
+    if task.gallery == "test" and issubclass(learner, ExemplarLearner):
+        return (
+            f"{learner.name} scores training items only, and {task.name} asks for scores among "
+            "test items"
+        )
+    return None
+
+
+class Traces:
+    """Takes the scores of each checkpoint and keeps the measure by which inner folds choose.
+
+    `values` and `symmetry` are rows of the tables `traces` and `symmetry`.
+    """
+
+    def __init__(self, task: Task, by: ChooseBy, items: TrialItems) -> None:
+        self._task, self._by, self._items = task, by, items
+        self.values: list[dict[str, Any]] = []
+        self.symmetry: list[dict[str, Any]] = []
+        self._training: float | None = None
+        self._pending: tuple[Replayed | None, list[tuple[str, Evaluation]]] | None = None
+
+    def has(self, n_steps: int) -> bool:
+        """Tell whether the scores of a checkpoint are there."""
+        return any(row["n_steps"] == n_steps for row in self.values)
+
+    def begin(self, message: Replayed) -> list[ScoreReader]:
+        """Return what takes the scores of a checkpoint: of training items, and of test items.
+
+        Where the gallery is the training items, these find themselves there and are left out.
+        """
+        task, items, only = self._task, self._items, (self._by.measure,)
+        ties = items.ties[task.gallery]
+        test = task.evaluation(items.truth, len(ties), ties, only)
+        readers = [ScoreReader(task.gallery, len(items.test_rows), len(ties), [test])]
+        parts = [("test", test)]
+        if task.gallery == "test":
+            reader, own = self._of_training()
+            readers.insert(0, reader)
+            parts.insert(0, ("train", own))
+        self._pending = message, parts
+        return readers
+
+    def begin_training(self) -> ScoreReader:
+        """Return what takes the scores of the training items by the fitted learner."""
+        reader, own = self._of_training()
+        self._pending = None, [("train", own)]
+        return reader
+
+    def training_value(self, n_steps: int | None) -> float | None:
+        """Return the measure on training items after that many steps, or of the fitted learner."""
+        for row in self.values:
+            if (row["part"], row["n_steps"]) == ("train", n_steps):
+                return float(row["value"])
+        return self._training
+
+    def finish(self) -> None:
+        """Keep the values of the checkpoint whose scores have all come, if there is one."""
+        if self._pending is None:
+            return
+        (message, parts), self._pending = self._pending, None
+        if message is None:
+            self._training = self._value(parts[0][1])
+            return
+        for part, evaluation in parts:
+            value = self._value(evaluation)
+            self.values.append({"part": part, "n_steps": message.n_steps, "value": value})
+        if message.symmetry_index is not None:
+            point = {"n_steps": message.n_steps, "symmetry_index": message.symmetry_index}
+            self.symmetry.append(point)
+
+    def _of_training(self) -> tuple[ScoreReader, Evaluation]:
+        items, ties = self._items, self._items.ties["training"]
+        n = len(ties)
+        own = self._task.evaluation(items.training_truth, n, ties, (self._by.measure,))
+        return ScoreReader("test", n, n, [own]), own
+
+    def _value(self, evaluation: Evaluation) -> float:
+        return evaluation.value(self._by.measure, self._by.k)

@@ -1,0 +1,219 @@
+"""The items of one trial, drawn by the harness, and sealed in files for the learner's side.
+
+The learner's process gets the training items with their labels and, after the fit, the test items
+without labels, in a random order.  What the harness alone has is the `Truth`.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from oasis_bench.data import Judgements, LabelledRows, Labels, Patches, Preparation
+from oasis_bench.experiment import Queries, TrialSpec, split_of
+from oasis_bench.plugins import MetricLearner
+from oasis_bench.system import UsageError, derive_seed, shown
+from oasis_bench.tasks import Indices, NotSplittableError, Partition, Truth, tie_order
+from oasis_bench.trial.wall import (
+    NotApplicableError,
+    judgements_to_arrays,
+    learn_preparation,
+    seal_items,
+)
+
+DENSE_BYTES = 2 * 2**30
+"""Sparse rows are made dense for a learner that takes no others, up to this size."""
+
+FEW_PER_CLASS, FEW_OF_SEVERAL_LABELS = 8, 100
+"""Training items of the warm-up: of each of two classes, or in all."""
+
+N_SAMPLE = 30
+"""Test items scored a second time, by a process that has no others.
+
+Half of them, where there are fewer than 60."""
+
+
+@dataclass(frozen=True)
+class TrialItems:
+    """What a trial works on."""
+
+    X: Any  # array, CSR or Patches: all items of the data set, as it gives them
+    y: Labels  # of the training items
+    judgements: Judgements | None  # what people said of the training items, for the learner
+    test_rows: Indices  # row numbers in the data set, in the order in which the learner sees them
+    train_rows: Indices
+    original_order: Indices  # the place of each test item in the order of the partition
+    truth: Truth  # the labels of the test items
+    ties: Mapping[str, Indices]  # for a gallery of 'test' or 'training' items
+    sample: Indices  # places of the test items that are scored a second time, alone
+
+    @property
+    def n_features(self) -> int:
+        """Numbers of an item as the data set gives it; of patches, each descriptor together."""
+        if isinstance(self.X, Patches):
+            pixels = 0 if self.X.pixels is None else np.prod(self.X.pixels.shape[1:])
+            return int(pixels + sum(kind.descriptors.shape[1] for kind in self.X.kinds.values()))
+        return int(np.prod(self.X.shape[1:]))
+
+    @property
+    def training_truth(self) -> Truth:
+        """What is known of the training items, in their order."""
+        return Truth(y=self.y) if self.judgements is None else Truth.of(self.judgements)
+
+
+def draw_items(spec: TrialSpec, rows: LabelledRows, learner: type[MetricLearner]) -> TrialItems:
+    """Draw training and test items of a trial.
+
+    Raise NotApplicableError where the learner does not take such items or labels.
+    """
+    X = rows.items(learner.takes, spec.features)
+    must_be_dense = sparse.issparse(X) and not learner.takes_sparse
+    if rows.multi_label and not learner.takes_relevance:
+        raise NotApplicableError(f"{learner.name} takes one label an item, not several")
+    n_bytes = spec.where.n_train * X.shape[1] * X.dtype.itemsize if must_be_dense else 0
+    if n_bytes > DENSE_BYTES:
+        raise NotApplicableError(
+            f"{learner.name} takes dense rows only, and these would be {n_bytes / 2**30:.1f} GiB"
+        )
+    partition = divide(spec, rows)
+    # The learner's process must not be able to find this order: it is made of what that process
+    # does not have, the content of the whole data set.  All seeds of 32 bits could be tried.
+    whole = (str(spec.identity["data"]), spec.where.subset, spec.where.partition, "order")
+    rng = np.random.default_rng([derive_seed(*whole, part) for part in range(4)])
+    order = rng.permutation(len(partition.test))
+    ties = tie_order(spec.seed_for("ties"), len(order))
+    return TrialItems(
+        X=X,
+        y=rows.y[partition.train],
+        test_rows=partition.test[order],
+        train_rows=partition.train,
+        original_order=order,
+        judgements=partition.training,
+        truth=_truth(
+            rows.y[partition.test[order]], rows.y[partition.train], partition.tested, order
+        ),
+        ties={
+            "test": np.argsort(order)[ties].astype(np.intp),
+            "training": tie_order(spec.seed_for("ties"), len(partition.train)),
+        },
+        sample=np.sort(rng.choice(len(order), min(N_SAMPLE, (len(order) + 1) // 2), replace=False)),
+    )
+
+
+def divide(spec: TrialSpec, rows: LabelledRows) -> Partition:
+    """Draw training and test items, and the judgements of each, where the split has any."""
+    split, where = split_of(spec).for_rows(rows), spec.where
+    try:
+        return split.draw(rows, where.classes, where.partition, spec.seed_for("partition"))
+    except NotSplittableError as error:
+        raise NotApplicableError(str(error)) from error
+
+
+def refuse_untested_queries(specs: Sequence[TrialSpec], rows: LabelledRows) -> None:
+    """Raise UsageError where one of the `queries` of an experiment is no test item.
+
+    It is looked for among those of the first partition of each class subset.
+    """
+    first = {spec.where.subset: spec for spec in specs if spec.keeps.examples}
+    queries = next((spec.keeps.queries for spec in first.values()), None)
+    if queries is None:
+        return
+    tested = np.unique(np.concatenate([divide(spec, rows).test for spec in first.values()]))
+    for row in set(queries.rows).difference(tested.tolist()):
+        raise UsageError(
+            f"--queries {row}: this picture is no test item of the first partition: name one of "
+            f"those that are, such as {', '.join(map(str, tested[:5]))}, or a class"
+        )
+    for number in queries.classes:
+        if not Queries((), (number,)).among(tested, rows.y[tested]).any():
+            raise UsageError(
+                f"--queries {shown(rows.class_names[number])}: no test item of the first partition "
+                "is of this class: name one of the --classes"
+            )
+
+
+def _truth(y: Labels, training: Labels, tested: Judgements | None, order: Indices) -> Truth:
+    """Return what is known of the test items, which are in another order than the judgements."""
+    if tested is None:
+        return Truth(y=y, training=training)
+    return Truth.of(tested.among(order))
+
+
+class SealedItems:
+    """The items of a trial in one scaling, each part in a file of its own when it is asked for.
+
+    The scaling is learned from the training items; None: the items as the data set gives them.
+    The learner's class decides whether sparse rows are made dense.
+    """
+
+    def __init__(
+        self, items: TrialItems, learner: type[MetricLearner], scaling: str | None
+    ) -> None:
+        self._items = items
+        training = items.X[items.train_rows]
+        if scaling is None:
+            self._prepare: Preparation = lambda rows: rows
+        else:
+            self._prepare = learn_preparation(learner, scaling, training)
+        self._training = self._prepare(training)
+        self._descriptors: list[int] = []
+        # The files are closed when no trial has the items any more; processes keep theirs.
+        weakref.finalize(self, _close_all, self._descriptors)
+
+    @cached_property
+    def few(self) -> int:
+        """A file of few training items with labels, for a warm-up."""
+        y = self._items.y
+        if isinstance(y, sparse.csr_array):
+            few = np.arange(min(FEW_OF_SEVERAL_LABELS, y.shape[0]))
+        else:
+            classes = np.unique(y)[:2]
+            few = np.concatenate(
+                [np.flatnonzero(y == number)[:FEW_PER_CLASS] for number in classes]
+            )
+        return self._seal(X=self._training[few], y=y[few])
+
+    @cached_property
+    def training(self) -> int:
+        """A file of the training items with labels."""
+        judgements = judgements_to_arrays(self._items.judgements)
+        return self._seal(X=self._training, y=self._items.y, **judgements)
+
+    @cached_property
+    def gallery(self) -> int:
+        """A file of the training items without labels."""
+        return self._seal(X=self._training)
+
+    @cached_property
+    def test(self) -> int:
+        """A file of the test items."""
+        return self._seal(X=self.test_items(np.arange(len(self._items.test_rows))))
+
+    @cached_property
+    def sample(self) -> int:
+        """A file of the test items that are scored a second time, alone."""
+        return self._seal(X=self.test_items(self._items.sample))
+
+    def test_items(self, places: Indices) -> Any:
+        """Return some of the test items, by their places."""
+        return self._prepare(self._items.X[self._items.test_rows[places]])
+
+    def _seal(self, **parts: Any) -> int:
+        self._descriptors.append(seal_items(**parts))
+        return self._descriptors[-1]
+
+
+Sealed = Callable[[str | None], SealedItems]
+"""Gives the items of a trial in a scaling: for the same scaling, the same object."""
+
+
+def _close_all(descriptors: list[int]) -> None:
+    while descriptors:
+        os.close(descriptors.pop())

@@ -1,0 +1,300 @@
+"""The files of a trial: what it prints, and on request its scores and the fitted learner.
+
+The scores are an uncompressed .npz: ``numpy.load(path)["scores_test"]`` gives the scores of all
+test items (rows) against all test items, ``["test_rows"]`` the row numbers of these in the data
+set.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+from numpy.lib import format as npy
+
+from oasis_bench.data import Patches, row_hashes
+from oasis_bench.experiment import TrialSpec, cell_name
+from oasis_bench.plugins import add_training_rows
+from oasis_bench.system import (
+    LONGEST_REASON,
+    OutputError,
+    UsageError,
+    cut,
+    error_line,
+    open_array,
+    open_below,
+    open_regular,
+    open_stored,
+    path_below,
+    printable,
+    read_array,
+    slices,
+    write_array,
+)
+from oasis_bench.trial.harness_side.items import TrialItems
+from oasis_bench.trial.wall import MOST_SCORE_BYTES, Scores
+
+MODELS, PREDICTIONS = "models", "predictions"
+"""Folders of a run, in which these files get their names when the trial has ended well."""
+
+GALLERIES = ("test", "training")
+
+UNFINISHED = ".unfinished"
+"""The folder where they are until then."""
+
+COPY_BYTES = 16 * 2**20
+
+OUTPUT_LOG = "output.log"
+"""The file of a run with what its learners printed, one trial after the other."""
+
+END_BYTES = 64 * 2**10
+"""How much of a trial's output is kept from its start, and as much from its end."""
+
+MOST_PRINTED = 16 * 2**20
+"""Bytes of a trial under way beyond which its output is cut: it must not fill the disk."""
+
+
+class PrintedOutput:
+    """What the processes of one trial print, in a file that has no name until the trial ends.
+
+    It is neither a pipe, which a learner would have to wait for, nor a file that it could replace.
+    When the trial has ended, it is appended to the `log`.
+    """
+
+    def __init__(self, spec: TrialSpec, log: Path) -> None:
+        cell = cell_name(spec.learner, spec.where.subset, spec.where.split)
+        self._title, self._log = printable(f"{cell}, partition {spec.where.partition}"), log
+        self._n_cut = 0
+        try:
+            self._file = TemporaryFile(dir=log.parent)  # noqa: SIM115 - `end` closes it
+        except OSError as error:
+            raise OutputError.of(log, error.strerror) from error
+        self.descriptor = self._file.fileno()
+        fcntl.fcntl(self.descriptor, fcntl.F_SETFL, os.O_APPEND)
+
+    def shorten(self, most: int = MOST_PRINTED) -> None:
+        """Cut the middle where it is longer than `most`."""
+        if (size := os.fstat(self.descriptor).st_size) > most:
+            end = os.pread(self.descriptor, END_BYTES, size - END_BYTES)
+            os.ftruncate(self.descriptor, END_BYTES)
+            os.write(self.descriptor, end)
+            self._n_cut += size - 2 * END_BYTES
+
+    def end(self) -> None:
+        """Append it to the log, if there is any; raise OutputError where that is not possible."""
+        with self._file:
+            self.shorten(2 * END_BYTES)
+            text = os.pread(self.descriptor, 2 * END_BYTES, 0)
+        if self._n_cut:
+            cut = f"\n[... {self._n_cut:,} bytes of {self._title} are cut here ...]\n".encode()
+            text = text[:END_BYTES] + cut + text[END_BYTES:]
+        if text:
+            append_to(self._log, f"[{self._title}]\n".encode() + text.rstrip(b"\n") + b"\n")
+
+
+def append_to(log: Path, text: bytes) -> None:
+    """Append to a run's log; raise OutputError where that is not possible."""
+    try:
+        with open_below(log.parent, log.name, "ab") as file:
+            file.write(text)
+    except OSError as error:
+        raise OutputError.of(log, error.strerror) from error
+
+
+class KeptFiles:
+    """The files that one trial under way keeps in the folder of the run, as its spec says.
+
+    Each method raises OutputError where it cannot write.
+    """
+
+    def __init__(self, spec: TrialSpec, items: TrialItems, folder: Path) -> None:
+        self._spec, self._items, self._folder = spec, items, folder
+        self._files: dict[str, Path] = {}
+        self._scores: ScoresFile | None = None
+
+    def add_scores(self, message: Scores, content: bytes | bytearray) -> None:
+        """Write the next block of scores, where they are kept."""
+        if not self._spec.keeps.scores:
+            return
+        with self._disk(PREDICTIONS):
+            if self._scores is None:
+                self._scores = ScoresFile(self._new(PREDICTIONS), self._items)
+            self._scores.add(message, content)
+
+    def add_model(self, file: int) -> None:
+        """Copy the model file that a trial's process has sent; close it."""
+        try:
+            with self._disk(MODELS), self._new(MODELS).open("wb") as copy:
+                while part := os.pread(file, COPY_BYTES, copy.tell()):
+                    copy.write(part)
+        finally:
+            os.close(file)
+
+    def finish(self) -> dict[str, Path]:
+        """Close the files; return them by the folder that they are for."""
+        if self._scores is not None:
+            with self._disk(PREDICTIONS):
+                self._scores.finish()
+            self._scores = None
+        if MODELS in self._files and not isinstance(self._items.X, Patches):
+            with self._disk(MODELS):
+                training = self._items.X[self._items.train_rows]
+                add_training_rows(self._files[MODELS], row_hashes(training))
+        files, self._files = self._files, {}
+        return files
+
+    def discard(self) -> None:
+        """Remove the files that are not finished."""
+        with suppress(OSError):  # a full disk
+            if self._scores is not None:
+                self._scores.abandon()
+        for path in self._files.values():
+            path.unlink(missing_ok=True)
+        self._files = {}
+
+    def _new(self, kind: str) -> Path:
+        name = f"{UNFINISHED}/{self._spec.trial_id}.{kind}"
+        self._files[kind] = path_below(self._folder, name)
+        self._files[kind].parent.mkdir(exist_ok=True)
+        return self._files[kind]
+
+    @contextmanager
+    def _disk(self, kind: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise OutputError.of(self._folder / kind, error.strerror) from error
+
+
+class ScoresFile:
+    """Writes the scores of one trial, the row numbers of its items and the order within ties."""
+
+    def __init__(self, path: Path, items: TrialItems) -> None:
+        self._items = items
+        self._file = zipfile.ZipFile(path, "w")
+        self._array: IO[bytes] | None = None
+        self._gallery = ""
+        self._dtype = np.dtype(np.float64)
+
+    def add(self, message: Scores, content: bytes | bytearray) -> None:
+        """Write the next block; the scores of one gallery come after those of the other."""
+        if message.gallery != self._gallery:
+            self._begin(message.gallery, np.dtype(message.dtype))
+        assert self._array is not None
+        if message.dtype != self._dtype:  # the first block decides
+            content = np.frombuffer(content, message.dtype).astype(self._dtype).tobytes()
+        self._array.write(content)
+
+    def finish(self) -> None:
+        """Write what the scores are of, and close the file."""
+        self._end_array()
+        for name, array in what_was_scored(self._items).items():
+            write_array(self._file, f"{name}.npy", array)
+        self._file.close()
+
+    def abandon(self) -> None:
+        """Close the file as it is."""
+        self._end_array()
+        self._file.close()
+
+    def _begin(self, gallery: str, dtype: np.dtype[Any]) -> None:
+        self._end_array()
+        self._gallery, self._dtype = gallery, dtype
+        shape = len(self._items.test_rows), len(self._items.ties[gallery])
+        entry = zipfile.ZipInfo(f"scores_{gallery}.npy")
+        self._array = self._file.open(entry, "w", force_zip64=True)
+        header = {"descr": dtype.str, "fortran_order": False, "shape": shape}
+        npy.write_array_header_1_0(self._array, header)
+
+    def _end_array(self) -> None:
+        if self._array is not None:
+            self._array.close()
+            self._array = None
+
+
+def what_was_scored(items: TrialItems) -> dict[str, npt.NDArray[np.intp]]:
+    """Return the row numbers of the items, and the order within ties, by their names in a file."""
+    rows = {"test_rows": items.test_rows, "training_rows": items.train_rows}
+    return rows | {f"ties_{gallery}": items.ties[gallery] for gallery in GALLERIES}
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """The kept scores of one trial."""
+
+    path: Path
+    galleries: tuple[str, ...]  # those whose scores were kept: 'test', 'training'
+    arrays: Mapping[str, npt.NDArray[np.intp]]  # as `what_was_scored` names them
+
+    @classmethod
+    def open(cls, path: Path, items: TrialItems) -> Predictions:
+        """Read what the scores are of; `items` are those of the trial, as they are drawn now.
+
+        Raise UsageError where the file is damaged, or its scores are of other items.
+        """
+        arrays = what_was_scored(items)
+        with (
+            _damage_as_usage_error(path),
+            open_regular(path) as file,
+            open_stored(file) as archive,
+        ):
+            kept = {name: read_array(archive, f"{name}.npy") for name in arrays}
+            names = archive.namelist()
+            scored = tuple(gallery for gallery in GALLERIES if f"scores_{gallery}.npy" in names)
+        if not all(np.array_equal(kept[name], array) for name, array in arrays.items()):
+            raise UsageError(
+                f"{path}: its scores are of other items than this oasis-bench draws: put it back, "
+                "use the version that ran it, or start a new run"
+            )
+        return cls(path, scored, arrays)
+
+    def blocks(self, gallery: str) -> Iterator[tuple[Scores, bytes]]:
+        """Read the scores against a gallery in blocks, as they once came.
+
+        Raise UsageError where the file is damaged, or a score is NaN.
+        """
+        shape = n_queries, n_gallery = tuple(
+            len(self.arrays[name]) for name in ("test_rows", f"ties_{gallery}")
+        )
+        with (
+            _damage_as_usage_error(self.path),
+            open_regular(self.path) as file,
+            open_stored(file) as archive,
+            open_array(archive, f"scores_{gallery}.npy") as (stream, header),
+        ):
+            dtype = header.dtype
+            if header != (shape, False, dtype) or dtype not in (np.float32, np.float64):
+                raise UsageError(
+                    f"its scores have shape {header.shape} and type {dtype}: {shape} of float32 or "
+                    "float64, row after row, are needed"
+                )
+            row_bytes = n_gallery * dtype.itemsize
+            for part in slices(n_queries, max(1, MOST_SCORE_BYTES // row_bytes)):
+                n_rows = part.stop - part.start
+                content = stream.read(n_rows * row_bytes)
+                if len(content) < n_rows * row_bytes:
+                    raise UsageError("it ends early")
+                if np.isnan(np.frombuffer(content, dtype)).any():
+                    raise UsageError("it holds scores that are NaN")
+                yield Scores(gallery, n_rows, dtype.name), content
+
+
+@contextmanager
+def _damage_as_usage_error(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # libraries raise nearly anything for a damaged file
+        reason = str(error) if isinstance(error, UsageError) else error_line(error)
+        raise UsageError(
+            f"{path}: cannot be read as kept scores ({cut(reason, LONGEST_REASON)}): "
+            "put it back, or run the trials again into a new folder"
+        ) from error

@@ -1,0 +1,1 @@
+"""Runs beside the plugin, in the processes of a trial: tune, fit, score; has no test label."""

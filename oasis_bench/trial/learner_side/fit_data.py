@@ -1,0 +1,133 @@
+"""What a learner is fitted on: all training items of a trial, or those of one inner fold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from oasis_bench.data import JudgedTriplets, Judgements, Labels, coordinates
+from oasis_bench.experiment import TrialSpec, split_of
+from oasis_bench.plugins import IncrementalLearner, MetricLearner
+from oasis_bench.tasks import NotSplittableError, Truth
+from oasis_bench.trial.wall import NotApplicableError, judgements_of, learn_preparation
+
+SPAN_BYTES = 256 * 2**20
+"""Rows that take more in double precision are not brought into coordinates of their span."""
+
+
+@dataclass(frozen=True)
+class FitData:
+    """Fit on these items: `X`, `y` and `triplets`; evaluate on those: `queries` with their `truth`.
+
+    Of the final fit only the first: the harness alone has what it is evaluated on.
+    """
+
+    X: Any  # array, CSR or Patches
+    y: Labels
+    triplets: npt.NDArray[np.int64] | None  # judged: query, positive, negative
+    seed: int  # draws the order of these triplets
+    queries: Any = None  # as X
+    truth: Truth | None = None
+
+    @classmethod
+    def of(cls, X: Any, y: Labels, judgements: Judgements | None, seed: int) -> FitData:
+        """Return items to fit on, with the triplets that people judged, where there are some."""
+        judged = judgements if isinstance(judgements, JudgedTriplets) else None
+        return cls(X, y, None if judged is None else preferences(judged), seed)
+
+    def in_their_span(self) -> FitData:
+        """Return rows, to learn from and to validate on, in coordinates of what they all span.
+
+        Inner products and distances stay, up to rounding.  The same data where rows are no fewer
+        than features, too many for their coordinates, or sparse, as coordinates are not.
+        """
+        if not isinstance(self.X, np.ndarray):
+            return self
+        n_learn, n_features = self.X.shape
+        n_rows = n_learn + self.queries.shape[0]
+        if n_rows >= n_features or 8 * n_rows * n_features > SPAN_BYTES:
+            return self
+        rows = coordinates(np.vstack([self.X, self.queries]))
+        return replace(self, X=rows[:n_learn], queries=rows[n_learn:])
+
+    def fit(self, learner: MetricLearner, start: int = 0, stop: int | None = None) -> None:
+        """Fit a learner from step `start` to step `stop`; without `stop`, with all its steps.
+
+        A learner that takes triplets learns from those that people judged, where there are some:
+        step by step in a random order with repetition, or from each of them at once, with the
+        labels where it takes both; others learn from the labels.
+        """
+        if self.triplets is not None and learner.takes_labels_with_triplets:
+            both: Any = learner
+            both.fit(self.X, self.y, triplets=self.triplets)
+        elif self.triplets is not None and learner.takes_triplets:
+            chosen = self.triplets
+            if isinstance(learner, IncrementalLearner):
+                rng = np.random.default_rng(self.seed)
+                last = learner.n_steps if stop is None else stop
+                chosen = chosen[rng.integers(len(chosen), size=last)[start:]]
+            learner.partial_fit_triplets(self.X, chosen)
+        elif stop is None:
+            learner.fit(self.X, self.y)
+        else:
+            assert isinstance(learner, IncrementalLearner)
+            learner.partial_fit(self.X, self.y, n_steps=stop - start)
+
+
+def whole_fit_data(spec: TrialSpec, items: Mapping[str, Any]) -> FitData:
+    """Return all training items, as the harness has sealed them."""
+    seed = spec.seed_for("judged triplets")
+    return FitData.of(items["X"], items["y"], judgements_of(items), seed)
+
+
+def inner_fit_data(
+    spec: TrialSpec, items: Mapping[str, Any], learner: type[MetricLearner], scaling: str
+) -> list[FitData]:
+    """Return the data of the inner folds, split as the trial itself is.
+
+    Each fold is scaled with statistics of its own rows to learn from.  Raise NotApplicableError
+    where there are too few classes to hold them apart.
+    """
+    X, y, judgements = items["X"], items["y"], judgements_of(items)
+    n_folds, seed = spec.experiment.inner_folds, spec.seed_for("folds")
+    try:
+        folds = split_of(spec).inner_folds(y, judgements, n_folds, seed)
+    except NotSplittableError as error:
+        raise NotApplicableError(str(error)) from error
+    return [
+        _scaled(
+            replace(
+                FitData.of(
+                    X[fold.train],
+                    y[fold.train],
+                    fold.training,
+                    spec.seed_for("judged triplets"),
+                ),
+                queries=X[fold.test],
+                truth=Truth(y=y[fold.test], training=y[fold.train])
+                if fold.tested is None
+                else Truth.of(fold.tested),
+            ),
+            learner,
+            scaling,
+        )
+        for fold in folds
+    ]
+
+
+def _scaled(data: FitData, learner: type[MetricLearner], scaling: str) -> FitData:
+    prepare = learn_preparation(learner, scaling, data.X)
+    return replace(data, X=prepare(data.X), queries=prepare(data.queries))
+
+
+def preferences(judged: JudgedTriplets) -> npt.NDArray[np.int64]:
+    """Return triplets (query, positive, negative) by the majority; those of equal votes go."""
+    if judged.votes is None:
+        return judged.items
+    a, b = judged.votes.T
+    turned = np.where((b > a)[:, None], judged.items[:, [0, 2, 1]], judged.items)
+    return np.asarray(turned[a != b])

@@ -1,0 +1,131 @@
+"""What is timed beside the plugin: wall clock, processor time, waiting for a core, peak memory.
+
+A learner could replace these clocks: what they say is held against that of the harness
+(`oasis_bench.trial.harness_side.clock`).
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from oasis_bench.system import PeakMemory, cpu_seconds_below, scheduled_seconds
+
+
+class Stopwatch:
+    """Seconds spent on each phase; `on_begin` is called with the name of a phase that begins."""
+
+    def __init__(self, on_begin: Callable[[str], object]) -> None:
+        self.seconds: dict[str, float] = defaultdict(float)
+        self.begin = on_begin
+
+    @contextmanager
+    def __call__(self, what: str) -> Iterator[None]:
+        """Add the time within to `what`."""
+        self.begin(what)
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[what] += time.perf_counter() - start
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What some code took; None where this is not known."""
+
+    seconds: float  # wall clock
+    cpu_seconds: float  # of this process and of those below it, living or ended
+    waiting_seconds: float | None  # of threads that were ready and had no core
+    peak_bytes: int | None  # resident, above the start; child processes may have taken more: None
+
+
+class Meter:
+    """Measures stretches of code, as a context manager that may be entered several times.
+
+    Wall clock is that of the stretches.  Processor time and memory are those of this process from
+    the beginning to `cost`, so that work in the background is charged, too; likewise what the other
+    processes below `server` take, which are the trial's, also where nobody waits for them.
+    """
+
+    def __init__(self, server: int) -> None:
+        self._server = server
+        self._seconds = self._start = 0.0
+        self._memory = PeakMemory()
+        self._cpu_of_others = cpu_seconds_below(server, but=os.getpid())
+        self._scheduled = scheduled_seconds()
+        self._cpu_start = _cpu_seconds()
+
+    def __enter__(self) -> None:
+        self._start = time.perf_counter()
+
+    def __exit__(self, *exc: object) -> None:
+        self._seconds += time.perf_counter() - self._start
+
+    def cost(self) -> Cost:
+        """Return what has been taken so far."""
+        own = _cpu_seconds() - self._cpu_start
+        waited = waiting_seconds(self._scheduled, scheduled_seconds(), own)
+        others = cpu_seconds_below(self._server, but=os.getpid()) - self._cpu_of_others
+        peak_bytes = self._memory.above_start()
+        if peak_bytes is not None and _has_had_children():  # asked last: not all systems can tell
+            peak_bytes = None
+        return Cost(self._seconds, own + max(0.0, others), waited, peak_bytes)
+
+
+def waiting_seconds(
+    before: tuple[float, float] | None, after: tuple[float, float] | None, cpu_seconds: float
+) -> float | None:
+    """Return how long threads were ready and had no core, or None where this is not known.
+
+    `before` and `after` come from `linux.scheduled_seconds`, which counts living threads only.
+    `cpu_seconds` is the processor time between the two.  The result is None where ended threads
+    took more of it than a twentieth plus 10 ms.
+    """
+    if before is None or after is None:
+        return None
+    ran, waited = (later - earlier for earlier, later in zip(before, after, strict=True))
+    return waited if cpu_seconds - ran <= 0.05 * cpu_seconds + 0.01 else None
+
+
+def _cpu_seconds() -> float:
+    """Return the processor time of this process and of its children that have ended."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
+def _has_had_children() -> bool:
+    """Tell whether this process has a child process, or has had one that ended."""
+    if resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt:  # every process has page faults
+        return True
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise TimeoutError within the block when the time is over.
+
+    It is raised between two steps of Python: a call of compiled code is not interrupted.  For the
+    main thread only.
+    """
+
+    def interrupt(number: int, frame: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

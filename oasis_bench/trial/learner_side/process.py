@@ -1,0 +1,56 @@
+"""The process of one stage: what it is before the learner's code, and for whom it prints.
+
+The fork server does `warm_up` once; then it forks a process for each stage, which is `run`.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from io import TextIOWrapper
+from typing import cast
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from oasis_bench.data import learn_scaling
+from oasis_bench.plugins import load_registry
+from oasis_bench.system import THREAD_VARIABLES, blas_threads, bytes_below, limit_memory
+from oasis_bench.tasks import USUAL, evaluate_ranking
+from oasis_bench.trial.learner_side.stages import Channel, run_stage
+from oasis_bench.trial.wall import Stage, Started
+
+
+def warm_up() -> None:
+    """Make the slow first calls once, in the fork server, so that no trial has to make them."""
+    registry = load_registry()
+    _ = registry.splits[USUAL]  # it imports the folds of scikit-learn
+    learner = registry.algorithms["Euclidean"]()
+    with threadpool_limits(1):
+        rows = np.eye(4)
+        y = np.array([0, 0, 1, 1])
+        rows = learn_scaling("l2", rows)(rows)
+        evaluate_ranking(learner.fit(rows, y).similarity, rows, y, seed=0)
+    blas_threads()
+    # Then a fork's garbage collector does not write to pages that it shares with the server.
+    gc.collect()
+    gc.freeze()
+
+
+def learner_process(stage: Stage, line: int) -> None:
+    """Run one stage of a trial: the main function of its process, with the end of its line."""
+    spec = stage.spec
+    os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(spec.experiment.threads)))
+    channel = Channel(line)
+    printed = channel.receive_file()
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(printed, stream.fileno())
+        cast(TextIOWrapper, stream).reconfigure(encoding="utf-8", errors="backslashreplace")
+    os.close(printed)
+    if spec.budget.n_bytes is None:
+        channel.send(Started(0))
+    else:
+        channel.send(Started(bytes_below(stage.server)))
+        limit_memory(spec.budget.n_bytes)
+    run_stage(stage, channel)

@@ -1,0 +1,456 @@
+"""The learner's half of a trial, stage by stage: tune, fit or load, score, score alone, replay.
+
+Each stage runs in a process of its own, which has fitted and cached nothing before.  What is timed
+lies within `Meter`.  No label of a test item comes here: the other half of each stage, which
+evaluates the scores, is in `oasis_bench.trial.harness_side.conversation`.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import pickle
+import socket
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from copy import copy
+from functools import partial
+from importlib import import_module
+from io import BytesIO
+from itertools import groupby
+from numbers import Real
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from oasis_bench.data import symmetry_index
+from oasis_bench.experiment import TrialSpec
+from oasis_bench.plugins import (
+    BilinearLearner,
+    ExemplarLearner,
+    MetricLearner,
+    load_registry,
+    read_model,
+    write_model,
+)
+from oasis_bench.system import (
+    THREAD_VARIABLES,
+    blas_threads,
+    error_line,
+    map_bytes,
+    seal,
+    slices,
+)
+from oasis_bench.tasks import Similarity, block_size, evaluate, kernel_ready
+from oasis_bench.trial.learner_side.fit_data import FitData, inner_fit_data, whole_fit_data
+from oasis_bench.trial.learner_side.meter import Meter, Stopwatch, time_limit
+from oasis_bench.trial.learner_side.tuning import EndedError, FoldProcesses, FoldWork, tune
+from oasis_bench.trial.wall import (
+    ANSWER,
+    FIT,
+    LEARNING,
+    LOAD,
+    LONGEST_NAME,
+    MOST_NUMBERS,
+    MOST_SCORE_BYTES,
+    REPLAY,
+    VALIDATION,
+    WARM_UP,
+    Ended,
+    Fitted,
+    Loaded,
+    Message,
+    NotApplicableError,
+    PhaseBegan,
+    Queried,
+    Replayed,
+    Saved,
+    ScoreArray,
+    Scores,
+    Stage,
+    StageName,
+    Validated,
+    checkpoints,
+    folds_at_once,
+    learn_preparation,
+    map_items,
+    needs_tuning,
+    to_line,
+)
+
+COPY_SECONDS, COPY_RATE = 0.02, 200e6
+"""Seconds, and bytes a second, that copying a fitted learner may take.
+
+What takes longer is work that the learner has put off, and is added to the time of its fit."""
+
+WARM_UP_SECONDS = 10.0
+"""After these the warm-up ends: on so few items some learners do not converge."""
+
+
+class Channel:
+    """The process's end of the line between a trial's process and the harness."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._socket = socket.socket(fileno=descriptor)
+
+    def send(self, message: Message, descriptor: int | None = None) -> None:
+        """Send a message, with a file where one is given."""
+        line = to_line(message)
+        files = [] if descriptor is None else [descriptor]
+        n_sent = socket.send_fds(self._socket, [line], files)
+        if n_sent < len(line):
+            self._socket.sendall(line[n_sent:])
+
+    def send_scores(self, message: Scores, scores: ScoreArray) -> None:
+        """Send scores after their message."""
+        self.send(message)
+        self._socket.sendall(scores.data.cast("B"))
+
+    def receive_file(self) -> int:
+        """Wait for a file from the harness; return its descriptor."""
+        _, files, _, _ = socket.recv_fds(self._socket, 1, 1)
+        return files[0]
+
+
+def run_stage(stage: Stage, channel: Channel) -> None:
+    """Do the work of a stage and tell the harness how it ended."""
+    works: dict[StageName, Callable[[Stage, Channel], None]] = {
+        "tune": _tune,
+        "fit": _fit,
+        "load": _load,
+        "score alone": _score_alone,
+        "replay": _replay,
+        "score training items": _score_training_items,
+    }
+    try:
+        with _limited_to(stage.spec.experiment.threads):
+            works[stage.name](stage, channel)
+        channel.send(Ended("ok"))
+    except EndedError as error:
+        channel.send(error.message)
+    except Exception as error:
+        channel.send(_ended(error))
+
+
+@contextmanager
+def _limited_to(threads: int) -> Iterator[None]:
+    """Limit the thread pools of libraries; to one thread they are limited from the beginning.
+
+    To find the libraries takes some milliseconds.
+    """
+    if threads == 1 and all(os.environ.get(name) == "1" for name in THREAD_VARIABLES):
+        yield
+        return
+    with threadpool_limits(threads):
+        yield
+
+
+def _ended(error: Exception) -> Ended:
+    """Return the message of a stage that ends by an error."""
+    if isinstance(error, NotApplicableError):
+        return Ended("not applicable", str(error))
+    status = "out of memory" if isinstance(error, MemoryError) else "failed"
+    return Ended(status, error_line(error), "".join(traceback.format_exception(error)))
+
+
+def _tune(stage: Stage, channel: Channel) -> None:
+    """Tune on the inner folds."""
+    spec, e = stage.spec, stage.spec.experiment
+    items = map_items(channel.receive_file())
+    stopwatch = Stopwatch(lambda phase: channel.send(PhaseBegan(phase)))
+    start = time.perf_counter()
+    learner, by_scaling = _learner_class(spec), attrgetter("scaling")
+    for scaling, of_scaling in groupby(sorted(spec.candidates, key=by_scaling), by_scaling):
+        X = learn_preparation(learner, scaling, items["X"])(items["X"])
+        _refuse((_make(spec, one.params, "fit") for one in of_scaling), {**items, "X": X})
+    stopwatch.seconds[LEARNING] += time.perf_counter() - start
+    tuned = tune(
+        lambda params, fold: _make(spec, {**learner.inner_params, **params}, f"fold {fold}"),
+        spec.candidates,
+        lambda scaling: inner_fit_data(spec, items, learner, scaling),
+        _validation(spec),
+        e.max_steps,
+        stopwatch,
+        lambda point: channel.send(Validated(**point)),
+        e.search.seconds,
+        partial(_fold_processes, spec, stopwatch) if folds_at_once(spec) > 1 else None,
+    )
+    tuned.fit_seconds = stopwatch.seconds[LEARNING]
+    tuned.score_seconds = stopwatch.seconds[VALIDATION]
+    channel.send(tuned)
+
+
+def _fold_processes(
+    spec: TrialSpec, stopwatch: Stopwatch, work: FoldWork, n_folds: int
+) -> FoldProcesses:
+    return FoldProcesses(work, n_folds, folds_at_once(spec), stopwatch, _ended, spec.budget.seconds)
+
+
+def _validation(spec: TrialSpec) -> Callable[[MetricLearner, FitData], float]:
+    """Return the measure that chooses, as a function of a learner and the data of a fold."""
+    by, seed = spec.chooses_by, spec.seed_for("ties")
+    task = load_registry(spec.plugin_files).tasks[by.task]()
+
+    def value(learner: MetricLearner, data: FitData) -> float:
+        assert data.truth is not None
+        similarity: Similarity = learner.similarity
+        training = data.X
+        if task.gallery == "training" and isinstance(learner, ExemplarLearner):
+            similarity = partial(_similarity_to_training, learner)
+            training = np.arange(data.X.shape[0])  # the learner has the items
+        asked = (similarity, data.queries, seed, training, (by.measure,))
+        return evaluate(task, data.truth, *asked).value(by.measure, by.k)
+
+    return value
+
+
+def _similarity_to_training(learner: ExemplarLearner, queries: Any, training: Any) -> ScoreArray:
+    """Return the scores of training items, which the learner has: they need not be given."""
+    return learner.similarity_to_training(queries)
+
+
+def _fit(stage: Stage, channel: Channel) -> None:
+    """Fit on the clock, send the fitted learner, then score the test items."""
+    spec, tuned = stage.spec, stage.tuned
+    _warm_up(stage, channel)
+    learner = _make(spec, tuned.params, "fit", tuned.n_steps)
+    channel.send(PhaseBegan(FIT))
+    # Items are sent only now, with the clock running, so that no work on them is free.
+    items = map_items(channel.receive_file())
+    data = whole_fit_data(spec, items)
+    with _limited_to(spec.experiment.threads):  # of libraries loaded by now, too
+        threads = blas_threads()
+        meter = Meter(stage.server)
+        with meter:
+            if not needs_tuning(spec, type(learner)):
+                _refuse([learner], items)
+            data.fit(learner)
+        cost = meter.cost()
+    symmetry = _symmetry_of(learner) if spec.experiment.traces else None
+    model, late = _copied(learner)
+    channel.send(
+        Fitted(
+            threads,
+            cost.seconds + late,
+            cost.cpu_seconds + late,
+            cost.waiting_seconds,
+            cost.peak_bytes,
+            symmetry,
+            _numbers_of(learner),
+        ),
+        model,
+    )
+    if spec.keeps.model:
+        _send_model_file(_named(learner, spec.keeps.columns), channel)
+    _score(learner, stage, channel)
+
+
+def _named(learner: MetricLearner, columns: Sequence[str] | None) -> MetricLearner:
+    """Return a fitted learner with the names of its columns, of which `fit` saw only the rows."""
+    if columns is None or learner.takes != "rows":
+        return learner
+    named = copy(learner)
+    named.__dict__["feature_names_in_"] = np.array(columns, dtype=object)
+    return named
+
+
+def _send_model_file(learner: MetricLearner, channel: Channel) -> None:
+    try:
+        channel.send(Saved(), seal(lambda file: write_model(learner, file)))
+    except Exception as error:
+        channel.send(Saved(error_line(error)))
+
+
+def _load(stage: Stage, channel: Channel) -> None:
+    """Read a saved model in place of a fit, then score the test items."""
+    spec = stage.spec
+    _warm_up(stage, channel)
+    channel.send(PhaseBegan(LOAD))
+    content = BytesIO(map_bytes(channel.receive_file()))
+    learner = read_model(content, load_registry(spec.plugin_files))
+    learner.__dict__.pop("feature_names_in_", None)  # matched already: rows come without names
+    symmetry = _symmetry_of(learner) if spec.experiment.traces else None
+    model, _ = _copied(learner)
+    channel.send(Loaded(blas_threads(), symmetry, _numbers_of(learner)), model)
+    _score(learner, stage, channel)
+
+
+def _score_alone(stage: Stage, channel: Channel) -> None:
+    """Score some test items with a copy of the fitted learner, which has never seen the others.
+
+    Its time is not recorded.
+    """
+    learner = _fitted_copy(stage, channel, ANSWER)
+    _send_scores(learner, stage.galleries, *_receive_items(stage, channel), channel, nullcontext())
+
+
+def _score_training_items(stage: Stage, channel: Channel) -> None:
+    """Compare the training items with one another, by a copy of the fitted learner."""
+    learner = _fitted_copy(stage, channel, REPLAY)
+    X = map_items(channel.receive_file())["X"]
+    _send_scores(learner, ("test",), X, X, channel, nullcontext())
+
+
+def _fitted_copy(stage: Stage, channel: Channel, phase: str) -> MetricLearner:
+    """Begin a phase with a copy of the fitted learner, which the harness sends."""
+    load_registry(stage.spec.plugin_files)  # imports the module of the learner
+    channel.send(PhaseBegan(phase))
+    learner: MetricLearner = pickle.loads(map_bytes(channel.receive_file()))
+    return learner
+
+
+def _score(learner: MetricLearner, stage: Stage, channel: Channel) -> None:
+    """Score the items that the harness sends, on the clock."""
+    meter = Meter(stage.server)
+    channel.send(PhaseBegan(ANSWER))
+    _send_scores(learner, stage.galleries, *_receive_items(stage, channel), channel, meter)
+    cost = meter.cost()
+    channel.send(Queried(cost.seconds, cost.cpu_seconds))
+
+
+def _receive_items(stage: Stage, channel: Channel) -> tuple[Any, Any]:
+    """Wait for the test items and, where they are compared with these, the training items."""
+    test = map_items(channel.receive_file())["X"]
+    return test, map_items(channel.receive_file())["X"] if "training" in stage.galleries else None
+
+
+def _replay(stage: Stage, channel: Channel) -> None:
+    """Learn the same steps once more, and send the scores at each checkpoint.
+
+    The replay passes through the measured model, up to rounding, and goes on as far as the
+    validation did; nothing is chosen by it.
+    """
+    spec, tuned = stage.spec, stage.tuned
+    training, test = (map_items(channel.receive_file()) for _ in range(2))
+    X, data = training["X"], whole_fit_data(spec, training)
+    learner = _make(spec, tuned.params, "fit")
+    assert tuned.last_checkpoint is not None
+    done = 0
+    for n_steps in checkpoints(spec.experiment.max_steps):
+        if n_steps > tuned.last_checkpoint:
+            break
+        channel.send(PhaseBegan(REPLAY))
+        data.fit(learner, done, n_steps)
+        done = n_steps
+        channel.send(Replayed(n_steps, _symmetry_of(learner)))
+        if "test" in stage.galleries:
+            _send_scores(learner, ("test",), X, X, channel, nullcontext())
+        _send_scores(learner, stage.galleries, test["X"], X, channel, nullcontext())
+
+
+def _send_scores(
+    learner: MetricLearner,
+    galleries: tuple[str, ...],
+    test: Any,
+    training: Any,
+    channel: Channel,
+    meter: AbstractContextManager[None],
+) -> None:
+    """Send the scores of test items against each gallery; `meter` is entered around the work."""
+    for gallery in galleries:
+        others = test if gallery == "test" else training
+        with meter:
+            score = _scorer(learner, gallery, test, others)
+        n_gallery = others.shape[0]
+        for part in slices(test.shape[0], block_size(n_gallery, np.float64, MOST_SCORE_BYTES)):
+            with meter:
+                scores = score(part)
+            n_queries = part.stop - part.start
+            if getattr(scores, "shape", None) != (n_queries, n_gallery):
+                raise ValueError(
+                    f"similarity returned shape {getattr(scores, 'shape', None)} for {n_queries} "
+                    f"queries and {n_gallery} gallery rows"
+                )
+            sent = kernel_ready(scores)
+            channel.send_scores(Scores(gallery, n_queries, sent.dtype.name), sent)
+
+
+def _scorer(
+    learner: MetricLearner, gallery: str, test: Any, others: Any
+) -> Callable[[slice], ScoreArray]:
+    """Return what scores a block of test items; a gallery is embedded once, not once a block."""
+    if gallery == "training" and isinstance(learner, ExemplarLearner):
+        return lambda part: learner.similarity_to_training(test[part])
+    if not learner.has_embedding:
+        return lambda part: learner.similarity(test[part], others)
+    queries = learner.embed(test)
+    embedded = queries if gallery == "test" else learner.embed(others)
+    return lambda part: learner.score_embeddings(queries[part], embedded)
+
+
+def _warm_up(stage: Stage, channel: Channel) -> None:
+    """Fit and ask a few items, so that the clock sees no lazy import and no first call.
+
+    That learner is thrown away, and the process has no other items yet.
+    """
+    channel.send(PhaseBegan(WARM_UP))
+    few = map_items(channel.receive_file())
+    n_steps = None if stage.tuned.n_steps is None else 10
+    learner = _make(stage.spec, stage.tuned.params, "warm-up", n_steps)
+    for package in learner.imports:  # an import that is cut short leaves half of a package
+        with suppress(ImportError):
+            import_module(package)
+    # Some learners fail on so few items.  Any other error occurs again on the clock.
+    seconds = min(WARM_UP_SECONDS, (stage.spec.budget.seconds or math.inf) / 2)
+    with suppress(Exception), time_limit(seconds):
+        whole_fit_data(stage.spec, few).fit(learner)
+        for gallery in stage.galleries:
+            _scorer(learner, gallery, few["X"], few["X"])(slice(0, 2))
+
+
+def _refuse(learners: Iterable[MetricLearner], items: Mapping[str, Any]) -> None:
+    """Raise NotApplicableError where a learner refuses the items, with any parameters to try."""
+    for learner in learners:
+        by_triplets = "judged_items" in items and learner.takes_triplets  # labels do not matter
+        if not by_triplets and (reason := learner.refusal(items["X"], items["y"])):
+            raise NotApplicableError(reason)
+
+
+def _learner_class(spec: TrialSpec) -> type[MetricLearner]:
+    return load_registry(spec.plugin_files).algorithms[spec.algorithm]
+
+
+def _make(
+    spec: TrialSpec, params: Mapping[str, Any], purpose: str, n_steps: int | None = None
+) -> MetricLearner:
+    learner: MetricLearner = _learner_class(spec)().set_params(**params)
+    if "random_state" in learner.get_params() and "random_state" not in params:
+        learner.set_params(random_state=spec.seed_for(purpose, of_learner=True))
+    if n_steps is not None:
+        learner.set_params(n_steps=n_steps)
+    return learner
+
+
+def _copied(learner: MetricLearner) -> tuple[int, float]:
+    """Write a fitted learner into a sealed file.
+
+    Return its descriptor, and the seconds beyond COPY_SECONDS and COPY_RATE.
+    """
+    start = time.perf_counter()
+    model = seal(lambda file: pickle.dump(learner, file, protocol=5))
+    seconds = time.perf_counter() - start
+    return model, max(0.0, seconds - COPY_SECONDS - os.fstat(model).st_size / COPY_RATE)
+
+
+def _numbers_of(learner: MetricLearner) -> dict[str, float]:
+    """Return the fitted attributes that are single finite numbers; not the number of features."""
+    found = {}
+    for name, value in vars(learner).items():
+        is_fitted = name.endswith("_") and not name.startswith("_") and name != "n_features_in_"
+        if is_fitted and isinstance(value, Real) and len(name) <= LONGEST_NAME:
+            with suppress(OverflowError):
+                found[name] = float(value)
+    finite = [item for item in found.items() if math.isfinite(item[1])]
+    return dict(finite[:MOST_NUMBERS])
+
+
+def _symmetry_of(learner: MetricLearner) -> float | None:
+    """Return the symmetry index of W, or None for a learner without one and for W = 0."""
+    if isinstance(learner, BilinearLearner):
+        with suppress(ValueError):
+            return symmetry_index(learner.bilinear_matrix_)
+    return None
