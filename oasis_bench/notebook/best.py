@@ -15,7 +15,7 @@ from oasis_bench.data import LabelledRows, scaling_steps
 from oasis_bench.plugins import MetricLearner, Registry, load_registry, load_rows, open_dataset
 from oasis_bench.runs import StoredRun
 from oasis_bench.system import UsageError, derive_seed
-from oasis_bench.trial import FitData
+from oasis_bench.trial import FitData, preferences
 
 
 class Winner(NamedTuple):
@@ -53,8 +53,8 @@ def refit_best(run: StoredRun) -> Pipeline:
     for _, step in steps:
         X = step.fit_transform(X)
     judged = next(iter(run.info.sources.tasks.values())).split == "judged"
-    seed = derive_seed(e.seed, "judged triplets")
-    FitData.of(X, rows.y, rows.judged if judged else None, seed).fit(learner)
+    triplets = preferences(rows.judged) if judged and rows.judged is not None else None
+    FitData(X, rows.y, triplets, derive_seed(e.seed, "judged triplets")).fit(learner)
     return Pipeline([*steps, (type(learner).__name__.lower(), learner)])
 
 

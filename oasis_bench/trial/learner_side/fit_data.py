@@ -39,12 +39,6 @@ class FitData:
     queries: Any = None  # as X
     truth: Truth | None = None
 
-    @classmethod
-    def of(cls, X: Any, y: Labels, judgements: Judgements | None, seed: int) -> FitData:
-        """Return items to fit on, with the triplets that people judged, where there are some."""
-        judged = judgements if isinstance(judgements, JudgedTriplets) else None
-        return cls(X, y, None if judged is None else preferences(judged), seed)
-
     def in_their_span(self) -> FitData:
         """Return rows, to learn from and to validate on, in coordinates of what they all span.
 
@@ -86,8 +80,8 @@ class FitData:
 
 def whole_fit_data(spec: TrialSpec, items: Mapping[str, Any]) -> FitData:
     """Return all training items, as the harness has sealed them."""
-    seed = spec.seed_for("judged triplets")
-    return FitData.of(items["X"], items["y"], judgements_of(items), seed)
+    triplets = _triplets(judgements_of(items))
+    return FitData(items["X"], items["y"], triplets, spec.seed_for("judged triplets"))
 
 
 def inner_fit_data(
@@ -153,10 +147,14 @@ def _fit_data_of_groups(
             FitData(
                 X[part.train],
                 y[part.train],
-                preferences(training) if isinstance(training, JudgedTriplets) else None,
+                _triplets(training),
                 spec.seed_for("judged triplets"),
                 X[part.test],
                 Truth.of(tested),
             )
         )
     return folds_data
+
+
+def _triplets(judgements: Judgements | None) -> npt.NDArray[np.int64] | None:
+    return preferences(judgements) if isinstance(judgements, JudgedTriplets) else None
