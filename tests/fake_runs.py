@@ -8,6 +8,7 @@ import json
 from dataclasses import asdict
 
 from oasis_bench.experiment import LearnerSpec, cell_name
+from oasis_bench.plugins import load_registry
 from oasis_bench.runs import read_run
 from oasis_bench.runs.facts import RunFacts
 from oasis_bench.runs.store import Store
@@ -224,6 +225,7 @@ def fake_info(title="run", rows=(), experiment=None, identity=None, **info):
                 label: {"summary": name, "citation": "none"} for label, name in algorithms.items()
             },
             "tasks": {task: task_source(task) for task in settings["tasks"]},
+            "splits": {TASKS[task][0]: split_source(TASKS[task][0]) for task in settings["tasks"]},
         },
         "planned_trials": len(algorithms) * len(sizes) * settings["partitions"],
         "provenance": {"processor": "a processor", "commit": title},
@@ -244,6 +246,13 @@ def task_source(task):
     of_data = [name for name in measures if name == "ceiling"]
     what = {"split": split, "gallery": gallery, "measures": measures, "of_data": of_data}
     return {**about, **what}
+
+
+def split_source(name):
+    """Make what a run tells of a split."""
+    summary = load_registry().splits[name].summary
+    per_class = name in ("seen-classes", "unseen-classes")
+    return {"summary": summary, "citation": "none", "per_class": per_class}
 
 
 def make_run(

@@ -71,7 +71,10 @@ def test_what_is_wrong_in_the_plugin_s_own_code_is_said_once(tmp_path):
 
 def test_a_file_without_a_plugin_is_refused(plugins, capsys):
     assert main(["check", str(plugins / "no_learner.py")]) == 2
-    assert "no_learner.py defines no learner, no data set and no task" in capsys.readouterr().err
+    assert (
+        "no_learner.py defines no learner, no data set, no task and no split"
+        in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize(

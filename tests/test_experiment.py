@@ -27,10 +27,12 @@ from oasis_bench.experiment import (
     refuse_unknown_subsets,
 )
 from oasis_bench.experiment.setting import Size
+from oasis_bench.experiment.sizes import settle
 from oasis_bench.experiment.subsets import choose_subsets
 from oasis_bench.plugins import load_registry, open_dataset
 from oasis_bench.runs import one_for_each_value
 from oasis_bench.system import UsageError
+from oasis_bench.tasks import SeenClassesSplit
 
 MINIMAL = 'title = "T"\ndataset = "digits"\n'
 LEARNERS = "[learners.Euclidean]\n"
@@ -501,7 +503,7 @@ def test_classes_may_be_named_by_what_follows_their_number(experiment, classes, 
     y = np.repeat(np.arange(4), 65)
     rows = LabelledRows(np.zeros((260, 2)), y, names)
     ten = replace(experiment, classes=classes, train_per_class=40, test_per_class=25)
-    found = choose_subsets(ten, Digits(), rows)
+    found = choose_subsets(ten, Digits(), rows, SeenClassesSplit(ten))
     assert list(found) == [label]
     assert numbers is None or found[label] == numbers
 
@@ -515,7 +517,7 @@ def test_sizes_a_class_have_no_meaning_with_several_labels(experiment):
     rows = LabelledRows(np.eye(4), sparse.csr_array(np.eye(4, dtype=np.float32)), tuple("abcd"))
     several = replace(experiment, classes=("all",), train_per_class=10, test_per_class=4)
     with pytest.raises(UsageError, match="--test-share in place of --train and --test"):
-        choose_subsets(several, Digits(), rows)
+        settle(several, Digits(), rows, [SeenClassesSplit(several).for_rows(rows)])
 
 
 def rows_with_a_judged_triplet(votes):

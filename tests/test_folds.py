@@ -10,10 +10,11 @@ from scipy import sparse
 from oasis_bench.command_line import main
 from oasis_bench.data import LabelledRows
 from oasis_bench.datasets import Digits, TableFile
-from oasis_bench.experiment import Experiment, LearnerSpec, inner_folds, plan, take_fold
+from oasis_bench.experiment import Experiment, LearnerSpec, plan
 from oasis_bench.plugins import load_registry
 from oasis_bench.runs import read_run
 from oasis_bench.system import UsageError
+from oasis_bench.tasks import SeenClassesSplit
 
 FOLDS = np.array([0, 1, 2, 0, 1, 2, 0, 0, 1])
 LABELS = np.array([0, 0, 0, 1, 1, 1, 2, 2, 2])
@@ -24,6 +25,11 @@ def folded(folds=FOLDS, y=LABELS, n_classes=3):
     return LabelledRows(X, y, tuple("abcdef"[:n_classes]), folds=np.asarray(folds, dtype=np.int64))
 
 
+def drawn_from(rows, partition, classes):
+    """Return the training and test rows of a fold; no setting matters."""
+    return SeenClassesSplit(None).for_rows(rows).draw(rows, classes, partition, seed=0)[:2]
+
+
 def planned(rows, **settings):
     learners = {"Euclidean": LearnerSpec("Euclidean")}
     how = {"classes": ("all",), "tasks": ("classification",), **settings}
@@ -31,14 +37,14 @@ def planned(rows, **settings):
 
 
 def test_a_fold_tests_and_all_other_rows_of_the_classes_train():
-    train, test = take_fold(FOLDS, 0, LABELS, [0, 2])
+    train, test = drawn_from(folded(), 0, [0, 2])
     assert test.tolist() == [0, 6, 7]
     assert train.tolist() == [1, 2, 8]
 
 
 def test_rows_of_several_labels_are_divided_by_folds_as_well():
     relevance = sparse.csr_array(np.eye(9)[:, :4])
-    train, test = take_fold(FOLDS, 2, relevance, range(4))
+    train, test = drawn_from(folded(y=relevance, n_classes=4), 2, range(4))
     assert test.tolist() == [2, 5]
     assert sorted([*train, *test]) == list(range(9))
 
@@ -106,15 +112,15 @@ def test_what_folds_cannot_do_is_told_before_a_run(rows, settings, message):
 def test_inner_folds_of_small_classes_hold_every_row_once_without_a_warning():
     y = np.repeat([0, 1, 2], [9, 3, 1])
     with warnings.catch_warnings(action="error"):
-        folds = inner_folds(y, 5, seed=0)
+        folds = SeenClassesSplit(None).inner_folds(y, None, 5, seed=0)
     assert len(folds) == 5
-    assert sorted(np.concatenate([fold.validate for fold in folds])) == list(range(13))
+    assert sorted(np.concatenate([fold.test for fold in folds])) == list(range(13))
 
 
 def test_inner_folds_are_fewer_where_all_classes_are_small():
-    folds = inner_folds(np.repeat([0, 1], [3, 2]), 5, seed=0)
+    folds = SeenClassesSplit(None).inner_folds(np.repeat([0, 1], [3, 2]), None, 5, seed=0)
     assert len(folds) == 3
-    assert sorted(np.concatenate([fold.validate for fold in folds])) == list(range(5))
+    assert sorted(np.concatenate([fold.test for fold in folds])) == list(range(5))
 
 
 TABLE = "a,b,class,part\n1,0,x,ten\n2,0,y,nine\n3,1,x,nine\n4,2,y,ten\n5,2,x,nine\n6,3,y,nine\n"

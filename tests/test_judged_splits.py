@@ -4,15 +4,13 @@ import numpy as np
 import pytest
 
 from oasis_bench.data import JudgedTriplets, Ratings
-from oasis_bench.experiment import (
-    draw_groups,
+from oasis_bench.system import UsageError
+from oasis_bench.tasks.class_splits import (
     draw_unseen_classes,
-    group_folds,
     too_few_for_folds,
     unseen_class_folds,
 )
-from oasis_bench.experiment.judged_splits import items_are_shared
-from oasis_bench.system import UsageError
+from oasis_bench.tasks.judged_splits import draw_groups, group_folds, items_are_shared
 
 N_ITEMS = 200
 
@@ -40,7 +38,7 @@ def whole(numbers, items):
 
 def test_unseen_classes_are_split_in_halves_of_the_sizes_asked_for():
     y = np.random.default_rng(0).permutation(np.repeat(np.arange(12), 30))
-    train, test = draw_unseen_classes(y, [0, 2, 3, 5, 7, 8, 11], 20, 10, seed=0)
+    train, test, *_ = draw_unseen_classes(y, [0, 2, 3, 5, 7, 8, 11], 20, 10, seed=0)
     learned, n_learned = np.unique(y[train], return_counts=True)
     tested, n_tested = np.unique(y[test], return_counts=True)
     assert sorted([*learned, *tested]) == [0, 2, 3, 5, 7, 8, 11]
@@ -75,7 +73,7 @@ def test_inner_folds_hold_two_or_more_classes_apart(n_classes, n_folds, expected
     folds = unseen_class_folds(y, n_folds, seed=0)
     assert len(folds) == expected
     validated = []
-    for learn, validate in folds:
+    for learn, validate, *_ in folds:
         learned, held = set(y[learn]), set(y[validate])
         assert min(len(learned), len(held)) >= 2
         assert not learned & held

@@ -201,7 +201,9 @@ def test_a_plugin_file_that_is_not_python_is_refused(tmp_path):
 
 
 def test_a_file_without_a_plugin_is_refused(plugins):
-    with pytest.raises(UsageError, match=r"no_learner\.py defines no learner, no data set and"):
+    with pytest.raises(
+        UsageError, match=r"no_learner\.py defines no learner, no data set, no task and no split"
+    ):
         load_registry([plugins / "no_learner.py"])
 
 
@@ -265,7 +267,11 @@ def test_a_task_in_a_file_is_asked_like_those_that_are_installed(plugins):
 @pytest.mark.parametrize(
     ("old", "new", "line"),
     [
-        ('"seen-classes"', '"halves"', "split is 'halves': one of seen-classes, unseen-classes"),
+        (
+            '"seen-classes"',
+            '"halves"',
+            "split is 'halves': one of judged, rated, seen-classes, stratified, unseen-classes is",
+        ),
         ('gallery = "test"', 'gallery = "all"', "gallery is 'all': one of test, training"),
         ('measures = ("reciprocal rank",)', "measures = ()", "names no measures"),
     ],

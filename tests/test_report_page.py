@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
-from fake_runs import fake_trial, fake_trials, make_run, task_source
+from fake_runs import fake_trial, fake_trials, make_run, split_source, task_source
 from report_helpers import contents, texts
 
 from oasis_bench.reports import summary_text, write_report
@@ -56,6 +56,7 @@ def hostile(tmp_path_factory):
                     for label in (HOSTILE, "_$y_2$")
                 },
                 "tasks": {"retrieval": {**task_source("retrieval"), "summary": "<q>"}},
+                "splits": {"seen-classes": {**split_source("seen-classes"), "summary": "<q>"}},
             },
         },
     )

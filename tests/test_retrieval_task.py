@@ -20,6 +20,7 @@ from oasis_bench.tasks import (
     ranking,
     tie_order,
 )
+from oasis_bench.tasks.class_splits import UnseenClassesSplit
 from oasis_bench.tasks.classification import Classification
 from oasis_bench.tasks.judged_triplets import JudgedTripletsTask
 from oasis_bench.tasks.unseen_classes import UnseenClasses
@@ -184,12 +185,12 @@ def test_labels_that_are_missing_are_an_error():
 
 
 def test_unseen_classes_need_four_classes_and_one_label_an_item():
-    X = np.eye(6)
+    X, split = np.eye(6), UnseenClassesSplit(None)
     three = LabelledRows(X, np.arange(6) % 3, ("a", "b", "c"))
-    assert "3 classes: 4 are needed" in UnseenClasses().refusal(three)
+    assert "3 classes: 4 are needed" in split.refusal(three)
     several = LabelledRows(X, sparse.csr_array(np.eye(6)), tuple("abcdef"))
-    assert "several labels" in UnseenClasses().refusal(several)
-    assert UnseenClasses().refusal(LabelledRows(X, np.arange(6) % 4, tuple("abcd"))) is None
+    assert "several labels" in split.refusal(several)
+    assert split.refusal(LabelledRows(X, np.arange(6) % 4, tuple("abcd"))) is None
     assert UnseenClasses.measures == Retrieval.measures
     assert Retrieval().refusal(several) is None
 

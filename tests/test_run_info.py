@@ -11,6 +11,7 @@ from oasis_bench.runs.facts import (
     RunFacts,
     Source,
     Sources,
+    SplitSource,
     TaskSource,
 )
 from oasis_bench.system import UsageError
@@ -36,6 +37,7 @@ def info(experiment):
                     of_data=[],
                 )
             },
+            {"seen-classes": SplitSource(summary="each class", citation="JMLR", per_class=True)},
         ),
         planned_trials=8,
         provenance={"processor": "a processor"},

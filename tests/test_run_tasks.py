@@ -9,10 +9,11 @@ from sklearn.preprocessing import normalize
 
 from oasis_bench.data import LabelledRows
 from oasis_bench.datasets import Digits
-from oasis_bench.experiment import Experiment, LearnerSpec, draw_partition, plan
+from oasis_bench.experiment import Experiment, LearnerSpec, plan
 from oasis_bench.plugins import load_registry
 from oasis_bench.runs import read_run, run_experiment
 from oasis_bench.system import UsageError
+from oasis_bench.tasks import draw_partition
 from oasis_bench.trial import draw_items
 from oasis_bench.trial.learner_side.fit_data import inner_fit_data
 
@@ -51,7 +52,7 @@ def test_accuracy_is_that_of_scikit_learns_nearest_neighbours(digits):
     rows = LabelledRows(X, y, tuple("0123456789"))
     experiment = small("digits", ("Euclidean",), ("classification",))
     (spec,) = plan(experiment, Digits(), rows, load_registry())
-    train, test = draw_partition(y, spec.where.classes, 8, 6, spec.seed_for("partition"))
+    train, test, *_ = draw_partition(y, spec.where.classes, 8, 6, spec.seed_for("partition"))
     neighbours = KNeighborsClassifier(1).fit(normalize(X[train]), y[train])
     expected = neighbours.score(normalize(X[test]), y[test])
     found = measured(digits, "accuracy", k=1, by="learner")

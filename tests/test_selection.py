@@ -15,10 +15,10 @@ from oasis_bench.algorithms import Euclidean
 from oasis_bench.data import LabelledRows
 from oasis_bench.datasets import Digits
 from oasis_bench.datasets.table_file import TableFile
-from oasis_bench.experiment import Candidate, Experiment, LearnerSpec, Search, inner_folds, plan
+from oasis_bench.experiment import Candidate, Experiment, LearnerSpec, Search, plan
 from oasis_bench.experiment.trials import candidates
 from oasis_bench.plugins import BilinearLearner, IncrementalLearner, load_registry
-from oasis_bench.tasks import Truth
+from oasis_bench.tasks import SeenClassesSplit, Truth
 from oasis_bench.trial import FitData
 from oasis_bench.trial.learner_side.fit_data import inner_fit_data
 from oasis_bench.trial.learner_side.tuning import (
@@ -29,9 +29,9 @@ from oasis_bench.trial.learner_side.tuning import (
 from oasis_bench.trial.wall import FIRST_CHECKPOINT, checkpoints
 
 X, Y = np.arange(24.0)[:, None], np.arange(24) % 2
-FOLDS = inner_folds(Y, 3, seed=0)
+FOLDS = SeenClassesSplit(None).inner_folds(Y, None, 3, seed=0)
 FIT_DATA = [
-    FitData(X[fold.learn], Y[fold.learn], None, 0, X[fold.validate], Truth(y=Y[fold.validate]))
+    FitData(X[fold.train], Y[fold.train], None, 0, X[fold.test], Truth(y=Y[fold.test]))
     for fold in FOLDS
 ]
 
@@ -288,7 +288,7 @@ def test_steps_go_on_from_where_they_were_on_the_learning_rows_of_one_fold():
     assert len(made) == 3
     for learner, fold in zip(made, FOLDS, strict=True):
         assert learner.steps == 2000
-        assert learner.rows == [X[fold.learn, 0].tolist()] * (1 + len(checkpoints(2000)))
+        assert learner.rows == [X[fold.train, 0].tolist()] * (1 + len(checkpoints(2000)))
     assert [p["n_steps"] for p in points if p["fold"] == 0] == [0, *checkpoints(2000)]
 
 
@@ -308,7 +308,7 @@ def test_each_candidate_is_judged_on_each_fold():
         Clock(),
         lambda point: None,
     )
-    assert seen == [fold.validate.tolist() for fold in FOLDS] * 2
+    assert seen == [fold.test.tolist() for fold in FOLDS] * 2
 
 
 def test_learning_and_validation_are_timed_apart():

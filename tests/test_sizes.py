@@ -18,6 +18,7 @@ from oasis_bench.experiment import (
 from oasis_bench.experiment.sizes import settle
 from oasis_bench.experiment.subsets import choose_subsets
 from oasis_bench.system import UsageError
+from oasis_bench.tasks import SeenClassesSplit
 
 DATASET = TableFile(Path("my.csv"))
 
@@ -31,6 +32,10 @@ def rows_of(*counts):
 def experiment(**settings):
     learners = {"Euclidean": LearnerSpec("Euclidean")}
     return Experiment("Sizes", "my.csv", learners, **{"classes": ("all",), **settings})
+
+
+def splits_of(asked):
+    return [SeenClassesSplit(asked)]
 
 
 @pytest.mark.parametrize(
@@ -50,13 +55,15 @@ def experiment(**settings):
 )
 def test_sizes_fit_the_smallest_class_that_is_asked_for(counts, settings, expected):
     asked = experiment(**settings)
-    settled = settle(asked, DATASET, rows_of(*counts))
+    settled = settle(asked, DATASET, rows_of(*counts), splits_of(asked))
     assert (*settled.per_class, settled.inner_folds) == expected
     told = size_remark(asked, settled, "rows")
     assert (told is None) == (expected[:2] == asked.per_class)
     if told is not None:
         assert f"{expected[0]} of each class train and {expected[1]} test" in told
-    assert settle(settled, DATASET, rows_of(*counts)) == settled  # as a resumed run does
+    assert (
+        settle(settled, DATASET, rows_of(*counts), splits_of(asked)) == settled
+    )  # as a resumed run does
     assert settled_as(asked, settled) == settled  # so it is seen to be the same experiment
 
 
@@ -66,7 +73,7 @@ def test_sizes_fit_the_smallest_class_that_is_asked_for(counts, settings, expect
 )
 def test_a_small_class_that_leaves_few_rows_to_train_is_told(counts, told):
     asked, rows = experiment(), rows_of(*counts)
-    remark = few_train_remark(asked, settle(asked, DATASET, rows), rows, "rows")
+    remark = few_train_remark(asked, settle(asked, DATASET, rows, splits_of(asked)), rows, "rows")
     assert remark is None if told is None else remark.startswith(told)
 
 
@@ -83,7 +90,7 @@ def test_a_small_class_that_leaves_few_rows_to_train_is_told(counts, told):
 )
 def test_that_most_rows_are_not_used_is_told(counts, settings, told):
     asked, rows = experiment(**settings), rows_of(*counts)
-    remark = part_remark(asked, settle(asked, DATASET, rows), rows, "rows")
+    remark = part_remark(asked, settle(asked, DATASET, rows, splits_of(asked)), rows, "rows")
     assert remark is None if told is None else remark.startswith(told)
 
 
@@ -97,4 +104,4 @@ def test_that_most_rows_are_not_used_is_told(counts, settings, told):
 )
 def test_classes_that_are_too_small_for_any_size_are_counted(counts, message):
     with pytest.raises(UsageError, match=message):
-        choose_subsets(experiment(), DATASET, rows_of(*counts))
+        choose_subsets(experiment(), DATASET, rows_of(*counts), SeenClassesSplit(experiment()))

@@ -6,11 +6,16 @@ import numpy as np
 import pytest
 from sklearn.model_selection import StratifiedKFold
 
-from oasis_bench.experiment import draw_partition, inner_folds, unseen_class_folds
-from oasis_bench.experiment.splits import choose_classes
+from oasis_bench.experiment.subsets import choose_classes
+from oasis_bench.plugins import load_registry
 from oasis_bench.system import UsageError, derive_seed
+from oasis_bench.tasks import SeenClassesSplit, draw_partition
 
 N_TRAIN, N_TEST = 40, 25
+
+
+def inner_folds(y, n_folds, seed):
+    return SeenClassesSplit(None).inner_folds(y, None, n_folds, seed)
 
 
 @pytest.fixture
@@ -21,7 +26,7 @@ def labels():
 
 
 def test_a_partition_draws_40_and_25_images_of_each_class_and_no_other(labels):
-    train, test = draw_partition(labels, [1, 4, 7], N_TRAIN, N_TEST, seed=0)
+    train, test, *_ = draw_partition(labels, [1, 4, 7], N_TRAIN, N_TEST, seed=0)
     for rows, n_rows in ((train, N_TRAIN), (test, N_TEST)):
         classes, counts = np.unique(labels[rows], return_counts=True)
         assert classes.tolist() == [1, 4, 7]
@@ -29,12 +34,12 @@ def test_a_partition_draws_40_and_25_images_of_each_class_and_no_other(labels):
 
 
 def test_training_and_test_images_do_not_overlap(labels):
-    train, test = draw_partition(labels, range(10), N_TRAIN, N_TEST, seed=0)
+    train, test, *_ = draw_partition(labels, range(10), N_TRAIN, N_TEST, seed=0)
     assert len({*train.tolist(), *test.tolist()}) == 10 * (N_TRAIN + N_TEST)
 
 
 def test_a_class_with_just_enough_images_is_drawn_whole(labels):
-    train, test = draw_partition(labels, [0], N_TRAIN, N_TEST, seed=3)
+    train, test, *_ = draw_partition(labels, [0], N_TRAIN, N_TEST, seed=3)
     assert {*train.tolist(), *test.tolist()} == set(np.flatnonzero(labels == 0).tolist())
 
 
@@ -95,11 +100,11 @@ def test_too_few_images_are_refused_with_the_numbers():
 
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_inner_folds_deal_32_and_8_images_of_each_class(labels, shuffled):
-    train, _ = draw_partition(labels, [1, 4, 7], N_TRAIN, N_TEST, seed=0)
+    train, *_ = draw_partition(labels, [1, 4, 7], N_TRAIN, N_TEST, seed=0)
     y = labels[np.random.default_rng(1).permutation(train) if shuffled else train]
     folds = inner_folds(y, 5, seed=0)
     assert len(folds) == 5
-    for learn, validate in folds:
+    for learn, validate, *_ in folds:
         assert {*np.bincount(y[learn])[[1, 4, 7]].tolist()} == {32}
         assert {*np.bincount(y[validate])[[1, 4, 7]].tolist()} == {8}
         assert sorted([*learn, *validate]) == list(range(120))
@@ -107,27 +112,29 @@ def test_inner_folds_deal_32_and_8_images_of_each_class(labels, shuffled):
 
 def test_each_training_image_validates_in_one_fold(labels):
     folds = inner_folds(labels[:200], 5, seed=0)
-    assert sorted(np.concatenate([fold.validate for fold in folds])) == list(range(200))
+    assert sorted(np.concatenate([fold.test for fold in folds])) == list(range(200))
 
 
 def test_of_a_large_fold_3000_items_validate():
     y = np.arange(40_000) % 10
     folds = inner_folds(y, 5, seed=0)
     whole = StratifiedKFold(5, shuffle=True, random_state=0).split(y, y)
-    for (learn, validate), (learn_in_whole, validate_in_whole) in zip(folds, whole, strict=True):
+    for (learn, validate, *_), (learn_in_whole, validate_in_whole) in zip(
+        folds, whole, strict=True
+    ):
         assert learn.tolist() == learn_in_whole.tolist()
         assert len(set(validate)) == len(validate) == 3000
         assert set(validate) < set(validate_in_whole)
         # 300 of each class, with a deviation of 15, as for draws without repetition from 8000
         assert np.abs(np.bincount(y[validate]) - 300).max() < 5 * 15
-    apart = unseen_class_folds(y, 5, seed=0)
-    assert [len(validate) for _, validate in apart] == [3000] * 5
-    assert [len(learn) for learn, _ in apart] == [32_000] * 5
+    apart = load_registry().splits["unseen-classes"](None).inner_folds(y, None, 5, seed=0)
+    assert [len(validate) for _, validate, *_ in apart] == [3000] * 5
+    assert [len(learn) for learn, *_ in apart] == [32_000] * 5
 
 
 def test_folds_are_dealt_at_random_by_the_seed():
     y = np.repeat([0, 1], 40)
-    first, again, other = (inner_folds(y, 5, seed)[0].validate.tolist() for seed in (0, 0, 1))
+    first, again, other = (inner_folds(y, 5, seed)[0].test.tolist() for seed in (0, 0, 1))
     assert first == again
     assert first != other
     assert first != [*range(8), *range(40, 48)]

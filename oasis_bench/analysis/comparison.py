@@ -22,8 +22,9 @@ from oasis_bench.analysis.comparison_lines import (
 from oasis_bench.analysis.costs import with_costs
 from oasis_bench.analysis.measure_names import task_measures, used_by_compare
 from oasis_bench.analysis.noise import noisy
-from oasis_bench.experiment import SEEN_CLASSES, WORDS, cell_name
+from oasis_bench.experiment import WORDS, cell_name
 from oasis_bench.runs import StoredRun
+from oasis_bench.tasks import named_unless_usual
 
 MUST_AGREE = ("algorithm", "data", "seed", "classes", "sizes", "scaling")
 """What must be equal in both runs, so that an algorithm gets the same items in a partition."""
@@ -107,7 +108,8 @@ def compare_runs(old: StoredRun, new: StoredRun, tolerance: float = 0.1) -> RunC
             trials[(trials[keys] == list(key)).all(axis="columns")] for trials in (before, after)
         )
         subset, learner, split = map(str, key)
-        cell = f"{learner} on classes {subset}" + (f" ({split})" if split != SEEN_CLASSES else "")
+        in_words = "".join(f" ({name})" for name in named_unless_usual(split))
+        cell = f"{learner} on classes {subset}{in_words}"
         if not of_old.empty and not of_new.empty:
             differences = _differences(old, new, cell_name(learner, subset, split))
             if decisive := [text for key, text in differences.items() if key in MUST_AGREE]:

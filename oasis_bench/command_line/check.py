@@ -10,7 +10,7 @@ from typing import Any
 from oasis_bench.command_line.listing import form_of
 from oasis_bench.plugins import Dataset, MetricLearner
 from oasis_bench.system import UsageError, printable
-from oasis_bench.tasks import Task
+from oasis_bench.tasks import Split, Task
 
 CHECK_FAILED = 1
 
@@ -62,7 +62,7 @@ def check(options: argparse.Namespace) -> int:
 
 
 def _kind(plugin: type[Any]) -> str:
-    kinds = {MetricLearner: "learner", Dataset: "data set", Task: "task"}
+    kinds = {MetricLearner: "learner", Dataset: "data set", Task: "task", Split: "split"}
     return next(name for base, name in kinds.items() if issubclass(plugin, base))
 
 

@@ -20,7 +20,7 @@ from oasis_bench.plugins import (
     MahalanobisLearner,
     MetricLearner,
 )
-from oasis_bench.tasks import GALLERIES, SPLITS, Task, measure_names
+from oasis_bench.tasks import GALLERIES, Split, Task, measure_names
 
 BROKEN = "BROKEN: "
 """What stands before the error of a plugin."""
@@ -90,7 +90,7 @@ def size_of(learner: type[MetricLearner]) -> str:
     return SIZES["n^2" in learner.cost]
 
 
-def task_lines(catalogue: Catalogue[Task]) -> list[str]:
+def task_lines(catalogue: Catalogue[Task], splits: Catalogue[Split]) -> list[str]:
     """Return what each task is, how its items are split, its measures and the paper."""
     lines = []
     for name, row in zip(catalogue, aligned(plugin_rows(catalogue)), strict=True):
@@ -100,10 +100,26 @@ def task_lines(catalogue: Catalogue[Task]) -> list[str]:
         except BrokenPluginError:
             continue
         lines += [
-            f"    {SPLITS[task.split]}; compared with {GALLERIES[task.gallery]}",
+            f"    {splits[task.split].summary}; compared with {GALLERIES[task.gallery]}",
             f"    measures: {', '.join(measure_names(task))}",
             f"    paper: {task.citation}",
         ]
+    return lines
+
+
+def split_lines(catalogue: Catalogue[Split]) -> list[str]:
+    """Return what each split is, whether `--split` takes it, and the paper."""
+    lines = []
+    for name, row in zip(catalogue, aligned(plugin_rows(catalogue)), strict=True):
+        lines.append(row)
+        try:
+            split = catalogue[name]
+        except BrokenPluginError:
+            continue
+        of_tasks = "of the tasks that name it"
+        if split.in_place_of:
+            of_tasks = f"with --split {name}, in place of {split.in_place_of}"
+        lines += [f"    {of_tasks}", f"    paper: {split.citation}"]
     return lines
 
 

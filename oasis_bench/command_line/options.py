@@ -59,6 +59,8 @@ def _refuse_unknown_words(options: argparse.Namespace) -> None:
             refuse_unknown("algorithm", name, also=own)
         for task in options.tasks or experiment.tasks:
             refuse_unknown("task", task)
+        if (split := options.split or experiment.split) is not None:
+            refuse_unknown("split", split)
         dataset = experiment.dataset if dataset is None else dataset
     elif options.verb == "evaluate" and options.judged.is_dir():
         return  # a run has its own data
@@ -99,8 +101,8 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _add_list(verbs: Any) -> None:
-    what = ("algorithms", "datasets", "tasks", "experiments")
-    parser = add_verb(verbs, "list", "list algorithms, data sets, tasks and experiments")
+    what = ("algorithms", "datasets", "tasks", "splits", "experiments")
+    parser = add_verb(verbs, "list", "list algorithms, data sets, tasks, splits and experiments")
     parser.add_argument("what", nargs="?", choices=what, help="only these (default: all)")
     parser.add_argument(
         "--for",

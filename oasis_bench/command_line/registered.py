@@ -13,6 +13,7 @@ from oasis_bench.command_line.listing import (
     facts_of_rows,
     learner_lines,
     plugin_rows,
+    split_lines,
     task_lines,
 )
 from oasis_bench.command_line.progress import Display
@@ -31,7 +32,7 @@ from oasis_bench.system import UsageError
 
 
 def list_all(options: argparse.Namespace) -> int:
-    """Print the learners, data sets, tasks and experiments, or try every learner on a data set."""
+    """Print what can be named in a run, or try every learner on a data set."""
     registry = load_registry(options.plugin)
     if options.dataset is not None:
         if options.what != "algorithms":
@@ -44,7 +45,8 @@ def list_all(options: argparse.Namespace) -> int:
     tables: dict[str, Callable[[], list[str]]] = {
         "algorithms": lambda: learner_lines(registry.algorithms),
         "datasets": lambda: aligned(plugin_rows(registry.datasets)),
-        "tasks": lambda: task_lines(registry.tasks),
+        "tasks": lambda: task_lines(registry.tasks, registry.splits),
+        "splits": lambda: split_lines(registry.splits),
         "experiments": lambda: aligned(
             [(name, Experiment.from_toml(name).title) for name in built_in_experiments()]
         ),

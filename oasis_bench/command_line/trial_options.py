@@ -53,8 +53,8 @@ DATA_OPTIONS = (
 """Options of data sets that have a short form of --data-option."""
 
 JUDGED_SETTINGS = (
-    *("tasks", "classes", "partitions", "train_per_class", "test_per_class", "test_share", "seed"),
-    *("scaling", "threads", "examples", "queries", "budget", "memory"),
+    *("tasks", "split", "classes", "partitions", "train_per_class", "test_per_class"),
+    *("test_share", "seed", "scaling", "threads", "examples", "queries", "budget", "memory"),
 )
 """The settings of an experiment that also decide how a saved model is evaluated."""
 
@@ -235,7 +235,7 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
 
 def add_plugin(
     parser: Parser,
-    what: str = "a Python file that defines learners, data sets or tasks (may be repeated; "
+    what: str = "a Python file that defines learners, data sets, tasks or splits (may be repeated; "
     "default: none)",
 ) -> None:
     """Add the option for plugin files."""

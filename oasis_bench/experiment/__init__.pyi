@@ -1,12 +1,10 @@
 from .identity import (
-    SEEN_CLASSES as SEEN_CLASSES,
     WORDS as WORDS,
     cell_name as cell_name,
     refuse_changed_source as refuse_changed_source,
     refuse_what_changed as refuse_what_changed,
     source_hash as source_hash,
 )
-from .judged_splits import draw_groups as draw_groups, group_folds as group_folds
 from .queries import Queries as Queries
 from .saved_model import (
     match_columns as match_columns,
@@ -33,17 +31,6 @@ from .sizes import (
     settled_as as settled_as,
     size_remark as size_remark,
 )
-from .splits import (
-    Indices as Indices,
-    Partition as Partition,
-    draw_partition as draw_partition,
-    draw_share as draw_share,
-    draw_unseen_classes as draw_unseen_classes,
-    inner_folds as inner_folds,
-    take_fold as take_fold,
-    too_few_for_folds as too_few_for_folds,
-    unseen_class_folds as unseen_class_folds,
-)
 from .subsets import refuse_unknown_subsets as refuse_unknown_subsets
 from .trials import (
     Candidate as Candidate,
@@ -53,5 +40,7 @@ from .trials import (
     find_tasks as find_tasks,
     identities as identities,
     plan as plan,
+    refuse_unused_split as refuse_unused_split,
     scalings_of as scalings_of,
+    split_of as split_of,
 )

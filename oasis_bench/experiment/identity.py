@@ -11,12 +11,10 @@ from typing import Any
 
 from oasis_bench.plugins import MetricLearner
 from oasis_bench.system import UsageError
+from oasis_bench.tasks import named_unless_usual
 
 Identities = Mapping[str, Mapping[str, Any]]
 """What decides the results of a run, by `cell_name`."""
-
-SEEN_CLASSES = "seen-classes"
-"""The split of training and test items of the same classes; names of trials leave it out."""
 
 DECIDING = (
     *("system", "data", "sampling", "tasks", "plugins", "experiment", "trial", "execution"),
@@ -40,7 +38,7 @@ WORDS = {
 
 def cell_name(learner: str, subset: str, split: str) -> str:
     """Return the key of a learner's label, a class subset and a split in `Identities`."""
-    return f"{learner}, classes {subset}" + (f", {split}" if split != SEEN_CLASSES else "")
+    return ", ".join([f"{learner}, classes {subset}", *named_unless_usual(split)])
 
 
 def refuse_what_changed(before: Identities, now: Identities, folder: Path) -> None:

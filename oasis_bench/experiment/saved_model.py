@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ MOST_NAMED = 6
 
 
 def grid(path: str, registry: Registry) -> dict[str, list[Any]]:
-    """Return the model's hyper-parameters, for the record: there is nothing to choose."""
+    """Return the model's hyper-parameters, for the record: there is nothing to tune."""
     params = load_model_of(registry, path).get_params(deep=False)
     return {
         name: [value]
@@ -64,12 +64,7 @@ def refuse_unlike_rows(path: str, registry: Registry, rows: LabelledRows) -> Non
 def match_columns(e: Experiment, registry: Registry, rows: LabelledRows) -> LabelledRows:
     """Return the rows with their columns in the order of a saved model's, matched by name.
 
-    Without names on either side they stay as they are.
-
-    Raises
-    ------
-    UsageError
-        Where a column of the model is missing, or the model does not know one.
+    Without names on either side they stay as they are; where they are not the same, it is refused.
     """
     matched = rows
     for label, spec in e.learners.items():
@@ -140,12 +135,10 @@ def seen_remarks(e: Experiment, registry: Registry, rows: LabelledRows) -> Itera
             )
 
 
-def refuse_nothing_to_learn_from(e: Experiment, splits: Iterable[str], rows: LabelledRows) -> None:
-    """Raise UsageError where all judgements are to test, and a learner or a task needs others."""
-    if e.test_share < 1:
-        return
+def refuse_nothing_to_learn_from(e: Experiment) -> None:
+    """Raise UsageError where all judgements are to test, and a learner needs some."""
     fitted = [label for label, spec in e.learners.items() if spec.model is None]
-    others = rows.multi_label and not {"judged", "rated"}.issuperset(splits)
-    if fitted or others:
-        needs = f"{fitted[0]} has nothing to learn from" if fitted else "no item is left to train"
-        raise UsageError(f"test_share = 1: {needs}: give a number below 1")
+    if e.test_share == 1 and fitted:
+        raise UsageError(
+            f"test_share = 1: {fitted[0]} has nothing to learn from: give a number below 1"
+        )

@@ -141,16 +141,25 @@ class Experiment:
     )
     tasks: tuple[str, ...] = setting(
         ("retrieval",),
-        "what is asked of each fitted learner, in the order of the report",
+        "tasks that each fitted learner is evaluated on, in the order of the report",
         tuple,
         words="retrieval",
         read=names_of_text,
         check=check_names,
         metavar="A,B",
     )
+    split: str | None = setting(
+        None,
+        "how items are divided into those that train and those that test, for tasks that are asked "
+        "on seen classes, such as stratified: a share of each class tests (see 'list splits')",
+        str,
+        words="the split of each task",
+        check=check_optional_text,
+        metavar="NAME",
+    )
     choose_by: str | None = setting(
         None,
-        "measure by which inner folds choose, such as mAP or accuracy@3",
+        "measure by which hyper-parameters are tuned, such as mAP or accuracy@3",
         str,
         words="the first measure of the first task",
         check=check_optional_text,
@@ -158,13 +167,13 @@ class Experiment:
     )
     partitions: int | None = setting(
         None,
-        "random train/test draws of each subset, or, where the data set has folds, the first so "
+        "random train/test splits of each subset, or, where the data set has folds, the first so "
         "many of these",
         int,
         words=f"{DEFAULT_PARTITIONS}, or all folds of the data set",
         check=check_optional_count,
     )
-    inner_folds: int = setting(5, "folds that choose the hyper-parameters", int, least=2)
+    inner_folds: int = setting(5, "folds that tune the hyper-parameters", int, least=2)
     train_per_class: int | None = setting(
         None,
         "training items a class",
@@ -183,8 +192,8 @@ class Experiment:
     )
     test_share: float = setting(
         0.1,
-        "share of the items that test, where items have several labels, or of judged groups; 1, "
-        "for a saved model: all judgements",
+        "share of the items that test, where items have several labels or the split is stratified, "
+        "or of judged groups; 1, for a saved model: all judgements",
         float,
         check=check_share,
         metavar="P",
@@ -243,7 +252,7 @@ class Experiment:
     budget: Duration = setting(
         "1h",
         "the longest that a fit, or another call of a learner, may take, such as 90s, 10m, 2h or "
-        "off; a trial that takes longer is a row 'timeout'",
+        "off; a trial that takes longer is reported as 'timeout'",
         Duration,
         metavar="TIME",
     )

@@ -2,47 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import replace
-
-import numpy as np
-import numpy.typing as npt
-from scipy import sparse
 
 from oasis_bench.data import LabelledRows
 from oasis_bench.experiment.settings import (
     DEFAULT_PARTITIONS,
+    DEFAULT_TEST,
+    DEFAULT_TRAIN,
     Experiment,
 )
-from oasis_bench.experiment.splits import take_fold
 from oasis_bench.experiment.subsets import LEAST
 from oasis_bench.plugins import Dataset
 from oasis_bench.system import UsageError
+from oasis_bench.tasks import Split
 
 
-def settle(experiment: Experiment, dataset: Dataset, rows: LabelledRows) -> Experiment:
-    """Return an experiment with the numbers that depend on its data set.
+def settle(
+    experiment: Experiment, dataset: Dataset, rows: LabelledRows, splits: Collection[Split]
+) -> Experiment:
+    """Return an experiment with the numbers that depend on its data set and its splits.
 
-    Partitions: all folds, where rows have folds.  Training and test items a class: where they are
-    not given, the usual 40 and 25, or so many in the same proportion as the smallest class has; and
-    not more inner folds than two of each class allow.
-
-    Raises
-    ------
-    UsageError
-        Where more partitions are asked for than there are folds.
+    Partitions: all that there are, where their number is given, as of folds.  Training and test
+    items a class: where they are not given, the usual 40 and 25, or so many in the same proportion
+    as the smallest class has; and not more inner folds than two of each class allow.
     """
-    n_folds = rows.n_folds
-    if n_folds and (experiment.partitions or 0) > n_folds:
+    e = experiment
+    most = next((n for split in splits if (n := split.n_partitions(rows)) is not None), None)
+    if most is not None and (e.partitions or 0) > most:
         raise UsageError(
-            f"--partitions {experiment.partitions}: {experiment.dataset} has {n_folds} folds, and "
-            f"these are its partitions: {n_folds} at most, or leave it out for all"
+            f"--partitions {e.partitions}: {e.dataset} has {most} folds, and these are its "
+            f"partitions: {most} at most, or leave it out for all"
         )
-    partitions = experiment.partitions or n_folds or DEFAULT_PARTITIONS
-    if n_folds or rows.multi_label:
-        return replace(experiment, partitions=partitions)
-    n_train, n_test = _per_class(experiment, dataset, rows)
-    return _with_numbers(experiment, partitions, n_train, n_test)
+    partitions = e.partitions or most or DEFAULT_PARTITIONS
+    if all(split.no_sizes for split in splits):
+        if e.per_class != (DEFAULT_TRAIN, DEFAULT_TEST):
+            raise UsageError(f"{e.dataset} {next(iter(splits)).no_sizes}")
+        return replace(e, partitions=partitions)
+    if rows.multi_label:
+        return replace(e, partitions=partitions)
+    n_train, n_test = _per_class(e, dataset, rows)
+    return _with_numbers(e, partitions, n_train, n_test)
 
 
 def settled_as(experiment: Experiment, before: Experiment) -> Experiment:
@@ -145,23 +145,3 @@ def _smallest(e: Experiment, dataset: Dataset, rows: LabelledRows) -> Iterator[i
             continue
         names = item if isinstance(item, tuple) else dataset.class_subsets.get(item, counts)
         yield min((counts[name] for name in names if name in counts), default=0)
-
-
-def sizes_of_fold(
-    rows: LabelledRows, folds: npt.NDArray[np.int64], classes: Sequence[int], number: int
-) -> tuple[int, int]:
-    """Count the rows of a partition that is a fold; raise UsageError where they are of no use."""
-    part = take_fold(folds, number, rows.y, classes)
-    if not len(part.test):
-        raise UsageError(
-            f"fold {number + 1} has no row of the {len(classes)} classes that were asked for: ask "
-            "for others with --classes"
-        )
-    if not isinstance(rows.y, sparse.csr_array):
-        _, counts = np.unique(rows.y[part.train], return_counts=True)
-        if len(counts) < 2 or counts.max() < 2:
-            raise UsageError(
-                f"outside of fold {number + 1} there are {len(part.train)} rows of {len(counts)} "
-                "classes: at least 2 classes are needed, one of them with 2 rows"
-            )
-    return len(part.train), len(part.test)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+import numpy as np
+import numpy.typing as npt
+
 from oasis_bench.data import LabelledRows
-from oasis_bench.experiment.settings import DEFAULT_TEST, DEFAULT_TRAIN, Experiment
-from oasis_bench.experiment.splits import choose_classes
+from oasis_bench.experiment.settings import Experiment
 from oasis_bench.plugins import Dataset
 from oasis_bench.system import UsageError, derive_seed, unknown_name
+from oasis_bench.tasks import Indices, Split
 
 LONGEST_NAME = 30
 
@@ -17,53 +20,37 @@ LEAST = 4
 
 
 def choose_subsets(
-    experiment: Experiment, dataset: Dataset, rows: LabelledRows
+    experiment: Experiment, dataset: Dataset, rows: LabelledRows, split: Split
 ) -> dict[str, tuple[int, ...]]:
     """Name the class subsets of an experiment, each with its class numbers in ascending order.
 
-    Raises
-    ------
-    UsageError
-        Where a subset or class is unknown, or has too few items, with names and numbers.
+    Unknown subsets or classes, and those of too few items for the split, are refused.
     """
     e = experiment
+    needed, every = split.needed_per_class(), {"all": tuple(range(len(rows.class_names)))}
+    if needed is None:
+        return every
     if rows.multi_label:
-        if e.per_class != (DEFAULT_TRAIN, DEFAULT_TEST):
-            raise UsageError(
-                f"{e.dataset} has several labels an item, so there are no items a class to "
-                "count: use --test-share in place of --train and --test"
-            )
         if e.classes != ("all",):
             raise UsageError(
                 f"{e.dataset} has several labels an item and so no class subsets: --classes all"
             )
-        return {"all": tuple(range(len(rows.class_names)))}
-    n_train, n_test = _needed_per_class(e, rows)
+        return every
     subsets = {}
     for item in e.classes:
         if isinstance(item, int):
             counts, seed = rows.class_counts(), derive_seed(e.seed, "classes")
-            numbers = choose_classes(counts, item, n_train, n_test, seed)
+            numbers = choose_classes(counts, item, *needed, seed)
             subsets[str(item)] = tuple(numbers.tolist())
         elif item == "all":
-            subsets[item] = _numbers(item, rows.class_names, e, rows)
+            subsets[item] = _numbers(item, rows.class_names, e, rows, needed)
         elif isinstance(item, tuple):
-            subsets[_list_name(item, taken=subsets)] = _numbers("+".join(item), item, e, rows)
+            subsets[_list_name(item, taken=subsets)] = _numbers(
+                "+".join(item), item, e, rows, needed
+            )
         else:
-            subsets[item] = _numbers(item, dataset.class_subsets[item], e, rows)
+            subsets[item] = _numbers(item, dataset.class_subsets[item], e, rows, needed)
     return subsets
-
-
-def _needed_per_class(e: Experiment, rows: LabelledRows) -> tuple[int, int]:
-    """Return how many training and test items a class must have; folds take what there is."""
-    if not rows.n_folds:
-        return e.per_class
-    if e.per_class != (DEFAULT_TRAIN, DEFAULT_TEST):
-        raise UsageError(
-            f"{e.dataset} has folds, each of which tests while all other rows train: leave out "
-            "--train and --test"
-        )
-    return 1, 1
 
 
 def _list_name(names: Sequence[str], taken: Collection[str]) -> str:
@@ -85,8 +72,13 @@ def refuse_unknown_subsets(experiment: Experiment, dataset: Dataset) -> None:
 
 
 def _numbers(
-    subset: str, names: Sequence[str], e: Experiment, rows: LabelledRows
+    subset: str,
+    names: Sequence[str],
+    e: Experiment,
+    rows: LabelledRows,
+    needed: tuple[int, int],
 ) -> tuple[int, ...]:
+    """Return the numbers of a subset's classes, each of which has the items that are needed."""
     found = {name: _class_number(name, rows.class_names) for name in names}
     missing = [name for name, number in found.items() if number is None]
     if missing:
@@ -96,9 +88,9 @@ def _numbers(
         )
     numbers = sorted(number for number in found.values() if number is not None)
     counts = rows.class_counts()[numbers]
-    n_train, n_test = _needed_per_class(e, rows)
-    needed = n_train + n_test
-    if (few := int((counts < LEAST).sum())) and not rows.n_folds:
+    n_train, n_test = needed
+    least = min(LEAST, sum(needed))
+    if (few := int((counts < LEAST).sum())) and least == LEAST:
         others = len(counts) - few
         if others < max(2, few):
             remedy = "is the label an id? name another one with --label"
@@ -114,13 +106,48 @@ def _numbers(
             f"(such as {rows.class_names[numbers[counts.argmin()]]!r}, {counts.min()}), and each "
             f"needs 2 to train and 2 to test: {remedy}"
         )
-    if counts.min() < needed:
+    if counts.min() < sum(needed):
+        remedy = "lower --train or --test"
+        if least < LEAST:  # nothing can be lowered
+            remedy = (
+                "leave its rows out, or take the other classes alone with --classes "
+                f"{(counts >= sum(needed)).sum()}"
+            )
         raise UsageError(
             f"class {rows.class_names[numbers[counts.argmin()]]!r} of subset {subset!r} has "
             f"{counts.min()} item{'' if counts.min() == 1 else 's'}, but {n_train} to train and "
-            f"{n_test} to test are {needed}: lower --train or --test"
+            f"{n_test} to test are {sum(needed)}: {remedy}"
         )
     return tuple(numbers)
+
+
+def choose_classes(
+    counts: npt.NDArray[np.int64], n_chosen: int, n_train: int, n_test: int, seed: int
+) -> Indices:
+    """Choose classes at random among those with enough items; their numbers, ascending.
+
+    With the same seed the choices nest: the 5 classes are among the 10.
+
+    `counts` has the items of each class, of which `n_train` and `n_test` are needed.
+    """
+    if n_chosen > len(counts):
+        raise UsageError(
+            f"{n_chosen} classes were asked for, but the data set has {len(counts)}: "
+            f"--classes takes 2 to {len(counts)} here"
+        )
+    eligible = np.flatnonzero(counts >= n_train + n_test)
+    if n_chosen > len(eligible):
+        most = np.sort(counts)[-n_chosen]
+        remedy = f"lower --classes, or --train and --test to {most} together"
+        if most < 4:  # each of the two is at least 2
+            remedy = "lower --classes, or ask another task"
+        raise UsageError(
+            f"{n_chosen} classes of {n_train} training and {n_test} test items were asked for, "
+            f"but only {len(eligible)} of the {len(counts)} classes have {n_train + n_test}: "
+            f"{remedy}"
+        )
+    order = np.random.default_rng(seed).permutation(len(counts))
+    return np.sort(order[np.isin(order, eligible)][:n_chosen]).astype(np.intp)
 
 
 def _class_number(name: str, class_names: Sequence[str]) -> int | None:

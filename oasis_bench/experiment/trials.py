@@ -23,21 +23,15 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 from oasis_bench import __version__
 from oasis_bench.data import LabelledRows, refuse_scaling
 from oasis_bench.experiment import saved_model
-from oasis_bench.experiment.identity import (
-    SEEN_CLASSES,
-    Identities,
-    cell_name,
-    package_hash,
-    source_hash,
-)
+from oasis_bench.experiment.identity import Identities, cell_name, package_hash, source_hash
 from oasis_bench.experiment.queries import Queries, find_queries
 from oasis_bench.experiment.setting import Search
 from oasis_bench.experiment.settings import Budget, Experiment, LearnerSpec
-from oasis_bench.experiment.sizes import settle, sizes_of_fold
+from oasis_bench.experiment.sizes import settle
 from oasis_bench.experiment.subsets import choose_subsets
-from oasis_bench.plugins import Dataset, Registry, refuse_unlike_inputs
+from oasis_bench.plugins import Dataset, Registry, load_registry, refuse_unlike_inputs
 from oasis_bench.system import UsageError, derive_seed, unknown_name
-from oasis_bench.tasks import Task, has_measure, parse_measure
+from oasis_bench.tasks import Split, Task, has_measure, parse_measure
 
 DECIDING_SETTINGS = (
     "inner_folds",
@@ -74,18 +68,8 @@ class ChooseBy(NamedTuple):
 class Where:
     """Where a trial stands in its experiment: the items on which all learners are compared.
 
-    Attributes
-    ----------
-    split : str
-        How the items are divided into training and test items.
-    subset : str
-        The name of the class subset.
-    classes : tuple of int
-        Its class numbers.
-    partition : int
-        From 0.
-    n_train, n_test : int
-        Items of the partition; of judgements the most there can be.
+    A class subset and its class numbers, and a partition, from 0; of judgements `n_train` and
+    `n_test` are the most there can be.
     """
 
     split: str
@@ -102,15 +86,14 @@ class Keeps:
 
     Attributes
     ----------
-    examples : int
-        How many test items keep their nearest neighbours.
-    queries : Queries, optional
-        What these items are drawn from; None: all test items.
-    projection : bool
+    examples, queries
+        How many test items keep their nearest neighbours, and what these items are drawn from;
+        None: all test items.
+    projection
         Whether the places of some test items in a plane are kept.
-    model, scores : bool
+    model, scores
         Whether the fitted learner, and all scores, are kept in files.
-    columns : tuple of str, optional
+    columns
         The names of the features, which a saved model keeps.
     """
 
@@ -128,25 +111,22 @@ class TrialSpec:
 
     Attributes
     ----------
-    experiment : Experiment
-    learner : str
-        The label of the learner in the experiment.
-    where : Where
-    candidates : tuple of Candidate
-        Scalings and hyper-parameters in the order in which they are tried; one where there is no
-        choice.
-    tasks : tuple of str
-        The tasks of the split; one fit is evaluated on all of them.
-    chooses_by : ChooseBy
-        The measure by which inner folds choose.
-    identity : dict
+    learner
+        Its label in the experiment.
+    candidates
+        Scalings and hyper-parameters in the order in which they are tried; one where there is
+        nothing to tune.
+    tasks
+        Those of the split; one fit is evaluated on all of them.
+    chooses_by
+        The measure by which hyper-parameters are tuned.
+    identity
         What decides the result, as JSON holds it: data, split, seed, learner, its parameters and
         source, the code of oasis-bench and the versions of the libraries that it uses.  The
         processor and the other imports of a plugin are not in it; the provenance names them.
-    keeps : Keeps
-    plugin_files : tuple of Path
+    plugin_files
         Where the learner may come from, besides installed packages.
-    shares_cores : bool
+    shares_cores
         Whether other trials run at the same time, so that its timing is marked.
     """
 
@@ -258,7 +238,10 @@ def plan(
     plugin_files: tuple[Path, ...] = (),
 ) -> list[TrialSpec]:
     """List the trials of an experiment, partition by partition within a subset."""
-    e = settle(experiment, dataset, rows)
+    asked_of = _tasks_by_split(experiment, rows, registry)
+    splits = {name: _split(name, experiment, rows, registry) for name in asked_of}
+    e = settle(experiment, dataset, rows, splits.values())
+    splits = {name: type(split)(e) for name, split in splits.items()}
     grids = find_grids(e, registry)
     run_identity = {
         **{name: getattr(e, name) for name in DECIDING_SETTINGS},
@@ -282,26 +265,26 @@ def plan(
         refuse_unlike_inputs(registry.algorithms[spec.algorithm], dataset, rows, spec.features)
         if spec.model is not None:
             saved_model.refuse_unlike_rows(spec.model, registry, rows)
-    tasks = _tasks_by_split(e, rows, registry)
-    saved_model.refuse_nothing_to_learn_from(e, tasks, rows)
-    for split, asked in tasks.items():
+    saved_model.refuse_nothing_to_learn_from(e)
+    for split_name, asked in asked_of.items():
+        split = splits[split_name]
         names, chooses_by = tuple(task.name for task in asked), _chooses_by(e, asked, rows)
-        subsets = _subsets(split, e, dataset, rows)
+        subsets = choose_subsets(e, dataset, rows, split)
         largest = max(subsets, key=lambda name: len(subsets[name]))
-        is_first = split == next(iter(tasks)) and e.examples > 0
+        is_first = split_name == next(iter(asked_of)) and e.examples > 0
         for (subset, classes), partition, (label, learner_identity) in product(
             subsets.items(), range(e.n_partitions), learner_identities.items()
         ):
-            n_train, n_test = _sizes(split, e, rows, classes, partition)
-            if split == SEEN_CLASSES and not rows.multi_label:
-                _refuse_large_k(e, chooses_by, subset, n_train)
+            n_train, n_test = split.sizes(rows, classes, partition)
+            if (n_validated := split.n_validated(n_train, e.inner_folds)) is not None:
+                _refuse_large_k(chooses_by, subset, n_validated)
             identity = {
                 **run_identity,
                 **learner_identity,
                 "subset": subset,
                 "classes": classes,
                 "sizes": [n_train, n_test],
-                "split": split,
+                "split": split_name,
                 "tasks": names,
                 "chooses_by": chooses_by,
                 "partition": partition,
@@ -311,7 +294,7 @@ def plan(
                 TrialSpec(
                     experiment=e,
                     learner=label,
-                    where=Where(split, subset, classes, partition, n_train, n_test),
+                    where=Where(split_name, subset, classes, partition, n_train, n_test),
                     candidates=tried[label],
                     tasks=names,
                     chooses_by=chooses_by,
@@ -413,12 +396,47 @@ def candidates(
 
 
 def find_tasks(experiment: Experiment, registry: Registry) -> list[Task]:
-    """Return the tasks of an experiment; refuse a measure to choose by that none of them has."""
+    """Return the tasks of an experiment, each with the split that it is evaluated on.
+
+    Unknown tasks and splits, and a measure to choose by that none of them has, are refused.
+    """
     tasks = [registry.tasks[name]() for name in experiment.tasks]
+    if experiment.split is not None:
+        split = registry.splits[experiment.split]
+        for task in tasks:
+            if task.split == split.in_place_of:
+                task.split = split.name
     if (text := experiment.choose_by) is not None:
         for task in [task for task in tasks if has_measure(task, text)] or tasks[:1]:
             parse_measure(text, task)  # raises where there is no such measure
     return tasks
+
+
+def refuse_unused_split(experiment: Experiment, registry: Registry) -> None:
+    """Raise UsageError where `--split` is unknown, or no task can be asked on it."""
+    if experiment.split is None:
+        return
+    split = registry.splits[experiment.split]
+    tasks = find_tasks(experiment, registry)
+    if split.name not in [task.split for task in tasks]:
+        takes = f"takes the place of {split.in_place_of}" if split.in_place_of else "replaces none"
+        own = ", ".join(f"{task.name} is asked on {task.split}" for task in tasks)
+        raise UsageError(
+            f"--split {split.name}: it {takes}, and {own}: leave --split out, or ask other --tasks"
+        )
+
+
+def split_of(spec: TrialSpec) -> Split:
+    """Return the split of a trial; where the rows are known, `for_rows` says what it is on them."""
+    return load_registry(spec.plugin_files).splits[spec.where.split](spec.experiment)
+
+
+def _split(name: str, e: Experiment, rows: LabelledRows, registry: Registry) -> Split:
+    """Return what a split is on the rows of an experiment, or refuse them."""
+    split = registry.splits[name](e).for_rows(rows)
+    if reason := split.refusal(rows):
+        raise UsageError(f"{e.dataset} {reason}")
+    return split
 
 
 def _tasks_by_split(e: Experiment, rows: LabelledRows, registry: Registry) -> dict[str, list[Task]]:
@@ -427,11 +445,6 @@ def _tasks_by_split(e: Experiment, rows: LabelledRows, registry: Registry) -> di
     for task in find_tasks(e, registry):
         if reason := task.refusal(rows):
             raise UsageError(f"{e.dataset} cannot be asked for {task.name}: {reason}")
-        if rows.n_folds and task.split != SEEN_CLASSES:
-            raise UsageError(
-                f"{e.dataset} has folds of its own, and {task.name} divides items otherwise: "
-                "leave out the task, or the folds"
-            )
         by_split.setdefault(task.split, []).append(task)
     return by_split
 
@@ -449,38 +462,11 @@ def _chooses_by(e: Experiment, tasks: Sequence[Task], rows: LabelledRows) -> Cho
     return ChooseBy(task.name, measure, k)
 
 
-def _refuse_large_k(e: Experiment, by: ChooseBy, subset: str, n_train: int) -> None:
+def _refuse_large_k(by: ChooseBy, subset: str, n_validated: int) -> None:
     """Raise UsageError where an inner fold has too few items for the k by which it chooses."""
-    most = n_train // e.inner_folds - 1
+    most = n_validated - 1
     if by.measure == "precision" and by.k is not None and by.k > most:
         raise UsageError(
             f"--choose-by precision@{by.k}: an inner fold of the class subset {subset} has {most} "
             f"other items to rank: precision@{most} at most, or more --train"
         )
-
-
-def _subsets(
-    split: str, e: Experiment, dataset: Dataset, rows: LabelledRows
-) -> dict[str, tuple[int, ...]]:
-    """Return the class subsets of a split: judgements are split by groups, not by class."""
-    if split in ("judged", "rated"):
-        return {"all": tuple(range(len(rows.class_names)))}
-    return choose_subsets(e, dataset, rows)
-
-
-def _sizes(
-    split: str, e: Experiment, rows: LabelledRows, classes: Sequence[int], partition: int
-) -> tuple[int, int]:
-    """Count the training and test items of a partition; of judgements the most there can be."""
-    n_rows, n_classes = rows.y.shape[0], len(classes)
-    if rows.folds is not None:
-        return sizes_of_fold(rows, rows.folds, classes, partition)
-    if split in ("judged", "rated"):
-        return n_rows, n_rows
-    if rows.multi_label:
-        n_test = max(2, round(e.test_share * n_rows))
-        return n_rows - n_test, n_test
-    n_test_classes = n_classes // 2 if split == "unseen-classes" else n_classes
-    n_train_classes = n_classes - n_test_classes if split == "unseen-classes" else n_classes
-    n_train, n_test = e.per_class
-    return n_train_classes * n_train, n_test_classes * n_test

@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from oasis_bench.analysis import headlines, task_measures
-from oasis_bench.data import LabelledRows, scaling_steps
+from oasis_bench.data import JudgedTriplets, LabelledRows, scaling_steps
 from oasis_bench.plugins import MetricLearner, Registry, load_registry, load_rows, open_dataset
 from oasis_bench.runs import StoredRun
 from oasis_bench.system import UsageError, derive_seed
@@ -52,8 +52,9 @@ def refit_best(run: StoredRun) -> Pipeline:
     steps = [(type(step).__name__.lower(), step) for step in _steps_before(learner, won, X)]
     for _, step in steps:
         X = step.fit_transform(X)
-    judged = next(iter(run.info.sources.tasks.values())).split == "judged"
-    triplets = preferences(rows.judged) if judged and rows.judged is not None else None
+    split = registry.splits[next(iter(run.info.sources.tasks.values())).split](e)
+    judged = split.judgements(rows)
+    triplets = preferences(judged) if isinstance(judged, JudgedTriplets) else None
     FitData(X, rows.y, triplets, derive_seed(e.seed, "judged triplets")).fit(learner)
     return Pipeline([*steps, (type(learner).__name__.lower(), learner)])
 

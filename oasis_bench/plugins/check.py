@@ -17,7 +17,7 @@ from oasis_bench.plugins import contract
 from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.plugins.metric_learner import MetricLearner
 from oasis_bench.plugins.registry import plugins_in
-from oasis_bench.tasks import Task
+from oasis_bench.tasks import Split, Task
 
 OPTIONS = (
     *("-c", os.devnull, "--noconftest", "-p", "no:cacheprovider", "-p", "no:terminal"),
@@ -30,6 +30,7 @@ FIXTURES = {
     "unfitted": (MetricLearner, contract.LearnerContract),
     "dataset": (Dataset, contract.DatasetContract),
     "task": (Task, contract.TaskContract),
+    "split": (Split, contract.SplitContract),
 }
 """For each kind of plugin, what its tests ask for: its base class, and the tests."""
 
@@ -56,7 +57,7 @@ class Outcome:
 
 
 def check_plugins(path: Path, on_outcome: Callable[[Outcome], None]) -> None:
-    """Run the contract over each learner, data set and task that a plugin file defines.
+    """Run the contract over each learner, data set, task and split that a plugin file defines.
 
     Call it once in a process: it sets environment variables that pytest reads.
 

@@ -16,7 +16,7 @@ import pickle
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 import pytest
@@ -52,7 +52,7 @@ from oasis_bench.plugins.learner import (
 from oasis_bench.plugins.opening import load_rows, needed_options
 from oasis_bench.plugins.registry import load_registry, plugin_files_of
 from oasis_bench.system import UsageError, error_line
-from oasis_bench.tasks import Measurement, Task, Truth, evaluate
+from oasis_bench.tasks import Measurement, Split, Task, Truth, evaluate
 
 Items: TypeAlias = tuple[Any, Any]
 """Items and their labels."""
@@ -370,15 +370,60 @@ class TaskContract:
             assert right.value >= wrong[right.measure, right.k], right
 
 
+class _Sizes(NamedTuple):
+    """Settings of a split."""
+
+    per_class: tuple[int, int] = (2, 1)
+    test_share: float = 0.25
+
+
+class SplitContract:
+    """The tests of a split; a subclass has a fixture `split`, its class.
+
+    It divides twelve items of four classes, which people judged.
+    """
+
+    def test_it_says_what_it_is(self, split: type[Split]) -> None:
+        _check_texts(split, ("name", "summary", "citation"))
+
+    def test_training_and_test_items_do_not_overlap(self, split: type[Split]) -> None:
+        rows, of_rows = _split_of_judged_rows(split)
+        train, test, *_ = of_rows.draw(rows, range(4), 0, 0)
+        assert len(train), "no item trains"
+        assert len(test), "no item tests"
+        assert not set(train) & set(test), "items train and test"
+        n_train, n_test = of_rows.sizes(rows, range(4), 0)
+        assert len(train) <= n_train, f"{len(train)} items train, and sizes says {n_train}"
+        assert len(test) <= n_test, f"{len(test)} items test, and sizes says {n_test}"
+
+    def test_a_seed_gives_the_same_partition_each_time(self, split: type[Split]) -> None:
+        rows, of_rows = _split_of_judged_rows(split)
+        first, second = (of_rows.draw(rows, range(4), 0, 5) for _ in range(2))
+        np.testing.assert_array_equal(first.train, second.train)
+        np.testing.assert_array_equal(first.test, second.test)
+
+    def test_inner_folds_divide_the_training_items(self, split: type[Split]) -> None:
+        rows, of_rows = _split_of_judged_rows(split)
+        folds = of_rows.inner_folds(rows.y, of_rows.judgements(rows), 2, 0)
+        assert folds, "there are none"
+        for fold in folds:
+            assert len(fold.train), "nothing to learn from"
+            assert len(fold.test), "nothing to validate on"
+            assert not set(fold.train) & set(fold.test), "items are learned from and validate"
+            assert max(*fold.train, *fold.test) < rows.y.shape[0], "no such training item"
+
+
+def _split_of_judged_rows(split: type[Split]) -> tuple[LabelledRows, Split]:
+    rows = _judged_rows()
+    of_rows = split(_Sizes()).for_rows(rows)
+    reason = of_rows.refusal(rows)
+    only(reason is None, f"it refuses the items: {reason}")
+    return rows, of_rows
+
+
 def _evaluated(task: type[Task], sign: int) -> list[Measurement]:
-    y = np.repeat(np.arange(4), 3)
-    queries = np.arange(12)
-    like, unlike = 3 * y + (queries + 1) % 3, (queries + 3) % 12
-    judged = JudgedTriplets(np.column_stack([queries, like, unlike]), None, queries)
-    marks = np.tile([[True, True], [False, False]], (12, 1))
-    ratings = Ratings(np.repeat(queries, 2), np.column_stack([like, unlike]).ravel(), marks)
-    rows = LabelledRows(np.eye(4)[y], y, tuple("abcd"), judged=judged, ratings=ratings)
-    one = task()
+    rows, one = _judged_rows(), task()
+    y, judged, ratings = rows.y, rows.judged, rows.ratings
     reason = one.refusal(rows)
     only(reason is None, reason or "")
     truth = Truth(y=y, training=y, judged=judged, ratings=ratings)
@@ -387,7 +432,18 @@ def _evaluated(task: type[Task], sign: int) -> list[Measurement]:
     return found.measurements()
 
 
-def _check_texts(plugin: type[Dataset] | type[Task], names: Sequence[str]) -> None:
+def _judged_rows() -> LabelledRows:
+    """Return twelve items of four classes with a triplet and two rated candidates of each."""
+    y = np.repeat(np.arange(4), 3)
+    queries = np.arange(12)
+    like, unlike = 3 * y + (queries + 1) % 3, (queries + 3) % 12
+    judged = JudgedTriplets(np.column_stack([queries, like, unlike]), None, queries)
+    marks = np.tile([[True, True], [False, False]], (12, 1))
+    ratings = Ratings(np.repeat(queries, 2), np.column_stack([like, unlike]).ravel(), marks)
+    return LabelledRows(np.eye(4)[y], y, tuple("abcd"), judged=judged, ratings=ratings)
+
+
+def _check_texts(plugin: type[Dataset] | type[Task] | type[Split], names: Sequence[str]) -> None:
     for name in names:
         text = getattr(plugin, name)
         assert text.strip(), f"{name} is empty"

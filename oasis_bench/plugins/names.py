@@ -1,4 +1,4 @@
-"""The names of learners, data sets and tasks, by the entry points of installed packages.
+"""The names of learners, data sets, tasks and splits, by the entry points of installed packages.
 
 Nothing of them is imported: an unknown name is told at once.  Not for plugin files, whose names are
 known when they have been imported: see `oasis_bench.plugins.registry`.
@@ -25,7 +25,7 @@ LONGEST_HEADER = 65_536
 
 
 def installed(kind: str) -> list[EntryPoint]:
-    """Return the entry points of a kind, 'algorithm', 'data set' or 'task', sorted by name."""
+    """Return the entry points of a kind, such as 'algorithm' or 'data set', sorted by name."""
     group = f"oasis_bench.{kind.replace('data set', 'dataset')}s"
     return sorted(_entry_points(tuple(sys.path)).select(group=group))
 

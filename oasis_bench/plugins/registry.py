@@ -1,4 +1,4 @@
-"""Finds learners, data sets and tasks: entry points of installed packages, and plugin files.
+"""Finds learners, data sets, tasks and splits, by entry points of packages and in plugin files.
 
 A broken plugin of an installed package raises its error only when it is asked for by name.
 """
@@ -26,9 +26,17 @@ from oasis_bench.plugins.dataset import Dataset
 from oasis_bench.plugins.learner import MetricLearner
 from oasis_bench.plugins.names import installed
 from oasis_bench.system import UsageError, error_line, no_progress, unknown_name
-from oasis_bench.tasks import GALLERIES, SPLITS, Task
+from oasis_bench.tasks import GALLERIES, Split, Task
 
-T = TypeVar("T", bound=MetricLearner | Dataset | Task)
+T = TypeVar("T", bound=MetricLearner | Dataset | Task | Split)
+
+BASES: dict[str, type[Any]] = {
+    "algorithm": MetricLearner,
+    "data set": Dataset,
+    "task": Task,
+    "split": Split,
+}
+"""What plugins of each kind are derived from."""
 
 PLUGIN_MODULE = "oasis_bench_plugin_"
 """How the names of modules begin that were imported from plugin files."""
@@ -42,21 +50,19 @@ class BrokenPluginError(UsageError):
 
 
 class Catalogue(Generic[T]):
-    """The learners, the data sets or the tasks, by name: imported when they are asked for.
+    """The learners, data sets, tasks or splits, by name: imported when they are asked for.
 
     Iteration gives the names.
 
     Parameters
     ----------
-    kind : {'algorithm', 'data set', 'task'}
-    base : type
-        The class that plugins of this kind are derived from.
+    kind : {'algorithm', 'data set', 'task', 'split'}
     modules : mapping of Path to module
         The plugin files, imported.
     """
 
-    def __init__(self, kind: str, base: type[T], modules: Mapping[Path, ModuleType]) -> None:
-        self.kind = kind
+    def __init__(self, kind: str, modules: Mapping[Path, ModuleType]) -> None:
+        self.kind, base = kind, BASES[kind]
         points: dict[str, list[EntryPoint]] = {}
         for point in installed(kind):
             points.setdefault(point.name, []).append(point)
@@ -97,6 +103,7 @@ class Registry:
     algorithms: Catalogue[MetricLearner]
     datasets: Catalogue[Dataset]
     tasks: Catalogue[Task]
+    splits: Catalogue[Split]
 
 
 def load_registry(plugin_files: Sequence[Path] = ()) -> Registry:
@@ -109,20 +116,22 @@ def load_registry(plugin_files: Sequence[Path] = ()) -> Registry:
     """
     modules = {path: _import_file(path) for path in plugin_files}
     for path, module in modules.items():
-        if not any(_plugins_in(module, base) for base in (MetricLearner, Dataset, Task)):
+        if not any(_plugins_in(module, base) for base in BASES.values()):
             raise UsageError(
-                f"{path} defines no learner, no data set and no task: derive a class from Task, "
-                "Dataset or a form of `oasis_bench.plugins`, such as MahalanobisLearner"
+                f"{path} defines no learner, no data set, no task and no split: derive a class "
+                "from Task, Split, Dataset or a form of `oasis_bench.plugins`, such as "
+                "MahalanobisLearner"
             )
     return Registry(
-        Catalogue("algorithm", MetricLearner, modules),  # type: ignore[type-abstract]
-        Catalogue("data set", Dataset, modules),  # type: ignore[type-abstract]
-        Catalogue("task", Task, modules),  # type: ignore[type-abstract]
+        Catalogue("algorithm", modules),
+        Catalogue("data set", modules),
+        Catalogue("task", modules),
+        Catalogue("split", modules),
     )
 
 
-def plugins_in(path: Path) -> list[type[MetricLearner] | type[Dataset] | type[Task]]:
-    """Return the learners, the data sets and the tasks that a plugin file defines.
+def plugins_in(path: Path) -> list[type[Any]]:
+    """Return the learners, data sets, tasks and splits that a plugin file defines.
 
     Raises
     ------
@@ -131,11 +140,7 @@ def plugins_in(path: Path) -> list[type[MetricLearner] | type[Dataset] | type[Ta
     """
     load_registry([path])
     module = _import_file(path)
-    return [
-        *_plugins_in(module, MetricLearner),  # type: ignore[type-abstract]
-        *_plugins_in(module, Dataset),  # type: ignore[type-abstract]
-        *_plugins_in(module, Task),  # type: ignore[type-abstract]
-    ]
+    return [plugin for base in BASES.values() for plugin in _plugins_in(module, base)]
 
 
 def plugin_files_of(plugin: type) -> list[Path]:
@@ -147,11 +152,7 @@ def plugin_files_of(plugin: type) -> list[Path]:
 
 def place_in_plugin(error: BaseException) -> str | None:
     """Return the file and line of a plugin that an error comes from; None where from none."""
-    packages = {
-        point.module.partition(".")[0]
-        for kind in ("algorithm", "data set", "task")
-        for point in installed(kind)
-    }
+    packages = {point.module.partition(".")[0] for kind in BASES for point in installed(kind)}
     for frame, line in reversed([*walk_tb(error.__traceback__)]):
         module = str(frame.f_globals.get("__name__"))
         own = module.partition(".")[0] in packages - {"oasis_bench"}
@@ -262,7 +263,10 @@ def _of_its_group(plugin: Any, base: type[T], where: str) -> Any:
 
 
 def _check_task(task: type[Task], where: str) -> None:
-    for attribute, known in (("split", SPLITS), ("gallery", GALLERIES)):
+    files = [module for name, module in sys.modules.items() if name.startswith(PLUGIN_MODULE)]
+    own = [split.name for module in files for split in _plugins_in(module, BASES["split"])]
+    splits = [*(point.name for point in installed("split")), *own]
+    for attribute, known in (("split", splits), ("gallery", GALLERIES)):
         value = getattr(task, attribute, None)
         if value not in known:
             raise BrokenPluginError(

@@ -69,8 +69,8 @@ def model_experiment(
     title = f"{name} of {model.name} on {Path(dataset).name}"
     # There are no inner folds; for fewer of them fewer training items are enough.
     defaults: dict[str, Any] = {"classes": ("all",), "inner_folds": 2}
-    splits = {registry.tasks[task].split for task in settings.get("tasks", ())}
-    if splits and splits <= {"judged", "rated"}:
+    splits = [registry.splits[registry.tasks[task].split] for task in settings.get("tasks", ())]
+    if splits and all(split.all_may_test for split in splits):
         if "partitions" not in settings and settings.get("test_share", 1.0) == 1:
             defaults |= {"partitions": 1, "test_share": 1.0}
         elif settings.get("test_share") == 1 and settings["partitions"] > 1:

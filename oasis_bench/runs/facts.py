@@ -41,13 +41,21 @@ class TaskSource(Source):
     of_data: Sequence[str] = ()  # those of the data: no learner can be better or worse at them
 
 
+@dataclass(frozen=True, kw_only=True)
+class SplitSource(Source):
+    """How items are divided, in the words of the split's plugin; and whether by items a class."""
+
+    per_class: bool
+
+
 @dataclass(frozen=True)
 class Sources:
-    """The sources of a run's data set, of its learners by label, and of its tasks by name."""
+    """The sources of a run: its data set, learners by label, tasks and splits by name."""
 
     dataset: DatasetSource
     learners: Mapping[str, Source]
     tasks: Mapping[str, TaskSource]
+    splits: Mapping[str, SplitSource]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -193,7 +193,7 @@ def export_trec(
         folder, run.info, experiment, registry, plugin_files, on_download
     )
     kept = [scores for _, _, scores in trials if "test" in scores.galleries]
-    splits = {registry.tasks[name].split for name in experiment.tasks}
+    splits = {task.split for task in find_tasks(experiment, registry)}
     finished = run.trials["split"].isin(splits) & (run.trials["status"] == "ok")
     if missing := int(finished.sum()) - len(kept):
         warnings.warn(

@@ -19,7 +19,6 @@ from typing import Any
 from oasis_bench.data import SCALES_COLUMNS, LabelledRows, caption, thumbnail, unlike_scales
 from oasis_bench.execution import Executor, executor
 from oasis_bench.experiment import (
-    SEEN_CLASSES,
     Experiment,
     TrialSpec,
     few_train_remark,
@@ -30,6 +29,7 @@ from oasis_bench.experiment import (
     part_remark,
     plan,
     refuse_unknown_subsets,
+    refuse_unused_split,
     refuse_what_changed,
     scalings_of,
     seen_remarks,
@@ -42,6 +42,7 @@ from oasis_bench.runs.facts import (
     RunFacts,
     Source,
     Sources,
+    SplitSource,
     TaskSource,
 )
 from oasis_bench.runs.store import RefusedRecordError, Store, refuse_used_folder
@@ -56,6 +57,7 @@ from oasis_bench.system import (
     printable,
     provenance,
 )
+from oasis_bench.tasks import named_unless_usual
 from oasis_bench.trial import (
     MODELS,
     OUTPUT_LOG,
@@ -103,6 +105,7 @@ def run_experiment(
         registry = load_registry(plugin_files)
         find_grids(experiment, registry)  # before a download: these may raise
         find_tasks(experiment, registry)
+        refuse_unused_split(experiment, registry)
         refuse_used_folder(output)
         dataset, rows, specs = prepare(
             experiment, registry, plugin_files, on_download, place.shares_cores, keep
@@ -120,7 +123,7 @@ def run_experiment(
             experiment=specs[0].experiment,
             identities=identities(specs),
             plugin_files=[str(path) for path in specs[0].plugin_files],
-            sources=_sources(experiment, dataset, registry),
+            sources=_sources(experiment, dataset, rows, registry),
             planned_trials=len(specs),
             provenance={**provenance(), **place.provenance()},
             load_at_start=load_average(),
@@ -289,12 +292,22 @@ def _run_trials(
     return unsuccessful
 
 
-def _sources(experiment: Experiment, dataset: Dataset, registry: Registry) -> Sources:
-    """Return summary and citation of the data set and of each learner, for the report to cite."""
+def _sources(
+    experiment: Experiment, dataset: Dataset, rows: LabelledRows, registry: Registry
+) -> Sources:
+    """Return what the data set, learners, tasks and splits say of themselves, for the report."""
     learners = {}
     for label, spec in experiment.learners.items():
         learner = registry.algorithms[spec.algorithm]
         learners[label] = Source(summary=learner.summary, citation=learner.citation)
+    splits = {}
+    for task in find_tasks(experiment, registry):
+        split = registry.splits[task.split](experiment).for_rows(rows)
+        splits[task.split] = SplitSource(
+            summary=split.in_words(),
+            citation=split.citation,
+            per_class=not split.no_sizes and split.needed_per_class() is not None,
+        )
     return Sources(
         DatasetSource(
             name=dataset.title,
@@ -304,6 +317,7 @@ def _sources(experiment: Experiment, dataset: Dataset, registry: Registry) -> So
         ),
         learners,
         task_sources(experiment, registry),
+        splits,
     )
 
 
@@ -389,7 +403,7 @@ def file_names(specs: Sequence[TrialSpec]) -> dict[str, str]:
     names: dict[str, str] = {}
     times: Counter[str] = Counter()
     for spec in specs:
-        split = () if spec.where.split == SEEN_CLASSES else (spec.where.split,)
+        split = named_unless_usual(spec.where.split)
         parts = (spec.learner, spec.where.subset, str(spec.where.partition), *split)
         name = "_".join(re.sub(r"[^a-zA-Z0-9.+=-]", "-", part)[:LONGEST_NAME] for part in parts)
         times[name.casefold()] += 1

@@ -1,4 +1,10 @@
 from .chance import average_precision_of_chance as average_precision_of_chance
+from .class_splits import (
+    SameClassesSplit as SameClassesSplit,
+    SeenClassesSplit as SeenClassesSplit,
+    draw_partition as draw_partition,
+    too_few_classes as too_few_classes,
+)
 from .classification import (
     ACCURACY as ACCURACY,
     RECOGNITION_BY_FROME as RECOGNITION_BY_FROME,
@@ -27,9 +33,17 @@ from .retrieval import (
 )
 from .scoring import project as project, score_sparse as score_sparse
 from .shared_labels import SharedLabels as SharedLabels
+from .split import (
+    USUAL as USUAL,
+    Classes as Classes,
+    Indices as Indices,
+    NotSplittableError as NotSplittableError,
+    Partition as Partition,
+    Split as Split,
+    named_unless_usual as named_unless_usual,
+)
 from .task import (
     GALLERIES as GALLERIES,
-    SPLITS as SPLITS,
     Evaluation as Evaluation,
     Measurement as Measurement,
     Task as Task,
@@ -39,4 +53,3 @@ from .task import (
     measure_names as measure_names,
     parse_measure as parse_measure,
 )
-from .unseen_classes import too_few_classes as too_few_classes

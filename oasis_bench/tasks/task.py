@@ -29,14 +29,6 @@ from oasis_bench.tasks.evaluation import (
 )
 from oasis_bench.tasks.ranking import Numbers, Similarity, as_items, score_in_blocks, tie_order
 
-SPLITS = {
-    "seen-classes": "training and test items of each class",
-    "unseen-classes": "training items of one half of the classes, test items of the other",
-    "judged": "triplets of some groups train, those of the others test",
-    "rated": "test items are some of the queries that people rated, with their candidates",
-}
-"""How items are split into training and test items, in words."""
-
 GALLERIES = {
     "test": "the other test items",
     "training": "the training items",
@@ -86,7 +78,8 @@ class Task(ABC):
     name, summary, citation : str
         What `--tasks` takes, one line on it, and the paper.
     split : str
-        A key of `SPLITS`; tasks of one split are asked of the same fit.
+        The name of the split that it is asked on, unless `--split` names another one in its place.
+        Tasks of one split are asked of the same fit.
     gallery : str
         A key of `GALLERIES`.
     measures : tuple of str
@@ -102,7 +95,7 @@ class Task(ABC):
     name: ClassVar[str]
     summary: ClassVar[str]
     citation: ClassVar[str]
-    split: ClassVar[str]
+    split: str
     gallery: ClassVar[str]
     measures: ClassVar[tuple[str, ...]]
     ks: ClassVar[Mapping[str, tuple[int, ...]]] = {}

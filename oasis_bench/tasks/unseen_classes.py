@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from oasis_bench.data import LabelledRows
 from oasis_bench.tasks.retrieval import Retrieval
 
 
@@ -17,16 +16,3 @@ class UnseenClasses(Retrieval):
         "Check, ECCV"
     )
     split = "unseen-classes"
-
-    def refusal(self, rows: LabelledRows) -> str | None:
-        """Refuse rows of several labels and fewer than four classes."""
-        if rows.multi_label:
-            return "its rows have several labels: they cannot be split by class"
-        return too_few_classes(len(rows.class_names))
-
-
-def too_few_classes(n_classes: int) -> str | None:
-    """Say why so few classes cannot be split into two parts of two or more, or return None."""
-    if n_classes >= 4:
-        return None
-    return f"{n_classes} classes: 4 are needed, 2 to learn from and 2 to test on"

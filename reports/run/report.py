@@ -56,7 +56,6 @@ from oasis_bench.reports.side_by_side import published_beside
 from oasis_bench.reports.table import Table
 from oasis_bench.runs import StoredRun, TaskSource, read_run
 from oasis_bench.system import open_below, printable
-from oasis_bench.tasks import SPLITS
 from oasis_bench.trial import OUTPUT_LOG
 
 PAGE = "report.html"
@@ -222,7 +221,8 @@ def _context(run: StoredRun) -> dict[str, Any]:
         "items": run.info.items,
         "scope": _scope(run),
         "images": images,
-        "split_words": {split: _split_words(run, split) for split in splits(run)},
+        "split_words": {name: about.summary for name, about in run.info.sources.splits.items()},
+        "per_class": any(split.per_class for split in run.info.sources.splits.values()),
         "missing": what_is_missing(run),
         "answers": answers(run),
         "next_steps": next_steps(run),
@@ -238,12 +238,6 @@ def _context(run: StoredRun) -> dict[str, Any]:
         "provenance": _provenance(run),
         "command": run.info.command,
     }
-
-
-def _split_words(run: StoredRun, split: str) -> str:
-    """Say how items are split."""
-    all_test = run.info.experiment.test_share == 1 and split in ("judged", "rated")
-    return "all judgements test" if all_test else SPLITS[split]
 
 
 def _sizes(run: StoredRun, split: str) -> tuple[int, int] | None:

@@ -18,9 +18,9 @@ from sklearn.preprocessing import normalize
 from threadpoolctl import threadpool_limits
 
 from oasis_bench.datasets import MNIST
-from oasis_bench.experiment import Candidate, draw_partition, inner_folds
+from oasis_bench.experiment import Candidate
 from oasis_bench.plugins import load_registry
-from oasis_bench.tasks import Truth
+from oasis_bench.tasks import SeenClassesSplit, Truth, draw_partition
 from oasis_bench.trial import FitData
 from oasis_bench.trial.learner_side.tuning import FoldJob, FoldWork, tune
 from oasis_bench.trial.wall import checkpoints
@@ -54,12 +54,15 @@ def digits():
 
 
 def fit_data_of(fold, X, y):
-    truth = Truth(y=y[fold.validate], training=y[fold.learn])
-    return FitData(X[fold.learn], y[fold.learn], None, 0, X[fold.validate], truth)
+    truth = Truth(y=y[fold.test], training=y[fold.train])
+    return FitData(X[fold.train], y[fold.train], None, 0, X[fold.test], truth)
 
 
 def folds_of(X, y, seed):
-    return [fit_data_of(fold, X, y) for fold in inner_folds(y, N_FOLDS, seed=seed)]
+    return [
+        fit_data_of(fold, X, y)
+        for fold in SeenClassesSplit(None).inner_folds(y, None, N_FOLDS, seed=seed)
+    ]
 
 
 def seeded(learner, **params):
@@ -157,7 +160,7 @@ class Draw(NamedTuple):
 
 
 def draw(X, y, seed):
-    train, test = draw_partition(y, range(10), 40, 25, seed)
+    train, test, *_ = draw_partition(y, range(10), 40, 25, seed)
     return Draw(X[train], y[train], X[test], y[test])
 
 

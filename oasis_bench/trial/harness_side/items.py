@@ -17,20 +17,10 @@ import numpy as np
 from scipy import sparse
 
 from oasis_bench.data import Judgements, LabelledRows, Labels, Patches, Preparation
-from oasis_bench.experiment import (
-    Indices,
-    Partition,
-    Queries,
-    TrialSpec,
-    draw_groups,
-    draw_partition,
-    draw_share,
-    draw_unseen_classes,
-    take_fold,
-)
+from oasis_bench.experiment import Queries, TrialSpec, split_of
 from oasis_bench.plugins import MetricLearner
 from oasis_bench.system import UsageError, derive_seed, shown
-from oasis_bench.tasks import Truth, tie_order, too_few_classes
+from oasis_bench.tasks import Indices, NotSplittableError, Partition, Truth, tie_order
 from oasis_bench.trial.wall import (
     NotApplicableError,
     judgements_to_arrays,
@@ -92,7 +82,7 @@ def draw_items(spec: TrialSpec, rows: LabelledRows, learner: type[MetricLearner]
         raise NotApplicableError(
             f"{learner.name} takes dense rows only, and these would be {n_bytes / 2**30:.1f} GiB"
         )
-    partition, training, tested = divide(spec, rows)
+    partition = divide(spec, rows)
     # The learner's process must not be able to find this order: it is made of what that process
     # does not have, the content of the whole data set.  All seeds of 32 bits could be tried.
     whole = (str(spec.identity["data"]), spec.where.subset, spec.where.partition, "order")
@@ -105,8 +95,10 @@ def draw_items(spec: TrialSpec, rows: LabelledRows, learner: type[MetricLearner]
         test_rows=partition.test[order],
         train_rows=partition.train,
         original_order=order,
-        judgements=training,
-        truth=_truth(rows.y[partition.test[order]], rows.y[partition.train], tested, order),
+        judgements=partition.training,
+        truth=_truth(
+            rows.y[partition.test[order]], rows.y[partition.train], partition.tested, order
+        ),
         ties={
             "test": np.argsort(order)[ties].astype(np.intp),
             "training": tie_order(spec.seed_for("ties"), len(partition.train)),
@@ -115,24 +107,13 @@ def draw_items(spec: TrialSpec, rows: LabelledRows, learner: type[MetricLearner]
     )
 
 
-def divide(
-    spec: TrialSpec, rows: LabelledRows
-) -> tuple[Partition, Judgements | None, Judgements | None]:
+def divide(spec: TrialSpec, rows: LabelledRows) -> Partition:
     """Draw training and test items, and the judgements of each, where the split has any."""
-    e, where, seed = spec.experiment, spec.where, spec.seed_for("partition")
-    judgements = {"judged": rows.judged, "rated": rows.ratings}.get(where.split)
-    if judgements is not None:
-        drawn = draw_groups(judgements, rows.y.shape[0], e.test_share, seed)
-        return Partition(drawn.train, drawn.test), drawn.training, drawn.tested
-    if rows.folds is not None:
-        return take_fold(rows.folds, where.partition, rows.y, where.classes), None, None
-    if isinstance(rows.y, sparse.csr_array):
-        return draw_share(rows.y.shape[0], where.n_test, seed), None, None
-    if where.split == "unseen-classes" and (reason := too_few_classes(len(where.classes))):
-        raise NotApplicableError(reason)
-    draw = draw_unseen_classes if where.split == "unseen-classes" else draw_partition
-    sizes = e.per_class
-    return draw(rows.y, where.classes, *sizes, seed), None, None
+    split, where = split_of(spec).for_rows(rows), spec.where
+    try:
+        return split.draw(rows, where.classes, where.partition, spec.seed_for("partition"))
+    except NotSplittableError as error:
+        raise NotApplicableError(str(error)) from error
 
 
 def refuse_untested_queries(specs: Sequence[TrialSpec], rows: LabelledRows) -> None:
@@ -144,7 +125,7 @@ def refuse_untested_queries(specs: Sequence[TrialSpec], rows: LabelledRows) -> N
     queries = next((spec.keeps.queries for spec in first.values()), None)
     if queries is None:
         return
-    tested = np.unique(np.concatenate([divide(spec, rows)[0].test for spec in first.values()]))
+    tested = np.unique(np.concatenate([divide(spec, rows).test for spec in first.values()]))
     for row in set(queries.rows).difference(tested.tolist()):
         raise UsageError(
             f"--queries {row}: this picture is no test item of the first partition: name one of "

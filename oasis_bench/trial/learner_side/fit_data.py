@@ -10,15 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from oasis_bench.data import JudgedTriplets, Judgements, Labels, coordinates
-from oasis_bench.experiment import (
-    TrialSpec,
-    group_folds,
-    inner_folds,
-    too_few_for_folds,
-    unseen_class_folds,
-)
+from oasis_bench.experiment import TrialSpec, split_of
 from oasis_bench.plugins import IncrementalLearner, MetricLearner
-from oasis_bench.tasks import Truth
+from oasis_bench.tasks import NotSplittableError, Truth
 from oasis_bench.trial.wall import NotApplicableError, judgements_of, learn_preparation
 
 SPAN_BYTES = 256 * 2**20
@@ -92,26 +86,23 @@ def inner_fit_data(
     Each fold is scaled with statistics of its own rows to learn from.  Raise NotApplicableError
     where there are too few classes to hold them apart.
     """
-    X, y = items["X"], items["y"]
+    X, y, judgements = items["X"], items["y"], judgements_of(items)
     n_folds, seed = spec.experiment.inner_folds, spec.seed_for("folds")
-    if spec.where.split in ("judged", "rated"):
-        folds_data = _fit_data_of_groups(spec, items, n_folds, seed)
-        return [_scaled(data, learner, scaling) for data in folds_data]
-    if spec.where.split == "unseen-classes":
-        if reason := too_few_for_folds(len(np.unique(y))):
-            raise NotApplicableError(reason)
-        folds = unseen_class_folds(y, n_folds, seed)
-    else:
-        folds = inner_folds(y, n_folds, seed)
+    try:
+        folds = split_of(spec).inner_folds(y, judgements, n_folds, seed)
+    except NotSplittableError as error:
+        raise NotApplicableError(str(error)) from error
     return [
         _scaled(
             FitData(
-                X[fold.learn],
-                y[fold.learn],
-                None,
-                seed,
-                X[fold.validate],
-                Truth(y=y[fold.validate], training=y[fold.learn]),
+                X[fold.train],
+                y[fold.train],
+                _triplets(fold.training),
+                spec.seed_for("judged triplets"),
+                X[fold.test],
+                Truth(y=y[fold.test], training=y[fold.train])
+                if fold.tested is None
+                else Truth.of(fold.tested),
             ),
             learner,
             scaling,
@@ -132,28 +123,6 @@ def preferences(judged: JudgedTriplets) -> npt.NDArray[np.int64]:
     a, b = judged.votes.T
     turned = np.where((b > a)[:, None], judged.items[:, [0, 2, 1]], judged.items)
     return np.asarray(turned[a != b])
-
-
-def _fit_data_of_groups(
-    spec: TrialSpec, items: Mapping[str, Any], n_folds: int, seed: int
-) -> list[FitData]:
-    X, y = items["X"], items["y"]
-    judgements = judgements_of(items)
-    assert judgements is not None
-    folds_data = []
-    for part in group_folds(judgements, X.shape[0], n_folds, seed):
-        tested, training = part.tested, part.training
-        folds_data.append(
-            FitData(
-                X[part.train],
-                y[part.train],
-                _triplets(training),
-                spec.seed_for("judged triplets"),
-                X[part.test],
-                Truth.of(tested),
-            )
-        )
-    return folds_data
 
 
 def _triplets(judgements: Judgements | None) -> npt.NDArray[np.int64] | None:

@@ -17,14 +17,16 @@ from threadpoolctl import threadpool_limits
 from oasis_bench.data import learn_scaling
 from oasis_bench.plugins import load_registry
 from oasis_bench.system import THREAD_VARIABLES, blas_threads, bytes_below, limit_memory
-from oasis_bench.tasks import evaluate_ranking
+from oasis_bench.tasks import USUAL, evaluate_ranking
 from oasis_bench.trial.learner_side.stages import Channel, run_stage
 from oasis_bench.trial.wall import Stage, Started
 
 
 def warm_up() -> None:
     """Make the slow first calls once, in the fork server, so that no trial has to make them."""
-    learner = load_registry().algorithms["Euclidean"]()
+    registry = load_registry()
+    _ = registry.splits[USUAL]  # it imports the folds of scikit-learn
+    learner = registry.algorithms["Euclidean"]()
     with threadpool_limits(1):
         rows = np.eye(4)
         y = np.array([0, 0, 1, 1])

@@ -166,7 +166,7 @@ def _tune(stage: Stage, channel: Channel) -> None:
     learner, by_scaling = _learner_class(spec), attrgetter("scaling")
     for scaling, of_scaling in groupby(sorted(spec.candidates, key=by_scaling), by_scaling):
         X = learn_preparation(learner, scaling, items["X"])(items["X"])
-        _refuse(spec, (_make(spec, one.params, "fit") for one in of_scaling), {**items, "X": X})
+        _refuse((_make(spec, one.params, "fit") for one in of_scaling), {**items, "X": X})
     stopwatch.seconds[LEARNING] += time.perf_counter() - start
     tuned = tune(
         lambda params, fold: _make(spec, {**learner.inner_params, **params}, f"fold {fold}"),
@@ -227,7 +227,7 @@ def _fit(stage: Stage, channel: Channel) -> None:
         meter = Meter(stage.server)
         with meter:
             if not needs_tuning(spec, type(learner)):
-                _refuse(spec, [learner], items)
+                _refuse([learner], items)
             data.fit(learner)
         cost = meter.cost()
     symmetry = _symmetry_of(learner) if spec.experiment.traces else None
@@ -402,11 +402,10 @@ def _warm_up(stage: Stage, channel: Channel) -> None:
             _scorer(learner, gallery, few["X"], few["X"])(slice(0, 2))
 
 
-def _refuse(spec: TrialSpec, learners: Iterable[MetricLearner], items: Mapping[str, Any]) -> None:
+def _refuse(learners: Iterable[MetricLearner], items: Mapping[str, Any]) -> None:
     """Raise NotApplicableError where a learner refuses the items, with any parameters to try."""
-    is_judged = spec.where.split == "judged"
     for learner in learners:
-        by_triplets = is_judged and learner.takes_triplets  # labels do not matter
+        by_triplets = "judged_items" in items and learner.takes_triplets  # labels do not matter
         if not by_triplets and (reason := learner.refusal(items["X"], items["y"])):
             raise NotApplicableError(reason)
 

@@ -1,0 +1,261 @@
+"""The stratified split: the class counts of scikit-learn's, and cases worked by hand."""
+
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_digits
+from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
+
+import oasis_bench
+from oasis_bench.command_line import main
+from oasis_bench.data import LabelledRows
+from oasis_bench.datasets import Digits
+from oasis_bench.experiment import Experiment, LearnerSpec, plan
+from oasis_bench.plugins import load_registry
+from oasis_bench.runs import read_run
+from oasis_bench.system import UsageError
+
+IMBALANCED = (211, 97, 60, 31, 13)
+
+
+def rows_of(*counts, seed=0, **more):
+    y = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(counts)), counts))
+    names = tuple(f"class {number}" for number in range(len(counts)))
+    return LabelledRows(np.arange(2.0 * len(y)).reshape(-1, 2), y, names, **more)
+
+
+def stratified(share):
+    return load_registry().splits["stratified"](SimpleNamespace(test_share=share))
+
+
+def planned(rows, **settings):
+    learners = {"Euclidean": LearnerSpec("Euclidean")}
+    how = {"classes": ("all",), "split": "stratified", "test_share": 0.2, **settings}
+    experiment = Experiment("Stratified", "digits", learners, **how)
+    return plan(experiment, Digits(), rows, load_registry())
+
+
+@pytest.mark.parametrize("share", [0.1, 0.2, 0.37, 0.45, 0.8])
+def test_classes_have_the_counts_of_scikit_learns_stratified_shuffle_split(share):
+    rows = rows_of(*IMBALANCED)
+    train, test, *_ = stratified(share).draw(rows, range(5), partition=0, seed=3)
+    theirs = StratifiedShuffleSplit(1, test_size=len(test), random_state=0)
+    (their_train, their_test), *_ = theirs.split(rows.X, rows.y)
+    assert len(test) == round(share * sum(IMBALANCED))
+    np.testing.assert_array_equal(np.bincount(rows.y[test]), np.bincount(rows.y[their_test]))
+    np.testing.assert_array_equal(np.bincount(rows.y[train]), np.bincount(rows.y[their_train]))
+    assert sorted([*train, *test]) == list(range(len(rows.y)))
+
+
+@pytest.mark.parametrize(
+    ("counts", "share", "expected"),
+    [
+        ((50, 30, 20), 0.1, (5, 3, 2)),
+        ((45, 35, 20), 0.1, (5, 3, 2)),  # 4.5, 3.5 and 2: the first of equal remainders
+        ((90, 2, 2), 0.1, (9, 1, 1)),  # 8.6, 0.2 and 0.2, but one of each class tests
+        ((90, 2, 2), 0.9, (81, 1, 1)),  # 81.4, 1.8 and 1.8 of 85, but one of each class trains
+        ((2, 2), 0.01, (1, 1)),
+    ],
+)
+def test_test_items_are_dealt_in_proportion_and_one_of_each_class_tests_and_trains(
+    counts, share, expected
+):
+    rows, split = rows_of(*counts), stratified(share)
+    train, test, *_ = split.draw(rows, range(len(counts)), partition=0, seed=0)
+    assert tuple(np.bincount(rows.y[test])) == expected
+    assert split.sizes(rows, range(len(counts)), 0) == (len(train), len(test))
+
+
+def test_only_the_classes_of_the_subset_are_drawn():
+    rows = rows_of(*IMBALANCED)
+    train, test, *_ = stratified(0.25).draw(rows, [1, 3], partition=0, seed=0)
+    assert set(rows.y[train]) == set(rows.y[test]) == {1, 3}
+    assert len(train) + len(test) == 97 + 31
+
+
+def test_partitions_of_other_seeds_differ_and_each_item_is_as_likely_to_test():
+    # 20 of 100 items of the class test: over 400 draws one tests 80 times, deviation 8.
+    rows, split = rows_of(100, 40), stratified(0.2)
+    times = np.zeros(140)
+    for seed in range(400):
+        times[split.draw(rows, range(2), 0, seed).test] += 1
+    of_class = times[rows.y == 0]
+    assert of_class.mean() == 80
+    assert np.abs(of_class - 80).max() < 5 * 8
+    same = [split.draw(rows, range(2), 0, 7).test for _ in range(2)]
+    np.testing.assert_array_equal(*same)
+
+
+def test_inner_folds_are_those_of_scikit_learns_stratified_k_fold():
+    y = rows_of(*IMBALANCED).y
+    folds = stratified(0.2).inner_folds(y, None, 5, seed=11)
+    theirs = StratifiedKFold(5, shuffle=True, random_state=11).split(y, y)
+    for fold, (learn, validate) in zip(folds, theirs, strict=True):
+        np.testing.assert_array_equal(fold.train, learn)
+        np.testing.assert_array_equal(fold.test, validate)
+
+
+def test_the_trials_of_a_run_have_the_sizes_and_the_name_of_the_split():
+    specs = planned(rows_of(*IMBALANCED), classes=("all", 2), partitions=2)
+    assert [
+        (spec.where.subset, spec.where.split, spec.where.n_train, spec.where.n_test)
+        for spec in specs[:4:2]
+    ] == [
+        ("all", "stratified", 330, 82),
+        ("2", "stratified", specs[2].where.n_train, specs[2].where.n_test),
+    ]
+    assert specs[0].experiment.train_per_class is None
+    assert specs[0].experiment.inner_folds == 5
+
+
+@pytest.mark.parametrize(
+    ("rows", "settings", "message"),
+    [
+        (
+            rows_of(9, 1, 5),
+            {},
+            "class 'class 1' of subset 'all' has 1 item, but 1 to train and 1 to test are 2: leave "
+            "its rows out, or take the other classes alone with --classes 2$",
+        ),
+        (rows_of(9, 8), {"train_per_class": 4, "inner_folds": 2}, "use --test-share in place of"),
+        (rows_of(9, 8), {"test_share": 1.0}, "no item left to train where test_share = 1: give a"),
+        (
+            rows_of(4, 4, folds=np.arange(8) % 2),
+            {},
+            "has folds of its own, and stratified divides items otherwise: leave out the folds",
+        ),
+        (
+            LabelledRows(np.eye(4), sparse.csr_array(np.eye(4)), tuple("abcd")),
+            {},
+            "several labels an item, and no classes to keep the frequencies of",
+        ),
+    ],
+)
+def test_what_it_cannot_split_is_refused_before_a_run(rows, settings, message):
+    with pytest.raises(UsageError, match=message):
+        planned(rows, **settings)
+
+
+def test_a_class_of_one_item_is_never_chosen():
+    specs = planned(rows_of(9, 1, 5, 1, 7), classes=(3,), partitions=1)
+    assert specs[0].where.classes == (0, 2, 4)
+
+
+HOW = ["--dataset", "digits", "--classes", "3", "--partitions", "1", "--no-traces"]
+
+
+def test_a_run_from_the_command_line_divides_both_tasks_of_seen_classes(tmp_path, capsys):
+    tasks = ["--tasks", "retrieval,classification,unseen-classes", "--algorithms", "Euclidean"]
+    sizes = ["--train", "8", "--test", "6", "--inner-folds", "2"]  # of unseen classes
+    how = [*HOW, "--classes", "4", *tasks, *sizes, "--split", "stratified", "--test-share", "0.25"]
+    assert main(["run", *how, "--output", str(tmp_path / "run")]) == 0
+    run = read_run(tmp_path / "run")
+    assert set(run.trials["status"]) == {"ok"}
+    assert {name: task.split for name, task in run.info.sources.tasks.items()} == {
+        "retrieval": "stratified",
+        "classification": "stratified",
+        "unseen-classes": "unseen-classes",
+    }
+    sizes = run.trials.set_index("split")[["n_train", "n_test"]]
+    y = load_digits().target
+    n = int(np.isin(y, [int(name) for name in run.info.classes["4"]]).sum())
+    assert sizes.loc["stratified"].tolist() == [n - round(n / 4), round(n / 4)]
+    assert sizes.loc["unseen-classes"].tolist() == [16, 12]
+    page = " ".join((tmp_path / "run" / "report.html").read_text().split())
+    assert "Split stratified: the same share of each class tests, the rest trains" in page
+
+
+def test_a_run_from_python_is_split_the_same_way(tmp_path):
+    X, y = np.random.default_rng(0).normal(size=(60, 3)), np.repeat(["a", "b"], [40, 20])
+    result = oasis_bench.run(
+        (X, y),
+        "Euclidean",
+        split="stratified",
+        test_share=0.25,
+        partitions=1,
+        classes="all",
+        output=tmp_path / "run",
+    )
+    run = read_run(tmp_path / "run")
+    assert run.trials[["split", "n_train", "n_test"]].to_numpy().tolist() == [
+        ["stratified", 45, 15]
+    ]
+    assert result is not None
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--split", "strtified"], "unknown split 'strtified': did you mean 'stratified'?"),
+        (["--split", "judged"], "--split judged: it replaces none, and retrieval is asked on seen"),
+        (
+            ["--split", "stratified", "--tasks", "unseen-classes"],
+            "it takes the place of seen-classes, and unseen-classes is asked on unseen-classes: ",
+        ),
+    ],
+)
+def test_a_split_that_is_unknown_or_of_no_use_is_refused(options, message, tmp_path, capsys):
+    assert main(["run", *HOW, *options, "--output", str(tmp_path / "run")]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_splits_are_listed(capsys):
+    assert main(["list", "splits"]) == 0
+    listed = capsys.readouterr().out
+    assert "the same share of each class tests" in listed
+    assert "with --split stratified, in place of seen-classes" in listed
+
+
+def check(path):
+    command = [sys.executable, "-m", "oasis_bench", "check", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    return done.returncode, done.stdout
+
+
+OWN = """
+import numpy as np
+
+from oasis_bench.tasks import Partition, Split
+
+
+class EveryThird(Split):
+    name = "every-third"
+    summary = "each third row tests"
+    citation = "none"
+    in_place_of = "seen-classes"
+    no_sizes = "has its third rows tested: leave out --train and --test"
+
+    def sizes(self, rows, classes, partition):
+        part = self.draw(rows, classes, partition, 0)
+        return len(part.train), len(part.test)
+
+    def draw(self, rows, classes, partition, seed):
+        own = np.flatnonzero(np.isin(rows.y, classes))
+        return Partition(own[np.arange(len(own)) % 3 > 0], own[::3])
+
+    def inner_folds(self, y, judgements, n_folds, seed):
+        places = np.arange(len(y))
+        return [Partition(places[places % 2 != k], places[places % 2 == k]) for k in range(2)]
+"""
+
+
+def test_a_split_in_a_file_of_ones_own_is_checked_and_run(tmp_path, capsys):
+    path = tmp_path / "thirds.py"
+    path.write_text(OWN)
+    status, printed = check(path)
+    assert (status, printed.splitlines()[-1]) == (0, "all checks passed: 1 split")
+    assert "  ok          training and test items do not overlap" in printed
+    how = ["--algorithms", "OASIS,Euclidean", "--plugin", str(path), "--split", "every-third"]
+    how += ["--search", "2", "--max-steps", "500", "--output", str(tmp_path / "run")]
+    assert main(["run", *HOW, *how]) == 0
+    run = read_run(tmp_path / "run")
+    assert set(run.trials["status"]) == {"ok"}
+    assert set(run.trials["split"]) == {"every-third"}
+    path.write_text(OWN.replace("own[np.arange(len(own)) % 3 > 0]", "own"))
+    status, printed = check(path)
+    assert (status, printed.count("items train and test")) == (1, 1)
