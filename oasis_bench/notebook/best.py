@@ -11,11 +11,11 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from oasis_bench.analysis import headlines, task_measures
-from oasis_bench.data import LabelledRows, scaling_steps
+from oasis_bench.data import JudgedTriplets, LabelledRows, scaling_steps
 from oasis_bench.plugins import MetricLearner, Registry, load_registry, load_rows, open_dataset
 from oasis_bench.runs import StoredRun
 from oasis_bench.system import UsageError, derive_seed
-from oasis_bench.trial import FitData
+from oasis_bench.trial import FitData, preferences
 
 
 class Winner(NamedTuple):
@@ -53,8 +53,9 @@ def refit_best(run: StoredRun) -> Pipeline:
     for _, step in steps:
         X = step.fit_transform(X)
     split = registry.splits[next(iter(run.info.sources.tasks.values())).split](e)
-    seed = derive_seed(e.seed, "judged triplets")
-    FitData.of(X, rows.y, split.judgements(rows), seed).fit(learner)
+    judged = split.judgements(rows)
+    triplets = preferences(judged) if isinstance(judged, JudgedTriplets) else None
+    FitData(X, rows.y, triplets, derive_seed(e.seed, "judged triplets")).fit(learner)
     return Pipeline([*steps, (type(learner).__name__.lower(), learner)])
 
 

@@ -33,12 +33,6 @@ class FitData:
     queries: Any = None  # as X
     truth: Truth | None = None
 
-    @classmethod
-    def of(cls, X: Any, y: Labels, judgements: Judgements | None, seed: int) -> FitData:
-        """Return items to fit on, with the triplets that people judged, where there are some."""
-        judged = judgements if isinstance(judgements, JudgedTriplets) else None
-        return cls(X, y, None if judged is None else preferences(judged), seed)
-
     def in_their_span(self) -> FitData:
         """Return rows, to learn from and to validate on, in coordinates of what they all span.
 
@@ -80,8 +74,8 @@ class FitData:
 
 def whole_fit_data(spec: TrialSpec, items: Mapping[str, Any]) -> FitData:
     """Return all training items, as the harness has sealed them."""
-    seed = spec.seed_for("judged triplets")
-    return FitData.of(items["X"], items["y"], judgements_of(items), seed)
+    triplets = _triplets(judgements_of(items))
+    return FitData(items["X"], items["y"], triplets, spec.seed_for("judged triplets"))
 
 
 def inner_fit_data(
@@ -100,15 +94,13 @@ def inner_fit_data(
         raise NotApplicableError(str(error)) from error
     return [
         _scaled(
-            replace(
-                FitData.of(
-                    X[fold.train],
-                    y[fold.train],
-                    fold.training,
-                    spec.seed_for("judged triplets"),
-                ),
-                queries=X[fold.test],
-                truth=Truth(y=y[fold.test], training=y[fold.train])
+            FitData(
+                X[fold.train],
+                y[fold.train],
+                _triplets(fold.training),
+                spec.seed_for("judged triplets"),
+                X[fold.test],
+                Truth(y=y[fold.test], training=y[fold.train])
                 if fold.tested is None
                 else Truth.of(fold.tested),
             ),
@@ -131,3 +123,7 @@ def preferences(judged: JudgedTriplets) -> npt.NDArray[np.int64]:
     a, b = judged.votes.T
     turned = np.where((b > a)[:, None], judged.items[:, [0, 2, 1]], judged.items)
     return np.asarray(turned[a != b])
+
+
+def _triplets(judgements: Judgements | None) -> npt.NDArray[np.int64] | None:
+    return preferences(judgements) if isinstance(judgements, JudgedTriplets) else None
