@@ -266,6 +266,7 @@ class Experiment:
     def __post_init__(self) -> None:
         for name in ("title", "dataset"):
             check_value(name, getattr(self, name), str)
+        check_optional_text("built_in", self.built_in)
         for name, known in known_settings().items():
             object.__setattr__(self, name, known.typed(name, getattr(self, name)))
         for name in self.each:
