@@ -72,7 +72,7 @@ class Session:
 
     started: str  # UTC, ISO 8601
     command: str | None  # the command line; None where the run was started from Python
-    provenance: Mapping[str, Any]  # machine, versions and commit (see `system.provenance`)
+    provenance: Mapping[str, Any]  # machine, versions and commit (see `system.machine`)
     load_at_start: float | None = None  # of the machine before the first trial; None: not known
 
 
