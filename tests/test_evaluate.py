@@ -522,10 +522,6 @@ DAMAGE = {
         lambda path: rewritten(path, scores_test=np.where(SCORES > 2, np.nan, SCORES)),
         "are NaN",
     ),
-    "infinite": (
-        lambda path: rewritten(path, scores_test=np.where(SCORES < -2, -np.inf, SCORES)),
-        "or infinite",
-    ),
     "folder": (lambda path: (path.unlink(), path.mkdir()), "a folder"),
     "shape": (lambda path: rewritten(path, scores_test=SCORES[:, 1:]), r"shape \(32, 31\)"),
     "fewer": (lambda path: rewritten(path, scores_test=SCORES[1:]), r"shape \(31, 32\)"),

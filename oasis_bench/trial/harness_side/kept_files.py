@@ -280,8 +280,8 @@ class Predictions:
                 content = stream.read(n_rows * row_bytes)
                 if len(content) < n_rows * row_bytes:
                     raise UsageError("it ends early")
-                if not np.isfinite(np.frombuffer(content, dtype)).all():
-                    raise UsageError("it holds scores that are NaN or infinite")
+                if np.isnan(np.frombuffer(content, dtype)).any():
+                    raise UsageError("it holds scores that are NaN")
                 yield Scores(gallery, n_rows, dtype.name), content
 
 
