@@ -1,5 +1,4 @@
 from .claim import (
-    LEAST as LEAST,
     Finding as Finding,
     Outcome as Outcome,
     Runs as Runs,

@@ -21,5 +21,5 @@ from .harness_side.kept_files import (
 )
 from .harness_side.result import TrialResult as TrialResult, lost_record as lost_record
 from .harness_side.trials import Trials as Trials
-from .learner_side.fit_data import FitData as FitData, preferences as preferences
+from .learner_side.fit_data import FitData as FitData
 from .learner_side.process import learner_process as learner_process
