@@ -207,11 +207,12 @@ def test_a_trial_that_a_worker_cannot_start_is_a_failure(cluster, tmp_path):
 
 
 def test_a_run_whose_workers_are_gone_can_go_on(cluster, lone_worker, tmp_path, monkeypatch):
-    monkeypatch.setattr(on_cluster, "WORKER_SECONDS", 0.01)  # before its nanny starts another
+    monkeypatch.setattr(on_cluster, "WORKER_SECONDS", 1)
 
     def end_the_worker(columns, done, planned):
         if done == 1:
             (nanny,) = lone_worker.workers.values()
+            nanny.close_gracefully()  # it starts no other worker
             psutil.Process(nanny.pid).kill()
 
     experiment, where = tiny({"Euclidean": LearnerSpec("Euclidean")}, 3), tmp_path / "run"
