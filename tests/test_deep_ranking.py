@@ -462,7 +462,7 @@ class TestRefusals:
             ({"triplets": [[0, 1]]}, r"integers of shape \(n_triplets, 3\)"),
             ({"triplets": np.zeros((0, 3), int)}, "give at least one"),
             ({"y": np.zeros(60)}, "at least 2 classes"),
-            ({"y": np.arange(9)}, "inconsistent numbers of samples"),
+            ({"y": np.arange(9)}, "60 rows but 9 labels"),
             ({"y": np.arange(60) % 2, "relevance": np.ones((3, 3))}, r"\(60, 60\) is needed"),
             ({"y": np.arange(60) % 2, "relevance": -np.ones((60, 60))}, "at least 0"),
         ],
