@@ -1,16 +1,19 @@
-from .experiments import how_far as how_far
-from .experiments import model_experiment as model_experiment
-from .experiments import one_for_each_value as one_for_each_value
-from .experiments import what_varies as what_varies
-from .facts import RunFacts as RunFacts
-from .facts import SplitSource as SplitSource
-from .facts import TaskSource as TaskSource
-from .kept_scores import evaluate_run as evaluate_run
-from .kept_scores import export_trec as export_trec
-from .run import new_folder as new_folder
-from .run import resume_experiment as resume_experiment
-from .run import run_experiment as run_experiment
-from .store import StoredRun as StoredRun
-from .store import holds_run as holds_run
-from .store import read_run as read_run
-from .store import refuse_used_folder as refuse_used_folder
+from .experiments import (
+    how_far as how_far,
+    model_experiment as model_experiment,
+    one_for_each_value as one_for_each_value,
+    what_varies as what_varies,
+)
+from .facts import RunFacts as RunFacts, SplitSource as SplitSource, TaskSource as TaskSource
+from .kept_scores import evaluate_run as evaluate_run, export_trec as export_trec
+from .run import (
+    new_folder as new_folder,
+    resume_experiment as resume_experiment,
+    run_experiment as run_experiment,
+)
+from .store import (
+    StoredRun as StoredRun,
+    holds_run as holds_run,
+    read_run as read_run,
+    refuse_used_folder as refuse_used_folder,
+)

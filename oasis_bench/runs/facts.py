@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from collections.abc import Sequence
-from dataclasses import asdict
-from dataclasses import dataclass
-from types import UnionType
-from typing import Any
-from typing import Self
-from typing import get_args
-from typing import get_origin
-from typing import get_type_hints
-from oasis_bench.experiment import Experiment
-from oasis_bench.system import UsageError
-from oasis_bench.system import shown
-from msgspec import ValidationError
-from msgspec import convert
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Self, get_type_hints
 
+from msgspec import ValidationError, convert
+
+from oasis_bench.experiment import Experiment
+from oasis_bench.system import UsageError, shown
 
 LEARNER = tuple[str, dict[str, Any], str | None, str | None]
 """Types of what a store says of a learner: algorithm, hyper-parameters, model file, features."""

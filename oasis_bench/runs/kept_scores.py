@@ -8,55 +8,50 @@ from __future__ import annotations
 
 import shlex
 import warnings
-import numpy as np
-import numpy.typing as npt
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
-from dataclasses import asdict
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from operator import add
 from pathlib import Path
 from typing import Any
-from oasis_bench.data import LabelledRows
-from oasis_bench.data import Labels
-from oasis_bench.experiment import Experiment
-from oasis_bench.experiment import TrialSpec
-from oasis_bench.experiment import find_tasks
-from oasis_bench.plugins import Registry
-from oasis_bench.plugins import load_registry
-from oasis_bench.runs.facts import RunFacts
-from oasis_bench.runs.run import file_names
-from oasis_bench.runs.run import prepare
-from oasis_bench.runs.run import refuse_missing_plugins
-from oasis_bench.runs.run import task_sources
-from oasis_bench.runs.store import Store
-from oasis_bench.runs.store import StoredRun
-from oasis_bench.runs.store import read_run
-from oasis_bench.system import Progress
-from oasis_bench.system import UsageError
-from oasis_bench.system import error_line
-from oasis_bench.system import exporting_to
-from oasis_bench.system import no_progress
-from oasis_bench.system import path_below
-from oasis_bench.system import slices
-from oasis_bench.system import whole_file
-from oasis_bench.system import without_options
-from oasis_bench.tasks import GALLERIES
-from oasis_bench.tasks import PART_SCORES
-from oasis_bench.tasks import Numbers
-from oasis_bench.tasks import Retrieval
-from oasis_bench.tasks import SharedLabels
-from oasis_bench.tasks import Task
-from oasis_bench.tasks import has_measure
-from oasis_bench.tasks import rank_others
-from oasis_bench.trial import PREDICTIONS
-from oasis_bench.trial import Evaluator
-from oasis_bench.trial import Predictions
-from oasis_bench.trial import answer
-from oasis_bench.trial import draw_items
-from oasis_bench.trial import reason_against
 
+import numpy as np
+import numpy.typing as npt
+
+from oasis_bench.data import LabelledRows, Labels
+from oasis_bench.experiment import Experiment, TrialSpec, find_tasks
+from oasis_bench.plugins import Registry, load_registry
+from oasis_bench.runs.facts import RunFacts
+from oasis_bench.runs.run import file_names, prepare, refuse_missing_plugins, task_sources
+from oasis_bench.runs.store import Store, StoredRun, read_run
+from oasis_bench.system import (
+    Progress,
+    UsageError,
+    error_line,
+    exporting_to,
+    no_progress,
+    path_below,
+    slices,
+    whole_file,
+    without_options,
+)
+from oasis_bench.tasks import (
+    GALLERIES,
+    PART_SCORES,
+    Numbers,
+    Retrieval,
+    SharedLabels,
+    Task,
+    has_measure,
+    rank_others,
+)
+from oasis_bench.trial import (
+    PREDICTIONS,
+    Evaluator,
+    Predictions,
+    answer,
+    draw_items,
+    reason_against,
+)
 
 Rows = Mapping[str, list[dict[str, Any]]]
 

@@ -9,74 +9,65 @@ import os
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable
-from collections.abc import Collection
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
-from dataclasses import replace
-from datetime import UTC
-from datetime import datetime
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from oasis_bench.data import SCALES_COLUMNS
-from oasis_bench.data import LabelledRows
-from oasis_bench.data import caption
-from oasis_bench.data import thumbnail
-from oasis_bench.data import unlike_scales
-from oasis_bench.execution import Executor
-from oasis_bench.execution import executor
-from oasis_bench.experiment import Experiment
-from oasis_bench.experiment import TrialSpec
-from oasis_bench.experiment import few_train_remark
-from oasis_bench.experiment import find_grids
-from oasis_bench.experiment import find_tasks
-from oasis_bench.experiment import identities
-from oasis_bench.experiment import match_columns
-from oasis_bench.experiment import part_remark
-from oasis_bench.experiment import plan
-from oasis_bench.experiment import refuse_unknown_subsets
-from oasis_bench.experiment import refuse_unused_split
-from oasis_bench.experiment import refuse_what_changed
-from oasis_bench.experiment import scalings_of
-from oasis_bench.experiment import seen_remarks
-from oasis_bench.experiment import size_remark
-from oasis_bench.plugins import Dataset
-from oasis_bench.plugins import Registry
-from oasis_bench.plugins import load_registry
-from oasis_bench.plugins import load_rows
-from oasis_bench.plugins import open_dataset
-from oasis_bench.runs.facts import DatasetSource
-from oasis_bench.runs.facts import Resumption
-from oasis_bench.runs.facts import RunFacts
-from oasis_bench.runs.facts import Source
-from oasis_bench.runs.facts import Sources
-from oasis_bench.runs.facts import SplitSource
-from oasis_bench.runs.facts import TaskSource
-from oasis_bench.runs.store import RefusedRecordError
-from oasis_bench.runs.store import Store
-from oasis_bench.runs.store import refuse_used_folder
-from oasis_bench.system import OutputError
-from oasis_bench.system import Progress
-from oasis_bench.system import UsageError
-from oasis_bench.system import available_cores
-from oasis_bench.system import load_average
-from oasis_bench.system import no_progress
-from oasis_bench.system import path_below
-from oasis_bench.system import printable
-from oasis_bench.system import provenance
-from oasis_bench.tasks import named_unless_usual
-from oasis_bench.trial import MODELS
-from oasis_bench.trial import OUTPUT_LOG
-from oasis_bench.trial import PREDICTIONS
-from oasis_bench.trial import UNFINISHED
-from oasis_bench.trial import TrialResult
-from oasis_bench.trial import append_to
-from oasis_bench.trial import lost_record
-from oasis_bench.trial import refuse_untested_queries
 
+from oasis_bench.data import SCALES_COLUMNS, LabelledRows, caption, thumbnail, unlike_scales
+from oasis_bench.execution import Executor, executor
+from oasis_bench.experiment import (
+    Experiment,
+    TrialSpec,
+    few_train_remark,
+    find_grids,
+    find_tasks,
+    identities,
+    match_columns,
+    part_remark,
+    plan,
+    refuse_unknown_subsets,
+    refuse_unused_split,
+    refuse_what_changed,
+    scalings_of,
+    seen_remarks,
+    size_remark,
+)
+from oasis_bench.plugins import Dataset, Registry, load_registry, load_rows, open_dataset
+from oasis_bench.runs.facts import (
+    DatasetSource,
+    Resumption,
+    RunFacts,
+    Source,
+    Sources,
+    SplitSource,
+    TaskSource,
+)
+from oasis_bench.runs.store import RefusedRecordError, Store, refuse_used_folder
+from oasis_bench.system import (
+    OutputError,
+    Progress,
+    UsageError,
+    available_cores,
+    load_average,
+    no_progress,
+    path_below,
+    printable,
+    provenance,
+)
+from oasis_bench.tasks import named_unless_usual
+from oasis_bench.trial import (
+    MODELS,
+    OUTPUT_LOG,
+    PREDICTIONS,
+    UNFINISHED,
+    TrialResult,
+    append_to,
+    lost_record,
+    refuse_untested_queries,
+)
 
 LONGEST_NAME = 100
 """Characters of a name that a folder or a file has in its own, of which systems allow 255."""
