@@ -195,34 +195,37 @@ def size_of(learner: type[MetricLearner]) -> str:
 
 def task_lines(catalogue: Catalogue[Task], splits: Catalogue[Split]) -> list[str]:
     """Return what each task is, how its items are split, its measures and the paper."""
-    lines = []
-    for name, row in zip(catalogue, aligned(plugin_rows(catalogue)), strict=True):
-        lines.append(row)
-        try:
-            task = catalogue[name]
-        except BrokenPluginError:
-            continue
-        lines += [
-            f"    {splits[task.split].summary}; compared with {GALLERIES[task.gallery]}",
-            f"    measures: {', '.join(measure_names(task))}",
-            f"    paper: {task.citation}",
+
+    def about(task: type[Task]) -> list[str]:
+        return [
+            f"{splits[task.split].summary}; compared with {GALLERIES[task.gallery]}",
+            f"measures: {', '.join(measure_names(task))}",
         ]
-    return lines
+
+    return _described(catalogue, about)
 
 
 def split_lines(catalogue: Catalogue[Split]) -> list[str]:
     """Return what each split is, whether `--split` takes it, and the paper."""
+
+    def about(split: type[Split]) -> list[str]:
+        if not split.in_place_of:
+            return ["of the tasks that name it"]
+        return [f"with --split {split.name}, in place of {split.in_place_of}"]
+
+    return _described(catalogue, about)
+
+
+def _described(catalogue: Catalogue[Any], about: Callable[[Any], list[str]]) -> list[str]:
+    """Return a row for each plugin, below it what is to say about it, and the paper."""
     lines = []
     for name, row in zip(catalogue, aligned(plugin_rows(catalogue)), strict=True):
         lines.append(row)
         try:
-            split = catalogue[name]
+            plugin = catalogue[name]
         except BrokenPluginError:
             continue
-        of_tasks = "of the tasks that name it"
-        if split.in_place_of:
-            of_tasks = f"with --split {name}, in place of {split.in_place_of}"
-        lines += [f"    {of_tasks}", f"    paper: {split.citation}"]
+        lines += [f"    {line}" for line in (*about(plugin), f"paper: {plugin.citation}")]
     return lines
 
 
