@@ -12,19 +12,10 @@ DEBUG = os.environ.get("OASIS_BENCH_DEBUG_KERNELS") == "1"
 # Sums may be reordered so that they vectorise; NaN and infinity keep their meaning.
 FLAGS = ["-O3", "-fassociative-math", "-fno-signed-zeros", "-fno-trapping-math", "-fno-math-errno"]
 
-LOCAL_DISTANCES = "oasis_bench.algorithms.local_distances"
-
-KERNELS = {
-    "oasis_bench.tasks._ranking": "oasis_bench/tasks/_ranking.pyx",
-    "oasis_bench.sampling._class_triplets": "oasis_bench/sampling/_class_triplets.pyx",
-    "oasis_bench.sampling._relevance_triplets": "oasis_bench/sampling/_relevance_triplets.pyx",
-    "oasis_bench.algorithms._neighbour_choice": "algorithms/_neighbour_choice.pyx",
-    "oasis_bench.algorithms.lmnn._lmnn": "algorithms/lmnn/_lmnn.pyx",
-    "oasis_bench.algorithms.oasis._steps": "algorithms/oasis/_steps.pyx",
-    "oasis_bench.algorithms.oasis._blocks": "algorithms/oasis/_blocks.pyx",
-    "oasis_bench.algorithms.oasis._symmetric_steps": "algorithms/oasis/_symmetric_steps.pyx",
-    f"{LOCAL_DISTANCES}._row_action": "algorithms/local_distances/_row_action.pyx",
-    "oasis_bench.algorithms.logdet._rank_one_steps": "algorithms/logdet/_rank_one_steps.pyx",
+KERNELS = {  # by their modules: the wing `algorithms` is installed as oasis_bench.algorithms
+    source.removeprefix("oasis_bench/").removesuffix(".pyx").replace("/", "."): source
+    for folder in ("oasis_bench", "algorithms")
+    for source in sorted(glob(f"{folder}/**/*.pyx", recursive=True))
 }
 
 HEADERS = [
@@ -39,7 +30,7 @@ setup(
     ext_modules=cythonize(
         [
             Extension(
-                name,
+                f"oasis_bench.{name}",
                 [source],
                 include_dirs=[os.path.dirname(source), "algorithms", "oasis_bench/system"],
                 depends=HEADERS,
