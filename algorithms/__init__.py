@@ -40,7 +40,7 @@ from oasis_bench.algorithms.oasis import (
     OnlineProjOASIS,
     ProjOASIS,
     PsdOASIS,
-    ShrunkOASIS,
+    WhitenedOASIS,
 )
 from oasis_bench.algorithms.other_libraries import PyLMNN, ScikitLearnNCA
 from oasis_bench.algorithms.pytorch_metric_learning import (
@@ -100,8 +100,8 @@ __all__ = [
     "PsdOASIS",
     "PyLMNN",
     "ScikitLearnNCA",
-    "ShrunkOASIS",
     "StandardizedEuclidean",
     "SupervisedContrastive",
     "TripletMargin",
+    "WhitenedOASIS",
 ]

@@ -211,7 +211,7 @@ class TripletLearner(IncrementalLearner):
             X,
             y,
             reset=afresh,
-            accept_sparse="csr",
+            accept_sparse="csr" if self.takes_sparse else False,
             accept_large_sparse=True,
             dtype=dtype,
             order="C",

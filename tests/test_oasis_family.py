@@ -23,7 +23,7 @@ from oasis_bench.algorithms import (
     OnlineProjOASIS,
     ProjOASIS,
     PsdOASIS,
-    ShrunkOASIS,
+    WhitenedOASIS,
 )
 from oasis_bench.algorithms._positive import psd_factor
 from oasis_bench.algorithms.oasis import _reference as _oasis_reference
@@ -39,7 +39,6 @@ FAMILY = [
     PsdOASIS,
     CosineOASIS,
     LogDetOASIS,
-    ShrunkOASIS,
     AveragedOASIS,
 ]
 
@@ -381,25 +380,39 @@ def test_cosine_oasis_gives_a_row_of_zeros_the_score_zero(rows):
     assert not CosineOASIS(random_state=0).fit(X, y).similarity(X[7:8], X).any()
 
 
-# ---- Shrunk ------------------------------------------------------------------------------
+# ---- Whitened ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("form", [np.asarray, as_csr])
-@pytest.mark.parametrize(("shrinkage", "is_definite"), [(0.8, True), (0.0, False)])
-def test_shrunk_oasis_is_the_cosine_in_the_mean_of_identity_and_oasis(form, shrinkage, is_definite):
+def test_whitened_oasis_is_cosine_oasis_on_rows_whitened_within_classes():
     X, y = digits()
-    rows, labels = form(X[:300]), y[:300]
-    how = {"aggressiveness": 1.0, "random_state": 0}
-    W = OASIS(n_steps=3000, **how).fit(rows, labels).bilinear_matrix_
-    M = shrinkage * np.eye(64) + (1 - shrinkage) * (W + W.T) / 2
-    values, vectors = np.linalg.eigh(M)
-    assert (values[0] > 0) == is_definite
-    M = vectors * np.maximum(values, 0) @ vectors.T
-    learner = ShrunkOASIS(shrinkage=shrinkage, n_steps=1000, **how).fit(rows, labels)
-    learner.partial_fit(rows, labels, n_steps=2000)  # goes on from W, not from M
-    squares = np.einsum("ij,jk,ik->i", X[:300], M, X[:300])
-    expected = X[:300] @ M @ X[:300].T / np.sqrt(np.outer(squares, squares))
-    np.testing.assert_allclose(learner.similarity(rows, rows), expected, atol=1e-9)
+    X, y = X[:300] - X[:300].mean(axis=0), y[:300]
+    s, o = 0.3, 0.4
+    within = sum(np.cov(X[y == c].T, bias=True) * np.mean(y == c) for c in range(10))
+    ridge = s * np.linalg.eigvalsh(within).clip(0).sum() / np.linalg.matrix_rank(within)
+    values, axes = np.linalg.eigh(((1 - s) * within + ridge * np.eye(64)) / ridge)
+    whitener = axes / np.sqrt(values) @ axes.T
+    rows = normalize(X @ whitener)
+    means = np.stack([rows[y == c].mean(axis=0) for c in range(10)])
+    span = np.linalg.svd(means - means.mean(axis=0))[2][:9]
+    A = (o * np.eye(64) + (1 - o) * span.T @ span) @ whitener
+    how = {"aggressiveness": 0.5, "random_state": 0}
+    expected = CosineOASIS(n_steps=3000, **how).fit(normalize(X @ A.T), y)
+    learner = WhitenedOASIS(shrinkage=s, outside=o, n_steps=1000, **how).fit(X, y)
+    learner.partial_fit(X, y, n_steps=2000)  # goes on from W and from the same A
+    np.testing.assert_allclose(learner.start_, A, atol=1e-9)
+    np.testing.assert_allclose(
+        learner.similarity(X, X), expected.similarity(X @ A.T, X @ A.T), atol=1e-6
+    )
+
+
+def test_whitened_oasis_is_cosine_oasis_where_no_class_varies():
+    X, y = digits()
+    one_each = [np.flatnonzero(y == c)[0] for c in range(10)] * 2
+    rows, labels = X[one_each], y[one_each]
+    how = {"n_steps": 500, "random_state": 0}
+    similarity = WhitenedOASIS(**how).fit(rows, labels).similarity(X[:50], X[:50])
+    expected = CosineOASIS(**how).fit(rows, labels).similarity(X[:50], X[:50])
+    np.testing.assert_allclose(similarity, expected, atol=1e-9)
 
 
 # ---- LogDet ------------------------------------------------------------------------------

@@ -7,8 +7,8 @@ from oasis_bench.algorithms.oasis.logdet import LogDetOASIS
 from oasis_bench.algorithms.oasis.mini_batch import MiniBatchOASIS
 from oasis_bench.algorithms.oasis.oasis import OASIS
 from oasis_bench.algorithms.oasis.positive import PsdOASIS
-from oasis_bench.algorithms.oasis.shrunk import ShrunkOASIS
 from oasis_bench.algorithms.oasis.symmetric import DissimOASIS, OnlineProjOASIS, ProjOASIS
+from oasis_bench.algorithms.oasis.whitened import WhitenedOASIS
 
 __all__ = [
     "OASIS",
@@ -20,6 +20,6 @@ __all__ = [
     "OnlineProjOASIS",
     "ProjOASIS",
     "PsdOASIS",
-    "ShrunkOASIS",
+    "WhitenedOASIS",
     "fit_on_cluster",
 ]

@@ -26,7 +26,7 @@ from oasis_bench.trial.learner_side.tuning import FoldJob, FoldWork, tune
 from oasis_bench.trial.wall import checkpoints
 
 LEARNERS = ["OASIS", "CosineOASIS", "LDA", "RCA", "LFDA", "MCML", "LMNN"]
-OF_TABLE = [*LEARNERS, "ShrunkOASIS", "FastLMNN", "NCA", "MMC"]
+OF_TABLE = [*LEARNERS, "WhitenedOASIS", "FastLMNN", "NCA", "MMC"]
 N_ROWS, N_FEATURES, N_CLASSES, N_FOLDS, MAX_STEPS = 400, 1280, 10, 5, 8000
 REPEATS = 5
 
