@@ -4,7 +4,6 @@ import base64
 import csv
 import io
 import json
-import sys
 
 import pandas as pd
 import pytest
@@ -95,25 +94,3 @@ def test_files_of_an_earlier_export_are_replaced_whole(folder, tmp_path):
     assert export(folder, "--format", "csv", "--output", output) == 0
     assert len((output / "trials.csv").read_text()) > len(before)
     assert {path.stem for path in output.iterdir()} == TABLES
-
-
-def test_without_pyarrow_the_remedy_is_told(folder, monkeypatch, capsys):
-    for name in [name for name in sys.modules if name.partition(".")[0] == "pyarrow"]:
-        monkeypatch.setitem(sys.modules, name, None)
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    assert export(folder, "--format", "parquet") == 2
-    assert 'pip install "oasis-bench[parquet]"' in capsys.readouterr().err
-    assert not (folder / "export").exists()
-
-
-def test_an_export_that_cannot_be_written_is_told_in_one_line(folder, capsys):
-    (folder / "export").write_text("mine")
-    assert export(folder, "--format", "csv") == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "cannot export to" in line
-    assert (folder / "export").read_text() == "mine"
-
-
-def test_an_unknown_format_is_told(folder, capsys):
-    assert export(folder, "--format", "xlsx") == 2
-    assert "parquet" in capsys.readouterr().err

@@ -9,7 +9,6 @@ from sklearn.datasets import load_digits
 from oasis_bench.algorithms import GoldenDeepRanking, GoldenFeature
 from oasis_bench.algorithms.deep_ranking.golden_deep_ranking import relevance_within
 from oasis_bench.data import Patches
-from oasis_bench.system import UsageError
 
 
 def described(n: int) -> Patches:
@@ -36,20 +35,6 @@ def test_pictures_without_another_of_their_category_are_relevant_to_none() -> No
     assert relevance_within(golden, X, np.arange(4)).nnz == 0
     copies = relevance_within(golden, X[np.zeros(4, int)], np.array([0, 0, 1, 1])).toarray()
     np.testing.assert_array_equal(copies, np.kron(np.eye(2), [[0, 0.5], [0.5, 0]]))
-
-
-def test_patches_without_pixels_are_refused() -> None:
-    with pytest.raises(UsageError, match="these patches are without pixels"):
-        GoldenDeepRanking().fit(described(8), np.arange(8) % 2)
-
-
-def test_pairs_that_do_not_fit_into_memory_are_refused() -> None:
-    n = 10**6
-    X = Patches.one_each({"one": np.zeros((n, 1), np.float32)})
-    X = Patches(X.kinds, np.zeros((n, 1, 1, 3), np.uint8))
-    reason = GoldenDeepRanking().refusal(X, np.zeros(n, int)) or ""
-    assert reason.startswith("GoldenDeepRanking on 1,000,000,000,000 pairs of pictures that ")
-    assert reason.endswith("use fewer pictures a category")
 
 
 def test_its_network_has_the_parameters_that_it_is_given() -> None:

@@ -101,12 +101,6 @@ def test_a_wavelet_signature_has_the_signs_of_the_largest_coefficients() -> None
         assert not found[~kept][1:].any()
 
 
-def test_codes_are_counted_cell_by_cell() -> None:
-    codes = np.array([[0, 1, 2, 2], [0, 0, 2, 1], [1, 1, 0, 0], [1, 1, 0, 2]])
-    counts = of_picture.cell_counts(codes, 3, 2).reshape(4, 3)
-    assert counts.tolist() == [[3, 1, 0], [0, 1, 3], [0, 4, 0], [3, 0, 1]]
-
-
 def test_sift_of_a_ramp_has_one_orientation() -> None:
     ramp = np.repeat(np.arange(128, dtype=np.uint8)[None, :, None], 128, axis=0).repeat(3, axis=2)
     described = of_picture.dense_sift(Image.fromarray(ramp))
@@ -197,12 +191,6 @@ def test_a_codebook_is_of_the_teachers_alone(pictures: list[Picture]) -> None:
     np.testing.assert_array_equal(one_row.X[0], all_rows.X[4])
     with pytest.raises(UsageError, match="2 codebook images hold 900 descriptors, and 1000"):
         HandMade("fisher").rows_of(pictures, WORKERS, lambda: pictures[:2])
-
-
-def test_without_the_extra_one_line_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hand_made, "find_spec", lambda name: None)
-    with pytest.raises(UsageError, match=r'features = hog: .* missing: .*oasis-bench\[handmade\]"'):
-        asked_features("hog", "histograms")
 
 
 def test_several_kinds_are_joined_each_of_unit_length(

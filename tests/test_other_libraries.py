@@ -41,14 +41,6 @@ def test_pylmnn_comes_near_the_least_value_of_the_objective(iris):
     assert (1 - 1e-6) * least < reached < 1.1 * least  # the hinges stop its L-BFGS before
 
 
-@needs_pylmnn
-def test_pylmnn_lowers_its_neighbours_where_a_class_is_small(iris):
-    X, y = iris
-    few = np.r_[0:3, 17:50]  # three of the first class
-    with pytest.warns(UserWarning, match="n_neighbors=3 is lowered to 2: .* has 3 rows"):
-        PyLMNN().fit(X[few], y[few])
-
-
 def test_scikit_learns_nca_is_as_it_is_by_itself(iris):
     X, y = iris
     by_itself = NeighborhoodComponentsAnalysis(n_components=2, random_state=0).fit(X, y)

@@ -57,34 +57,6 @@ def test_seen_stand_beside_unseen_classes_each_with_its_chance(both, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("command", "told"),
-    [
-        (
-            "python -m oasis_bench run --dataset 'my data' --tasks retrieval --output=runs/x",
-            "python -m oasis_bench run --dataset 'my data' "
-            "--algorithms A,ClassifierPosterior --tasks retrieval,unseen-classes",
-        ),
-        (
-            "python -m oasis_bench run --algorithms A --output runs/x --seed 1",
-            "python -m oasis_bench run --seed 1 "
-            "--algorithms A,ClassifierPosterior --tasks retrieval,unseen-classes",
-        ),
-        (None, "--algorithms A,ClassifierPosterior --tasks retrieval,unseen-classes"),
-    ],
-)
-def test_a_run_of_seen_classes_without_a_classifier_is_told_what_is_missing(
-    tmp_path, command, told
-):
-    run = make_run(tmp_path / "run", fake_trials("A", [0.5] * 5), ["A"], info={"command": command})
-    assert seen_and_unseen_tables(view_of(run)) == []
-    sentence, found = what_is_missing(view_of(run))
-    assert sentence.startswith("Missing here: a classifier’s posterior")
-    assert sentence.endswith("To add both:")
-    assert found == told
-    assert "Missing here: a classifier’s posterior" in write_report(tmp_path / "run").read_text()
-
-
-@pytest.mark.parametrize(
     "info", [{"multi_label": True}, {"n_folds": 5}, {"classes": {"10": ["a", "b", "c"]}}]
 )
 def test_where_classes_cannot_be_unseen_the_classifier_alone_is_missing(tmp_path, info):

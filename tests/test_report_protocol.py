@@ -43,24 +43,3 @@ def test_what_was_searched_and_what_was_fixed_is_told_from_the_data(tmp_path):
     )
     escaped = protocol_text(view_of(run)).replace("'", "&#39;")
     assert escaped in write_report(tmp_path / "run").read_text()
-
-
-def test_limits_given_when_a_run_went_on_are_told_too(tmp_path):
-    resumed = [
-        {"started": "2026-11-20T07:00:00+00:00", "limits": {}},
-        {"started": "2026-11-21T06:00:00+00:00", "limits": {"budget": "5m"}},
-        {"started": "2026-11-22T06:00:00+00:00", "limits": {"memory": "<b>", "budget": "9m"}},
-    ]
-    limits = (
-        "Limits of a fit: time 1h, memory off; after the run was resumed on 2026-11-21: time 5m "
-        "for all; after the run was resumed on 2026-11-22: time 9m, memory <b> for all."
-    )
-    run = make_run(tmp_path / "run", [fake_trial("A")], ["A"], info={"resumed": resumed})
-    assert protocol_text(view_of(run)).endswith(limits)
-    assert "memory &lt;b&gt; for all" in write_report(tmp_path / "run").read_text()
-
-
-def test_without_a_choice_none_is_claimed(tmp_path):
-    run = make_run(tmp_path / "run", [fake_trial("A")], ["A"])
-    assert protocol_text(view_of(run)).startswith("No hyper-parameter was searched. All else")
-    assert "cross-validation" not in write_report(tmp_path / "run").read_text()

@@ -1,7 +1,5 @@
 """Runs of several tasks and splits: a chapter for each task, and nothing is mixed."""
 
-import re
-
 import pandas as pd
 import pytest
 from fake_runs import fake_trial, make_run
@@ -10,11 +8,9 @@ from report_helpers import marks, texts
 from oasis_bench.reports import summary_text, write_report
 from oasis_bench.reports.run.costs import cost_tables
 from oasis_bench.reports.run.measures import measure_tables
-from oasis_bench.reports.run.protocol import protocol_text
-from oasis_bench.reports.run.tasks import confusion_shares, confusion_tables, draw_precision_at_k
-from oasis_bench.reports.run.trials import selection_table, unanswered_table
+from oasis_bench.reports.run.tasks import confusion_shares, confusion_tables
+from oasis_bench.reports.run.trials import unanswered_table
 from oasis_bench.reports.run.view import view_of
-from oasis_bench.reports.table import to_latex
 from oasis_bench.trial import TrialResult
 
 BOTH = ("retrieval", "classification")
@@ -41,25 +37,6 @@ def two_splits(tmp_path):
     ]
     tasks = ["classification", "unseen-classes", "retrieval"]
     return make_run(tmp_path / "run", trials, ["A", "B"], partitions=3, tasks=tasks)
-
-
-def test_each_task_is_a_chapter_in_the_order_of_the_run(two_splits, tmp_path):
-    page = write_report(tmp_path / "run").read_text()
-    chapters = re.findall(r'<h2 id="([\w-]+)"', page)
-    assert chapters[:7] == [
-        *("answer", "protocol"),
-        *("seen-and-unseen", "classification", "unseen-classes", "retrieval", "steps"),
-    ]
-    assert "Asked of each: classification, unseen-classes and retrieval." in page
-    files = {path.stem for path in (tmp_path / "run" / "tables").iterdir()}
-    assert {"classification_10", "unseen-classes_10", "retrieval_10"} < files
-    figures = {path.stem for path in (tmp_path / "run" / "figures").iterdir()}
-    assert figures == {
-        *("retrieval_precision_at_k", "unseen-classes_precision_at_k", "classification_confusion"),
-        *("costs_seen-classes", "costs_unseen-classes"),
-        *(f"{task}_against_time" for task in ("retrieval", "unseen-classes", "classification")),
-        *("retrieval_partitions", "unseen-classes_partitions"),
-    }
 
 
 def test_a_task_has_its_own_values_and_its_own_chance(two_splits):
@@ -111,26 +88,6 @@ def test_costs_are_told_for_each_split(two_splits):
     lines = summary_text(two_splits).splitlines()
     at = lines.index("costs, unseen-classes:")
     assert lines[at + 2].split() == ["10", "A", "7.00", "3.00", "[3.00", "-", "3.00]", *LAST]
-
-
-def test_a_transductive_learner_is_marked_wherever_it_stands(two_splits, tmp_path):
-    (table,), _ = measure_tables(view_of(two_splits), "retrieval")
-    assert [row[0] for row in texts(table)] == ["A", "B †", "chance"]
-    _, (every,) = measure_tables(view_of(two_splits), "retrieval")
-    assert every.header == ("Measure", "A", "B †", "chance")
-    assert table.marked_notes[-1][1].startswith("† transductive: the learner may use")
-    assert r"\textbf{B \dag{}}" in to_latex(every)
-    figure = draw_precision_at_k(view_of(two_splits), "retrieval")
-    legend = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert legend == ["A", "B †", "chance"]
-    assert "† transductive" in summary_text(two_splits)
-    page = write_report(tmp_path / "run").read_text()
-    assert "(A and B †)" in page
-
-
-def test_without_a_transductive_learner_there_is_no_dagger(tmp_path):
-    run = make_run(tmp_path / "run", [fake_trial("A")], ["A"])
-    assert "†" not in write_report(tmp_path / "run").read_text() + summary_text(run)
 
 
 def test_the_pairs_confused_most_are_those_of_the_best_and_the_file_has_all(tmp_path):
@@ -190,22 +147,6 @@ def test_confusion_is_of_the_best_learner_by_the_measure_that_chooses(tmp_path):
         (table,) = confusion_tables(view_of(run), "classification")
         assert texts(table)[0][1] == shown
         assert f"accuracy, k = {k};" in table.notes[0]
-
-
-def test_what_the_inner_folds_choose_by_is_told_and_shown(tmp_path):
-    trials = [fake_trial("A", partition=p, n_steps=2000, tasks=BOTH) for p in range(2)]
-    settings = {"partitions": 2, "tasks": list(BOTH)}
-    run = make_run(tmp_path / "first", trials, ["A"], **settings)
-    assert "inner folds of the training images, by mAP of the task retrieval:" in protocol_text(
-        view_of(run)
-    )
-    assert texts(selection_table(view_of(run)))[0][-1] == "0.500"
-    run = make_run(tmp_path / "named", trials, ["A"], **settings, choose_by="accuracy@3")
-    assert "by accuracy, k = 3 of the task classification:" in protocol_text(view_of(run))
-    assert texts(selection_table(view_of(run)))[0][-1] == "0.680"  # mAP + 0.2 - 0.01 * 2
-    assert (
-        "accuracy, k = 3 along the learning steps" in write_report(tmp_path / "named").read_text()
-    )
 
 
 def test_measures_of_the_data_itself_are_no_contest(tmp_path):

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 from sklearn.model_selection import ParameterGrid
 
-from oasis_bench.data import basis_and_coordinates, coordinates
+from oasis_bench.data import coordinates
 from oasis_bench.plugins import load_registry
 from oasis_bench.plugins.contract import quick
 from oasis_bench.system import shared, sharing
@@ -35,13 +35,6 @@ def test_coordinates_have_the_inner_products_of_the_rows(shape, dtype):
     np.testing.assert_allclose(
         found @ found.T, X @ X.T, atol=1e-4 if dtype is np.float32 else 1e-12
     )
-
-
-def test_a_basis_is_orthonormal_and_gives_the_rows_back():
-    X = np.random.default_rng(0).normal(size=(5, 20))
-    basis, rows = basis_and_coordinates(X)
-    np.testing.assert_allclose(basis.T @ basis, np.eye(5), atol=1e-14)
-    np.testing.assert_allclose(rows @ basis.T, X, atol=1e-14)
 
 
 LEARNERS = load_registry().algorithms
