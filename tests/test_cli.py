@@ -11,7 +11,6 @@ from oasis_bench.command_line.entry import VERBS
 from oasis_bench.experiment import (
     built_in_experiments,
 )
-from oasis_bench.runs import run as runner
 
 SMALL = (
     "--algorithms Euclidean --dataset digits --classes 2 --partitions 1 --inner-folds 2 "
@@ -123,31 +122,6 @@ def test_a_file_of_the_users_own_is_run(command, tmp_path):
     assert "Euclidean" in out
 
 
-def test_the_signs_of_numbers_can_be_said(command, tmp_path):
-    (tmp_path / "mine.csv").write_text("length;kind\n1,234;odd\n2,345;even\n")
-    describe = ["data", "describe", tmp_path / "mine.csv", "--label", "kind"]
-    status, out, errors = command(*describe)
-    assert status == 2
-    assert "say --decimal ',' or --thousands ','" in errors[-1]
-    for option, numbers in (("--decimal", "1.234 to 2.345"), ("--thousands", "1234 to 2345")):
-        status, out, _ = command(*describe, option, ",")
-        assert status == 0
-        assert f"number, {numbers}" in out
-
-
-def test_trials_that_wait_for_one_another_s_threads_are_told(command, tmp_path, monkeypatch):
-    monkeypatch.setattr(runner, "available_cores", lambda: 3)
-    for threads, expected in ((1, False), (2, True)):
-        where = ["--jobs", "2", "--threads", threads, "--output", tmp_path / str(threads)]
-        status, _, errors = command("run", *SMALL.split(), *where)
-        assert status == 0
-        told = [line for line in errors if "2 trials at a time" in line]
-        assert len(told) == expected
-    assert told[0].endswith("Choose --jobs and --threads whose product is at most 3")
-    _, _, errors = command("run", "--resume", tmp_path / "2", "--jobs", "2")
-    assert told[0] in errors
-
-
 def test_list_shows_all_that_can_be_named(command, plugins):
     status, out, errors = command("list", "--plugin", plugins / "sleeper.py")
     assert (status, errors) == (0, [])
@@ -157,20 +131,6 @@ def test_list_shows_all_that_can_be_named(command, plugins):
     assert [name for name in names if name in expected] == expected
     assert set(built_in_experiments()) <= set(names)
     assert "BROKEN" not in out
-
-
-def test_list_shows_a_broken_plugin_with_its_error(command, tmp_path, monkeypatch):
-    info = tmp_path / "broken_learners-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken-learners\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[oasis_bench.algorithms]\nBad = no_such_module:Bad\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    status, out, _ = command("list", "algorithms")
-    assert status == 0
-    (line,) = [line for line in out.splitlines() if line.startswith("  Bad ")]
-    assert "BROKEN: " in line
-    assert "No module named 'no_such_module'" in line
-    assert "  OASIS " in out
 
 
 def test_report_is_remade_from_the_store_alone(command, finished):
@@ -276,19 +236,6 @@ assert main({words.split()}) == 2
 assert "numpy" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)
-
-
-@pytest.mark.parametrize("name", ["acme/iris", "iris.csv"])
-def test_a_data_set_of_a_plugin_may_be_called_like_a_path(name, command, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    plugin = tmp_path / "plugin.py"
-    plugin.write_text(
-        "from oasis_bench.datasets import Digits\n"
-        f"class Own(Digits):\n    name = {name!r}\n    summary = 'digits once more'\n"
-    )
-    status, out, errors = command("data", "describe", name, "--plugin", plugin)
-    assert (status, errors) == (0, [])
-    assert "digits once more" in out
 
 
 INTERRUPTED_AT = """

@@ -219,19 +219,6 @@ class TestProcesses:
         with pytest.raises(AssertionError, match="nothing is left"):
             Network("timm:some").rows_of(pictures[:4], WORKERS)
 
-    def test_what_was_done_before_an_interruption_is_not_done_again(
-        self, folder: Path, cache: Path
-    ) -> None:
-        def interrupt(what: str, done: int, total: int | None) -> None:
-            if done > 4:
-                raise KeyboardInterrupt
-
-        with pytest.raises(KeyboardInterrupt):
-            Network("timm:some").rows_of(pictures_of(folder), Workers(interrupt, 2))
-        assert len(list(cache.iterdir())) == 1
-        rows = Network("timm:some").rows_of(pictures_of(folder), WORKERS)
-        assert rows.remarks[1].startswith("2 images embedded in ")
-
     def test_a_process_that_is_killed_is_told(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

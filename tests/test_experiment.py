@@ -160,24 +160,6 @@ def test_a_list_may_be_given_as_list_tuple_or_text_in_python_and_in_a_file(
         assert getattr(parse(f"{MINIMAL}{name} = {written}\n{LEARNERS}"), name) == values
 
 
-@pytest.mark.parametrize(
-    ("name", "given", "held"),
-    [
-        ("classes", 5, (5,)),
-        ("classes", range(2, 4), (2, 3)),
-        ("queries", 7, ("7",)),
-        ("queries", [7, "bear"], ("7", "bear")),
-        ("queries", [np.int64(7)], ("7",)),
-        ("search", 20, "20"),
-        ("queries", None, None),
-        ("scaling", None, None),
-        ("partitions", 3, 3),
-    ],
-)
-def test_a_value_may_stand_alone_and_a_number_for_its_text(name, given, held):
-    assert known_settings()[name].held(given) == held
-
-
 def test_another_data_set_has_all_classes_a_title_and_options_of_its_own():
     usual = Experiment(
         "Usual",

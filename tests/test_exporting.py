@@ -13,7 +13,6 @@ from oasis_bench.command_line import main
 from oasis_bench.runs import RunFacts, read_run
 from oasis_bench.runs.schema import TRIAL_TABLES
 from oasis_bench.runs.store import Store
-from oasis_bench.trial import TrialResult
 
 TABLES = {"run", "trials", *TRIAL_TABLES, "pictures"}
 
@@ -82,15 +81,3 @@ def test_the_tables_of_the_report_are_exported_as_latex(folder, capsys):
     exported = {path.name: path.read_bytes() for path in (folder / "export").iterdir()}
     assert exported == {path.name: path.read_bytes() for path in folder.glob("tables/*.tex")}
     assert exported["retrieval_10_every.tex"].count(b"precision at ") == 50
-
-
-def test_files_of_an_earlier_export_are_replaced_whole(folder, tmp_path):
-    output = tmp_path / "a" / "b"
-    assert export(folder, "--format", "csv", "--output", output) == 0
-    before = (output / "trials.csv").read_text()
-    with Store.open(folder) as store:
-        more = read_run(folder).trials.iloc[0].to_dict() | {"trial_id": "new", "partition": 7}
-        store.add(TrialResult({name: value for name, value in more.items() if pd.notna(value)}))
-    assert export(folder, "--format", "csv", "--output", output) == 0
-    assert len((output / "trials.csv").read_text()) > len(before)
-    assert {path.stem for path in output.iterdir()} == TABLES

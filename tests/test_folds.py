@@ -11,7 +11,6 @@ from oasis_bench.datasets import Digits, TableFile
 from oasis_bench.experiment import Experiment, LearnerSpec, plan
 from oasis_bench.plugins import load_registry
 from oasis_bench.runs import read_run
-from oasis_bench.system import UsageError
 from oasis_bench.tasks import SeenClassesSplit
 
 FOLDS = np.array([0, 1, 2, 0, 1, 2, 0, 0, 1])
@@ -50,30 +49,6 @@ def test_all_folds_are_the_partitions_and_sizes_are_those_of_each():
 
 def test_a_number_of_partitions_takes_the_first_folds():
     assert [spec.where.partition for spec in planned(folded(), partitions=2)] == [0, 1]
-
-
-@pytest.mark.parametrize(
-    ("rows", "settings", "message"),
-    [
-        (folded(), {"partitions": 4}, "--partitions 4: digits has 3 folds"),
-        (folded(), {"test_per_class": 2}, "leave out --train and --test"),
-        (
-            folded([0, 1] * 8, np.arange(16) // 4, 4),
-            {"tasks": ("unseen-classes",)},
-            "unseen-classes divides items otherwise",
-        ),
-        # Each fold a class, as a file that is sorted by class might have them.
-        (folded(LABELS % 2, LABELS % 2, 2), {}, "outside of fold 1 there are 3 rows of 1 classes"),
-        (
-            folded([0, 1, 0, 1, 0, 1, 2, 2, 2]),
-            {"classes": (("a", "b"),)},
-            "fold 3 has no row of the 2 classes",
-        ),
-    ],
-)
-def test_what_folds_cannot_do_is_told_before_a_run(rows, settings, message):
-    with pytest.raises(UsageError, match=message):
-        planned(rows, **settings)
 
 
 def test_inner_folds_of_small_classes_hold_every_row_once_without_a_warning():

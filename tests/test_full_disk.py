@@ -74,13 +74,6 @@ def test_a_run_that_cannot_begin_for_a_full_disk_leaves_nothing(on_small_disk):
     )
 
 
-def test_a_run_needs_no_room_for_temporary_files(on_small_disk):
-    status, out, _ = on_small_disk(
-        300, f"cat /dev/zero > disk/fill; TMPDIR=$PWD/disk {RUN} --output run >/dev/null; echo $?"
-    )
-    assert (status, out) == (0, "0\n")
-
-
 def test_a_report_that_finds_no_room_leaves_what_was_there(on_small_disk, write_run):
     folder = write_run("run", [{"partition": 0}, {"partition": 1}])
     _, out, err = on_small_disk(

@@ -96,12 +96,3 @@ def test_descriptors_of_a_picture_are_averaged() -> None:
     kind = PatchKind.joined(several, [np.zeros((len(part), 2)) for part in several])
     learned = GoldenFeature().partial_fit_triplets(Patches({"k": kind}), np.zeros((0, 3), int))
     np.testing.assert_array_equal(learned.embed(Patches({"k": kind})), [[2, 1], [1, 1], [4, 4]])
-
-
-def test_two_calls_learn_from_the_triplets_of_both(pictures: Patches) -> None:
-    first, second = triplets_by(pictures, "a", 40), triplets_by(pictures, "c", 30)
-    twice = GoldenFeature().partial_fit_triplets(pictures, first)
-    twice.partial_fit_triplets(pictures, second)
-    once = GoldenFeature().partial_fit_triplets(pictures, np.concatenate([first, second]))
-    np.testing.assert_array_equal(twice.weights_, once.weights_)
-    assert twice.objective_ == once.objective_

@@ -329,14 +329,6 @@ class TestRows:
         copy.save(caltech101 / "ant" / "image_0999.jpg", quality=60)
         np.testing.assert_array_equal(dense(Caltech256(visterms=8).load()), expected)
 
-    def test_small_pictures_are_cut_into_small_blocks(self, data: Path, caltech101: Path) -> None:
-        home = data / "tiny-imagenet-200" / "train"
-        for i, wnid in enumerate(("n01443537", "n02124075")):
-            picture(home / wnid / "images" / f"{wnid}_0.JPEG", i, (64, 64))
-        rows = TinyImageNet(visterms=8).load()
-        # 7 x 7, 5 x 5 and 4 x 4 blocks of 16 every 8 in 64, 51 and 41 pixels; 3 x 3 in 33.
-        np.testing.assert_array_equal(dense(rows).sum(axis=1), 49 + 25 + 16)
-
 
 def dense(rows: LabelledRows) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
     assert isinstance(rows.X, sparse.csr_array)
@@ -401,17 +393,6 @@ class TestImageFolder:
                 ("dogs/c.gif", "dogs"),
             ]
 
-    def test_the_first_classes_by_name_are_as_if_the_others_were_not_there(
-        self, home: Path, data: Path
-    ) -> None:
-        picture(home / "ants" / "d.png", 4)
-        some = ImageFolder(home, features="lab", max_classes=2).load()
-        assert some.class_names == ("ants", "cats")
-        shutil.rmtree(home / "dogs")
-        alone = ImageFolder(home, features="lab").load()
-        np.testing.assert_array_equal(some.X, alone.X)
-        assert some.images == alone.images
-
     def test_without_the_usual_teacher_a_fifth_of_each_class_is_set_apart(
         self, data: Path, tmp_path: Path
     ) -> None:
@@ -455,17 +436,3 @@ class TestImageFolder:
             f"left out: '{home}/dogs/loop': it is a link to a folder",
             f"left out: '{home}/linked': it is a link to a folder",
         ]
-
-    @pytest.mark.filterwarnings("ignore:left out")
-    def test_folders_that_are_no_classes_are_refused(self, home: Path, tmp_path: Path) -> None:
-        shutil.rmtree(home / "dogs")
-        with pytest.raises(UsageError, match=r"mine holds only 1 folder of pictures, 'cats': give"):
-            ImageFolder(home).find_images()
-        with pytest.raises(UsageError, match=r"deep holds only 1 folder of pictures, 'er': give"):
-            ImageFolder(home / "cats" / "deep").find_images()
-        with pytest.raises(UsageError, match=r"er holds no pictures: give a folder that holds"):
-            ImageFolder(home / "cats" / "deep" / "er").find_images()
-        with pytest.raises(UsageError, match=r"nowhere: No such file .*: give a folder"):
-            ImageFolder(tmp_path / "nowhere").find_images()
-        with pytest.raises(UsageError, match=r"b\.PNG: Not a directory: give a folder"):
-            ImageFolder(home / "cats" / "b.PNG").find_images()

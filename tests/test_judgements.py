@@ -20,23 +20,6 @@ def ratings(queries=(0, 0, 2), candidates=(1, 2, 0), marks=MARKS):
     return Ratings(np.array(queries), np.array(candidates), marks)
 
 
-@pytest.mark.parametrize(
-    ("change", "line"),
-    [
-        ({"items": ITEMS[:, :2]}, r"shape \(3, 2\) and type int64: int64 of shape \(n, 3\)"),
-        ({"items": ITEMS.astype(float)}, "type float64: int64"),
-        ({"items": ITEMS - 1}, "least number -1"),
-        ({"items": np.array([[0, 1, 2], [0, 2, 2], [1, 2, 3]])}, r"triplet 1 has items \[0, 2, 2"),
-        ({"votes": VOTES[:2]}, r"votes .* \(3, 2\) is needed"),
-        ({"votes": VOTES * 0}, "triplet 0 has no vote"),
-        ({"groups": GROUPS[:2]}, r"groups .* \(3\) is needed"),
-    ],
-)
-def test_triplets_that_break_a_rule_are_refused(change, line):
-    with pytest.raises(UsageError, match=line):
-        triplets(**change)
-
-
 def test_what_is_among_some_items_is_renumbered_to_their_places():
     part = triplets().among(np.array([3, 0, 2, 1]))
     assert part.items.tolist() == [[1, 3, 2], [1, 2, 0]]

@@ -10,8 +10,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import sparse
-from sklearn.linear_model import LogisticRegression
 
 from oasis_bench.algorithms import LMNN, OASIS, AveragedOASIS
 from oasis_bench.data import Patches, PatchKind
@@ -266,27 +264,6 @@ def test_no_second_copy_of_a_matrix_is_made(rows, tmp_path):
 
 
 # --- what is not saved
-
-
-@pytest.mark.parametrize(
-    ("value", "named"),
-    [
-        (object(), "params/value is of type object"),
-        (LogisticRegression(), "params/value is a LogisticRegression .*skops"),
-        (sparse.csc_array((2, 2)), "csc_array"),
-        (np.array([1, None]), "ndarray"),
-        (np.ma.array([1.0]), "MaskedArray"),
-        (np.array(["2010-07-01"], "datetime64"), "ndarray"),
-        ([1, {2: 3}], r"params/value\.1 is of type dict"),
-        (np.random.default_rng(0), "Generator"),
-        (np.random.RandomState(np.random.PCG64(0)), "PCG64"),
-    ],
-    ids=lambda value: type(value).__name__,
-)
-def test_what_a_file_cannot_hold_is_named(holder, rows, tmp_path, value, named):
-    with pytest.raises(UsageError, match=f"^this Holder cannot be saved: .*{named}"):
-        save_model(holder(value).fit(*rows), tmp_path / "model.npz")
-    assert not (tmp_path / "model.npz").exists()
 
 
 def test_an_interrupted_save_leaves_the_old_file(learner, path, monkeypatch):

@@ -129,8 +129,7 @@ def test_three_rows_worked_by_hand():
     assert value == pytest.approx(1 / (1 + np.exp(-8)) + 1 / (1 + np.exp(-3)), rel=1e-12)
 
 
-@pytest.mark.parametrize("n_components", [2, 8, None])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(("n_components", "dtype"), [(2, np.float64), (8, np.float32)])
 def test_it_ends_no_lower_than_scikit_learn_from_the_same_start(n_components, dtype):
     # In the mean of three draws: after 50 iterations rounding has led to other maxima.
     X, y = load_digits(return_X_y=True)

@@ -21,7 +21,7 @@ from oasis_bench.algorithms import (
     LogDetOASIS,
     PsdOASIS,
 )
-from oasis_bench.algorithms.oasis import _reference as _oasis_reference, fit_on_cluster
+from oasis_bench.algorithms.oasis import fit_on_cluster
 from oasis_bench.system import derive_seed
 
 
@@ -109,30 +109,6 @@ def test_rows_keep_their_form(client, form, n_shards):
     found = fit_on_cluster(client, learner, shards)
     assert found.bilinear_matrix_.dtype == shards[0][0].dtype
     np.testing.assert_array_equal(found.bilinear_matrix_, mean_of_fits(learner, shards))
-
-
-def test_another_number_of_workers_gives_the_same_model(client):
-    learner, shards = OASIS(n_steps=3000, random_state=1), dealt(6)
-    expected = fit_on_cluster(client, learner, shards).bilinear_matrix_
-    with (
-        LocalCluster(
-            n_workers=1, threads_per_worker=3, processes=False, dashboard_address=":0"
-        ) as threads,
-        Client(threads, set_as_default=False) as other,
-    ):
-        found = fit_on_cluster(other, learner, shards).bilinear_matrix_
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
-
-
-def test_learning_goes_on_from_the_mean(client):
-    X, y = digits()
-    learner = fit_on_cluster(client, OASIS(n_steps=500, random_state=0), dealt(2))
-    triplets = np.random.default_rng(0).integers(len(X), size=(50, 3))
-    W = learner.get_bilinear_matrix()
-    _oasis_reference.step(X, triplets, learner.aggressiveness, W)
-    learner.partial_fit_triplets(X, triplets)
-    np.testing.assert_allclose(learner.bilinear_matrix_, W, rtol=1e-12, atol=1e-12)
-    assert learner.partial_fit(X, y, n_steps=100).n_steps_ == 2 * 500 + 50 + 100
 
 
 # ---- workers -----------------------------------------------------------------------------

@@ -6,12 +6,9 @@ import shutil
 import sqlite3
 from collections import defaultdict
 from contextlib import closing
-from dataclasses import replace
 
-import numpy as np
 import pandas as pd
 import pytest
-from PIL import Image
 
 from oasis_bench.claims import CLAIMS, ITEMS, experiments
 from oasis_bench.command_line import main
@@ -20,7 +17,7 @@ from oasis_bench.datasets.caltech import CALTECH256_SUBSETS
 from oasis_bench.experiment import Experiment
 from oasis_bench.plugins import load_registry, open_dataset
 from oasis_bench.reports.claims_page import stored_runs, write_claims
-from oasis_bench.runs import one_for_each_value, run_experiment
+from oasis_bench.runs import one_for_each_value
 
 DIGITS = """
 title = "Two learners on digits"
@@ -143,38 +140,10 @@ def test_experiments_take_the_papers_lists_where_the_folder_has_all_of_their_cla
     assert paper_experiment("paper-growth", quick=False) == Experiment.from_toml("paper-growth")
 
 
-def test_each_experiment_keeps_its_stand_ins_where_a_class_or_a_picture_is_missing(caltech256):
-    home = caltech256("B10", "B20", "B50", "Easy10")
-    next((home / "250.zebra").iterdir()).unlink()  # of Easy10 alone: 64 are left
-    shutil.rmtree(home / "056.dog")  # of B20
-    for name, lists in PAPERS.items():
-        own = "B10" in lists and "B20" not in lists
-        assert (paper_experiment(name, quick=False) == Experiment.from_toml(name)) is not own
-
-
 def test_without_caltech256_nothing_is_downloaded_and_stand_ins_are_taken(caltech256, tmp_path):
     for name in PAPERS:
         assert paper_experiment(name, quick=False) == Experiment.from_toml(name)
     assert not list(tmp_path.iterdir())
-
-
-def test_a_paper_s_list_is_drawn_from_pictures_with_the_names_of_its_classes(caltech256, tmp_path):
-    """650 tiny pictures of noise, run as any other: each partition has 400 and 250 of them."""
-    rng, home = np.random.default_rng(0), caltech256("B10")
-    for path in home.glob("*/*.jpg"):
-        pixels = rng.integers(0, 256, (16, 16, 3), dtype=np.uint8)
-        Image.fromarray(pixels).save(path)
-    quick = paper_experiment("paper-table4", quick=True)
-    learners = {"Euclidean": quick.learners["Euclidean"]}
-    small = replace(quick, dataset_options={"features": "lab"}, learners=learners)
-    folder = tmp_path / "paper"
-    run_experiment(small, folder / "paper-table4")
-    (run,) = stored_runs(folder)[0]["paper-table4"].values()
-    assert list(run.info.classes) == ["B10"]
-    assert sorted(run.info.classes["B10"]) == sorted(CALTECH256_SUBSETS["B10"])
-    assert run.trials[["n_train", "n_test"]].to_numpy().tolist() == [[400, 250]]
-    page, _ = write_claims(folder)
-    assert "paper-table4: the papers&#39; own classes of Caltech256 (B10)." in page.read_text()
 
 
 def test_tables_and_figures_of_the_papers_name_experiments_that_paper_runs_or_say_why_not():

@@ -132,26 +132,6 @@ def test_positions_are_in_pixels_of_the_picture(tmp_path: Path) -> None:
     assert (left | right).all()
 
 
-@pytest.mark.usefixtures("cache")
-def test_tiny_pictures_are_enlarged_and_those_without_edges_left_out(tmp_path: Path) -> None:
-    Image.new("RGB", (50, 40), "red").save(tmp_path / "red.png")
-    Image.new("RGB", (1, 1)).save(tmp_path / "dot.png")
-    Image.fromarray(np.eye(2, dtype=np.uint8) * 255).save(tmp_path / "four.png")
-    Image.new("RGB", (9000, 2), "red").save(tmp_path / "line.png")
-    names = ["red.png", "four.png", "dot.png", "line.png", "none.png"]
-    pictures = hashed_pictures([tmp_path / name for name in names], WORKERS)
-    found, kept, left_out = patches_of(pictures, PatchOptions(("gb70",), 10), WORKERS)
-    assert found is not None
-    assert kept == [1]
-    assert [(path.name, fault.reason) for path, fault in left_out] == [
-        ("red.png", "it has no edges, where patches are centred"),
-        ("dot.png", "it has no edges, where patches are centred"),
-        ("line.png", "it has no edges, where patches are centred"),
-        ("none.png", "No such file or directory"),
-    ]
-    assert patches_of(pictures[:1], PatchOptions(("gb70",), 10), WORKERS)[0] is None
-
-
 def test_descriptions_are_kept_and_go_on_after_ctrl_c(
     tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

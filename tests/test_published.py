@@ -101,21 +101,6 @@ def test_a_subset_is_a_list_of_the_papers_or_stands_in_for_one(tmp_path):
     assert list_of(more, "50") == ListOfSubset("B50", stand_in=True)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"built_in": None},
-        {"built_in": "paper-table4"},
-        {"dataset": "made up"},
-        {"classes": [2, 50]},
-    ],
-)
-def test_other_experiments_stand_in_for_nothing(tmp_path, change):
-    settings = {"built_in": "paper-table4-more", "dataset": "caltech101"}
-    run = run_of(tmp_path, **{"classes": [20, 50], **settings, **change})
-    assert list_of(run, str(run.info.experiment.classes[0])) is None
-
-
 def test_ours_and_the_published_stand_in_one_cell_and_are_not_mixed(tmp_path):
     """JMLR: mAP .33 and .23, .12 minutes of OASIS; preprint: mAP .57 and .42, 18 minutes."""
     runs = {

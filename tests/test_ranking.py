@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.datasets import load_digits
-from sklearn.metrics.pairwise import euclidean_distances
 
 from oasis_bench.algorithms import LDA, LMNN, OASIS, ClassifierPosterior, Euclidean
-from oasis_bench.plugins.contract_items import in_two_parts
 from oasis_bench.system import side_by_side, work as work_module
 from oasis_bench.tasks import (
     evaluate_ranking,
@@ -212,21 +210,6 @@ def test_equal_rows_in_the_order_of_their_classes_are_ranked_at_random(learner, 
     values = np.array([one.mean_average_precision for one in found])
     assert values.mean() == pytest.approx(found[0].chance_level, abs=4 * values.std() / 10)
     assert np.mean(nearest) < 0.2  # chance: 2 of 66
-
-
-def test_sparse_rows_with_repeated_entries_are_ranked_by_their_sums():
-    X, y = sparse_rows((60, 20)), np.arange(60) % 3
-    twice = in_two_parts(X)
-
-    def similarity(queries, gallery):
-        return -euclidean_distances(queries, gallery)
-
-    for asked in (similarity, Euclidean().fit(X).similarity):
-        expected = evaluate_ranking(asked, X, y, seed=0).mean_average_precision
-        assert evaluate_ranking(asked, twice, y, seed=0).mean_average_precision == expected
-        found, whole = (top_k(asked, rows[:9], rows, 5, seed=0)[1] for rows in (twice, X))
-        np.testing.assert_allclose(found, whole, atol=1e-7)
-    assert twice.nnz == 2 * X.nnz
 
 
 def test_a_ranking_holds_a_block_of_scores_and_not_those_of_all_pairs(monkeypatch):

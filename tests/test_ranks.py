@@ -108,26 +108,6 @@ def test_a_learner_that_lacks_a_result_is_left_out_and_never_given_a_rank(ranks,
     assert set(written["rank"]) == {1, 2}
 
 
-def test_runs_that_cannot_be_ranked_together_are_told_in_one_line(ranks, tmp_path):
-    one = write_run(tmp_path / "one", "x", {"A": 0.6, "B": 0.5})
-    same = write_run(tmp_path / "same", "x", {"A": 0.6, "B": 0.5})
-    alone = write_run(tmp_path / "alone", "x", {"A": 0.6})
-    other = write_run(tmp_path / "other", "y", {"B": 0.6})
-    unfinished = write_run(tmp_path / "cut", "z", {"A": 1, "B": 1}, untried=[("B", 0), ("B", 1)])
-    for runs, said in (
-        ([one], "1 data set: ranks need at least 2"),
-        ([one, same], "1 data set: ranks need at least 2"),
-        ([alone, other], "no two learners have a result on the same data set"),
-        ([one, unfinished], "has no partition that was tried with every learner"),
-        ([one, tmp_path], "holds no run"),
-    ):
-        status, out, err, folder = ranks(*runs)
-        assert (status, out) == (2, "")
-        assert said in err
-        assert err.count("\n") == 1
-        assert not folder.exists()
-
-
 def run_of_tasks(folder, dataset, scores):
     """Write a run of two tasks: A is first in retrieval, and last in classification."""
     trials = [
@@ -255,35 +235,6 @@ def test_error_reductions_are_those_of_the_baseline_that_is_named(tmp_path, caps
     assert "Error reduction" not in capsys.readouterr().out
     assert main([*words, "--baseline", "b"]) == 2
     assert "unknown baseline 'b': did you mean 'B'?" in capsys.readouterr().err
-
-
-def test_data_sets_can_be_chosen_by_kind_and_size(tmp_path, capsys):
-    scores = {"A": 0.6, "B": 0.5}
-    runs = [
-        write_run(tmp_path / f"r{n}", f"d{n}", scores, subsets=(n,)) for n in (2, 3, 50)
-    ]  # 40 training items a class
-    table = summary_of(write_run(tmp_path / "iris", "keel iris", scores), tmp_path / "summaries")
-    words = ["ranks", *map(str, runs), str(table), "--output", str(tmp_path / "out")]
-
-    def asked(*options):
-        capsys.readouterr()
-        return main([*words, *options]), *capsys.readouterr()
-
-    status, out, _ = asked("--max-train", "120")
-    assert status == 0
-    assert "on 2 data sets (2 tables)" in out
-    assert "Left out as asked, with their training items: d50 (2,000) and keel iris (400)" in flat(
-        out
-    )
-    status, out, _ = asked("--min-train", "100", "--kind", "images")
-    assert "on 2 data sets (2 tables)" in out
-    inputs = pd.read_csv(tmp_path / "out" / "tables" / "inputs.csv")
-    assert inputs["train_items"].tolist() == [120, 2000]
-    status, _, err = asked("--kind", "rows")
-    assert (status, err.count("\n")) == (2, 1)
-    assert "1 data set: ranks need at least 2" in err
-    status, _, err = asked("--kind", "row")
-    assert "unknown kind of items 'row': did you mean 'rows'? there are images, rows" in err
 
 
 def test_seconds_are_the_median_data_set_of_choosing_and_fitting(ranks, tmp_path):

@@ -90,16 +90,6 @@ def test_the_queries_with_the_most_and_the_fewest_hits_stand_first(tmp_path):
     ]
 
 
-def test_of_what_the_store_keeps_the_report_shows_the_first_five(tmp_path):
-    pictures = [{"row": row, "caption": "bear", "thumbnail": jpeg("red")} for row in range(21)]
-    found = {0: [(row, 0) for row in range(20, 0, -1)]}
-    trial = with_retrievals(fake_trial("A"), found)
-    run = make_run(tmp_path / "run", [trial], ["A"], pictures=pictures)
-    assert sorted(all_pictures(view_of(run))) == [0, *range(16, 21)]
-    ((query,),) = retrieved(view_of(run), all_pictures(view_of(run))).values()
-    assert [it.key for it, _ in query.lines[0].found] == ["p20", "p19", "p18", "p17", "p16"]
-
-
 def test_each_thumbnail_is_in_the_page_once_and_whole(tmp_path):
     page = picture_run(tmp_path / "run")
     pictures = dict(re.findall(r"\.(p\d+) \{ background-image: url\((data:[^)]+)\)", page))

@@ -6,7 +6,6 @@ from fake_runs import fake_trial, make_run
 from report_helpers import marks, texts
 
 from oasis_bench.reports import summary_text, write_report
-from oasis_bench.reports.run.costs import cost_tables
 from oasis_bench.reports.run.measures import measure_tables
 from oasis_bench.reports.run.tasks import confusion_shares, confusion_tables
 from oasis_bench.reports.run.trials import unanswered_table
@@ -14,7 +13,6 @@ from oasis_bench.reports.run.view import view_of
 from oasis_bench.trial import TrialResult
 
 BOTH = ("retrieval", "classification")
-LAST = ["2.00", "[2.00", "-", "2.00]", "1,024.0"]
 NOT_APPLICABLE = {"classification": ("not applicable", "no similarity to training images")}
 
 
@@ -77,19 +75,6 @@ def test_what_a_learner_did_not_answer_is_told_with_the_reason(two_splits, tmp_p
     assert f"classification, 10 classes, {told}" in summary_text(two_splits).splitlines()
 
 
-def test_costs_are_told_for_each_split(two_splits):
-    seen, unseen = cost_tables(view_of(two_splits))
-    assert (seen.name, unseen.name) == ("costs_seen-classes", "costs_unseen-classes")
-    for table, fit in ((seen, "1.00 [1.00 – 1.00]"), (unseen, "3.00 [3.00 – 3.00]")):
-        assert [row[:5] for row in texts(table)] == [
-            ["10", "A", "7.00", fit, "1.00"],
-            ["10", "B †", "7.00", fit, "1.00"],
-        ]
-    lines = summary_text(two_splits).splitlines()
-    at = lines.index("costs, unseen-classes:")
-    assert lines[at + 2].split() == ["10", "A", "7.00", "3.00", "[3.00", "-", "3.00]", *LAST]
-
-
 def test_the_pairs_confused_most_are_those_of_the_best_and_the_file_has_all(tmp_path):
     best = fake_trial("best", 2, mAP=0.6, tasks=("classification",))
     counts = [(0, 0, 21), (0, 1, 4), (1, 1, 24), (1, 0, 1)]
@@ -127,26 +112,6 @@ def test_the_pairs_confused_most_are_those_of_the_best_and_the_file_has_all(tmp_
     write_report(tmp_path / "run")
     written = pd.read_csv(tmp_path / "run" / "tables" / "classification_confusion.csv")
     assert len(written) == 8
-
-
-def test_confusion_is_of_the_best_learner_by_the_measure_that_chooses(tmp_path):
-    counts = [{"task": "classification", "label": 0, "predicted": 1, "n": 1}]
-    trials = []
-    for learner, values in (("near", {1: 0.9, 3: 0.5}), ("votes", {1: 0.8, 3: 0.6})):
-        made = fake_trial(learner, 2, tasks=("classification",))
-        rows = [
-            {"task": "classification", "measure": "accuracy", "k": k, "value": v, "chance": 0.5}
-            for k, v in values.items()
-        ]
-        trials.append(TrialResult(made.columns, made.answers, rows, counts))
-    settings = {"classes": (2,), "tasks": ["classification"]}
-    info = {"classes": {"2": ["cat", "dog"]}}
-    for choose_by, k, shown in ((None, 1, "near"), ("accuracy@3", 3, "votes")):
-        chosen = {**settings, "choose_by": choose_by, "info": info}
-        run = make_run(tmp_path / str(k), trials, ["near", "votes"], **chosen)
-        (table,) = confusion_tables(view_of(run), "classification")
-        assert texts(table)[0][1] == shown
-        assert f"accuracy, k = {k};" in table.notes[0]
 
 
 def test_measures_of_the_data_itself_are_no_contest(tmp_path):

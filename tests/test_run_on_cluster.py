@@ -13,7 +13,6 @@ import psutil
 import pytest
 from distributed import Client, LocalCluster
 
-from oasis_bench.command_line import main
 from oasis_bench.execution import cluster as on_cluster
 from oasis_bench.experiment import Experiment, LearnerSpec
 from oasis_bench.runs import read_run, resume_experiment, run_experiment
@@ -227,25 +226,6 @@ def test_a_run_whose_scheduler_is_killed_can_go_on(
     assert read_run(tmp_path / "run").trials["status"].tolist() == ["ok"]
     assert resume_experiment(tmp_path / "run", plugin_files=[plugin]) == 0
     assert read_run(tmp_path / "run").trials["status"].tolist() == ["ok"] * 4
-
-
-def test_a_cluster_without_workers_or_without_anybody_is_refused(tmp_path, monkeypatch, capsys):
-    with (
-        LocalCluster(n_workers=0, dashboard_address=":0") as empty,
-        pytest.raises(UsageError, match="has no workers: start some"),
-    ):
-        run_experiment(
-            tiny({"Euclidean": LearnerSpec("Euclidean")}),
-            tmp_path / "run",
-            cluster=empty.scheduler_address,
-        )
-    monkeypatch.setattr(on_cluster, "CONNECT_SECONDS", 1)  # nobody is there in 10 either
-    words = ["run", "--cluster", "tcp://127.0.0.1:9", "--output", str(tmp_path / "run")]
-    assert main(words) == 2
-    assert "no Dask scheduler answers at 'tcp://127.0.0.1:9'" in capsys.readouterr().err
-    assert main([*words, "--jobs", "2"]) == 2
-    assert "jobs = 2 with a cluster" in capsys.readouterr().err
-    assert not (tmp_path / "run").exists()
 
 
 def test_a_worker_with_other_code_runs_nothing(cluster, tmp_path, plugins):

@@ -10,7 +10,6 @@ from oasis_bench.datasets import TableFile
 from oasis_bench.experiment import (
     Experiment,
     LearnerSpec,
-    part_remark,
     settled_as,
     size_remark,
 )
@@ -62,20 +61,3 @@ def test_sizes_fit_the_smallest_class_that_is_asked_for(counts, settings, expect
         settle(settled, DATASET, rows_of(*counts), splits_of(asked)) == settled
     )  # as a resumed run does
     assert settled_as(asked, settled) == settled  # so it is seen to be the same experiment
-
-
-@pytest.mark.parametrize(
-    ("counts", "settings", "told"),
-    [
-        ((300, 300, 300), {}, "a partition has 195 of 900 rows: 40 of each class to train and 25 "),
-        ((130, 130), {}, None),  # half of them
-        ((131, 130), {}, "a partition has 130 of 261 rows"),
-        ((300, 300), {"train_per_class": 41}, None),  # as it is asked for
-        ((300, 300), {"classes": (2,)}, None),
-        ((6, 357), {}, None),  # `size_remark` tells
-    ],
-)
-def test_that_most_rows_are_not_used_is_told(counts, settings, told):
-    asked, rows = experiment(**settings), rows_of(*counts)
-    remark = part_remark(asked, settle(asked, DATASET, rows, splits_of(asked)), rows, "rows")
-    assert remark is None if told is None else remark.startswith(told)
