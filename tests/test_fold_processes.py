@@ -98,7 +98,7 @@ def plugin(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("algorithm", ["OASIS", "LMNN"])
+@pytest.mark.parametrize("algorithm", ["OASIS", "LFDA"])
 @pytest.mark.parametrize("at_once", [1, 5])
 def test_the_choice_is_that_of_folds_in_turn(algorithm, at_once):
     experiment = Experiment(

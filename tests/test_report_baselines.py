@@ -4,7 +4,6 @@ import pytest
 from fake_runs import fake_trial, fake_trials, make_run, write_run
 from report_helpers import marks, texts
 
-from oasis_bench.reports import write_report
 from oasis_bench.reports.run.measures import difference_tables, seen_and_unseen_tables
 from oasis_bench.reports.run.verdict import what_is_missing
 from oasis_bench.reports.run.view import view_of
@@ -35,7 +34,7 @@ def both(tmp_path):
     return make_run(tmp_path / "run", trials, list(scores), partitions=3, tasks=BOTH)
 
 
-def test_seen_stand_beside_unseen_classes_each_with_its_chance(both, tmp_path):
+def test_seen_stand_beside_unseen_classes_each_with_its_chance(both):
     (table,) = seen_and_unseen_tables(view_of(both))
     assert table.header == ("Classes", "Learner", "Seen classes", "Unseen classes")
     assert texts(table) == [
@@ -47,10 +46,6 @@ def test_seen_stand_beside_unseen_classes_each_with_its_chance(both, tmp_path):
     assert marks(table, 3) == ["a", "", ""]
     assert table.marked_notes[0][1].startswith("OASIS: 2 of 3 partitions finished; 1 timeout")
     assert len(table.numbers) == 6
-    page = write_report(tmp_path / "run").read_text()
-    assert page.index('id="seen-and-unseen"') < page.index('id="retrieval"')
-    assert "Missing here" not in page
-    assert (tmp_path / "run" / "tables" / "seen_and_unseen.tex").is_file()
     for task in BOTH:
         named = [set(found.numbers["learner"]) for found in difference_tables(view_of(both), task)]
         assert "chance" not in set().union(*named)

@@ -1,11 +1,10 @@
 """Runs of several tasks and splits: a chapter for each task, and nothing is mixed."""
 
-import pandas as pd
 import pytest
 from fake_runs import fake_trial, make_run
 from report_helpers import marks, texts
 
-from oasis_bench.reports import summary_text, write_report
+from oasis_bench.reports import summary_text
 from oasis_bench.reports.run.measures import measure_tables
 from oasis_bench.reports.run.tasks import confusion_shares, confusion_tables
 from oasis_bench.reports.run.trials import unanswered_table
@@ -57,7 +56,7 @@ def test_a_task_has_its_own_values_and_its_own_chance(two_splits):
     assert texts(every)[-1] == ["mean recognition, k = 7", "0.800 ± 0.010", "-", "0.100"]
 
 
-def test_what_a_learner_did_not_answer_is_told_with_the_reason(two_splits, tmp_path):
+def test_what_a_learner_did_not_answer_is_told_with_the_reason(two_splits):
     (table,), _ = measure_tables(view_of(two_splits), "classification")
     assert marks(table, 0) == ["", "a", ""]
     told = "B †: not applicable: no similarity to training images."
@@ -71,7 +70,6 @@ def test_what_a_learner_did_not_answer_is_told_with_the_reason(two_splits, tmp_p
         ]
     ]
     assert unanswered_table(view_of(two_splits), "retrieval").cells == []
-    assert "Every trial that was run gave a result." in write_report(tmp_path / "run").read_text()
     assert f"classification, 10 classes, {told}" in summary_text(two_splits).splitlines()
 
 
@@ -109,9 +107,7 @@ def test_the_pairs_confused_most_are_those_of_the_best_and_the_file_has_all(tmp_
         .sum()
     )
     assert shares.tolist() == pytest.approx([1] * 4)
-    write_report(tmp_path / "run")
-    written = pd.read_csv(tmp_path / "run" / "tables" / "classification_confusion.csv")
-    assert len(written) == 8
+    assert len(table.numbers) == 8
 
 
 def test_measures_of_the_data_itself_are_no_contest(tmp_path):
@@ -127,6 +123,3 @@ def test_measures_of_the_data_itself_are_no_contest(tmp_path):
         ["B", "0.610 ± 0.010", "0.510 ± 0.010", "0.900 ± 0.000"],
         ["chance", "0.500", "0.500", "-"],
     ]
-    assert "Split judged: triplets of some groups train, those of the others test" in " ".join(
-        write_report(tmp_path / "run").read_text().split()
-    )
