@@ -188,11 +188,14 @@ def test_the_best_k_of_a_learner_are_its_highest_similarities(learner, monkeypat
     np.testing.assert_array_equal(values, np.take_along_axis(scores, found, axis=1))
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
-    "learner",
-    [LDA(), ClassifierPosterior(max_iter=5), OASIS(n_steps=50, random_state=0), Euclidean()],
-    ids=lambda learner: type(learner).__name__,
+    ("learner", "dtype"),
+    [
+        (LDA(), np.float32),
+        (ClassifierPosterior(max_iter=5), np.float64),
+        (OASIS(n_steps=50, random_state=0), np.float32),
+        (Euclidean(), np.float64),
+    ],
 )
 def test_equal_rows_in_the_order_of_their_classes_are_ranked_at_random(learner, dtype):
     # BLAS rounds the last three of 67 columns otherwise: in that order they found each other.
