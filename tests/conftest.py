@@ -34,7 +34,7 @@ SLOW_FILES = (
     "test_resume.py",
     "test_ranks.py",
     "test_deep_ranking.py",
-    "test_metric_learn_adapters.py",
+    "test_other_libraries.py",
     "test_web_scale.py",
     "test_oasis_cluster.py",
     "test_image_datasets.py",

@@ -9,10 +9,9 @@ from sklearn.datasets import load_digits
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from oasis_bench.algorithms import LMNN, OASIS, ClassifierPosterior
+from oasis_bench.algorithms import LMNN, OASIS
 from oasis_bench.plugins import ApproximateGallery
 from oasis_bench.scorers import similarity_of
-from oasis_bench.system import UsageError
 from oasis_bench.tasks import top_k
 
 needs_faiss = pytest.mark.skipif(
@@ -71,24 +70,6 @@ def test_lists_of_fewer_than_k_items_leave_places_empty(learners):
     rows, scores = ApproximateGallery(learners["OASIS"], GALLERY, n_lists=500).top_k(QUERIES, 90, 1)
     assert ((rows == -1) == np.isneginf(scores)).all()
     assert (rows[:, -1] == -1).any()
-
-
-@needs_faiss
-def test_other_forms_and_numbers_out_of_bounds_are_refused(learners):
-    posterior = ClassifierPosterior().fit(GALLERY[:100], Y[:100])
-    with pytest.raises(UsageError, match="ClassifierPosterior has neither a bilinear form"):
-        ApproximateGallery(posterior, GALLERY)
-    with pytest.raises(UsageError, match="n_lists = 1501"):
-        ApproximateGallery(learners["OASIS"], GALLERY, n_lists=1501)
-    index = ApproximateGallery(learners["OASIS"], GALLERY)
-    with pytest.raises(UsageError, match="n_probes = 40"):
-        index.top_k(QUERIES, 1, n_probes=40)
-
-
-def test_without_faiss_it_names_the_extra(monkeypatch):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(UsageError, match=r'needs faiss: pip install "oasis-bench\[faiss\]"'):
-        ApproximateGallery(OASIS(n_steps=10).fit(GALLERY, Y[:1500]), GALLERY)
 
 
 @needs_faiss

@@ -59,14 +59,6 @@ def test_the_similarity_is_the_probability_that_both_have_one_class(digits):
     np.testing.assert_allclose(learned.similarity(queries[:9], queries), p[:9] @ p.T, atol=1e-12)
 
 
-def test_two_classes_have_the_odds_of_one_another(digits):
-    X, y, queries, _ = digits
-    two = y < 2
-    p = LogisticRegression().fit(X[two], y[two]).predict_proba(queries)
-    found = ClassifierPosterior().fit(X[two], y[two]).embed(queries)
-    np.testing.assert_allclose(found, p, atol=1e-12)
-
-
 def test_rounding_does_not_order_posteriors_that_are_nearly_equal():
     rng = np.random.default_rng(0)
     X = normalize(rng.random((80, 300), dtype=np.float32))
@@ -99,25 +91,6 @@ def test_labels_that_no_row_has_do_not_matter(words, cls):
     whole = cls().fit(X, sparse.csr_array(R)).similarity(X, X)
     own = cls().fit(X, sparse.csr_array(R[:, [0, 2, 4, 5, 6]])).similarity(X, X)
     np.testing.assert_array_equal(whole, own)
-
-
-def test_one_class_is_refused_before_and_in_fit(digits):
-    X, _, _, _ = digits
-    ones = np.ones(len(X), dtype=int)
-    assert (
-        ClassifierPosterior()
-        .refusal(X, ones)
-        .startswith("ClassifierPosterior needs at least 2 classes")
-    )
-    with pytest.raises(ValueError, match="at least 2 classes, but y has 1 class"):
-        ClassifierPosterior().fit(X, ones)
-
-
-def test_among_seen_digits_the_posterior_beats_what_no_metric_does(digits):
-    """On ten digits at 40 + 25 it comes to .95, where the best metric comes to .84."""
-    X, y, queries, labels = digits
-    assert ClassifierPosterior(C=100).fit(X, y).score(queries, labels) > 0.92
-    assert Euclidean().fit(X, y).score(queries, labels) < 0.70
 
 
 # ---- NearestNeighbourMemory
@@ -203,10 +176,3 @@ def test_a_feature_that_does_not_vary_is_left_as_it_is():
     np.testing.assert_allclose(learned.components_, np.diag([1, 1, 1 / np.sqrt(12)]))
     pair = [[[0.0, 0, 0], [3, 4, 0]]]
     np.testing.assert_allclose(learned.pair_distance(pair), [5])
-
-
-def test_sparse_rows_stay_sparse():
-    X = sparse.random_array((20, 50), density=0.1, format="csr", rng=np.random.default_rng(0))
-    embedded = StandardizedEuclidean().fit(X).transform(X)
-    assert type(embedded) is sparse.csr_array
-    assert embedded.nnz == X.nnz

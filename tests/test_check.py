@@ -5,7 +5,6 @@ import sys
 
 import pytest
 
-from oasis_bench.command_line import main
 from oasis_bench.plugins import load_registry
 from oasis_bench.plugins.contract import TaskContract
 
@@ -48,33 +47,6 @@ def test_a_learner_that_looks_at_more_than_the_pair_fails_unless_it_says_so(plug
     assert "scores of the items in another order" in parts[4]
     assert "contract_items.py, line " in parts[4]
     assert printed.endswith("3 checks failed: HiddenlyCentred, RowNumbers\n")
-
-
-def test_what_is_wrong_in_the_plugin_s_own_code_is_said_once(tmp_path):
-    path = tmp_path / "mine.py"
-    path.write_text(
-        "from oasis_bench.plugins import EmbeddingLearner\n"
-        "class Mine(EmbeddingLearner):\n"
-        "    name = summary = citation = 'mine'\n"
-        "    takes = 'pixels'\n"
-        "    def fit(self, X, y):\n"
-        "        raise KeyError('no such picture')\n"
-        "    def embed(self, X):\n"
-        "        return self._check_items(X)\n"
-    )
-    status, printed = check(path)
-    assert status == 1
-    assert printed.count("KeyError: 'no such picture'") == 1
-    assert f"in {path}, line 6" in printed
-    assert printed.count("as above") > 5
-
-
-def test_a_file_without_a_plugin_is_refused(plugins, capsys):
-    assert main(["check", str(plugins / "no_learner.py")]) == 2
-    assert (
-        "no_learner.py defines no learner, no data set, no task and no split"
-        in capsys.readouterr().err
-    )
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ from itertools import permutations
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.datasets import load_iris
 from sklearn.metrics import confusion_matrix
 from sklearn.neighbors import KNeighborsClassifier
 
@@ -81,17 +80,6 @@ def test_votes_are_those_of_scikit_learn_where_no_two_classes_have_equally_many(
     np.testing.assert_array_equal(found.confusion(), confusion_matrix(y, one))
 
 
-def test_iris_has_the_accuracies_of_scikit_learn():
-    X, y = load_iris(return_X_y=True)
-    X = X + np.random.default_rng(0).normal(scale=1e-6, size=X.shape)  # no equal distances
-    train, test = np.arange(0, 150, 2), np.arange(1, 150, 2)
-    learner, truth = Euclidean().fit(X[train], y[train]), Truth(y=y[test], training=y[train])
-    found = evaluate(Classification(), truth, learner.similarity, X[test], 0, training=X[train])
-    for k in (1, 3, 5, 7):
-        expected = KNeighborsClassifier(k).fit(X[train], y[train]).score(X[test], y[test])
-        assert found.value("accuracy", k) == pytest.approx(expected)
-
-
 def test_mean_recognition_is_the_mean_of_the_classes():
     # three items of class 0, of which two find it; one of class 1, which finds class 0
     scores = [[3, 2, 1], [1, 2, 3], [2, 3, 1], [3, 2, 1]]
@@ -157,13 +145,6 @@ def test_random_scores_come_to_chance_in_each_measure():
         assert mean == pytest.approx(measured.chance, abs=0.01), measured
 
 
-def test_with_classes_of_equal_size_every_vote_is_right_once_in_so_many():
-    found = ask(np.zeros((8, 40)), np.arange(8), np.repeat(np.arange(8), 5))
-    chances = [measured.chance for measured in found.measurements()]
-    np.testing.assert_allclose(chances, 1 / 8)
-    assert len(chances) == 10
-
-
 def test_what_has_no_single_class_is_refused():
     labels = sparse.csr_array(np.eye(4))
     rows = LabelledRows(np.eye(4), labels, tuple("abcd"))
@@ -175,8 +156,3 @@ def test_what_has_no_single_class_is_refused():
         Classification().evaluation(
             Truth(y=np.arange(2), training=np.arange(3)), 4, tie_order(0, 4)
         )
-
-
-def test_a_nan_is_refused():
-    with pytest.raises(ValueError, match="1 of 6 similarities are NaN"):
-        ask([[1, np.nan, 2], [1, 2, 3]], [0, 1], [0, 1, 1])

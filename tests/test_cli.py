@@ -1,26 +1,16 @@
 """The command line: what it says of the user's mistakes, its lists, helps and reports."""
 
 import pkgutil
-import re
 import subprocess
 import sys
-import tomllib
 
 import pytest
 
-from oasis_bench import __version__
-from oasis_bench.algorithms import OASIS
 from oasis_bench.command_line import main
 from oasis_bench.command_line.entry import VERBS
 from oasis_bench.experiment import (
-    BUILT_IN,
-    Experiment,
-    LearnerSpec,
     built_in_experiments,
-    known_settings,
 )
-from oasis_bench.plugins import load_registry
-from oasis_bench.runs import read_run, run as runner
 
 SMALL = (
     "--algorithms Euclidean --dataset digits --classes 2 --partitions 1 --inner-folds 2 "
@@ -46,31 +36,16 @@ def finished(tmp_path_factory):
     ("options", "parts"),
     [
         ("--algorithms OASSIS", ["unknown algorithm 'OASSIS'", "did you mean 'OASIS'"]),
-        ("--algorithms Euclidean,lmmn", ["unknown algorithm 'lmmn'", "did you mean 'LMNN'"]),
-        ("--algorithms ,", ["--algorithms", "names separated by commas"]),
         ("--experiment defualt", ["unknown experiment 'defualt'", "did you mean 'default'"]),
-        ("--experiment no/such.toml", ["no/such.toml", "No such file"]),
-        ("--dataset digit", ["unknown data set 'digit'", "did you mean 'digits'"]),
         ("--dataset no/such.csv", ["no/such.csv", "No such file"]),
         ("--tasks retrieve", ["unknown task 'retrieve'", "did you mean 'retrieval'"]),
-        ("--label kind", ["data set digits", "unknown option 'label'"]),
         ("--data-option label", ["--data-option", "'label'", "NAME=VALUE is needed"]),
-        ("--dataset web-scale --data-option n_imges=9", ["'n_imges': did you mean 'n_images'"]),
-        ("--dataset web-scale --visterms many", ["visterms = 'many'", "whole number"]),
         ("--dataset images", ["data set images is yours", "give the path"]),
         ("--classes 11", ["11 classes", "has 10", "2 to 10"]),
-        ("--classes 1", ["classes = 1", "at least 2"]),
         ("--classes 2,two", ["unknown class subset 'two'", "all", "number of classes"]),
-        ("--classes 2,2", ["classes", "2"]),
         ("--train 100 --test 80", ["100 training", "80 test", "have 180", "to 174 together"]),
-        ("--train 1", ["train_per_class = 1", "at least 2"]),
-        ("--partitions 0", ["partitions = 0", "at least 1"]),
-        ("--partitions many", ["partitions = 'many'", "whole number"]),
-        ("--partitions 2.5", ["partitions = '2.5'", "whole number"]),
-        ("--seed -1", ["seed = -1", "at least 0"]),
         ("--jobs 0", ["--jobs: '0'", "at least 1"]),
         ("--inner-folds 50", ["inner_folds = 50", "train_per_class = 40"]),
-        ("--scaling l3", ["scaling 'l3'", "did you mean"]),
         ("--partition 3", ["--partition"]),
         ("--plugin no_such.py", ["--plugin: no_such.py: No such file"]),
     ],
@@ -147,52 +122,6 @@ def test_a_file_of_the_users_own_is_run(command, tmp_path):
     assert "Euclidean" in out
 
 
-def test_the_signs_of_numbers_can_be_said(command, tmp_path):
-    (tmp_path / "mine.csv").write_text("length;kind\n1,234;odd\n2,345;even\n")
-    describe = ["data", "describe", tmp_path / "mine.csv", "--label", "kind"]
-    status, out, errors = command(*describe)
-    assert status == 2
-    assert "say --decimal ',' or --thousands ','" in errors[-1]
-    for option, numbers in (("--decimal", "1.234 to 2.345"), ("--thousands", "1234 to 2345")):
-        status, out, _ = command(*describe, option, ",")
-        assert status == 0
-        assert f"number, {numbers}" in out
-
-
-def test_a_link_to_nothing_is_told_as_one(command, tmp_path):
-    for name in ("mine", "mine.csv"):
-        (tmp_path / name).symlink_to("gone")
-        status, _, (error,) = command("run", "--dataset", tmp_path / name)
-        assert status == 2
-        assert f"{name}' is a link to 'gone', where nothing is: give a path that exists" in error
-
-
-def test_columns_of_unlike_scales_are_told_where_nothing_makes_them_alike(command, tmp_path):
-    lines = [f"{x},{1000 * x},{'odd' if x % 2 else 'even'}" for x in range(24)]
-    (tmp_path / "mine.csv").write_text("\n".join(["length,width,kind", *lines, "0,30000,odd"]))
-    options = ["--dataset", tmp_path / "mine.csv", "--label", "kind"]
-    warning = "warning: columns have ranges from 23 to 3e+04: the widest decide"
-    for scaling, expected in (("l2", True), ("minmax", False)):
-        where = ["--scaling", scaling, "--output", tmp_path / scaling]
-        status, _, errors = command("run", *SMALL.split(), *options, *where)
-        assert status == 0
-        assert any(line.startswith(warning) for line in errors) == expected
-        assert (warning[9:40] in (tmp_path / scaling / "report.html").read_text()) == expected
-
-
-def test_trials_that_wait_for_one_another_s_threads_are_told(command, tmp_path, monkeypatch):
-    monkeypatch.setattr(runner, "available_cores", lambda: 3)
-    for threads, expected in ((1, False), (2, True)):
-        where = ["--jobs", "2", "--threads", threads, "--output", tmp_path / str(threads)]
-        status, _, errors = command("run", *SMALL.split(), *where)
-        assert status == 0
-        told = [line for line in errors if "2 trials at a time" in line]
-        assert len(told) == expected
-    assert told[0].endswith("Choose --jobs and --threads whose product is at most 3")
-    _, _, errors = command("run", "--resume", tmp_path / "2", "--jobs", "2")
-    assert told[0] in errors
-
-
 def test_list_shows_all_that_can_be_named(command, plugins):
     status, out, errors = command("list", "--plugin", plugins / "sleeper.py")
     assert (status, errors) == (0, [])
@@ -202,70 +131,6 @@ def test_list_shows_all_that_can_be_named(command, plugins):
     assert [name for name in names if name in expected] == expected
     assert set(built_in_experiments()) <= set(names)
     assert "BROKEN" not in out
-
-
-def test_list_shows_one_kind_alone(command):
-    status, out, _ = command("list", "datasets")
-    assert status == 0
-    assert "digits" in out
-    assert "OASIS" not in out
-
-
-def test_list_shows_the_columns_of_each_algorithm(command):
-    status, out, errors = command("list", "algorithms")
-    assert (status, errors) == (0, [])
-    title, heading, *lines = out.splitlines()
-    groups = [line.strip() for line in lines if line.endswith("rows:")]
-    lines = [line for line in lines if not line.endswith("rows:")]
-    assert groups[:2] == [
-        "bilinear, for any number of rows:",
-        "Mahalanobis, for any number of rows:",
-    ]
-    starts = [heading.index(column) for column in ("name", "form", "takes", "cost of a fit")]
-    ends = [*starts[1:], None]
-    found = {}
-    for number in range(0, len(lines), 3):
-        cells = [lines[number][start:end].strip() for start, end in zip(starts, ends, strict=True)]
-        summary, paper = (line.strip() for line in lines[number + 1 : number + 3])
-        found[cells[0]] = (*cells[1:], summary, paper)
-    assert title == "algorithms:"
-    assert set(found) == set(load_registry().algorithms)
-    assert found["OASIS"] == (
-        *("bilinear", "sparse", OASIS.cost, OASIS.summary),
-        "paper: Chechik, Sharma, Shalit & Bengio, JMLR 11 (2010)",
-    )
-    assert found["metric-learn-LMNN"][:2] == ("Mahalanobis", "dense")
-    assert found["CosineOASIS"][0] == "other"
-    assert max(map(len, lines)) <= 120
-
-
-def test_list_shows_the_measures_of_each_task(command, plugins):
-    status, out, errors = command("list", "tasks", "--plugin", plugins / "reciprocal_rank.py")
-    assert (status, errors) == (0, [])
-    lines = out.splitlines()
-    names = [line.split()[0] for line in lines[1:] if not line.startswith("    ")]
-    assert names == [*load_registry().tasks, "reciprocal-rank"]
-    start = 1 + 4 * names.index("classification")
-    assert [line.strip() for line in lines[start + 1 : start + 3]] == [
-        "training and test items of each class; compared with the training items",
-        "measures: accuracy@1, 3, 5 or 7, accuracy by Frome's rule, "
-        "mean recognition@1, 3, 5 or 7, mean recognition by Frome's rule",
-    ]
-    assert lines[start + 3].startswith("      paper: Cover & Hart (1967)")
-
-
-def test_list_shows_a_broken_plugin_with_its_error(command, tmp_path, monkeypatch):
-    info = tmp_path / "broken_learners-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken-learners\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[oasis_bench.algorithms]\nBad = no_such_module:Bad\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    status, out, _ = command("list", "algorithms")
-    assert status == 0
-    (line,) = [line for line in out.splitlines() if line.startswith("  Bad ")]
-    assert "BROKEN: " in line
-    assert "No module named 'no_such_module'" in line
-    assert "  OASIS " in out
 
 
 def test_report_is_remade_from_the_store_alone(command, finished):
@@ -278,50 +143,10 @@ def test_report_is_remade_from_the_store_alone(command, finished):
     assert "</html>" in page.read_text("utf-8")
 
 
-def test_an_unknown_baseline_of_a_report_is_told_in_one_line(command, finished):
-    status, out, errors = command("report", finished, "--baseline", "euclid")
-    assert (status, out, len(errors)) == (2, "", 1)
-    assert "unknown baseline 'euclid': did you mean 'Euclidean'? there are " in errors[0]
-
-
-def test_report_of_no_run_is_told_in_one_line(command, tmp_path):
-    status, out, errors = command("report", tmp_path)
-    assert (status, out, len(errors)) == (2, "", 1)
-    assert "holds no run" in errors[0]
-
-
-@pytest.mark.parametrize(
-    ("words", "part"),
-    [
-        ([], "report"),
-        (["run"], "--algorithms"),
-        (["list"], "--plugin"),
-        (["report"], "the output folder of the run"),
-    ],
-)
-def test_help_is_shown(command, words, part):
-    status, out, errors = command(*words, "--help")
-    assert (status, errors) == (0, [])
-    assert part in out
-
-
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_is_carried_out_by_a_function(command, verb):
     assert command(*verb.split(), "--help")[0] == 0
     assert callable(pkgutil.resolve_name(VERBS[verb]))
-
-
-def test_the_version_is_shown(command):
-    assert command("--version") == (0, f"oasis-bench {__version__}\n", [])
-
-
-def test_a_folder_without_pictures_is_told_in_one_line(command, tmp_path):
-    (tmp_path / "empty").mkdir()
-    status, _, errors = command("run", "--dataset", tmp_path / "empty", "--output", tmp_path / "o")
-    assert status == 2
-    assert len(errors) == 1
-    assert "holds no pictures" in errors[0]
-    assert not (tmp_path / "o").exists()
 
 
 def test_a_data_set_is_described_by_its_numbers(command):
@@ -346,15 +171,6 @@ def test_options_of_a_data_set_have_two_spellings(command, words):
     facts = dict(line.split("  ", 1) for line in out.splitlines())
     assert facts["images"].strip() == "40"
     assert facts["features"].strip().startswith("500 ")
-
-
-def test_options_of_a_data_set_are_kept_in_the_store(command, tmp_path):
-    words = "--dataset web-scale --visterms 500 --data-option n_images=200 --classes all"
-    few = "--algorithms Euclidean --partitions 1 --inner-folds 2 --no-traces"
-    status, _, errors = command("run", *words.split(), *few.split(), "--output", tmp_path / "run")
-    assert status == 0, errors
-    experiment = read_run(tmp_path / "run").info.experiment
-    assert experiment.dataset_options == {"visterms": 500, "n_images": 200}
 
 
 def test_options_are_put_over_those_of_the_file_for_the_same_data_set_alone(command, tmp_path):
@@ -404,49 +220,6 @@ def test_a_mistake_in_a_file_is_told_as_the_same_mistake_in_an_option(
     assert not (tmp_path / "a").exists()
 
 
-def test_the_help_of_run_shows_every_setting_with_its_default(command):
-    text = " ".join(command("run", "--help")[1].split())
-    for name, default in (
-        Experiment("T", "digits", {"OASIS": LearnerSpec("OASIS")}).to_dict().items()
-    ):
-        if isinstance(default, int | float | str) and name not in ("title", "dataset", "traces"):
-            flag = {"train_per_class": "--train", "test_per_class": "--test"}.get(name)
-            found = text.split(f" {flag or '--' + name.replace('_', '-')} ")[-1].split("--")[0]
-            assert f"default {default})" in found, name
-            assert not flag or f"key {name};" in found
-
-
-def test_the_help_of_run_shows_what_the_default_experiment_sets(command):
-    text = " ".join(command("run", "--help")[1].split())
-    own = tomllib.loads((BUILT_IN / "default.toml").read_text("utf-8"))
-    for name in set(own) & set(known_settings()):
-        value = own[name] if isinstance(own[name], int) else ",".join(map(str, own[name]))
-        found = text.split(f" --{name.replace('_', '-')} ")[-1].split(" --")[0]
-        assert re.search(rf"\(default {value}[;)]", found), name
-
-
-@pytest.mark.parametrize("words", [["run", "--dataset"], ["data", "describe"]])
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [
-        ("", "data set '': a name or a path is needed"),
-        ("x" * 5000, "unknown data set 'xxx"),
-        ("x" * 5000 + ".csv", "File name too long: give a path that exists"),
-        ("missing.csv", "missing.csv: No such file or directory: give a path that exists"),
-    ],
-)
-def test_a_data_set_that_is_none_is_one_short_line_and_nothing_else(
-    command, tmp_path, monkeypatch, words, name, told
-):
-    monkeypatch.chdir(tmp_path)
-    status, out, errors = command(*words, name)
-    assert (status, out) == (2, "")
-    (line,) = errors
-    assert told in line
-    assert len(line) < 500
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize(
     "words",
     [
@@ -463,19 +236,6 @@ assert main({words.split()}) == 2
 assert "numpy" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)
-
-
-@pytest.mark.parametrize("name", ["acme/iris", "iris.csv"])
-def test_a_data_set_of_a_plugin_may_be_called_like_a_path(name, command, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    plugin = tmp_path / "plugin.py"
-    plugin.write_text(
-        "from oasis_bench.datasets import Digits\n"
-        f"class Own(Digits):\n    name = {name!r}\n    summary = 'digits once more'\n"
-    )
-    status, out, errors = command("data", "describe", name, "--plugin", plugin)
-    assert (status, errors) == (0, [])
-    assert "digits once more" in out
 
 
 INTERRUPTED_AT = """

@@ -103,32 +103,15 @@ def test_mnist_takes_no_file_from_elsewhere_into_a_folder_that_lacks_it(folder: 
 
 BREAK: dict[str, tuple[str, Callable[[bytes], bytes], str]] = {
     "cut short": ("train-images-idx3", lambda raw: raw[:-30], "ended before"),
-    "not gzip": ("train-images-idx3", gzip.decompress, "Not a gzipped file"),
     "damaged": (
         "t10k-labels-idx1",
         lambda raw: raw[:-8] + bytes(8),
         "CRC check failed",
     ),
-    "empty": ("t10k-labels-idx1", lambda raw: b"", "does not start as an IDX file"),
-    "wrong magic": (
-        "t10k-labels-idx1",
-        lambda raw: gzip.compress(idx((10,), bytes(range(10)), kind=13)),
-        "does not start as an IDX file of unsigned bytes",
-    ),
-    "header cut short": (
-        "t10k-images-idx3",
-        lambda raw: gzip.compress(gzip.decompress(raw)[:14]),
-        "does not start as an IDX file",
-    ),
     "a value too few": (
         "t10k-images-idx3",
         lambda raw: gzip.compress(gzip.decompress(raw)[:-1]),
         r"holds 7855 bytes, and its header states \(10, 28, 28\)",
-    ),
-    "a value too many": (
-        "t10k-labels-idx1",
-        lambda raw: gzip.compress(gzip.decompress(raw) + b"\1"),
-        r"holds 19 bytes, and its header states \(10,\)",
     ),
     "another shape": (
         "t10k-images-idx3",
@@ -143,11 +126,6 @@ BREAK: dict[str, tuple[str, Callable[[bytes], bytes], str]] = {
     "a label that is no digit": (
         "train-labels-idx1",
         lambda raw: gzip.compress(idx((20,), bytes((*range(10), *range(9), 10)))),
-        "not the digits 0 to 9",
-    ),
-    "a digit that is missing": (
-        "t10k-labels-idx1",
-        lambda raw: gzip.compress(idx((10,), bytes((*range(9), 0)))),
         "not the digits 0 to 9",
     ),
 }

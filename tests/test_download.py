@@ -12,7 +12,6 @@ import pytest
 from local_server import LocalServer
 
 from oasis_bench.datasets.files.download import fetch
-from oasis_bench.datasets.files.folders import data_folder
 from oasis_bench.system import UsageError, cache_home
 
 CONTENT = bytes(i * i % 251 for i in range(300_000))
@@ -56,13 +55,6 @@ def test_progress_tells_bytes_and_the_total_where_it_is_known(
     assert (done[0], done[-1]) == (0, len(CONTENT))
     assert {what for what, _, _ in told} == {"file.bin"}
     assert {total for _, _, total in told} == {len(CONTENT) if tells_length else None}
-
-
-def test_a_file_that_is_there_is_not_asked_for(server: LocalServer, path: Path) -> None:
-    path.parent.mkdir()
-    path.write_bytes(b"mine")
-    fetch(server.url("file.bin"), path, MD5)
-    assert (path.read_bytes(), server.ranges) == (b"mine", [])
 
 
 def test_a_wrong_checksum_leaves_nothing_and_is_not_tried_again(
@@ -157,15 +149,6 @@ def test_no_network_is_told_with_the_url(path: Path, monkeypatch: pytest.MonkeyP
     assert files_beside(path) == []
 
 
-def test_a_place_that_cannot_be_written_is_not_blamed_on_the_network(
-    server: LocalServer, tmp_path: Path
-) -> None:
-    (tmp_path / "file").write_text("not a folder")
-    with pytest.raises(UsageError, match=r"cannot write .*OASIS_BENCH_CACHE"):
-        fetch(server.url("file.bin"), tmp_path / "file" / "file.bin", MD5)
-    assert server.ranges == []
-
-
 def test_callers_at_the_same_time_share_one_download(server: LocalServer, path: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda _: fetch(server.url("file.bin"), path, MD5), range(4)))
@@ -198,20 +181,3 @@ def test_the_cache_folder_follows_the_environment(
     assert cache_home() == Path("/xdg/oasis-bench")
     monkeypatch.setenv("OASIS_BENCH_CACHE", "~/mine")
     assert cache_home() == tmp_path / "mine"
-
-
-def test_the_data_folder_is_the_one_of_the_environment_where_it_holds_the_name(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.delenv("OASIS_BENCH_DATA", raising=False)
-    assert data_folder("mnist") is None
-    monkeypatch.setenv("OASIS_BENCH_DATA", str(tmp_path))
-    assert data_folder("mnist") is None
-    (tmp_path / "mnist").mkdir()
-    assert data_folder("mnist") == tmp_path / "mnist"
-
-
-def test_a_data_folder_that_does_not_exist_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OASIS_BENCH_DATA", "/no/such")
-    with pytest.raises(UsageError, match="OASIS_BENCH_DATA=/no/such is not a folder"):
-        data_folder("mnist")

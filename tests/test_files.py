@@ -115,11 +115,6 @@ def test_a_file_with_another_name_elsewhere_is_read_and_not_appended_to(tmp_path
     assert others.read_text() == "of others"
 
 
-def test_a_file_is_written_into_folders_that_are_made(tmp_path):
-    write_whole(tmp_path / "runs" / "paper", "tables/a", b"new")
-    assert content_of(tmp_path / "runs" / "paper" / "tables") == {"a": b"new"}
-
-
 @pytest.mark.parametrize("name", ["../a", "tables/../../a", "/tmp/a"])
 def test_a_name_that_leads_out_of_the_folder_is_refused(tmp_path, name):
     with pytest.raises(UsageError, match=r"is not below"):

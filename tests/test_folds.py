@@ -1,11 +1,9 @@
 """Folds that come with a data set: each tests once, and they are the partitions of a run."""
 
-import re
 import warnings
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 from oasis_bench.command_line import main
 from oasis_bench.data import LabelledRows
@@ -13,7 +11,6 @@ from oasis_bench.datasets import Digits, TableFile
 from oasis_bench.experiment import Experiment, LearnerSpec, plan
 from oasis_bench.plugins import load_registry
 from oasis_bench.runs import read_run
-from oasis_bench.system import UsageError
 from oasis_bench.tasks import SeenClassesSplit
 
 FOLDS = np.array([0, 1, 2, 0, 1, 2, 0, 0, 1])
@@ -42,13 +39,6 @@ def test_a_fold_tests_and_all_other_rows_of_the_classes_train():
     assert train.tolist() == [1, 2, 8]
 
 
-def test_rows_of_several_labels_are_divided_by_folds_as_well():
-    relevance = sparse.csr_array(np.eye(9)[:, :4])
-    train, test = drawn_from(folded(y=relevance, n_classes=4), 2, range(4))
-    assert test.tolist() == [2, 5]
-    assert sorted([*train, *test]) == list(range(9))
-
-
 def test_all_folds_are_the_partitions_and_sizes_are_those_of_each():
     specs = planned(folded())
     assert [(spec.where.partition, spec.where.n_train, spec.where.n_test) for spec in specs] == [
@@ -61,66 +51,12 @@ def test_a_number_of_partitions_takes_the_first_folds():
     assert [spec.where.partition for spec in planned(folded(), partitions=2)] == [0, 1]
 
 
-def test_without_folds_there_are_five_partitions():
-    rows = LabelledRows(np.eye(20), np.arange(20) % 2, ("a", "b"))
-    specs = planned(rows, train_per_class=4, test_per_class=2, inner_folds=2)
-    assert [spec.where.partition for spec in specs] == [0, 1, 2, 3, 4]
-
-
-def test_other_folds_are_other_data():
-    assert folded().content_hash() != folded(FOLDS[::-1]).content_hash()
-
-
-@pytest.mark.parametrize(
-    ("folds", "message"),
-    [
-        (np.zeros(9, dtype=np.int64), "folds [0]: numbers from 0 without a gap, of at least 2"),
-        (FOLDS + 1, "folds [1, 2, 3]: numbers from 0"),
-        (FOLDS[:5], "folds of shape (5,) and type int64: int64 of shape (9,)"),
-        (FOLDS / 1, "type float64: int64 of shape (9,)"),
-    ],
-)
-def test_folds_that_are_none_are_refused(folds, message):
-    with pytest.raises(UsageError, match=re.escape(message)):
-        LabelledRows(np.eye(9), LABELS, tuple("abc"), folds=folds)
-
-
-@pytest.mark.parametrize(
-    ("rows", "settings", "message"),
-    [
-        (folded(), {"partitions": 4}, "--partitions 4: digits has 3 folds"),
-        (folded(), {"test_per_class": 2}, "leave out --train and --test"),
-        (
-            folded([0, 1] * 8, np.arange(16) // 4, 4),
-            {"tasks": ("unseen-classes",)},
-            "unseen-classes divides items otherwise",
-        ),
-        # Each fold a class, as a file that is sorted by class might have them.
-        (folded(LABELS % 2, LABELS % 2, 2), {}, "outside of fold 1 there are 3 rows of 1 classes"),
-        (
-            folded([0, 1, 0, 1, 0, 1, 2, 2, 2]),
-            {"classes": (("a", "b"),)},
-            "fold 3 has no row of the 2 classes",
-        ),
-    ],
-)
-def test_what_folds_cannot_do_is_told_before_a_run(rows, settings, message):
-    with pytest.raises(UsageError, match=message):
-        planned(rows, **settings)
-
-
 def test_inner_folds_of_small_classes_hold_every_row_once_without_a_warning():
     y = np.repeat([0, 1, 2], [9, 3, 1])
     with warnings.catch_warnings(action="error"):
         folds = SeenClassesSplit(None).inner_folds(y, None, 5, seed=0)
     assert len(folds) == 5
     assert sorted(np.concatenate([fold.test for fold in folds])) == list(range(13))
-
-
-def test_inner_folds_are_fewer_where_all_classes_are_small():
-    folds = SeenClassesSplit(None).inner_folds(np.repeat([0, 1], [3, 2]), None, 5, seed=0)
-    assert len(folds) == 3
-    assert sorted(np.concatenate([fold.test for fold in folds])) == list(range(5))
 
 
 TABLE = "a,b,class,part\n1,0,x,ten\n2,0,y,nine\n3,1,x,nine\n4,2,y,ten\n5,2,x,nine\n6,3,y,nine\n"
@@ -145,45 +81,6 @@ def test_folds_that_are_numbers_are_sorted_as_numbers(tmp_path, numbers):
         "a,y,f\n" + "".join(f"{i},{i % 2},{number}\n" for i, number in enumerate(numbers))
     )
     assert TableFile(tmp_path / "t.csv", fold_column="f").load().folds.tolist() == [0, 2, 1]
-
-
-def test_other_formats_hold_folds_too(tmp_path, table):
-    import pandas as pd
-
-    pd.read_csv(table).to_parquet(tmp_path / "t.parquet")
-    cells = pd.read_csv(table)
-    np.savez(
-        tmp_path / "t.npz",
-        features=cells[["a", "b"]].to_numpy(),
-        names=cells["class"].to_numpy(dtype=str),
-        part=cells["part"].to_numpy(dtype=str),
-    )
-    for name in ("t.parquet", "t.npz"):
-        rows = TableFile(tmp_path / name, fold_column="part").load()
-        assert rows.folds.tolist() == [1, 0, 0, 1, 0, 0]
-        assert rows.X.shape == (6, 2)
-
-
-@pytest.mark.parametrize(
-    ("name", "column", "message"),
-    [
-        ("t.csv", "fold", "no column 'fold' to take the folds from: the columns are 'a', 'b', "),
-        ("t.csv", "class", "column 'class' is the label"),
-        ("half.csv", "part", "1 fold is missing, the first in row 2"),
-        ("fraction.csv", "part", "the folds are numbers with fractions, such as 0.5"),
-        ("t.npz", "fold", "no array 'fold' to take the folds from: the arrays are 'X', 'y'"),
-        ("t.svm", "fold", "svmlight has no column of folds"),
-    ],
-)
-def test_folds_that_a_file_does_not_hold_are_told_in_one_line(tmp_path, name, column, message):
-    (tmp_path / "t.csv").write_text(TABLE)
-    (tmp_path / "half.csv").write_text("a,class,part\n1,x,1\n2,y,\n3,x,2\n")
-    (tmp_path / "fraction.csv").write_text("a,class,part\n1,x,0.5\n2,y,1\n3,x,2\n")
-    np.savez(tmp_path / "t.npz", X=np.eye(4), y=np.arange(4) % 2)
-    (tmp_path / "t.svm").write_text("1 1:0.5\n2 1:1\n")
-    with pytest.raises(UsageError, match=re.escape(message)) as caught:
-        TableFile(tmp_path / name, fold_column=column).load()
-    assert "\n" not in str(caught.value)
 
 
 def test_a_run_on_a_file_tests_on_its_folds(tmp_path, capsys):

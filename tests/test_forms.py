@@ -2,9 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy import sparse
 from scipy.spatial.distance import cdist
-from sklearn.exceptions import NotFittedError
 from sklearn.metrics import average_precision_score
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -12,10 +10,7 @@ from sklearn.preprocessing import StandardScaler
 
 from oasis_bench import scorers
 from oasis_bench.algorithms import LEGO, OASIS, CosineOASIS, DissimOASIS, Euclidean
-from oasis_bench.datasets import Digits
 from oasis_bench.plugins import (
-    BrokenPluginError,
-    MetricLearner,
     digit_items,
     digit_rows,
     load_model,
@@ -67,12 +62,6 @@ def test_the_score_of_pictures_and_of_a_similarity_alone_is_the_same_measure(lea
         assert fitted.score(items, y) == pytest.approx(expected, abs=1e-9)
 
 
-def test_the_score_takes_several_labels():
-    shared = sparse.csr_matrix(np.eye(4)[Y])
-    fitted = Euclidean().fit(X, Y)
-    assert fitted.score(X, shared) == fitted.score(X, Y)
-
-
 def test_cross_validation_of_scikit_learn_works_as_it_stands():
     folds = KFold(3, shuffle=True, random_state=0)
     found = cross_val_score(OASIS(n_steps=2000, random_state=0), X, Y, cv=folds)
@@ -92,13 +81,6 @@ def test_folds_of_one_class_are_refused_and_the_folds_named_make_a_score(scoring
     named = StratifiedKFold(5, shuffle=True, random_state=0)
     found = cross_val_score(learner, *ordered, cv=named, scoring=scoring)
     assert 0.5 < found.mean() < 1
-
-
-def test_cross_validation_takes_pixels(learner):
-    pixels, y = digit_items("pixels")
-    folds = KFold(3, shuffle=True, random_state=0)
-    found = cross_val_score(learner("pixel_embedding", "Eigenpictures"), pixels, y, cv=folds)
-    assert (found > 0.5).all()
 
 
 def test_a_grid_search_of_scikit_learn_works_as_it_stands():
@@ -152,20 +134,6 @@ def test_an_exemplar_learner_has_no_similarity_of_test_items(learner):
         fitted.score(patches, y)
 
 
-def test_what_an_exemplar_learner_learned_can_be_saved(learner, plugins, tmp_path):
-    patches, y = digit_items("patches")
-    fitted = learner("patch_sets", "SetDistance").fit(patches, y)
-    save_model(fitted, tmp_path / "model.npz")
-    loaded = load_model(tmp_path / "model.npz", [plugins / "patch_sets.py"])
-    few = patches[:3]
-    np.testing.assert_array_equal(
-        loaded.similarity_to_training(few), fitted.similarity_to_training(few)
-    )
-    np.testing.assert_array_equal(
-        loaded.exemplars_.kinds["block"].positions, patches.kinds["block"].positions
-    )
-
-
 def test_a_file_of_patches_that_do_not_fit_each_other_is_refused(learner, plugins, tmp_path):
     patches, y = digit_items("patches")
     path = tmp_path / "model.npz"
@@ -189,55 +157,6 @@ def test_a_similarity_alone_is_asked_for_the_items_themselves(learner):
     np.testing.assert_allclose(fitted.similarity(X[:3], X[:4]), expected)
 
 
-def test_a_learner_without_any_similarity_says_what_to_define():
-    class Nothing(MetricLearner):
-        name = summary = citation = "nothing"
-
-        def fit(self, X, y):
-            self.n_features_in_ = X.shape[1]
-            return self
-
-    with pytest.raises(NotImplementedError, match=r"Nothing .*: define `similarity` or `score_emb"):
-        Nothing().fit(X, Y).similarity(X, X)
-
-
-@pytest.mark.parametrize(
-    ("items", "line"),
-    [
-        (np.zeros((3, 8, 8, 3)), "type float64: uint8"),
-        (np.zeros((3, 64), np.uint8), r"shape \(3, 64\)"),
-        ([[1, 2], [3, 4]], r"shape \(2, 2\) and type int64"),
-    ],
-)
-def test_pixels_of_another_shape_are_refused(learner, items, line):
-    fitted = learner("pixel_embedding", "Eigenpictures")
-    with pytest.raises(NotFittedError):
-        fitted.embed(items)
-    with pytest.raises(UsageError, match=line):
-        fitted.fit(*digit_items("pixels")).embed(items)
-
-
-def test_a_learner_of_another_input_is_refused_in_one_line(learner):
-    pixels = type(learner("pixel_embedding", "Eigenpictures"))
-    patches = type(learner("patch_sets", "SetDistance"))
-    dataset = Digits()
-    rows = dataset.load()
-    refuse_unlike_inputs(Euclidean, dataset, rows)
-    with pytest.raises(UsageError) as error:
-        refuse_unlike_inputs(patches, dataset, rows)
-    assert str(error.value) == (
-        "SetDistance takes patches, and data set digits gives rows and pixels: choose another "
-        "learner or data set"
-    )
-    with pytest.raises(UsageError) as error:
-        refuse_unlike_inputs(pixels, dataset, rows)
-    assert str(error.value) == (
-        "Eigenpictures takes pixels, and data set digits makes pixels only when asked: give "
-        "--data-option pixels=SIZE"
-    )
-    refuse_unlike_inputs(pixels, dataset, Digits(pixels=8).load())
-
-
 def test_a_data_set_of_all_inputs_suits_learners_of_each(learner, plugins):
     dataset = load_registry([plugins / "all_inputs.py"]).datasets["all-inputs"]()
     rows = dataset.load()
@@ -247,26 +166,3 @@ def test_a_data_set_of_all_inputs_suits_learners_of_each(learner, plugins):
         fitted = kind().fit(rows.items(kind.takes), rows.y)
         found = answers(fitted, rows.items(kind.takes), rows.items(kind.takes))
         assert mean_average_precision(found, rows.y) > 0.5
-
-
-def test_a_data_set_says_in_one_text_what_it_calls_its_items(tmp_path):
-    path = tmp_path / "other.py"
-    lines = ["name = 'Other'", "items = ('images',)"]
-    text = "from oasis_bench.datasets import Digits\nclass Other(Digits):\n    "
-    path.write_text(text + "\n    ".join(lines) + "\n")
-    with pytest.raises(BrokenPluginError, match="no class attribute 'items' of type str"):
-        load_registry([path])
-
-
-@pytest.mark.parametrize(
-    ("base", "line"),
-    [
-        ("algorithms import Euclidean", "class Other(Euclidean):\n    takes = 'pictures'"),
-        ("datasets import Digits", "class Other(Digits):\n    gives = ('pictures',)"),
-    ],
-)
-def test_a_plugin_of_an_unknown_kind_of_items_is_broken(tmp_path, base, line):
-    path = tmp_path / "other.py"
-    path.write_text(f"from oasis_bench.{base}\n{line}\n    name = 'Other'\n")
-    with pytest.raises(BrokenPluginError, match="kind 'pictures': rows, pixels, patches"):
-        load_registry([path])

@@ -67,33 +67,12 @@ def test_a_run_that_fills_the_disk_goes_on_once_there_is_room(on_small_disk, tmp
     assert whole[:n_done].equals(full)
 
 
-def test_kept_scores_that_fill_the_disk_leave_no_half_of_a_file(on_small_disk, tmp_path):
-    script = f"{RUN} --partitions 40 --predictions --output disk/run; echo $?; cp -r disk/run roomy"
-    _, out, err = on_small_disk(300, script)
-    assert out == "2\n"
-    assert re.search(r"^oasis-bench: cannot write disk/run/\S+: .*--resume disk/run", err, re.M)
-    folder = tmp_path / "roomy"
-    done = set(read_run(folder).trials["partition"])
-    assert 1 <= len(done) < 40
-    assert not list((folder / ".unfinished").iterdir())
-    for partition in done:
-        with np.load(folder / "predictions" / f"Euclidean_2_{partition}.npz") as scores:
-            assert scores["scores_test"].shape == (50, 50)
-
-
 def test_a_run_that_cannot_begin_for_a_full_disk_leaves_nothing(on_small_disk):
     status, out, err = on_small_disk(40, f"{RUN} --output disk/run || find disk; exit 5")
     assert (status, out) == (5, "disk\n")
     assert re.fullmatch(
         r"oasis-bench: cannot write disk/run/results\.sqlite: database or disk is full: .*\n", err
     )
-
-
-def test_a_run_needs_no_room_for_temporary_files(on_small_disk):
-    status, out, _ = on_small_disk(
-        300, f"cat /dev/zero > disk/fill; TMPDIR=$PWD/disk {RUN} --output run >/dev/null; echo $?"
-    )
-    assert (status, out) == (0, "0\n")
 
 
 def test_a_report_that_finds_no_room_leaves_what_was_there(on_small_disk, write_run):
@@ -105,17 +84,6 @@ def test_a_report_that_finds_no_room_leaves_what_was_there(on_small_disk, write_
     )
     assert out.endswith("2\nbefore\n")
     assert re.search(r"^oasis-bench: cannot write the report to disk/run: No space left", err, re.M)
-
-
-@FULL_DEVICE
-def test_a_list_that_finds_no_room_is_told_in_one_line():
-    command = [sys.executable, "-m", "oasis_bench", "list", "experiments"]
-    with open("/dev/full", "w") as full:
-        done = subprocess.run(command, text=True, stdout=full, stderr=subprocess.PIPE)
-    assert done.returncode == 2
-    assert re.fullmatch(
-        "oasis-bench: cannot write the output: No space left on device: .*\n", done.stderr
-    )
 
 
 @FULL_DEVICE
@@ -142,3 +110,28 @@ def _processes_of(session):
             if os.getsid(process.pid) == session:
                 found.append(process.info["cmdline"])
     return found
+
+
+def test_kept_scores_that_fill_the_disk_leave_no_half_of_a_file(on_small_disk, tmp_path):
+    script = f"{RUN} --partitions 40 --predictions --output disk/run; echo $?; cp -r disk/run roomy"
+    _, out, err = on_small_disk(300, script)
+    assert out == "2\n"
+    assert re.search(r"^oasis-bench: cannot write disk/run/\S+: .*--resume disk/run", err, re.M)
+    folder = tmp_path / "roomy"
+    done = set(read_run(folder).trials["partition"])
+    assert 1 <= len(done) < 40
+    assert not list((folder / ".unfinished").iterdir())
+    for partition in done:
+        with np.load(folder / "predictions" / f"Euclidean_2_{partition}.npz") as scores:
+            assert scores["scores_test"].shape == (50, 50)
+
+
+@FULL_DEVICE
+def test_a_list_that_finds_no_room_is_told_in_one_line():
+    command = [sys.executable, "-m", "oasis_bench", "list", "experiments"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, text=True, stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 2
+    assert re.fullmatch(
+        "oasis-bench: cannot write the output: No space left on device: .*\n", done.stderr
+    )

@@ -194,29 +194,3 @@ def test_a_damaged_experiment_file(tmp_path, edits):
     )
     path.write_bytes(damaged(text.encode(), edits))
     read_in_bounds(lambda: Experiment.from_toml(str(path)), Experiment)
-
-
-KEYS = ("title", "dataset", "classes", "partitions", "seed", "budget", "scaling", "learners", "x")
-VALUES = (
-    "1",
-    "-1",
-    "1e400",
-    "nan",
-    "true",
-    '""',
-    '"\\u0000"',
-    "[]",
-    "[[]]",
-    "[{}]",
-    "{}",
-    "12:00:00",
-)
-
-
-@fuzz
-@given(lines=st.lists(st.tuples(st.sampled_from(KEYS), st.sampled_from(VALUES)), max_size=5))
-def test_an_experiment_file_of_wrong_values(tmp_path, lines):
-    given = {"title": '"T"', "dataset": '"digits"', "learners": "{OASIS = {}}", **dict(lines)}
-    path = tmp_path / "e.toml"
-    path.write_text("".join(f"{key} = {value}\n" for key, value in given.items()))
-    read_in_bounds(lambda: Experiment.from_toml(str(path)), Experiment)

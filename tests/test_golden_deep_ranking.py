@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from oasis_bench.algorithms import GoldenDeepRanking, GoldenFeature
+from oasis_bench.algorithms import GoldenFeature
 from oasis_bench.algorithms.deep_ranking.golden_deep_ranking import relevance_within
 from oasis_bench.data import Patches
-from oasis_bench.system import UsageError
 
 
 def described(n: int) -> Patches:
@@ -28,36 +27,3 @@ def test_the_relevance_is_the_share_of_pairs_that_are_further_apart() -> None:
         ties = np.isclose(D[same], D[i, j], rtol=1e-5)
         further = (D[same] > D[i, j]) & ~ties
         assert R[i, j] == pytest.approx((further.sum() + ties.sum() / 2) / same.sum())
-
-
-def test_pictures_without_another_of_their_category_are_relevant_to_none() -> None:
-    X = described(4)
-    golden = GoldenFeature().partial_fit_triplets(X, np.zeros((0, 3), int))
-    assert relevance_within(golden, X, np.arange(4)).nnz == 0
-    copies = relevance_within(golden, X[np.zeros(4, int)], np.array([0, 0, 1, 1])).toarray()
-    np.testing.assert_array_equal(copies, np.kron(np.eye(2), [[0, 0.5], [0.5, 0]]))
-
-
-def test_patches_without_pixels_are_refused() -> None:
-    with pytest.raises(UsageError, match="these patches are without pixels"):
-        GoldenDeepRanking().fit(described(8), np.arange(8) % 2)
-
-
-def test_pairs_that_do_not_fit_into_memory_are_refused() -> None:
-    n = 10**6
-    X = Patches.one_each({"one": np.zeros((n, 1), np.float32)})
-    X = Patches(X.kinds, np.zeros((n, 1, 1, 3), np.uint8))
-    reason = GoldenDeepRanking().refusal(X, np.zeros(n, int)) or ""
-    assert reason.startswith("GoldenDeepRanking on 1,000,000,000,000 pairs of pictures that ")
-    assert reason.endswith("use fewer pictures a category")
-
-
-def test_its_network_has_the_parameters_that_it_is_given() -> None:
-    given = {"sampling": "uniform", "out_of_class": 0.4, "margin": 0.3, "gap": 0.7, "dimension": 5}
-    learner = GoldenDeepRanking("efficientnet-lite0", True, n_triplets=77, **given)
-    found = learner._network(seed=3).get_params()
-    shared = {*given, "backbone", "freeze_backbone"}
-    assert {name: found[name] for name in shared} == {
-        name: learner.get_params()[name] for name in shared
-    }
-    assert (found["n_steps"], found["random_state"]) == (77, 3)

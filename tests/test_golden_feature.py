@@ -9,7 +9,6 @@ from scipy.optimize import minimize
 from oasis_bench.algorithms import GoldenFeature
 from oasis_bench.algorithms.deep_ranking.golden_feature import largest_margin
 from oasis_bench.data import Patches, PatchKind
-from oasis_bench.system import UsageError
 
 
 @pytest.fixture
@@ -97,36 +96,3 @@ def test_descriptors_of_a_picture_are_averaged() -> None:
     kind = PatchKind.joined(several, [np.zeros((len(part), 2)) for part in several])
     learned = GoldenFeature().partial_fit_triplets(Patches({"k": kind}), np.zeros((0, 3), int))
     np.testing.assert_array_equal(learned.embed(Patches({"k": kind})), [[2, 1], [1, 1], [4, 4]])
-
-
-def test_two_calls_learn_from_the_triplets_of_both(pictures: Patches) -> None:
-    first, second = triplets_by(pictures, "a", 40), triplets_by(pictures, "c", 30)
-    twice = GoldenFeature().partial_fit_triplets(pictures, first)
-    twice.partial_fit_triplets(pictures, second)
-    once = GoldenFeature().partial_fit_triplets(pictures, np.concatenate([first, second]))
-    np.testing.assert_array_equal(twice.weights_, once.weights_)
-    assert twice.objective_ == once.objective_
-
-
-@pytest.mark.parametrize(
-    ("triplets", "message"),
-    [
-        ([[0, 1]], r"triplets of shape \(1, 2\)"),
-        ([[0.0, 1, 2]], "type float64: integers"),
-        ([[0, 1, 30]], "name items 0 to 30: 0 to 29 are needed"),
-    ],
-)
-def test_wrong_triplets_are_refused(pictures: Patches, triplets: list, message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        GoldenFeature().partial_fit_triplets(pictures, triplets)
-
-
-def test_other_features_than_in_training_are_refused(pictures: Patches) -> None:
-    with pytest.raises(UsageError, match="unknown kind of patches 'd'"):
-        GoldenFeature(kinds="a+d").partial_fit_triplets(pictures, [[0, 1, 2]])
-    learned = GoldenFeature().partial_fit_triplets(pictures, [[0, 1, 2]])
-    with pytest.raises(UsageError, match="unknown kind of patches 'c'"):
-        learned.embed(pictures.of_kinds("a+b"))
-    other = Patches.one_each({"a": np.ones((2, 5)), "b": np.ones((2, 2)), "c": np.ones((2, 4))})
-    with pytest.raises(UsageError, match="kind b have 2 numbers: 3 are needed"):
-        learned.embed(other)

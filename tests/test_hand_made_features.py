@@ -11,7 +11,6 @@ from PIL import Image
 from skimage.feature import local_binary_pattern
 
 from oasis_bench.datasets.features import hand_made, picture_descriptors as of_picture
-from oasis_bench.datasets.features.asked_features import asked_features
 from oasis_bench.datasets.features.hand_made import HandMade
 from oasis_bench.datasets.features.picture_files import Picture, Workers, hashed_pictures
 from oasis_bench.system import UsageError, no_progress
@@ -99,12 +98,6 @@ def test_a_wavelet_signature_has_the_signs_of_the_largest_coefficients() -> None
         kept = sizes >= np.sort(sizes.ravel())[-60]
         np.testing.assert_array_equal(found[kept], np.sign(coefficients[kept]))
         assert not found[~kept][1:].any()
-
-
-def test_codes_are_counted_cell_by_cell() -> None:
-    codes = np.array([[0, 1, 2, 2], [0, 0, 2, 1], [1, 1, 0, 0], [1, 1, 0, 2]])
-    counts = of_picture.cell_counts(codes, 3, 2).reshape(4, 3)
-    assert counts.tolist() == [[3, 1, 0], [0, 1, 3], [0, 4, 0], [3, 0, 1]]
 
 
 def test_sift_of_a_ramp_has_one_orientation() -> None:
@@ -197,33 +190,3 @@ def test_a_codebook_is_of_the_teachers_alone(pictures: list[Picture]) -> None:
     np.testing.assert_array_equal(one_row.X[0], all_rows.X[4])
     with pytest.raises(UsageError, match="2 codebook images hold 900 descriptors, and 1000"):
         HandMade("fisher").rows_of(pictures, WORKERS, lambda: pictures[:2])
-
-
-def test_without_the_extra_one_line_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hand_made, "find_spec", lambda name: None)
-    with pytest.raises(UsageError, match=r'features = hog: .* missing: .*oasis-bench\[handmade\]"'):
-        asked_features("hog", "histograms")
-
-
-def test_several_kinds_are_joined_each_of_unit_length(
-    pictures: list[Picture], tmp_path: Path
-) -> None:
-    (tmp_path / "5.png").write_bytes(b"no picture")
-    found = hashed_pictures(sorted(tmp_path.glob("*.png"), reverse=True), WORKERS)
-    asked = asked_features("lab+sift-bow", "histograms")
-    assert asked is not None
-    rows = asked.rows_of(found, WORKERS, lambda: pictures)
-    assert rows.kept == [1, 2, 3, 4, 5]
-    assert [path.name for path, _ in rows.left_out] == ["5.png"]
-    assert rows.X.shape == (5, 648 + 1000)
-    np.testing.assert_allclose(np.linalg.norm(rows.X[:, :648], axis=1), 1, rtol=1e-6)
-    assert rows.patches is not None
-    kinds = rows.patches.kinds
-    np.testing.assert_array_equal(kinds["lab"].descriptors, rows.X[:, :648])
-    np.testing.assert_array_equal(kinds["sift_bow"].descriptors, rows.X[:, 648:])
-    for wrong, message in {
-        "lab+lab": "each kind once",
-        "lab+hgo": "unknown features 'hgo'",
-    }.items():
-        with pytest.raises(UsageError, match=message):
-            asked_features(wrong, "histograms")

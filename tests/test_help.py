@@ -60,12 +60,3 @@ def test_a_near_miss_names_what_was_meant_and_the_help_of_its_verb(words, messag
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("oasis-bench: " + message.format("python -m oasis_bench"))
     assert line.endswith(" --help'")
-
-
-def test_the_labels_of_an_experiment_are_proposed_too(tmp_path, capsys):
-    path = tmp_path / "own.toml"
-    path.write_text(
-        'title = "mine"\ndataset = "digits"\nclasses = [2]\n[learners.mine]\nalgorithm = "OASIS"\n'
-    )
-    assert main(["run", "--experiment", str(path), "--algorithms", "mime"]) == 2
-    assert "unknown algorithm 'mime': did you mean 'mine'?" in capsys.readouterr().err

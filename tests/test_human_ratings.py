@@ -3,11 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
-from rated_runs import rated_run, rating_file, small_run
+from rated_runs import rated_run, rating_file
 
 from oasis_bench.reports import collect_ratings, write_report
-from oasis_bench.reports.ratings import questions, read_ratings
-from oasis_bench.reports.run.human_ratings import marks_of, rated_subsets, rating_tables
+from oasis_bench.reports.ratings import read_ratings
+from oasis_bench.reports.run.human_ratings import rating_tables
 from oasis_bench.reports.run.view import view_of
 
 YES, NO, UNKNOWN = "relevant", "not relevant", "cannot tell"
@@ -85,34 +85,3 @@ def test_the_report_has_them_and_escapes_names(by_hand, tmp_path):
     assert set(drawn["series"]) == {"A", "B", "human level", "A, labels", "B, labels"}
     own = drawn[drawn["series"] == "human level"]
     np.testing.assert_allclose(own["value"], [1 / 2, 1 / 2, 2 / 3], rtol=1e-5)
-
-
-def test_of_one_rater_there_is_no_human_level(by_hand, tmp_path):
-    run, files = by_hand
-    collect_ratings(tmp_path / "run", files[:1])
-    precision, _ = rating_tables(view_of(run), read_ratings(tmp_path / "run"))
-    assert [[cell.text for cell in row][4:6] for row in precision.cells] == [
-        ["0.667", "0.333"],
-        ["0.667", "0.667"],
-        ["–", "–"],
-    ]
-    assert (write_report(tmp_path / "run")).exists()
-
-
-def test_queries_that_are_not_rated_far_enough_are_left_out(tmp_path):
-    run = small_run(tmp_path / "run", n_queries=4, n_ranks=4)
-    asked = questions(run, 25, 20)
-    whole = {(one.query, row): YES for one in asked[:3] for row in one.candidates}
-    begun = {(asked[3].query, asked[3].candidates[0]): YES}
-    collect_ratings(tmp_path / "run", [rating_file(tmp_path / "1", run, 1, whole | begun)])
-    (rated,) = rated_subsets(view_of(run), marks_of(read_ratings(tmp_path / "run"))).values()
-    assert rated.k == 4
-    assert rated.queries == sorted(one.query for one in asked[:3])
-
-
-def test_ratings_of_nothing_but_doubt_leave_the_report_as_it_was(by_hand, tmp_path):
-    run, _ = by_hand
-    file = rating_file(tmp_path / "1", run, 1, {(0, 1): UNKNOWN})
-    collect_ratings(tmp_path / "run", [file])
-    assert rating_tables(view_of(run), read_ratings(tmp_path / "run")) == []
-    assert "Judged by people" not in write_report(tmp_path / "run").read_text()

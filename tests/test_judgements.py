@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-from oasis_bench.command_line.listing import facts_of_rows
 from oasis_bench.data import JudgedTriplets, LabelledRows, Ratings
-from oasis_bench.datasets import Digits
 from oasis_bench.system import UsageError
 
 ITEMS = np.array([[0, 1, 2], [0, 2, 3], [4, 3, 1]])
@@ -22,39 +20,6 @@ def ratings(queries=(0, 0, 2), candidates=(1, 2, 0), marks=MARKS):
     return Ratings(np.array(queries), np.array(candidates), marks)
 
 
-@pytest.mark.parametrize(
-    ("change", "line"),
-    [
-        ({"items": ITEMS[:, :2]}, r"shape \(3, 2\) and type int64: int64 of shape \(n, 3\)"),
-        ({"items": ITEMS.astype(float)}, "type float64: int64"),
-        ({"items": ITEMS - 1}, "least number -1"),
-        ({"items": np.array([[0, 1, 2], [0, 2, 2], [1, 2, 3]])}, r"triplet 1 has items \[0, 2, 2"),
-        ({"votes": VOTES[:2]}, r"votes .* \(3, 2\) is needed"),
-        ({"votes": VOTES * 0}, "triplet 0 has no vote"),
-        ({"groups": GROUPS[:2]}, r"groups .* \(3\) is needed"),
-    ],
-)
-def test_triplets_that_break_a_rule_are_refused(change, line):
-    with pytest.raises(UsageError, match=line):
-        triplets(**change)
-
-
-@pytest.mark.parametrize(
-    ("change", "line"),
-    [
-        ({"queries": (0, 0)}, r"candidates .* \(2\) is needed"),
-        ({"marks": MARKS[:2]}, "2 rows of marks for 3 candidates"),
-        ({"marks": MARKS[:, :0]}, "a column a rater"),
-        ({"marks": MARKS.astype(int)}, "type int64: bool"),
-        ({"candidates": (1, 1, 0)}, "candidate 1 of query 0 is rated 2 times"),
-        ({"candidates": (1, 2, 2)}, "item 2 is rated as a candidate of itself"),
-    ],
-)
-def test_ratings_that_break_a_rule_are_refused(change, line):
-    with pytest.raises(UsageError, match=line):
-        ratings(**change)
-
-
 def test_what_is_among_some_items_is_renumbered_to_their_places():
     part = triplets().among(np.array([3, 0, 2, 1]))
     assert part.items.tolist() == [[1, 3, 2], [1, 2, 0]]
@@ -65,12 +30,6 @@ def test_what_is_among_some_items_is_renumbered_to_their_places():
     assert (rated.queries.tolist(), rated.candidates.tolist()) == ([1, 0], [0, 1])
     assert rated.marks.tolist() == [[True, True], [False, False]]
     assert len(triplets().among(np.array([5, 9])).items) == 0
-
-
-def test_a_mask_chooses_triplets():
-    part = triplets(votes=None).part(np.array([False, True, True]))
-    assert part.items.tolist() == ITEMS[1:].tolist()
-    assert part.votes is None
 
 
 def test_rows_hold_judgements_of_their_own_items_only():
@@ -86,17 +45,3 @@ def test_rows_hold_judgements_of_their_own_items_only():
         LabelledRows(X[:4], y[:4], ("a", "b"), judged=triplets())
     with pytest.raises(UsageError, match="there are no ratings"):
         LabelledRows(X, y, ("a", "b"), ratings=Ratings(ITEMS[:0, 0], ITEMS[:0, 0], MARKS[:0]))
-
-
-def test_judgements_are_described_by_their_number():
-    y = np.repeat(np.arange(2), 2)
-    triplets = np.array([[0, 1, 2], [0, 1, 3]])
-    judged = JudgedTriplets(triplets, np.array([[3, 1], [2, 2]]), np.zeros(2, dtype=np.int64))
-    marks = np.ones((3, 3), dtype=bool)
-    ratings = Ratings(np.zeros(3, dtype=np.int64), np.arange(1, 4), marks)
-    rows = LabelledRows(np.eye(4), y, ("a", "b"), judged=judged, ratings=ratings)
-    facts = facts_of_rows(Digits(), rows)
-    assert facts["judged triplets"] == "2, with 8 votes"
-    assert facts["ratings"] == "3 candidates of queries by 3 raters"
-    without = LabelledRows(np.eye(4), y, ("a", "b"))
-    assert not {"judged triplets", "ratings"} & set(facts_of_rows(Digits(), without))

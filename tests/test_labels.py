@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.datasets import load_digits, load_iris
+from sklearn.datasets import load_iris
 
 from oasis_bench import scorers
 from oasis_bench.algorithms import (
@@ -18,10 +18,9 @@ from oasis_bench.algorithms import (
     LocalDistances,
     NearestNeighbourMemory,
 )
-from oasis_bench.data import LabelledRows, Patches
+from oasis_bench.data import Patches
 from oasis_bench.system import UsageError
 from oasis_bench.tasks import Truth, evaluate_ranking
-from oasis_bench.tasks.classification import Classification
 
 X, Y = load_iris(return_X_y=True)
 NAMES = np.array(["a", "b", "c"], dtype=object)[Y]
@@ -36,19 +35,13 @@ def one_missing(value, labels=NAMES):
 
 MISSING = {
     "NaN": np.where(np.arange(150) == 3, np.nan, Y),
-    "all NaN": np.full(150, np.nan),
     "NaN among names": one_missing(np.nan),
-    "NaN in a list of names": one_missing(np.nan).tolist(),
     "None": one_missing(None),
-    "None among numbers": one_missing(None, Y).tolist(),
     "pandas.NA": one_missing(pd.NA),
-    "pandas.NaT": one_missing(pd.NaT),
     "Int64": pd.Series(one_missing(pd.NA, Y), dtype="Int64"),
-    "text": pd.Series(one_missing(None), dtype="string"),
     "categories": pd.Categorical(one_missing(None)),
     "dates": np.where(np.arange(150) == 3, np.datetime64("NaT"), np.datetime64("2024-01-01")),
     "masked": np.ma.masked_equal(Y, 1),
-    "a column": one_missing(None)[:, None],
 }
 
 READERS = {
@@ -90,11 +83,6 @@ def test_a_missing_label_is_no_class(entry, labels):
         ENTRIES[entry](MISSING[labels])
 
 
-def test_a_learner_says_before_the_fit_that_labels_are_missing():
-    assert "1 label is missing" in LMNN().refusal(X, one_missing(None))
-    assert LMNN().refusal(X, NAMES) is None
-
-
 @pytest.mark.parametrize("entry", READERS)
 def test_labels_may_be_of_any_form_that_fit_takes(entry):
     expected = READERS[entry](Y)
@@ -114,37 +102,3 @@ def test_labels_that_do_not_fit_the_rows_are_refused_in_a_line(entry):
     for labels, shape in ((np.eye(3)[Y], r"\(150, 3\)"), (None, r"\(\)")):
         with pytest.raises(UsageError, match=f"^y of shape {shape}: one label for each item"):
             ENTRIES[entry](labels)
-
-
-def test_relevance_that_does_not_fit_the_rows_is_refused():
-    with pytest.raises(UsageError, match="150 rows but 149 labels"):
-        LEARNER.score(X, sparse.csr_array(np.eye(3)[Y][:-1]))
-    for entry in (ENTRIES["knn_accuracy"], FITS["LMNN"]):
-        with pytest.raises(UsageError, match="y has several labels an item"):
-            entry(sparse.csr_array(np.eye(3)[Y]))
-
-
-def test_rows_are_taken_as_lists_and_tables():
-    table = pd.DataFrame(X, columns=list("abcd"))
-    learner = OASIS(n_steps=1000, random_state=0).fit(table, Y)
-    expected = pytest.approx(OASIS(n_steps=1000, random_state=0).fit(X, Y).score(X, Y))
-    assert learner.score(table, Y) == expected
-    assert evaluate_ranking(learner.similarity, table, Y, 0).mean_average_precision == expected
-    assert LEARNER.score(X.tolist(), Y) == LEARNER.score(X, Y)
-
-
-def test_class_numbers_of_a_data_set_are_whole():
-    with pytest.raises(UsageError, match="labels of type float64: int64"):
-        LabelledRows(X, Y.astype(float), ("a", "b", "c"))
-
-
-def test_classes_are_voted_for_by_name():
-    images, digits = load_digits(return_X_y=True)
-    names = np.array([f"class {n}" for n in range(10)])[digits]
-    learner = Euclidean().fit(images)
-    accuracy = scorers.knn_accuracy(3)
-    assert accuracy(learner, images[:300], names[:300]) == accuracy(
-        learner, images[:300], digits[:300]
-    )
-    truth = Truth(y=digits[:5], training=digits[5:30])
-    assert Classification().evaluation(truth, 25, np.arange(25)).n_queries == 5

@@ -1,14 +1,10 @@
 """Local distance functions against their twins, SciPy, their equations and cases by hand."""
 
-import warnings
-
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
-from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
-from sklearn.exceptions import ConvergenceWarning
 
 from oasis_bench.algorithms import LocalDistances, LocalPatchDistances
 from oasis_bench.algorithms.local_distances import _dual_ascent, solve
@@ -94,78 +90,12 @@ def test_triplets_that_contradict_each_other_reach_the_bound():
     assert gap <= 1e-9 * 10
 
 
-def test_a_triplet_without_a_vector_only_costs():
-    # j == k, and distances of 0: the loss is 1 whatever the weights.
-    distances = [np.zeros((3, 2)), np.ones((3, 2)), np.zeros((3, 2))]
-    weights, gap = solve(distances, [[1, 1, 1], [0, 0, 2]], 7.0, 1e-9)
-    assert not np.concatenate(weights).any()
-    assert gap == 0
-
-
-def test_without_triplets_all_weights_are_0():
-    weights, gap = solve([np.ones((2, 3)), np.ones((2, 5))], np.empty((0, 3), dtype=int), 1.0, 1e-6)
-    assert [w.tolist() for w in weights] == [[0] * 3, [0] * 5]
-    assert gap == 0
-
-
-def test_an_image_in_no_triplet_has_weights_0():
-    weights, _ = solve([np.ones((3, 2))] * 3, [[0, 0, 1]], 1.0, 1e-6)
-    assert not weights[2].any()
-    assert weights[1].all()
-
-
 def test_one_triplet_is_solved_by_hand():
     # alpha = 1 / |X|^2 where W = [alpha X]_+ has W'X = 1: the positive's weights stay 0.
     distances = [np.array([[3.0, 1.0], [0, 0]]), np.array([[1.0, 2.0], [0, 0]])]
     weights, gap = solve(distances, [[0, 0, 1]], 10.0, 1e-12)
     np.testing.assert_allclose(np.concatenate(weights), [0, 0, 0.2, 0.4], rtol=1e-9)
     assert gap <= 1e-12
-
-
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.longdouble, ">f8"])
-def test_distances_may_be_of_any_type_and_read_only(dtype, tmp_path):
-    distances, triplets = problem(0)
-    distances = [array.astype(dtype) for array in distances]
-    if np.dtype(dtype).itemsize == 4:
-        for j, array in enumerate(distances):
-            np.save(tmp_path / f"{j}.npy", array)
-        distances = [np.load(tmp_path / f"{j}.npy", mmap_mode="r") for j in range(7)]
-    for array in distances:
-        array.flags.writeable = False
-    weights, _ = solve(distances, triplets, 0.5, 1e-7)
-    X = vectors([array.astype(np.float64) for array in distances], triplets)
-    assert primal(X, np.concatenate(weights), 0.5) == pytest.approx(optimum(X, 0.5), rel=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"C": 0}, "C is 0: give a finite number above 0"),
-        ({"C": np.nan}, "C is nan"),
-        ({"tol": -1.0}, "tol is -1.0"),
-        ({"max_passes": 0}, "max_passes is 0"),
-        ({"triplets": [[0, 1, 7]]}, "from 0 to 7: 0 to 6"),
-        ({"triplets": [[-1, 1, 2]]}, "from -1 to 2"),
-        ({"triplets": [[0.0, 1.0, 2.0]]}, "type float64"),
-        ({"triplets": [[0, 1]]}, r"shape \(1, 2\)"),
-        ({"distances": [np.ones((2, 3))]}, r"distances\[0\] has shape \(2, 3\)"),
-        ({"distances": [np.ones((1, 3), dtype=complex)]}, "type complex128"),
-        ({"distances": [np.array([[1.0, np.nan]])]}, "from nan to nan"),
-        ({"distances": [np.array([[1.0, -0.5]])]}, "from -0.5 to 1.0"),
-        ({"distances": []}, "0 images"),
-    ],
-)
-def test_what_cannot_be_solved_is_refused(change, message):
-    distances, triplets = problem(0)
-    given = {"distances": distances, "triplets": triplets, "C": 1.0, "tol": 1e-3, **change}
-    with pytest.raises(UsageError, match=message):
-        solve(**given)
-
-
-def test_too_few_passes_are_told():
-    with pytest.warns(ConvergenceWarning, match="after 2 passes, above tol=1e-09"):
-        _, gap = solve(*problem(0), 1.0, 1e-9, max_passes=2)
-    assert gap > 0
 
 
 def classes(n=24, seed=0, consistent=True, n_nearest=2, dtype=np.float64):
@@ -237,20 +167,6 @@ def test_row_actions_are_those_of_the_paper(consistent, dtype):
         W = np.maximum(X.T @ alphas, 0)
         assert ascent.dual() == pytest.approx(alphas.sum() - W @ W / 2)
         assert ascent.primal(W) == pytest.approx(primal(X, W, C))
-
-
-def test_the_solution_is_the_same_on_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr(_dual_ascent, "GROUP_NUMBERS", 1)
-    found = []
-    for n_threads in (1, 2, 3):
-        monkeypatch.setattr(_dual_ascent, "blas_threads", lambda n=n_threads: n)
-        ascent = _dual_ascent.DualAscent(classes()[0], 0.1, np.random.default_rng(0))
-        for _ in range(5):
-            ascent.visit_groups()
-        found.append((ascent.alphas, ascent.U))
-    for other in found[1:]:
-        np.testing.assert_array_equal(other[0], found[0][0])
-        np.testing.assert_array_equal(other[1], found[0][1])
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 3])
@@ -375,57 +291,6 @@ def test_what_was_learned_is_the_solution_of_its_triplets(consistent):
     assert learned.zero_share_ == np.mean(W == 0) > 0
 
 
-def test_consistent_weights_beat_independent_ones():
-    # Section 1 of the paper: distances from different items can be compared.
-    X, y = load_digits(return_X_y=True)
-    train = np.arange(len(y)) % 15 == 0
-    correct = []
-    for consistent in (True, False):
-        learned = LocalDistances(C=0.01, consistent=consistent, random_state=0)
-        learned.fit(X[train] / 16, y[train])
-        nearest = learned.similarity_to_training(X[~train] / 16).argmax(axis=1)
-        correct.append((y[train][nearest] == y[~train]).mean())
-    assert correct[0] > correct[1]
-    assert correct[0] > 0.85
-
-
-def test_a_class_of_one_and_one_class_alone_are_learned_from():
-    X, y = digit_rows()
-    alone = LocalDistances(random_state=0).fit(X[:5], y[:5])
-    assert alone.n_triplets_ == 0
-    np.testing.assert_array_equal(alone.weights_, np.ones((5, 64)))
-    few = LocalDistances(random_state=0).fit(X[:16], y[:16])  # one row of the second class
-    assert few.n_triplets_ > 0
-    assert np.isfinite(few.similarity_to_training(X)).all()
-
-
-def test_a_stop_by_growth_is_earlier():
-    X, y = digit_rows()
-    early, late = (
-        LocalDistances(C=0.3, tol=1e-9, least_growth=growth, max_passes=60, random_state=0)
-        for growth in (1e-3, 0)
-    )
-    early.fit(X, y)
-    with pytest.warns(ConvergenceWarning, match="max_passes=60"):
-        late.fit(X, y)
-    assert early.n_passes_ < late.n_passes_ == 60
-    growth = np.diff(early.duals_) / early.duals_[1:]
-    assert growth[-1] < 1e-3 <= growth[:-1].min()
-
-
-def test_a_model_can_be_saved(tmp_path):
-    X, y = digit_rows()
-    learned = LocalDistances(random_state=0).fit(X, y)
-    save_model(learned, tmp_path / "model.npz")
-    loaded = load_model(tmp_path / "model.npz")
-    np.testing.assert_array_equal(
-        loaded.similarity_to_training(X), learned.similarity_to_training(X)
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert loaded.C_ == learned.C_
-
-
 def set_distance(exemplar, picture):
     """d_ji of one pair by its definition."""
     return np.concatenate([cdist(exemplar[kind], picture[kind]).min(axis=1) for kind in exemplar])
@@ -489,53 +354,6 @@ def test_distances_of_pictures_kept_in_the_cache_give_the_same_weights(tmp_path,
         )
 
 
-def test_learners_of_other_kinds_share_the_distances_that_are_kept(tmp_path, monkeypatch):
-    monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path))
-    patches, y = digit_items("patches")
-    few, y = patches[::4], y[::4]
-    learner = LocalPatchDistances(C=0.1, random_state=0, keep=True).fit(few, y)
-    learner.similarity_to_training(patches[1::4])
-    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.npy")}
-    for kind in few.kinds:
-        one = LocalPatchDistances(C=0.1, random_state=0, keep=True, kinds=kind).fit(few, y)
-        one.similarity_to_training(patches[1::4])
-    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.npy")} == before
-
-
-@pytest.mark.parametrize("keep", [False, True])
-def test_a_fit_on_pictures_tells_how_far_it_is(keep, tmp_path, monkeypatch):
-    monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path))
-    monkeypatch.setattr("oasis_bench.algorithms.local_distances.local_patch_distances.PICTURES", 4)
-    patches, y = digit_items("patches")
-    few, y = patches[::6], y[::6]
-    told = []
-    learner = LocalPatchDistances(C=0.1, random_state=0, keep=keep)
-    learner.fit(few, y, progress=lambda *step: told.append(step))
-    passes = [("passes", n + 1, None) for n in range(learner.n_passes_)]
-    assert learner.n_passes_ > 1
-    assert told[-learner.n_passes_ :] == passes
-    before = told[: -learner.n_passes_]
-    total = 10 * (len(few.kinds) if keep else 1)
-    assert {(what, total) for what, _, total in before} == {("distances between patches", total)}
-    done = [n for _, n, _ in before]
-    assert done == sorted(set(done))
-    assert done[-1] == total
-    assert keep or len(done) >= 3  # after each part of 4 exemplars at least
-
-
-def test_kinds_of_patches_can_be_chosen():
-    patches, y = digit_items("patches")
-    few, y = patches[::4], y[::4]
-    block = Patches({"block": few.kinds["block"]})
-    of_block = LocalPatchDistances(C=0.1, random_state=0).fit(block, y)
-    chosen = LocalPatchDistances(C=0.1, random_state=0, kinds="block").fit(few, y)
-    np.testing.assert_array_equal(
-        chosen.similarity_to_training(few), of_block.similarity_to_training(block)
-    )
-    with pytest.raises(UsageError, match="unknown kind of patches 'blocks': did you mean 'block'"):
-        LocalPatchDistances(kinds="blocks").fit(few, y)
-
-
 def test_fewer_components_are_the_distances_of_scikit_learn_s_principal_components(tmp_path):
     patches, y = digit_items("patches")
     few, rest, y = patches[::4], patches[1::8], y[::4]
@@ -570,16 +388,6 @@ def test_fewer_components_are_the_distances_of_scikit_learn_s_principal_componen
     short = PatchKind(kind.descriptors[:, :n].copy(), kind.offsets, kind.positions)
     with pytest.raises(UsageError, match=f"{name!r} with {n} numbers: {widths[name]} are needed"):
         learned.similarity_to_training(Patches({**rest.kinds, name: short}))
-
-
-def test_as_many_components_as_numbers_change_nothing():
-    patches, y = digit_items("patches")
-    few, y = patches[::4], y[::4]
-    plain = LocalPatchDistances(C=0.1, random_state=0).fit(few, y)
-    same = LocalPatchDistances(C=0.1, random_state=0, n_components=1000).fit(few, y)
-    np.testing.assert_array_equal(
-        same.similarity_to_training(few), plain.similarity_to_training(few)
-    )
 
 
 @pytest.mark.parametrize("learner", [LocalDistances, LocalPatchDistances])

@@ -2,18 +2,11 @@
 
 import numpy as np
 import pytest
-from scipy.optimize import check_grad
 from sklearn.datasets import load_digits, load_iris
-from sklearn.exceptions import ConvergenceWarning
 
 from oasis_bench.algorithms import MCML, _chosen_neighbours
 from oasis_bench.algorithms._neighbour_choice import choose_neighbours
 from oasis_bench.algorithms.mcml import Objective, minimise
-from oasis_bench.plugins import LearnerContract
-
-
-class TestMCML(LearnerContract):
-    learner = MCML(n_axes=8)
 
 
 @pytest.fixture
@@ -78,19 +71,6 @@ def test_value_and_gradients_are_those_of_the_definition(noise, monkeypatch, blo
     assert found == pytest.approx(value, rel=1e-12)
     np.testing.assert_allclose(slope, 2 * L @ gradient, rtol=0, atol=1e-11)
     np.testing.assert_allclose(objective.gradient(L), gradient, rtol=0, atol=1e-11)
-
-
-def test_the_slope_is_the_finite_difference_of_the_value(noise):
-    objective = Objective(*noise)
-
-    def value(flat):
-        return objective.value_and_slope(flat.reshape(2, 3))[0]
-
-    def slope(flat):
-        return objective.value_and_slope(flat.reshape(2, 3))[1].ravel()
-
-    start = np.random.default_rng(1).normal(size=6)
-    assert check_grad(value, slope, start) < 1e-5 * np.linalg.norm(slope(start))
 
 
 @pytest.mark.parametrize(
@@ -181,39 +161,6 @@ def test_rows_fewer_than_features_collapse_and_the_metric_stays_finite():
     np.testing.assert_allclose(learner.transform(outside), 0, atol=1e-9)
 
 
-def test_fewer_axes_are_learned_on_where_asked_for(noise):
-    X, y = noise
-    learner = MCML(n_axes=2).fit(X, y)
-    assert learner.n_axes_ == 2
-    assert np.linalg.matrix_rank(learner.components_) <= 2
-    assert learner.objective_ > MCML().fit(X, y).objective_
-
-
-def test_an_early_end_is_told(noise):
-    with pytest.warns(ConvergenceWarning, match="max_iter=2"):
-        assert MCML(max_iter=2).fit(*noise).n_iter_ == 2
-
-
-@pytest.mark.parametrize(
-    ("labels", "words"),
-    [([0] * 24, "2 classes"), ([0] * 23 + [1], "class 1 has 1 row")],
-)
-def test_labels_that_leave_nothing_to_collapse_are_refused(noise, labels, words):
-    assert words in MCML().refusal(noise[0], labels)
-    with pytest.raises(ValueError, match=words):
-        MCML().fit(noise[0], labels)
-
-
-def test_equal_rows_are_refused(noise):
-    with pytest.raises(ValueError, match="equal"):
-        MCML().fit(np.ones((24, 3)), noise[1])
-
-
-def test_classes_that_have_collapsed_already_are_learned_from():
-    X, y = np.array([[0.0, 1], [0, 1], [2, 3], [2, 3], [5, 1], [5, 1]]), np.repeat([0, 1, 2], 2)
-    assert MCML().fit(X, y).objective_ < 6e-5
-
-
 @pytest.mark.parametrize(("length", "exact"), [(1.0, False), (100.0, True)])
 def test_float32_gives_value_and_slope_where_it_has_digits_enough(noise, length, exact):
     objective = Objective(*noise)
@@ -225,14 +172,13 @@ def test_float32_gives_value_and_slope_where_it_has_digits_enough(noise, length,
     assert (coarse_value == value) == exact
 
 
-@pytest.mark.parametrize("tol", [1e-5, 1e-9])
-def test_iterations_in_float32_lead_to_the_optimum_of_those_in_float64(monkeypatch, tol):
+def test_iterations_in_float32_lead_to_the_optimum_of_those_in_float64(monkeypatch):
     X, y = load_digits(return_X_y=True)
     X, y = X[:600] / 16, y[:600]
     found = []
     for few in (500, 600):
         monkeypatch.setattr("oasis_bench.algorithms.mcml.FEW", few)
-        found.append(MCML(n_axes=20, tol=tol).fit(X, y))
+        found.append(MCML(n_axes=20, tol=1e-5).fit(X, y))
     mixed, fine = found
-    assert mixed.objective_ == pytest.approx(fine.objective_, abs=5 * tol * 600)
+    assert mixed.objective_ == pytest.approx(fine.objective_, abs=5 * 1e-5 * 600)
     assert mixed.objective_ != fine.objective_

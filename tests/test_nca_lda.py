@@ -12,16 +12,6 @@ from sklearn.neighbors import NeighborhoodComponentsAnalysis
 
 from oasis_bench.algorithms import LDA, NCA
 from oasis_bench.algorithms.lda import ledoit_wolf
-from oasis_bench.plugins import LearnerContract
-from oasis_bench.system import processes
-
-
-class TestNCA(LearnerContract):
-    learner = NCA(n_components=3, init="pca")
-
-
-class TestLDA(LearnerContract):
-    learner = LDA(shrinkage=0.5)
 
 
 @pytest.fixture
@@ -100,44 +90,3 @@ def test_lda_worked_by_hand():
     np.testing.assert_allclose(
         np.abs(LDA(shrinkage=0.5).fit(X, y).components_), [[1, 0]], atol=1e-9
     )
-
-
-def test_lda_learns_from_fewer_rows_than_features():
-    rng = np.random.default_rng(0)
-    y = np.arange(30) % 3
-    X = rng.normal(size=(30, 100)) + 3 * np.eye(100)[y]
-    assert np.isfinite(LDA().fit(X, y).components_).all()
-    with pytest.raises(ValueError, match="the rows of each class are equal"):
-        LDA().fit(np.eye(100)[y], y)
-
-
-def test_more_discriminants_than_there_are_are_refused(iris):
-    learner = LDA(n_components=3)
-    assert "n_components=3" in learner.refusal(*iris)
-    with pytest.raises(ValueError, match="lower it"):
-        learner.fit(*iris)
-
-
-def test_nca_takes_as_many_components_as_there_are_features_at_most(iris):
-    learned = NCA(n_components=32).fit(*iris)
-    np.testing.assert_array_equal(learned.components_, NCA().fit(*iris).components_)
-
-
-@pytest.mark.parametrize("learner", [NCA(), LDA()])
-def test_one_class_is_refused(iris, learner):
-    assert "2 classes" in learner.refusal(iris[0], np.zeros(150))
-
-
-def test_lda_refuses_classes_of_one_row_each():
-    assert "1 row" in LDA().refusal(np.eye(4), np.arange(4))
-
-
-def test_what_does_not_fit_is_refused_with_the_rows_and_the_remedy(monkeypatch):
-    monkeypatch.setattr(processes, "available_bytes", lambda: 100 * 2**20)
-    few, many = np.zeros((1000, 10)), np.zeros((5000, 1000))
-    labels = np.arange(5000) % 2
-    assert NCA().refusal(few, labels[:1000]) is None
-    assert "5000 rows" in NCA().refusal(many, labels)
-    with pytest.raises(MemoryError, match="fewer rows"):
-        NCA().fit(many, labels)
-    assert "fewer features" in LDA().refusal(np.zeros((5000, 5000)), labels)

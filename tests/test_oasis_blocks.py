@@ -192,13 +192,6 @@ def test_the_number_of_threads_does_not_change_a_bit(n_threads):
     np.testing.assert_array_equal(one.bilinear_matrix_, several.bilinear_matrix_)
 
 
-def test_a_batch_of_one_is_oasis():
-    X, y = digit_rows()
-    learner = MiniBatchOASIS(batch_size=1, n_steps=500, random_state=0).fit(X, y)
-    exact = OASIS(n_steps=500, random_state=0).fit(X, y)
-    np.testing.assert_allclose(learner.bilinear_matrix_, exact.bilinear_matrix_, atol=1e-12)
-
-
 def test_wide_sparse_rows_are_learned_in_blocks_and_dense_or_few_ones_are_not():
     wide = sparse.random_array((500, 3000), density=0.01, format="csr", rng=0)
     queries = np.arange(500)
@@ -222,11 +215,3 @@ def test_oasis_on_wide_sparse_rows_takes_the_steps_of_the_twin(monkeypatch):
     twin = OASIS(n_steps=n_steps, random_state=0).fit(X, y)
     assert twin.n_updates_ == compiled.n_updates_
     np.testing.assert_allclose(compiled.bilinear_matrix_, twin.bilinear_matrix_, atol=1e-12)
-
-
-def test_more_features_than_16_bits_number_are_refused_and_nothing_changes():
-    X = sparse.csr_array((4, 65_537))
-    learner = MiniBatchOASIS()
-    with pytest.raises((ValueError, MemoryError), match=r"65537 features|GiB"):
-        learner.fit(X, [0, 0, 1, 1])
-    assert not hasattr(learner, "n_features_in_")

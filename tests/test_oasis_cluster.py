@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from functools import partial
 
@@ -20,14 +18,11 @@ from oasis_bench.algorithms import (
     OASIS,
     AveragedOASIS,
     DissimOASIS,
-    Euclidean,
     LogDetOASIS,
     PsdOASIS,
 )
-from oasis_bench.algorithms._positive import psd_factor
-from oasis_bench.algorithms.oasis import _reference as _oasis_reference, fit_on_cluster
+from oasis_bench.algorithms.oasis import fit_on_cluster
 from oasis_bench.system import derive_seed
-from oasis_bench.tasks import evaluate_ranking
 
 
 @pytest.fixture(scope="module")
@@ -116,67 +111,6 @@ def test_rows_keep_their_form(client, form, n_shards):
     np.testing.assert_array_equal(found.bilinear_matrix_, mean_of_fits(learner, shards))
 
 
-def test_another_number_of_workers_gives_the_same_model(client):
-    learner, shards = OASIS(n_steps=3000, random_state=1), dealt(6)
-    expected = fit_on_cluster(client, learner, shards).bilinear_matrix_
-    with (
-        LocalCluster(
-            n_workers=1, threads_per_worker=3, processes=False, dashboard_address=":0"
-        ) as threads,
-        Client(threads, set_as_default=False) as other,
-    ):
-        found = fit_on_cluster(other, learner, shards).bilinear_matrix_
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
-
-
-def test_every_shard_has_a_stream_of_its_own(client):
-    X, y = digits()
-    learner = OASIS(n_steps=500, random_state=0)
-    one = fit_on_cluster(client, learner, [(X, y)]).bilinear_matrix_
-    two = fit_on_cluster(client, learner, [(X, y), (X, y)]).bilinear_matrix_
-    assert not np.array_equal(one, two)
-
-
-def test_rows_of_several_labels_are_learned_from(client):
-    X, y = digits()
-    R = sparse.csr_array(np.eye(10)[y])
-    shards = [(X[k::2], R[k::2]) for k in range(2)]
-    learner = OASIS(n_steps=500, random_state=0)
-    found = fit_on_cluster(client, learner, shards).bilinear_matrix_
-    np.testing.assert_array_equal(found, mean_of_fits(learner, shards))
-
-
-def test_what_is_derived_is_derived_from_the_mean(client):
-    learner = fit_on_cluster(client, PsdOASIS(n_steps=2000, random_state=0), dealt(3))
-    np.testing.assert_array_equal(learner.components_, psd_factor(learner.raw_matrix_))
-    X, _ = digits()
-    assert learner.transform(X[:4]).shape == (4, len(learner.components_))
-
-
-def test_learning_goes_on_from_the_mean(client):
-    X, y = digits()
-    learner = fit_on_cluster(client, OASIS(n_steps=500, random_state=0), dealt(2))
-    triplets = np.random.default_rng(0).integers(len(X), size=(50, 3))
-    W = learner.get_bilinear_matrix()
-    _oasis_reference.step(X, triplets, learner.aggressiveness, W)
-    learner.partial_fit_triplets(X, triplets)
-    np.testing.assert_allclose(learner.bilinear_matrix_, W, rtol=1e-12, atol=1e-12)
-    assert learner.partial_fit(X, y, n_steps=100).n_steps_ == 2 * 500 + 50 + 100
-
-
-def test_the_mean_ranks_better_than_a_shard_alone(client):
-    X, y = digits()
-    learner = OASIS(n_steps=30_000, random_state=0)
-    shards = [(X[k:1200:8], y[k:1200:8]) for k in range(8)]
-    together = fit_on_cluster(client, learner, shards)
-    alone = clone(learner).fit(*shards[0])
-    score = [
-        evaluate_ranking(found.similarity, X[1200:], y[1200:], seed=0).mean_average_precision
-        for found in (together, alone)
-    ]
-    assert score[0] > score[1] + 0.02
-
-
 # ---- workers -----------------------------------------------------------------------------
 
 
@@ -249,30 +183,3 @@ def with_shard_2(change):
 def test_a_bad_shard_is_named(client, change, message):
     with pytest.raises(ValueError, match=message):
         fit_on_cluster(client, OASIS(n_steps=100, random_state=0), with_shard_2(change))
-
-
-def test_the_first_shard_is_named_too(client):
-    with pytest.raises(ValueError, match=r"^shard 0: .*/nowhere/X.npy"):
-        fit_on_cluster(client, OASIS(), [partial(np.load, "/nowhere/X.npy"), *dealt(2)])
-
-
-def test_what_cannot_be_learned_is_refused_at_once(client):
-    with pytest.raises(ValueError, match="0 shards"):
-        fit_on_cluster(client, OASIS(), [])
-    with pytest.raises(TypeError, match="a Euclidean: it must be of the OASIS family"):
-        fit_on_cluster(client, Euclidean(), dealt(2))
-    with pytest.raises(ValueError, match="aggressiveness"):
-        fit_on_cluster(client, OASIS(aggressiveness=-1), dealt(2))
-
-
-def test_without_dask_the_learners_load_and_the_error_names_the_remedy():
-    script = (
-        "import sys; sys.modules['distributed'] = sys.modules['dask'] = None\n"
-        "from oasis_bench.algorithms.oasis import OASIS, fit_on_cluster\n"
-        "try: fit_on_cluster(None, OASIS(), [])\n"
-        "except ImportError as error: print(error)\n"
-    )
-    said = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
-    assert said.stdout.endswith(": pip install 'oasis-bench[cluster]'\n")

@@ -123,12 +123,6 @@ def test_a_shift_of_the_rows_changes_no_distance(name, dtype, tmp_path):
         np.testing.assert_array_equal(loaded.similarity(far[:50], far), scores)
 
 
-def test_rows_near_zero_are_neither_shifted_nor_copied():
-    learner = Euclidean().fit(IRIS, SPECIES)
-    assert not hasattr(learner, "centre_")
-    assert np.shares_memory(learner.embed(IRIS), IRIS)
-
-
 def test_the_centre_is_of_the_last_fit_and_of_the_first_partial_fit():
     learner = RCA().fit(IRIS + SHIFT, SPECIES)
     np.testing.assert_array_equal(learner.centre_ != 0, SHIFT != 0)
@@ -146,13 +140,6 @@ def test_distances_have_their_digits_where_what_is_asked_is_far_from_what_was_le
     outlier = np.vstack([IRIS, np.full(4, 1e12)])  # as far away as that: others keep theirs
     found = learner.similarity(outlier, outlier)
     np.testing.assert_allclose(found, -cdist(outlier, outlier), rtol=1e-7, atol=1e-12)
-
-
-def test_sparse_rows_asked_of_a_centred_learner_lie_where_dense_ones_do():
-    rows = IRIS + SHIFT
-    learner = Euclidean().fit(rows, SPECIES)
-    found = learner.similarity(sparse.csr_array(rows[:9]), rows)
-    np.testing.assert_array_equal(found, learner.similarity(rows[:9], rows))
 
 
 def test_it_warns_where_rounding_the_rows_has_cost_their_digits():

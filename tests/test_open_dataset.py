@@ -2,7 +2,6 @@
 
 import pytest
 
-from oasis_bench.command_line import main
 from oasis_bench.plugins import BrokenPluginError, load_registry, open_dataset, read_options
 from oasis_bench.system import UsageError
 
@@ -87,11 +86,6 @@ def test_an_option_without_a_default_is_needed_and_others_by_keyword_are_not_opt
         open_dataset("listed", registry, {"kinds": [], "others": 1})
 
 
-def test_a_data_set_that_needs_options_does_not_stop_the_list(registry, tmp_path, capsys):
-    assert main(["data", "list", "--plugin", str(tmp_path / "several.py")]) == 0
-    assert "known with its options (kinds)" in capsys.readouterr().out
-
-
 def test_options_whose_types_cannot_be_read_are_a_broken_plugin(registry):
     with pytest.raises(BrokenPluginError, match=r"unknown-type.*NoSuchType"):
         open_dataset("unknown-type", registry)
@@ -110,8 +104,3 @@ def test_the_name_of_a_data_set_goes_before_a_path(registry, tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     assert open_dataset("digits", registry).name == "digits"
     assert open_dataset("./digits", registry).name == "images"
-
-
-def test_an_unknown_data_set_is_refused_with_the_nearest_name(registry):
-    with pytest.raises(UsageError, match=r"'severl': did you mean 'several'\?.*give the path"):
-        open_dataset("severl", registry)

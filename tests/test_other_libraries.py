@@ -1,24 +1,58 @@
-"""pylmnn's LMNN and scikit-learn's NCA: as they are by themselves, and where they are helped."""
+"""Estimators of other libraries: as they are by themselves, and where they are helped."""
 
+import inspect
+import warnings
 from importlib.util import find_spec
 
+import metric_learn
 import numpy as np
 import pytest
+import sklearn.utils
 from definitions import lmnn_objective
+from scipy.spatial.distance import cdist
+from sklearn.base import TransformerMixin, clone
 from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from threadpoolctl import threadpool_limits
 
-from oasis_bench.algorithms import LMNN, PyLMNN, ScikitLearnNCA
-
-needs_pylmnn = pytest.mark.skipif(
-    find_spec("pylmnn") is None, reason='needs pip install "oasis-bench[pylmnn]"'
+from oasis_bench.algorithms import (
+    LMNN,
+    MetricLearnCovariance,
+    MetricLearnITML,
+    MetricLearnLFDA,
+    MetricLearnLMNN,
+    MetricLearnLSML,
+    MetricLearnMMC,
+    MetricLearnNCA,
+    MetricLearnRCA,
+    MetricLearnSCML,
+    PyLMNN,
+    ScikitLearnNCA,
 )
+
+QUICK = {
+    metric_learn.LMNN: MetricLearnLMNN(regularization=0.25, max_iter=60),
+    metric_learn.NCA: MetricLearnNCA(max_iter=20),
+    metric_learn.LFDA: MetricLearnLFDA(k=2),
+    metric_learn.RCA_Supervised: MetricLearnRCA(n_chunks=20, random_state=0),
+    metric_learn.Covariance: MetricLearnCovariance(),
+    metric_learn.ITML_Supervised: MetricLearnITML(gamma=0.1, max_iter=20, random_state=0),
+    metric_learn.MMC_Supervised: MetricLearnMMC(max_proj=10_000, max_iter=20, random_state=0),
+    metric_learn.LSML_Supervised: MetricLearnLSML(n_constraints=50, random_state=0),
+    metric_learn.SCML_Supervised: MetricLearnSCML(n_basis=20, max_iter=600, random_state=0),
+}
+LEFT_OUT = {
+    metric_learn.MLKR,  # a regression
+    metric_learn.SDML_Supervised,  # calls scikit-learn with an argument that is gone
+    metric_learn.RCA,  # of chunklets, not of labels
+}
+OF_COVARIANCE = (metric_learn.LFDA, metric_learn.RCA_Supervised, metric_learn.Covariance)
 
 
 @pytest.fixture(autouse=True)
 def one_thread():
-    """On rows this few threads of BLAS wait for each other most of the time."""
+    """On rows this few, threads of k-means and of BLAS wait for each other most of the time."""
     with threadpool_limits(1):
         yield
 
@@ -30,7 +64,89 @@ def iris():
     return (X + 0.01 * np.random.default_rng(0).normal(size=X.shape))[::3], y[::3]
 
 
-@needs_pylmnn
+def distances(learner, X):
+    Z = learner.transform(X)
+    return cdist(Z, Z)
+
+
+def by_itself(estimator, learner, X, y):
+    """Return the distances of metric-learn's `estimator`, made with the learner's parameters."""
+    known = estimator().get_params()  # LFDA and Covariance have no random_state
+    params = {name: value for name, value in learner.get_params().items() if name in known}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return distances(estimator(**params).fit(X, y), X)
+
+
+@pytest.mark.parametrize("estimator", QUICK)
+def test_its_distances_are_those_of_metric_learn(iris, estimator):
+    learner = clone(QUICK[estimator]).fit(*iris)
+    expected = by_itself(estimator, learner, *iris)
+    np.testing.assert_allclose(distances(learner, iris[0]), expected, rtol=1e-7, atol=1e-9)
+    assert expected.max() > 0.1
+
+
+def test_all_that_learns_from_class_labels_has_an_adapter():
+    classes = {item for item in vars(metric_learn).values() if isinstance(item, type)}
+    assert {c for c in classes if issubclass(c, TransformerMixin)} == {*QUICK, *LEFT_OUT}
+
+
+@pytest.mark.parametrize("estimator", OF_COVARIANCE)
+def test_a_feature_that_never_varies_changes_no_distance(iris, estimator):
+    X, y = iris
+    learner = clone(QUICK[estimator])
+    blank = np.c_[X, np.full(len(X), 7.0), X[:, 0]]  # and a copy of a feature
+    found = distances(learner.fit(blank, y), blank)
+    wider = by_itself(estimator, learner, X * [np.sqrt(2), 1, 1, 1], y)
+    np.testing.assert_allclose(found, wider, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("learner", "n_axes"),
+    [
+        (MetricLearnLFDA(), 3),  # 8 rows less 2 means
+        (MetricLearnRCA(n_chunks=3), 1),  # differences of 3 pairs
+        (MetricLearnCovariance(), 3),  # 8 rows less a mean
+    ],
+)
+def test_axes_are_half_as_many_as_the_degrees_of_freedom(iris, learner, n_axes):
+    X, y = (part[np.r_[0:4, 20:24]] for part in iris)
+    assert learner.fit(X, y).components_.shape == (n_axes, 4)
+    pairs = [0, 1, 4, 5]
+    assert learner.refusal(X[pairs], y[pairs]) == {
+        MetricLearnLFDA: "metric-learn-LFDA needs a covariance of at least 4 degrees of freedom, "
+        "but 4 rows in 2 classes give 2: take more rows a class"
+    }.get(type(learner))
+
+
+@pytest.mark.parametrize("pull_weight", [0.125, 0.5])
+def test_lmnn_comes_to_a_minimum_of_the_objective(iris, pull_weight):
+    X, y = iris
+    learner = MetricLearnLMNN(regularization=pull_weight, convergence_tol=1e-6, max_iter=600)
+    L = learner.fit(X, y).components_
+    reached = lmnn_objective(L, X, y, 3, pull_weight)
+    assert reached < 0.7 * lmnn_objective(np.eye(4), X, y, 3, pull_weight)
+    rng = np.random.default_rng(0)
+    nearby = [
+        lmnn_objective(L + 0.05 * rng.normal(size=L.shape), X, y, 3, pull_weight) for _ in "12345"
+    ]
+    assert reached < min(nearby)
+
+
+def test_mmc_says_where_it_returns_its_start(iris):
+    X, y = iris
+    with pytest.warns(ConvergenceWarning, match="max_proj=1 "):
+        learner = MetricLearnMMC(max_proj=1, random_state=0).fit(X, y)
+    np.testing.assert_allclose(-learner.similarity(X, X), cdist(X, X), atol=1e-6)
+
+
+def test_the_bridge_changes_metric_learn_and_not_scikit_learn(iris):
+    # metric-learn's own class must fit on the installed scikit-learn once ours is imported
+    metric_learn.LMNN(max_iter=3).fit(*iris)
+    assert "force_all_finite" not in inspect.signature(sklearn.utils.check_array).parameters
+
+
+@pytest.mark.skipif(find_spec("pylmnn") is None, reason='needs pip install "oasis-bench[pylmnn]"')
 def test_pylmnn_comes_near_the_least_value_of_the_objective(iris):
     X, y = iris
     found = PyLMNN(random_state=0, max_iter=500, tol=1e-9).fit(X, y)
@@ -39,14 +155,6 @@ def test_pylmnn_comes_near_the_least_value_of_the_objective(iris):
     reached = lmnn_objective(found.components_, X, y, 3, 0.5)
     assert lmnn_objective(np.eye(4), X, y, 3, 0.5) > 1.5 * least
     assert (1 - 1e-6) * least < reached < 1.1 * least  # the hinges stop its L-BFGS before
-
-
-@needs_pylmnn
-def test_pylmnn_lowers_its_neighbours_where_a_class_is_small(iris):
-    X, y = iris
-    few = np.r_[0:3, 17:50]  # three of the first class
-    with pytest.warns(UserWarning, match="n_neighbors=3 is lowered to 2: .* has 3 rows"):
-        PyLMNN().fit(X[few], y[few])
 
 
 def test_scikit_learns_nca_is_as_it_is_by_itself(iris):

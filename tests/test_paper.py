@@ -1,19 +1,14 @@
 """The verb `paper`: what it says of its experiments, and the page that follows from the stores."""
 
 import csv
-import html
 import re
 import shutil
 import sqlite3
 from collections import defaultdict
 from contextlib import closing
-from dataclasses import replace
 
-import numpy as np
 import pandas as pd
 import pytest
-from fake_runs import fake_trial, make_run
-from PIL import Image
 
 from oasis_bench.claims import CLAIMS, ITEMS, experiments
 from oasis_bench.command_line import main
@@ -22,7 +17,7 @@ from oasis_bench.datasets.caltech import CALTECH256_SUBSETS
 from oasis_bench.experiment import Experiment
 from oasis_bench.plugins import load_registry, open_dataset
 from oasis_bench.reports.claims_page import stored_runs, write_claims
-from oasis_bench.runs import one_for_each_value, run_experiment
+from oasis_bench.runs import one_for_each_value
 
 DIGITS = """
 title = "Two learners on digits"
@@ -80,27 +75,6 @@ def test_a_run_that_has_not_ended_decides_nothing(folder, tmp_path):
     (tmp_path / "paper-words" / "results.sqlite").write_bytes(b"no store")
     write_claims(tmp_path)
     assert "is not a readable run" in (tmp_path / "claims.html").read_text()
-
-
-def test_the_page_says_which_conditions_a_run_has_no_value_for(folder, tmp_path):
-    shutil.copytree(folder / "paper-words", tmp_path / "paper-curve")  # it has no curves
-    page = html.unescape(write_claims(tmp_path)[0].read_text())
-    (curve,) = [claim for claim in CLAIMS if claim.id == "O5"]
-    for condition in curve.conditions:
-        assert f"<li>{condition.words} (paper-curve)</li>" in page
-    assert "(paper-words)</li>" not in page  # these runs are not there
-
-
-def test_the_page_links_to_the_report_of_what_was_run_alone(folder):
-    page = (folder / "claims.html").read_text()
-    assert '<a href="paper-words/report.html">' in page
-    assert "paper-family (not run)" in page
-
-
-def test_an_unknown_experiment_is_told_with_the_nearest(capsys, tmp_path):
-    status = main(["paper", "--experiments", "paper-word", "--output", str(tmp_path)])
-    assert status == 2
-    assert "did you mean 'paper-words'?" in capsys.readouterr().err
 
 
 def test_an_experiment_that_cannot_run_is_told_and_left_out(capsys, folder):
@@ -166,52 +140,10 @@ def test_experiments_take_the_papers_lists_where_the_folder_has_all_of_their_cla
     assert paper_experiment("paper-growth", quick=False) == Experiment.from_toml("paper-growth")
 
 
-def test_each_experiment_keeps_its_stand_ins_where_a_class_or_a_picture_is_missing(caltech256):
-    home = caltech256("B10", "B20", "B50", "Easy10")
-    next((home / "250.zebra").iterdir()).unlink()  # of Easy10 alone: 64 are left
-    shutil.rmtree(home / "056.dog")  # of B20
-    for name, lists in PAPERS.items():
-        own = "B10" in lists and "B20" not in lists
-        assert (paper_experiment(name, quick=False) == Experiment.from_toml(name)) is not own
-
-
 def test_without_caltech256_nothing_is_downloaded_and_stand_ins_are_taken(caltech256, tmp_path):
     for name in PAPERS:
         assert paper_experiment(name, quick=False) == Experiment.from_toml(name)
     assert not list(tmp_path.iterdir())
-
-
-def test_a_paper_s_list_is_drawn_from_pictures_with_the_names_of_its_classes(caltech256, tmp_path):
-    """650 tiny pictures of noise, run as any other: each partition has 400 and 250 of them."""
-    rng, home = np.random.default_rng(0), caltech256("B10")
-    for path in home.glob("*/*.jpg"):
-        pixels = rng.integers(0, 256, (16, 16, 3), dtype=np.uint8)
-        Image.fromarray(pixels).save(path)
-    quick = paper_experiment("paper-table4", quick=True)
-    learners = {"Euclidean": quick.learners["Euclidean"]}
-    small = replace(quick, dataset_options={"features": "lab"}, learners=learners)
-    folder = tmp_path / "paper"
-    run_experiment(small, folder / "paper-table4")
-    (run,) = stored_runs(folder)[0]["paper-table4"].values()
-    assert list(run.info.classes) == ["B10"]
-    assert sorted(run.info.classes["B10"]) == sorted(CALTECH256_SUBSETS["B10"])
-    assert run.trials[["n_train", "n_test"]].to_numpy().tolist() == [[400, 250]]
-    page, _ = write_claims(folder)
-    assert "paper-table4: the papers&#39; own classes of Caltech256 (B10)." in page.read_text()
-
-
-def test_the_page_says_which_classes_stand_in(tmp_path):
-    trials = [fake_trial("Euclidean", n, dataset="caltech101") for n in (20, 50)]
-    settings = {"built_in": "paper-table4-more", "dataset": "caltech101", "classes": [20, 50]}
-    make_run(tmp_path / "paper-table4-more", trials, ["Euclidean"], **settings)
-    page = write_claims(tmp_path)[0].read_text()
-    assert "paper-table4-more: caltech101 has classes that stand in for the papers&#39;" in page
-    assert "(B20, B50)" in page
-
-
-def test_caltech256_papers_has_the_five_learners_of_the_tables():
-    of_papers = Experiment.from_toml("caltech256-papers").learners
-    assert list(of_papers) == list(Experiment.from_toml("paper-table4").learners)
 
 
 def test_tables_and_figures_of_the_papers_name_experiments_that_paper_runs_or_say_why_not():

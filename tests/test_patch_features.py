@@ -1,7 +1,6 @@
 """Patches of pictures: points at edges, colours, SIFT, and the data sets' option `patches`."""
 
 import colorsys
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +21,7 @@ from oasis_bench.datasets.features.patches import (
 )
 from oasis_bench.datasets.features.picture_files import Picture, Workers, hashed_pictures
 from oasis_bench.plugins import load_registry, open_dataset, read_options
-from oasis_bench.system import UsageError, no_progress
+from oasis_bench.system import no_progress
 
 WORKERS = Workers(no_progress)
 
@@ -113,30 +112,6 @@ def test_sift_is_that_of_opencv_and_ignores_brightness() -> None:
     assert (found @ found.T < 0.9)[~np.eye(3, dtype=bool)].all()
 
 
-def test_without_opencv_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "cv2", None)
-    with pytest.raises(UsageError, match=r'pip install "oasis-bench\[sift\]"'):
-        ImageFolder(Path("nowhere"), patches="gb70+sift")
-
-
-@pytest.mark.parametrize(
-    ("options", "line"),
-    [
-        ({"patches": "gb7"}, "unknown kind 'gb7': did you mean 'gb70'?"),
-        ({"patches": "gb70+gb70"}, "patches = gb70[+]gb70: name each kind once"),
-        ({"patches": ""}, "unknown kind ''"),
-        ({"patches": "hsv", "n_points": "0"}, "n_points = 0: a whole number of at least 1"),
-        ({"patches": "hsv", "n_points": "many"}, "n_points = 'many': a whole number"),
-    ],
-)
-def test_wrong_options_are_refused_in_one_line(
-    tmp_path: Path, options: dict[str, str], line: str
-) -> None:
-    registry = load_registry()
-    with pytest.raises(UsageError, match=line):
-        open_dataset(str(tmp_path), registry, read_options(str(tmp_path), registry, options))
-
-
 @pytest.mark.usefixtures("cache")
 def test_positions_are_in_pixels_of_the_picture(tmp_path: Path) -> None:
     options = PatchOptions(("hsv",), 40)
@@ -155,40 +130,6 @@ def test_positions_are_in_pixels_of_the_picture(tmp_path: Path) -> None:
         for middle in (239.5, 659.5)
     )
     assert (left | right).all()
-
-
-@pytest.mark.usefixtures("cache")
-@pytest.mark.parametrize("mode", ["L", "RGBA", "P", "1"])
-def test_pictures_of_any_mode_are_described(tmp_path: Path, mode: str) -> None:
-    with Image.open(noise(tmp_path / "rgb.png", 0)) as image:
-        image.convert(mode).save(tmp_path / f"{mode}.png")
-    pictures = hashed_pictures([tmp_path / f"{mode}.png"], WORKERS)
-    found, kept, left_out = patches_of(pictures, PatchOptions(("gb42", "hsv"), 30), WORKERS)
-    assert found is not None
-    assert (kept, left_out) == ([0], [])
-    for kind in found.kinds.values():
-        assert kind.offsets.tolist() == [0, 30]
-        np.testing.assert_allclose(np.linalg.norm(kind.descriptors, axis=1), 1, atol=1e-5)
-
-
-@pytest.mark.usefixtures("cache")
-def test_tiny_pictures_are_enlarged_and_those_without_edges_left_out(tmp_path: Path) -> None:
-    Image.new("RGB", (50, 40), "red").save(tmp_path / "red.png")
-    Image.new("RGB", (1, 1)).save(tmp_path / "dot.png")
-    Image.fromarray(np.eye(2, dtype=np.uint8) * 255).save(tmp_path / "four.png")
-    Image.new("RGB", (9000, 2), "red").save(tmp_path / "line.png")
-    names = ["red.png", "four.png", "dot.png", "line.png", "none.png"]
-    pictures = hashed_pictures([tmp_path / name for name in names], WORKERS)
-    found, kept, left_out = patches_of(pictures, PatchOptions(("gb70",), 10), WORKERS)
-    assert found is not None
-    assert kept == [1]
-    assert [(path.name, fault.reason) for path, fault in left_out] == [
-        ("red.png", "it has no edges, where patches are centred"),
-        ("dot.png", "it has no edges, where patches are centred"),
-        ("line.png", "it has no edges, where patches are centred"),
-        ("none.png", "No such file or directory"),
-    ]
-    assert patches_of(pictures[:1], PatchOptions(("gb70",), 10), WORKERS)[0] is None
 
 
 def test_descriptions_are_kept_and_go_on_after_ctrl_c(

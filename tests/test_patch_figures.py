@@ -1,10 +1,5 @@
 """Drawings of patches: weights on real pictures, and geometric blur of an edge."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgba
@@ -17,9 +12,7 @@ from oasis_bench.datasets.features.geometric_blur import edge_signals, geometric
 from oasis_bench.datasets.features.patch_figures import draw_geometric_blur, draw_patch_weights
 from oasis_bench.datasets.features.patches import patch_options, patches_of
 from oasis_bench.datasets.features.picture_files import Workers, hashed_pictures
-from oasis_bench.system import UsageError, no_progress
-
-EXAMPLE = Path(__file__).parents[1] / "docs" / "examples" / "plot_local_distances.py"
+from oasis_bench.system import no_progress
 
 
 @pytest.fixture(scope="module")
@@ -64,17 +57,6 @@ def test_a_circle_stands_at_each_patch_that_has_a_weight(learned, kind):
     assert any((w == 0).any() and (w > 0).any() for w in fitted.weights_)
 
 
-def test_what_does_not_fit_together_is_told(learned):
-    fitted, parts = learned
-    axes, weights = Figure().subplots(), fitted.weights_[0]
-    with pytest.raises(UsageError, match="unknown kind of patches 'gb70'"):
-        draw_patch_weights(axes, parts[0], fitted.exemplars_[0], weights, "gb70")
-    with pytest.raises(UsageError, match="60 weights for 120 patches of 2 pictures"):
-        draw_patch_weights(axes, parts[0], fitted.exemplars_[:2], weights, "gb42")
-    with pytest.raises(UsageError, match="60 numbers in 1 panels: 204 in 4 are needed"):
-        draw_geometric_blur([axes], weights, 42)
-
-
 def test_the_drawing_of_an_edge_is_bright_along_it():
     pixels = np.zeros((120, 120, 3), np.float32)
     pixels[:, 60:] = 1  # a vertical edge, whose gradient points along x
@@ -90,11 +72,3 @@ def test_the_drawing_of_an_edge_is_bright_along_it():
     assert np.hypot(*places.T).max() == pytest.approx(42)
     along = np.abs(places[:, 0]) < 3
     assert values[along].min() > values[np.abs(places[:, 0]) > 25].max()
-
-
-def test_the_example_without_data_takes_photographs_that_ship():
-    environment = {k: v for k, v in os.environ.items() if k != "OASIS_BENCH_DATA"}
-    done = subprocess.run(
-        [sys.executable, EXAMPLE], env=environment, capture_output=True, text=True, check=True
-    )
-    assert "of the weights are 0" in done.stdout

@@ -48,11 +48,6 @@ def test_an_index_gives_the_patches_of_those_pictures(patches, key, numbers):
     np.testing.assert_array_equal(places, np.concatenate([PLACES[i] for i in numbers] or [places]))
 
 
-def test_a_picture_that_is_not_there_is_refused(patches):
-    with pytest.raises(IndexError):
-        patches[np.array([4])]
-
-
 DESCRIPTORS, OFFSETS, POSITIONS = np.ones((3, 2), "f4"), np.array([0, 1, 3]), np.ones((3, 2), "f4")
 
 
@@ -71,18 +66,6 @@ DESCRIPTORS, OFFSETS, POSITIONS = np.ones((3, 2), "f4"), np.array([0, 1, 3]), np
 def test_patches_that_break_a_rule_are_refused(arrays, line):
     with pytest.raises(UsageError, match=line):
         PatchKind(*arrays)
-
-
-def test_kinds_are_of_the_same_pictures_and_have_names():
-    two = PatchKind(DESCRIPTORS, OFFSETS, POSITIONS)
-    with pytest.raises(UsageError, match=r"\{'blur': 2, 'hsv': 1\}"):
-        Patches({"blur": two, "hsv": two.part(np.array([0]))})
-    with pytest.raises(UsageError, match="at least one kind"):
-        Patches({})
-    with pytest.raises(UsageError, match="kind of patches 'geometric blur'"):
-        Patches({"geometric blur": two})
-    with pytest.raises(UsageError, match="patches of 0 pictures"):
-        PatchKind.joined([], [])
 
 
 def labelled(**items):
@@ -105,24 +88,6 @@ def test_a_data_set_gives_its_items_by_kind(patches):
         labelled(patches=patches).items("pixels")
     with pytest.raises(UsageError, match="'hsv': 4, 'pixels': 3"):
         Patches(patches.kinds, pixels[:3])
-
-
-@pytest.mark.parametrize(
-    ("items", "line"),
-    [
-        ({"pixels": np.zeros((4, 2, 2, 3))}, "type float64: uint8 of shape"),
-        ({"pixels": np.zeros((4, 2, 2), np.uint8)}, r"shape \(4, 2, 2\)"),
-        ({"pixels": np.zeros((3, 2, 2, 3), np.uint8)}, "pixels of 3 pictures for 4 rows"),
-        ({"patches": np.zeros((4, 2))}, "patches are a ndarray: a Patches"),
-        (
-            {"patches": Patches({"blur": PatchKind(DESCRIPTORS, OFFSETS, POSITIONS)})},
-            "patches of 2 pictures for 4 rows",
-        ),
-    ],
-)
-def test_items_that_do_not_fit_the_rows_are_refused(items, line):
-    with pytest.raises(UsageError, match=line):
-        labelled(**items)
 
 
 def test_the_hash_of_the_content_holds_pixels_and_patches(patches):

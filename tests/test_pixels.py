@@ -63,13 +63,6 @@ def test_they_are_decoded_once(cache: Path, tmp_path: Path) -> None:
         pixels_of(pictures, 9, WORKERS)
 
 
-@pytest.mark.usefixtures("cache")
-def test_more_than_the_memory_is_refused_in_one_line(tmp_path: Path) -> None:
-    pictures = hashed_pictures([noise(tmp_path / "a.png", 0)], WORKERS)
-    with pytest.raises(UsageError, match=r"1 pictures of 10000000 x .* needs .*: ask for smaller"):
-        pixels_of(pictures, 10_000_000, WORKERS)
-
-
 def test_digits_are_grey_pictures() -> None:
     assert Digits().load().pixels is None
     X, _ = load_digits(return_X_y=True)
@@ -106,10 +99,3 @@ def test_a_folder_of_pictures_gives_pixels_when_asked(tmp_path: Path) -> None:
         np.testing.assert_array_equal(pixels, np.asarray(expected))
     with pytest.warns(UserWarning, match="left out"):
         assert ImageFolder(tmp_path / "mine", visterms=8).load().pixels is None
-
-
-@pytest.mark.parametrize("value", ["0", "-8", "big", "8.5"])
-def test_a_size_that_is_no_whole_number_above_0_is_refused(value: str) -> None:
-    registry = load_registry()
-    with pytest.raises(UsageError, match=r"pixels = .*: a whole number( of at least 1)? is needed"):
-        open_dataset("digits", registry, read_options("digits", registry, {"pixels": value}))

@@ -44,10 +44,6 @@ def test_l2_gives_unit_length_and_leaves_empty_rows(form):
     np.testing.assert_allclose(found, [[0.6, 0.8], [0, 0]])
 
 
-def test_none_gives_the_rows_themselves():
-    assert learn_scaling("none", COUNTS)(COUNTS) is COUNTS
-
-
 def test_tfidf_of_what_is_no_count_or_tells_nothing_apart_is_refused():
     with pytest.raises(UsageError, match="negative"):
         learn_scaling("tfidf", -COUNTS)

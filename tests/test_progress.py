@@ -10,7 +10,6 @@ from fake_runs import fake_trial
 
 from oasis_bench.command_line import ProgressDisplay, run
 from oasis_bench.command_line.options import make_parser, parse_words
-from oasis_bench.command_line.progress import in_words
 from oasis_bench.command_line.run import experiment_of
 
 
@@ -49,22 +48,6 @@ def test_on_a_terminal_there_is_one_bar_and_a_line_for_what_failed(monkeypatch):
     assert "2/2" in shown
     assert "[1/2]" not in shown
     assert shown.endswith("\n")
-
-
-def test_a_download_is_a_line_once_where_there_is_no_bar_and_other_work_is_none(capsys):
-    display = ProgressDisplay()
-    for done in range(3):
-        display.download("digits.zip", done, 3)
-        display.bar("scores", done, 3)
-    assert set(capsys.readouterr().err.splitlines()) == {"digits.zip"}
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [(3.2, "3 s"), (44, "40 s"), (89, "90 s"), (200, "3 min"), (9000, "2.5 h")],
-)
-def test_it_is_told_no_more_exactly_than_it_is_known(seconds, words):
-    assert in_words(seconds) == words
 
 
 @pytest.mark.parametrize(

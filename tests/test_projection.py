@@ -1,15 +1,9 @@
 """Test items in a plane: principal axes against scikit-learn, what a run keeps, and its figure."""
 
-import re
-from base64 import b64decode
-from io import BytesIO
-
 import numpy as np
 import pandas as pd
 import pytest
 from fake_runs import fake_trial, make_run
-from PIL import Image
-from rated_runs import jpeg
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import normalize
@@ -47,11 +41,6 @@ def test_the_plane_is_that_of_the_principal_components(similarity):
     share = (points**2).sum(axis=1).mean()
     assert share == pytest.approx(pca.explained_variance_ratio_.sum())
     assert np.array_equal(plane_of_rows(ROWS), plane(ROWS @ ROWS.T))
-
-
-def test_constants_that_change_no_ranking_change_no_plane():
-    similarity = ROWS @ ROWS.T
-    assert np.allclose(plane(3 * similarity + 7), plane(similarity))
 
 
 def test_an_axis_of_a_negative_eigenvalue_has_no_length():
@@ -137,29 +126,3 @@ def test_a_turned_plane_lies_as_the_first_one_does(tmp_path):
     (drawing,) = space_figures(view_of(make_run(tmp_path / "run", [trial], ["A"], classes=(2,))))
     panels = [own[["x", "value"]] for _, own in drawing.numbers.groupby("panel", sort=False)]
     assert np.allclose(*panels, atol=2e-4)
-
-
-def test_pictures_are_drawn_where_they_lie_unless_they_would_cover_one(tmp_path):
-    """Of four items three have a picture; the last one lies on the first."""
-    places = [(0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (0.01, 0.01)]
-    names = ("row", "label", "x", "y", "x_before", "y_before")
-    rows = [
-        dict(zip(names, (row, row % 2, *place, *place), strict=True))
-        for row, place in enumerate(places)
-    ]
-    colours = {0: (255, 0, 0), 1: (0, 0, 255), 3: (0, 255, 0)}
-    pictures = [
-        {"row": row, "caption": "it", "thumbnail": jpeg(colour)} for row, colour in colours.items()
-    ]
-    trial = TrialResult(fake_trial("A", 2).columns, projections=rows)
-    run = make_run(tmp_path / "run", [trial], ["A"], classes=(2,), pictures=pictures)
-    _, drawing = space_figures(view_of(run))
-    before = drawing.numbers[drawing.numbers["panel"].str.startswith("before")]
-    assert before[["x", "value"]].to_numpy().tolist() == [[0, 0], [1, 0]]
-    drawn = re.findall(rb"data:image/png;base64,([^\"]+)", drawing.files["svg"])
-    middles = [Image.open(BytesIO(b64decode(it))).convert("RGB").getpixel((24, 24)) for it in drawn]
-    assert np.allclose(middles, 2 * [colours[0], colours[1]], atol=3)  # in both panels
-
-
-def test_without_projections_there_is_no_figure(tmp_path):
-    assert space_figures(view_of(make_run(tmp_path / "run", [fake_trial("A")], ["A"]))) == []

@@ -1,8 +1,5 @@
 """What the papers published, beside ours: its files, in tables and as marks in figures."""
 
-import csv
-from pathlib import Path
-
 import numpy as np
 import pytest
 from fake_runs import fake_trial, make_run
@@ -104,26 +101,6 @@ def test_a_subset_is_a_list_of_the_papers_or_stands_in_for_one(tmp_path):
     assert list_of(more, "50") == ListOfSubset("B50", stand_in=True)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"built_in": None},
-        {"built_in": "paper-table4"},
-        {"dataset": "made up"},
-        {"classes": [2, 50]},
-    ],
-)
-def test_other_experiments_stand_in_for_nothing(tmp_path, change):
-    settings = {"built_in": "paper-table4-more", "dataset": "caltech101"}
-    run = run_of(tmp_path, **{"classes": [20, 50], **settings, **change})
-    assert list_of(run, str(run.info.experiment.classes[0])) is None
-
-
-def test_the_papers_lists_elsewhere_or_of_other_sizes_are_names_like_any_other(tmp_path):
-    assert list_of(run_of(tmp_path / "1", ["B10"], dataset="made up"), "B10") is None
-    assert list_of(run_of(tmp_path / "2", ["B10"], train_per_class=20), "B10") is None
-
-
 def test_ours_and_the_published_stand_in_one_cell_and_are_not_mixed(tmp_path):
     """JMLR: mAP .33 and .23, .12 minutes of OASIS; preprint: mAP .57 and .42, 18 minutes."""
     runs = {
@@ -140,13 +117,6 @@ def test_ours_and_the_published_stand_in_one_cell_and_are_not_mixed(tmp_path):
     rows = tables["table4"].numbers
     of_mAP = rows[(rows["name"] == "mAP") & (rows["learner"] == "OASIS")]
     assert of_mAP[["ours", "published"]].to_numpy().tolist() == [[pytest.approx(0.6), 0.33]]
-
-
-def test_a_table_says_which_classes_stand_in_for_the_papers(tmp_path):
-    run = run_of(tmp_path, [20, 50], "paper-table4-more", 20, "caltech101")
-    precision, _ = beside_published({"paper-table4-more": {"paper-table4-more": run}})
-    assert [row[0] for row in texts(precision)[:5]] == [*["20 for B20"] * 4, "20 for B50"]
-    assert "other classes stand in" in precision.notes[0]
 
 
 def drawn_stars(axes):
@@ -172,19 +142,3 @@ def test_published_precision_is_marked_in_the_figure_of_the_papers_classes(tmp_p
     numbers = figure.numbers().set_index(["series", "x"])["value"]
     assert numbers["OASIS, published"].tolist() == [0.43, 0.38, 0.23]
     np.testing.assert_allclose(numbers["OASIS", 1], 0.7)  # ours: mAP and .1
-
-
-def test_a_figure_of_stand_ins_says_so_and_one_of_other_classes_has_no_marks(tmp_path):
-    run = run_of(tmp_path / "20", [20], "paper-table4-more", 20, "caltech101")
-    figure = draw_precision_at_k(view_of(run), "retrieval")
-    assert (1, 0.29) in drawn_stars(figure.panels[0])
-    assert figure.legends[0].get_texts()[-1].get_text() == "published, of other classes"
-    other = draw_precision_at_k(view_of(run_of(tmp_path / "10", [10])), "retrieval")
-    assert not drawn_stars(other.panels[0])
-    fewer = run_of(tmp_path / "24", [20], "paper-table4-more", 20, "caltech101", test_per_class=24)
-    assert not drawn_stars(draw_precision_at_k(view_of(fewer), "retrieval").panels[0])
-
-
-def test_the_web_scale_figures_name_their_place():
-    with Path(PUBLISHED / "web_scale.csv").open(encoding="utf-8") as file:
-        assert all(row["source"].startswith("JMLR ") for row in csv.DictReader(file))

@@ -10,7 +10,7 @@ from scipy import sparse
 from oasis_bench.algorithms import Euclidean
 from oasis_bench.data import LabelledRows
 from oasis_bench.datasets import Digits
-from oasis_bench.experiment import Experiment, Queries, plan
+from oasis_bench.experiment import Queries, plan
 from oasis_bench.plugins import load_registry
 from oasis_bench.system import UsageError
 from oasis_bench.tasks import Retrieval
@@ -77,18 +77,6 @@ def test_an_item_of_several_labels_is_named_by_each():
     assert Queries((10,), (1, 2)).among(np.array([10, 11, 12]), y).tolist() == [True, True, True]
 
 
-@pytest.mark.parametrize(
-    ("queries", "message"),
-    [
-        (["72"], "--queries 72: rows of digits are 0 to 71"),
-        (["bb"], "unknown class 'bb': did you mean 'b'"),
-    ],
-)
-def test_unknown_queries_are_refused(specs, queries, message):
-    with pytest.raises(UsageError, match=message):
-        specs(*queries)
-
-
 def test_queries_are_refused_that_do_not_test(specs, pictures, experiment):
     _, tested = shown(specs()[0], pictures)
     trains = min(set(range(72)) - tested)
@@ -99,20 +87,3 @@ def test_queries_are_refused_that_do_not_test(specs, pictures, experiment):
     trials = plan(two, Digits(), pictures, load_registry())
     with pytest.raises(UsageError, match="--queries 'c': no test item of the first partition"):
         refuse_untested_queries(trials, pictures)
-
-
-def test_queries_are_refused_where_there_are_no_pictures(experiment, numbered_rows):
-    asked = replace(experiment, queries=("a",))
-    with pytest.raises(UsageError, match="--queries chooses pictures, and digits has none"):
-        plan(asked, Digits(), numbered_rows, load_registry())
-
-
-def test_more_queries_than_examples_are_refused(experiment):
-    with pytest.raises(UsageError, match="queries names 3 and examples = 2"):
-        replace(experiment, queries=("1", "2", "3"), examples=2)
-
-
-def test_an_experiment_file_may_list_rows_without_quotes(tmp_path):
-    path = tmp_path / "e.toml"
-    path.write_text('title = "T"\ndataset = "digits"\nqueries = [3, "b"]\n[learners.OASIS]\n')
-    assert Experiment.from_toml(str(path)).queries == ("3", "b")

@@ -9,16 +9,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.datasets import load_digits
-from sklearn.metrics.pairwise import euclidean_distances
-from threadpoolctl import threadpool_limits
 
 from oasis_bench.algorithms import LDA, LMNN, OASIS, ClassifierPosterior, Euclidean
-from oasis_bench.plugins.contract_items import in_two_parts
 from oasis_bench.system import side_by_side, work as work_module
 from oasis_bench.tasks import (
     evaluate_ranking,
-    kernel_ready,
-    rank_others,
     ranking,
     score_sparse,
     tie_order,
@@ -134,62 +129,6 @@ def test_blocks_and_threads_change_no_best_k(monkeypatch, n_threads):
             np.testing.assert_array_equal(found, whole)
 
 
-def test_many_queries_are_scored_in_whole_groups_of_the_kernel(monkeypatch):
-    monkeypatch.setattr(ranking, "BLOCK_BYTES", 4 * 1000 * 100)
-    assert ranking.block_size(1000, np.float32) == 96
-    assert ranking.block_size(1000, np.float64) == 48
-    assert ranking.block_size(10_000, np.float32) == 10
-    assert ranking.block_size(10**9, np.float32) == 1
-
-
-def test_progress_counts_the_queries_that_are_done(monkeypatch):
-    monkeypatch.setattr(ranking, "BLOCK_BYTES", 20 * 8 * 50)
-    scores, seen = np.zeros((50, 50)), []
-    options = {"progress": lambda *now: seen.append(now)}
-    top_k(table_similarity(scores), numbered(50), numbered(50), 1, 0, **options)
-    assert seen == [("ranking", done, 50) for done in (16, 32, 48, 50)]
-
-
-@pytest.mark.parametrize(
-    ("k", "options", "message"),
-    [
-        (0, {}, "k = 0 of 5 gallery rows: 1 to 5"),
-        (6, {}, "k = 6 of 5 gallery rows"),
-        (5, {"left_out": [0, 1, 2, 3, 4]}, "k = 5 of 4 gallery rows"),
-        (1, {"left_out": [0, 1, 2, 3, 5]}, "row numbers 0 to 5: 0 to 4"),
-        (1, {"left_out": [-1, 1, 2, 3, 4]}, "row numbers -1 to 4"),
-        (1, {"left_out": [0, 1]}, "left_out names 2 rows for 5 queries"),
-        (1, {"left_out": [True] * 5}, "type bool: a list of integers"),
-    ],
-)
-def test_a_best_k_that_cannot_be_is_refused(k, options, message):
-    with pytest.raises(ValueError, match=message):
-        top_k(table_similarity(np.zeros((5, 5))), numbered(5), numbered(5), k, 0, **options)
-
-
-def test_a_nan_among_the_best_k_is_refused():
-    scores = np.zeros((5, 5))
-    scores[3, 3] = np.nan
-    with pytest.raises(ValueError, match="1 of 25 similarities are NaN"):
-        top_k(table_similarity(scores), numbered(5), numbered(5), 1, 0)
-
-
-@pytest.mark.parametrize(
-    ("queries", "order"), [([0], range(4)), ([0, 1], range(3)), ([0, 4], range(4))]
-)
-def test_a_ranking_of_parts_that_do_not_fit_is_refused(queries, order):
-    with pytest.raises(ValueError, match="is needed"):
-        rank_others(np.zeros((2, 4)), np.array(queries), np.array(order))
-
-
-def test_scores_of_other_types_and_layouts_are_ranked_too():
-    scores = np.arange(20).reshape(4, 5)
-    for form in (scores.astype(np.float16), scores, np.asfortranarray(scores, dtype=np.float32)):
-        assert kernel_ready(form).flags.c_contiguous
-        found = rank_others(form, np.array([0, 1, 2, 3]), np.arange(5))
-        np.testing.assert_array_equal(found[3], [4, 2, 1, 0])
-
-
 @pytest.mark.parametrize("dtypes", [("f4", "f4"), ("f8", "f8"), ("f4", "f8"), ("f8", "f4")])
 @pytest.mark.parametrize("n_queries", [1, 15, 33, 70])
 def test_sparse_scores_are_those_of_a_dense_product(dtypes, n_queries, monkeypatch, n_threads):
@@ -217,20 +156,6 @@ def test_a_sparse_score_depends_on_no_block_no_thread_and_no_neighbour(monkeypat
     np.testing.assert_array_equal(learner.similarity(queries, gallery), whole)
     one_by_one = np.concatenate([learner.similarity(queries[[i]], gallery) for i in range(40)])
     np.testing.assert_array_equal(one_by_one, whole)
-
-
-def test_a_gallery_of_empty_rows_scores_zero():
-    scores = np.full((3, 5), np.nan)
-    score_sparse(np.ones((3, 4)), sparse.csr_array((5, 4)), scores)
-    np.testing.assert_array_equal(scores, np.zeros((3, 5)))
-
-
-def test_a_gallery_out_of_order_and_with_repeated_entries_is_summed_as_it_is():
-    parts = np.array([1.0, 2, 3, 4]), np.array([2, 0, 2, 1]), np.array([0, 3, 4])
-    gallery = sparse.csr_array(parts, shape=(2, 3))
-    scores = np.empty((1, 2))
-    score_sparse(np.array([[1.0, 10, 100]]), gallery, scores)
-    np.testing.assert_array_equal(scores, [[2 + 400, 40]])
 
 
 @pytest.mark.parametrize(
@@ -263,11 +188,14 @@ def test_the_best_k_of_a_learner_are_its_highest_similarities(learner, monkeypat
     np.testing.assert_array_equal(values, np.take_along_axis(scores, found, axis=1))
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
-    "learner",
-    [LDA(), ClassifierPosterior(max_iter=5), OASIS(n_steps=50, random_state=0), Euclidean()],
-    ids=lambda learner: type(learner).__name__,
+    ("learner", "dtype"),
+    [
+        (LDA(), np.float32),
+        (ClassifierPosterior(max_iter=5), np.float64),
+        (OASIS(n_steps=50, random_state=0), np.float32),
+        (Euclidean(), np.float64),
+    ],
 )
 def test_equal_rows_in_the_order_of_their_classes_are_ranked_at_random(learner, dtype):
     # BLAS rounds the last three of 67 columns otherwise: in that order they found each other.
@@ -287,21 +215,6 @@ def test_equal_rows_in_the_order_of_their_classes_are_ranked_at_random(learner, 
     assert np.mean(nearest) < 0.2  # chance: 2 of 66
 
 
-def test_sparse_rows_with_repeated_entries_are_ranked_by_their_sums():
-    X, y = sparse_rows((60, 20)), np.arange(60) % 3
-    twice = in_two_parts(X)
-
-    def similarity(queries, gallery):
-        return -euclidean_distances(queries, gallery)
-
-    for asked in (similarity, Euclidean().fit(X).similarity):
-        expected = evaluate_ranking(asked, X, y, seed=0).mean_average_precision
-        assert evaluate_ranking(asked, twice, y, seed=0).mean_average_precision == expected
-        found, whole = (top_k(asked, rows[:9], rows, 5, seed=0)[1] for rows in (twice, X))
-        np.testing.assert_allclose(found, whole, atol=1e-7)
-    assert twice.nnz == 2 * X.nnz
-
-
 def test_a_ranking_holds_a_block_of_scores_and_not_those_of_all_pairs(monkeypatch):
     n, block_bytes = 3000, 2**20
     monkeypatch.setattr(ranking, "BLOCK_BYTES", block_bytes)
@@ -314,23 +227,6 @@ def test_a_ranking_holds_a_block_of_scores_and_not_those_of_all_pairs(monkeypatc
     finally:
         tracemalloc.stop()
     assert block_bytes / 2 < peak < 3 * block_bytes < 4 * n * n / 10
-
-
-def test_items_are_worked_on_side_by_side_and_returned_in_order(monkeypatch):
-    monkeypatch.setattr(work_module, "blas_threads", lambda: 3)
-    together = threading.Barrier(3, timeout=10)
-
-    def work(item):
-        together.wait()
-        return 10 * item
-
-    assert side_by_side(work, range(6)) == [0, 10, 20, 30, 40, 50]
-
-
-def test_there_are_as_many_threads_as_blas_may_use():
-    with threadpool_limits(1):
-        used = side_by_side(lambda _: threading.get_ident(), range(20))
-    assert set(used) == {threading.get_ident()}
 
 
 @pytest.mark.parametrize("count", [1, 2], ids=["one thread", "two threads"])
@@ -357,12 +253,6 @@ def test_after_ctrl_c_no_further_item_is_begun(count, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         side_by_side(work, range(200))
     assert len(begun) < 20
-
-
-def test_an_error_in_a_thread_is_raised(monkeypatch):
-    monkeypatch.setattr(work_module, "blas_threads", lambda: 2)
-    with pytest.raises(ZeroDivisionError):
-        side_by_side(lambda item: 1 // item, range(10))
 
 
 class CountingLMNN(LMNN):

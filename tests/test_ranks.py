@@ -9,13 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from fake_runs import fake_trial
-from matplotlib.figure import Figure
 from scipy import stats
 
 from oasis_bench.command_line import main
 from oasis_bench.experiment import LearnerSpec
-from oasis_bench.reports.leaderboard import read_leaderboard
-from oasis_bench.reports.ranks_page import draw_ranks
 
 
 def write_run(folder, dataset, scores, subsets=(10,), lost=(), untried=(), params=None):
@@ -99,15 +96,6 @@ def test_each_data_set_counts_once_by_its_largest_subset(ranks, tmp_path):
     assert "x (20 classes, 2 partitions) and y (10 classes, 2 partitions)" in flat(out)
 
 
-def test_too_few_data_sets_are_said_and_marked(ranks, tmp_path):
-    runs = [write_run(tmp_path / name, name, {"A": 0.6, "B": 0.5}) for name in ("x", "y")]
-    _, out, _, folder = ranks(*runs)
-    assert "Too few data sets for a test: no difference of 2 learners on 2 data sets" in flat(out)
-    assert "at least 6 are needed" in flat(out)
-    page = (folder / "ranks.html").read_text()
-    assert "Too few data sets for a test" in page
-
-
 def test_a_learner_that_lacks_a_result_is_left_out_and_never_given_a_rank(ranks, tmp_path):
     scores = {"A": 0.6, "B": 0.5, "Slow": 0.7}
     one = write_run(tmp_path / "one", "x", scores, lost=[("Slow", 1)])
@@ -118,60 +106,6 @@ def test_a_learner_that_lacks_a_result_is_left_out_and_never_given_a_rank(ranks,
     written = pd.read_csv(folder / "tables" / "ranks.csv")
     assert set(written["learner"]) == {"A", "B"}
     assert set(written["rank"]) == {1, 2}
-
-
-def test_of_a_run_that_was_cut_short_the_partitions_count_that_all_were_tried_on(ranks, tmp_path):
-    one = write_run(tmp_path / "one", "x", {"A": 0.6, "B": 0.5}, untried=[("B", 1)])
-    two = write_run(tmp_path / "two", "y", {"A": 0.6, "B": 0.5})
-    _, out, _, _ = ranks(one, two)
-    assert "x (10 classes, 1 partition)" in flat(out)
-    assert "left out" not in flat(out)
-
-
-def test_one_label_with_two_settings_is_told(ranks, tmp_path):
-    one = write_run(tmp_path / "one", "x", {"A": 0.6, "B": 0.5}, params={"A": {"C": 1}})
-    two = write_run(tmp_path / "two", "y", {"A": 0.6, "B": 0.5}, params={"A": {"C": 2}})
-    _, out, _, _ = ranks(one, two)
-    assert "A has other settings in some of the runs" in flat(out)
-    assert "B has other settings" not in flat(out)
-
-
-def test_runs_that_cannot_be_ranked_together_are_told_in_one_line(ranks, tmp_path):
-    one = write_run(tmp_path / "one", "x", {"A": 0.6, "B": 0.5})
-    same = write_run(tmp_path / "same", "x", {"A": 0.6, "B": 0.5})
-    alone = write_run(tmp_path / "alone", "x", {"A": 0.6})
-    other = write_run(tmp_path / "other", "y", {"B": 0.6})
-    unfinished = write_run(tmp_path / "cut", "z", {"A": 1, "B": 1}, untried=[("B", 0), ("B", 1)])
-    for runs, said in (
-        ([one], "1 data set: ranks need at least 2"),
-        ([one, same], "1 data set: ranks need at least 2"),
-        ([alone, other], "no two learners have a result on the same data set"),
-        ([one, unfinished], "has no partition that was tried with every learner"),
-        ([one, tmp_path], "holds no run"),
-    ):
-        status, out, err, folder = ranks(*runs)
-        assert (status, out) == (2, "")
-        assert said in err
-        assert err.count("\n") == 1
-        assert not folder.exists()
-
-
-def test_names_in_the_figure_are_whole_and_never_mathematics(tmp_path):
-    runs = [write_run(tmp_path / name, name, {"$x_1$": 0.9, "b": 0.1}) for name in "xyz"]
-    board, _ = read_leaderboard(runs)
-    figure = draw_ranks(board, "title")
-    assert isinstance(figure, Figure)
-    label, _ = figure.axes[0].get_yticklabels()
-    assert label.get_text() == "$x_1$  3/3"
-    assert not label.get_parse_math()
-
-
-def test_a_folder_that_cannot_be_made_is_told_in_one_line(ranks, tmp_path):
-    runs = [write_run(tmp_path / name, name, {"A": 0.6, "B": 0.5}) for name in ("x", "y")]
-    (tmp_path / "a").write_text("in the way")
-    status, out, err, _ = ranks(*runs)
-    assert (status, out) == (2, "")
-    assert err == f"oasis-bench: cannot write to {tmp_path / 'a' / 'out'}: Not a directory\n"
 
 
 def run_of_tasks(folder, dataset, scores):
@@ -270,20 +204,6 @@ def test_a_summary_counts_as_its_run_does(ranks, tmp_path):
     assert pd.read_csv(folder / "tables" / "ranks.csv")["rank"].max() == 3
 
 
-def test_a_summary_without_a_result_is_left_out_and_told(ranks, tmp_path):
-    """Such as that of a run that was stopped before its second task began."""
-    *others, last = seven_runs(tmp_path)
-    stopped = summary_of(last, tmp_path / "summaries")
-    pd.read_csv(stopped).assign(partitions=0, mean=np.nan).to_csv(stopped, index=False)
-    status, out, _, folder = ranks(*others, stopped)
-    assert status == 0
-    assert f"so left out: {stopped}" in flat(out)
-    assert set(pd.read_csv(folder / "tables" / "leaderboard.csv")["datasets"]) == {6}
-    status, _, err, _ = ranks(stopped)
-    assert (status, err.count("\n")) == (2, 1)
-    assert f"no learner has a result in {stopped}" in err
-
-
 def test_several_runs_of_a_data_set_share_its_weight(ranks, tmp_path):
     better, worse = {"A": 0.6, "B": 0.5}, {"A": 0.5, "B": 0.6}
     same = [write_run(tmp_path / f"same{n}", "x", better) for n in range(4)]
@@ -315,76 +235,6 @@ def test_error_reductions_are_those_of_the_baseline_that_is_named(tmp_path, caps
     assert "Error reduction" not in capsys.readouterr().out
     assert main([*words, "--baseline", "b"]) == 2
     assert "unknown baseline 'b': did you mean 'B'?" in capsys.readouterr().err
-
-
-def test_data_sets_can_be_chosen_by_kind_and_size(tmp_path, capsys):
-    scores = {"A": 0.6, "B": 0.5}
-    runs = [
-        write_run(tmp_path / f"r{n}", f"d{n}", scores, subsets=(n,)) for n in (2, 3, 50)
-    ]  # 40 training items a class
-    table = summary_of(write_run(tmp_path / "iris", "keel iris", scores), tmp_path / "summaries")
-    words = ["ranks", *map(str, runs), str(table), "--output", str(tmp_path / "out")]
-
-    def asked(*options):
-        capsys.readouterr()
-        return main([*words, *options]), *capsys.readouterr()
-
-    status, out, _ = asked("--max-train", "120")
-    assert status == 0
-    assert "on 2 data sets (2 tables)" in out
-    assert "Left out as asked, with their training items: d50 (2,000) and keel iris (400)" in flat(
-        out
-    )
-    status, out, _ = asked("--min-train", "100", "--kind", "images")
-    assert "on 2 data sets (2 tables)" in out
-    inputs = pd.read_csv(tmp_path / "out" / "tables" / "inputs.csv")
-    assert inputs["train_items"].tolist() == [120, 2000]
-    status, _, err = asked("--kind", "rows")
-    assert (status, err.count("\n")) == (2, 1)
-    assert "1 data set: ranks need at least 2" in err
-    status, _, err = asked("--kind", "row")
-    assert "unknown kind of items 'row': did you mean 'rows'? there are images, rows" in err
-
-
-def test_budgets_that_differ_are_told(ranks, tmp_path):
-    trials = [fake_trial(name, partition=p) for name in "AB" for p in range(2)]
-    runs = [
-        fake_runs.write_run(tmp_path / name, trials, {"dataset": name, "search": search})
-        for name, search in (("x", "20"), ("y", "30s"))
-    ]
-    _, out, _, _ = ranks(*runs)
-    assert "not the same in all tables: 20 candidates on x; 30s on y." in flat(out)
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("a,b\n1,2\n", "is no summary of a run: its column 'dataset' is missing"),
-        ("", "cannot be read: EmptyDataError"),
-        ("\x00\xff", "is no summary of a run"),
-    ],
-)
-def test_a_file_that_is_no_summary_is_told_in_one_line(ranks, tmp_path, text, said):
-    path = tmp_path / "table.csv"
-    path.write_text(text)
-    status, out, err, _ = ranks(*seven_runs(tmp_path), path)
-    assert (status, out, err.count("\n")) == (2, "", 1)
-    assert said in err
-
-
-def test_a_summary_with_a_wrong_number_or_of_two_runs_is_told(ranks, tmp_path):
-    one, two = seven_runs(tmp_path)[:2]
-    path = summary_of(two, tmp_path / "summaries")
-    text = path.read_text()
-    for wrong, said in (
-        (text.replace(",0.6,", ",much,", 1), "mean = 'much': a number is needed"),
-        (text.replace(",A,", ",,", 1), "learner is empty in row 2"),
-        (text + text.partition("\n")[2], "has 'A' twice on '10': a file is of one run"),
-    ):
-        path.write_text(wrong)
-        status, _, err, _ = ranks(one, path)
-        assert (status, err.count("\n")) == (2, 1)
-        assert said in err
 
 
 def test_seconds_are_the_median_data_set_of_choosing_and_fitting(ranks, tmp_path):

@@ -1,18 +1,13 @@
 """Rating files and ratings.csv: what is asked, what is collected, and what is refused."""
 
-import json
-
 import numpy as np
 import pytest
-from fake_runs import fake_trial, make_run
-from PIL import Image
-from rated_runs import rated_run, rating_file, small_run
+from rated_runs import rated_run, rating_file
 
 from oasis_bench.command_line import main
-from oasis_bench.reports import collect_ratings, write_rating_page
+from oasis_bench.reports import collect_ratings
 from oasis_bench.reports.ratings import questions, read_ratings, whole_depths
 from oasis_bench.reports.run.view import view_of
-from oasis_bench.runs import read_run
 from oasis_bench.system import UsageError
 
 PAIR = (0, 1)
@@ -48,45 +43,12 @@ def test_the_order_of_the_page_is_drawn_and_always_the_same(tmp_path):
     assert abs(ranks[:, 0].mean() - 9.5) < 6  # about a standard deviation of uniform places: 1.8
 
 
-def test_a_picture_without_a_thumbnail_is_not_asked(tmp_path):
-    thumbnails = [b"jpeg", None, b"jpeg", None]
-    rankings = {"A": {0: [1, 2], 3: [2, 0]}}
-    run = rated_run(tmp_path / "run", rankings, [0] * 4, thumbnails)
-    (question,) = questions(run, 25, 20)
-    assert (question.query, question.candidates) == (0, [2])
-
-
 def test_the_depth_is_that_to_which_every_learner_is_marked(run):
     rows = view_of(run).retrievals
     assert whole_depths(rows, [(0, 1), (0, 3)]).tolist() == [1]
     assert whole_depths(rows, [(0, 1), (0, 2), (0, 3)]).tolist() == [2]
     assert whole_depths(rows, [(0, 1), (0, 2), (0, 3), (0, 4)]).tolist() == [3]
     assert whole_depths(rows, [(0, 1)]).tolist() == [0]
-
-
-def test_the_command_says_what_the_run_has_less_of_than_asked(run, tmp_path, capsys):
-    assert main(["judge", str(tmp_path / "run"), "--candidates", "3"]) == 0
-    out, err = capsys.readouterr()
-    assert "asked: 3 candidates of 1 query picture" in out
-    assert f"page: {tmp_path / 'run/judge.html'}" in out
-    assert err.splitlines() == [
-        "oasis-bench: --queries 25: the run keeps 1 query picture: 'run --examples 25' keeps "
-        "more, where there are as many test pictures",
-        "oasis-bench: the page has the first 2 of every learner for every query",
-    ]
-    page = tmp_path / "other.html"
-    assert main(["judge", str(tmp_path / "run"), "--queries", "1", "--output", str(page)]) == 0
-    assert (
-        "--candidates 20: for some query all learners together retrieve 4 different pictures"
-        in (capsys.readouterr().err)
-    )
-    assert page.exists()
-
-
-def test_a_run_without_pictures_cannot_be_judged(tmp_path):
-    make_run(tmp_path / "run", [fake_trial("A")], ["A"])
-    with pytest.raises(UsageError, match=r"no retrieved pictures to judge.*--examples 25"):
-        write_rating_page(tmp_path / "run", 25, 20)
 
 
 def test_raters_are_joined_and_a_later_mark_replaces_an_earlier_one(run, tmp_path):
@@ -176,46 +138,3 @@ def test_a_missing_file_and_damaged_ratings_are_named(run, tmp_path, capsys):
         (folder / "ratings.csv").write_text(text)
         with pytest.raises(UsageError, match=r"ratings\.csv is damaged"):
             collect_ratings(folder, [good])
-
-
-def test_a_page_of_real_size_stays_small(tmp_path):
-    small_run(tmp_path / "run", n_queries=25, n_ranks=20, n_rows=250)
-    page = write_rating_page(tmp_path / "run", 25, 20)
-    assert page.summary == "asked: 500 candidates of 25 query pictures"
-    text = page.path.read_text()
-    assert len(text) < 1_000_000
-    content = text.partition('id="asked">')[2].partition("</script>")[0]
-    rows = {row for query, found in json.loads(content)["questions"] for row in (query, *found)}
-    assert text.count("data:image/jpeg") == len(rows)  # each picture once
-
-
-def test_a_real_run_keeps_twenty_ranks_and_their_pictures(tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv("OASIS_BENCH_DATA", raising=False)  # codebooks of these pictures
-    rng = np.random.default_rng(0)
-    for label in ("bear", "owl"):
-        (tmp_path / "pictures" / label).mkdir(parents=True)
-        for number in range(25):
-            noise = rng.integers(0, 256, (64, 64, 3), dtype=np.uint8)
-            Image.fromarray(noise).save(tmp_path / "pictures" / label / f"{number}.png")
-    words = ["run", "--dataset", str(tmp_path / "pictures"), "--block", "16", "--visterms", "10"]
-    words += ["--algorithms", "Euclidean,StandardizedEuclidean", "--partitions", "1"]
-    words += ["--train", "8", "--test", "12", "--tasks", "retrieval"]
-    folder = tmp_path / "run"
-    assert main([*words, "--examples", "3", "--output", str(folder)]) == 0
-    run = read_run(folder)
-    ranks = run.retrievals.groupby(["learner", "query"])["rank"].agg(list)
-    assert len(ranks) == 2 * 3
-    assert ranks.map(lambda it: it == list(range(1, 21))).all()
-    shown = {*run.retrievals["query"], *run.retrievals["retrieved"]}
-    assert set(run.pictures.loc[run.pictures["thumbnail"].notna(), "row"]) == shown
-    capsys.readouterr()
-    assert main(["judge", str(folder), "--queries", "3"]) == 0
-    assert "asked: 60 candidates of 3 query pictures" in capsys.readouterr().out
-
-
-def test_what_is_for_the_page_is_refused_where_ratings_are_collected(tmp_path, run, capsys):
-    (tmp_path / "file").touch()
-    words = ["judge", str(tmp_path / "run"), "--collect", str(tmp_path / "file"), "--queries", "3"]
-    assert main(words) == 2
-    assert "--queries is for the page" in capsys.readouterr().err

@@ -5,7 +5,7 @@ import pytest
 
 from oasis_bench.algorithms import OASIS
 from oasis_bench.plugins import BrokenPluginError, load_registry
-from oasis_bench.system import UsageError, unknown_name
+from oasis_bench.system import UsageError
 from oasis_bench.tasks import Truth, evaluate
 
 DISTRIBUTION = """\
@@ -111,11 +111,6 @@ def test_an_unknown_name_is_refused_with_the_nearest():
         load_registry().datasets["digit"]
 
 
-def test_a_name_like_no_other_is_refused_without_a_hint():
-    assert unknown_name("thing", "qqq", ["one", "two"]) == "unknown thing 'qqq': there are one, two"
-    assert unknown_name("thing", "qqq", []) == "unknown thing 'qqq': there are none"
-
-
 @pytest.mark.usefixtures("third_party")
 def test_a_broken_plugin_is_listed_and_breaks_nothing_else():
     catalogue = load_registry().algorithms
@@ -161,68 +156,6 @@ def test_plugin_files_add_learners_and_data_sets(plugins):
     assert "OASIS" in registry.algorithms
 
 
-def test_a_plugin_file_gives_only_what_it_defines_itself(plugins):
-    names = list(load_registry([plugins / "sleeper.py"]).algorithms)
-    assert names.count("Euclidean") == 1  # which the file imports
-    assert names.count("Sleeper") == 1
-
-
-def test_the_same_file_is_imported_once(plugins):
-    first, second = (
-        load_registry([path]).algorithms["Spy"]
-        for path in (plugins / "spy.py", plugins / ".." / "plugins" / "spy.py")
-    )
-    assert first is second
-
-
-def test_a_name_that_is_taken_is_refused(plugins):
-    with pytest.raises(UsageError, match=r"taken_name\.py calls its algorithm 'OASIS', a name tha"):
-        load_registry([plugins / "taken_name.py"])
-
-
-def test_two_files_with_one_name_are_refused(plugins, tmp_path):
-    copy = tmp_path / "copy.py"
-    copy.write_text((plugins / "spy.py").read_text())
-    with pytest.raises(UsageError, match=r"copy\.py calls its algorithm 'Spy', a name that is"):
-        load_registry([plugins / "spy.py", copy])
-
-
-def test_a_plugin_file_that_is_not_there_is_refused(tmp_path):
-    with pytest.raises(UsageError, match=r"no plugin file .*absent\.py: give a Python f"):
-        load_registry([tmp_path / "absent.py"])
-
-
-def test_a_plugin_file_that_is_not_python_is_refused(tmp_path):
-    path = tmp_path / "learner.txt"
-    path.write_text("class A: pass")
-    for given in (path, tmp_path):
-        with pytest.raises(UsageError, match=r"no plugin file"):
-            load_registry([given])
-
-
-def test_a_file_without_a_plugin_is_refused(plugins):
-    with pytest.raises(
-        UsageError, match=r"no_learner\.py defines no learner, no data set, no task and no split"
-    ):
-        load_registry([plugins / "no_learner.py"])
-
-
-def test_a_file_that_cannot_be_imported_is_refused_in_one_line(plugins):
-    with pytest.raises(BrokenPluginError) as error:
-        load_registry([plugins / "broken.py"])
-    assert "broken.py cannot be imported: ImportError: libmissing.so.1" in str(error.value)
-    assert "\n" not in str(error.value)
-
-
-def test_a_syntax_error_in_a_plugin_file_is_refused_in_one_line(tmp_path):
-    path = tmp_path / "half.py"
-    path.write_text("class Half(:\n")
-    with pytest.raises(BrokenPluginError) as error:
-        load_registry([path])
-    assert "SyntaxError" in str(error.value)
-    assert "\n" not in str(error.value)
-
-
 @pytest.mark.parametrize("statement", ["sys.exit(0)", "sys.exit()", "raise GeneratorExit"])
 def test_a_plugin_file_that_ends_the_program_is_broken(tmp_path, statement):
     path = tmp_path / "leaves.py"
@@ -235,15 +168,6 @@ def test_ctrl_c_in_an_import_is_no_fault_of_the_plugin_file(tmp_path, plugins):
     path = tmp_path / "slow_import.py"
     path.write_text("raise KeyboardInterrupt")
     with pytest.raises(KeyboardInterrupt):
-        load_registry([path])
-    path.write_text((plugins / "sleeper.py").read_text())
-    assert load_registry([path]).algorithms["Sleeper"].name == "Sleeper"
-
-
-def test_a_file_that_was_mended_can_be_loaded_again(tmp_path, plugins):
-    path = tmp_path / "mended.py"
-    path.write_text("import no_such_module")
-    with pytest.raises(BrokenPluginError):
         load_registry([path])
     path.write_text((plugins / "sleeper.py").read_text())
     assert load_registry([path]).algorithms["Sleeper"].name == "Sleeper"
@@ -262,22 +186,3 @@ def test_a_task_in_a_file_is_asked_like_those_that_are_installed(plugins):
     # One relevant item a query, at ranks 2, 2, 3 and 2: its average precision is 1 / rank, too.
     assert found["reciprocal-rank"][0].value == pytest.approx((1 / 2 + 1 / 2 + 1 / 3 + 1 / 2) / 4)
     assert found["reciprocal-rank"][0].value == pytest.approx(found["retrieval"][0].value)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "line"),
-    [
-        (
-            '"seen-classes"',
-            '"halves"',
-            "split is 'halves': one of judged, rated, seen-classes, stratified, unseen-classes is",
-        ),
-        ('gallery = "test"', 'gallery = "all"', "gallery is 'all': one of test, training"),
-        ('measures = ("reciprocal rank",)', "measures = ()", "names no measures"),
-    ],
-)
-def test_a_task_that_is_not_complete_is_refused(plugins, tmp_path, old, new, line):
-    path = tmp_path / "task.py"
-    path.write_text((plugins / "reciprocal_rank.py").read_text().replace(old, new))
-    with pytest.raises(BrokenPluginError, match=f"ReciprocalRank.*{line}"):
-        load_registry([path])

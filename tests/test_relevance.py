@@ -45,16 +45,6 @@ def test_with_one_label_each_images_of_one_class_are_relevant():
     np.testing.assert_array_equal(product_of_factor(sparse.csr_array(np.eye(4)[y])) > 0, expected)
 
 
-@pytest.mark.parametrize(
-    "form",
-    [sparse.csr_matrix, sparse.csc_array, sparse.coo_array, lambda R: sparse.lil_array(R)],
-)
-def test_the_kind_of_sparse_matrix_does_not_matter(form):
-    R = random_relevance()
-    expected = relevance_factor(sparse.csr_array(R)).toarray()
-    np.testing.assert_array_equal(relevance_factor(form(R)).toarray(), expected)
-
-
 def test_duplicate_and_unsorted_entries_are_summed_and_zeros_left_out_in_a_copy():
     entries = np.array([0.5, 1.0, 0.5, 0.0, 2.0])
     messy = sparse.csr_array((entries, [1, 0, 1, 0, 1], [0, 3, 5]), shape=(2, 2))

@@ -151,23 +151,6 @@ def test_the_stream_goes_on_whatever_the_size_of_the_draws(options):
     np.testing.assert_array_equal(np.concatenate(parts), whole)
 
 
-def test_an_image_relevant_to_all_others_is_a_query_only_where_negatives_may_be_any():
-    R = [[1, 1], [1, 0], [0, 1]]
-    with pytest.warns(UserWarning, match=r"1 of 3 items have no other .* and give no query"):
-        exact = sampler(R, negatives="exact")
-    assert set(exact.draw(100)[:, 0]) == {1, 2}
-    assert set(sampler(R, negatives="any").draw(100)[:, 0]) == {0, 1, 2}
-
-
-def test_an_image_without_company_is_no_query_and_no_positive_but_a_negative():
-    R = [[1, 0, 0], [1, 0, 0], [0, 5, 0], [0, 0, 0]]
-    with pytest.warns(UserWarning, match="2 of 4 items have no other relevant"):
-        made = sampler(R)
-    triplets = made.draw(500)
-    assert set(triplets[:, 0]) == set(triplets[:, 1]) == {0, 1}
-    assert set(triplets[:, 2]) == {2, 3}
-
-
 @pytest.mark.parametrize("order", [[0, 1, 2, 3], [2, 3, 0, 1], [1, 0, 3, 2]])
 def test_weights_of_very_different_size_neither_vanish_nor_hang(order):
     # Image 0 outweighs its only companion a hundred orders of magnitude, in any order of rows.
@@ -176,24 +159,6 @@ def test_weights_of_very_different_size_neither_vanish_nor_hang(order):
     heavy, light = order.index(0), order.index(1)
     assert set(triplets[triplets[:, 0] == heavy, 1]) == {light}
     assert set(triplets[triplets[:, 0] == light, 1]) == {heavy}
-
-
-@pytest.mark.parametrize(
-    ("R", "options", "message"),
-    [
-        ([[1, 0], [0, 1]], {}, "each of the 2 items has no other relevant or no irrelevant"),
-        ([[1], [1], [1]], {}, "leave common labels out"),
-        ([[1, 0], [0, 1]], {"negatives": "any"}, "each of the 2 items has no other relevant"),
-        ([[1], [1], [0]], {"threshold": 0.9}, r"lower the threshold \(0.9\)"),
-        ([[1], [1], [0]], {"threshold": -1}, "threshold is -1"),
-        ([[1], [1], [0]], {"threshold": np.nan}, "threshold is nan"),
-        ([[1], [1], [0]], {"negatives": "some"}, "negatives is 'some'"),
-        ([[1], [-1], [0]], {}, "least value -1"),
-    ],
-)
-def test_relevance_without_a_triplet_is_refused(R, options, message):
-    with pytest.raises(ValueError, match=message):
-        sampler(R, **options)
 
 
 def test_common_images_of_a_label_cost_memory_as_the_entries_do():

@@ -4,7 +4,6 @@ import pytest
 from fake_runs import fake_trial, fake_trials, make_run, write_run
 from report_helpers import marks, texts
 
-from oasis_bench.reports import write_report
 from oasis_bench.reports.run.measures import difference_tables, seen_and_unseen_tables
 from oasis_bench.reports.run.verdict import what_is_missing
 from oasis_bench.reports.run.view import view_of
@@ -35,7 +34,7 @@ def both(tmp_path):
     return make_run(tmp_path / "run", trials, list(scores), partitions=3, tasks=BOTH)
 
 
-def test_seen_stand_beside_unseen_classes_each_with_its_chance(both, tmp_path):
+def test_seen_stand_beside_unseen_classes_each_with_its_chance(both):
     (table,) = seen_and_unseen_tables(view_of(both))
     assert table.header == ("Classes", "Learner", "Seen classes", "Unseen classes")
     assert texts(table) == [
@@ -47,41 +46,9 @@ def test_seen_stand_beside_unseen_classes_each_with_its_chance(both, tmp_path):
     assert marks(table, 3) == ["a", "", ""]
     assert table.marked_notes[0][1].startswith("OASIS: 2 of 3 partitions finished; 1 timeout")
     assert len(table.numbers) == 6
-    page = write_report(tmp_path / "run").read_text()
-    assert page.index('id="seen-and-unseen"') < page.index('id="retrieval"')
-    assert "Missing here" not in page
-    assert (tmp_path / "run" / "tables" / "seen_and_unseen.tex").is_file()
     for task in BOTH:
         named = [set(found.numbers["learner"]) for found in difference_tables(view_of(both), task)]
         assert "chance" not in set().union(*named)
-
-
-@pytest.mark.parametrize(
-    ("command", "told"),
-    [
-        (
-            "python -m oasis_bench run --dataset 'my data' --tasks retrieval --output=runs/x",
-            "python -m oasis_bench run --dataset 'my data' "
-            "--algorithms A,ClassifierPosterior --tasks retrieval,unseen-classes",
-        ),
-        (
-            "python -m oasis_bench run --algorithms A --output runs/x --seed 1",
-            "python -m oasis_bench run --seed 1 "
-            "--algorithms A,ClassifierPosterior --tasks retrieval,unseen-classes",
-        ),
-        (None, "--algorithms A,ClassifierPosterior --tasks retrieval,unseen-classes"),
-    ],
-)
-def test_a_run_of_seen_classes_without_a_classifier_is_told_what_is_missing(
-    tmp_path, command, told
-):
-    run = make_run(tmp_path / "run", fake_trials("A", [0.5] * 5), ["A"], info={"command": command})
-    assert seen_and_unseen_tables(view_of(run)) == []
-    sentence, found = what_is_missing(view_of(run))
-    assert sentence.startswith("Missing here: a classifier’s posterior")
-    assert sentence.endswith("To add both:")
-    assert found == told
-    assert "Missing here: a classifier’s posterior" in write_report(tmp_path / "run").read_text()
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 from fake_runs import fake_trial, fake_trials, make_run
 from report_helpers import texts
@@ -13,13 +12,11 @@ from oasis_bench.reports.inline_svg import inline_svg
 from oasis_bench.reports.run.figures import (
     along_seconds,
     pareto_front,
-    quality_against_time,
     times_and_values,
 )
 from oasis_bench.reports.run.tasks import differences, partition_figures
 from oasis_bench.reports.run.trials import candidates_tables, trials_table
 from oasis_bench.reports.run.view import view_of
-from oasis_bench.system import UsageError
 
 
 def by_definition(seconds, values):
@@ -45,13 +42,6 @@ def test_time_is_choice_and_fit_together_and_its_median_is_told(tmp_path):
     assert (row["seconds_min"], row["seconds"], row["seconds_max"]) == (8.0, 9.0, 16.0)  # 7 chosen
     assert row["mean"] == pytest.approx(0.6)
     assert row["standard_error"] == pytest.approx(0.1 / np.sqrt(3))
-
-
-def test_without_a_result_the_figure_says_so(tmp_path):
-    run = make_run(tmp_path / "run", [], ["A"])
-    drawing = quality_against_time(view_of(run), "retrieval")
-    assert drawing.files == {}
-    assert drawing.caption == "Not drawn: no trial has a result and a time."
 
 
 def test_seconds_are_steps_times_the_median_seconds_a_step(tmp_path):
@@ -83,23 +73,6 @@ def test_boxes_are_of_paired_differences_from_euclidean_where_it_runs(tmp_path):
     (drawing,) = partition_figures(view_of(run), "retrieval")
     assert drawing.title == "Retrieval: mAP less that of E"
     np.testing.assert_allclose(drawing.numbers["value"], [0.1, 0.0], atol=1e-12)
-
-
-def test_boxes_are_of_differences_from_the_baseline_that_is_named(tmp_path):
-    trials = [*fake_trials("A", [0.5, 0.6, 0.7]), *fake_trials("E", [0.4, 0.6, 0.5])]
-    run = make_run(tmp_path / "run", trials, ["A", "E"], partitions=3)
-    (drawing,) = partition_figures(view_of(run), "retrieval", "E")
-    assert drawing.title == "Retrieval: mAP less that of E"
-    np.testing.assert_allclose(drawing.numbers["value"], [0.1, 0.0, 0.2], atol=1e-12)
-    with pytest.raises(UsageError, match="unknown baseline 'e': did you mean 'E'"):
-        partition_figures(view_of(run), "retrieval", "e")
-
-
-def test_one_partition_or_one_learner_has_no_boxes(tmp_path):
-    one = make_run(tmp_path / "one", fake_trials("A", [0.5, 0.6]), ["A"], partitions=2)
-    assert partition_figures(view_of(one), "retrieval") == []
-    run = make_run(tmp_path / "run", [fake_trial("A"), fake_trial("B")], ["A", "B"], partitions=1)
-    assert partition_figures(view_of(run), "retrieval") == []
 
 
 def test_every_trial_is_listed_with_what_it_chose(tmp_path):
@@ -137,12 +110,3 @@ def test_an_svg_of_a_page_takes_its_greys_from_the_page_and_holds_no_hostile_lab
     assert 'style="fill: var(--paper); stroke: #0173b2"' in inline
     assert '<text style="fill: var(--ink)">#ffffff</text>' in inline
     assert not any(text in inline for text in ("metadata", "<style", "<!--", "id="))
-
-
-def test_numbers_of_a_figure_are_in_its_csv_file(tmp_path):
-    run = make_run(tmp_path / "run", fake_trials("A", [0.5, 0.7]), ["A"], partitions=2)
-    drawing = quality_against_time(view_of(run), "retrieval")
-    (tmp_path / "numbers.csv").write_bytes(drawing.files["csv"])
-    (row,) = pd.read_csv(tmp_path / "numbers.csv").to_dict("records")
-    assert (row["panel"], row["quantity"], row["series"]) == ("10 classes", "mAP", "A")
-    assert (row["value"], row["high"]) == (pytest.approx(0.6), pytest.approx(0.7))

@@ -5,7 +5,7 @@ import pytest
 from fake_runs import fake_trial, fake_trials, make_run
 from report_helpers import marks, texts
 
-from oasis_bench.reports import summary_text, write_report
+from oasis_bench.reports import summary_text
 from oasis_bench.reports.run.measures import difference_tables, measure_tables
 from oasis_bench.reports.run.trials import (
     unfinished_table,
@@ -78,9 +78,6 @@ def test_differences_from_the_best_have_an_interval_a_corrected_p_and_what_could
     assert "corrected for the 3 comparisons of this table" in table.marked_notes[0][1]
     assert "over 5 partitions, a true difference of 0.015 to 0.054" in table.marked_notes[1][1]
     assert set(table.numbers["measure"]) == {"mAP", *(f"precision at {k}" for k in (1, 10, 50))}
-    page = write_report(tmp_path / "run").read_text()
-    assert page.count("mAP: top, the best, less") == 3  # the caption, the box and the table
-    assert (tmp_path / "run" / "tables" / "differences_retrieval_10.tex").is_file()
 
 
 def test_differences_from_a_baseline_are_of_each_learner_less_it(tmp_path):
@@ -101,24 +98,6 @@ def test_differences_from_a_baseline_are_of_each_learner_less_it(tmp_path):
         ["far", "-0.350", "-0.390 to -0.310", "< 0.0001", "worse"],
     ]
     assert set(table.numbers["baseline"]) == {"middle"}
-    page = write_report(tmp_path / "run", "middle").read_text()
-    assert "Retrieval: differences from middle" in page
-    assert "mAP less that of middle" in page
-
-
-def test_without_a_comparison_there_is_no_table_of_differences(tmp_path):
-    run = make_run(tmp_path / "run", [fake_trial("A"), fake_trial("B")], ["A", "B"])
-    assert difference_tables(view_of(run), "retrieval") == []
-    assert "differences from the best" not in write_report(tmp_path / "run").read_text()
-
-
-def test_with_one_partition_nothing_is_bold_and_the_spread_is_not_available(tmp_path):
-    run = make_run(
-        tmp_path / "run", [fake_trial("A", mAP=0.9), fake_trial("B")], ["A", "B"], partitions=1
-    )
-    (table,), _ = measure_tables(view_of(run), "retrieval")
-    assert [row[1] for row in texts(table)] == ["0.900 ± n/a", "0.500 ± n/a", "0.115"]
-    assert "on fewer nothing can be told apart" in table.marked_notes[-1][1]
 
 
 def test_a_failed_learner_is_a_dash_with_its_reason_and_a_partial_one_says_how_partial(tmp_path):
@@ -145,35 +124,6 @@ def test_a_failed_learner_is_a_dash_with_its_reason_and_a_partial_one_says_how_p
     assert unfinished.numbers["partition"].tolist() == [0, 1, 2, 3]
 
 
-def test_who_could_not_be_compared_with_the_best_is_told_and_not_bold(tmp_path):
-    run = make_run(
-        tmp_path / "run",
-        [
-            *fake_trials("A", [0.5, 0.6, 0.7, 0.8, 0.9]),
-            *fake_trials("B", [0.1] * 5),
-            *fake_trials("C", [0.99]),
-        ],
-        ["A", "B", "C"],
-    )
-    (table,), _ = measure_tables(view_of(run), "retrieval")
-    assert [row[1].bold for row in table.cells] == [True, False, False, False]
-    told = "C: not compared, as it shares 1 partition with A, the best; 2 are needed."
-    assert told in dict(table.marked_notes).values()
-
-
-def test_who_is_above_the_best_where_both_finished_has_a_word_on_it_and_is_not_bold(tmp_path):
-    trials = [
-        *fake_trials("A", [0.1, 0.2, 0.3, 0.4, 0.5]),
-        *fake_trials("B", [0.2, 0.3, 0.4, 0.51]),
-    ]
-    (table,), _ = measure_tables(
-        view_of(make_run(tmp_path / "run", trials, ["A", "B"])), "retrieval"
-    )
-    assert [row[1].bold for row in table.cells] == [True, False, False]
-    told = "B: above A, the best, on the 4 partitions that both finished."
-    assert told in dict(table.marked_notes).values()
-
-
 def test_bold_marks_only_what_was_measured_on_all_partitions(tmp_path):
     """B is as good as A, but for a time-out on one partition."""
     late = {"status": "timeout", "reason": "longer than 1h"}
@@ -195,20 +145,6 @@ def test_bold_marks_only_what_was_measured_on_all_partitions(tmp_path):
     assert [line.split()[1] for line in stars[:-1]] == ["A"]
 
 
-def test_nothing_is_bold_where_nobody_was_measured_on_all_partitions(tmp_path):
-    trials = [
-        *(fake_trial("A", partition=p, mAP=0.5 + 0.01 * p) for p in range(4)),
-        *(fake_trial("B", partition=p, mAP=0.3 + 0.01 * p) for p in range(1, 5)),
-    ]
-    (table,), _ = measure_tables(
-        view_of(make_run(tmp_path / "run", trials, ["A", "B"])), "retrieval"
-    )
-    assert not any(cell.bold for row in table.cells for cell in row)
-    assert table.marked_notes[-1][1] == (
-        "Nothing is bold: no learner that could be compared was measured on all 5 partitions."
-    )
-
-
 def test_the_files_have_a_row_of_chance_that_is_not_compared(tmp_path):
     run = make_run(tmp_path / "run", fake_trials("A", [0.5] * 5), ["A"])
     (table,), _ = measure_tables(view_of(run), "retrieval")
@@ -219,60 +155,6 @@ def test_the_files_have_a_row_of_chance_that_is_not_compared(tmp_path):
     }
     assert rows["sd"].isna().all()
     assert set(rows["n"]) == {5}
-
-
-def test_a_learner_that_cannot_take_the_data_is_a_dash_but_is_not_called_failed(tmp_path):
-    lost = {"status": "not applicable", "reason": "LMNN takes one label an item, not several"}
-    trials = [
-        *fake_trials("A", [0.5] * 5),
-        *(fake_trial("LMNN", partition=p, **lost) for p in range(5)),
-    ]
-    run = make_run(tmp_path / "run", trials, ["A", "LMNN"])
-    (table,), _ = measure_tables(view_of(run), "retrieval")
-    assert set(texts(table)[1][1:]) == {"-"}
-    assert table.marked_notes[0] == (
-        "a",
-        "LMNN: not applicable: LMNN takes one label an item, not several.",
-    )
-    page = write_report(tmp_path / "run").read_text()
-    assert "Trials without a result" in page
-    assert "failed" not in page.lower()
-    assert texts(unfinished_table(view_of(run)))[0][2:4] == ["0, 1, 2, 3, 4", "not applicable"]
-
-
-def test_a_k_beyond_the_other_test_images_is_a_dash_that_says_so(tmp_path):
-    trials = [fake_trial("A", n, p) for n in (2, 10) for p in (0, 1)]
-    run = make_run(tmp_path / "run", trials, ["A"], classes=[2, 10], partitions=2)
-    (table, _), _ = measure_tables(view_of(run), "retrieval")
-    assert [row[4] for row in texts(table)] == ["-", "-"]
-    assert marks(table, 4) == ["", "a"]
-    assert table.marked_notes[0] == ("a", "Only 49 other test images.")
-
-
-def test_where_k_exceeds_the_relevant_images_the_column_tells_the_ceiling(tmp_path):
-    run = make_run(tmp_path / "run", fake_trials("A", [0.5] * 5), ["A"])
-    (table,), _ = measure_tables(view_of(run), "retrieval")
-    assert marks(table, 4) == ["", "a"]
-    assert table.marked_notes[0] == ("a", "At most 0.48: 24 relevant images for 50 places.")
-
-
-def test_the_terminal_tells_the_ceiling_once_below_the_table(tmp_path):
-    trials = fake_trials("A", [0.3] * 5, chance=4 / 249)
-    text = summary_text(make_run(tmp_path / "run", trials, ["A"]))
-    told = "\nprecision@10: at most 0.400 here, as a query has 4 relevant images\n"
-    assert text.count(told) == 1
-    assert "precision@1:" not in text
-
-
-def test_test_images_that_are_no_queries_are_told(tmp_path):
-    trials = [fake_trial(x, partition=p, n_left_out=p) for x in "AB" for p in (0, 3)]
-    run = make_run(tmp_path / "run", trials, ["A", "B"], partitions=2)
-    (table,), _ = measure_tables(view_of(run), "retrieval")
-    assert table.marked_notes[-1] == (
-        "",
-        "Of the 250 test images of a partition, 1.5 on average have no relevant other and are no "
-        "queries.",
-    )
 
 
 def test_the_chance_level_counts_each_partition_once_whoever_finished_it(tmp_path):

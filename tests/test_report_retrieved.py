@@ -77,19 +77,6 @@ def test_a_query_is_followed_by_what_each_learner_brings_up_best_first(tmp_path)
     ]
 
 
-def test_queries_of_different_classes_are_seen_first(tmp_path):
-    captions = ["bear", "bear", "dog", "bear", "dog", "owl"]
-    pictures = [
-        {"row": row, "caption": caption, "thumbnail": None} for row, caption in enumerate(captions)
-    ]
-    found = {row: [((row + 1) % 6, 0)] for row in range(6)}
-    run = make_run(
-        tmp_path / "run", [with_retrievals(fake_trial("A"), found)], ["A"], pictures=pictures
-    )
-    (queries,) = retrieved(view_of(run), all_pictures(view_of(run))).values()
-    assert [query.picture.key for query in queries] == ["p0", "p2", "p5", "p1", "p4", "p3"]
-
-
 def test_the_queries_with_the_most_and_the_fewest_hits_stand_first(tmp_path):
     pictures = [{"row": row, "caption": "bear", "thumbnail": None} for row in range(5)]
     hits = {0: (1, 0), 1: (0, 0), 2: (1, 0), 3: (1, 1), 4: (1, 0)}
@@ -103,16 +90,6 @@ def test_the_queries_with_the_most_and_the_fewest_hits_stand_first(tmp_path):
     ]
 
 
-def test_of_what_the_store_keeps_the_report_shows_the_first_five(tmp_path):
-    pictures = [{"row": row, "caption": "bear", "thumbnail": jpeg("red")} for row in range(21)]
-    found = {0: [(row, 0) for row in range(20, 0, -1)]}
-    trial = with_retrievals(fake_trial("A"), found)
-    run = make_run(tmp_path / "run", [trial], ["A"], pictures=pictures)
-    assert sorted(all_pictures(view_of(run))) == [0, *range(16, 21)]
-    ((query,),) = retrieved(view_of(run), all_pictures(view_of(run))).values()
-    assert [it.key for it, _ in query.lines[0].found] == ["p20", "p19", "p18", "p17", "p16"]
-
-
 def test_each_thumbnail_is_in_the_page_once_and_whole(tmp_path):
     page = picture_run(tmp_path / "run")
     pictures = dict(re.findall(r"\.(p\d+) \{ background-image: url\((data:[^)]+)\)", page))
@@ -120,24 +97,3 @@ def test_each_thumbnail_is_in_the_page_once_and_whole(tmp_path):
     assert page.count("data:image/jpeg;base64,") == len(pictures)
     content = pictures["p12"].partition(",")[2]
     assert base64.b64decode(content) == jpeg((12, 10, 10))
-
-
-def test_many_queries_are_folded_up_and_without_any_there_is_no_section(tmp_path):
-    page = picture_run(tmp_path / "many", queries=8)
-    assert "<summary>6 more of 8 queries</summary>" in page
-    assert [label for label, _ in images_of(page) if label.startswith("Query")] == [
-        f"Query: <s>{query}" for query in range(8)
-    ]
-    make_run(tmp_path / "none", [fake_trial("A")], ["A"])
-    assert "etrieved images" not in write_report(tmp_path / "none").read_text()
-
-
-def test_of_several_splits_the_first_is_shown(tmp_path):
-    trials = [
-        with_retrievals(fake_trial("A", tasks=(task,)), {query: [(query + 1, 1)]})
-        for task, query in (("unseen-classes", 7), ("retrieval", 3))
-    ]
-    tasks = ["retrieval", "unseen-classes"]
-    run = make_run(tmp_path / "run", trials, ["A"], tasks=tasks)
-    (queries,) = retrieved(view_of(run), all_pictures(view_of(run))).values()
-    assert [query.picture.key for query in queries] == ["p3"]

@@ -3,26 +3,17 @@
 import numpy as np
 import pytest
 from fake_runs import fake_trial, make_run
-from report_helpers import contents, marks, texts
+from report_helpers import marks, texts
 
-from oasis_bench.reports import summary_text, write_report
+from oasis_bench.reports import summary_text
 from oasis_bench.reports.run.costs import cost_tables, scaling_tables
 from oasis_bench.reports.run.figures import cost_figures, draw_costs, draw_symmetry
 from oasis_bench.reports.run.trials import (
     selection_table,
     symmetry_tables,
-    unfinished_table,
 )
 from oasis_bench.reports.run.view import view_of
-from oasis_bench.reports.table import to_latex
 from oasis_bench.trial import TrialResult
-
-
-def test_subsets_stand_in_order_of_size_and_learners_in_that_of_the_experiment(tmp_path):
-    trials = [fake_trial(learner, n) for n in (10, 2) for learner in ("a", "z")]
-    run = make_run(tmp_path / "run", trials, ["z", "a"], classes=(10, 2), partitions=1)
-    rows = texts(cost_tables(view_of(run))[0])
-    assert [row[:2] for row in rows] == [["2", "z"], ["2", "a"], ["10", "z"], ["10", "a"]]
 
 
 def test_runtime_is_median_and_range_with_memory_choice_and_shared_cores(tmp_path):
@@ -92,7 +83,6 @@ def test_fit_time_has_an_exponent_where_there_are_three_sizes(tmp_path):
     assert texts(table) == [["A", "1.50", "-", "80, 200, 400, 800"]]
     assert table.marked_notes[0][1].startswith("No interval: the medians lie on the line")
     assert "Each class has 40 training images" in table.marked_notes[-1][1]
-    assert "Growth of fit time" in write_report(tmp_path / "run").read_text()
 
 
 def test_noisy_timings_are_left_out_of_the_exponent(tmp_path):
@@ -113,56 +103,6 @@ def test_noisy_timings_are_left_out_of_the_exponent(tmp_path):
     )
 
 
-def test_a_size_whose_timings_are_all_noisy_is_dropped_only_where_three_are_left(tmp_path):
-    """n ** 1 but for the last size of each learner, of 10 times that; A has four sizes, B three."""
-    sizes = {"A": (2, 5, 10, 20), "B": (2, 5, 20)}
-    trials = [
-        fake_trial(
-            *(learner, n),
-            fit_seconds=n * (10.0 if n == 20 else 1.0),
-            fit_waiting_seconds=9.0 * n if n == 20 else 0.0,
-        )
-        for learner, own in sizes.items()
-        for n in own
-    ]
-    run = make_run(tmp_path / "run", trials, ["A", "B"], classes=sizes["A"], partitions=1)
-    (table,) = scaling_tables(view_of(run))
-    slope = np.polyfit(np.log([2, 5, 20]), np.log([2, 5, 200]), 1)[0]
-    assert [(row[1], row[3]) for row in texts(table)] == [
-        ("1.00", "80, 200, 400"),
-        (f"{slope:.2f}", "80, 200, 800"),
-    ]
-    assert marks(table, 2)[0] == "a,b"
-    left_out, on_the_line, kept = (text for _, text in table.marked_notes[:3])
-    assert left_out.startswith("Left out: 1 of 4 trials")
-    assert on_the_line.startswith("No interval")
-    assert kept.startswith("Noisy: 1 of 3 trials")
-    assert "so they are kept" in kept
-
-
-def test_an_exponent_of_fits_on_shared_cores_is_marked(tmp_path):
-    trials = [
-        fake_trial(
-            learner, n, fit_seconds=n + (n > 2) / 99, shared_cores=int(learner == "B" and n == 5)
-        )
-        for learner in "AB"
-        for n in (2, 5, 10)
-    ]
-    run = make_run(tmp_path / "run", trials, ["A", "B"], classes=(2, 5, 10), partitions=1)
-    (table,) = scaling_tables(view_of(run))
-    assert marks(table, 2) == ["", "a"]
-    assert table.marked_notes[0][1].startswith("From fits on shared cores")
-
-
-def test_a_wide_interval_of_an_exponent_is_marked(tmp_path):
-    seconds = {2: 1.0, 5: 4.0, 10: 5.0}
-    trials = [fake_trial("A", n, partition=0, fit_seconds=s) for n, s in seconds.items()]
-    run = make_run(tmp_path / "run", trials, ["A"], classes=(2, 5, 10), partitions=1)
-    (table,) = scaling_tables(view_of(run))
-    assert marks(table, 2)[0] == "a"
-    assert table.marked_notes[0][1].startswith("Wide: the interval does not tell linear growth")
-
-
 def test_selection_shows_what_was_chosen_and_what_its_folds_scored(tmp_path):
     run = make_run(
         tmp_path / "run",
@@ -177,34 +117,6 @@ def test_selection_shows_what_was_chosen_and_what_its_folds_scored(tmp_path):
     assert texts(selection_table(view_of(run))) == [
         ["10", "A", "1", "C=500 (1); C=2000 (1)", "500, 2,000", "0.410", "0.500"]
     ]
-
-
-def test_only_a_search_that_ended_at_its_last_checkpoint_is_called_cut_off(tmp_path):
-    """The checkpoints of `trial` go from 500 to 4000; B's steps were given, nothing was seen."""
-    given = [fake_trial("B", partition=p, n_steps=4000) for p in range(3)]
-    given = [TrialResult(record.columns) for record in given]
-    searched = [fake_trial("A", partition=p, n_steps=n) for p, n in enumerate((4000, 500, 4000))]
-    run = make_run(tmp_path / "run", [*searched, *given], ["A", "B"], partitions=3)
-    table = selection_table(view_of(run))
-    assert marks(table, 4) == ["a", ""]
-    assert table.marked_notes == [
-        (
-            "a",
-            "In 2 of 3 partitions mAP still rose at the last checkpoint (4,000 steps): a larger "
-            "max_steps may do better.",
-        ),
-        ("", "Validation and test: mAP of the task retrieval."),
-    ]
-
-
-def test_a_row_that_begins_with_a_bracket_or_star_is_no_option_of_the_row_before(tmp_path):
-    lost = {"status": "failed", "reason": "no"}
-    run = make_run(
-        tmp_path / "run", [fake_trial("[x]", **lost), fake_trial("*", **lost)], ["[x]", "*"]
-    )
-    latex = to_latex(unfinished_table(view_of(run)))
-    assert "\n{[}x{]} & 10" in latex
-    assert "\n{*} & 10" in latex
 
 
 def with_symmetry(record, at_steps):
@@ -238,14 +150,3 @@ def test_the_symmetry_of_w_is_a_line_a_learner_with_its_end_in_a_table(tmp_path)
 
     (table,) = symmetry_tables(view_of(run))
     assert texts(table) == [["10", "A", "0.910 ± 0.014"], ["10", "B", "1.000 ± 0.000"]]
-    page = write_report(tmp_path / "run").read_text()
-    assert "came to 0.94 in the preprint" in page
-    assert 'Learner</th><th scope="col" class="r">Symmetry index' in page
-    assert {"figures/symmetry.svg", "tables/symmetry.csv"} < set(contents(tmp_path / "run"))
-
-
-def test_a_run_without_a_symmetry_index_does_not_speak_of_it(tmp_path):
-    run = make_run(tmp_path / "run", [fake_trial("A", n_steps=500)], ["A"])
-    assert draw_symmetry(view_of(run), "seen-classes") is None
-    assert symmetry_tables(view_of(run)) == []
-    assert "ymmetry" not in write_report(tmp_path / "run").read_text()

@@ -90,13 +90,6 @@ class TestReservoir:
             np.testing.assert_array_equal(parts.buffers()[name][1], kept)
             assert (categories[items] == name).all()
 
-    @pytest.mark.parametrize("total", [-0.5, np.nan, np.inf])
-    def test_totals_that_are_no_relevance_are_refused(self, total: float) -> None:
-        with pytest.raises(UsageError, match="at least 0 are needed"):
-            Reservoir(2, 0).add([0, 1], [0, 0], [1, total])
-        with pytest.raises(UsageError, match="capacity is 0"):
-            Reservoir(0, 0)
-
 
 def exact(
     categories: npt.NDArray[np.int64],
@@ -180,46 +173,6 @@ class TestTriplets:
         assert strict.n_dropped == pytest.approx(10_000, rel=0.05)
         assert strict.n_dropped == strict.n_rejected_positives
 
-    def test_a_category_of_one_picture_gives_negatives_alone(self) -> None:
-        categories = np.array([0, 0, 1])
-        R = np.zeros((3, 3))
-        R[0, 1] = R[1, 0] = 1.0
-        reservoir = filled(categories, R)
-        reservoir.add([2], [1], [0.5])  # relevant to a picture that the buffer has dropped
-        sampler = ReservoirSampler(reservoir, of_matrix(R), 1.0, most_failures=20)
-        drawn = sampler.draw(500, np.random.default_rng(0))
-        assert set(map(tuple, drawn.tolist())) == {(0, 1, 2), (1, 0, 2)}
-        assert sampler.n_dropped > 0
-
-    def test_a_small_buffer_weighs_queries_by_their_relevance(self) -> None:
-        # Buffers of one picture have no pairs, of two have one: it is that of the reservoir.
-        R = matrix(np.zeros(30, np.int64))
-        reservoir = filled(np.zeros(30, np.int64), R, capacity=3)
-        drawn = ReservoirSampler(reservoir, of_matrix(R), 0.0).draw(50, np.random.default_rng(0))
-        assert set(drawn.ravel()) == set(reservoir.buffers()[0][0])
-
-    def test_where_there_is_no_triplet_it_says_so(self) -> None:
-        categories = np.array([0, 0, 0, 1, 1])
-        R = (categories[:, None] == categories) * 0.5
-        np.fill_diagonal(R, 0)
-        reservoir = filled(categories, R)
-        sampler = ReservoirSampler(reservoir, of_matrix(R), 0.2, margin=0.1, most_failures=20)
-        with pytest.raises(UsageError, match=r"of the same category: lower the margin \(0\.1\)"):
-            sampler.draw(100, np.random.default_rng(0))
-        one = filled(np.zeros(3, np.int64), np.ones((3, 3)))
-        with pytest.raises(UsageError, match="all pictures are of 1 category: give 0"):
-            ReservoirSampler(one, of_matrix(np.ones((3, 3))))
-        with pytest.raises(UsageError, match="2 relevant pictures or more"):
-            ReservoirSampler(Reservoir(3, 0), of_matrix(R))
-
-    @pytest.mark.parametrize(
-        "wrong", [{"out_of_class": 1.5}, {"margin": -1.0}, {"margin": np.inf}, {"most_failures": 0}]
-    )
-    def test_parameters_out_of_bounds_are_refused(self, wrong: dict[str, float]) -> None:
-        R = np.ones((3, 3))
-        with pytest.raises(UsageError, match=f"{next(iter(wrong))} is "):
-            ReservoirSampler(filled(np.array([0, 0, 1]), R), of_matrix(R), **wrong)
-
 
 def by_definition(
     categories: npt.NDArray[np.int64],
@@ -296,14 +249,3 @@ class TestRelevanceSampler:
         with pytest.raises(UsageError, match="10000 queries in a row"):
             sampler.draw(3, np.random.default_rng(0))
         assert (sampler.n_triplets, sampler.n_dropped) == (0, 10_000)
-
-    def test_where_there_is_no_triplet_it_says_so(self) -> None:
-        y = np.array([0, 0, 0, 1, 1])
-        R = sparse.csr_array((y[:, None] == y) * 0.5)
-        with pytest.raises(UsageError, match=r"of the same category: lower the margin \(0\.1\)"):
-            RelevanceSampler(np.arange(5), y, R, margin=0.1).draw(100, np.random.default_rng(0))
-        with pytest.raises(UsageError, match="all pictures are of 1 category: give 0"):
-            RelevanceSampler(np.arange(3), y[:3], R)
-        for weighted in (True, False):
-            with pytest.raises(UsageError, match="2 relevant pictures or more"):
-                RelevanceSampler(np.arange(5), np.arange(5), R, weighted)

@@ -117,14 +117,6 @@ def test_an_interrupt_before_the_first_trial_removes_only_what_the_run_made(tiny
     assert left == {"mine.txt", ".unfinished/mine.npz", "models/mine.npz"}
 
 
-def test_a_finished_run_has_nothing_left(tiny, plugin, tmp_path):
-    (tmp_path / "marker").touch()
-    run_experiment(tiny, tmp_path / "run", plugin_files=[plugin])
-    before = finished_at(read_run(tmp_path / "run"))
-    assert resume_experiment(tmp_path / "run", plugin_files=[plugin]) == 0
-    assert finished_at(read_run(tmp_path / "run")).equals(before)
-
-
 def test_failed_trials_are_run_again_where_that_is_asked_for(tiny, plugin, tmp_path, capsys):
     assert run_experiment(tiny, tmp_path / "run", plugin_files=[plugin]) == 2
     assert resume_experiment(tmp_path / "run", plugin_files=[plugin], retry=["timeout"]) == 0
@@ -182,31 +174,6 @@ def test_a_plugin_that_is_edited_in_the_midst_of_a_run_is_not_mixed_in(tiny, plu
     assert "the source of Flaky has changed since the run began" in of_flaky["reason"].iloc[1]
 
 
-def test_class_subsets_that_hold_the_same_classes_are_different_trials(tmp_path):
-    learners = {"Euclidean": LearnerSpec("Euclidean")}
-    experiment = Experiment("Twice", "digits", learners, classes=(10, "all"), partitions=1)
-    run_experiment(experiment, tmp_path / "run")
-    trials = read_run(tmp_path / "run").trials
-    assert trials["subset"].tolist() == ["10", "all"]
-    assert trials["trial_id"].nunique() == 2
-
-
-def test_options_that_would_change_a_run_are_refused_where_it_goes_on(tmp_path, capsys):
-    go_on = ["--resume", str(tmp_path)]
-    for words, message in (
-        ([*go_on, "--classes", "3"], "--classes cannot be given with --resume"),
-        ([*go_on, "--algorithms", "OASIS"], "algorithms cannot be given"),
-        (["--retry", "failed"], "--retry is for a run that goes on: name it with --resume"),
-        (
-            [*go_on, "--retry", "fail"],
-            "unknown status 'fail': did you mean 'failed'",
-        ),
-        (go_on, "holds no run"),
-    ):
-        assert main(["run", *words]) == 2
-        assert message in capsys.readouterr().err
-
-
 def test_two_processes_do_not_write_to_one_run(tiny, plugin, tmp_path):
     (tmp_path / "marker").touch()
     cut_short(tiny, tmp_path / "run", plugin, after=1)
@@ -249,28 +216,6 @@ def test_a_killed_harness_leaves_a_run_that_goes_on(tiny, plugin, tmp_path):
     run = read_run(tmp_path / "run")
     assert sorted(run.trials["partition"]) == list(range(40))
     assert (run.trials["status"] == "ok").all()
-
-
-def test_a_full_disk_is_told_in_one_line_and_loses_no_trial(tiny, plugin, tmp_path):
-    (tmp_path / "marker").touch()
-    cut_short(tiny, tmp_path / "run", plugin, after=2)
-    with Store.open(tmp_path / "run") as store:
-        (pages,) = store.connection.execute("PRAGMA page_count").fetchone()
-        store.connection.execute(f"PRAGMA max_page_count = {pages}")  # SQLite's own full disk
-        with pytest.raises(UsageError, match=r"cannot write .*database or disk is full.*--resume"):
-            store.write_info(notes=["x" * 100_000])
-    assert len(read_run(tmp_path / "run").trials) == 2
-    assert resume_experiment(tmp_path / "run", plugin_files=[plugin]) == 0
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_run_that_may_only_be_read_is_refused(tiny, plugin, tmp_path):
-    (tmp_path / "marker").touch()
-    cut_short(tiny, tmp_path / "run", plugin, after=1)
-    (tmp_path / "run" / FILE_NAME).chmod(0o444)
-    (tmp_path / "run").chmod(0o555)
-    with pytest.raises(UsageError, match="cannot write"):
-        resume_experiment(tmp_path / "run", plugin_files=[plugin])
 
 
 def test_a_run_whose_file_is_damaged_is_refused(tiny, plugin, tmp_path):

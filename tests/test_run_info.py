@@ -7,7 +7,6 @@ import pytest
 
 from oasis_bench.runs import RunFacts, SplitSource, TaskSource
 from oasis_bench.runs.facts import DatasetSource, Resumption, Source, Sources
-from oasis_bench.system import UsageError
 
 
 @pytest.fixture
@@ -67,11 +66,3 @@ def test_what_is_stored_is_read_back(info):
 
 def test_a_run_that_was_cut_short_stores_no_end(info):
     assert not {"finished", "load_at_end", "resumed"} & as_stored(info).keys()
-
-
-@pytest.mark.parametrize("key", ["experiment", "sources", "planned_trials"])
-def test_a_missing_key_is_refused_by_name(info, key):
-    values = as_stored(info)
-    del values[key]
-    with pytest.raises(UsageError, match=key):
-        RunFacts.from_json(values)

@@ -13,7 +13,6 @@ import psutil
 import pytest
 from distributed import Client, LocalCluster
 
-from oasis_bench.command_line import main
 from oasis_bench.execution import cluster as on_cluster
 from oasis_bench.experiment import Experiment, LearnerSpec
 from oasis_bench.runs import read_run, resume_experiment, run_experiment
@@ -180,32 +179,6 @@ def test_a_run_that_ends_leaves_no_trial_on_the_workers(how, cluster, tmp_path, 
     assert _ends(trial)
 
 
-def test_a_trial_that_a_worker_cannot_start_is_a_failure(cluster, tmp_path):
-    missing = str(tmp_path / "missing")
-
-    def move_folder(folder, dask_worker):
-        """Give a worker another folder for its files; return the one that it had."""
-        before, dask_worker.local_directory = dask_worker.local_directory, folder
-        return before
-
-    with Client(cluster.scheduler_address, set_as_default=False) as client:
-        folders = client.run(move_folder, missing)
-        try:
-            failures = run_experiment(
-                tiny({"Euclidean": LearnerSpec("Euclidean")}),
-                tmp_path / "run",
-                cluster=cluster.scheduler_address,
-            )
-        finally:
-            for worker, folder in folders.items():
-                client.run(move_folder, folder, workers=[worker])
-    assert failures == 2
-    trials = read_run(tmp_path / "run").trials
-    assert trials["status"].tolist() == ["failed"] * 2
-    assert trials["reason"].str.startswith("its worker failed: FileNotFoundError").all()
-    assert trials["reason"].str.contains(missing).all()
-
-
 def test_a_run_whose_workers_are_gone_can_go_on(cluster, lone_worker, tmp_path, monkeypatch):
     monkeypatch.setattr(on_cluster, "WORKER_SECONDS", 1)
 
@@ -253,36 +226,6 @@ def test_a_run_whose_scheduler_is_killed_can_go_on(
     assert read_run(tmp_path / "run").trials["status"].tolist() == ["ok"]
     assert resume_experiment(tmp_path / "run", plugin_files=[plugin]) == 0
     assert read_run(tmp_path / "run").trials["status"].tolist() == ["ok"] * 4
-
-
-def test_a_run_that_was_cut_short_here_goes_on_there(cluster, tmp_path):
-    def stop(columns, done, planned):
-        if done == 1:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run_experiment(tiny({"Euclidean": LearnerSpec("Euclidean")}), tmp_path, on_trial=stop)
-    assert resume_experiment(tmp_path, cluster=cluster.scheduler_address) == 0
-    assert (read_run(tmp_path).trials["status"] == "ok").all()
-
-
-def test_a_cluster_without_workers_or_without_anybody_is_refused(tmp_path, monkeypatch, capsys):
-    with (
-        LocalCluster(n_workers=0, dashboard_address=":0") as empty,
-        pytest.raises(UsageError, match="has no workers: start some"),
-    ):
-        run_experiment(
-            tiny({"Euclidean": LearnerSpec("Euclidean")}),
-            tmp_path / "run",
-            cluster=empty.scheduler_address,
-        )
-    monkeypatch.setattr(on_cluster, "CONNECT_SECONDS", 1)  # nobody is there in 10 either
-    words = ["run", "--cluster", "tcp://127.0.0.1:9", "--output", str(tmp_path / "run")]
-    assert main(words) == 2
-    assert "no Dask scheduler answers at 'tcp://127.0.0.1:9'" in capsys.readouterr().err
-    assert main([*words, "--jobs", "2"]) == 2
-    assert "jobs = 2 with a cluster" in capsys.readouterr().err
-    assert not (tmp_path / "run").exists()
 
 
 def test_a_worker_with_other_code_runs_nothing(cluster, tmp_path, plugins):

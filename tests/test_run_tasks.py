@@ -130,12 +130,6 @@ def test_learners_of_triplets_learn_from_what_people_judged(judged):
     assert by_learner["OASIS"] > by_learner["Euclidean"] + 0.2  # of seven triplets each
 
 
-def test_who_learns_from_labels_is_not_applicable_where_there_are_none(judged):
-    lmnn = judged.trials[judged.trials["learner"] == "LMNN"]
-    assert set(lmnn["status"]) == {"not applicable"}
-    assert lmnn["reason"].str.contains("at least 2 rows").all()
-
-
 def test_ratings_have_the_level_of_people_beside(judged):
     rated = judged.measures[judged.measures["task"] == "ratings"]
     human = rated[(rated["measure"] == "human level") & (rated["k"] == 1)]["value"]
@@ -144,28 +138,6 @@ def test_ratings_have_the_level_of_people_beside(judged):
     # All three raters mark the first candidate of each query, one of them the second, too.
     assert set(np.round(euclidean[euclidean["k"] == 2]["value"], 12)) == {round(4 / 6, 12)}
     assert set(np.round(euclidean[euclidean["k"] == 1]["chance"], 12)) == {round(4 / 6, 12)}
-
-
-@pytest.mark.parametrize(
-    ("dataset", "changes", "message"),
-    [
-        ("digits", {"tasks": ("retrieve",)}, "unknown task 'retrieve': did you mean 'retrieval'"),
-        ("digits", {"tasks": ("ratings",)}, "digits cannot be asked for ratings: it has no rat"),
-        ("digits", {"choose_by": "accuracy"}, "unknown measure of the task retrieval 'accuracy'"),
-        ("digits", {"choose_by": "precision@99"}, "k is 99: precision has k = 1 to 50"),
-        ("digits", {"choose_by": "precision@50"}, "has 31 other items to rank: precision@31 at m"),
-        ("digits", {"tasks": ()}, r"tasks = \[\]: names are needed"),
-    ],
-)
-def test_a_wrong_task_or_measure_is_one_line_before_anything_runs(
-    dataset, changes, message, tmp_path
-):
-    with pytest.raises(UsageError, match=message):
-        run_experiment(
-            small(dataset, ("Euclidean",), changes.pop("tasks", ("retrieval",)), **changes),
-            tmp_path / "run",
-        )
-    assert not (tmp_path / "run").exists()
 
 
 def test_a_learner_whose_input_the_data_set_does_not_give_is_refused(plugins, tmp_path):

@@ -102,11 +102,3 @@ def test_a_class_of_one_row_gives_no_query_and_is_told_once():
     triplets = sampler.draw(1000)
     assert 2 not in triplets[:, :2]
     assert 2 in triplets[:, 2]
-
-
-@pytest.mark.parametrize(
-    ("y", "message"), [([1, 1, 1], "at least 2 classes"), ([1, 2, 3], "at least 2 rows")]
-)
-def test_labels_without_a_triplet_are_refused(y, message):
-    with pytest.raises(ValueError, match=message):
-        ClassTripletSampler(y, seed_state(0))

@@ -14,7 +14,6 @@ from threadpoolctl import threadpool_limits
 from oasis_bench.algorithms.local_distances import set_distances as module
 from oasis_bench.algorithms.local_distances.set_distances import BLOCK, TILE, set_distances
 from oasis_bench.data import Patches, PatchKind
-from oasis_bench.system import UsageError
 
 
 def kind(sizes, width, seed=0, scale=1.0):
@@ -95,18 +94,6 @@ def test_short_distances_are_as_exact_as_long_ones():
         check(Patches({"a": base}), Patches({"a": near}), rtol=2e-4)
 
 
-def test_of_patches_that_are_nearly_equally_near_any_may_be_taken():
-    base = kind((100,), 204).descriptors
-    noise = np.random.default_rng(1).standard_normal((3, 100, 204)) / 204**0.5
-    near = np.concatenate([base, *(base + 1e-4 * noise)])
-    places = np.zeros((len(near), 2))
-    check(
-        Patches({"a": PatchKind.joined([base], [places[:100]])}),
-        Patches({"a": PatchKind.joined([near], [places])}),
-        atol=1e-3,
-    )
-
-
 def test_the_result_is_the_same_on_any_number_of_cores():
     exemplars = Patches({"a": kind((900,) * 7, 40)})
     with threadpool_limits(1):
@@ -115,14 +102,6 @@ def test_the_result_is_the_same_on_any_number_of_cores():
         together = set_distances(exemplars, exemplars)
     for one, other in zip(alone, together, strict=True):
         np.testing.assert_array_equal(one, other)
-
-
-def test_pictures_of_other_kinds_are_refused():
-    a, b = Patches({"a": kind((2,), 3)}), Patches({"b": kind((2,), 3)})
-    with pytest.raises(UsageError, match=r"\{'a': 3\} compared with \{'b': 3\}"):
-        set_distances(a, b)
-    with pytest.raises(UsageError, match=r"\{'a': 3\} compared with \{'a': 4\}"):
-        set_distances(a, Patches({"a": kind((2,), 4)}))
 
 
 def test_kept_distances_are_read_again_and_damaged_ones_computed_again(tmp_path):
@@ -193,10 +172,3 @@ def test_a_call_that_was_killed_half_way_goes_on(tmp_path):
     assert {path: path.stat().st_mtime_ns for path in before} == before
     for one, other in zip(kept, set_distances(PICTURES, PICTURES), strict=True):
         np.testing.assert_array_equal(one, other)
-
-
-def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
-    (tmp_path / "file").write_text("")
-    pictures = Patches({"a": kind((2,), 3)})
-    with pytest.raises(UsageError, match=r"cannot keep distances in .*: Not a directory"):
-        set_distances(pictures, pictures, tmp_path / "file")

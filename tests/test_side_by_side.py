@@ -97,22 +97,6 @@ def test_numbers_along_x_give_a_line_a_learner_with_its_deviation(runs, tmp_path
     assert "LocalPatchDistances: 2 of 2 published figures differ by more than a point" in told
 
 
-def test_fewer_classes_have_no_published_figures(runs, tmp_path, drawn):
-    _, told = write_side_by_side(runs((15, 20), n_classes=20), tmp_path / "out", "train_per_class")
-    assert told == ""
-    assert "*" not in [line.get_marker() for line in drawn[0].axes[0].lines]
-
-
-def test_names_and_one_number_alone_have_no_figure(runs, tmp_path, drawn):
-    folders = runs((5, 10))
-    page, _ = write_side_by_side({"5": folders["5"]}, tmp_path / "out", "train_per_class")
-    assert "<svg" not in page.read_text()
-    named = {"iris": folders["5"], "10": folders["10"]}
-    page, _ = write_side_by_side(named, tmp_path / "out", "table")
-    assert "<svg" not in page.read_text()
-    assert drawn == []
-
-
 def test_a_run_alone_has_the_published_figure_of_its_size(runs):
     folders = runs((10, 20))
     found = [

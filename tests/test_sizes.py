@@ -10,13 +10,10 @@ from oasis_bench.datasets import TableFile
 from oasis_bench.experiment import (
     Experiment,
     LearnerSpec,
-    few_train_remark,
-    part_remark,
     settled_as,
     size_remark,
 )
-from oasis_bench.experiment.data_use import choose_subsets, settle
-from oasis_bench.system import UsageError
+from oasis_bench.experiment.data_use import settle
 from oasis_bench.tasks import SeenClassesSplit
 
 DATASET = TableFile(Path("my.csv"))
@@ -64,43 +61,3 @@ def test_sizes_fit_the_smallest_class_that_is_asked_for(counts, settings, expect
         settle(settled, DATASET, rows_of(*counts), splits_of(asked)) == settled
     )  # as a resumed run does
     assert settled_as(asked, settled) == settled  # so it is seen to be the same experiment
-
-
-@pytest.mark.parametrize(
-    ("counts", "told"),
-    [((6, 357), "8 of 363 rows train: the smallest class has 6: leave it out"), ((6, 20), None)],
-)
-def test_a_small_class_that_leaves_few_rows_to_train_is_told(counts, told):
-    asked, rows = experiment(), rows_of(*counts)
-    remark = few_train_remark(asked, settle(asked, DATASET, rows, splits_of(asked)), rows, "rows")
-    assert remark is None if told is None else remark.startswith(told)
-
-
-@pytest.mark.parametrize(
-    ("counts", "settings", "told"),
-    [
-        ((300, 300, 300), {}, "a partition has 195 of 900 rows: 40 of each class to train and 25 "),
-        ((130, 130), {}, None),  # half of them
-        ((131, 130), {}, "a partition has 130 of 261 rows"),
-        ((300, 300), {"train_per_class": 41}, None),  # as it is asked for
-        ((300, 300), {"classes": (2,)}, None),
-        ((6, 357), {}, None),  # `size_remark` tells
-    ],
-)
-def test_that_most_rows_are_not_used_is_told(counts, settings, told):
-    asked, rows = experiment(**settings), rows_of(*counts)
-    remark = part_remark(asked, settle(asked, DATASET, rows, splits_of(asked)), rows, "rows")
-    assert remark is None if told is None else remark.startswith(told)
-
-
-@pytest.mark.parametrize(
-    ("counts", "message"),
-    [
-        ((9, 1, 3), r"2 of 3 classes .* than 4 items .*'class 1', 1\).*label an id\?.* --label$"),
-        ((9, 1, 8, 7), "leave those rows out, or take .* --classes 3: 7 .*, 21 of 25 in all$"),
-        ((10_000, 3, 100, 65), "--classes 3: 65 .*, 195 of 10,168 in all, unless --train and --te"),
-    ],
-)
-def test_classes_that_are_too_small_for_any_size_are_counted(counts, message):
-    with pytest.raises(UsageError, match=message):
-        choose_subsets(experiment(), DATASET, rows_of(*counts), SeenClassesSplit(experiment()))

@@ -2,16 +2,14 @@
 
 import numpy as np
 import pytest
-from scipy import sparse
 from sklearn.model_selection import ParameterGrid
 
-from oasis_bench.data import basis_and_coordinates, coordinates
+from oasis_bench.data import coordinates
 from oasis_bench.plugins import load_registry
 from oasis_bench.plugins.contract import quick
 from oasis_bench.system import shared, sharing
 from oasis_bench.tasks import Truth
 from oasis_bench.trial import FitData
-from oasis_bench.trial.learner_side import fit_data
 
 
 @pytest.fixture
@@ -37,13 +35,6 @@ def test_coordinates_have_the_inner_products_of_the_rows(shape, dtype):
     )
 
 
-def test_a_basis_is_orthonormal_and_gives_the_rows_back():
-    X = np.random.default_rng(0).normal(size=(5, 20))
-    basis, rows = basis_and_coordinates(X)
-    np.testing.assert_allclose(basis.T @ basis, np.eye(5), atol=1e-14)
-    np.testing.assert_allclose(rows @ basis.T, X, atol=1e-14)
-
-
 LEARNERS = load_registry().algorithms
 INVARIANT = [
     name for name in LEARNERS if not name.startswith("metric") and LEARNERS[name].rotation_invariant
@@ -60,16 +51,6 @@ def test_who_says_that_rotations_do_not_matter_scores_in_the_span_as_before(name
     assert one.X.shape == (30, 40)
     # FastLMNN stops within 1 % of its minimum, so that rounding may decide where.
     np.testing.assert_allclose(*scores, rtol=1e-2, atol=1e-2 * np.abs(scores[0]).max())
-
-
-def test_sparse_rows_and_as_many_as_features_stay_as_they_are(wide, monkeypatch):
-    rows = np.eye(40)
-    many = FitData(rows[:30], wide.y, None, 0, rows[30:], wide.truth)
-    assert many.in_their_span() is many
-    few = FitData(sparse.csr_array(wide.X), wide.y, None, 0, sparse.csr_array(wide.queries))
-    assert few.in_their_span() is few
-    monkeypatch.setattr(fit_data, "SPAN_BYTES", 8 * 40 * 60 - 1)
-    assert wide.in_their_span() is wide
 
 
 def test_work_is_shared_for_the_same_arrays_only_where_that_is_allowed():

@@ -8,7 +8,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from oasis_bench.experiment.data_use import choose_classes
 from oasis_bench.plugins import load_registry
-from oasis_bench.system import UsageError, derive_seed
+from oasis_bench.system import derive_seed
 from oasis_bench.tasks import SeenClassesSplit, draw_partition
 
 N_TRAIN, N_TEST = 40, 25
@@ -38,11 +38,6 @@ def test_training_and_test_images_do_not_overlap(labels):
     assert len({*train.tolist(), *test.tolist()}) == 10 * (N_TRAIN + N_TEST)
 
 
-def test_a_class_with_just_enough_images_is_drawn_whole(labels):
-    train, test, *_ = draw_partition(labels, [0], N_TRAIN, N_TEST, seed=3)
-    assert {*train.tolist(), *test.tolist()} == set(np.flatnonzero(labels == 0).tolist())
-
-
 def test_partitions_of_other_seeds_differ_and_of_the_same_seed_do_not(labels):
     drawn = [set(draw_partition(labels, [2, 3], 40, 25, seed).test.tolist()) for seed in range(5)]
     assert len({frozenset(test) for test in drawn}) == 5
@@ -69,11 +64,6 @@ def test_fewer_classes_are_among_more_classes_of_the_same_seed():
     assert choose_classes(counts, 10, 40, 25, seed=6).tolist() != sorted(chosen[10])
 
 
-def test_classes_come_in_ascending_order():
-    chosen = choose_classes(np.full(30, 80), 12, 40, 25, seed=1)
-    assert (np.diff(chosen) > 0).all()
-
-
 def test_a_class_with_too_few_images_is_never_chosen():
     counts = np.full(20, 65)
     counts[::3] = 64
@@ -81,21 +71,6 @@ def test_a_class_with_too_few_images_is_never_chosen():
         number for seed in range(50) for number in choose_classes(counts, 5, 40, 25, seed).tolist()
     }
     assert chosen == set(np.flatnonzero(counts == 65).tolist())
-
-
-def test_too_many_classes_are_refused_with_the_bound():
-    with pytest.raises(UsageError, match=r"^11 classes .* has 10: --classes takes 2 to 10 here$"):
-        choose_classes(np.full(10, 100), 11, 40, 25, seed=0)
-
-
-def test_too_few_images_are_refused_with_the_numbers():
-    counts = np.array([70, 65, 64, 12])
-    message = (
-        r"^3 classes of 40 training and 25 test items .* only 2 of the 4 classes have 65"
-        r": lower --classes, or --train and --test to 64 together$"
-    )
-    with pytest.raises(UsageError, match=message):
-        choose_classes(counts, 3, 40, 25, seed=0)
 
 
 @pytest.mark.parametrize("shuffled", [False, True])
@@ -108,11 +83,6 @@ def test_inner_folds_deal_32_and_8_images_of_each_class(labels, shuffled):
         assert {*np.bincount(y[learn])[[1, 4, 7]].tolist()} == {32}
         assert {*np.bincount(y[validate])[[1, 4, 7]].tolist()} == {8}
         assert sorted([*learn, *validate]) == list(range(120))
-
-
-def test_each_training_image_validates_in_one_fold(labels):
-    folds = inner_folds(labels[:200], 5, seed=0)
-    assert sorted(np.concatenate([fold.test for fold in folds])) == list(range(200))
 
 
 def test_of_a_large_fold_3000_items_validate():

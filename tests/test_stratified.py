@@ -6,18 +6,15 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from scipy import sparse
 from sklearn.datasets import load_digits
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 
-import oasis_bench
 from oasis_bench.command_line import main
 from oasis_bench.data import LabelledRows
 from oasis_bench.datasets import Digits
 from oasis_bench.experiment import Experiment, LearnerSpec, plan
 from oasis_bench.plugins import load_registry
 from oasis_bench.runs import read_run
-from oasis_bench.system import UsageError
 
 IMBALANCED = (211, 97, 60, 31, 13)
 
@@ -70,13 +67,6 @@ def test_test_items_are_dealt_in_proportion_and_one_of_each_class_tests_and_trai
     assert split.sizes(rows, range(len(counts)), 0) == (len(train), len(test))
 
 
-def test_only_the_classes_of_the_subset_are_drawn():
-    rows = rows_of(*IMBALANCED)
-    train, test, *_ = stratified(0.25).draw(rows, [1, 3], partition=0, seed=0)
-    assert set(rows.y[train]) == set(rows.y[test]) == {1, 3}
-    assert len(train) + len(test) == 97 + 31
-
-
 def test_partitions_of_other_seeds_differ_and_each_item_is_as_likely_to_test():
     # 20 of 100 items of the class test: over 400 draws one tests 80 times, deviation 8.
     rows, split = rows_of(100, 40), stratified(0.2)
@@ -112,39 +102,6 @@ def test_the_trials_of_a_run_have_the_sizes_and_the_name_of_the_split():
     assert specs[0].experiment.inner_folds == 5
 
 
-@pytest.mark.parametrize(
-    ("rows", "settings", "message"),
-    [
-        (
-            rows_of(9, 1, 5),
-            {},
-            "class 'class 1' of subset 'all' has 1 item, but 1 to train and 1 to test are 2: leave "
-            "its rows out, or take the other classes alone with --classes 2$",
-        ),
-        (rows_of(9, 8), {"train_per_class": 4, "inner_folds": 2}, "use --test-share in place of"),
-        (rows_of(9, 8), {"test_share": 1.0}, "no item left to train where test_share = 1: give a"),
-        (
-            rows_of(4, 4, folds=np.arange(8) % 2),
-            {},
-            "has folds of its own, and stratified divides items otherwise: leave out the folds",
-        ),
-        (
-            LabelledRows(np.eye(4), sparse.csr_array(np.eye(4)), tuple("abcd")),
-            {},
-            "several labels an item, and no classes to keep the frequencies of",
-        ),
-    ],
-)
-def test_what_it_cannot_split_is_refused_before_a_run(rows, settings, message):
-    with pytest.raises(UsageError, match=message):
-        planned(rows, **settings)
-
-
-def test_a_class_of_one_item_is_never_chosen():
-    specs = planned(rows_of(9, 1, 5, 1, 7), classes=(3,), partitions=1)
-    assert specs[0].where.classes == (0, 2, 4)
-
-
 HOW = ["--dataset", "digits", "--classes", "3", "--partitions", "1", "--no-traces"]
 
 
@@ -167,48 +124,6 @@ def test_a_run_from_the_command_line_divides_both_tasks_of_seen_classes(tmp_path
     assert sizes.loc["unseen-classes"].tolist() == [16, 12]
     page = " ".join((tmp_path / "run" / "report.html").read_text().split())
     assert "Split stratified: the same share of each class tests, the rest trains" in page
-
-
-def test_a_run_from_python_is_split_the_same_way(tmp_path):
-    X, y = np.random.default_rng(0).normal(size=(60, 3)), np.repeat(["a", "b"], [40, 20])
-    result = oasis_bench.run(
-        (X, y),
-        "Euclidean",
-        split="stratified",
-        test_share=0.25,
-        partitions=1,
-        classes="all",
-        output=tmp_path / "run",
-    )
-    run = read_run(tmp_path / "run")
-    assert run.trials[["split", "n_train", "n_test"]].to_numpy().tolist() == [
-        ["stratified", 45, 15]
-    ]
-    assert result is not None
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--split", "strtified"], "unknown split 'strtified': did you mean 'stratified'?"),
-        (["--split", "judged"], "--split judged: it replaces none, and retrieval is asked on seen"),
-        (
-            ["--split", "stratified", "--tasks", "unseen-classes"],
-            "it takes the place of seen-classes, and unseen-classes is asked on unseen-classes: ",
-        ),
-    ],
-)
-def test_a_split_that_is_unknown_or_of_no_use_is_refused(options, message, tmp_path, capsys):
-    assert main(["run", *HOW, *options, "--output", str(tmp_path / "run")]) == 2
-    assert message in capsys.readouterr().err
-    assert not (tmp_path / "run").exists()
-
-
-def test_splits_are_listed(capsys):
-    assert main(["list", "splits"]) == 0
-    listed = capsys.readouterr().out
-    assert "the same share of each class tests" in listed
-    assert "with --split stratified, in place of seen-classes" in listed
 
 
 def check(path):

@@ -1,6 +1,5 @@
 """Run and qrels files in TREC's format: trec_eval measures in them what the store has."""
 
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +7,7 @@ import pytest
 import pytrec_eval
 
 from oasis_bench.command_line import main
-from oasis_bench.runs import export_trec, read_run
+from oasis_bench.runs import read_run
 
 COARSE = Path(__file__).parent / "plugins" / "coarse.py"
 SIZES = ["--classes", "6", "--partitions", "2", "--train", "12", "--test", "20"]
@@ -79,17 +78,6 @@ def test_trec_eval_measures_what_the_store_has_also_among_ties(digits, task):
     compare(digits, {key: "{}_6_{}".format(*key) + end for key in learners}, task)
 
 
-def test_map_at_r_is_the_average_precision_of_trec_eval_cut_after_the_relevant_items(digits):
-    assert export(digits) == 0
-    measures = read_run(digits).measures
-    measures = measures.set_index(["learner", "partition", "task", "measure"])["value"]
-    name = f"map_cut_{OTHERS_OF_CLASS}"  # every query has as many relevant items
-    for learner in ("Coarse", "Euclidean"):
-        means, _ = judged_by_trec_eval(digits / "export", f"{learner}_6_1", [name])
-        stored = measures[learner, 1, "retrieval", "MAP@R"]
-        assert means[name] == pytest.approx(stored, abs=1e-12)
-
-
 def test_items_are_relevant_that_share_a_word_and_queries_without_any_are_left_out(tmp_path):
     folder = tmp_path / "words"
     run(folder, "--dataset", "words", "--test-share", "0.5", "--partitions", "2", "--predictions")
@@ -122,61 +110,3 @@ def test_lines_have_trecs_columns_and_a_query_is_not_in_its_own_ranking(digits, 
     qrels = (tmp_path / "new" / "trec" / "Coarse_6_0.qrels").read_text().splitlines()
     assert len(qrels) == len(rows) * OTHERS_OF_CLASS
     assert {tuple(line.split(" ")[1::2]) for line in qrels} == {("0", "1")}
-
-
-def test_a_finished_trial_without_kept_scores_is_told_and_the_others_are_written(digits, tmp_path):
-    folder = tmp_path / "run"
-    shutil.copytree(digits, folder)
-    (folder / "predictions" / "Euclidean_6_1.npz").unlink()
-    done = []
-    with pytest.warns(UserWarning, match="^1 of 8 finished trials kept no scores among test"):
-        paths = export_trec(
-            folder, tmp_path / "trec", on_query=lambda *how: done.append(how), plugin_files=[COARSE]
-        )
-    assert len(paths) == 14
-    assert done[-1] == ("queries written", 4 * 60 + 3 * 120, 4 * 60 + 3 * 120)
-
-
-def test_what_cannot_be_exported_is_told_in_one_line(digits, tmp_path, capsys, monkeypatch):
-    plain, other = tmp_path / "plain", tmp_path / "other"
-    words = ["oasis-bench", "run", "--output", str(plain), "--classes", "6"]
-    monkeypatch.setattr("sys.argv", words)  # the run keeps its command
-    run(plain, *SIZES)
-    run(other, *SIZES, "--tasks", "classification", "--predictions")
-    in_the_way = tmp_path / "file"
-    in_the_way.write_text("mine")
-    capsys.readouterr()
-    for words, line in (
-        (
-            [plain],
-            "into another folder: python -m oasis_bench run --classes 6 --predictions --output "
-            f"{plain}-scores\n",
-        ),
-        (
-            [other],
-            "this run asked classification: run it anew with --tasks retrieval",
-        ),
-        ([digits, "--output", in_the_way], "cannot export to"),
-        ([tmp_path], "holds no run"),
-    ):
-        assert export(*words) == 2
-        told = capsys.readouterr().err
-        assert told.count("\n") == 1
-        assert line in told
-    assert in_the_way.read_text() == "mine"
-    assert not (plain / "export").exists()
-
-
-def test_files_of_an_earlier_export_stay_whole_where_a_later_one_fails(digits, tmp_path):
-    folder = tmp_path / "run"
-    shutil.copytree(digits, folder)
-    assert export(folder) == 0
-    before = {path.name: path.read_bytes() for path in (folder / "export").iterdir()}
-    path = folder / "predictions" / "Coarse_6_0.npz"
-    content = bytearray(path.read_bytes())
-    with np.load(path) as scores:
-        place = content.find(scores["scores_test"].tobytes()[-400:])
-    content[place : place + 400] = b"\xff" * 400  # NaN, and the check sum of the archive is wrong
-    path.write_bytes(content)
-    assert export(folder) == 2
-    assert {path.name: path.read_bytes() for path in (folder / "export").iterdir()} == before

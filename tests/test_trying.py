@@ -40,8 +40,3 @@ def test_each_learner_is_tried_and_what_cannot_learn_says_why(table, plugins, ca
     assert "Refuses" not in names
     assert "not applicable: 8 axes, but 7 rows" in others
     assert "One partition of 14 training items" in others
-
-
-def test_it_is_for_algorithms_alone(table, capsys):
-    assert main(["list", "tasks", "--for", table]) == 2
-    assert capsys.readouterr().err.startswith("oasis-bench: --for is for algorithms")
