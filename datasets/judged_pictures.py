@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from oasis_bench.data import JudgedTriplets, LabelledRows
-from oasis_bench.datasets.codebook_pictures import teachers_of
+from oasis_bench.datasets.delimited import csv_cells
 from oasis_bench.datasets.features.asked_features import HISTOGRAMS, asked_features
-from oasis_bench.datasets.features.histograms import picture_histograms
+from oasis_bench.datasets.features.blocks import picture_histograms
+from oasis_bench.datasets.features.codebook_pictures import teachers_of
 from oasis_bench.datasets.features.picture_files import (
     Picture,
     PictureRows,
@@ -25,7 +26,6 @@ from oasis_bench.datasets.features.picture_files import (
     hashed_pictures,
 )
 from oasis_bench.datasets.features.pixels import check_side, pixels_of
-from oasis_bench.datasets.files.delimited import csv_cells
 from oasis_bench.datasets.files.folders import dataset_folder
 from oasis_bench.datasets.pictures import warn
 from oasis_bench.plugins import Dataset

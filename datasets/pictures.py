@@ -19,13 +19,16 @@ from scipy import sparse
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from oasis_bench.data import LabelledRows, Patches
-from oasis_bench.datasets.codebook_pictures import pictures_of_source, teachers_of, without_copies
 from oasis_bench.datasets.features.asked_features import (
     SCALING as ASKED_SCALING,
     VISTERMS,
     asked_features,
 )
-from oasis_bench.datasets.features.codebooks import VistermFeatures
+from oasis_bench.datasets.features.codebook_pictures import (
+    pictures_of_source,
+    teachers_of,
+    without_copies,
+)
 from oasis_bench.datasets.features.patches import patch_options, patches_of
 from oasis_bench.datasets.features.picture_files import (
     Picture,
@@ -35,7 +38,7 @@ from oasis_bench.datasets.features.picture_files import (
     hashed_pictures,
 )
 from oasis_bench.datasets.features.pixels import check_side, pixels_of
-from oasis_bench.datasets.features.visterms import visterm_counts
+from oasis_bench.datasets.features.visterms import VistermFeatures, visterm_counts
 from oasis_bench.datasets.files.folders import dataset_folder
 from oasis_bench.plugins import Dataset
 from oasis_bench.system import Progress, UsageError, check_value, no_progress, shown

@@ -20,10 +20,10 @@ import numpy.typing as npt
 from scipy import sparse
 
 from oasis_bench.data import LabelledRows, Rows
+from oasis_bench.datasets.delimited import ENDINGS, GROUPING, MISSING, csv_names, separator_of
 from oasis_bench.datasets.files.arrays import listed
-from oasis_bench.datasets.files.delimited import ENDINGS, GROUPING, MISSING, csv_names, separator_of
 from oasis_bench.datasets.files.folders import first_dozen, reason_of
-from oasis_bench.datasets.files.tables import (
+from oasis_bench.datasets.tables import (
     LABEL_COLUMN,
     LIKE_MISSING,
     NUMBER,

@@ -19,7 +19,7 @@ from oasis_bench.datasets.features.hand_made import HAND_MADE, HandMade, Teacher
 from oasis_bench.datasets.features.picture_files import Picture, PictureRows, Workers
 from oasis_bench.datasets.files.arrays import listed, load_array, open_npz
 from oasis_bench.datasets.files.folders import reason_of
-from oasis_bench.datasets.files.tables import refuse_empty
+from oasis_bench.datasets.tables import refuse_empty
 from oasis_bench.system import UsageError, check_value, shown, unknown_name
 
 VISTERMS, HISTOGRAMS, LITE0 = "visterms", "histograms", "efficientnet-lite0"

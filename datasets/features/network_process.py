@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from oasis_bench.datasets.features.decoding import UnusableImageError, read_image
+from oasis_bench.datasets.features.picture_files import UnusableImageError, read_image
 from oasis_bench.datasets.files.folders import reason_of
 from oasis_bench.system import UsageError, shown
 

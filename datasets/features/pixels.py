@@ -11,13 +11,12 @@ from functools import partial
 import numpy as np
 
 from oasis_bench.data import Pixels
-from oasis_bench.datasets.features import decoding
-from oasis_bench.datasets.features.decoding import read_image
-from oasis_bench.datasets.features.picture_files import Picture, Workers
+from oasis_bench.datasets.features import picture_files
+from oasis_bench.datasets.features.picture_files import Picture, Workers, read_image
 from oasis_bench.datasets.files.arrays import Arrays, cache_key, cached
 from oasis_bench.system import UsageError, cache_home, check_value, require_memory
 
-CODE = (decoding.__file__, __file__)
+CODE = (picture_files.__file__, __file__)
 
 
 def check_side(side: int | None) -> None:

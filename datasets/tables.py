@@ -19,14 +19,7 @@ from numpy.lib.npyio import NpzFile
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
-from oasis_bench.datasets.files.arrays import (
-    broken,
-    listed,
-    load_array,
-    open_npz,
-    require_bytes,
-)
-from oasis_bench.datasets.files.delimited import (
+from oasis_bench.datasets.delimited import (
     ENDINGS,
     MISSING,
     NUMBERS,
@@ -35,6 +28,13 @@ from oasis_bench.datasets.files.delimited import (
     line_of_row,
     numbered_cells,
     separator_of,
+)
+from oasis_bench.datasets.files.arrays import (
+    broken,
+    listed,
+    load_array,
+    open_npz,
+    require_bytes,
 )
 from oasis_bench.datasets.files.folders import first_dozen
 from oasis_bench.system import UsageError, nearest, open_regular, printable
