@@ -21,7 +21,7 @@ from scipy import sparse
 from scipy.special import ndtri
 
 from oasis_bench.data import LabelledRows
-from oasis_bench.datasets.files.folders import cannot_write, reason_of
+from oasis_bench.datasets.files import cannot_write, reason_of
 from oasis_bench.plugins import Dataset
 from oasis_bench.system import Progress, UsageError, cache_home, no_progress, whole_folder
 

@@ -225,7 +225,8 @@ def batch_costs(ends: pd.DataFrame) -> pd.DataFrame:
         if 0 not in scores:
             continue
         exact = scores.pop(0)
-        for batch_size, less in scores.sub(exact, axis="index").items():
+        for batch_size in scores.columns:
+            less = scores[batch_size] - exact
             known = less.count() > 0 and exact.std() > 0
             rows.append(
                 {

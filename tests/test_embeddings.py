@@ -17,8 +17,8 @@ from PIL import Image
 
 from oasis_bench.datasets import Caltech101, Corel5k, ImageFolder, MaterialAppearance, TinyImageNet
 from oasis_bench.datasets.features import embeddings, network_process, picture_files
-from oasis_bench.datasets.features.asked_features import FeatureFile, asked_features
 from oasis_bench.datasets.features.embeddings import Network
+from oasis_bench.datasets.features.features_option import FeatureFile, asked_features
 from oasis_bench.datasets.features.network_process import Embedded
 from oasis_bench.datasets.features.picture_files import Picture, Workers, hashed_pictures
 from oasis_bench.system import UsageError, no_progress

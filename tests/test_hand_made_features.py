@@ -11,7 +11,7 @@ from PIL import Image
 from skimage.feature import local_binary_pattern
 
 from oasis_bench.datasets.features import hand_made
-from oasis_bench.datasets.features.asked_features import asked_features
+from oasis_bench.datasets.features.features_option import asked_features
 from oasis_bench.datasets.features.hand_made import HandMade
 from oasis_bench.datasets.features.picture_files import Picture, Workers, hashed_pictures
 from oasis_bench.system import UsageError, no_progress

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from oasis_bench.data import FloatArray
 from oasis_bench.datasets.features import picture_files
 from oasis_bench.datasets.features.picture_files import Picture, TooSmallError, Workers, read_image
-from oasis_bench.datasets.files.arrays import Arrays, cache_key, cached
+from oasis_bench.datasets.files import Arrays, cache_key, cached
 from oasis_bench.system import UsageError, cache_home, check_value
 
 if TYPE_CHECKING:  # Pillow is imported where it is used: a trial does without

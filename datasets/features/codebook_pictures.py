@@ -20,7 +20,7 @@ from oasis_bench.datasets.features.picture_files import (
     hashed_pictures,
     read_image,
 )
-from oasis_bench.datasets.files.arrays import Arrays, cache_key, cached
+from oasis_bench.datasets.files import Arrays, cache_key, cached
 from oasis_bench.plugins import load_registry
 from oasis_bench.system import UsageError, cache_home
 

@@ -29,7 +29,7 @@ from oasis_bench.datasets.features.picture_files import (
     arrays_of_faults,
     rows_in_parts,
 )
-from oasis_bench.datasets.files.arrays import Arrays
+from oasis_bench.datasets.files import Arrays
 from oasis_bench.system import (
     THREAD_VARIABLES,
     UsageError,

@@ -30,7 +30,7 @@ from oasis_bench.datasets.features.picture_files import (
     rows_in_parts,
 )
 from oasis_bench.datasets.features.visterms import nearest_centres
-from oasis_bench.datasets.files.arrays import Arrays, cache_key, cached
+from oasis_bench.datasets.files import Arrays, cache_key, cached
 from oasis_bench.system import UsageError, cache_home
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from oasis_bench.datasets.features.picture_files import (
     faults_of_arrays,
     read_image,
 )
-from oasis_bench.datasets.files.arrays import Arrays, cache_key, cached
+from oasis_bench.datasets.files import Arrays, cache_key, cached
 from oasis_bench.system import (
     Progress,
     UsageError,

@@ -1,6 +1,6 @@
 """Picture files: RGB of 8 bits, hashes of their contents, and threads that work on many of them.
 
-Not for what is computed from a picture.
+Not for what is computed from a picture, but for its pixels at one size.
 """
 
 from __future__ import annotations
@@ -16,13 +16,22 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from oasis_bench.data import Patches, Rows
-from oasis_bench.datasets.files.arrays import Arrays, cache_key, cached
-from oasis_bench.datasets.files.folders import reason_of
-from oasis_bench.system import Progress, available_cores, cache_home, open_regular, slices
+from oasis_bench.data import Patches, Pixels, Rows
+from oasis_bench.datasets.files import Arrays, cache_key, cached, reason_of
+from oasis_bench.system import (
+    Progress,
+    UsageError,
+    available_cores,
+    cache_home,
+    check_value,
+    open_regular,
+    require_memory,
+    slices,
+)
 
 if TYPE_CHECKING:  # Pillow is imported where it is used: a trial does without
     from PIL.Image import Image
+
 
 FORMATS = ("JPEG", "PNG", "GIF", "BMP", "TIFF", "WEBP", "PPM")
 """What is decoded.  Pillow knows more, of which some start other programs (EPS: Ghostscript)."""
@@ -212,3 +221,52 @@ def rows_in_parts(
     left_out = [(one.path, faults[one.content]) for one in pictures if one.content in faults]
     X = np.array([found[pictures[number].content] for number in kept], np.float32)
     return PictureRows(X, kept, left_out), arrays
+
+
+CODE = (__file__,)
+
+
+def check_side(side: int | None) -> None:
+    """Raise UsageError where the option `pixels` of a data set is no whole number above 0."""
+    if side is not None:
+        check_value("pixels", side, int, least=1)
+
+
+def pixels_of(pictures: Sequence[Picture], side: int, workers: Workers) -> Pixels:
+    """Decode each picture to `side` x `side` pixels: (n_pictures, side, side, 3), uint8.
+
+    A picture is resized as a whole by a filter that averages (Pillow's bilinear one); nothing is
+    cut off, and its sides are stretched to be equal.  The pixels are kept in ``pixels`` of the
+    cache folder, under a hash of the contents of the pictures.
+    """
+    unique = {picture.content: picture for picture in pictures}
+    places = {content: number for number, content in enumerate(unique)}
+    try:
+        require_memory(
+            2 * len(pictures) * side**2 * 3,
+            f"{len(pictures)} pictures of {side} x {side} pixels",
+            "ask for smaller ones",
+        )
+    except MemoryError as error:
+        raise UsageError(str(error)) from error
+    key = cache_key(CODE, str(side), *unique)
+    arrays = cached(
+        cache_home() / "pixels" / f"{key}.npz",
+        partial(_decode, list(unique.values()), side, workers),
+    )
+    return np.asarray(arrays["pixels"][[places[picture.content] for picture in pictures]])
+
+
+def _decode(pictures: Sequence[Picture], side: int, workers: Workers) -> Arrays:
+    pixels = np.empty((len(pictures), side, side, 3), np.uint8)
+
+    def decode(number: int) -> None:
+        from PIL import Image  # where it is used: a trial does without
+
+        image = read_image(pictures[number].path, enough=2 * side)
+        pixels[number] = np.asarray(image.resize((side, side), Image.Resampling.BILINEAR))
+
+    _, faults = workers.map(decode, range(len(pictures)), "decoding pictures")
+    for number, fault in faults.items():
+        raise UsageError(f"{pictures[number].path} cannot be used: {fault.reason}")
+    return {"pixels": pixels}

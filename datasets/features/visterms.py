@@ -30,7 +30,7 @@ from oasis_bench.datasets.features.picture_files import (
     faults_of_arrays,
     read_image,
 )
-from oasis_bench.datasets.files.arrays import Arrays, cache_key, cached
+from oasis_bench.datasets.files import Arrays, cache_key, cached
 from oasis_bench.system import UsageError, cache_home, check_value
 
 if TYPE_CHECKING:  # Pillow is imported where it is used: a trial does without

@@ -72,6 +72,13 @@ def cached(path: Path, compute: Callable[[], Arrays]) -> Arrays:
     return arrays
 
 
+def refuse_empty(path: Path) -> None:
+    """Raise UsageError where a file is empty, and OSError where it is no file to read."""
+    with open_regular(path) as file:
+        if not file.read(1):
+            raise UsageError("is empty")
+
+
 def open_npz(path: Path) -> NpzFile:
     """Open an npz file; close what is returned."""
     with path.open("rb") as file_start:  # numpy takes what begins otherwise for a pickle
