@@ -42,7 +42,7 @@ from oasis_bench.reports.formatting import (
     seconds_text,
 )
 from oasis_bench.reports.report_files import render, write_files
-from oasis_bench.reports.table import Cell, Column, Table
+from oasis_bench.reports.table import Column, Table
 from oasis_bench.system import UsageError
 from oasis_bench.web_scale import PRECISION_AT, TrainingRecord, read_records
 
@@ -139,15 +139,11 @@ def ends_of(checkpoints: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def pooled(ends: pd.DataFrame, *also: str) -> list[pd.DataFrame]:
-    """Return complete trainings that differ in their seed alone together, unfinished ones alone.
-
-    Trainings that differ in a column of `also` are not pooled either.
-    """
+def pooled(ends: pd.DataFrame) -> list[pd.DataFrame]:
+    """Return complete trainings that differ in their seed alone together, unfinished ones alone."""
     unfinished_seed = ends["seed"].where(~ends["complete"])
-    keys = [ends[name] for name in (*TRAINING[:-1], *also)]
-    groups = ends.groupby([*keys, unfinished_seed], dropna=False, sort=False)
-    return [own for _, own in groups]
+    keys = [ends[name] for name in (*TRAINING[:-1], "threads")]
+    return [own for _, own in ends.groupby([*keys, unfinished_seed], dropna=False, sort=False)]
 
 
 def largest(frame: pd.DataFrame, *names: str) -> pd.DataFrame:
@@ -224,8 +220,8 @@ def batch_costs(ends: pd.DataFrame) -> pd.DataFrame:
         scores = own.pivot(index="seed", columns="batch_size", values="mean_average_precision")
         if 0 not in scores:
             continue
-        exact = scores.pop(0)
-        for batch_size in scores.columns:
+        exact = scores[0]
+        for batch_size in scores.columns.drop([0]):
             less = scores[batch_size] - exact
             known = less.count() > 0 and exact.std() > 0
             rows.append(
@@ -285,7 +281,7 @@ def precision_table(ends: pd.DataFrame) -> Table:
 
 def time_table(ends: pd.DataFrame) -> Table:
     """Make the table of time and memory: a row for each schedule, unfinished trainings apart."""
-    groups = pooled(ends, "threads")
+    groups = pooled(ends)
     measured = ["learn_seconds", "cpu_seconds", "microseconds_a_step", "peak_bytes"]
     learning, processor, step, peak = ([own[name] for own in groups] for name in measured)
     return Table(
@@ -408,17 +404,14 @@ def _of_trainings(groups: Sequence[pd.DataFrame]) -> list[Column]:
     return [
         Column("Images", [end["images"] for end in ends], "{:,.0f}".format),
         Column("Batch size", [end["schedule"].removeprefix("batch ") for end in ends]),
-        Column("Steps", map(_steps_cell, ends)),
+        Column("Steps", ends, _steps_text),
         Column("Seeds", map(len, groups)),
     ]
 
 
-def _steps_cell(end: pd.Series[Any]) -> Cell:
+def _steps_text(end: pd.Series[Any]) -> str:
     done, planned = (f"{end[name]:,.0f}" for name in ("n_steps", "steps"))
-    unfinished = (
-        f"Seed {end['seed']}, unfinished: its row is of the first {done} of {planned} steps."
-    )
-    return Cell(done, notes=() if end["complete"] else (unfinished,))
+    return done if end["complete"] else f"{done} of {planned} (seed {end['seed']})"
 
 
 def _mean_text(pattern: str, values: pd.Series[float]) -> str:
