@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from oasis_bench.datasets.files.download import Archive, locate
+from oasis_bench.datasets.files import Archive, locate
 from oasis_bench.datasets.pictures import ImageDataset, Label, require_images, warn
 from oasis_bench.system import Progress, no_progress
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from oasis_bench.datasets.features.codebooks import VistermFeatures
-from oasis_bench.datasets.files.folders import dataset_folder
+from oasis_bench.datasets.features import VistermFeatures
+from oasis_bench.datasets.files import dataset_folder
 from oasis_bench.datasets.pictures import ImageDataset, Label, require_images, warn
 from oasis_bench.system import Progress, UsageError, no_progress
 

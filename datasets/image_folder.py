@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from oasis_bench.datasets.features.asked_features import VISTERMS
-from oasis_bench.datasets.features.codebooks import VistermFeatures
-from oasis_bench.datasets.files.folders import reason_of
+from oasis_bench.datasets.features import VISTERMS, VistermFeatures
+from oasis_bench.datasets.files import reason_of
 from oasis_bench.datasets.pictures import ImageDataset, Label, warn
 from oasis_bench.plugins import load_registry
 from oasis_bench.system import Progress, UsageError, no_progress

@@ -1,7 +1,4 @@
-"""What data sets share whose pictures people judged: a table of triplets, and a folder of pictures.
-
-Not for what a table means: each data set knows that.
-"""
+"""Data sets whose pictures people judged: a table of triplets, and a folder of pictures."""
 
 from __future__ import annotations
 
@@ -15,18 +12,20 @@ import numpy as np
 import numpy.typing as npt
 
 from oasis_bench.data import JudgedTriplets, LabelledRows
-from oasis_bench.datasets.codebook_pictures import teachers_of
-from oasis_bench.datasets.features.asked_features import HISTOGRAMS, asked_features
-from oasis_bench.datasets.features.histograms import picture_histograms
-from oasis_bench.datasets.features.picture_files import (
+from oasis_bench.datasets.delimited import csv_cells
+from oasis_bench.datasets.features import (
+    HISTOGRAMS,
     Picture,
     PictureRows,
     Workers,
+    asked_features,
+    check_side,
     hashed_pictures,
+    picture_histograms,
+    pixels_of,
+    teachers_of,
 )
-from oasis_bench.datasets.features.pixels import check_side, pixels_of
-from oasis_bench.datasets.files.delimited import csv_cells
-from oasis_bench.datasets.files.folders import dataset_folder
+from oasis_bench.datasets.files import dataset_folder
 from oasis_bench.datasets.pictures import warn
 from oasis_bench.plugins import Dataset
 from oasis_bench.system import Progress, UsageError, check_value, no_progress, open_regular
@@ -211,3 +210,115 @@ def numbered(values: pd.DataFrame) -> tuple[list[str], npt.NDArray[np.int64]]:
     """Return the different texts in a table in order, and the number of each cell's text."""
     names, numbers = np.unique(values.to_numpy(str), return_inverse=True)
     return names.tolist(), numbers.reshape(values.shape).astype(np.int64)
+
+
+class SimilarityTriplets(JudgedPictures):
+    """Triplets of pictures that web search found for one text query, judged by three people each.
+
+    All three chose the same picture as more similar to the query, so that there are no votes.  The
+    class of a picture is its text query, the first of those that it was found for; triplets are
+    grouped by their text query.  A triplet whose query is its own positive is left out.
+
+    Read from ``triplets.csv``, a line a triplet: text_query, query, positive, negative, the last
+    three as paths below the folder.
+    """
+
+    name = "similarity-triplets"
+    summary = "2672 pictures of 222 text queries with 1004 triplets that people judged"
+    citation = (
+        "J. Wang, Y. Song, T. Leung, C. Rosenberg, J. Wang, J. Philbin, B. Chen and Y. Wu. "
+        "Learning fine-grained image similarity with deep ranking. CVPR, 2014 (section 6.2)"
+    )
+    licence = "not stated; the pictures were found on the web and are their owners'"
+    home = "put triplets.csv and images/ of the release into $OASIS_BENCH_DATA/similarity-triplets"
+    folder = "similarity-triplets"
+    table = "triplets.csv"
+    columns = ("text_query", "query", "positive", "negative")
+
+    def _judgements(self, cells: pd.DataFrame) -> Judgements:
+        return judged_by_name(cells)
+
+
+class MaterialAppearance(JudgedPictures):
+    """Which of two materials looks more like a reference: 22801 triplets of 100 pictures.
+
+    Each material has one picture, 298 x 298 pixels, and is a class of its own.  Triplets are
+    grouped by their reference; each has the votes for a and for b, ties among them.  The best
+    possible answers agree with .838 of the votes.
+
+    Read from ``judgements.csv``, a line a triplet: reference, a, b, votes_a, votes_b; the pictures
+    are in ``images``.
+    """
+
+    name = "material-appearance"
+    summary = "100 rendered materials with 22801 triplets that people judged, and 92892 votes"
+    citation = (
+        "M. Lagunas, S. Malpica, A. Serrano, E. Garces, D. Gutierrez and B. Masia. A similarity "
+        "measure for material appearance. ACM Transactions on Graphics 38(4), SIGGRAPH, 2019"
+    )
+    licence = "not stated: name the paper where you use it"
+    home = (
+        "put judgements.csv and images/ of the release into $OASIS_BENCH_DATA/material-appearance"
+    )
+    folder = "material-appearance"
+    table = "judgements.csv"
+    columns = ("reference", "a", "b", "votes_a", "votes_b")
+
+    def _judgements(self, cells: pd.DataFrame) -> Judgements:
+        names, items = numbered(cells[["reference", "a", "b"]])
+        return Judgements(
+            [Path("images", name) for name in names],
+            np.arange(len(names)),
+            tuple(Path(name).stem for name in names),
+            JudgedTriplets(items, votes_of(cells, ("votes_a", "votes_b")), items[:, 0].copy()),
+        )
+
+
+class OwnTriplets(JudgedPictures):
+    """Triplets of the user's: which of two pictures people found more similar to a third.
+
+    A CSV file has the columns query, positive and negative, names of picture files; and may have
+    text_query (what else groups triplets: a split never parts a group; default: the query), and
+    votes_positive and votes_negative (default: all chose the positive).
+
+    Parameters
+    ----------
+    path : Path
+        The CSV file, or a folder that holds it as ``triplets.csv``.
+    images : str, optional
+        The folder that the names of pictures are below.  Default: that of the CSV file.
+    pixels, features, max_triplets
+        As `JudgedPictures` has them.
+    """
+
+    name = "judged-triplets"
+    summary = "pictures of yours with triplets that people judged: --dataset PATH.csv"
+    citation = "none"
+    licence = "not known: the pictures are yours"
+    home = "give a CSV file with the columns query, positive and negative"
+    folder = ""
+    table = "triplets.csv"
+    columns = ("query", "positive", "negative")
+    optional = ("text_query", *VOTES)
+
+    def __init__(
+        self,
+        path: Path,
+        images: str | None = None,
+        pixels: int | None = None,
+        features: str = HISTOGRAMS,
+        max_triplets: int | None = None,
+    ) -> None:
+        super().__init__(pixels, features, max_triplets)
+        self.path = path
+        self.images = images
+
+    def _places(self) -> tuple[Path, Path]:
+        table = self.path / self.table if self.path.is_dir() else self.path
+        folder = table.parent if self.images is None else Path(self.images)
+        if not folder.is_dir():
+            raise UsageError(f"images = {self.images}: there is no such folder of pictures")
+        return table, folder
+
+    def _judgements(self, cells: pd.DataFrame) -> Judgements:
+        return judged_by_name(cells)

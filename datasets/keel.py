@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from oasis_bench.data import LabelledRows
-from oasis_bench.datasets.files.folders import dataset_folder
+from oasis_bench.datasets.files import dataset_folder
 from oasis_bench.datasets.table_file import TableFile
 from oasis_bench.plugins import Dataset
 from oasis_bench.system import Progress, UsageError, no_progress, unknown_name

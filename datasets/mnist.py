@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from oasis_bench.data import LabelledRows
-from oasis_bench.datasets.files.download import fetch
-from oasis_bench.datasets.files.folders import data_folder, dataset_folder, reason_of
+from oasis_bench.datasets.files import data_folder, dataset_folder, fetch, reason_of
 from oasis_bench.plugins import Dataset
 from oasis_bench.system import Progress, UsageError, cache_home, no_progress
 

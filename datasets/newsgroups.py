@@ -16,7 +16,7 @@ from scipy.io import loadmat
 from scipy.io.matlab import MatReadError
 
 from oasis_bench.data import LabelledRows
-from oasis_bench.datasets.files.folders import dataset_folder, reason_of
+from oasis_bench.datasets.files import dataset_folder, reason_of
 from oasis_bench.plugins import Dataset
 from oasis_bench.system import Progress, UsageError, no_progress
 

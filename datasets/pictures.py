@@ -19,24 +19,26 @@ from scipy import sparse
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from oasis_bench.data import LabelledRows, Patches
-from oasis_bench.datasets.codebook_pictures import pictures_of_source, teachers_of, without_copies
-from oasis_bench.datasets.features.asked_features import (
+from oasis_bench.datasets.features import (
     SCALING as ASKED_SCALING,
     VISTERMS,
-    asked_features,
-)
-from oasis_bench.datasets.features.codebooks import VistermFeatures
-from oasis_bench.datasets.features.patches import patch_options, patches_of
-from oasis_bench.datasets.features.picture_files import (
     Picture,
     PictureRows,
+    VistermFeatures,
     Workers,
+    asked_features,
+    check_side,
     fault_lines,
     hashed_pictures,
+    patch_options,
+    patches_of,
+    pictures_of_source,
+    pixels_of,
+    teachers_of,
+    visterm_counts,
+    without_copies,
 )
-from oasis_bench.datasets.features.pixels import check_side, pixels_of
-from oasis_bench.datasets.features.visterms import visterm_counts
-from oasis_bench.datasets.files.folders import dataset_folder
+from oasis_bench.datasets.files import dataset_folder
 from oasis_bench.plugins import Dataset
 from oasis_bench.system import Progress, UsageError, check_value, no_progress, shown
 

@@ -20,10 +20,9 @@ import numpy.typing as npt
 from scipy import sparse
 
 from oasis_bench.data import LabelledRows, Rows
-from oasis_bench.datasets.files.arrays import listed
-from oasis_bench.datasets.files.delimited import ENDINGS, GROUPING, MISSING, csv_names, separator_of
-from oasis_bench.datasets.files.folders import first_dozen, reason_of
-from oasis_bench.datasets.files.tables import (
+from oasis_bench.datasets.delimited import ENDINGS, GROUPING, MISSING, csv_names, separator_of
+from oasis_bench.datasets.files import first_dozen, listed, reason_of, refuse_empty
+from oasis_bench.datasets.tables import (
     LABEL_COLUMN,
     LIKE_MISSING,
     NUMBER,
@@ -36,7 +35,6 @@ from oasis_bench.datasets.files.tables import (
     is_id,
     parquet_cells,
     read_table,
-    refuse_empty,
     text_cells,
     values_of,
 )

@@ -7,8 +7,10 @@ visual words ('visterms'), and the text queries that find them, with the papers'
 from __future__ import annotations
 
 import json
+import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -19,8 +21,7 @@ from scipy import sparse
 from scipy.special import ndtri
 
 from oasis_bench.data import LabelledRows
-from oasis_bench.datasets.files.arrays import csr_writer, map_csr
-from oasis_bench.datasets.files.folders import cannot_write, reason_of
+from oasis_bench.datasets.files import cannot_write, reason_of
 from oasis_bench.plugins import Dataset
 from oasis_bench.system import Progress, UsageError, cache_home, no_progress, whole_folder
 
@@ -147,22 +148,19 @@ class WebScaleParameters:
     @property
     def most_bytes(self) -> float:
         """The disk that the images take at most."""
-        needed = 0.0
-        for _, n_images in self.parts.values():
-            index_bytes = np.dtype(index_type(n_images)).itemsize
-            entries = VISTERMS_PER_IMAGE + QUERIES_PER_IMAGE
-            needed += n_images * (entries * (4 + index_bytes) + 2 * index_bytes)
-        return needed
+        entries = VISTERMS_PER_IMAGE + QUERIES_PER_IMAGE
+        sizes = [(n, index_type(n).itemsize) for _, n in self.parts.values()]
+        return sum(n * (entries * (4 + index) + 2 * index) for n, index in sizes)
 
 
 def _n_batches(n_images: int) -> int:
     return -(-n_images // BATCH)
 
 
-def index_type(n_images: int) -> npt.DTypeLike:
+def index_type(n_images: int) -> np.dtype[Any]:
     """Return the type of column indices and row starts: SciPy copies them where types differ."""
     most = n_images * VISTERMS_PER_IMAGE
-    return np.int32 if most <= np.iinfo(np.int32).max else np.int64
+    return np.dtype(np.int32 if most <= np.iinfo(np.int32).max else np.int64)
 
 
 class Images(NamedTuple):
@@ -373,7 +371,10 @@ def prepare_web_scale(
     """
     parameters = parameters or WebScaleParameters()
     if not folder.exists():
-        _make(folder, parameters, progress)
+        try:
+            _make(folder, parameters, progress)
+        except OSError as error:
+            raise cannot_write(folder, error) from error
     data = open_web_scale(folder)
     if data.parameters != parameters:
         raise UsageError(
@@ -405,35 +406,79 @@ def open_web_scale(folder: Path) -> WebScaleData:
 
 def _make(folder: Path, parameters: WebScaleParameters, progress: Progress) -> None:
     """Draw the data into a new folder; a folder that is not complete is removed."""
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        needed, free = parameters.most_bytes, shutil.disk_usage(folder.parent).free
-        if free < needed:
-            raise UsageError(
-                f"web-scale data of {parameters.n_train + parameters.n_test} images take up to "
-                f"{needed / 1e9:.1f} GB, but {folder.parent} has {free / 1e9:.1f} GB free: free "
-                "some, name another folder or ask for fewer images"
-            )
-        with whole_folder(folder) as made:
-            _write(made, parameters, progress)
-    except OSError as error:
-        raise cannot_write(folder, error) from error
-
-
-def _write(folder: Path, parameters: WebScaleParameters, progress: Progress) -> None:
-    model = WebImages(parameters)
+    folder.parent.mkdir(parents=True, exist_ok=True)
     done, total = 0, parameters.n_train + parameters.n_test
-    for name, (part, n_images) in parameters.parts.items():
-        place, index = folder / name, index_type(n_images)
-        place.mkdir()
-        with csr_writer(place, "X", index) as add_X, csr_writer(place, "R", index) as add_R:
-            for images in model.batches(part, n_images):
-                add_X(images.X)
-                add_R(images.R)
-                done += images.X.shape[0]
-                progress("drawing web images", done, total)
-    header = {"version": VERSION, "parameters": asdict(parameters), "numpy": np.__version__}
-    (folder / HEADER).write_text(json.dumps(header, indent=1) + "\n", "utf-8")
+    needed, free = parameters.most_bytes, shutil.disk_usage(folder.parent).free
+    if free < needed:
+        raise UsageError(
+            f"web-scale data of {total} images take up to {needed / 1e9:.1f} GB, but "
+            f"{folder.parent} has {free / 1e9:.1f} GB free: free some, name another folder or ask "
+            "for fewer images"
+        )
+    model = WebImages(parameters)
+    with whole_folder(folder) as made:
+        for name, (part, n_images) in parameters.parts.items():
+            place, index = made / name, index_type(n_images)
+            place.mkdir()
+            with csr_writer(place, "X", index) as add_X, csr_writer(place, "R", index) as add_R:
+                for images in model.batches(part, n_images):
+                    add_X(images.X)
+                    add_R(images.R)
+                    done += images.X.shape[0]
+                    progress("drawing web images", done, total)
+        header = {"version": VERSION, "parameters": asdict(parameters), "numpy": np.__version__}
+        (made / HEADER).write_text(json.dumps(header, indent=1) + "\n", "utf-8")
+
+
+@contextmanager
+def csr_writer(
+    folder: Path, name: str, index: npt.DTypeLike
+) -> Iterator[Callable[[sparse.csr_array], None]]:
+    """Write a CSR matrix to three NPY files: ``NAME_data.npy`` and so on.
+
+    Yields what appends rows, of canonical format and all of as many columns.  The files are
+    complete, and on the disk, when the block ends without an exception.  `indices` and `indptr`
+    have the type `index`: scipy would copy arrays of different types.
+    """
+    types = {"data": np.dtype(np.float32), "indices": np.dtype(index), "indptr": np.dtype(index)}
+    sizes = {"data": 0, "indices": 0, "indptr": 0}
+    with ExitStack() as stack:
+        files = {
+            part: stack.enter_context((folder / f"{name}_{part}.npy").open("wb")) for part in types
+        }
+
+        def write_headers() -> None:  # NumPy gives a header the same length for any size
+            for part, file in files.items():
+                file.seek(0)
+                descr = np.lib.format.dtype_to_descr(types[part])
+                header = {"descr": descr, "fortran_order": False, "shape": (sizes[part],)}
+                np.lib.format.write_array_header_1_0(file, header)
+                file.flush()
+                os.fsync(file.fileno())
+
+        def write(part: str, values: npt.NDArray[Any]) -> None:
+            files[part].write(np.ascontiguousarray(values, types[part]).data)
+            sizes[part] += len(values)
+
+        def append(rows: sparse.csr_array) -> None:
+            write("indptr", sizes["data"] + rows.indptr[1:])
+            write("data", rows.data)
+            write("indices", rows.indices)
+
+        write_headers()
+        write("indptr", np.zeros(1))
+        yield append
+        write_headers()
+
+
+def map_csr(folder: Path, name: str, n_columns: int) -> sparse.csr_array:
+    """Map the files of `csr_writer`, read-only: an entry is read when it is used."""
+    data, indices, indptr = (
+        np.asarray(np.lib.format.open_memmap(folder / f"{name}_{part}.npy", mode="r"))
+        for part in ("data", "indices", "indptr")
+    )
+    shape = (len(indptr) - 1, n_columns)
+    return sparse.csr_array((data, indices, indptr), shape=shape, copy=False)
 
 
 class WebScale(Dataset):

@@ -9,13 +9,12 @@ from importlib.util import find_spec
 from typing import NoReturn
 
 from oasis_bench.command_line import Printed
-from oasis_bench.system import open_standard_descriptors
 
 
 def main() -> int:
     """Run the command line, or say in one line why this installation cannot."""
     os.environ["PYTHON_COLORS"] = "0"  # no escape sequences of Python's own either
-    open_standard_descriptors()
+    _open_standard_descriptors()
     sys.stdout, sys.stderr = Printed(sys.stdout), Printed(sys.stderr)
     interrupts = []
 
@@ -48,6 +47,21 @@ def _main() -> int:
     from oasis_bench.command_line import main as run_command_line
 
     return run_command_line()
+
+
+def _open_standard_descriptors() -> None:
+    """Open the null device as each of descriptors 0 to 2 that is closed, as after ``2>&-``.
+
+    Else the next file that is opened has its number, and gets what others print.
+    """
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            null = os.open(os.devnull, os.O_RDWR)  # the lowest number that is free: this one
+            os.set_inheritable(null, True)
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
 
 
 def _is_there(module: str) -> bool:

@@ -6,7 +6,9 @@ size) keeps its colour, marker and line style in all figures.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, astuple
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogFormatter
 
-from oasis_bench.analysis import LEAST_POINTS
+from oasis_bench.analysis import LEAST_POINTS, fit_power_law
 from oasis_bench.claims import published_web_scale
 from oasis_bench.reports.figure_style import (
     CHANCE,
@@ -32,30 +34,30 @@ from oasis_bench.reports.figure_style import (
     log_counts,
     panels_of,
 )
-from oasis_bench.reports.formatting import interval_text, number_text, plural, seconds_text
-from oasis_bench.reports.report_files import render, write_files
-from oasis_bench.reports.table import Cell, Column, Table
-from oasis_bench.reports.web_scale_measurements import (
-    AT_K,
-    SCHEDULE,
-    TRAINING,
-    batch_costs,
-    checkpoints_of,
-    curves,
-    ends_of,
-    growths,
-    largest,
-    learning_times,
-    pooled,
-    schedule_name,
+from oasis_bench.reports.formatting import (
+    interval_text,
+    number_text,
+    numbers_as,
+    plural,
+    seconds_text,
 )
+from oasis_bench.reports.report_files import render, write_files
+from oasis_bench.reports.table import Column, Table
 from oasis_bench.system import UsageError
-from oasis_bench.web_scale import PRECISION_AT, read_records
+from oasis_bench.web_scale import PRECISION_AT, TrainingRecord, read_records
 
 PAGE = "web-scale.html"
 
 TARGET_EXPONENT = 1.05
 """Largest exponent of learning time against images that still counts as linear growth."""
+
+TRAINING = ["images", "steps", "batch_size", "seed"]
+"""The columns that identify a training, as `Training` has them; batch_size is NaN for exact."""
+
+SCHEDULE = ["schedule", "steps_an_image", "threads"]
+"""Learning times are compared where these columns are the same."""
+
+AT_K = [f"precision_at_{k}" for k in PRECISION_AT]
 
 Styles = Mapping[str, LearnerStyle]
 
@@ -70,6 +72,11 @@ def write_web_scale_report(folder: Path) -> Path:
     data, checkpoints = records[0].data, checkpoints_of(records)
     ends = ends_of(checkpoints)
     tables, figures = web_scale_tables(ends, data), web_scale_figures(checkpoints)
+    machines = [first := records[0].provenance]
+    for record in records[1:]:
+        differing = {k: value for k, value in record.provenance.items() if first.get(k) != value}
+        if differing and differing not in machines:
+            machines.append(differing)
     page = render(
         "web_scale.html.j2",
         tables=tables,
@@ -79,22 +86,161 @@ def write_web_scale_report(folder: Path) -> Path:
         n_queries=sorted(checkpoints["n_queries"].unique()),
         unfinished=int((~ends["complete"]).sum()),
         n_trainings=len(ends),
-        machines=_machines([record.provenance for record in records]),
+        machines=machines,
         threads=sorted(checkpoints["threads"].unique()),
         loads=checkpoints["load"].dropna().agg(["min", "max"]).tolist(),
     )
     return write_files(folder, PAGE, page, tables.values(), figures.values())
 
 
-def _machines(of_records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the provenance of the first record, and of others the values that differ from it."""
-    machines = [first := of_records[0]]
-    for other in of_records[1:]:
-        keys = [key for key in {**first, **other} if other.get(key) != first.get(key)]
-        differing = {key: other.get(key) for key in keys}
-        if differing and differing not in machines:
-            machines.append(differing)
-    return machines
+# --- what the records show
+
+
+def schedule_name(batch_size: float) -> str:
+    """Name a schedule; NaN is exact OASIS."""
+    return "exact" if math.isnan(batch_size) else f"batch {batch_size:,.0f}"
+
+
+def checkpoints_of(records: Sequence[TrainingRecord]) -> pd.DataFrame:
+    """Return a row for each checkpoint, in the order of images, steps, batch size and seed."""
+    rows = [
+        {
+            **dict(zip(TRAINING, astuple(record.training), strict=True)),
+            "threads": record.n_threads,
+            **asdict(point),
+            **{f"precision_at_{k}": point.precision_at.get(str(k)) for k in PRECISION_AT},
+        }
+        for record in records
+        for point in record.checkpoints
+    ]
+    frame = pd.DataFrame(rows).drop(columns="precision_at")
+    frame = frame.astype({"batch_size": float, "peak_bytes": float, "load": float})
+    frame = frame.sort_values([*TRAINING, "n_steps"], na_position="first", ignore_index=True)
+    return frame.assign(
+        schedule=frame["batch_size"].map(schedule_name),
+        steps_an_image=frame["steps"] / frame["images"],
+    )
+
+
+def ends_of(checkpoints: pd.DataFrame) -> pd.DataFrame:
+    """Return the last checkpoint of each training.
+
+    `mean_average_precision_at_start` is that of W = I, measured at the first checkpoint;
+    `peak_bytes` is the largest of all checkpoints; `complete` says whether all steps are done.
+    """
+    trainings = checkpoints.groupby(TRAINING, dropna=False, sort=False)
+    first, ends = (rows.reset_index(drop=True) for rows in (trainings.head(1), trainings.tail(1)))
+    seconds_per_step = ends["learn_seconds"] / ends["n_steps"].where(ends["n_steps"] > 0)
+    return ends.assign(
+        mean_average_precision_at_start=first["mean_average_precision"],
+        peak_bytes=trainings["peak_bytes"].max().to_numpy(),
+        microseconds_a_step=1e6 * seconds_per_step,
+        complete=ends["n_steps"] == ends["steps"],
+    )
+
+
+def pooled(ends: pd.DataFrame) -> list[pd.DataFrame]:
+    """Return complete trainings that differ in their seed alone together, unfinished ones alone."""
+    unfinished_seed = ends["seed"].where(~ends["complete"])
+    keys = [ends[name] for name in (*TRAINING[:-1], "threads")]
+    return [own for _, own in ends.groupby([*keys, unfinished_seed], dropna=False, sort=False)]
+
+
+def largest(frame: pd.DataFrame, *names: str) -> pd.DataFrame:
+    """Return the rows that are largest in the first column, of these those in the next, ..."""
+    for name in names:
+        frame = frame[frame[name] == frame[name].max()]
+    return frame
+
+
+def curves(checkpoints: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Return mAP along the steps for the largest number of images, by schedule.
+
+    The columns are images; x, the steps, without the start; mean and sd of mAP over seeds; se, the
+    standard error over queries; seeds, their number.  The seeds are the complete ones; where none
+    is complete, the curve ends where the shortest training ends.
+    """
+    found = {}
+    learned = largest(checkpoints[checkpoints["n_steps"] > 0], "images", "steps")
+    for schedule, own in learned.groupby("schedule", sort=False):
+        ends = own.groupby("seed")["n_steps"].transform("max")
+        complete = ends == own["steps"]
+        kept = own[complete if complete.any() else own["n_steps"] <= ends.min()]
+        found[str(schedule)] = (
+            kept.groupby("n_steps")
+            .agg(
+                images=("images", "first"),
+                mean=("mean_average_precision", "mean"),
+                sd=("mean_average_precision", "std"),
+                se=("standard_error", "mean"),
+                seeds=("seed", "count"),
+            )
+            .reset_index(names="x")
+        )
+    return found
+
+
+def learning_times(ends: pd.DataFrame) -> pd.DataFrame:
+    """Return learning times over seeds by schedule and images, for schedules of enough sizes.
+
+    The columns are those of `SCHEDULE`, images, and of the seconds: middle (median), low, high,
+    count.
+    """
+    complete = ends[ends["complete"]]
+    seconds = complete.groupby([*SCHEDULE, "images"], sort=False)["learn_seconds"]
+    points = seconds.agg(middle="median", low="min", high="max", count="count").reset_index()
+    n_sizes = points.groupby(SCHEDULE)["images"].transform("count")
+    return points[n_sizes >= LEAST_POINTS]
+
+
+def growths(times: pd.DataFrame) -> pd.DataFrame:
+    """Fit seconds = factor * images ** exponent to the medians of `learning_times`.
+
+    A row for each schedule: the columns of `SCHEDULE`, n_sizes, factor, exponent, and low and high,
+    the exponent's 95 % confidence interval (Student's t, two degrees of freedom less than sizes).
+    """
+    rows = [
+        dict(zip(SCHEDULE, schedule, strict=True))
+        | asdict(fit_power_law(own["images"], own["middle"]))
+        for schedule, own in times.groupby(SCHEDULE, sort=False)
+    ]
+    return pd.DataFrame(rows).rename(columns={"n": "n_sizes"})
+
+
+def batch_costs(ends: pd.DataFrame) -> pd.DataFrame:
+    """Compare the final mAP of each batch size with that of exact OASIS, where both are complete.
+
+    A row for each number of images, steps and batch size: n_pairs, mean_difference and
+    sd_of_differences (batch size less exact with the same seed); sd_of_exact and n_exact; within:
+    whether the mean difference is at most sd_of_exact, None where that is not known or 0.
+    """
+    rows = []
+    complete = ends[ends["complete"]].assign(batch_size=ends["batch_size"].fillna(0))
+    for (images, steps), own in complete.groupby(["images", "steps"], sort=False):
+        scores = own.pivot(index="seed", columns="batch_size", values="mean_average_precision")
+        if 0 not in scores:
+            continue
+        exact = scores[0]
+        for batch_size in scores.columns.drop([0]):
+            less = scores[batch_size] - exact
+            known = less.count() > 0 and exact.std() > 0
+            rows.append(
+                {
+                    "images": images,
+                    "steps": steps,
+                    "batch_size": int(batch_size),
+                    "n_pairs": less.count(),
+                    "mean_difference": less.mean(),
+                    "sd_of_differences": less.std(),
+                    "sd_of_exact": exact.std(),
+                    "n_exact": exact.count(),
+                    "within": bool(abs(less.mean()) <= exact.std()) if known else None,
+                }
+            )
+    return pd.DataFrame(rows).astype({"within": object} if rows else {})
+
+
+# --- tables
 
 
 def web_scale_tables(ends: pd.DataFrame, data: Mapping[str, Any]) -> dict[str, Table]:
@@ -129,6 +275,30 @@ def precision_table(ends: pd.DataFrame) -> Table:
         notes=[
             "Start: W = I. ± standard deviation over seeds, where there are several. Standard "
             "error: of the mAP at the end, over queries. P@k: precision at k, at the end."
+        ],
+    )
+
+
+def time_table(ends: pd.DataFrame) -> Table:
+    """Make the table of time and memory: a row for each schedule, unfinished trainings apart."""
+    groups = pooled(ends)
+    measured = ["learn_seconds", "cpu_seconds", "microseconds_a_step", "peak_bytes"]
+    learning, processor, step, peak = ([own[name] for own in groups] for name in measured)
+    return Table(
+        name="time",
+        title="Time and memory of learning",
+        columns=[
+            *_of_trainings(groups),
+            Column("Threads", [own["threads"].iloc[0] for own in groups]),
+            Column("Learning", learning, _time_text),
+            Column("Processor time", processor, _time_text),
+            Column("Microseconds a step", step, lambda x: number_text(x.median(), "{:,.2f}", "-")),
+            Column("Peak, MiB", peak, lambda x: number_text(x.median() / 2**20, "{:,.0f}")),
+        ],
+        numbers=ends[[*TRAINING, "threads", "n_steps", "complete", *measured]],
+        notes=[
+            "Of learning alone, ranking left out: medians over seeds, and [min – max] where there "
+            "are several. Peak: resident memory, with the pages of the mapped rows."
         ],
     )
 
@@ -177,30 +347,6 @@ def published_table(ends: pd.DataFrame, data: Mapping[str, Any]) -> Table:
     )
 
 
-def time_table(ends: pd.DataFrame) -> Table:
-    """Make the table of time and memory: a row for each schedule, unfinished trainings apart."""
-    groups = pooled(ends, "threads")
-    measured = ["learn_seconds", "cpu_seconds", "microseconds_a_step", "peak_bytes"]
-    learning, processor, step, peak = ([own[name] for own in groups] for name in measured)
-    return Table(
-        name="time",
-        title="Time and memory of learning",
-        columns=[
-            *_of_trainings(groups),
-            Column("Threads", [own["threads"].iloc[0] for own in groups]),
-            Column("Learning", learning, _time_text),
-            Column("Processor time", processor, _time_text),
-            Column("Microseconds a step", step, lambda x: number_text(x.median(), "{:,.2f}", "-")),
-            Column("Peak, MiB", peak, lambda x: number_text(x.median() / 2**20, "{:,.0f}")),
-        ],
-        numbers=ends[[*TRAINING, "threads", "n_steps", "complete", *measured]],
-        notes=[
-            "Of learning alone, ranking left out: medians over seeds, and [min – max] where there "
-            "are several. Peak: resident memory, with the pages of the mapped rows."
-        ],
-    )
-
-
 def growth_table(growths: pd.DataFrame) -> Table:
     """Make the table of the exponents of learning time against images."""
     ends = list(zip(growths["exponent"], growths["low"], growths["high"], strict=True))
@@ -223,28 +369,20 @@ def growth_table(growths: pd.DataFrame) -> Table:
 def batch_table(costs: pd.DataFrame) -> Table:
     """Make the table of what mini-batches cost in mAP: a row for each batch size."""
     less = zip(costs["mean_difference"], costs["sd_of_differences"], strict=True)
-    names = ["images", "steps", "batch_size", "n_pairs"]
-    headers = ("Images", "Steps", "Batch size", "Pairs of seeds")
+    within = {None: "unknown", True: "yes", False: "no"}
     return Table(
         name="batches",
         title="Final mAP of mini-batches less that of exact",
         columns=[
-            *(
-                Column(header, costs[name], "{:,}".format)
-                for header, name in zip(headers, names, strict=True)
-            ),
+            Column("Images", costs["images"], "{:,}".format),
+            Column("Steps", costs["steps"], "{:,}".format),
+            Column("Batch size", costs["batch_size"], "{:,}".format),
+            Column("Pairs of seeds", costs["n_pairs"]),
             Column("mAP less exact's", less, lambda it: _spread_text(it[0], it[1], "{:+.5f}")),
-            Column("Exact's deviation", costs["sd_of_exact"], lambda x: number_text(x, "{:.5f}")),
-            Column(
-                "Within",
-                costs["within"],
-                {None: "unknown", True: "yes", False: "no"}.__getitem__,
-                align="l",
-            ),
+            Column("Exact's deviation", costs["sd_of_exact"], numbers_as("{:.5f}")),
+            Column("Within", costs["within"], within.__getitem__, align="l"),
         ],
-        numbers=costs[
-            [*names, "mean_difference", "sd_of_differences", "sd_of_exact", "n_exact", "within"]
-        ],
+        numbers=costs,
         notes=[
             "Mean ± standard deviation of the differences, paired by seed; exact's deviation is "
             "over its seeds, of which it takes two or more. Within: the mean difference is no "
@@ -266,17 +404,14 @@ def _of_trainings(groups: Sequence[pd.DataFrame]) -> list[Column]:
     return [
         Column("Images", [end["images"] for end in ends], "{:,.0f}".format),
         Column("Batch size", [end["schedule"].removeprefix("batch ") for end in ends]),
-        Column("Steps", map(_steps_cell, ends)),
+        Column("Steps", ends, _steps_text),
         Column("Seeds", map(len, groups)),
     ]
 
 
-def _steps_cell(end: pd.Series[Any]) -> Cell:
+def _steps_text(end: pd.Series[Any]) -> str:
     done, planned = (f"{end[name]:,.0f}" for name in ("n_steps", "steps"))
-    unfinished = (
-        f"Seed {end['seed']}, unfinished: its row is of the first {done} of {planned} steps."
-    )
-    return Cell(done, notes=() if end["complete"] else (unfinished,))
+    return done if end["complete"] else f"{done} of {planned} (seed {end['seed']})"
 
 
 def _mean_text(pattern: str, values: pd.Series[float]) -> str:
@@ -298,11 +433,13 @@ def _time_text(seconds: pd.Series[float]) -> str:
     return f"{median} {unit}" + (f" [{low} – {high}]" if len(seconds) > 1 else "")
 
 
+# --- figures
+
+
 @mpl.rc_context(STYLE)
 def web_scale_figures(checkpoints: pd.DataFrame) -> dict[str, Drawing]:
-    """Draw mAP along the steps, the growth of time, and mAP by batch size; by name."""
-    ends = ends_of(checkpoints)
-    times, costs, shown = learning_times(ends), batch_costs(ends), curves(checkpoints)
+    """Draw mAP along the steps and the growth of time; by name."""
+    times, shown = learning_times(ends_of(checkpoints)), curves(checkpoints)
     sizes = checkpoints["batch_size"].drop_duplicates().sort_values(na_position="first")
     styles = learner_styles([schedule_name(size) for size in sizes])
     seeds = {schedule: int(curve["seeds"].iloc[0]) for schedule, curve in shown.items()}
@@ -328,15 +465,6 @@ def web_scale_figures(checkpoints: pd.DataFrame) -> dict[str, Drawing]:
             caption="Both scales logarithmic; lines of least squares through the medians. "
             f"Target: an exponent of at most {TARGET_EXPONENT}.",
             without=f"no schedule is complete for {LEAST_POINTS} numbers of images or more",
-        ),
-        finish(
-            "map_by_batch",
-            "Final mAP by batch size",
-            None if costs.empty else _by_batch(costs, styles),
-            spread="mean ± standard deviation over seeds, where there are several",
-            caption="Level line and band: exact.",
-            without="exact and a batch size are not both complete for any number of images "
-            "and steps",
         ),
     ]
     return {drawing.name: drawing for drawing in drawings}
@@ -383,31 +511,4 @@ def _growth(times: pd.DataFrame, growths: pd.DataFrame, styles: Styles) -> Figur
             axes.plot(x, fitted, **{**style, "marker": ""}, linewidth=1)
             legend[f"{growth['schedule']}: exponent {growth['exponent']:.2f}"] = style
     draw_legend(figure, legend, {})
-    return figure
-
-
-def _by_batch(costs: pd.DataFrame, styles: Styles) -> Figure:
-    """Draw final mAP by batch size, with exact OASIS as a level line and band.
-
-    Shown is the largest number of images and steps, of those whose exact has several seeds if any.
-    """
-    costs = costs.assign(has_spread=costs["n_exact"] > 1)
-    costs = largest(costs, "has_spread", "images", "steps")
-    shared = costs.iloc[0]
-    titles = [f"{shared['images']:,} images, {shared['steps']:,} steps"]
-    figure, (axes,) = panels_of(titles, "batch size (triplets)", "Mean average precision")
-    log_counts(axes)
-    sizes = costs["batch_size"]
-    axes.set_xlim(sizes.min() / 2, sizes.max() * 2)  # a single size has no range of its own
-    colour, exact, sd = styles["exact"]["color"], shared["mean_of_exact"], shared["sd_of_exact"]
-    axes.axhline(exact, color=colour, linewidth=1.2)
-    if shared["has_spread"]:
-        axes.axhspan(exact - sd, exact + sd, color=colour, alpha=0.18, linewidth=0)
-    axes.plot(sizes, costs["mean"], color="0.6", linewidth=1)
-    sds = costs["sd"].fillna(0)
-    points = costs.assign(middle=costs["mean"], low=costs["mean"] - sds, high=costs["mean"] + sds)
-    for size in sizes:
-        style = {**styles[schedule_name(size)], "linestyle": ""}
-        draw_bars(axes, [size], points[sizes == size], style)
-    draw_legend(figure, {}, {"exact": Line2D([], [], color=colour, linewidth=1.2)})
     return figure

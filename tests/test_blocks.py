@@ -10,9 +10,13 @@ import pytest
 from PIL import Image
 from skimage.feature import local_binary_pattern
 
-from oasis_bench.datasets.features.blocks import BlockLayout, ColourCodebook, block_descriptors
-from oasis_bench.datasets.features.decoding import UnusableImageError, read_image
-from oasis_bench.datasets.features.local_binary_patterns import lbp_codes
+from oasis_bench.datasets.features.blocks import (
+    BlockLayout,
+    ColourCodebook,
+    block_descriptors,
+    lbp_codes,
+)
+from oasis_bench.datasets.features.picture_files import UnusableImageError, read_image
 
 ORIENTATION = 0x0112
 TURNED_RIGHT_TO_SEE = 6

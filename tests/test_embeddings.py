@@ -16,8 +16,8 @@ from PIL import Image
 
 from oasis_bench.datasets import Corel5k, ImageFolder
 from oasis_bench.datasets.features import embeddings, network_process, picture_files
-from oasis_bench.datasets.features.asked_features import FeatureFile
 from oasis_bench.datasets.features.embeddings import Network
+from oasis_bench.datasets.features.features_option import FeatureFile
 from oasis_bench.datasets.features.network_process import Embedded
 from oasis_bench.datasets.features.picture_files import Picture, Workers, hashed_pictures
 from oasis_bench.system import UsageError, no_progress

@@ -5,7 +5,7 @@ import pytest
 from scipy import ndimage
 from sklearn.datasets import load_sample_image
 
-from oasis_bench.datasets.features.geometric_blur import RINGS, edge_signals, geometric_blur
+from oasis_bench.datasets.features.patches import RINGS, edge_signals, geometric_blur
 
 
 def sample(name="china.jpg"):

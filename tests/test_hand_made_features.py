@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 from skimage.feature import local_binary_pattern
 
-from oasis_bench.datasets.features import hand_made, picture_descriptors as of_picture
+from oasis_bench.datasets.features import hand_made
 from oasis_bench.datasets.features.hand_made import HandMade
 from oasis_bench.datasets.features.picture_files import Picture, Workers, hashed_pictures
 from oasis_bench.system import UsageError, no_progress
@@ -46,7 +46,7 @@ def test_a_colour_counts_in_its_cell_of_lab() -> None:
         "black": (0, 4, 4),
         "blue": (2, 8, 0),  # L 32.3, a 79.2, b -107.9
     }.items():
-        histogram = of_picture.lab_histogram(Image.new("RGB", (128, 128), colour))
+        histogram = hand_made.lab_histogram(Image.new("RGB", (128, 128), colour))
         expected = np.zeros((8, 9, 9))
         expected[level, a, b] = 128  # the root of the number of pixels
         np.testing.assert_array_equal(histogram, expected.ravel())
@@ -54,18 +54,18 @@ def test_a_colour_counts_in_its_cell_of_lab() -> None:
 
 def test_gradients_of_a_ramp_have_one_orientation() -> None:
     ramp = np.repeat(np.arange(128, dtype=np.uint8)[None, :, None], 128, axis=0).repeat(3, axis=2)
-    described = of_picture.oriented_gradients(Image.fromarray(ramp)).reshape(-1, 4, 9)
+    described = hand_made.oriented_gradients(Image.fromarray(ramp)).reshape(-1, 4, 9)
     assert described.shape == (49, 4, 9)
     assert (described[..., 1:] == 0).all()
     np.testing.assert_allclose((described**2).sum(axis=(1, 2)), 1, rtol=1e-6)
-    turned = of_picture.oriented_gradients(Image.fromarray(ramp.transpose(1, 0, 2)))
+    turned = hand_made.oriented_gradients(Image.fromarray(ramp.transpose(1, 0, 2)))
     assert set(np.flatnonzero(turned.reshape(-1, 9).any(axis=0))) == {4}
 
 
 def test_patterns_are_those_of_scikit_image_cell_by_cell() -> None:
     image = noise(0)
     codes = local_binary_pattern(np.asarray(image.convert("L")), 8, 2, "nri_uniform").astype(int)
-    counts = of_picture.pattern_histograms(image).reshape(4, 4, 59) ** 2
+    counts = hand_made.pattern_histograms(image).reshape(4, 4, 59) ** 2
     for row, column in product(range(4), range(4)):
         cell = codes[32 * row : 32 * row + 32, 32 * column : 32 * column + 32]
         np.testing.assert_allclose(counts[row, column], np.bincount(cell.ravel(), minlength=59))
@@ -84,9 +84,9 @@ def haar_by_averages(values: np.ndarray) -> np.ndarray:
 
 def test_a_wavelet_signature_has_the_signs_of_the_largest_coefficients() -> None:
     image = noise(1)
-    signature = of_picture.wavelet_signature(image).reshape(3, 32, 32)
+    signature = hand_made.wavelet_signature(image).reshape(3, 32, 32)
     for channel, found in zip(
-        np.moveaxis(np.asarray(image) / 255 @ of_picture.YIQ.T, 2, 0),
+        np.moveaxis(np.asarray(image) / 255 @ hand_made.YIQ.T, 2, 0),
         signature,
         strict=True,
     ):
@@ -102,7 +102,7 @@ def test_a_wavelet_signature_has_the_signs_of_the_largest_coefficients() -> None
 
 def test_sift_of_a_ramp_has_one_orientation() -> None:
     ramp = np.repeat(np.arange(128, dtype=np.uint8)[None, :, None], 128, axis=0).repeat(3, axis=2)
-    described = of_picture.dense_sift(Image.fromarray(ramp))
+    described = hand_made.dense_sift(Image.fromarray(ramp))
     assert described.shape == (2 * 15 * 15, 128)
     np.testing.assert_allclose(np.linalg.norm(described, axis=1), 1, rtol=1e-6)
     energy = (described**2).reshape(-1, 16, 8).sum(axis=(0, 1))
@@ -114,14 +114,14 @@ def test_a_bag_of_words_counts_the_nearest_words() -> None:
     centres = rng.normal(size=(1000, 128)).astype(np.float32)
     rows = rng.normal(size=(50, 128)).astype(np.float32)
     nearest = ((rows[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1)
-    bag = of_picture.bag_of_words(rows, {"centres": centres})
+    bag = hand_made.bag_of_words(rows, {"centres": centres})
     np.testing.assert_allclose(bag**2, np.bincount(nearest, minlength=1000))
 
 
 def test_a_fisher_vector_is_the_formula() -> None:
     """Perronnin et al. 2010, eq. 7 to 9 with signed roots: gradients in weights, means, widths."""
-    rows = of_picture.dense_sift(noise(2))
-    codebook = of_picture.learn_gaussians(np.concatenate([rows, of_picture.dense_sift(noise(3))]))
+    rows = hand_made.dense_sift(noise(2))
+    codebook = hand_made.learn_gaussians(np.concatenate([rows, hand_made.dense_sift(noise(3))]))
     x = (rows - codebook["mean"]) @ codebook["axes"].T
     w, means, variances = codebook["weights"], codebook["means"], codebook["covariances"]
     z = (x[:, None] - means) / np.sqrt(variances)
@@ -134,16 +134,16 @@ def test_a_fisher_vector_is_the_formula() -> None:
     expected = np.concatenate([of_weights, of_means.ravel(), of_widths.ravel()])
     expected = np.sign(expected) * np.sqrt(np.abs(expected))
     expected /= np.linalg.norm(expected)
-    found = of_picture.fisher_vector(rows, codebook)
+    found = hand_made.fisher_vector(rows, codebook)
     assert found.shape == (32 + 2 * 32 * 32,)
     np.testing.assert_allclose(np.sort(np.abs(found)), np.sort(np.abs(expected)), atol=2e-3)
 
 
 def test_a_texton_pyramid_says_which_occur_where() -> None:
-    responses = of_picture.texton_responses(noise(4))
+    responses = hand_made.texton_responses(noise(4))
     assert responses.shape == (64 * 64, 17)
-    codebook = of_picture.learn_textons(responses)
-    pyramid = of_picture.texton_pyramid(responses, codebook)
+    codebook = hand_made.learn_textons(responses)
+    pyramid = hand_made.texton_pyramid(responses, codebook)
     scaled = responses / codebook["scale"]
     nearest = ((scaled[:, None] - codebook["centres"]) ** 2).sum(axis=2).argmin(axis=1)
     grid = nearest.reshape(64, 64)

@@ -23,7 +23,7 @@ from scipy.spatial.distance import cdist
 from oasis_bench.data import LabelledRows
 from oasis_bench.datasets import Caltech101, Caltech256, Corel5k, ImageFolder, TinyImageNet
 from oasis_bench.datasets.caltech import CALTECH256_FOLDERS
-from oasis_bench.datasets.codebook_pictures import near_duplicates
+from oasis_bench.datasets.features.codebook_pictures import near_duplicates
 from oasis_bench.datasets.features.picture_files import Workers, hashed_pictures
 from oasis_bench.datasets.pictures import ImageDataset
 from oasis_bench.system import UsageError, no_progress

@@ -13,7 +13,7 @@ from skimage.feature import local_binary_pattern
 
 from oasis_bench.command_line import main
 from oasis_bench.datasets import MaterialAppearance, OwnTriplets, SimilarityTriplets
-from oasis_bench.datasets.features.histograms import picture_histograms
+from oasis_bench.datasets.features.blocks import picture_histograms
 from oasis_bench.datasets.features.picture_files import Workers, hashed_pictures
 from oasis_bench.experiment import Experiment, LearnerSpec
 from oasis_bench.notebook import RunResult

@@ -10,11 +10,12 @@ from sklearn.datasets import load_sample_image
 
 from oasis_bench.datasets import ImageFolder
 from oasis_bench.datasets.features import patches
-from oasis_bench.datasets.features.geometric_blur import edge_signals, geometric_blur
 from oasis_bench.datasets.features.patches import (
     KINDS,
     PatchOptions,
     Points,
+    edge_signals,
+    geometric_blur,
     hsv_histograms,
     patches_of,
     points_of,

@@ -8,9 +8,13 @@ from PIL import Image
 from sklearn.datasets import load_sample_image
 
 from oasis_bench.algorithms import LocalPatchDistances
-from oasis_bench.datasets.features.geometric_blur import edge_signals, geometric_blur
 from oasis_bench.datasets.features.patch_figures import draw_geometric_blur, draw_patch_weights
-from oasis_bench.datasets.features.patches import patch_options, patches_of
+from oasis_bench.datasets.features.patches import (
+    edge_signals,
+    geometric_blur,
+    patch_options,
+    patches_of,
+)
 from oasis_bench.datasets.features.picture_files import Workers, hashed_pictures
 from oasis_bench.system import no_progress
 

@@ -183,9 +183,29 @@ def test_a_test_and_a_script_of_docs_look_inside_one_room_at_most(path: Path) ->
     assert (len(past) > 1) == (path.name in LOOK_INSIDE_SEVERAL), past
 
 
-@pytest.mark.parametrize("stub", sorted((ROOT / "oasis_bench").glob("*/__init__.pyi")), ids=str)
+FOLDERS = {path.parent.name: path.parent for path in (ROOT / "datasets").glob("*/__init__.pyi")}
+"""The folders of data sets, which have doors as rooms have."""
+
+
+@pytest.mark.parametrize(
+    "path",
+    sorted((ROOT / "datasets").rglob("*.py")),
+    ids=lambda path: path.relative_to(ROOT).as_posix(),
+)
+def test_the_folders_of_datasets_are_entered_through_their_doors(path: Path) -> None:
+    for folder, place in FOLDERS.items():
+        door = f"oasis_bench.datasets.{folder}."
+        names = {name.removeprefix(door) for name in imported(path) if name.startswith(door)}
+        inside = {name for name in names if "." in name or (place / f"{name}.py").exists()}
+        assert path.parent == place or not inside
+
+
+DOORS = [*(ROOT / "oasis_bench").glob("*/__init__.pyi"), *(ROOT / "datasets").glob("*/*.pyi")]
+
+
+@pytest.mark.parametrize("stub", sorted(DOORS), ids=str)
 def test_each_name_at_a_door_is_there_and_is_no_module(stub: Path) -> None:
-    room = stub.parent.name
+    room = stub.parent.relative_to(ROOT).as_posix().removeprefix("oasis_bench/").replace("/", ".")
     door = importlib.import_module(f"oasis_bench.{room}")
     names = {
         alias.name
@@ -194,7 +214,7 @@ def test_each_name_at_a_door_is_there_and_is_no_module(stub: Path) -> None:
         for alias in node.names
     }
     assert names == set(dir(door))
-    assert not names & MODULES_OF[room]
+    assert not names & {path.stem for path in stub.parent.glob("*.py")}
     assert all(hasattr(door, name) for name in names)
 
 

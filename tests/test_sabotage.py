@@ -17,8 +17,12 @@ from fake_runs import fake_trial, write_run
 
 from oasis_bench.command_line import main
 from oasis_bench.data import thumbnail
-from oasis_bench.datasets.features.decoding import UnusableImageError, read_image
-from oasis_bench.datasets.features.picture_files import Workers, hashed_pictures
+from oasis_bench.datasets.features.picture_files import (
+    UnusableImageError,
+    Workers,
+    hashed_pictures,
+    read_image,
+)
 from oasis_bench.plugins.registry import PLUGIN_MODULE
 from oasis_bench.runs import read_run, run_experiment
 from oasis_bench.runs.store import FILE_NAME

@@ -11,10 +11,13 @@ from PIL import Image
 from scipy.spatial.distance import cdist
 
 from oasis_bench.datasets.features.blocks import ColourCodebook, block_descriptors
-from oasis_bench.datasets.features.codebooks import VistermFeatures
-from oasis_bench.datasets.features.decoding import read_image
-from oasis_bench.datasets.features.picture_files import Workers, hashed_pictures
-from oasis_bench.datasets.features.visterms import VistermCounts, nearest_centres, visterm_counts
+from oasis_bench.datasets.features.picture_files import Workers, hashed_pictures, read_image
+from oasis_bench.datasets.features.visterms import (
+    VistermCounts,
+    VistermFeatures,
+    nearest_centres,
+    visterm_counts,
+)
 from oasis_bench.datasets.files import arrays
 from oasis_bench.system import no_progress
 

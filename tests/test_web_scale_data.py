@@ -15,7 +15,6 @@ from scipy import sparse
 from oasis_bench.algorithms import OASIS, Euclidean
 from oasis_bench.data import canonical_csr
 from oasis_bench.datasets import WebScale
-from oasis_bench.datasets.files.arrays import csr_writer, map_csr
 from oasis_bench.datasets.web_scale import (
     BATCH,
     REFERENCE,
@@ -24,7 +23,9 @@ from oasis_bench.datasets.web_scale import (
     WebImages,
     WebScaleData,
     WebScaleParameters,
+    csr_writer,
     index_type,
+    map_csr,
     open_web_scale,
     prepare_web_scale,
 )

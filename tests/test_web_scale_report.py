@@ -8,25 +8,23 @@ from dataclasses import asdict
 import numpy as np
 import pandas as pd
 import pytest
-from report_helpers import contents, marks, texts
+from report_helpers import contents, texts
 
 from oasis_bench.datasets.web_scale import WebScaleParameters, prepare_web_scale
 from oasis_bench.reports.web_scale import (
+    batch_costs,
     batch_table,
+    checkpoints_of,
+    curves,
+    ends_of,
     growth_table,
+    growths,
+    learning_times,
     precision_table,
     published_table,
     time_table,
     web_scale_figures,
     write_web_scale_report,
-)
-from oasis_bench.reports.web_scale_measurements import (
-    batch_costs,
-    checkpoints_of,
-    curves,
-    ends_of,
-    growths,
-    learning_times,
 )
 from oasis_bench.system import UsageError
 from oasis_bench.web_scale import Checkpoint, Training, TrainingRecord, train
@@ -225,13 +223,8 @@ def test_an_unfinished_training_says_how_far_it_is_and_stands_apart():
     table = precision_table(ends(*done, record(10_000, seed=2, points=points)))
     assert [row[2:4] + row[5:6] for row in texts(table)] == [
         ["700,000", "2", "0.5000 ± 0.0000"],
-        ["43,750", "1", "0.3000"],
+        ["43,750 of 700,000 (seed 2)", "1", "0.3000"],
     ]
-    assert marks(table, 2) == ["", "a"]
-    assert table.marked_notes[0] == (
-        "a",
-        "Seed 2, unfinished: its row is of the first 43,750 of 700,000 steps.",
-    )
 
 
 def test_an_unfinished_training_is_in_no_exponent_and_no_comparison():
@@ -247,14 +240,14 @@ def test_a_report_of_nothing_but_starts_says_why_there_are_no_figures(tmp_path):
     nothing = record(seed=2, checkpoints=())
     page = write_web_scale_report(write(tmp_path / "run", *begun, nothing)).read_text()
     assert "2 of 2 trainings are unfinished" in page
-    assert page.count("Not drawn: ") == 3
+    assert page.count("Not drawn: ") == 2
     for reason in (
-        "no training has come to a checkpoint after its first step",
-        "no schedule is complete for 3 numbers of images or more",
-        "exact and a batch size are not both complete for any number of images and steps",
+        "Not drawn: no training has come to a checkpoint after its first step",
+        "Not drawn: no schedule is complete for 3 numbers of images or more",
+        "Not shown: exact and a batch size are not both complete for any number of images and",
     ):
-        assert f"Not drawn: {reason}." in page
-    assert "0 of 70,000 steps" in page
+        assert reason in page
+    assert "0 of 70,000 (seed 0)" in page
     assert not re.search(r"\b(nan|None)\b", page)
     assert not (tmp_path / "run" / "figures").exists()
 
@@ -330,13 +323,6 @@ def test_one_seed_of_exact_has_no_spread_to_judge_by():
     assert "takes two or more" in table.notes[0]
 
 
-def test_the_batch_figure_prefers_a_number_of_images_whose_exact_has_a_spread():
-    small = batches({0: 0.5, 1: 0.6}, size_256={0: 0.5, 1: 0.6})
-    drawn = drawings(*small, record(10_000), record(10_000, 256))["map_by_batch"]
-    assert set(drawn.numbers["panel"]) == {"1,000 images, 70,000 steps"}
-    np.testing.assert_allclose(drawn.numbers["value"], [0.55])
-
-
 def test_all_files_are_there_and_a_rebuilt_report_is_the_same_bytes(full):
     folder, first = full
     write_web_scale_report(folder)
@@ -345,7 +331,7 @@ def test_all_files_are_there_and_a_rebuilt_report_is_the_same_bytes(full):
         "web-scale.html",
         *(
             f"figures/{name}.{kind}"
-            for name in ("map_along_steps", "growth", "map_by_batch")
+            for name in ("map_along_steps", "growth")
             for kind in ("csv", "svg")
         ),
         *(
@@ -372,7 +358,7 @@ def test_no_text_becomes_markup_and_nothing_is_loaded(full):
     for text in ("&lt;em&gt;", "&lt;b&gt;", "&lt;u&gt; &lt;i&gt;", "&lt;img src=x&gt;"):
         assert text in page
     assert not re.search(r"url\((?!data:|#)|@import", page)
-    assert page.count("<svg") == 3
+    assert page.count("<svg") == 2
     assert not re.search(r'src="', page)
     targets = re.findall(r'href="([^"]*)"', page)
     assert all(target.startswith(("#", "data:text/csv;")) for target in targets)

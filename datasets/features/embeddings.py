@@ -20,7 +20,7 @@ import numpy as np
 from joblib.externals.loky import ProcessPoolExecutor
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-from oasis_bench.datasets.features import decoding, network_process
+from oasis_bench.datasets.features import network_process, picture_files
 from oasis_bench.datasets.features.picture_files import (
     Fault,
     Picture,
@@ -29,7 +29,7 @@ from oasis_bench.datasets.features.picture_files import (
     arrays_of_faults,
     rows_in_parts,
 )
-from oasis_bench.datasets.files.arrays import Arrays
+from oasis_bench.datasets.files import Arrays
 from oasis_bench.system import (
     THREAD_VARIABLES,
     UsageError,
@@ -56,7 +56,7 @@ EXTRAS = {
 """The packages of two extras, which decide the features."""
 
 LITE0_FILE = str(Path(__file__).with_name("efficientnet_lite0.py"))  # importing it imports torch
-CODE = (decoding.__file__, network_process.__file__, LITE0_FILE, __file__)
+CODE = (picture_files.__file__, network_process.__file__, LITE0_FILE, __file__)
 
 OVERLAP = (
     "classes of its training, and pictures of them, may be among those of this data set, so that "

@@ -1,6 +1,7 @@
 """Hand-made features of pictures as rows: which there are, their codebooks and their cache.
 
-Not for how one is computed: `picture_descriptors`.
+A picture is described at 128 x 128 pixels: colour, texture, shape and layout; and by words, SIFT
+and textons, which need a codebook that is learned from other pictures.
 """
 
 from __future__ import annotations
@@ -14,27 +15,240 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from oasis_bench.datasets.features import (
-    decoding,
-    local_binary_patterns,
-    picture_descriptors as of_picture,
-)
-from oasis_bench.datasets.features.decoding import read_image
-from oasis_bench.datasets.features.picture_descriptors import SIDE, Descriptors, Vector
+from oasis_bench.datasets.features import blocks, picture_files
+from oasis_bench.datasets.features.blocks import N_PATTERNS, lbp_codes
+from oasis_bench.datasets.features.patches import unit_length
 from oasis_bench.datasets.features.picture_files import (
     Picture,
     PictureRows,
     Workers,
     arrays_of_faults,
+    read_image,
     rows_in_parts,
 )
-from oasis_bench.datasets.files.arrays import Arrays, cache_key, cached
+from oasis_bench.datasets.features.visterms import nearest_centres
+from oasis_bench.datasets.files import Arrays, cache_key, cached
 from oasis_bench.system import UsageError, cache_home
 
 if TYPE_CHECKING:
     from PIL.Image import Image
+
+Vector = npt.NDArray[np.floating]
+Descriptors = npt.NDArray[np.float32]
+
+SIDE = 128
+"""Width and height of the pictures that are described."""
+
+N_LEVELS = np.array([8, 9, 9])
+"""Levels of L, a and b: an odd number of a and of b, so that grey is inside a cell."""
+
+LARGEST = 72
+"""Of a and b; what is beyond it counts as this."""
+
+N_KEPT = 60
+"""Wavelet coefficients of a channel that are kept (the paper: 40 to 60)."""
+
+COARSE = 32
+"""Rows and columns of the coarsest coefficients; with the finest, a row would be 49152 numbers."""
+
+YIQ = np.array([[0.299, 0.587, 0.114], [0.596, -0.275, -0.321], [0.212, -0.523, 0.311]])
+
+N_WORDS = 1000
+"""Words of SIFT."""
+
+N_TEXTONS = 256
+"""The paper has 1024 textons."""
+
+WIDTHS = (16, 32)
+"""Of the patches that SIFT describes, in pixels."""
+
+EVERY = 8
+"""Pixels between the centres of these patches."""
+
+
+def lab_histogram(image: Image) -> Vector:
+    """Return the roots of a histogram of 8 x 9 x 9 colours in CIE LAB: (648,).
+
+    L goes from 0 to 100, a and b from -72 to 72.  The Euclidean distance of roots is Hellinger's
+    of the histograms.
+    """
+    from skimage.color import rgb2lab
+
+    lab = rgb2lab(np.asarray(image)).reshape(-1, 3)
+    shares = (lab + np.array([0, LARGEST, LARGEST])) / np.array([100, 2 * LARGEST, 2 * LARGEST])
+    levels = np.clip(shares * N_LEVELS, 0, N_LEVELS - 1).astype(np.intp)
+    codes = np.ravel_multi_index(tuple(levels.T), tuple(N_LEVELS))
+    return np.sqrt(np.bincount(codes, minlength=int(N_LEVELS.prod())))
+
+
+def oriented_gradients(image: Image) -> Vector:
+    """Return histograms of oriented gradients: 7 x 7 blocks of 2 x 2 cells of 16 pixels, (1764,).
+
+    Nine orientations; at each pixel the colour of the largest gradient counts; blocks are of unit
+    length, clipped at .2 and of unit length again (Dalal & Triggs, CVPR 2005).
+    """
+    from skimage.feature import hog
+
+    cells = {"pixels_per_cell": (16, 16), "cells_per_block": (2, 2)}
+    return np.asarray(hog(np.asarray(image), block_norm="L2-Hys", channel_axis=-1, **cells))
+
+
+def pattern_histograms(image: Image) -> Vector:
+    """Return the roots of histograms of the 59 local binary patterns in 4 x 4 cells: (944,).
+
+    Ahonen, Hadid & Pietikainen, ECCV 2004.
+    """
+    return np.sqrt(cell_counts(lbp_codes(np.asarray(image.convert("L"))), N_PATTERNS, 4))
+
+
+def wavelet_signature(image: Image) -> Vector:
+    """Return the signs of the 60 largest Haar coefficients of Y, I and Q, and their means: (3072,).
+
+    The standard decomposition of each channel; its 32 x 32 coarsest coefficients compete, the
+    first is the mean (Jacobs, Finkelstein & Salesin, SIGGRAPH 1995, without their weights).
+    """
+    H = _haar(SIDE)[:COARSE]
+    signature = []
+    for channel in np.moveaxis(np.asarray(image) / 255 @ YIQ.T, 2, 0):
+        coefficients = (H @ channel @ H.T).ravel()
+        mean, coefficients[0] = coefficients[0] / SIDE, 0
+        signs = np.zeros(len(coefficients))
+        # Rounded, so that equal ones are kept by their order on every processor.
+        kept = np.argsort(-np.abs(coefficients).round(9), kind="stable")[:N_KEPT]
+        signs[kept] = np.sign(coefficients[kept].round(9))
+        signs[0] = mean
+        signature.append(signs)
+    return np.concatenate(signature)
+
+
+def cell_counts(codes: npt.NDArray[np.integer], n_codes: int, n_cells: int) -> Vector:
+    """Count the codes (side, side), below `n_codes`, in each of `n_cells` x `n_cells` cells.
+
+    `n_cells` divides the side.  Cells follow each other row by row: (n_cells * n_cells * n_codes,).
+    """
+    place = np.arange(len(codes)) * n_cells // len(codes)
+    cells = place[:, None] * n_cells + place
+    counts = np.bincount((cells * n_codes + codes).ravel(), minlength=n_cells**2 * n_codes)
+    return counts.astype(np.float64)
+
+
+def _haar(n: int) -> npt.NDArray[np.float64]:
+    """Return the orthonormal Haar matrix (n, n), coarse rows first; n is a power of 2."""
+    if n == 1:
+        return np.ones((1, 1))
+    coarse, fine = np.kron(_haar(n // 2), [1, 1]), np.kron(np.eye(n // 2), [1, -1])
+    return np.asarray(np.vstack([coarse, fine]) / np.sqrt(2))
+
+
+N_GAUSSIANS, N_AXES = 32, 32
+"""Of Fisher vectors."""
+
+
+def dense_sift(image: Image) -> Descriptors:
+    """Describe upright patches of 16 and of 32 pixels every 8 pixels by SIFT: (450, 128).
+
+    They are the roots of SIFT's numbers divided by their sum (Arandjelovic & Zisserman, CVPR 2012).
+    """
+    cv2: Any = import_module("cv2")  # its stubs lack SIFT
+    centres = range(EVERY, SIDE, EVERY)
+    # SIFT's 4 x 4 cells are 6 times as wide as the size of a keypoint.
+    places = [cv2.KeyPoint(x, y, w / 6, 0) for w in WIDTHS for y in centres for x in centres]
+    _, described = cv2.SIFT_create().compute(np.asarray(image.convert("L")), places)
+    return unit_length(np.sqrt(described))
+
+
+def texton_responses(image: Image) -> Descriptors:
+    """Filter every second pixel in every second row by a bank of 17 filters: (4096, 17).
+
+    Gaussians of deviation 1, 2 and 4 of L, a and b; Laplacians of 1, 2, 4 and 8, and derivatives of
+    2 and 4 along x and y, of L (Winn, Criminisi & Minka, ICCV 2005).
+    """
+    from scipy import ndimage
+    from skimage.color import rgb2lab
+
+    lab = np.moveaxis(rgb2lab(np.asarray(image)).astype(np.float32), 2, 0)
+    responses = [ndimage.gaussian_filter(part, s) for s in (1, 2, 4) for part in lab]
+    responses += [ndimage.gaussian_laplace(lab[0], s) for s in (1, 2, 4, 8)]
+    responses += [
+        ndimage.gaussian_filter(lab[0], s, order=order)
+        for s in (2, 4)
+        for order in ((0, 1), (1, 0))
+    ]
+    return np.stack(responses, axis=-1)[::2, ::2].reshape(-1, len(responses))
+
+
+def learn_words(descriptors: Descriptors) -> Arrays:
+    """Learn the words of SIFT (1000, 128) by k-means."""
+    return {"centres": _centres(descriptors, N_WORDS)}
+
+
+def learn_textons(responses: Descriptors) -> Arrays:
+    """Learn textons (256, 17) by k-means of responses divided by their deviation."""
+    scale = responses.std(axis=0)
+    return {"scale": scale, "centres": _centres(responses / scale, N_TEXTONS)}
+
+
+def learn_gaussians(descriptors: Descriptors) -> Arrays:
+    """Learn a mixture of 32 Gaussians of the first 32 principal axes of SIFT."""
+    from sklearn.decomposition import PCA
+    from sklearn.mixture import GaussianMixture
+
+    axes = PCA(N_AXES, svd_solver="covariance_eigh").fit(descriptors)
+    mixture = GaussianMixture(N_GAUSSIANS, covariance_type="diag", random_state=0, tol=0.01)
+    mixture.fit(axes.transform(descriptors))
+    return {
+        "mean": axes.mean_,
+        "axes": axes.components_,
+        "weights": mixture.weights_,
+        "means": mixture.means_,
+        "covariances": mixture.covariances_,
+    }
+
+
+def bag_of_words(descriptors: Descriptors, codebook: Arrays) -> Vector:
+    """Return the roots of the counts of the nearest words: (1000,)."""
+    words = nearest_centres(descriptors, codebook["centres"])
+    return np.sqrt(np.bincount(words, minlength=N_WORDS))
+
+
+def fisher_vector(descriptors: Descriptors, codebook: Arrays) -> Vector:
+    """Return the improved Fisher vector of SIFT: (32 + 2 * 32 * 32,).
+
+    Perronnin, Sanchez & Mensink, ECCV 2010: signed roots, unit length.
+    """
+    from skimage.feature import fisher_vector as of_mixture
+    from sklearn.mixture import GaussianMixture
+
+    mixture = GaussianMixture(N_GAUSSIANS, covariance_type="diag")
+    mixture.weights_, mixture.means_ = codebook["weights"], codebook["means"]
+    mixture.covariances_ = codebook["covariances"]
+    mixture.precisions_cholesky_ = 1 / np.sqrt(codebook["covariances"])
+    projected = (descriptors - codebook["mean"]) @ codebook["axes"].T
+    found: Vector = of_mixture(projected, mixture, improved=True)  # type: ignore[no-untyped-call]
+    return found
+
+
+def texton_pyramid(responses: Descriptors, codebook: Arrays) -> Vector:
+    """Return which textons occur in the picture and in 2 x 2 and 4 x 4 cells of it: (5376,).
+
+    A spatial pyramid with max pooling (Lazebnik, Schmid & Ponce, CVPR 2006; Boureau et al., CVPR
+    2010).
+    """
+    scaled = (responses / codebook["scale"]).astype(np.float32, copy=False)
+    textons = nearest_centres(scaled, codebook["centres"])
+    codes = textons.reshape(SIDE // 2, SIDE // 2)
+    return np.concatenate([cell_counts(codes, N_TEXTONS, n) > 0 for n in (1, 2, 4)]).astype(float)
+
+
+def _centres(rows: Descriptors, n_centres: int) -> Descriptors:
+    from sklearn.cluster import MiniBatchKMeans
+
+    means = MiniBatchKMeans(n_centres, batch_size=4096, n_init=1, random_state=0).fit(rows)
+    return np.asarray(means.cluster_centers_, np.float32)
+
 
 EXTRA = {"skimage": "scikit-image", "cv2": "opencv-python-headless"}
 """The modules and packages of the extra `handmade`, which decide the features."""
@@ -42,8 +256,7 @@ EXTRA = {"skimage": "scikit-image", "cv2": "opencv-python-headless"}
 TEACHING, SAMPLED = 1000, 200_000
 """Pictures that teach a codebook, at most, and the descriptors of them that are drawn."""
 
-MODULES = (decoding, local_binary_patterns, of_picture)
-CODE = (*(str(module.__file__) for module in MODULES), __file__)
+CODE = (picture_files.__file__, blocks.__file__, __file__)
 
 Teachers = Callable[[], Sequence[Picture]]
 """Finds the pictures that codebooks are learned from; asked only where one is needed."""
@@ -58,17 +271,15 @@ class Words(NamedTuple):
 
 
 WHOLE: dict[str, Callable[[Image], Vector]] = {
-    "lab": of_picture.lab_histogram,
-    "hog": of_picture.oriented_gradients,
-    "lbp": of_picture.pattern_histograms,
-    "wavelet": of_picture.wavelet_signature,
+    "lab": lab_histogram,
+    "hog": oriented_gradients,
+    "lbp": pattern_histograms,
+    "wavelet": wavelet_signature,
 }
 WORDS = {
-    "sift-bow": Words(of_picture.dense_sift, of_picture.learn_words, of_picture.bag_of_words),
-    "fisher": Words(of_picture.dense_sift, of_picture.learn_gaussians, of_picture.fisher_vector),
-    "texton": Words(
-        of_picture.texton_responses, of_picture.learn_textons, of_picture.texton_pyramid
-    ),
+    "sift-bow": Words(dense_sift, learn_words, bag_of_words),
+    "fisher": Words(dense_sift, learn_gaussians, fisher_vector),
+    "texton": Words(texton_responses, learn_textons, texton_pyramid),
 }
 HAND_MADE = (*WHOLE, *WORDS)
 """The hand-made features by name (Wang et al., CVPR 2014, section 6.4)."""
@@ -150,10 +361,10 @@ class HandMade:
             samples, _ = workers.map(sample, drawn, f"sampling codebook pictures ({self.option})")
             nothing = np.empty((0, 1), np.float32)
             descriptors = np.concatenate(list(samples.values())) if samples else nothing
-            if len(descriptors) < of_picture.N_WORDS:
+            if len(descriptors) < N_WORDS:
                 raise UsageError(
                     f"features = {self.option}: {len(drawn)} codebook images hold "
-                    f"{len(descriptors)} descriptors, and {of_picture.N_WORDS} are needed: "
+                    f"{len(descriptors)} descriptors, and {N_WORDS} are needed: "
                     "give more images"
                 )
             workers.progress(f"learning a codebook ({self.option})", 0, 1)

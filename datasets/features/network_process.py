@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from oasis_bench.datasets.features.decoding import UnusableImageError, read_image
-from oasis_bench.datasets.files.folders import reason_of
+from oasis_bench.datasets.features.picture_files import UnusableImageError, read_image
+from oasis_bench.datasets.files import reason_of
 from oasis_bench.system import UsageError, shown
 
 IMAGENET = "ImageNet (ILSVRC 2012: 1.3 million photographs of 1000 classes)"

@@ -1,6 +1,6 @@
 """Drawings of patches: the weights that a learner gives them, and what geometric blur sees.
 
-Not for the patches themselves (`patches`, `geometric_blur`).
+Not for the patches themselves (`patches`).
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from oasis_bench.data import Patches
-from oasis_bench.datasets.features.geometric_blur import N_ORIENTATIONS, RINGS
-from oasis_bench.datasets.features.patches import RADIUS, SIDE
+from oasis_bench.datasets.features.patches import N_ORIENTATIONS, RADIUS, RINGS, SIDE
 from oasis_bench.system import UsageError, unknown_name
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
-"""Picture files: hashes of their contents, and threads that work on many of them.
+"""Picture files: RGB of 8 bits, hashes of their contents, and threads that work on many of them.
 
-Not for decoding (`decoding`), and not for what is computed from a picture.
+Not for what is computed from a picture, but for its pixels at one size.
 """
 
 from __future__ import annotations
@@ -11,16 +11,79 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from oasis_bench.data import Patches, Rows
-from oasis_bench.datasets.features.decoding import TooSmallError, UnusableImageError
-from oasis_bench.datasets.files.arrays import Arrays, cache_key, cached
-from oasis_bench.datasets.files.folders import reason_of
-from oasis_bench.system import Progress, available_cores, cache_home, open_regular, slices
+from oasis_bench.data import Patches, Pixels, Rows
+from oasis_bench.datasets.files import Arrays, cache_key, cached, reason_of
+from oasis_bench.system import (
+    Progress,
+    UsageError,
+    available_cores,
+    cache_home,
+    check_value,
+    open_regular,
+    require_memory,
+    slices,
+)
+
+if TYPE_CHECKING:  # Pillow is imported where it is used: a trial does without
+    from PIL.Image import Image
+
+
+FORMATS = ("JPEG", "PNG", "GIF", "BMP", "TIFF", "WEBP", "PPM")
+"""What is decoded.  Pillow knows more, of which some start other programs (EPS: Ghostscript)."""
+
+
+class UnusableImageError(Exception):
+    """A picture file that cannot be used; the message is the reason, without the file's name."""
+
+
+class TooSmallError(UnusableImageError):
+    """A picture that can be decoded, but is too small for enough blocks."""
+
+
+def read_image(path: Path, enough: int | None = None) -> Image:
+    """Decode a picture to RGB, 8 bits a channel.
+
+    The EXIF orientation is applied, transparent pixels become white, 16-bit greys lose their low
+    byte, and of an animation the first frame counts.  Where `enough` pixels of width and height are
+    enough, a JPEG of a multiple is decoded at a fraction of its size, which is much faster.
+    """
+    from PIL import Image, ImageOps, UnidentifiedImageError
+
+    try:
+        with open_regular(path) as file, Image.open(file, formats=FORMATS) as image:
+            n_pixels, limit = image.width * image.height, Image.MAX_IMAGE_PIXELS
+            if limit is not None and n_pixels > limit:
+                raise UnusableImageError(f"{n_pixels} pixels, more than {limit}: shrink it")
+            if enough is not None:
+                image.draft("RGB", (enough, enough))
+            ImageOps.exif_transpose(image, in_place=True)
+            return _to_rgb(image)
+    except UnusableImageError:
+        raise
+    except UnidentifiedImageError as error:
+        raise UnusableImageError(f"no picture in any of {', '.join(FORMATS)}") from error
+    except Exception as error:  # Pillow's decoders raise nearly anything for a damaged file
+        raise UnusableImageError(reason_of(error)) from error
+
+
+def _to_rgb(image: Image) -> Image:
+    from PIL import Image
+
+    if image.mode == "F":
+        raise UnusableImageError("its pixels are floats of no known range: save it with 8 bits")
+    if image.mode.startswith("I"):  # Pillow would clip 16 bits to 8 instead of scaling them
+        high_bytes = np.clip(np.asarray(image), 0, 0xFFFF) >> 8
+        return Image.fromarray(high_bytes.astype(np.uint8)).convert("RGB")
+    if image.has_transparency_data:
+        white = Image.new("RGBA", image.size, "white")
+        return Image.alpha_composite(white, image.convert("RGBA")).convert("RGB")
+    return image.convert("RGB")
+
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -158,3 +221,52 @@ def rows_in_parts(
     left_out = [(one.path, faults[one.content]) for one in pictures if one.content in faults]
     X = np.array([found[pictures[number].content] for number in kept], np.float32)
     return PictureRows(X, kept, left_out), arrays
+
+
+CODE = (__file__,)
+
+
+def check_side(side: int | None) -> None:
+    """Raise UsageError where the option `pixels` of a data set is no whole number above 0."""
+    if side is not None:
+        check_value("pixels", side, int, least=1)
+
+
+def pixels_of(pictures: Sequence[Picture], side: int, workers: Workers) -> Pixels:
+    """Decode each picture to `side` x `side` pixels: (n_pictures, side, side, 3), uint8.
+
+    A picture is resized as a whole by a filter that averages (Pillow's bilinear one); nothing is
+    cut off, and its sides are stretched to be equal.  The pixels are kept in ``pixels`` of the
+    cache folder, under a hash of the contents of the pictures.
+    """
+    unique = {picture.content: picture for picture in pictures}
+    places = {content: number for number, content in enumerate(unique)}
+    try:
+        require_memory(
+            2 * len(pictures) * side**2 * 3,
+            f"{len(pictures)} pictures of {side} x {side} pixels",
+            "ask for smaller ones",
+        )
+    except MemoryError as error:
+        raise UsageError(str(error)) from error
+    key = cache_key(CODE, str(side), *unique)
+    arrays = cached(
+        cache_home() / "pixels" / f"{key}.npz",
+        partial(_decode, list(unique.values()), side, workers),
+    )
+    return np.asarray(arrays["pixels"][[places[picture.content] for picture in pictures]])
+
+
+def _decode(pictures: Sequence[Picture], side: int, workers: Workers) -> Arrays:
+    pixels = np.empty((len(pictures), side, side, 3), np.uint8)
+
+    def decode(number: int) -> None:
+        from PIL import Image  # where it is used: a trial does without
+
+        image = read_image(pictures[number].path, enough=2 * side)
+        pixels[number] = np.asarray(image.resize((side, side), Image.Resampling.BILINEAR))
+
+    _, faults = workers.map(decode, range(len(pictures)), "decoding pictures")
+    for number, fault in faults.items():
+        raise UsageError(f"{pictures[number].path} cannot be used: {fault.reason}")
+    return {"pixels": pixels}

@@ -1,4 +1,4 @@
-"""Arrays on disk: computed results in the cache, CSR matrices that are mapped, users' npz files.
+"""Arrays on disk: computed results in the cache, users' npz files.
 
 Nothing is unpickled.  Not for the rows of a run, which `oasis_bench.trial` seals in memory.
 """
@@ -7,19 +7,17 @@ from __future__ import annotations
 
 import hashlib
 import math
-import os
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from reprlib import repr as shown
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from numpy.lib.npyio import NpzFile
-from scipy import sparse
 
 from oasis_bench.datasets.files.folders import cannot_write, first_dozen, reason_of
 from oasis_bench.system import (
@@ -74,69 +72,11 @@ def cached(path: Path, compute: Callable[[], Arrays]) -> Arrays:
     return arrays
 
 
-@contextmanager
-def csr_writer(
-    folder: Path, name: str, index: npt.DTypeLike
-) -> Iterator[Callable[[sparse.csr_array], None]]:
-    """Write a CSR matrix to three NPY files: ``NAME_data.npy`` and so on.
-
-    Yields what appends rows, of canonical format and all of as many columns.  The files are
-    complete, and on the disk, when the block ends without an exception.  `indices` and `indptr`
-    have the type `index`: scipy would copy arrays of different types.
-    """
-    types = {"data": np.float32, "indices": index, "indptr": index}
-    with ExitStack() as files:
-        writers = data, indices, indptr = [
-            _NpyWriter(files.enter_context((folder / f"{name}_{part}.npy").open("wb")), dtype)
-            for part, dtype in types.items()
-        ]
-        indptr.append(np.zeros(1))
-
-        def append(rows: sparse.csr_array) -> None:
-            indptr.append(data.size + rows.indptr[1:])
-            data.append(rows.data)
-            indices.append(rows.indices)
-
-        yield append
-        for writer in writers:
-            writer.finish()
-
-
-def map_csr(folder: Path, name: str, n_columns: int) -> sparse.csr_array:
-    """Map the files of `csr_writer`, read-only: an entry is read when it is used."""
-    data, indices, indptr = (
-        np.asarray(np.lib.format.open_memmap(folder / f"{name}_{part}.npy", mode="r"))
-        for part in ("data", "indices", "indptr")
-    )
-    shape = (len(indptr) - 1, n_columns)
-    return sparse.csr_array((data, indices, indptr), shape=shape, copy=False)
-
-
-class _NpyWriter:
-    """A one-dimensional NPY file of a length that is not known before its end."""
-
-    def __init__(self, file: BinaryIO, dtype: npt.DTypeLike) -> None:
-        self.size = 0
-        self._file = file
-        self._dtype = np.dtype(dtype)
-        self._write_header()
-
-    def append(self, values: npt.NDArray[Any]) -> None:
-        self._file.write(np.ascontiguousarray(values, dtype=self._dtype).data)
-        self.size += len(values)
-
-    def finish(self) -> None:
-        """Write the length into the header, and all to the disk."""
-        self._file.seek(0)
-        self._write_header()
-        self._file.flush()
-        os.fsync(self._file.fileno())
-
-    def _write_header(self) -> None:
-        """Write the header, to which NumPy gives the same length for any number of values."""
-        descr = np.lib.format.dtype_to_descr(self._dtype)
-        header = {"descr": descr, "fortran_order": False, "shape": (self.size,)}
-        np.lib.format.write_array_header_1_0(self._file, header)
+def refuse_empty(path: Path) -> None:
+    """Raise UsageError where a file is empty, and OSError where it is no file to read."""
+    with open_regular(path) as file:
+        if not file.read(1):
+            raise UsageError("is empty")
 
 
 def open_npz(path: Path) -> NpzFile:

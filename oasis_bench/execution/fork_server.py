@@ -37,13 +37,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe, wait
 from multiprocessing.reduction import recv_handle, send_handle
+from pathlib import Path
 from typing import Any, NoReturn
 
 from oasis_bench.system import (
     THREAD_VARIABLES,
     UsageError,
     adopt_orphans,
-    die_first,
     die_with_parent,
     kill_below,
     kill_marked,
@@ -302,12 +302,18 @@ def _guard(call: bytes, line: int, of_guard: Connection) -> NoReturn:
     os._exit(0)
 
 
+def _die_first() -> None:
+    """Let the system kill this process before others when the machine is out of memory."""
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")
+
+
 def _make_call(pickled: bytes, line: int) -> NoReturn:
     """Make the `Call`, as the only thing that this process does."""
     status = 1
     try:
         die_with_parent()
-        die_first()
+        _die_first()
         for number in _NOT_FOR_SERVERS:
             signal.signal(number, signal.SIG_DFL)
         call: Call = pickle.loads(pickled)

@@ -7,6 +7,7 @@ here waits without a limit of time for what a trial's processes send.
 from __future__ import annotations
 
 import math
+import re
 import signal
 import socket
 import time
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from oasis_bench.execution.fork_server import END_SECONDS, borrow, give_back
-from oasis_bench.system import OutputError, UsageError, exceeds, oom_kills
+from oasis_bench.system import OutputError, UsageError, exceeds
 from oasis_bench.trial import (
     Conversation,
     Inbox,
@@ -208,7 +209,7 @@ class TrialProcess:
         self._server = borrow()
         self._line, theirs = socket.socketpair()
         self._inbox = Inbox(self._line)
-        self._kills_before = oom_kills()
+        self._kills_before = _oom_kills()
         stage = self._conversation.start(self._server.pid, self._inbox.send_file, self._begin_phase)
         self._server.start(learner_process, stage, line=theirs.fileno())
         theirs.close()
@@ -240,10 +241,18 @@ class TrialProcess:
 
     def _cause_of_death(self, code: int) -> tuple[str, str]:
         phase = self._conversation.phase
-        if code == -signal.SIGKILL and oom_kills() > self._kills_before:
+        if code == -signal.SIGKILL and _oom_kills() > self._kills_before:
             return "out of memory", f"the system killed it during {phase}"
         how = f"exited with status {code}"
         if code < 0:
             names = {number.value: number.name for number in signal.Signals}
             how = f"killed by {names.get(-code, f'signal {-code}')}"  # some have no name
         return "crashed", f"{how} during {phase}"
+
+
+def _oom_kills() -> int:
+    """Return how many processes the machine has killed for lack of memory since it started."""
+    with suppress(OSError):
+        if found := re.search(r"^oom_kill (\d+)$", Path("/proc/vmstat").read_text(), re.MULTILINE):
+            return int(found[1])
+    return 0

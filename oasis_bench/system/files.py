@@ -7,33 +7,16 @@ import os
 import secrets
 import shutil
 import stat
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path, PurePath
-from tempfile import TemporaryFile
 from typing import BinaryIO, Literal
 
 from oasis_bench.system.errors import UsageError, shown
 
 EXPORT = "export"
 """The folder in a run's for files of an export that was given none."""
-
-
-def open_standard_descriptors() -> None:
-    """Open the null device as each of descriptors 0 to 2 that is closed, as after ``2>&-``.
-
-    Else the next file that is opened has its number, and gets what others print.
-    """
-    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
-        try:
-            os.fstat(number)
-        except OSError:
-            null = os.open(os.devnull, os.O_RDWR)  # the lowest number that is free: this one
-            os.set_inheritable(null, True)
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
 
 
 def open_regular(path: Path) -> BufferedReader:
@@ -126,20 +109,6 @@ def exporting_to(folder: Path) -> Iterator[None]:
         raise UsageError(
             f"cannot export to {folder}: {error.strerror}; choose another --output, or free or "
             "change what is in the way"
-        ) from error
-
-
-def make_writable(folder: Path) -> None:
-    """Make a folder for output, if it is missing, before hours of work: it must take a file."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        reason = "is no folder" if folder.exists() and not folder.is_dir() else error.strerror
-        raise UsageError(
-            f"cannot write to {folder}: {reason}: choose another --output, or correct what is in "
-            "the way"
         ) from error
 
 

@@ -152,20 +152,6 @@ def limit_memory(n_bytes: int) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 
 
-def die_first() -> None:
-    """Let the system kill this process before others when the machine is out of memory."""
-    with suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text("1000")
-
-
-def oom_kills() -> int:
-    """Return how many processes the machine has killed for lack of memory since it started."""
-    with suppress(OSError):
-        if found := re.search(r"^oom_kill (\d+)$", Path("/proc/vmstat").read_text(), re.MULTILINE):
-            return int(found[1])
-    return 0
-
-
 class PeakMemory:
     """Measures resident memory above a start, to some hundred kilobytes; on Linux only."""
 

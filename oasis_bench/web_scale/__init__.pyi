@@ -1,6 +1,5 @@
 from .training import (
     PRECISION_AT as PRECISION_AT,
-    STEPS_PER_IMAGE as STEPS_PER_IMAGE,
     Checkpoint as Checkpoint,
     Training as Training,
     TrainingRecord as TrainingRecord,

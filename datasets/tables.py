@@ -19,14 +19,7 @@ from numpy.lib.npyio import NpzFile
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
-from oasis_bench.datasets.files.arrays import (
-    broken,
-    listed,
-    load_array,
-    open_npz,
-    require_bytes,
-)
-from oasis_bench.datasets.files.delimited import (
+from oasis_bench.datasets.delimited import (
     ENDINGS,
     MISSING,
     NUMBERS,
@@ -36,8 +29,16 @@ from oasis_bench.datasets.files.delimited import (
     numbered_cells,
     separator_of,
 )
-from oasis_bench.datasets.files.folders import first_dozen
-from oasis_bench.system import UsageError, nearest, open_regular, printable
+from oasis_bench.datasets.files import (
+    broken,
+    first_dozen,
+    listed,
+    load_array,
+    open_npz,
+    refuse_empty,
+    require_bytes,
+)
+from oasis_bench.system import UsageError, nearest, printable
 
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
     import pandas as pd
@@ -114,13 +115,6 @@ def read_table(path: Path, asked: Columns) -> Table:
                 raise UsageError("holds no numbers as text: --decimal, --thousands are for CSV")
             return reader(path, asked)
     raise UsageError(f"unknown kind of file: the ending is one of {', '.join(READERS)}")
-
-
-def refuse_empty(path: Path) -> None:
-    """Raise UsageError where a file is empty, and OSError where it is no file to read."""
-    with open_regular(path) as file:
-        if not file.read(1):
-            raise UsageError("is empty")
 
 
 def text_cells(

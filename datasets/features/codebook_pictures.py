@@ -1,6 +1,6 @@
 """The pictures that codebooks are learned from: those of another data set, without copies.
 
-Not for learning a codebook: `features.codebooks` and `features.hand_made`.
+Not for learning a codebook: `visterms` and `hand_made`.
 """
 
 from __future__ import annotations
@@ -13,10 +13,14 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.metrics import pairwise_distances_argmin_min
 
-from oasis_bench.datasets.features import decoding
-from oasis_bench.datasets.features.decoding import read_image
-from oasis_bench.datasets.features.picture_files import Picture, Workers, hashed_pictures
-from oasis_bench.datasets.files.arrays import Arrays, cache_key, cached
+from oasis_bench.datasets.features import picture_files
+from oasis_bench.datasets.features.picture_files import (
+    Picture,
+    Workers,
+    hashed_pictures,
+    read_image,
+)
+from oasis_bench.datasets.files import Arrays, cache_key, cached
 from oasis_bench.plugins import load_registry
 from oasis_bench.system import UsageError, cache_home
 
@@ -29,7 +33,7 @@ NEAR = 6.0
 Measured on ten classes of Caltech256 and 5514 pictures of Caltech101: the copy that is rescaled and
 has a watermark is at 4.4, and the nearest two pictures that differ are at 9.6."""
 
-CODE = (decoding.__file__, __file__)
+CODE = (picture_files.__file__, __file__)
 
 
 def pictures_of_source(

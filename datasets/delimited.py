@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from oasis_bench.datasets.files.folders import reason_of
+from oasis_bench.datasets.files import reason_of
 from oasis_bench.system import UsageError, open_regular
 
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without

@@ -17,9 +17,7 @@ from oasis_bench.data import FloatArray, Patches
 from oasis_bench.datasets.features.embeddings import TIMM, Network
 from oasis_bench.datasets.features.hand_made import HAND_MADE, HandMade, Teachers
 from oasis_bench.datasets.features.picture_files import Picture, PictureRows, Workers
-from oasis_bench.datasets.files.arrays import listed, load_array, open_npz
-from oasis_bench.datasets.files.folders import reason_of
-from oasis_bench.datasets.files.tables import refuse_empty
+from oasis_bench.datasets.files import listed, load_array, open_npz, reason_of, refuse_empty
 from oasis_bench.system import UsageError, check_value, shown, unknown_name
 
 VISTERMS, HISTOGRAMS, LITE0 = "visterms", "histograms", "efficientnet-lite0"
