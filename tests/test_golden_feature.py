@@ -112,8 +112,8 @@ def test_two_calls_learn_from_the_triplets_of_both(pictures: Patches) -> None:
     ("triplets", "message"),
     [
         ([[0, 1]], r"triplets of shape \(1, 2\)"),
-        ([[0.0, 1, 2]], "type float64: integers"),
-        ([[0, 1, 30]], "name items 0 to 30: 0 to 29 are needed"),
+        ([[0.0, 1, 2]], "type float64: item numbers must be integers"),
+        ([[0, 1, 30]], "name items 0 to 30, but X has items 0 to 29"),
     ],
 )
 def test_wrong_triplets_are_refused(pictures: Patches, triplets: list, message: str) -> None:

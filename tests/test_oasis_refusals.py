@@ -182,14 +182,14 @@ def test_relevance_with_a_label_too_far_changes_nothing():
 
 
 BAD_TRIPLETS = {
-    "too far": ([[0, 1, 30]], "rows 0 to 30, but X has rows 0 to 29"),
-    "negative": ([[0, -1, 2]], "rows -1 to 2, but X has rows 0 to 29"),
+    "too far": ([[0, 1, 30]], "items 0 to 30, but X has items 0 to 29"),
+    "negative": ([[0, -1, 2]], "items -1 to 2, but X has items 0 to 29"),
     "-1 in 64 bits": (np.array([[0, 1, 2**64 - 1]], np.uint64), "rows 0 to 18446744073709551615"),
-    "beyond 64 bits": ([[0, 1, 2**64]], "type object: row numbers must be integers"),
-    "fractions": ([[0, 1, 1.5]], "type float64: row numbers must be integers"),
+    "beyond 64 bits": ([[0, 1, 2**64]], "type object: item numbers must be integers"),
+    "fractions": ([[0, 1, 1.5]], "type float64: item numbers must be integers"),
     "NaN": ([[0, 1, np.nan]], "type float64"),
     "truth values": (np.ones((2, 3), dtype=bool), "type bool"),
-    "text": ([["0", "1", "2"]], "row numbers must be integers"),
+    "text": ([["0", "1", "2"]], "item numbers must be integers"),
     "pairs": ([[0, 1]], r"shape \(1, 2\): \(n_triplets, 3\) is needed"),
     "one, not in a list": ([0, 1, 2], r"shape \(3,\)"),
     "of unequal length": ([[0, 1], [0, 1, 2]], "inhomogeneous"),
