@@ -128,7 +128,7 @@ def test_entries_out_of_order_or_twice_count_once_summed_and_stay_as_given():
     ("triplets", "message"),
     [
         ([[0, 1, 40]], r"items 0 to 40, but X has items 0 to 39"),
-        ([[-1, 1, 2]], r"rows -1 to 2"),
+        ([[-1, 1, 2]], r"items -1 to 2"),
         ([[0.0, 1.0, 2.0]], "must be integers"),
         ([[0, 1]], r"shape \(1, 2\)"),
     ],
