@@ -2,13 +2,7 @@
 
 from oasis_bench.algorithms.classifier_posterior import ClassifierPosterior
 from oasis_bench.algorithms.covariance import Covariance
-from oasis_bench.algorithms.deep_ranking import (
-    DeepRanking,
-    DeepRankingAndFeatures,
-    DeepRankingOASIS,
-    GoldenDeepRanking,
-    GoldenFeature,
-)
+from oasis_bench.algorithms.deep_ranking import DeepRanking, GoldenFeature
 from oasis_bench.algorithms.euclidean import Euclidean
 from oasis_bench.algorithms.lda import LDA
 from oasis_bench.algorithms.lfda import LFDA
@@ -42,6 +36,7 @@ from oasis_bench.algorithms.oasis import (
     PsdOASIS,
     WhitenedOASIS,
 )
+from oasis_bench.algorithms.on_embedding import OnEmbedding, OnEmbeddingAndFeatures
 from oasis_bench.algorithms.other_libraries import PyLMNN, ScikitLearnNCA
 from oasis_bench.algorithms.pytorch_metric_learning import (
     ArcFace,
@@ -71,12 +66,9 @@ __all__ = [
     "CosineOASIS",
     "Covariance",
     "DeepRanking",
-    "DeepRankingAndFeatures",
-    "DeepRankingOASIS",
     "DissimOASIS",
     "Euclidean",
     "FastLMNN",
-    "GoldenDeepRanking",
     "GoldenFeature",
     "LocalDistances",
     "LocalPatchDistances",
@@ -93,6 +85,8 @@ __all__ = [
     "MiniBatchOASIS",
     "MultiSimilarity",
     "NearestNeighbourMemory",
+    "OnEmbedding",
+    "OnEmbeddingAndFeatures",
     "OnlineProjOASIS",
     "ProjOASIS",
     "ProxyAnchor",

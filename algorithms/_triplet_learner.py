@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_consistent_length
 from oasis_bench.data import FloatArray, check_magnitude, checked_labels
 from oasis_bench.plugins import FittedArray, IncrementalLearner, MahalanobisLearner
 from oasis_bench.sampling import ClassTripletSampler, RelevanceTripletSampler, seed_state
-from oasis_bench.system import Progress, no_progress, require_memory, slices
+from oasis_bench.system import Progress, UsageError, no_progress, require_memory, slices
 
 TripletSampler: TypeAlias = ClassTripletSampler | RelevanceTripletSampler
 
@@ -139,7 +139,7 @@ class TripletLearner(IncrementalLearner):
         afresh = not hasattr(self, self._learned)
         with self._unchanged_on_error():
             X = self._validate_rows(X, afresh)
-            triplets = _check_triplets(triplets, X.shape[0])
+            triplets = check_triplets(triplets, X.shape[0])
             self._check_memory(X, afresh)
             if afresh:
                 self._start(X)
@@ -283,15 +283,17 @@ def _is_count(value: object) -> bool:
     return isinstance(value, Integral) and int(value) >= 0
 
 
-def _check_triplets(triplets: npt.ArrayLike, n_rows: int) -> npt.NDArray[np.intp]:
+def check_triplets(triplets: npt.ArrayLike, n_items: int) -> npt.NDArray[np.intp]:
+    """Return triplets of item numbers (n_triplets, 3), checked."""
     array = np.asarray(triplets)
     if array.ndim != 2 or array.shape[1] != 3:
-        raise ValueError(f"triplets of shape {array.shape}: (n_triplets, 3) is needed")
+        raise UsageError(f"triplets of shape {array.shape}: (n_triplets, 3) is needed")
     if not np.issubdtype(array.dtype, np.integer):
-        raise ValueError(f"triplets of type {array.dtype}: row numbers must be integers")
-    if array.size and (array.min() < 0 or array.max() >= n_rows):
-        raise ValueError(
-            f"triplets name rows {array.min()} to {array.max()}, but X has rows 0 to {n_rows - 1}"
+        raise UsageError(f"triplets of type {array.dtype}: item numbers must be integers")
+    if array.size and (array.min() < 0 or array.max() >= n_items):
+        raise UsageError(
+            f"triplets name items {array.min()} to {array.max()}, but X has items 0 to "
+            f"{n_items - 1}"
         )
     return np.ascontiguousarray(array, dtype=np.intp)
 

@@ -13,9 +13,14 @@ import numpy.typing as npt
 import pytest
 from scipy.signal import correlate
 
-from oasis_bench.algorithms import DeepRanking, DeepRankingAndFeatures, DeepRankingOASIS
+from oasis_bench.algorithms import (
+    OASIS,
+    DeepRanking,
+    GoldenFeature,
+    OnEmbedding,
+    OnEmbeddingAndFeatures,
+)
 from oasis_bench.algorithms.deep_ranking import sources
-from oasis_bench.algorithms.deep_ranking.reservoir import ReservoirSampler
 from oasis_bench.algorithms.deep_ranking.sources import RelevanceSampler
 from oasis_bench.data import Patches
 from oasis_bench.plugins import digit_items, load_model, save_model
@@ -65,15 +70,16 @@ def small(**params: Any) -> DeepRanking:
     return DeepRanking(**{"dimension": 8, "n_steps": 320, "random_state": 0} | params)
 
 
-def test_relevance_is_sampled_as_asked() -> None:
+@pytest.mark.parametrize("sampling", ["weighted", "uniform", "reservoir"])
+def test_relevance_is_sampled_as_asked(sampling: Any) -> None:
     y, R = np.array([0, 0, 0, 1, 1, 1]), np.ones((6, 6))
-    for sampling, weighted in (("weighted", True), ("uniform", False)):
-        source = sources.Given(6, y, R, None, sampling, 0.3, 0.1).source(seed=0)
-        assert isinstance(source, RelevanceSampler)
-        assert (source.weighted, source.out_of_class, source.margin) == (weighted, 0.3, 0.1)
-    kept = sources.Given(6, y, R, None, "reservoir", 0.3, 0.1).source(seed=0)
-    assert isinstance(kept, ReservoirSampler)
-    assert (kept.out_of_class, kept.margin) == (0.3, 0.1)
+    settings = {"sampling": sampling, "out_of_class": 0.3, "margin": 0.1, "relevance_cap": 0.7}
+    learner = DeepRanking(**settings, capacity=2)
+    sampler: Any = learner._given(pictures(6), y, R).source(seed=0)
+    assert isinstance(sampler, RelevanceSampler)
+    assert (sampler.sampling, sampler.out_of_class, sampler.margin) == (sampling, 0.3, 0.1)
+    assert sampler._cap == 0.7
+    assert len(sampler._items) == (4 if sampling == "reservoir" else 6)
 
 
 @needs_torch
@@ -320,37 +326,40 @@ class TestLearning:
         np.testing.assert_allclose(learner.embed(X), on_gpu, atol=1e-2)
 
 
+def on_points(learner: Any = None, **params: Any) -> OnEmbedding:
+    params = {"n_steps": 320, "dimension": 8} | params
+    return OnEmbedding(DeepRanking(**params), learner or "Euclidean", random_state=0)
+
+
 @needs_torch
-class TestOASISOnPoints:
-    def test_without_steps_of_oasis_it_ranks_as_the_network_does(self) -> None:
+class TestOnPoints:
+    def test_by_euclidean_it_ranks_as_the_network_does(self) -> None:
         X, y, _ = halves(30)
-        learner = DeepRankingOASIS(dimension=8, n_steps=320, n_oasis_steps=0, random_state=0)
-        network = small(multiscale=False, n_steps=0).fit(X, y)
-        network.parameters_ = learner.fit(X, y).parameters_
-        squared = network.similarity(X, X) ** 2
-        np.testing.assert_allclose(learner.similarity(X, X), 1 - squared / 2, atol=1e-5)
+        learner = on_points().fit(X, y)
+        network = small(random_state=learner.embedder_.random_state).fit(X, y)
+        np.testing.assert_array_equal(learner.embed(X), network.embed(X))
+        np.testing.assert_allclose(learner.similarity(X, X), network.similarity(X, X), atol=1e-5)
 
     def test_a_step_of_oasis_is_one_on_the_points(self) -> None:
         X, *_ = halves(30)
-        learner = DeepRankingOASIS(
-            dimension=8, n_steps=32, aggressiveness=0.3, n_oasis_steps=1, random_state=0
-        )
+        learner = on_points(OASIS(0.3, n_steps=1), n_steps=32)
         learner.partial_fit_triplets(X, [[3, 1, 2]])
         q, p, n = learner.embed(X)[[3, 1, 2]].astype(float)
         V = np.outer(q, p - n)
         step = min(0.3, max(0.0, 1 - q @ (p - n)) / (V**2).sum())
-        np.testing.assert_allclose(learner.bilinear_matrix_, np.eye(8) + step * V, atol=1e-6)
+        W = learner.learner_.bilinear_matrix_
+        np.testing.assert_allclose(W, np.eye(8) + step * V, atol=1e-6)
 
     def test_the_network_goes_on_with_more_triplets_also_from_a_file(self, tmp_path: Path) -> None:
         X, colours, _ = halves(120)
-        learner = DeepRankingOASIS(dimension=8, n_steps=1600, n_oasis_steps=500, random_state=0)
+        learner = on_points(OASIS(n_steps=500), n_steps=1600)
         judged = judged_by(colours[:80], 400)
         learner.partial_fit_triplets(X[:80], judged[:200])
         save_model(learner, tmp_path / "half.npz")
         learner.partial_fit_triplets(X[:80], judged[200:])
         loaded: Any = load_model(tmp_path / "half.npz")
         loaded.partial_fit_triplets(X[:80], judged[200:])
-        assert learner.n_steps_ == loaded.n_steps_ == 3200
+        assert learner.embedder_.n_steps_ == loaded.embedder_.n_steps_ == 3200
         scores = learner.similarity(X, X)
         np.testing.assert_array_equal(loaded.similarity(X, X), scores)
         assert precision(learner, X[80:], judged_by(colours[80:], 300)) > 0.9
@@ -358,29 +367,29 @@ class TestOASISOnPoints:
         np.testing.assert_array_equal(learner.similarity(X, X), scores)
 
 
-@needs_torch
-class TestGoldenFeatureOfPoints:
-    def learner(self, **params: Any) -> Any:
-        return DeepRankingAndFeatures(
-            **{"dimension": 8, "n_steps": 3200, "random_state": 0} | params
-        )
+def with_features(relevance: Any = None, **params: Any) -> OnEmbeddingAndFeatures:
+    params = {"n_steps": 3200, "dimension": 8} | params
+    return OnEmbeddingAndFeatures(DeepRanking(**params), relevance=relevance, random_state=0)
 
+
+@needs_torch
+class TestOnPointsAndFeatures:
     def items(self, pixels: Any, **features: Any) -> Patches:
         return Patches(Patches.one_each(features).kinds, pixels)
 
     def test_the_distance_is_the_weighted_sum_of_the_points_and_the_features(self) -> None:
         X, y, _ = halves(30)
         a, b = np.random.default_rng(0).standard_normal((2, 30, 3)).astype(np.float32)
-        learner = self.learner(n_steps=320, multiscale=True).fit(self.items(X, a=a, b=b), y)
-        assert learner.kinds_.tolist() == ["deep_ranking", "a", "b"]
-        network = small(n_steps=0).fit(X, y)
-        network.parameters_ = learner.parameters_
-        kinds = (network.embed(X), a, b)
+        items = self.items(X, a=a, b=b)
+        learner = with_features(n_steps=320).fit(items, y)
+        golden: Any = learner.learner_
+        assert golden.kinds_.tolist() == ["embedding", "a", "b"]
+        network = small(random_state=learner.embedder_.random_state).fit(X, y)
         squared = sum(
             weight * ((kind[:, None] - kind) ** 2).sum(axis=2)
-            for weight, kind in zip(learner.weights_, kinds, strict=True)
+            for weight, kind in zip(golden.weights_, (network.embed(X), a, b), strict=True)
         )
-        found = learner.similarity(self.items(X, a=a, b=b), self.items(X, a=a, b=b)) ** 2
+        found = learner.similarity(items, items) ** 2
         np.testing.assert_allclose(found, squared, rtol=1e-3, atol=1e-4)
 
     @pytest.mark.parametrize("told_by", ["pixels", "features"])
@@ -393,24 +402,20 @@ class TestGoldenFeatureOfPoints:
             items = self.items(X, one=noise, other=rng.standard_normal((120, 2)))
         else:
             items = self.items(X[rng.permutation(120)], one=noise, other=telling)
-        learner = self.learner().partial_fit_triplets(items[:80], judged_by(colours[:80], 400))
+        judged = judged_by(colours[:80], 400)
+        learner = with_features().fit(items[:80], np.arange(80) % 2, triplets=judged)
         assert precision(learner, items[80:], judged_by(colours[80:], 300)) > 0.9
 
-    def test_the_network_goes_on_with_more_triplets_also_from_a_file(self, tmp_path: Path) -> None:
-        X, colours, _ = halves(60)
-        items = self.items(X, one=np.random.default_rng(0).standard_normal((60, 2)))
-        learner, judged = self.learner(n_steps=320), judged_by(colours, 200)
-        learner.partial_fit_triplets(items, judged[:100])
-        save_model(learner, tmp_path / "half.npz")
-        learner.partial_fit_triplets(items, judged[100:])
-        loaded: Any = load_model(tmp_path / "half.npz")
-        loaded.partial_fit_triplets(items, judged[100:])
-        assert learner.n_steps_ == loaded.n_steps_ == 640
-        np.testing.assert_array_equal(loaded.embed(items), learner.embed(items))
-        before = learner.embed(items)
-        np.testing.assert_array_equal(
-            learner.partial_fit_triplets(items, judged[:0]).embed(items), before
-        )
+    def test_the_network_alone_learns_the_relevance_of_the_features(self) -> None:
+        # The category says nothing of the colour, by which the features differ.
+        X, colours, lower = halves(120)
+        items = self.items(X, colour=colours[:, None] + np.zeros((120, 2)))
+        settings = {"out_of_class": 0.0, "margin": 0.1, "learning_rate": 0.05}
+        learner = with_features(GoldenFeature(), **settings)
+        learner.set_params(learner__kinds="embedding").fit(items[:80], lower[:80])
+        points = learner.embedder_.embed(X[80:])
+        np.testing.assert_allclose(learner.embed(items[80:]), points, atol=1e-6)
+        assert precision(learner, items[80:], judged_by(colours[80:], 300)) > 0.9
 
 
 class TestSources:
@@ -457,9 +462,9 @@ class TestRefusals:
         ("given", "reason"),
         [
             ({}, "give labels"),
-            ({"triplets": [[0, 1, 60]]}, "0 to 59 are needed"),
-            ({"triplets": [[0, 1, -1]]}, "0 to 59 are needed"),
-            ({"triplets": [[0, 1]]}, r"integers of shape \(n_triplets, 3\)"),
+            ({"triplets": [[0, 1, 60]]}, "items 0 to 60, but X has items 0 to 59"),
+            ({"triplets": [[0, 1, -1]]}, "items -1 to 1, but X has items 0 to 59"),
+            ({"triplets": [[0, 1]]}, r"shape \(1, 2\): \(n_triplets, 3\) is needed"),
             ({"triplets": np.zeros((0, 3), int)}, "give at least one"),
             ({"y": np.zeros(60)}, "at least 2 classes"),
             ({"y": np.arange(9)}, "60 rows but 9 labels"),

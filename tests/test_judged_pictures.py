@@ -298,9 +298,11 @@ def test_a_network_learns_by_the_relevance_of_features(data):
     pytest.importorskip("torch", reason='pip install "oasis-bench[deep]" is needed')
     pytest.importorskip("cv2", reason='pip install "oasis-bench[handmade]" is needed')
     judged_by_colour(data)
-    params = {"n_triplets": 640, "dimension": 8, "out_of_class": 0.0}
+    params = {"learner__kinds": "embedding", "embedder__margin": 0.1}
+    params |= {"embedder__n_steps": 640, "embedder__dimension": 8, "embedder__out_of_class": 0.0}
     experiment = Experiment(
-        *("Golden", str(data / "my.csv"), {"golden": LearnerSpec("GoldenDeepRanking", params)}),
+        *("Golden", str(data / "my.csv")),
+        {"golden": LearnerSpec("OnEmbeddingAndFeatures", params)},
         {"features": "lab+lbp", "pixels": 16},
         tasks=("judged-triplets",),
         partitions=1,

@@ -10,8 +10,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
-from oasis_bench.algorithms import LMNN, OASIS, AveragedOASIS
+from oasis_bench.algorithms import (
+    LMNN,
+    OASIS,
+    AveragedOASIS,
+    DeepRanking,
+    OnEmbedding,
+)
 from oasis_bench.data import Patches, PatchKind
 from oasis_bench.plugins import IncrementalLearner, load_model, load_registry, save_model
 from oasis_bench.system import PeakMemory, UsageError
@@ -134,8 +141,8 @@ def test_every_fitted_array_of_a_registered_learner_has_a_stated_form(name):
         X = pixels
     if learner.takes == "patches+pixels":
         X = Patches(X.kinds, pixels)
-        of_network = "n_triplets" if "n_triplets" in learner.get_params() else "n_steps"
-        learner.set_params(**{of_network: 64})
+    if "embedder__n_steps" in learner.get_params():
+        learner.set_params(embedder__n_steps=64)
     if "pip install" in (reason := learner.refusal(X, y) or ""):
         pytest.skip(reason)
     if isinstance(learner, IncrementalLearner):
@@ -144,6 +151,49 @@ def test_every_fitted_array_of_a_registered_learner_has_a_stated_form(name):
         learner.fit(X, y)
     arrays = {name for name, value in vars(learner).items() if isinstance(value, np.ndarray)}
     assert arrays <= set(learner._fitted_state())
+
+
+@pytest.fixture
+def nested(rows, tmp_path):
+    """A file of a learner of two learners; that of pictures has numbers without a meaning."""
+    embedder = DeepRanking(dimension=3, random_state=4)
+    embedder.parameters_, embedder._momentum = np.ones(5, np.float32), np.zeros(5, np.float32)
+    embedder.n_steps_, embedder._seed, embedder.precision_ = 7, 1, np.zeros((0, 2))
+    learner = OnEmbedding(DeepRanking(dimension=3), OASIS(0.3, n_steps=20))
+    learner.embedder_, learner.learner_ = embedder, clone(learner.learner).fit(*rows)
+    save_model(learner, tmp_path / "nested.npz")
+    return learner, tmp_path / "nested.npz"
+
+
+def test_learners_in_a_learner_are_kept(nested, rows):
+    learner, path = nested
+    loaded = load_model(path)
+    assert str(loaded) == str(learner)
+    assert loaded.get_params()["learner__aggressiveness"] == 0.3
+    assert str(loaded.embedder_) == str(learner.embedder_)
+    np.testing.assert_array_equal(loaded.embedder_.parameters_, np.ones(5))
+    for one in (loaded, learner):
+        one.learner_.partial_fit(*rows, n_steps=9)
+    W = learner.learner_.bilinear_matrix_
+    np.testing.assert_array_equal(loaded.learner_.bilinear_matrix_, W)
+    with np.load(path) as arrays:
+        assert arrays["learner_.bilinear_matrix_"].shape == W.shape
+
+
+@pytest.mark.parametrize(
+    ("keys_and_value", "message"),
+    [
+        (("learner_", 3), "learner_ is of type int: a learner is needed"),
+        (("learner_", "learner", "algorithm", "os:system"), "'os:system' is not installed"),
+        (("learner_", "learner", "params", "n_steps", -1), "'n_steps' parameter of OASIS must be"),
+        (("learner_", "learner", "fitted", {}), "This OASIS instance is not fitted yet"),
+        (("learner_", "learner", "fitted", "n_features_in_", 4), r"\(4, 4\) is needed"),
+        (("embedder_", "learner", "fitted", "parameters_", 1.5), "parameters_ has type float64"),
+    ],
+)
+def test_what_is_wrong_in_a_learner_of_a_learner_is_refused(nested, keys_and_value, message):
+    forge(nested[1], set_in_header("fitted", *keys_and_value))
+    assert_refused(nested[1], message)
 
 
 def test_given_triplets_are_dealt_on_after_loading(rows, tmp_path):

@@ -165,11 +165,14 @@ def test_labels_that_give_no_triplet_change_nothing(kind, y, message):
 
 
 BAD_TRIPLETS = {
-    "too far": ([[0, 1, 30]], "rows 0 to 30, but X has rows 0 to 29"),
-    "negative": ([[0, -1, 2]], "rows -1 to 2, but X has rows 0 to 29"),
-    "-1 in 64 bits": (np.array([[0, 1, 2**64 - 1]], np.uint64), "rows 0 to 18446744073709551615"),
-    "beyond 64 bits": ([[0, 1, 2**64]], "type object: row numbers must be integers"),
-    "fractions": ([[0, 1, 1.5]], "type float64: row numbers must be integers"),
+    "too far": ([[0, 1, 30]], "items 0 to 30, but X has items 0 to 29"),
+    "negative": ([[0, -1, 2]], "items -1 to 2, but X has items 0 to 29"),
+    "-1 in 64 bits": (np.array([[0, 1, 2**64 - 1]], np.uint64), "items 0 to 18446744073709551615"),
+    "beyond 64 bits": ([[0, 1, 2**64]], "type object: item numbers must be integers"),
+    "fractions": ([[0, 1, 1.5]], "type float64: item numbers must be integers"),
+    "NaN": ([[0, 1, np.nan]], "type float64"),
+    "truth values": (np.ones((2, 3), dtype=bool), "type bool"),
+    "text": ([["0", "1", "2"]], "item numbers must be integers"),
     "pairs": ([[0, 1]], r"shape \(1, 2\): \(n_triplets, 3\) is needed"),
     "of unequal length": ([[0, 1], [0, 1, 2]], "inhomogeneous"),
 }
@@ -188,7 +191,7 @@ def test_a_learner_that_was_refused_its_first_rows_is_still_not_fitted(kind):
     learner, X = kind(), sound_rows()
     refuse(learner, lambda it: it.fit(X, np.zeros(30)), "2 classes")
     refuse(learner, lambda it: it.partial_fit(X, np.zeros(30)), "2 classes")
-    refuse(learner, lambda it: it.partial_fit_triplets(X, [[0, 1, 30]]), "rows 0 to 30")
+    refuse(learner, lambda it: it.partial_fit_triplets(X, [[0, 1, 30]]), "items 0 to 30")
     with pytest.raises(NotFittedError):
         learner.similarity(X, X)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,15 +12,17 @@ import pytest
 from scipy import sparse
 from scipy.stats import binomtest, chisquare
 
-from oasis_bench.algorithms.deep_ranking.reservoir import Reservoir, ReservoirSampler
-from oasis_bench.algorithms.deep_ranking.sources import RelevanceSampler
+from oasis_bench.algorithms.deep_ranking.reservoir import Reservoir
+from oasis_bench.algorithms.deep_ranking.sources import Given, RelevanceSampler
 from oasis_bench.system import UsageError
 
 LEAST_P = 1e-3
 
 
-def of_matrix(R: npt.NDArray[np.float64]) -> Callable[..., npt.NDArray[np.float64]]:
-    return lambda a, b: R[a, b]
+def sampler_of(
+    reservoir: Reservoir, R: npt.NDArray[np.float64], *settings: Any
+) -> RelevanceSampler:
+    return RelevanceSampler(*reservoir.kept(), lambda a, b: R[a, b], "reservoir", *settings)
 
 
 def matrix(categories: npt.NDArray[np.int64], seed: int = 0) -> npt.NDArray[np.float64]:
@@ -58,9 +60,10 @@ class TestReservoir:
         reservoir = Reservoir(1, 0)
         reservoir.add(np.tile(stream, 4000), np.arange(4000).repeat(5), np.tile(totals, 4000))
         counts: Counter[tuple[int, ...]] = Counter()
-        for items, kept in reservoir.buffers().values():
-            counts[tuple(items.tolist())] += 1
-            np.testing.assert_array_equal(kept, totals[items])
+        items, categories, kept = reservoir.kept()
+        np.testing.assert_array_equal(categories, np.arange(4000))
+        np.testing.assert_array_equal(kept, totals[items])
+        counts.update((item,) for item in items.tolist())
         assert_drawn_as(counts, {(0,): 1 / 9, (1,): 2 / 9, (2,): 6 / 9})
         assert reservoir.n_seen == 20_000
         assert reservoir.n_irrelevant == 4000
@@ -73,7 +76,7 @@ class TestReservoir:
         }
         reservoir = Reservoir(2, 0)
         reservoir.add(np.tile(np.arange(4), 6000), np.arange(6000).repeat(4), np.tile(totals, 6000))
-        kept = (items.tolist() for items, _ in reservoir.buffers().values())
+        kept = reservoir.kept()[0].reshape(6000, 2).tolist()
         assert_drawn_as(Counter(map(tuple, kept)), expected)
 
     def test_the_parts_of_a_stream_do_not_matter(self) -> None:
@@ -83,12 +86,13 @@ class TestReservoir:
         whole.add(range(1000), categories, totals)
         for part in np.split(np.arange(1000), [1, 2, 40, 700]):
             parts.add(part, categories[part], totals[part])
-        assert whole.buffers().keys() == parts.buffers().keys()
-        for name, (items, kept) in whole.buffers().items():
-            assert len(items) == 20
-            np.testing.assert_array_equal(parts.buffers()[name][0], items)
-            np.testing.assert_array_equal(parts.buffers()[name][1], kept)
-            assert (categories[items] == name).all()
+        items, of, kept = whole.kept()
+        np.testing.assert_array_equal(of, categories[items])
+        np.testing.assert_array_equal(kept, totals[items])
+        assert np.bincount(of).tolist() == 7 * [20]
+        others, other_of, _ = parts.kept()
+        for name in range(7):
+            np.testing.assert_array_equal(items[of == name], others[other_of == name])
 
 
 def exact(
@@ -96,9 +100,12 @@ def exact(
     R: npt.NDArray[np.float64],
     out_of_class: float,
     margin: float,
-    most_failures: int,
+    cap: float,
 ) -> dict[tuple[int, ...], float]:
-    """The distribution of triplets, from the definition: a sum over all of them."""
+    """The distribution of triplets, from the definition: a sum over all of them.
+
+    Candidates are drawn until one is accepted, so that each has its share of the acceptances.
+    """
     n, totals = len(R), R.sum(axis=1)
     kept = totals > 0
     found: dict[tuple[int, ...], float] = {}
@@ -107,21 +114,15 @@ def exact(
         for q in np.flatnonzero(kept):
             own = kept & (categories == categories[q])
             takes = np.zeros(n)
-            takes[own] = np.minimum(1, R[q, own] / totals[own]) / own.sum()
+            takes[own] = np.minimum(1, np.minimum(cap, R[q, own]) / totals[own]) / own.sum()
             for p in np.flatnonzero(takes):
-                p_positive = takes[p] / takes.sum() * (1 - (1 - takes.sum()) ** most_failures)
                 if kind:
-                    weights = kept & (categories != categories[q])
-                    likely, taken = weights / weights.sum(), 1.0
+                    weights = (kept & (categories != categories[q])).astype(float)
                 else:
-                    fits = (R[q, p] - R[q] >= margin) & (np.arange(n) != p)
-                    weights = takes * fits
-                    if not weights.any():
-                        continue
-                    likely = weights / weights.sum()
-                    taken = 1 - (1 - weights.sum()) ** most_failures
-                for m in np.flatnonzero(likely):
-                    of_kind[int(q), int(p), int(m)] = p_positive * taken * likely[m]
+                    weights = takes * (R[q, p] - R[q] >= margin) * (np.arange(n) != p)
+                for m in np.flatnonzero(weights):
+                    chance = takes[p] / takes.sum() * weights[m] / weights.sum()
+                    of_kind[int(q), int(p), int(m)] = chance
         whole = sum(of_kind.values())
         found |= {key: share * value / whole for key, value in of_kind.items() if share}
     return found
@@ -142,36 +143,52 @@ class TestTriplets:
         return R
 
     @pytest.mark.parametrize(
-        ("out_of_class", "margin", "most_failures"),
-        [(1.0, 0.0, 1000), (0.0, 0.25, 100), (0.3, 0.15, 100), (0.2, 0.15, 3), (0.0, 0.0, 40)],
+        ("out_of_class", "margin", "cap"),
+        [(1.0, 0.0, 0.35), (0.0, 0.25, 9.0), (0.3, 0.15, 9.0), (0.2, 0.15, 0.35), (0.0, 0.0, 9.0)],
     )
     def test_they_are_distributed_as_defined(
-        self, out_of_class: float, margin: float, most_failures: int
+        self, out_of_class: float, margin: float, cap: float
     ) -> None:
         R = self.relevance()
         reservoir = filled(self.CATEGORIES, R)
         assert reservoir.n_irrelevant == 2
-        sampler = ReservoirSampler(reservoir, of_matrix(R), out_of_class, margin, most_failures)
+        sampler = sampler_of(reservoir, R, out_of_class, margin, cap)
         drawn = sampler.draw(15_000, np.random.default_rng(1))
-        expected = exact(self.CATEGORIES, R, out_of_class, margin, most_failures)
+        expected = exact(self.CATEGORIES, R, out_of_class, margin, cap)
         assert_drawn_as(Counter(map(tuple, drawn.tolist())), expected)
         assert sampler.n_triplets == 15_000
 
-    def test_rejections_are_as_many_as_the_probabilities_say(self) -> None:
-        # Two pictures of r = 1 each and an endless number of failures: of two candidates, one is
-        # the query itself, so that a positive takes 2 on average.
-        categories = np.array([0, 0, 1, 1])
-        R = np.zeros((4, 4))
-        R[0, 1] = R[1, 0] = R[2, 3] = R[3, 2] = 1.0
-        sampler = ReservoirSampler(filled(categories, R), of_matrix(R), out_of_class=1.0)
-        sampler.draw(10_000, np.random.default_rng(0))
-        assert sampler.n_rejected_positives == pytest.approx(10_000, rel=0.05)
-        assert sampler.n_rejected_negatives == sampler.n_dropped == 0
-        # One candidate alone: half of the queries are dropped.
-        strict = ReservoirSampler(filled(categories, R), of_matrix(R), 1.0, most_failures=1)
-        strict.draw(10_000, np.random.default_rng(0))
-        assert strict.n_dropped == pytest.approx(10_000, rel=0.05)
-        assert strict.n_dropped == strict.n_rejected_positives
+    def test_a_category_of_one_picture_gives_negatives_alone(self) -> None:
+        categories = np.array([0, 0, 1])
+        R = np.zeros((3, 3))
+        R[0, 1] = R[1, 0] = 1.0
+        reservoir = filled(categories, R)
+        reservoir.add([2], [1], [0.5])  # relevant to a picture that the buffer has dropped
+        sampler = sampler_of(reservoir, R, 1.0)
+        drawn = sampler.draw(500, np.random.default_rng(0))
+        assert set(map(tuple, drawn.tolist())) == {(0, 1, 2), (1, 0, 2)}
+        assert sampler.n_dropped > 0
+
+    def test_a_small_buffer_weighs_queries_by_their_relevance(self) -> None:
+        # Buffers of one picture have no pairs, of two have one: it is that of the reservoir.
+        R = matrix(np.zeros(30, np.int64))
+        reservoir = filled(np.zeros(30, np.int64), R, capacity=3)
+        drawn = sampler_of(reservoir, R, 0.0).draw(50, np.random.default_rng(0))
+        assert set(drawn.ravel()) == set(reservoir.kept()[0])
+
+    def test_where_there_is_no_triplet_it_says_so(self) -> None:
+        categories = np.array([0, 0, 0, 1, 1])
+        R = (categories[:, None] == categories) * 0.5
+        np.fill_diagonal(R, 0)
+        reservoir = filled(categories, R)
+        sampler = sampler_of(reservoir, R, 0.2, 0.1)
+        with pytest.raises(UsageError, match=r"of the same category: lower the margin \(0\.1\)"):
+            sampler.draw(100, np.random.default_rng(0))
+        one = filled(np.zeros(3, np.int64), np.ones((3, 3)))
+        with pytest.raises(UsageError, match="all pictures are of 1 category: give 0"):
+            sampler_of(one, np.ones((3, 3)))
+        with pytest.raises(UsageError, match="2 relevant pictures or more"):
+            sampler_of(Reservoir(3, 0), R)
 
 
 def by_definition(
@@ -180,20 +197,21 @@ def by_definition(
     weighted: bool,
     out_of_class: float,
     margin: float,
+    cap: float,
 ) -> dict[tuple[int, ...], float]:
     """The distribution of triplets by eq. 6 to 8 of the paper: a sum over all of them."""
-    n, totals = len(R), R.sum(axis=1)
+    n, totals, capped = len(R), R.sum(axis=1), np.minimum(R, cap)
     found: dict[tuple[int, ...], float] = {}
     for outside, share in ((True, out_of_class), (False, 1 - out_of_class)):
         of_kind: dict[tuple[int, ...], float] = {}
         for q, p in zip(*np.nonzero(R), strict=True):
             of_query = totals[q] / totals.sum() if weighted else 1 / np.count_nonzero(totals)
-            of_positive = R[q, p] / totals[q] if weighted else 1 / np.count_nonzero(R[q])
+            of_positive = capped[q, p] / capped[q].sum() if weighted else 1 / np.count_nonzero(R[q])
             if outside:
                 weights = (categories != categories[q]).astype(float)
             else:
                 own = (categories == categories[q]) & ~np.isin(np.arange(n), [q, p])
-                weights = own * (R[q, p] - R[q] >= margin) * (R[q] if weighted else 1.0)
+                weights = own * (R[q, p] - R[q] >= margin) * (capped[q] if weighted else 1.0)
             for m in np.flatnonzero(weights):
                 chance = of_query * of_positive * weights[m] / weights.sum()
                 of_kind[int(q), int(p), int(m)] = chance
@@ -202,27 +220,40 @@ def by_definition(
     return found
 
 
+def given(
+    y: npt.NDArray[np.int64],
+    R: Any,
+    weighted: bool = True,
+    out_of_class: float = 0.2,
+    margin: float = 0.0,
+    cap: float | None = None,
+) -> Given:
+    sampling = "weighted" if weighted else "uniform"
+    settings = {"sampling": sampling, "out_of_class": out_of_class, "margin": margin}
+    return Given(len(y), y, R, None, **settings, relevance_cap=cap)
+
+
 class TestRelevanceSampler:
     CATEGORIES = TestTriplets.CATEGORIES
 
     @pytest.mark.parametrize("weighted", [True, False])
     @pytest.mark.parametrize(
-        ("out_of_class", "margin"), [(1.0, 0.0), (0.0, 0.25), (0.3, 0.15), (0.0, 0.0)]
+        ("out_of_class", "margin", "cap"),
+        [(1.0, 0.0, None), (0.0, 0.25, None), (0.3, 0.15, 0.25), (0.0, 0.0, 0.45)],
     )
     def test_triplets_are_distributed_as_defined(
-        self, weighted: bool, out_of_class: float, margin: float
+        self, weighted: bool, out_of_class: float, margin: float, cap: float | None
     ) -> None:
         R = TestTriplets().relevance()
         mixed = np.random.default_rng(3).permutation(len(R))  # categories lie side by side nowhere
         categories, R = self.CATEGORIES[mixed], R[np.ix_(mixed, mixed)]
         # Pictures 20 and more: numbers of items are not their places, and say nothing else.
-        items, large = 20 + np.arange(len(R)), np.full((31, 31), 7.0)
+        large, y = np.full((31, 31), 7.0), np.concatenate([np.arange(20) % 4, categories])
         large[20:, 20:] = R + 7.0 * (categories[:, None] != categories)
-        sampler = RelevanceSampler(
-            items, categories, sparse.csr_array(large), weighted, out_of_class, margin
-        )
+        part = np.arange(31) >= 20
+        sampler = given(y, large, weighted, out_of_class, margin, cap).source(0, part)
         drawn = sampler.draw(15_000, np.random.default_rng(1)) - 20
-        expected = by_definition(categories, R, weighted, out_of_class, margin)
+        expected = by_definition(categories, R, weighted, out_of_class, margin, cap or np.inf)
         assert_drawn_as(Counter(map(tuple, drawn.tolist())), expected)
 
     @pytest.mark.parametrize(
@@ -237,15 +268,25 @@ class TestRelevanceSampler:
         self, weighted: bool, share_dropped: float
     ) -> None:
         R = sparse.csr_array([[0, 1, 0.5], [1, 0, 0.5], [0.5, 0.5, 0]])
-        sampler = RelevanceSampler(np.arange(3), np.zeros(3, int), R, weighted, 0.0, 0.25)
+        sampler: Any = given(np.arange(3) // 3, R, weighted, 0.0, 0.25).source(0)
         drawn = [sampler.draw(n, np.random.default_rng(n)) for n in (9000, 1000)]
         assert {tuple(triplet) for triplet in np.concatenate(drawn)} == {(0, 1, 2), (1, 0, 2)}
         assert sampler.n_triplets == 10_000
         n_queries = sampler.n_triplets + sampler.n_dropped
         assert binomtest(sampler.n_dropped, n_queries, share_dropped).pvalue > LEAST_P
-        assert sampler.n_rejected_positives == sampler.n_rejected_negatives == 0
         # All are dropped: none of 10000 in a row gives a triplet.
-        sampler = RelevanceSampler(np.arange(3), np.zeros(3, int), R, weighted, 0.0, 0.75)
+        sampler = given(np.arange(3) // 3, R, weighted, 0.0, 0.75).source(0)
         with pytest.raises(UsageError, match="10000 queries in a row"):
             sampler.draw(3, np.random.default_rng(0))
         assert (sampler.n_triplets, sampler.n_dropped) == (0, 10_000)
+
+    def test_where_there_is_no_triplet_it_says_so(self) -> None:
+        y = np.array([0, 0, 0, 1, 1])
+        R = sparse.csr_array((y[:, None] == y) * 0.5)
+        with pytest.raises(UsageError, match=r"of the same category: lower the margin \(0\.1\)"):
+            given(y, R, margin=0.1).source(0).draw(100, np.random.default_rng(0))
+        with pytest.raises(UsageError, match="all pictures are of 1 category: give 0"):
+            given(y, R).source(0, y == 0)
+        for weighted in (True, False):
+            with pytest.raises(UsageError, match="2 relevant pictures or more"):
+                given(np.arange(5), R, weighted).source(0)

@@ -33,10 +33,6 @@ FLOORS = {
     "data": 1,
     "system": 0,
 }
-JOINED = {
-    "algorithms/deep_ranking/deep_ranking_oasis.py": "oasis_bench.algorithms.oasis.OASIS",
-}
-"""Learners that are made of learners of two families, and the one of the other family."""
 BETWEEN_WINGS = {
     # Its network is the one whose outputs are a data set's features: one definition of its layers.
     "algorithms/deep_ranking/network.py": "oasis_bench.datasets.features.efficientnet_lite0",
@@ -289,8 +285,7 @@ def test_a_learner_imports_no_module_of_another_family(module: str) -> None:
     for name in imported(ROOT / module):
         if name.startswith("oasis_bench.algorithms."):
             shared = name.removeprefix("oasis_bench.algorithms.").startswith("_")
-            joined = name == JOINED.get(module)
-            assert shared or joined or name.startswith(own + "."), name
+            assert shared or name.startswith(own + "."), name
 
 
 FORMER_NAMES = {

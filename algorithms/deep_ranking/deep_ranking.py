@@ -10,16 +10,14 @@ import numpy.typing as npt
 from sklearn.utils import check_random_state, check_scalar
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from oasis_bench.algorithms.deep_ranking.sources import Given, Source, check_triplets
+from oasis_bench.algorithms._triplet_learner import check_triplets
+from oasis_bench.algorithms.deep_ranking.sources import Given, Source
 from oasis_bench.data import Pixels, check_items
 from oasis_bench.plugins import EmbeddingLearner, FittedArray, IncrementalLearner
 from oasis_bench.system import TORCH, Progress, no_progress, require_packages, slices
 
 if TYPE_CHECKING:
     from oasis_bench.algorithms.deep_ranking.network import MultiscaleNetwork, Trainer
-
-LEARNED = ("parameters_", "_momentum", "_seed", "n_steps_", "precision_")
-"""The attributes of `DeepRanking` that learning changes: with them it goes on where it was."""
 
 N_CHECKS = 20
 """Times that `fit` looks at the pictures held out, where there are some."""
@@ -86,8 +84,13 @@ class DeepRanking(EmbeddingLearner, IncrementalLearner):
         category (eq. 8).
     sampling : {'weighted', 'uniform', 'reservoir'}, default 'weighted'
         With relevance: pictures with probability proportional to it (eq. 7), each with the same
-        probability (section 6.6), or of what `Reservoir` keeps of at most 1000 pictures a category
-        (section 5.1), which comes near eq. 7 where this is a small part of them.
+        probability (section 6.6), or of what a `Reservoir` keeps (section 5.1), which comes near
+        eq. 7 where this is a small part of them.
+    relevance_cap : float or None, default None
+        With relevance: T_p, the relevance above which a picture is no more likely (eq. 7).  None:
+        without bound; the paper says no value.
+    capacity : int, default 1000
+        With the reservoir: the pictures of a category that it keeps at most.
     validation_fraction : float, default 0
         Share of the classes, categories or judged queries that `fit` holds out.  It looks 20 times
         at the share of their triplets in the right order, ends after 5 looks without a better
@@ -140,6 +143,8 @@ class DeepRanking(EmbeddingLearner, IncrementalLearner):
         "out_of_class": [Interval(Real, 0, 1, closed="both")],
         "margin": [Interval(Real, 0, None, closed="left")],
         "sampling": [StrOptions({"weighted", "uniform", "reservoir"})],
+        "relevance_cap": [Interval(Real, 0, None, closed="neither"), None],
+        "capacity": [Interval(Integral, 1, None, closed="left")],
         "validation_fraction": [Interval(Real, 0, 1, closed="left")],
         "random_state": ["random_state"],
     }
@@ -161,6 +166,8 @@ class DeepRanking(EmbeddingLearner, IncrementalLearner):
         out_of_class: float = 0.2,
         margin: float = 0.0,
         sampling: Literal["weighted", "uniform", "reservoir"] = "weighted",
+        relevance_cap: float | None = None,
+        capacity: int = 1000,
         validation_fraction: float = 0.0,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -179,6 +186,8 @@ class DeepRanking(EmbeddingLearner, IncrementalLearner):
         self.out_of_class = out_of_class
         self.margin = margin
         self.sampling = sampling
+        self.relevance_cap = relevance_cap
+        self.capacity = capacity
         self.validation_fraction = validation_fraction
         self.random_state = random_state
 
@@ -292,8 +301,8 @@ class DeepRanking(EmbeddingLearner, IncrementalLearner):
         return int(check_random_state(self.random_state).randint(2**31))
 
     def _given(self, X: Pixels, y: Any, relevance: Any = None, triplets: Any = None) -> Given:
-        negatives = self.out_of_class, self.margin
-        return Given(len(X), y, relevance, triplets, self.sampling, *negatives)
+        names = ("capacity", "sampling", "out_of_class", "margin", "relevance_cap")
+        return Given(len(X), y, relevance, triplets, **{n: getattr(self, n) for n in names})
 
     def _start(self, seed: int) -> None:
         from oasis_bench.algorithms.deep_ranking import network

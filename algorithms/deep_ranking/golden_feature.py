@@ -11,6 +11,7 @@ from scipy.optimize import minimize
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
+from oasis_bench.algorithms._triplet_learner import check_triplets
 from oasis_bench.data import Patches, PatchKind, check_items, class_labels
 from oasis_bench.plugins import EmbeddingLearner, FittedArray
 from oasis_bench.sampling import ClassTripletSampler, seed_state
@@ -133,16 +134,7 @@ class GoldenFeature(EmbeddingLearner):
         """
         self._validate_params()
         check_items("patches", X)
-        given = np.asarray(triplets)
-        if given.ndim != 2 or given.shape[1] != 3 or not np.issubdtype(given.dtype, np.integer):
-            raise UsageError(
-                f"triplets of shape {given.shape} and type {given.dtype}: integers of shape "
-                "(n_triplets, 3) are needed"
-            )
-        if given.size and (given.min() < 0 or given.max() >= len(X)):
-            raise UsageError(
-                f"triplets name items {given.min()} to {given.max()}: 0 to {len(X) - 1} are needed"
-            )
+        given = check_triplets(triplets, len(X))
         return self._learn(X, given, afresh=not hasattr(self, "weights_"))
 
     def embed(self, X: Any) -> Any:

@@ -1,40 +1,41 @@
 """Where the triplets of Deep Ranking come from: class labels, relevance, or what people judged.
 
-Each source draws `n` triplets of picture numbers from a generator, and keeps no state but counts.
-`RelevanceSampler` draws exactly from relevance that fits memory; `reservoir` comes near it for a
-stream that does not.
+Each source draws triplets of picture numbers from a generator, and keeps no state but counts.
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from oasis_bench.algorithms.deep_ranking.reservoir import (
-    MOST_DROPPED,
-    Reservoir,
-    ReservoirSampler,
-    refuse_too_few,
-)
+from oasis_bench.algorithms._triplet_learner import check_triplets
+from oasis_bench.algorithms.deep_ranking.reservoir import Floats, Items, Reservoir
 from oasis_bench.data import canonical, class_labels
 from oasis_bench.sampling import ClassTripletSampler
 from oasis_bench.system import UsageError
 
 Triplets = npt.NDArray[np.int64]
-Items = npt.NDArray[np.int64]
+PairRelevance: TypeAlias = Callable[[Items, Items], Floats]
+"""r_ij of pairs: two arrays of item numbers of one shape, to an array of that shape."""
 
-CAPACITY = 1000
-"""Pictures of a category in the reservoir."""
+MOST_DROPPED = 10_000
+"""After so many dropped queries in a row, no triplet is to be expected."""
+
+ROWS_KEPT = 10_000
+"""Queries whose relevance to their category is kept at hand."""
 
 
 class Given:
     """What a learner is given: labels, labels with relevance, or judged triplets.
 
-    As `DeepRanking.fit` takes them, with the parameters of `DeepRanking` that say how to sample.
+    As `DeepRanking.fit` takes them; `capacity` is of a `Reservoir`, and `sampling` are the
+    parameters of `RelevanceSampler`.
     """
 
     def __init__(
@@ -43,13 +44,13 @@ class Given:
         y: Any,
         relevance: Any,
         triplets: Any,
-        sampling: str,
-        out_of_class: float,
-        margin: float,
+        capacity: int = 1000,
+        **sampling: Any,
     ) -> None:
         self._everything = np.arange(n_pictures)
-        self._triplets, self._relevance = None, None
-        self._sampling, self._negatives = sampling, (out_of_class, margin)
+        self._triplets: Triplets | None = None
+        self._relevance: Any = None
+        self._capacity, self._sampling = capacity, sampling
         if triplets is not None:
             self._triplets = check_triplets(triplets, n_pictures)
             if not len(self._triplets):
@@ -68,10 +69,18 @@ class Given:
         items = self._everything if part is None else self._everything[part]
         if self._relevance is None:
             return LabelSource(items, self._y[items])
-        if self._sampling == "reservoir":
-            return reservoir_source(items, self._y[items], self._relevance, seed, *self._negatives)
-        weighted = self._sampling == "weighted"
-        return RelevanceSampler(items, self._y[items], self._relevance, weighted, *self._negatives)
+        _, categories = np.unique(self._y[items], return_inverse=True)
+        R = self._relevance[items][:, items].tocoo()
+        counts = (categories[R.row] == categories[R.col]) & (R.row != R.col)
+        totals: Any = np.bincount(R.row[counts], R.data[counts], len(items))
+        if self._sampling["sampling"] == "reservoir":
+            reservoir = Reservoir(self._capacity, seed)
+            reservoir.add(items, categories, totals)
+            items, categories, totals = reservoir.kept()
+        return RelevanceSampler(items, categories, totals, self._of_pairs, **self._sampling)
+
+    def _of_pairs(self, a: Items, b: Items) -> Floats:
+        return np.asarray(self._relevance[a, b], np.float64)
 
     def split(self, fraction: float, seed: int) -> tuple[Source, Source]:
         """Return two sources that share no class, category or judged query.
@@ -115,33 +124,6 @@ class JudgedSource:
         return np.asarray(self._triplets[rng.integers(len(self._triplets), size=n_triplets)])
 
 
-def reservoir_source(
-    items: Items,
-    y: npt.NDArray[Any],
-    relevance: Any,
-    seed: int,
-    out_of_class: float,
-    margin: float,
-) -> ReservoirSampler:
-    """Return a sampler of what a reservoir keeps of the pictures `items`, which it reads once.
-
-    What `relevance` (n_pictures, n_pictures) says of pictures of different categories is not looked
-    at.
-    """
-    _, categories = np.unique(y, return_inverse=True)
-    totals = np.zeros(len(items))
-    for members in np.split(np.argsort(categories), np.cumsum(np.bincount(categories))[:-1]):
-        own = relevance[items[members]][:, items[members]]
-        totals[members] = own.sum(axis=1) - own.diagonal()
-    reservoir = Reservoir(CAPACITY, seed)
-    reservoir.add(items, categories, totals)
-
-    def of_pairs(a: Items, b: Items) -> npt.NDArray[np.float64]:
-        return np.asarray(relevance[a.ravel(), b.ravel()], np.float64).reshape(a.shape)
-
-    return ReservoirSampler(reservoir, of_pairs, out_of_class, margin)
-
-
 def check_relevance(relevance: Any, n_pictures: int) -> Any:
     """Return relevance, an array or sparse, as a csr_array, checked."""
     if np.shape(relevance) != (n_pictures, n_pictures):
@@ -183,84 +165,76 @@ def groups_of(triplets: Triplets) -> Items:
     return np.asarray(groups[triplets[:, 0]])
 
 
-def check_triplets(triplets: Any, n_pictures: int) -> Triplets:
-    """Return triplets as int64, checked."""
-    array = np.asarray(triplets)
-    if array.ndim != 2 or array.shape[1] != 3 or not np.issubdtype(array.dtype, np.integer):
-        raise UsageError(
-            f"triplets of shape {array.shape} and type {array.dtype}: integers of shape "
-            "(n_triplets, 3) are needed"
-        )
-    if array.size and (array.min() < 0 or array.max() >= n_pictures):
-        raise UsageError(
-            f"triplets name pictures {array.min()} to {array.max()}: 0 to {n_pictures - 1} are "
-            "needed"
-        )
-    return array.astype(np.int64)
-
-
-Floats = npt.NDArray[np.float64]
-
-
 class RelevanceSampler:
     r"""Triplets (query, positive, negative) of pictures with categories and a relevance.
 
     Weighted, a query q is drawn with probability proportional to :math:`r_q = \sum_p r_{qp}`, the
-    sum over its category, and its positive p to :math:`r_{qp}` (Wang et al., eq. 6, 7).  A negative
-    n of another category is uniform; one of the same category is drawn like the positive, of those
-    with :math:`r_{qp} - r_{qn} \ge` `margin` (eq. 8).  Where there is none, the query is dropped,
-    and another takes its place in a triplet of the same kind.
+    sum over its category (Wang et al., eq. 6), and its positive p to :math:`\min(T_p, r_{qp})`
+    (eq. 7).  A negative n of another category is uniform; one of the same category is drawn like
+    the positive, of those with :math:`r_{qp} - r_{qn} \ge` `margin` (eq. 8).  Where there is none,
+    the query is dropped, and another takes its place in a triplet of the same kind, so that
+    `out_of_class` is the expected share in what is drawn.
 
     Not weighted, the query is uniform, its positive is uniform of those with :math:`r_{qp} > 0`,
     and a negative of the same category uniform of those with that margin (section 6.6).
 
+    Of pictures that a `Reservoir` keeps by their :math:`r_p`, the query is uniform and a picture of
+    its category has a chance proportional to :math:`\min(1, \min(T_p, r_{qp}) / r_p)`.  The paper
+    draws pictures uniformly and rejects the others (section 5.2), hundreds for each triplet; here
+    one is drawn from the sums of the chances, which gives the same distribution.
+
     Parameters
     ----------
-    items, y : array of shape (n,)
-        Numbers of pictures, and the category of each.
-    relevance : csr_array of shape (n_pictures, n_pictures)
-        0 or more; what it says of pictures of different categories is not looked at.
-    weighted : bool, default True
+    items, categories, totals : array of shape (n,)
+        Numbers of pictures, the category of each, and its r_q in the whole of it.
+    relevance : callable
+        ``relevance(a, b)`` gives r of the pairs, 0 or more.
+    sampling : {'weighted', 'uniform', 'reservoir'}, default 'weighted'
     out_of_class : float, default 0.2
-        Probability that a negative is of another category.
+        Probability that a negative is of another category (the paper's best, section 6.6).
     margin : float, default 0
         T_r, in the unit of r.
+    relevance_cap : float or None, default None
+        T_p; None: without bound.
 
     Attributes
     ----------
-    n_triplets, n_rejected_positives, n_rejected_negatives, n_dropped : int
-        Counts of all draws, as `ReservoirSampler` has them.  Candidates are drawn by their chances,
-        so that none is ever rejected; queries are dropped.
+    n_triplets, n_dropped : int
+        Triplets, and dropped queries, of all draws.
     """
 
     def __init__(
         self,
         items: Items,
-        y: npt.NDArray[Any],
-        relevance: Any,
-        weighted: bool = True,
+        categories: Items,
+        totals: Floats,
+        relevance: PairRelevance,
+        sampling: str = "weighted",
         out_of_class: float = 0.2,
         margin: float = 0.0,
+        relevance_cap: float | None = None,
     ) -> None:
-        self.weighted, self.out_of_class, self.margin = weighted, out_of_class, margin
+        self._relevance, self.sampling = relevance, sampling
+        self.out_of_class, self.margin = out_of_class, margin
+        self._cap = np.inf if relevance_cap is None else relevance_cap
         self.n_triplets = self.n_dropped = 0
-        self.n_rejected_positives = self.n_rejected_negatives = 0
-        _, categories = np.unique(y, return_inverse=True)
         order = np.argsort(categories, kind="stable")
-        self._items = items[order]
-        self._starts: list[int] = []
-        self._rows: list[Floats] = []  # of each picture, its relevance to those of its category
-        stops = np.cumsum(np.bincount(categories))
-        for own in np.split(self._items, stops[:-1]):
-            r = relevance[own][:, own].toarray().astype(np.float64)
-            np.fill_diagonal(r, 0)
-            self._starts += [len(self._rows)] * len(own)
-            self._rows.extend(r)
-        totals = np.array([row.sum() for row in self._rows])
-        self._queries = np.cumsum(totals if weighted else totals > 0)
-        refuse_too_few(bool(self._queries[-1]), len(stops), out_of_class)
+        self._items, self._totals = items[order], totals[order]
+        _, numbers, sizes = np.unique(categories[order], return_inverse=True, return_counts=True)
+        self._sizes, self._starts = sizes[numbers], (np.cumsum(sizes) - sizes)[numbers]
+        if not ((self._sizes > 1) & (self._totals > 0)).any():
+            raise UsageError(
+                "triplets need a category with 2 relevant pictures or more: give other categories "
+                "or a relevance above 0"
+            )
+        if out_of_class > 0 and len(sizes) < 2:
+            raise UsageError(
+                f"out_of_class is {out_of_class}, but all pictures are of 1 category: give 0"
+            )
+        self._queries = np.cumsum(self._totals if sampling == "weighted" else self._totals > 0)
+        self._row = lru_cache(ROWS_KEPT)(self._row_of)
 
-    def draw(self, n_triplets: int, rng: np.random.Generator) -> Items:
+    def draw(self, n_triplets: int, rng: np.random.Generator) -> Triplets:
         """Draw triplets of item numbers (n_triplets, 3)."""
         outside = rng.random(n_triplets) < self.out_of_class
         places = [self._triplet(bool(other), rng) for other in outside]
@@ -271,20 +245,34 @@ class RelevanceSampler:
         """Draw the places of one triplet; `outside`: its negative is of another category."""
         for _ in range(MOST_DROPPED):
             query = _drawn(self._queries, rng)
-            r, start = self._rows[query], self._starts[query]
-            positive = _drawn(np.cumsum(r if self.weighted else r > 0), rng)
-            if outside:
-                negative = int(rng.integers(len(self._items) - len(r)))
-                return query, start + positive, negative + len(r) * (negative >= start)
-            chances = (r[positive] - r >= self.margin) * (r if self.weighted else 1.0)
-            chances[[positive, query - start]] = 0
-            if chances.any():
-                return query, start + positive, start + _drawn(np.cumsum(chances), rng)
+            start, (r, chances, sums) = int(self._starts[query]), self._row(query)
+            if sums[-1]:
+                positive = _drawn(sums, rng)
+                if outside:
+                    negative = int(rng.integers(len(self._items) - len(r)))
+                    return query, start + positive, negative + len(r) * (negative >= start)
+                fits = (r[positive] - r >= self.margin) * chances
+                fits[[positive, query - start]] = 0
+                if fits.any():
+                    return query, start + positive, start + _drawn(np.cumsum(fits), rng)
             self.n_dropped += 1
         raise UsageError(
-            f"{MOST_DROPPED} queries in a row gave no triplet with a negative of the same "
-            f"category: lower the margin ({self.margin})"
+            f"{MOST_DROPPED} queries in a row gave no triplet with a negative of "
+            f"{'another' if outside else 'the same'} category: lower the margin ({self.margin})"
         )
+
+    def _row_of(self, query: int) -> tuple[Floats, Floats, Floats]:
+        """Return of a query's category: r, the chances as a negative, the sums of those as p."""
+        start, size = self._starts[query], self._sizes[query]
+        own = slice(start, start + size)
+        r = self._relevance(np.repeat(self._items[query], size), self._items[own])
+        r[query - start] = 0
+        if self.sampling == "uniform":
+            return r, np.ones(size), np.cumsum(r > 0, dtype=float)
+        chances = np.minimum(self._cap, r)
+        if self.sampling == "reservoir":
+            chances = np.minimum(1, chances / self._totals[own])
+        return r, chances, np.cumsum(chances)
 
 
 def _drawn(sums: npt.NDArray[Any], rng: np.random.Generator) -> int:

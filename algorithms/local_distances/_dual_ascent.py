@@ -48,6 +48,8 @@ class DualAscent:
     alphas : ndarray of shape (n_triplets,)
     U : ndarray of shape (n_weights,)
         sum alpha X; the weights of all exemplars are W = max(U, 0).
+    products, curvatures, moves, growths, alphas_before : ndarray
+        Working memory of the kernel, which says what they hold.
     """
 
     def __init__(self, constraints: Constraints, C: float, rng: np.random.Generator) -> None:
@@ -55,11 +57,11 @@ class DualAscent:
         n_pairs = len(constraints.rows)
         self.alphas = np.zeros(constraints.n_triplets)
         self.U = np.zeros(constraints.starts[-1])
-        self._products, self._curvatures, self._moves, self._growths = np.zeros((4, n_pairs))
+        self.products, self.curvatures, self.moves, self.growths = np.zeros((4, n_pairs))
         of_groups = np.bincount(
             constraints.groups, constraints.last - constraints.first, constraints.n_groups
         )
-        self._alphas_before = np.empty(int(of_groups.max(initial=0)))
+        self.alphas_before = np.empty(int(of_groups.max(initial=0)))
 
     @property
     def weights(self) -> Float64Array:
@@ -83,12 +85,12 @@ class DualAscent:
                 c.exemplars,
                 c.starts,
                 W,
-                self._products,
+                self.products,
             )
 
         def sum_losses(part: slice) -> float:
             return _row_action.sum_losses(
-                c.negatives[part], c.first[part], c.last[part], c.positives, self._products
+                c.negatives[part], c.first[part], c.last[part], c.positives, self.products
             )
 
         side_by_side(weigh, self._parts(len(c.distances)))
@@ -106,25 +108,8 @@ class DualAscent:
         changes = np.zeros(len(c.distances), dtype=np.intp)
 
         def act(part: slice) -> float:
-            return _row_action.take_row_actions(
-                c.number,
-                c.negatives_of(groups[part]),
-                c.negatives,
-                c.first,
-                c.last,
-                c.first_alpha,
-                c.positives,
-                c.addresses,
-                c.exemplars,
-                c.squares,
-                c.starts,
-                self.C,
-                self.alphas,
-                self.U,
-                self._products,
-                seen,
-                changes,
-            )
+            order = c.negatives_of(groups[part])
+            return _row_action.take_row_actions(c.number, self, order, seen, changes)
 
         parts = [slice(0, len(groups))] if c.consistent else self._parts(len(groups))
         return math.fsum(side_by_side(act, parts)) / max(1, c.n_triplets)
@@ -144,33 +129,7 @@ class DualAscent:
         n_threads = max(1, min(n_threads, c.n_numbers // (max(1, c.n_groups) * GROUP_NUMBERS)))
 
         def visit(thread: int) -> None:
-            _row_action.visit_groups(
-                c.number,
-                groups,
-                c.pair_bounds,
-                c.bounds,
-                c.negatives,
-                c.first,
-                c.last,
-                c.first_alpha,
-                c.positives,
-                c.addresses,
-                c.exemplars,
-                c.squares,
-                c.starts,
-                self.C,
-                self.alphas,
-                self.U,
-                self._products,
-                self._curvatures,
-                self._moves,
-                self._growths,
-                self._alphas_before,
-                share,
-                arrivals,
-                thread,
-                n_threads,
-            )
+            _row_action.visit_groups(c.number, self, groups, share, arrivals, thread, n_threads)
 
         side_by_side(visit, range(n_threads), n_threads)
 

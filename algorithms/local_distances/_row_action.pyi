@@ -1,6 +1,8 @@
 import numpy as np
 import numpy.typing as npt
 
+from oasis_bench.algorithms.local_distances._dual_ascent import DualAscent
+
 _Numbers = npt.NDArray[np.intp]
 _Float64Array = npt.NDArray[np.float64]
 
@@ -8,45 +10,15 @@ CAN_MEET: bool
 
 def take_row_actions(
     number: npt.NDArray[np.floating],
+    ascent: DualAscent,
     order: _Numbers,
-    negatives: _Numbers,
-    first: _Numbers,
-    last: _Numbers,
-    first_alpha: _Numbers,
-    positives: _Numbers,
-    addresses: _Numbers,
-    exemplars: _Numbers,
-    squares: _Float64Array,
-    starts: _Numbers,
-    C: float,
-    alphas: _Float64Array,
-    U: _Float64Array,
-    products: _Float64Array,
     seen: _Numbers,
     changes: _Numbers,
 ) -> float: ...
 def visit_groups(
     number: npt.NDArray[np.floating],
+    ascent: DualAscent,
     order: _Numbers,
-    pair_bounds: _Numbers,
-    bounds: _Numbers,
-    negatives: _Numbers,
-    first: _Numbers,
-    last: _Numbers,
-    first_alpha: _Numbers,
-    positives: _Numbers,
-    addresses: _Numbers,
-    exemplars: _Numbers,
-    squares: _Float64Array,
-    starts: _Numbers,
-    C: float,
-    alphas: _Float64Array,
-    U: _Float64Array,
-    products: _Float64Array,
-    curvatures: _Float64Array,
-    moves: _Float64Array,
-    growths: _Float64Array,
-    alphas_before: _Float64Array,
     share: _Float64Array,
     arrivals: npt.NDArray[np.longlong],
     thread: int,

@@ -35,22 +35,55 @@ CAN_MEET = bool(_CAN_MEET)  # whether several threads may visit groups together
 cdef double LEAST_CURVATURE = 0.01  # of |d|^2, where nearly all weights are 0
 cdef double LEAST_SHARE = 1e-12     # of a move that is not taken back
 
+cdef struct Ascent:
+    double C
+    const Py_ssize_t* negatives     # (n_negatives,) the pair of each
+    const Py_ssize_t* first         # (n_negatives,) its positives: from here
+    const Py_ssize_t* last          # (n_negatives,) to before here
+    const Py_ssize_t* first_alpha   # (n_negatives,) where its alphas begin
+    const Py_ssize_t* positives     # the pairs of positives
+    const Py_ssize_t* addresses     # (n_pairs,) where the distances of a pair lie
+    const Py_ssize_t* exemplars     # (n_pairs,)
+    const Py_ssize_t* starts        # (n_exemplars + 1,) where the weights of each begin
+    const Py_ssize_t* pair_bounds   # (n_groups + 1,) the pairs of each, no exemplar twice
+    const Py_ssize_t* bounds        # (n_groups + 1,) the negatives of each
+    const double* squares           # (n_pairs,) |d|^2
+    double* alphas                  # (n_triplets,)
+    double* U                       # sum alpha X
+    double* products                # (n_pairs,) [u]_+'d
+    double* curvatures              # (n_pairs,) as the others below of no use after a visit
+    double* moves                   # (n_pairs,)
+    double* growths                 # (n_pairs,)
+    double* alphas_before           # (triplets of the largest group,)
+
+
+cdef const Py_ssize_t* _whole(const Py_ssize_t[::1] numbers):
+    return &numbers[0] if numbers.shape[0] else NULL
+
+
+cdef double* _changing(double[::1] numbers):
+    return &numbers[0] if numbers.shape[0] else NULL
+
+
+cdef int _point_at(object ascent, Ascent* a) except -1:
+    """Let `a` point at the arrays of a `DualAscent` and its constraints, which must outlive it."""
+    c = ascent.constraints
+    a.C = ascent.C
+    a.negatives, a.first, a.last = _whole(c.negatives), _whole(c.first), _whole(c.last)
+    a.first_alpha, a.positives = _whole(c.first_alpha), _whole(c.positives)
+    a.addresses, a.exemplars = _whole(c.addresses), _whole(c.exemplars)
+    a.starts, a.pair_bounds, a.bounds = _whole(c.starts), _whole(c.pair_bounds), _whole(c.bounds)
+    a.squares, a.alphas, a.U = _changing(c.squares), _changing(ascent.alphas), _changing(ascent.U)
+    a.products, a.curvatures = _changing(ascent.products), _changing(ascent.curvatures)
+    a.moves, a.growths = _changing(ascent.moves), _changing(ascent.growths)
+    a.alphas_before = _changing(ascent.alphas_before)
+    return 0
+
+
 def take_row_actions(
     const real[::1] number,             # IN: of the type of the distances: it says which
-    const Py_ssize_t[::1] order,        # IN: the negatives to visit, numbers below
-    const Py_ssize_t[::1] negatives,    # IN: (n_negatives,) the pair of each
-    const Py_ssize_t[::1] first,        # IN: (n_negatives,) its positives: from here
-    const Py_ssize_t[::1] last,         # IN: (n_negatives,) to before here
-    const Py_ssize_t[::1] first_alpha,  # IN: (n_negatives,) where its alphas begin
-    const Py_ssize_t[::1] positives,    # IN: the pairs of positives
-    const Py_ssize_t[::1] addresses,    # IN: (n_pairs,) where the distances of a pair lie
-    const Py_ssize_t[::1] exemplars,    # IN: (n_pairs,)
-    const double[::1] squares,          # IN: (n_pairs,) |d|^2
-    const Py_ssize_t[::1] starts,       # IN: (n_exemplars + 1,) where the weights of each begin
-    double C,                           # IN
-    double[::1] alphas,                 # INOUT: (n_triplets,)
-    double[::1] U,                      # INOUT: sum alpha X
-    double[::1] products,               # INOUT: (n_pairs,) [u]_+'d
+    ascent,                             # INOUT: a DualAscent
+    const Py_ssize_t[::1] order,        # IN: the negatives to visit
     Py_ssize_t[::1] seen,               # INOUT: (n_pairs,) changes of the exemplar that it has seen
     Py_ssize_t[::1] changes,            # INOUT: (n_exemplars,) changes of u, from 0
 ):
@@ -61,38 +94,41 @@ def take_row_actions(
     cdef double* u_k
     cdef const real* d_j
     cdef const real* d_k
+    cdef Ascent at
+    cdef const Ascent* a = &at
+    _point_at(ascent, &at)
     with nogil:
         for place in range(order.shape[0]):
             n = order[place]
-            k = negatives[n]
-            of_k = exemplars[k]
-            u_k, d_k = &U[starts[of_k]], <const real*><intptr_t>addresses[k]
-            width_k = starts[of_k + 1] - starts[of_k]
-            for q in range(first[n], last[n]):
-                j, t = positives[q], first_alpha[n] + q - first[n]
-                of_j = exemplars[j]
-                u_j, d_j = &U[starts[of_j]], <const real*><intptr_t>addresses[j]
-                width_j = starts[of_j + 1] - starts[of_j]
+            k = a.negatives[n]
+            of_k = a.exemplars[k]
+            u_k, d_k = &a.U[a.starts[of_k]], <const real*><intptr_t>a.addresses[k]
+            width_k = a.starts[of_k + 1] - a.starts[of_k]
+            for q in range(a.first[n], a.last[n]):
+                j, t = a.positives[q], a.first_alpha[n] + q - a.first[n]
+                of_j = a.exemplars[j]
+                u_j, d_j = &a.U[a.starts[of_j]], <const real*><intptr_t>a.addresses[j]
+                width_j = a.starts[of_j + 1] - a.starts[of_j]
                 if seen[k] != changes[of_k]:
-                    products[k], seen[k] = weigh(u_k, d_k, width_k), changes[of_k]
+                    a.products[k], seen[k] = weigh(u_k, d_k, width_k), changes[of_k]
                 if seen[j] != changes[of_j]:
-                    products[j], seen[j] = weigh(u_j, d_j, width_j), changes[of_j]
-                gain = 1 - (products[k] - products[j])  # of the dual, a unit of alpha
-                alpha = alphas[t]
+                    a.products[j], seen[j] = weigh(u_j, d_j, width_j), changes[of_j]
+                gain = 1 - (a.products[k] - a.products[j])  # of the dual, a unit of alpha
+                alpha = a.alphas[t]
                 if gain > 0:
                     loss += gain
-                if alpha == (C if gain > 0 else 0) or gain == 0:
+                if alpha == (a.C if gain > 0 else 0) or gain == 0:
                     continue
-                curvature = squares[k] + squares[j] if of_j != of_k else apart(d_k, d_j, width_k)
-                step = gain / curvature if curvature > 0 else C
-                step = max(0., min(C, alpha + step)) - alpha
-                alphas[t] = alpha + step
+                curvature = a.squares[k] + a.squares[j] if of_j != of_k else apart(d_k, d_j, width_k)
+                step = gain / curvature if curvature > 0 else a.C
+                step = max(0., min(a.C, alpha + step)) - alpha
+                a.alphas[t] = alpha + step
                 if step == 0 or curvature <= 0:
                     continue
-                products[k] = move(u_k, d_k, width_k, step)
+                a.products[k] = move(u_k, d_k, width_k, step)
                 changes[of_k] += 1
                 seen[k] = changes[of_k]
-                products[j] = move(u_j, d_j, width_j, -step)
+                a.products[j] = move(u_j, d_j, width_j, -step)
                 changes[of_j] += 1
                 seen[j] = changes[of_j]
                 if of_j == of_k:  # the second move has changed the first product too
@@ -102,26 +138,8 @@ def take_row_actions(
 
 def visit_groups(
     const real[::1] number,             # IN: as above, like all that is not said here
+    ascent,
     const Py_ssize_t[::1] order,        # IN: the groups to visit
-    const Py_ssize_t[::1] pair_bounds,  # IN: (n_groups + 1,) the pairs of each, no exemplar twice
-    const Py_ssize_t[::1] bounds,       # IN: (n_groups + 1,) the negatives of each
-    const Py_ssize_t[::1] negatives,
-    const Py_ssize_t[::1] first,
-    const Py_ssize_t[::1] last,
-    const Py_ssize_t[::1] first_alpha,
-    const Py_ssize_t[::1] positives,
-    const Py_ssize_t[::1] addresses,
-    const Py_ssize_t[::1] exemplars,
-    const double[::1] squares,
-    const Py_ssize_t[::1] starts,
-    double C,
-    double[::1] alphas,
-    double[::1] U,
-    double[::1] products,               # OUT: (n_pairs,) of no use afterwards
-    double[::1] curvatures,             # OUT: likewise
-    double[::1] moves,                  # OUT: likewise
-    double[::1] growths,                # OUT: likewise
-    double[::1] alphas_before,          # OUT: (triplets of the largest group,) likewise
     double[::1] share,                  # INOUT: (1,) of the threads: of the moves, 0: all is done
     long long[::1] arrivals,            # INOUT: (1,) of the threads: 0
     Py_ssize_t thread,                  # IN: 0 to n_threads - 1
@@ -136,74 +154,83 @@ def visit_groups(
     Threads share the pairs of a group, and the first one does the rest while others wait: the
     result is the same for any number of them.
     """
+    cdef Ascent a
+    _point_at(ascent, &a)
+    with nogil:
+        _visit(number, &a, order, &share[0], &arrivals[0], thread, n_threads)
+
+
+cdef void _visit(
+    const real[::1] number, const Ascent* a, const Py_ssize_t[::1] order,
+    double* share, long long* arrivals, Py_ssize_t thread, Py_ssize_t n_threads,
+) noexcept nogil:
     cdef Py_ssize_t place, g, n, q, j, k, p, t, of_p, begin, start, stop
     cdef double gain, curvature, step, gained
     cdef long long meetings = 0
     gained = begin = 0
-    with nogil:
-        for place in range(order.shape[0]):
-            g = order[place]
-            if bounds[g] == bounds[g + 1]:
-                continue
-            start, stop = pair_bounds[g], pair_bounds[g + 1]
-            start, stop = (
-                start + thread * (stop - start) // n_threads,
-                start + (thread + 1) * (stop - start) // n_threads,
+    for place in range(order.shape[0]):
+        g = order[place]
+        if a.bounds[g] == a.bounds[g + 1]:
+            continue
+        start, stop = a.pair_bounds[g], a.pair_bounds[g + 1]
+        start, stop = (
+            start + thread * (stop - start) // n_threads,
+            start + (thread + 1) * (stop - start) // n_threads,
+        )
+        for p in range(start, stop):
+            of_p = a.exemplars[p]
+            a.products[p] = weigh_and_bend(
+                &a.U[a.starts[of_p]], <const real*><intptr_t>a.addresses[p],
+                a.starts[of_p + 1] - a.starts[of_p], &a.curvatures[p],
             )
+            a.curvatures[p] = max(a.curvatures[p], LEAST_CURVATURE * a.squares[p])
+            a.moves[p] = a.growths[p] = 0
+        meet(arrivals, n_threads, &meetings)
+        if thread == 0:
+            gained = 0
+            begin = a.first_alpha[a.bounds[g]]
+            for n in range(a.bounds[g], a.bounds[g + 1]):
+                k = a.negatives[n]
+                for q in range(a.first[n], a.last[n]):
+                    j, t = a.positives[q], a.first_alpha[n] + q - a.first[n]
+                    a.alphas_before[t - begin] = a.alphas[t]
+                    gain = 1 - (a.products[k] - a.products[j])
+                    if a.alphas[t] == (a.C if gain > 0 else 0) or gain == 0:
+                        continue
+                    curvature = a.curvatures[k] + a.curvatures[j] if j != k else 0
+                    step = gain / curvature if curvature > 0 else a.C
+                    step = max(0., min(a.C, a.alphas[t] + step)) - a.alphas[t]
+                    a.alphas[t] += step
+                    gained += step
+                    if j != k:
+                        a.products[k] += step * a.curvatures[k]
+                        a.products[j] -= step * a.curvatures[j]
+                        a.moves[k] += step
+                        a.moves[j] -= step
+            share[0] = 1
+        meet(arrivals, n_threads, &meetings)
+        while share[0] != 0:
             for p in range(start, stop):
-                of_p = exemplars[p]
-                products[p] = weigh_and_bend(
-                    &U[starts[of_p]], <const real*><intptr_t>addresses[p],
-                    starts[of_p + 1] - starts[of_p], &curvatures[p],
-                )
-                curvatures[p] = max(curvatures[p], LEAST_CURVATURE * squares[p])
-                moves[p] = growths[p] = 0
-            meet(&arrivals[0], n_threads, &meetings)
+                if a.moves[p] != 0:
+                    of_p = a.exemplars[p]
+                    a.growths[p] = move_and_weigh(
+                        &a.U[a.starts[of_p]], <const real*><intptr_t>a.addresses[p],
+                        a.starts[of_p + 1] - a.starts[of_p], share[0] * a.moves[p],
+                    )
+            meet(arrivals, n_threads, &meetings)
             if thread == 0:
-                gained = 0
-                begin = first_alpha[bounds[g]]
-                for n in range(bounds[g], bounds[g + 1]):
-                    k = negatives[n]
-                    for q in range(first[n], last[n]):
-                        j, t = positives[q], first_alpha[n] + q - first[n]
-                        alphas_before[t - begin] = alphas[t]
-                        gain = 1 - (products[k] - products[j])
-                        if alphas[t] == (C if gain > 0 else 0) or gain == 0:
-                            continue
-                        curvature = curvatures[k] + curvatures[j] if j != k else 0
-                        step = gain / curvature if curvature > 0 else C
-                        step = max(0., min(C, alphas[t] + step)) - alphas[t]
-                        alphas[t] += step
-                        gained += step
-                        if j != k:
-                            products[k] += step * curvatures[k]
-                            products[j] -= step * curvatures[j]
-                            moves[k] += step
-                            moves[j] -= step
-                share[0] = 1
-            meet(&arrivals[0], n_threads, &meetings)
-            while share[0] != 0:
-                for p in range(start, stop):
-                    if moves[p] != 0:
-                        of_p = exemplars[p]
-                        growths[p] = move_and_weigh(
-                            &U[starts[of_p]], <const real*><intptr_t>addresses[p],
-                            starts[of_p + 1] - starts[of_p], share[0] * moves[p],
-                        )
-                meet(&arrivals[0], n_threads, &meetings)
-                if thread == 0:
-                    for p in range(pair_bounds[g], pair_bounds[g + 1]):
-                        gained -= growths[p]
-                    if gained >= 0 or fabs(share[0]) < LEAST_SHARE:
-                        share[0] = 0
-                    else:
-                        for n in range(bounds[g], bounds[g + 1]):
-                            for t in range(first_alpha[n], first_alpha[n] + last[n] - first[n]):
-                                step = (alphas_before[t - begin] - alphas[t]) / 2
-                                alphas[t] += step
-                                gained += step
-                        share[0] = -fabs(share[0]) / 2
-                meet(&arrivals[0], n_threads, &meetings)
+                for p in range(a.pair_bounds[g], a.pair_bounds[g + 1]):
+                    gained -= a.growths[p]
+                if gained >= 0 or fabs(share[0]) < LEAST_SHARE:
+                    share[0] = 0
+                else:
+                    for n in range(a.bounds[g], a.bounds[g + 1]):
+                        for t in range(a.first_alpha[n], a.first_alpha[n] + a.last[n] - a.first[n]):
+                            step = (a.alphas_before[t - begin] - a.alphas[t]) / 2
+                            a.alphas[t] += step
+                            gained += step
+                    share[0] = -fabs(share[0]) / 2
+            meet(arrivals, n_threads, &meetings)
 
 
 def sum_triplets(

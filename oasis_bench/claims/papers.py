@@ -405,9 +405,9 @@ DEEP_CLAIMS = (
             _judged("DeepRanking", "single-scale ranking"),
             _judged("OASIS: single-scale ranking", "single-scale ranking", -math.inf, STABLE),
         ],
-        f"{FEW_TRIPLETS} In the paper OASIS loses .021 on single-scale ranking. Before "
-        "DeepRankingOASIS existed, the rule was of OASIS on the features of the network as it is, "
-        "where the gain was -.002.",
+        f"{FEW_TRIPLETS} In the paper OASIS loses .021 on single-scale ranking. Before there was "
+        "OASIS on the points, the rule was of OASIS on the features of the network as it is, where "
+        "the gain was -.002.",
     ),
     Claim(
         "D3",

@@ -88,8 +88,8 @@ def paper_experiment(name: str, quick: bool) -> Experiment:
     if "patches" in options:
         options |= QUICK_PATCHES
     learners = {
-        label: replace(spec, params={**spec.params, "n_triplets": QUICK_TRIPLETS})
-        if spec.params.get("n_triplets", 0) > QUICK_TRIPLETS
+        label: replace(spec, params={**spec.params, "embedder__n_steps": QUICK_TRIPLETS})
+        if spec.params.get("embedder__n_steps", 0) > QUICK_TRIPLETS
         else spec
         for label, spec in experiment.learners.items()
     }

@@ -196,7 +196,10 @@ def _grid(label: str, spec: LearnerSpec, registry: Registry) -> dict[str, list[A
     if spec.model is not None:
         return saved_model.grid(spec.model, registry)
     learner = registry.algorithms[spec.algorithm]
-    known, bounds = learner().get_params(), getattr(learner, "_parameter_constraints", {})
+    known = learner().get_params()
+    parts = {name: value for name, value in spec.params.items() if isinstance(value, str)}
+    made = learner().set_params(**{name: parts[name] for name in parts if name in known})
+    known, bounds = made.get_params(), getattr(made, "_parameter_constraints", {})
     grid = {
         name: list(value) if isinstance(value, list | tuple) else [value]
         for name, value in {**learner.search_space, **spec.params}.items()

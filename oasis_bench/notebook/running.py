@@ -389,11 +389,12 @@ def _files_of(kind: type[MetricLearner], registry: Registry) -> list[Path]:
 
 def _fixed(label: str, learner: MetricLearner) -> dict[str, Any]:
     """Return the parameters of an instance; without a seed of its own it gets those of the run."""
-    params: dict[str, Any] = learner.get_params(deep=False)
+    params: dict[str, Any] = learner.get_params()
     if params.get("random_state", 0) is None:
         del params["random_state"]
     for name, value in params.items():
-        params[name] = value = value.item() if isinstance(value, np.generic) else value
+        value = value.item() if isinstance(value, np.generic) else value
+        params[name] = value = value.name if isinstance(value, MetricLearner) else value
         if not isinstance(value, str | int | float | None):
             shown = printable(repr(value))[:80]
             raise UsageError(

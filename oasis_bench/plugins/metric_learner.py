@@ -41,7 +41,8 @@ class FittedArray(NamedTuple):
         Its shape; () for a single number.  A string names a length, which is the same wherever
         the attributes of a learner use this name; 'n_features' is `n_features_in_`.
     dtype : type, default numpy.floating
-        A numpy type, or a family of them.  Floating values must be finite.
+        A numpy type, or a family of them.  Floating values must be finite.  Or `MetricLearner`, of
+        shape (): a fitted one.
     required : bool, default True
         Whether every fitted learner has the attribute.
     nonzero : bool, default False

@@ -106,18 +106,36 @@ def _contents(learner: MetricLearner) -> tuple[dict[str, Any], Arrays]:
         )
     check_is_fitted(learner)
     arrays: Arrays = {}
-    params, fitted = learner.get_params(deep=False), _fitted(learner)
     try:
-        _check_name(type(learner))
-        _check_learner(learner)
-        header = {
-            "algorithm": learner.name,
-            "params": {n: encode(value, f"params/{n}", arrays) for n, value in params.items()},
-            "fitted": {n: encode(value, n, arrays) for n, value in fitted.items()},
-        }
+        return _encode_learner(learner, "", arrays), arrays
     except ValueError as error:
         raise UsageError(f"this {learner.name} cannot be saved: {_one_line(error)}") from error
-    return header, arrays
+
+
+def _encode_learner(learner: MetricLearner, place: str, arrays: Arrays) -> dict[str, Any]:
+    """Describe a learner, fitted or not, for the header; its arrays lie below `place`."""
+    _check_name(type(learner))
+    _check_learner(learner)
+    params, fitted = learner.get_params(deep=False), _fitted(learner)
+    return {
+        "algorithm": learner.name,
+        "params": {n: encode(v, f"{place}params/{n}", arrays) for n, v in params.items()},
+        "fitted": {n: encode(v, f"{place}{n}", arrays) for n, v in fitted.items()},
+    }
+
+
+def _decode_learner(
+    described: dict[str, Any], place: str, arrays: Arrays, registry: Registry
+) -> MetricLearner:
+    """Return the learner that `_encode_learner` described, checked."""
+    params, fitted = (
+        {n: decode(item, f"{place}{part}{n}", arrays, registry) for n, item in items.items()}
+        for part, items in (("params/", described["params"]), ("", described["fitted"]))
+    )
+    learner = _unfitted(described["algorithm"], params, registry)
+    learner.__dict__.update(fitted)
+    _check_learner(learner)
+    return learner
 
 
 def load_model(
@@ -174,14 +192,10 @@ def read_model(file: BinaryIO, registry: Registry) -> MetricLearner:
     """Read a learner from an open file."""
     header, arrays = read_archive(file)
     arrays.pop(TRAINING_ROWS, None)
-    name = header["algorithm"]
-    params = {n: decode(item, f"params/{n}", arrays) for n, item in header["params"].items()}
-    fitted = {n: decode(item, n, arrays) for n, item in header["fitted"].items()}
+    learner = _decode_learner(header, "", arrays, registry)
     if arrays:
         raise UsageError(f"holds arrays that its header does not name: {', '.join(arrays)}")
-    learner = _unfitted(name, params, registry)
-    learner.__dict__.update(fitted)
-    _check_learner(learner)
+    check_is_fitted(learner)
     return learner
 
 
@@ -233,6 +247,8 @@ def _check_learner(learner: MetricLearner) -> None:
     """Check the parameters, and the fitted attributes by what `_fitted_state` says of them."""
     if hasattr(learner, "_parameter_constraints"):
         learner._validate_params()
+    if not _fitted(learner):
+        return
     for name in _fitted(learner):
         if not name.isidentifier() or hasattr(type(learner), name):
             raise UsageError(f"{name!r} cannot be a fitted attribute: its class uses the name")
@@ -251,6 +267,11 @@ def _check_learner(learner: MetricLearner) -> None:
 
 def _check_array(name: str, value: Any, needed: FittedArray, lengths: dict[str, int]) -> None:
     """Check a fitted attribute; add each named length that is not yet in `lengths` to it."""
+    if needed.dtype is MetricLearner:
+        if not isinstance(value, MetricLearner):
+            raise UsageError(f"{name} is of type {type(value).__name__}: a learner is needed")
+        check_is_fitted(value)
+        return
     is_sparse = needed.may_be_sparse and isinstance(value, sparse.csr_array)
     value = value if is_sparse else np.asarray(value)
     if not np.issubdtype(value.dtype, needed.dtype):
@@ -324,8 +345,8 @@ def read_archive(file: BinaryIO) -> tuple[dict[str, Any], Arrays]:
 def encode(value: Any, place: str, arrays: Arrays) -> Any:
     """Describe a value for the header; put its arrays into `arrays`, each under its `place`.
 
-    Values are numbers, strings, dense arrays of them, CSR, Patches, RandomState, and lists, tuples
-    and dicts (identifiers as keys) of such values.
+    Values are numbers, strings, dense arrays of them, CSR, Patches, RandomState, learners, and
+    lists, tuples and dicts (identifiers as keys) of such values.
     """
     if value is None or type(value) in (bool, int, str):
         return value
@@ -347,6 +368,8 @@ def encode(value: Any, place: str, arrays: Arrays) -> Any:
     if type(value) is sparse.csr_array:
         csr = [value.data, value.indices, value.indptr, list(value.shape)]
         return {"csr_array": encode(csr, place, arrays)}
+    if isinstance(value, MetricLearner):
+        return {"learner": _encode_learner(value, f"{place}.", arrays)}
     if type(value) is np.random.RandomState:
         return {"RandomState": _generator_state(value, place)}
     if type(value) is np.ndarray and value.dtype == object and _are_strings(value.tolist()):
@@ -367,7 +390,7 @@ def encode(value: Any, place: str, arrays: Arrays) -> Any:
     )
 
 
-def decode(item: Any, place: str, arrays: Arrays) -> Any:
+def decode(item: Any, place: str, arrays: Arrays, registry: Registry) -> Any:
     """Return the value that `encode` described as `item`, and take its arrays out of `arrays`."""
     if item is None or isinstance(item, bool | int | float | str):
         return item
@@ -376,16 +399,20 @@ def decode(item: Any, place: str, arrays: Arrays) -> Any:
         case "float":
             return float(content)
         case "list":
-            return [decode(part, f"{place}.{i}", arrays) for i, part in enumerate(content)]
+            parts = enumerate(content)
+            return [decode(part, f"{place}.{i}", arrays, registry) for i, part in parts]
         case "tuple":
-            return tuple(decode({"list": content}, place, arrays))
+            return tuple(decode({"list": content}, place, arrays, registry))
         case "dict":
-            return {key: decode(v, f"{place}.{key}", arrays) for key, v in content.items()}
+            items = content.items()
+            return {key: decode(v, f"{place}.{key}", arrays, registry) for key, v in items}
+        case "learner":
+            return _decode_learner(content, f"{place}.", arrays, registry)
         case "Patches":
-            parts = decode(content, place, arrays)
-            return Patches({name: PatchKind(*parts[name]) for name in parts})
+            kinds = decode(content, place, arrays, registry)
+            return Patches({name: PatchKind(*kinds[name]) for name in kinds})
         case "csr_array":
-            *csr, shape = decode(content, place, arrays)
+            *csr, shape = decode(content, place, arrays, registry)
             matrix = sparse.csr_array(tuple(csr), shape=tuple(shape))
             matrix.check_format(full_check=True)  # what uses it trusts its indices
             return matrix

@@ -4,10 +4,9 @@ import importlib.util
 import time
 
 import numpy as np
-from scipy import sparse
 
 from oasis_bench.algorithms import DeepRanking
-from oasis_bench.algorithms.deep_ranking.reservoir import Reservoir, ReservoirSampler
+from oasis_bench.algorithms.deep_ranking.reservoir import Reservoir
 from oasis_bench.algorithms.deep_ranking.sources import RelevanceSampler
 
 PICTURES = 140
@@ -24,54 +23,32 @@ def relevance(n_categories):
 class Sampler:
     """The margin is half the mean relevance; a fifth of the negatives are of other categories."""
 
-    params = ([10, 200], [40, 140])
-    param_names = ("categories", "capacity")
-    timer = time.process_time
-
-    def setup(self, n_categories, capacity):
-        R = relevance(n_categories)
-        items = np.arange(n_categories * PICTURES)
-        self.stream = (items, items // PICTURES, R.sum(axis=2).ravel())
-        reservoir = Reservoir(capacity, 0)
-        reservoir.add(*self.stream)
-        self.sampler = ReservoirSampler(
-            reservoir,
-            lambda a, b: R[a // PICTURES, a % PICTURES, b % PICTURES],
-            margin=R.mean() / 2,
-        )
-        self.rng = np.random.default_rng(0)
-
-    def time_a_thousand_triplets(self, n_categories, capacity):
-        self.sampler.draw(1000, self.rng)
-
-    def time_the_stream(self, n_categories, capacity):
-        Reservoir(capacity, 0).add(*self.stream)
-
-    def track_rejected_a_triplet(self, n_categories, capacity):
-        self.sampler.draw(1000, self.rng)
-        sampler = self.sampler
-        return (sampler.n_rejected_positives + sampler.n_rejected_negatives) / sampler.n_triplets
-
-
-class RelevanceInMemory:
-    """The default sampler, `RelevanceSampler`, on the same pictures and with the same margin."""
-
-    params = ([10, 200], ["weighted", "uniform"])
+    params = ([10, 200], ["weighted", "uniform", "reservoir"])
     param_names = ("categories", "sampling")
     timer = time.process_time
 
     def setup(self, n_categories, sampling):
         R = relevance(n_categories)
         items = np.arange(n_categories * PICTURES)
+        self.stream = (items, items // PICTURES, R.sum(axis=2).ravel())
+        given = self.stream
+        if sampling == "reservoir":
+            reservoir = Reservoir(PICTURES, 0)
+            reservoir.add(*self.stream)
+            given = reservoir.kept()
         self.sampler = RelevanceSampler(
-            *(items, items // PICTURES, sparse.csr_array(sparse.block_diag(list(R)))),
-            sampling == "weighted",
+            *given,
+            lambda a, b: R[a // PICTURES, a % PICTURES, b % PICTURES],
+            sampling,
             margin=R.mean() / 2,
         )
         self.rng = np.random.default_rng(0)
 
     def time_a_thousand_triplets(self, n_categories, sampling):
         self.sampler.draw(1000, self.rng)
+
+    def time_the_stream(self, n_categories, sampling):
+        Reservoir(PICTURES, 0).add(*self.stream)
 
     def track_dropped_a_triplet(self, n_categories, sampling):
         self.sampler.draw(1000, self.rng)
