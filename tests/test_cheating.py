@@ -6,6 +6,7 @@ import pytest
 
 from oasis_bench.experiment import Experiment, LearnerSpec
 from oasis_bench.runs import read_run, run_experiment
+from oasis_bench.runs.schema import TRIAL_TABLES
 from oasis_bench.trial.harness_side.clock import UNCLOCKED_SECONDS
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux's /proc")
@@ -134,3 +135,30 @@ def test_the_items_of_a_trial_cannot_be_changed(cheats):
     trials, average = cheats
     assert trials.loc["OverwritesItems", "status"] == "ok"
     assert average.loc["OverwritesItems", "value"] == average.loc["Euclidean", "value"]
+
+
+def test_the_folder_of_the_run_tells_no_label_before_its_end(tmp_path, plugins):
+    """The learners that read it come after one whose results are all in it."""
+    folder, looks = tmp_path / "run", ("labels", "order", "ties")
+    learners = {what: LearnerSpec("ReadsFolder", {"what": what}) for what in looks}
+    experiment = Experiment(
+        "Cheats",
+        "digits",
+        {"Euclidean": LearnerSpec("Euclidean"), **learners},
+        classes=(5,),
+        partitions=1,
+        train_per_class=12,
+        test_per_class=12,
+        tasks=("retrieval", "classification"),
+    )
+    run_experiment(experiment, folder, plugin_files=[plugins / "cheats.py"], keep=["predictions"])
+    run = read_run(folder)
+    assert run.trials["status"].tolist() == ["ok"] * 4
+    assert set((folder / "output.log").read_text().splitlines()[1:]) == {
+        f"{len(TRIAL_TABLES) + 4} tables, rows with labels: 0"
+    }
+    average = run.measures[run.measures["measure"] == "mAP"].set_index("learner")
+    for what in looks:
+        assert average.loc[what, "value"] == pytest.approx(average.loc[what, "chance"], abs=0.05)
+    assert len(run.confusion) >= 5
+    assert len(run.projections) > 20
