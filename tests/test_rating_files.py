@@ -207,6 +207,11 @@ def test_a_real_run_keeps_twenty_ranks_and_their_pictures(tmp_path, monkeypatch,
     ranks = run.retrievals.groupby(["learner", "query"])["rank"].agg(list)
     assert len(ranks) == 2 * 3
     assert ranks.map(lambda it: it == list(range(1, 21))).all()
+    classes = run.pictures.set_index("row")["caption"]
+    found = run.retrievals
+    same = classes[found["query"]].to_numpy() == classes[found["retrieved"]].to_numpy()
+    assert found["relevant"].tolist() == same.astype(int).tolist()
+    assert 0 < same.sum() < len(same)
     shown = {*run.retrievals["query"], *run.retrievals["retrieved"]}
     assert set(run.pictures.loc[run.pictures["thumbnail"].notna(), "row"]) == shown
     capsys.readouterr()

@@ -17,8 +17,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from scipy import sparse
-
 from oasis_bench.data import SCALES_COLUMNS, LabelledRows, caption, thumbnail, unlike_scales
 from oasis_bench.execution import Executor, executor
 from oasis_bench.experiment import (
@@ -373,17 +371,18 @@ def task_sources(experiment: Experiment, registry: Registry) -> dict[str, TaskSo
 
 def labels_of(rows: LabelledRows, numbers: list[int]) -> Iterator[tuple[int, int]]:
     """Yield the row number and the class number of each label of some rows."""
-    y = rows.y[numbers]
-    places, labels = y.nonzero() if isinstance(y, sparse.csr_array) else (range(len(y)), y)
+    y: Any = rows.y[numbers]
+    places, labels = y.nonzero() if rows.multi_label else (range(len(y)), y)
     for place, label in zip(places, labels, strict=True):
         yield numbers[place], int(label)
 
 
 def _pictures_of(rows: LabelledRows, numbers: list[int]) -> Iterator[dict[str, Any]]:
     """Yield the caption and the thumbnail of some rows, where they have images."""
-    for row in [] if rows.images is None else numbers:
-        shrunk = thumbnail(rows.images[row])
-        yield {"row": row, "caption": caption(rows, row), "thumbnail": shrunk}
+    if (images := rows.images) is not None:
+        for row in numbers:
+            shrunk = thumbnail(images[row])
+            yield {"row": row, "caption": caption(rows, row), "thumbnail": shrunk}
 
 
 def _now() -> str:
