@@ -12,6 +12,7 @@ Not for processes: `oasis_bench.execution` starts those and holds them to their 
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
 from collections import Counter
@@ -244,9 +245,10 @@ class Conversation:
             raise MessageError("what was chosen is not among the candidates")
         seconds = message.fit_seconds + message.score_seconds
         if clock is not None:
-            seconds, cpu_seconds = clock.charge(seconds)
-            if folds_at_once(self.spec) > 1:  # the clock here sees only the longest
-                seconds = max(seconds, cpu_seconds)
+            if folds_at_once(self.spec) > 1:  # of wall-clock time it sees only the longest
+                seconds = max(clock.charge(seconds, seconds))
+            else:
+                seconds, _ = clock.charge(seconds, math.inf)
         message.fit_seconds = seconds - message.score_seconds
         self._tuned = message
         try:
