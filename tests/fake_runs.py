@@ -5,7 +5,8 @@
 """
 
 import json
-from dataclasses import asdict
+from collections import defaultdict
+from dataclasses import asdict, replace
 
 from oasis_bench.experiment import LearnerSpec, cell_name
 from oasis_bench.plugins import load_registry
@@ -108,7 +109,7 @@ def fake_trial(
             for task in answered
             for measure, k, value, by_chance in _measures(task, mAP, n_classes, chance)
         ],
-        confusion=[
+        predicted_classes=[
             {"task": task, "label": true, "predicted": predicted, "n": n}
             for task in answered
             if task == "classification"
@@ -190,10 +191,42 @@ def write_run(folder, trials, experiment=None, identity=None, pictures=(), **inf
     with Store.create(
         folder, fake_info(folder.name, columns, experiment, identity, **info)
     ) as store:
-        store.add_pictures(pictures)
+        labels = set()
         for record in records:
-            store.add(record)
+            store.add(_without_labels(record, labels))
+        store.add_labels(lambda rows: labels, lambda rows: pictures)
     return folder
+
+
+def _without_labels(record, labels):
+    """Take what needs labels out of a made-up trial, and add labels (row, label) that say the same.
+
+    `relevant` of retrievals, `label` of projections, and the counts of a confusion matrix.
+    """
+    for row in record.retrievals:
+        of_pair = 10**6 * (row["query"] + 1) + row["retrieved"]
+        ends = ("query", "retrieved") if row["relevant"] else ("query",)
+        labels |= {(row[end], of_pair) for end in ends}
+    labels |= {(row["row"], row["label"]) for row in record.projections}
+    classes = defaultdict(list)
+    for row in record.predicted_classes:
+        first = 10**5 * (row["label"] + 1) + 1000 * row["predicted"]
+        items = range(first, first + row["n"])
+        labels |= {(item, row["label"]) for item in items}
+        classes[row["task"], row["predicted"]] += items
+    return replace(
+        record,
+        retrievals=[_without(row, "relevant") for row in record.retrievals],
+        projections=[_without(row, "label") for row in record.projections],
+        predicted_classes=[
+            {"task": task, "predicted": predicted, "rows": json.dumps(items)}
+            for (task, predicted), items in classes.items()
+        ],
+    )
+
+
+def _without(row, name):
+    return {key: value for key, value in row.items() if key != name}
 
 
 def fake_info(title="run", rows=(), experiment=None, identity=None, **info):

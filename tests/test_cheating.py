@@ -6,7 +6,7 @@ import pytest
 
 from oasis_bench.experiment import Experiment, LearnerSpec
 from oasis_bench.runs import read_run, run_experiment
-from oasis_bench.trial.harness_side.clock import UNCLOCKED_SECONDS
+from oasis_bench.trial.harness_side.clock import CPU_SECONDS
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux's /proc")
 
@@ -18,7 +18,7 @@ BEHIND = ("itself", "infinity", "far")
 FOUND_OUT = ("HiddenItemOrder", "HidesSpreading", *BEHIND)
 COSTLY = (
     *("WorksInSimilarity", "WorksInChild", "WorksInThread", "WorksWhenCopied"),
-    *("PreparesInWarmUp", "WorksInRefusal", "StopsClocks"),
+    *("PreparesInWarmUp", "WorksInRefusal", "StopsClocks", "FreezesClocks"),
 )
 OTHERS = (
     "SpreadsLabels",
@@ -113,8 +113,10 @@ def test_what_the_learner_does_when_asked_whether_it_takes_the_items_is_charged(
 @pytest.mark.parametrize("cost", ["fit", "query"])
 def test_who_stops_the_clocks_is_charged_by_that_of_the_harness(cheats, cost):
     trials, _ = cheats
-    seconds = trials.loc["StopsClocks", [f"{cost}_seconds", f"{cost}_cpu_seconds"]]
-    assert (seconds > 1.5 - UNCLOCKED_SECONDS - 0.1).all()  # both are read in hundredths
+    for learner, least in (("StopsClocks", 1.5), ("FreezesClocks", 0.15)):
+        seconds = trials.loc[learner, [f"{cost}_seconds", f"{cost}_cpu_seconds"]]
+        assert (seconds > least - CPU_SECONDS).all()
+    assert trials.loc["FreezesClocks", f"{cost}_cpu_seconds"] < 1
 
 
 def test_a_fitted_learner_that_can_still_be_changed_is_refused(cheats):
@@ -134,3 +136,29 @@ def test_the_items_of_a_trial_cannot_be_changed(cheats):
     trials, average = cheats
     assert trials.loc["OverwritesItems", "status"] == "ok"
     assert average.loc["OverwritesItems", "value"] == average.loc["Euclidean", "value"]
+
+
+def test_the_folder_of_the_run_tells_no_label_before_its_end(tmp_path, plugins):
+    """The learners that read it come after one whose results are all in it."""
+    folder, looks = tmp_path / "run", ("labels", "order", "ties")
+    learners = {what: LearnerSpec("ReadsFolder", {"what": what}) for what in looks}
+    experiment = Experiment(
+        "Cheats",
+        "digits",
+        {"Euclidean": LearnerSpec("Euclidean"), **learners},
+        classes=(5,),
+        partitions=1,
+        train_per_class=12,
+        test_per_class=12,
+        tasks=("retrieval", "classification"),
+    )
+    run_experiment(experiment, folder, plugin_files=[plugins / "cheats.py"], keep=["predictions"])
+    run = read_run(folder)
+    assert run.trials["status"].tolist() == ["ok"] * 4
+    looked = (folder / "output.log").read_text().splitlines()[1:]
+    assert set(looked) == {"13 tables, rows with labels: 0"}
+    average = run.measures[run.measures["measure"] == "mAP"].set_index("learner")
+    for what in looks:
+        assert average.loc[what, "value"] == pytest.approx(average.loc[what, "chance"], abs=0.05)
+    assert len(run.confusion) >= 5
+    assert len(run.projections) > 20

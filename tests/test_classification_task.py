@@ -6,7 +6,6 @@ from itertools import permutations
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.metrics import confusion_matrix
 from sklearn.neighbors import KNeighborsClassifier
 
 from oasis_bench.algorithms import Euclidean
@@ -77,7 +76,7 @@ def test_votes_are_those_of_scikit_learn_where_no_two_classes_have_equally_many(
         np.testing.assert_array_equal(found.predictions(k), theirs.predict(X))
         assert found.value("accuracy", k) == pytest.approx(theirs.score(X, y))
     one = KNeighborsClassifier(1).fit(training, y_training).predict(X)
-    np.testing.assert_array_equal(found.confusion(), confusion_matrix(y, one))
+    np.testing.assert_array_equal(found.predicted(), one)
 
 
 def test_mean_recognition_is_the_mean_of_the_classes():
@@ -86,23 +85,23 @@ def test_mean_recognition_is_the_mean_of_the_classes():
     found = ask(scores, [0, 0, 0, 1], [0, 0, 1])
     assert found.value("accuracy", 1) == pytest.approx(2 / 4)
     assert found.value("mean recognition", 1) == pytest.approx((2 / 3 + 0) / 2)
-    assert found.confusion().tolist() == [[2, 1], [1, 0]]
+    assert found.predicted().tolist() == [0, 1, 0, 0]
     assert [m.k for m in found.measurements() if m.measure == "accuracy"] == [1, 3]
     assert (found.n_queries, found.n_left_out) == (4, 0)
 
 
-def test_the_confusion_matrix_is_by_the_rule_of_the_measure_that_is_asked_for():
+def test_classes_are_predicted_by_the_rule_of_the_measure_that_is_asked_for():
     # Training items of classes 0 0 0 1 1 2 2.  Down its ranking, the test item of class 0 sees the
     # classes 2 1 0 0 1 2 0, that of class 1 0 1 1 0 0 2 2, and that of class 2 1 2 2 1 0 0 0.
     scores = [[5, 4, 1, 6, 3, 7, 2], [7, 4, 3, 6, 5, 2, 1], [3, 2, 1, 7, 4, 6, 5]]
     found = ask(scores, [0, 1, 2], [0, 0, 0, 1, 1, 2, 2])
-    nearest = [[0, 0, 1], [1, 0, 0], [0, 1, 0]]
-    assert found.confusion().tolist() == nearest
-    assert found.confusion("accuracy", 1).tolist() == nearest
-    of_three = [[0, 0, 1], [0, 1, 0], [0, 0, 1]]  # one vote each for 2, 1 and 0: the nearest
-    assert found.confusion("mean recognition", 3).tolist() == of_three
+    nearest = [2, 0, 1]
+    assert found.predicted().tolist() == nearest
+    assert found.predicted("accuracy", 1).tolist() == nearest
+    of_three = [2, 1, 2]  # one vote each for 2, 1 and 0: the nearest
+    assert found.predicted("mean recognition", 3).tolist() == of_three
     for measure in ("accuracy by Frome's rule", "mean recognition by Frome's rule"):
-        assert found.confusion(measure).tolist() == np.eye(3).tolist()
+        assert found.predicted(measure).tolist() == [0, 1, 2]
 
 
 def test_equal_scores_are_ordered_by_the_seed_not_by_the_row():

@@ -8,6 +8,7 @@ import time
 import pytest
 
 from oasis_bench.system import processes
+from oasis_bench.trial.harness_side.clock import HarnessClock
 from oasis_bench.trial.learner_side.meter import Meter
 
 ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the peak")
@@ -56,3 +57,41 @@ def test_the_peak_is_that_of_a_process_without_children():
     alone, with_a_child = told.stdout.split()
     assert 29_000_000 < int(alone) < 40_000_000
     assert with_a_child == "None"
+
+
+@pytest.mark.parametrize(
+    ("work", "said", "charged"),
+    [
+        (0.0, (0.2, 0.01), (0.2, 0.01)),  # small times are as the process says
+        (0.02, (0.001, 0.001), (0.001, 0.001)),  # the harness's work around a fit
+        (0.2, (0.001, 0.001), None),
+        (0.2, (0.001, 5.0), None),  # it says too little of the wall clock alone
+    ],
+)
+def test_where_the_harness_reads_far_more_its_reading_is_charged(work, said, charged):
+    """A child of this process works for some time: one that no clock of its own is asked about."""
+    code = (
+        "import sys, time\n"
+        "print(flush=True)\n"
+        "sys.stdin.readline()\n"
+        "end = time.process_time() + float(sys.argv[1])\n"
+        "while time.process_time() < end: pass\n"
+        "print(flush=True)\n"
+        "sys.stdin.readline()\n"
+    )
+    command = [sys.executable, "-c", code, str(work)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        child.stdout.readline()
+        before = time.monotonic()
+        clock = HarnessClock(os.getpid(), wall_tolerance=0.1 if said[1] > 1 else 10.0)
+        child.stdin.write(b"\n")
+        child.stdin.flush()
+        child.stdout.readline()
+        found = clock.charge(*said)
+        took = time.monotonic() - before
+        child.communicate(b"\n")
+    if charged is not None:
+        assert found == charged
+    else:
+        assert work <= found[0] <= took
+        assert found[1] == said[1] if said[1] > 1 else work <= found[1] < work + 0.1

@@ -164,7 +164,7 @@ def test_a_run_that_goes_on_keeps_files_where_it_is_asked_again(tmp_path, plugin
 
 
 def forget(store, trial_id):
-    for table in ("answers", "measures", "confusion", "traces", "symmetry", "trials"):
+    for table in ("answers", "measures", "predicted_classes", "traces", "symmetry", "trials"):
         store.connection.execute(f"DELETE FROM {table} WHERE trial_id = ?", (trial_id,))
 
 

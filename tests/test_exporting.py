@@ -14,7 +14,7 @@ from oasis_bench.runs import RunFacts, read_run
 from oasis_bench.runs.schema import TRIAL_TABLES
 from oasis_bench.runs.store import Store
 
-TABLES = {"run", "trials", *TRIAL_TABLES, "pictures"}
+TABLES = {"run", "trials", *TRIAL_TABLES, "confusion", "pictures"} - {"predicted_classes"}
 
 
 @pytest.fixture
@@ -26,8 +26,10 @@ def folder(write_run):
     content = io.BytesIO()
     Image.new("RGB", (2, 2)).save(content, "JPEG")
     with Store.open(folder) as store:
-        store.add_pictures([{"row": 3, "caption": "é", "thumbnail": content.getvalue()}])
-        store.add_pictures([{"row": 4, "caption": "gone", "thumbnail": None}])
+        pictures = [(3, "é", content.getvalue()), (4, "gone", None)]
+        names = ("row", "caption", "thumbnail")
+        kept = [dict(zip(names, one, strict=True)) for one in pictures]
+        store.add_labels(lambda rows: (), lambda rows: kept)
     return folder
 
 

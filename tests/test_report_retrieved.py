@@ -80,7 +80,7 @@ def test_a_query_is_followed_by_what_each_learner_brings_up_best_first(tmp_path)
 def test_the_queries_with_the_most_and_the_fewest_hits_stand_first(tmp_path):
     pictures = [{"row": row, "caption": "bear", "thumbnail": None} for row in range(5)]
     hits = {0: (1, 0), 1: (0, 0), 2: (1, 0), 3: (1, 1), 4: (1, 0)}
-    found = {query: [(4 - query, first), (2, second)] for query, (first, second) in hits.items()}
+    found = {query: [(9 - query, first), (10, second)] for query, (first, second) in hits.items()}
     run = make_run(
         tmp_path / "run", [with_retrievals(fake_trial("A"), found)], ["A"], pictures=pictures
     )

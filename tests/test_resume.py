@@ -10,9 +10,11 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
+from sklearn.datasets import load_digits
 
 from oasis_bench.command_line import main
 from oasis_bench.experiment import Experiment, LearnerSpec
+from oasis_bench.reports import write_report
 from oasis_bench.runs import read_run, resume_experiment, run_experiment
 from oasis_bench.runs.store import FILE_NAME, Store
 from oasis_bench.system import UsageError
@@ -99,6 +101,38 @@ def test_a_run_goes_on_where_it_stopped_and_gives_what_it_would_have_given(tiny,
     assert [part.trials for part in resumed.info.resumed] == [4]
     assert resumed.info.resumed[0].provenance["jobs"] == 1
     assert resumed.info.finished >= resumed.info.resumed[0].started
+
+
+NEED_LABELS = ("confusion", "projections")
+
+
+def test_labels_of_test_items_come_with_the_end_of_the_last_trial(tiny, plugin, tmp_path):
+    folder, seen = tmp_path / "cut", []
+    (tmp_path / "marker").touch()
+    tiny = replace(tiny, tasks=("retrieval", "classification"))
+
+    def look(record, done, planned):
+        with sqlite3.connect(folder / FILE_NAME) as file:
+            seen.append(file.execute("SELECT count(*) FROM labels").fetchone()[0])
+
+    cut_short(tiny, folder, plugin, after=2)
+    assert all(getattr(read_run(folder), table).empty for table in NEED_LABELS)
+    assert "need labels of test items" in write_report(folder).read_text()
+    resume_experiment(folder, plugin_files=[plugin], on_trial=look)
+    run_experiment(tiny, tmp_path / "whole", plugin_files=[plugin])
+    resumed, whole = read_run(folder), read_run(tmp_path / "whole")
+    for table in NEED_LABELS:
+        assert len(getattr(whole, table)) > 5
+        pd.testing.assert_frame_equal(getattr(resumed, table), getattr(whole, table))
+    assert load_digits().target[whole.projections["row"]].tolist() == (
+        whole.projections["label"].tolist()
+    )
+    assert "need labels of test items" not in write_report(folder).read_text()
+    # A trial that is run again runs without them, too.
+    resume_experiment(folder, plugin_files=[plugin], retry=["ok"], on_trial=look)
+    assert seen == [0] * len(seen)
+    assert len(seen) == 5 + 7
+    pd.testing.assert_frame_equal(read_run(folder).confusion, whole.confusion)
 
 
 def test_an_interrupt_before_the_first_trial_removes_only_what_the_run_made(tiny, plugin, tmp_path):

@@ -56,7 +56,7 @@ def record(trial_id="a", **changes):
         {**COLUMNS, "trial_id": trial_id, **changes},
         answers=[ANSWER],
         measures=[MAP, PRECISION],
-        confusion=[{"task": "classification", "label": 3, "predicted": 4, "n": 5}],
+        predicted_classes=[{"task": "classification", "predicted": 4, "rows": "[5, 6, 8, 9]"}],
         validation=[{"scaling": "l2", "params": "{}", "n_steps": None, "fold": 0, "value": 0.7}],
         traces=[{"part": "test", "n_steps": 500, "value": 0.6}],
         symmetry=[{"n_steps": 500, "symmetry_index": 0.9375}],
@@ -87,11 +87,46 @@ def test_what_is_written_is_read_back(tmp_path):
     found = run.measures.drop(columns=[*of_trial, "trial_id"]).astype(object)
     assert found.where(found.notna(), None).to_dict("records") == [MAP, PRECISION]
     assert run.answers[list(ANSWER)].to_dict("records") == [ANSWER]
-    assert run.confusion[["label", "predicted", "n"]].values.tolist() == [[3, 4, 5]]
     assert run.validation["value"].tolist() == [0.7]
     assert run.traces[["part", "n_steps"]].values.tolist() == [["test", 500]]
     of_steps = run.symmetry[["learner", "subset", "partition", "n_steps", "symmetry_index"]]
     assert of_steps.values.tolist() == [["L", "2", 0, 500, 0.9375]]
+
+
+def test_what_needs_labels_is_there_only_between_the_end_of_a_run_and_its_resumption(tmp_path):
+    ranked = [{"query": 5, "rank": rank, "retrieved": row} for rank, row in ((1, 8), (2, 9))]
+    placed = {"row": 9, "x": 0.5, "y": 0.25, "x_before": None, "y_before": None}
+    shown = replace(record(), retrievals=ranked, projections=[placed])
+    labels = {5: [3], 6: [3], 7: [1], 8: [3, 2], 9: [2]}
+    pictures = [{"row": 5, "caption": "it", "thumbnail": None}]
+    asked = []
+
+    def labels_of(rows):
+        asked.extend(rows)
+        return [(row, label) for row in rows for label in labels[row]]
+
+    def in_tables():
+        run = read_run(tmp_path / "run")
+        confusion = run.confusion[["label", "predicted", "n"]].values.tolist()
+        hits = run.retrievals[["retrieved", "relevant"]].values.tolist()
+        return confusion, hits, run.projections["label"].tolist(), run.pictures["row"].tolist()
+
+    with Store.create(tmp_path / "run", fake_info("T", [COLUMNS])) as store:
+        store.add(shown)
+        assert in_tables() == ([], [], [], [])
+        with pytest.raises(KeyError):  # all or nothing
+            store.add_labels(labels_of, lambda rows: {}["no picture"], finished="now")
+        assert in_tables() == ([], [], [], [])
+        store.add_labels(labels_of, lambda rows: pictures, finished="then")
+        whole = ([[2, 4, 2], [3, 4, 3]], [[8, 1], [9, 0]], [2], [5])
+        assert in_tables() == whole
+        assert sorted(set(asked)) == [5, 6, 8, 9]
+        assert store.info().finished == "then"
+        store.reopen(planned_trials=9)
+        assert (store.info().finished, store.info().planned_trials) == (None, 9)
+        assert in_tables() == ([], [], [], [])
+        store.add_labels(labels_of, lambda rows: pictures)
+        assert in_tables() == whole
 
 
 @pytest.mark.parametrize(

@@ -171,10 +171,7 @@ class TrialSpec:
         return self.experiment.budget_of(self.learner)
 
     def for_learner(self) -> TrialSpec:
-        """Return it as the learner's process gets it: without identity, thus without `trial_id`.
-
-        The random order of the test items is derived from the content hash in the identity.
-        """
+        """Return it as the learner's process gets it: without identity and `trial_id`."""
         return replace(self, identity={}, keeps=replace(self.keeps, queries=None))
 
     def seed_for(self, purpose: str, *, of_learner: bool = False) -> int:

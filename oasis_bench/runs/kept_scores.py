@@ -10,6 +10,7 @@ import shlex
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from operator import add
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,13 @@ from oasis_bench.data import LabelledRows, Labels
 from oasis_bench.experiment import Experiment, TrialSpec, find_tasks
 from oasis_bench.plugins import Registry, load_registry
 from oasis_bench.runs.facts import RunFacts
-from oasis_bench.runs.run import file_names, prepare, refuse_missing_plugins, task_sources
+from oasis_bench.runs.run import (
+    file_names,
+    labels_of,
+    prepare,
+    refuse_missing_plugins,
+    task_sources,
+)
 from oasis_bench.runs.store import Store, StoredRun, read_run
 from oasis_bench.system import (
     Progress,
@@ -96,6 +103,8 @@ def evaluate_run(
             info.sources, tasks={**info.sources.tasks, **task_sources(experiment, registry)}
         )
         store.write_info(sources=asdict(sources))
+        if info.finished is not None:
+            store.add_labels(partial(labels_of, rows))
         return failures
 
 
@@ -119,7 +128,7 @@ def _evaluate(
                 for message, content in scores.blocks(reader.gallery):
                     reader.add(message, content)
             found = {"answers": evaluator.answers(), "measures": evaluator.measures()}
-            yield task.name, {**found, "confusion": evaluator.confusion()}
+            yield task.name, {**found, "predicted_classes": evaluator.predicted_classes()}
         except UsageError:
             raise
         except Exception as error:  # of a task of the user's own
@@ -130,7 +139,7 @@ def _evaluate(
 
 
 def _without_measures(task: Task, status: str, reason: str) -> Rows:
-    return {"answers": [answer(task.name, status, reason)], "measures": [], "confusion": []}
+    return {"answers": [answer(task.name, status, reason)], "measures": [], "predicted_classes": []}
 
 
 def _refuse_other_splits(tasks: Sequence[Task], splits: set[str]) -> None:

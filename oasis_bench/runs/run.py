@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -201,7 +202,7 @@ def resume_experiment(
             load_at_start=load_average(),
             provenance={**provenance(), **place.provenance()},
         )
-        store.write_info(resumed=[asdict(session) for session in (*info.resumed, now)])
+        store.reopen(resumed=[asdict(session) for session in (*info.resumed, now)])
         return _run_trials(store, left, rows, place, on_trial, file_names(specs))
 
 
@@ -265,7 +266,6 @@ def _run_trials(
     unsuccessful = 0
     spec_of = {spec.trial_id: spec for spec in specs}
     tried = store.statuses().keys()
-    shrunk: set[int] = set()
     on_trial(None, 0, len(specs))
     with place.run(specs, rows, store.folder / OUTPUT_LOG) as records:
         for done, record in enumerate(records, start=1):
@@ -277,13 +277,11 @@ def _run_trials(
                 reason = f"{type(error).__name__}: {error}"
                 record = lost_record(spec, rows.X.shape[1], "failed", reason)
                 store.add(record, replace=spec.trial_id in tried)
-            if pictures := _pictures_of(record, rows, shrunk):
-                store.add_pictures(pictures)
-                shrunk.update(picture["row"] for picture in pictures)
             unsuccessful += record.columns["status"] not in ("ok", "not applicable")
             on_trial(record, done, len(specs))
     remove_unfinished(store.folder)
-    store.write_info(finished=_now(), load_at_end=load_average())
+    of_end = {"finished": _now(), "load_at_end": load_average()}
+    store.add_labels(partial(labels_of, rows), partial(_pictures_of, rows), **of_end)
     return unsuccessful
 
 
@@ -371,17 +369,20 @@ def task_sources(experiment: Experiment, registry: Registry) -> dict[str, TaskSo
     }
 
 
-def _pictures_of(
-    record: TrialResult, rows: LabelledRows, shrunk: Collection[int]
-) -> list[dict[str, Any]]:
-    """Shrink the pictures that a trial's examples show, but for those that are shrunk already."""
-    if rows.images is None:
-        return []
-    shown = {item[end] for item in record.retrievals for end in ("query", "retrieved")}
-    return [
-        {"row": row, "caption": caption(rows, row), "thumbnail": thumbnail(rows.images[row])}
-        for row in sorted(shown.difference(shrunk))
-    ]
+def labels_of(rows: LabelledRows, numbers: list[int]) -> Iterator[tuple[int, int]]:
+    """Yield the row number and the class number of each label of some rows."""
+    y: Any = rows.y[numbers]
+    places, labels = y.nonzero() if rows.multi_label else (range(len(y)), y)
+    for place, label in zip(places, labels, strict=True):
+        yield numbers[place], int(label)
+
+
+def _pictures_of(rows: LabelledRows, numbers: list[int]) -> Iterator[dict[str, Any]]:
+    """Yield the caption and the thumbnail of some rows, where they have images."""
+    if (images := rows.images) is not None:
+        for row in numbers:
+            shrunk = thumbnail(images[row])
+            yield {"row": row, "caption": caption(rows, row), "thumbnail": shrunk}
 
 
 def _now() -> str:

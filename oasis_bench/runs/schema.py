@@ -1,11 +1,15 @@
-"""The tables of a run's SQLite file; `oasis_bench.runs.store` writes and reads them."""
+"""The tables of a run's SQLite file; `oasis_bench.runs.store` writes and reads them.
 
-SCHEMA_VERSION = 11
+Labels of test items are in `labels` and `pictures` alone, which are empty until the last trial has
+ended: a learner may read the file.  What a trial writes names items by their row numbers.
+"""
+
+SCHEMA_VERSION = 12
 """Raised by one with every change of the tables, or of what the table `run` holds."""
 
 TRIAL_TABLES = (
-    *("answers", "measures", "confusion", "validation", "traces", "symmetry"),
-    "retrievals",
+    *("answers", "measures", "validation", "traces", "symmetry"),
+    *("predicted_classes", "retrievals"),
     "projections",
     "fit_numbers",
 )
@@ -71,13 +75,17 @@ CREATE TABLE measures (
     chance REAL                       -- of this measure for a random order; NULL: not known
 ) STRICT;
 CREATE UNIQUE INDEX measures_once ON measures (trial_id, task, measure, ifnull(k, 0));
-CREATE TABLE confusion (
+CREATE TABLE predicted_classes (
     trial_id TEXT NOT NULL REFERENCES trials,
     task TEXT NOT NULL,
-    label INTEGER NOT NULL,           -- true class, a class number of the data set
-    predicted INTEGER NOT NULL,
-    n INTEGER NOT NULL CHECK (n > 0), -- test items
-    PRIMARY KEY (trial_id, task, label, predicted)
+    predicted INTEGER NOT NULL,       -- a class number of the data set
+    rows TEXT NOT NULL,               -- JSON: the test items of which it is predicted, ascending
+    PRIMARY KEY (trial_id, task, predicted)
+) STRICT;
+CREATE TABLE labels (                 -- of all items that other tables name
+    row INTEGER NOT NULL,             -- of the data set
+    label INTEGER NOT NULL,           -- a class number; an item may have several
+    PRIMARY KEY (row, label)
 ) STRICT;
 CREATE TABLE validation (             -- the measure that chooses, on the inner folds
     trial_id TEXT NOT NULL REFERENCES trials,
@@ -92,7 +100,6 @@ CREATE TABLE retrievals (             -- what some queries retrieve, best first
     query INTEGER NOT NULL,           -- row numbers of the data set
     rank INTEGER NOT NULL,            -- from 1
     retrieved INTEGER NOT NULL,
-    relevant INTEGER NOT NULL,        -- 1 for a hit, 0 for a miss
     PRIMARY KEY (trial_id, query, rank)
 ) STRICT;
 CREATE TABLE pictures (
@@ -116,7 +123,6 @@ CREATE TABLE symmetry (               -- of W along the same steps, for learners
 CREATE TABLE projections (            -- some test items in a plane (see trial.projection)
     trial_id TEXT NOT NULL REFERENCES trials,
     row INTEGER NOT NULL,             -- of the data set
-    label INTEGER NOT NULL,           -- its class number
     x REAL NOT NULL,                  -- by the learner's scores; the mean of x^2 + y^2 is the
     y REAL NOT NULL,                  -- share of the variance that the plane has
     x_before REAL,                    -- by the scaled rows that the learner got; NULL where it
@@ -131,3 +137,44 @@ CREATE TABLE fit_numbers (            -- single numbers of the final fit
     PRIMARY KEY (trial_id, name)
 ) STRICT;
 """
+
+PICTURED_ROWS = "SELECT query FROM retrievals UNION SELECT retrieved FROM retrievals"
+"""The row numbers of the items that have a picture, where the data set has pictures."""
+
+NAMED_ROWS = f"""
+{PICTURED_ROWS} UNION SELECT row FROM projections
+UNION SELECT item.value FROM predicted_classes, json_each(predicted_classes.rows) AS item
+"""
+"""The row numbers of the items that have labels when the last trial has ended."""
+
+_OF_TRIAL = "SELECT learner, subset, partition, split, trial_id"
+
+QUERIES = {
+    "trials": "SELECT * FROM trials",
+    **{
+        table: f"SELECT learner, subset, partition, split, {table}.* "
+        f"FROM {table} JOIN trials USING (trial_id) ORDER BY {table}.rowid"
+        for table in TRIAL_TABLES
+    },
+    "confusion": f"""
+        {_OF_TRIAL}, task, label, predicted, count(*) AS n
+        FROM predicted_classes JOIN trials USING (trial_id)
+        JOIN json_each(predicted_classes.rows) AS item JOIN labels ON labels.row = item.value
+        GROUP BY trials.rowid, task, label, predicted ORDER BY trials.rowid, task, label, predicted
+    """,
+    "retrievals": f"""
+        {_OF_TRIAL}, query, rank, retrieved, EXISTS (
+            SELECT 1 FROM labels AS own JOIN labels AS found USING (label)
+            WHERE own.row = query AND found.row = retrieved
+        ) AS relevant
+        FROM retrievals JOIN trials USING (trial_id)
+        WHERE query IN (SELECT row FROM labels) ORDER BY retrievals.rowid
+    """,
+    "projections": f"""
+        {_OF_TRIAL}, row, label, x, y, x_before, y_before
+        FROM projections JOIN trials USING (trial_id) JOIN labels USING (row)
+        ORDER BY projections.rowid
+    """,
+    "pictures": "SELECT * FROM pictures",
+}
+"""The query of each table of `StoredRun`; those that need labels give nothing without them."""

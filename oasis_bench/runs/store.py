@@ -10,7 +10,7 @@ import json
 import os
 import re
 import sqlite3
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, fields
 from functools import cache
@@ -20,7 +20,14 @@ from typing import Any, Self
 import pandas as pd
 
 from oasis_bench.runs.facts import RunFacts
-from oasis_bench.runs.schema import SCHEMA, SCHEMA_VERSION, TRIAL_TABLES
+from oasis_bench.runs.schema import (
+    NAMED_ROWS,
+    PICTURED_ROWS,
+    QUERIES,
+    SCHEMA,
+    SCHEMA_VERSION,
+    TRIAL_TABLES,
+)
 from oasis_bench.system import (
     OutputError,
     UsageError,
@@ -57,7 +64,8 @@ class StoredRun:
     """A run as the reports read it; `runs.schema` describes each column.
 
     The tables from `answers` to `fit_numbers` also have the columns learner, subset, partition and
-    split of their trial.
+    split of their trial.  Until the last trial has ended `confusion`, `retrievals`, `projections`
+    and `pictures` have no rows: they need labels of test items.
     """
 
     info: RunFacts  # the table `run`
@@ -77,7 +85,7 @@ class StoredRun:
         """Return all tables by name, each column of the type that it is stored in."""
         tables = {it.name: getattr(self, it.name) for it in fields(self) if it.name != "info"}
         return {
-            name: table.astype({str(column): _column_types(name)[str(column)] for column in table})
+            name: table.astype({str(column): _column_types()[str(column)] for column in table})
             for name, table in tables.items()
         }
 
@@ -189,6 +197,35 @@ class Store:
         with self._transaction():
             _write_info(self.connection, values)
 
+    def reopen(self, **values: Any) -> None:
+        """Set values of the table `run`, and make it one that is not finished, without labels."""
+        with self._transaction():
+            for table in ("labels", "pictures"):
+                self.connection.execute(f"DELETE FROM {table}")
+            self.connection.execute("DELETE FROM run WHERE key IN ('finished', 'load_at_end')")
+            _write_info(self.connection, values)
+
+    def add_labels(
+        self,
+        labels_of: Callable[[list[int]], Iterable[tuple[int, int]]],
+        pictures_of: Callable[[list[int]], Iterable[Mapping[str, Any]]] = lambda rows: (),
+        **values: Any,
+    ) -> None:
+        """Write labels (row, label) and pictures of the rows that tables name, all or nothing.
+
+        Only when no learner runs that could read them.  `values` are of the table `run`.
+        """
+        with self._transaction():
+            named, pictured = (
+                [row for (row,) in self.connection.execute(query)]
+                for query in (NAMED_ROWS, PICTURED_ROWS)
+            )
+            self.connection.executemany(
+                "INSERT OR IGNORE INTO labels VALUES (?, ?)", labels_of(named)
+            )
+            self._insert("pictures", list(pictures_of(pictured)))
+            _write_info(self.connection, values)
+
     def statuses(self) -> dict[str, str]:
         """Return the status of each stored trial, by its trial_id."""
         return dict(self.connection.execute("SELECT trial_id, status FROM trials"))
@@ -211,7 +248,7 @@ class Store:
         tasks: Collection[str],
         rows: Mapping[str, Sequence[Mapping[str, Any]]],
     ) -> None:
-        """Write rows of 'answers', 'measures' and 'confusion' for tasks of a stored trial.
+        """Write rows of 'answers', 'measures' and others for tasks of a stored trial.
 
         They replace those that are stored of the same tasks.
         """
@@ -222,13 +259,6 @@ class Store:
                     [(trial_id, task) for task in tasks],
                 )
                 self._insert(table, [{"trial_id": trial_id, **row} for row in new])
-
-    def add_pictures(self, pictures: Sequence[Mapping[str, Any]]) -> None:
-        """Write rows of the table `pictures`; a row that is stored already stays as it is."""
-        with self._transaction():
-            self.connection.executemany(
-                "INSERT OR IGNORE INTO pictures VALUES (:row, :caption, :thumbnail)", pictures
-            )
 
     def _insert(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
         if rows:
@@ -312,7 +342,8 @@ def _read(connection: sqlite3.Connection) -> StoredRun:
         raise UsageError(f"a row of {orphan[0]} belongs to no trial")
     # Texts as Python's: for tables of this size sooner filtered than pyarrow's.
     with pd.option_context("mode.string_storage", "python"):
-        tables = {name: _read_table(connection, name, query) for name, query in _queries().items()}
+        tables = {name: _read_table(connection, query) for name, query in QUERIES.items()}
+    del tables["predicted_classes"]  # `confusion` is made of it
     run = StoredRun(info=_read_info(connection), **tables)
     for what, names, known in (
         ("learner", run.trials["learner"], run.info.experiment.learners),
@@ -328,34 +359,25 @@ def _read(connection: sqlite3.Connection) -> StoredRun:
     return run
 
 
-def _read_table(connection: sqlite3.Connection, name: str, query: str) -> pd.DataFrame:
+def _read_table(connection: sqlite3.Connection, query: str) -> pd.DataFrame:
     """Read a table; a column of numbers that holds none is of NaN, as any other with gaps."""
-    table, types = pd.read_sql_query(query, connection), _column_types(name)
+    table, types = pd.read_sql_query(query, connection), _column_types()
     untyped = [str(column) for column in table if table[column].dtype == object]
     numeric = [column for column in untyped if types[column] in ("Int64", "float64")]
     return table.astype(dict.fromkeys(numeric, "float64"))
 
 
-def _queries() -> dict[str, str]:
-    """Return the query of each table of a run, by its name in `StoredRun`."""
-    of_trials = {
-        table: f"SELECT learner, subset, partition, split, {table}.* "
-        f"FROM {table} JOIN trials USING (trial_id) ORDER BY {table}.rowid"
-        for table in TRIAL_TABLES
-    }
-    return {"trials": "SELECT * FROM trials", "pictures": "SELECT * FROM pictures"} | of_trials
-
-
 @cache
-def _column_types(table: str) -> dict[str, str]:
-    """Return pandas' type of each column of a table as it is read, which has some of `trials`."""
+def _column_types() -> dict[str, str]:
+    """Return pandas' type of each column that is read; columns of one name have one type."""
     with closing(_in_memory()) as connection:
         connection.executescript(SCHEMA)
-        of_both = [
-            connection.execute("SELECT name, type FROM pragma_table_info(?)", (held,)).fetchall()
-            for held in ("trials", table)
-        ]
-        return {name: PANDAS_TYPES[kind] for columns in of_both for name, kind in columns}
+        columns = connection.execute(
+            "SELECT it.name, it.type FROM sqlite_schema AS of, pragma_table_info(of.name) AS it "
+            "WHERE of.type = 'table' AND of.name <> 'run'"
+        )
+        types = {name: PANDAS_TYPES[kind] for name, kind in columns}
+        return types | dict.fromkeys(("n", "relevant"), PANDAS_TYPES["INTEGER"])
 
 
 def _path_for_sqlite(folder: Path) -> Path:
@@ -387,6 +409,7 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
         connection.execute("PRAGMA trusted_schema = OFF")
         connection.execute(f"PRAGMA query_only = {mode == 'ro'}")
         connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA secure_delete = ON")  # a label that is deleted is overwritten
         [[journal]] = connection.execute("PRAGMA journal_mode")  # reads: what is damaged raises
         if journal != "delete":
             raise UsageError(f"SQLite's journal mode is {journal}, and not delete")

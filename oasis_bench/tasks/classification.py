@@ -113,18 +113,14 @@ class NeighbourVotes(Evaluation):
             return [None]
         return [k for k in VOTERS if k <= self._ranked.shape[1]]
 
-    def confusion(self, measure: str | None = None, k: int | None = None) -> npt.NDArray[np.int64]:
-        """Count the predicted classes (columns) of each true class (rows).
+    def predicted(self, measure: str | None = None, k: int | None = None) -> ClassNumbers:
+        """Return the class that each query gets.
 
         By Frome's rule where the measure is by it, else by the vote of k, 1 by default.
         """
         self.refuse_gaps()
         by_frome = measure in (BY_FROME, RECOGNITION_BY_FROME)
-        predicted = self.predictions(None if by_frome else k or 1)
-        n_classes = int(max(self._y.max(), self._training.max())) + 1
-        counts = np.zeros((n_classes, n_classes), dtype=np.int64)
-        np.add.at(counts, (self._y, predicted), 1)
-        return counts
+        return self.predictions(None if by_frome else k or 1)
 
 
 class Classification(Task):

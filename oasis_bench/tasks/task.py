@@ -171,12 +171,12 @@ class Evaluation(ABC):
                 "missing"
             )
 
-    def confusion(
+    def predicted(
         self, measure: str | None = None, k: int | None = None
     ) -> npt.NDArray[np.int64] | None:
-        """Count the predicted classes (columns) of each true class; None where there are none.
+        """Return the class that each query gets, by the rule of a measure, by default the first.
 
-        They are predicted by the rule of a measure, by default the first.
+        None where the task predicts no classes.
         """
         return None
 

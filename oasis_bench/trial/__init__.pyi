@@ -1,3 +1,4 @@
+from .harness_side.clock import CLOCK_IN_WORDS as CLOCK_IN_WORDS
 from .harness_side.conversation import Conversation as Conversation
 from .harness_side.evaluator import (
     TRAINING as TRAINING,

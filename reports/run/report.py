@@ -45,7 +45,7 @@ from oasis_bench.reports.side_by_side import published_beside
 from oasis_bench.reports.table import Table
 from oasis_bench.runs import StoredRun, TaskSource, read_run
 from oasis_bench.system import open_below, printable
-from oasis_bench.trial import OUTPUT_LOG
+from oasis_bench.trial import CLOCK_IN_WORDS, OUTPUT_LOG
 
 PAGE = "report.html"
 OPEN_QUERIES = 2
@@ -200,6 +200,7 @@ def _context(view: RunView) -> dict[str, Any]:
         "scaling": scaling_text(view),
         "lost": trials[trials["status"] != "ok"].to_dict("records"),
         "retrieved": retrieved(view, pictures),
+        "clock": CLOCK_IN_WORDS,
         "pictures": pictures.values(),
         "open_queries": OPEN_QUERIES,
         "dataset_name": view.dataset_name,

@@ -107,7 +107,7 @@ def all_pictures(view: RunView) -> dict[int, Picture]:
     kept = view.stored.pictures.set_index("row")
     rows = _shown(view)
     shown = sorted({int(row) for row in (*rows["query"], *rows["retrieved"])})
-    # A run that was cut short may hold a trial without its pictures.
+    # Some data sets have no pictures.
     return {
         row: _picture(row, *kept.loc[row, ["caption", "thumbnail"]])
         if row in kept.index

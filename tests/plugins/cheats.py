@@ -1,13 +1,17 @@
 """Learners that look for the labels of test items, or try to look better than they are."""
 
 import gc
+import json
 import mmap
 import os
 import socket
+import sqlite3
 import stat
 import sys
 import threading
 import time
+from contextlib import closing
+from glob import glob
 
 import numpy as np
 from sklearn.semi_supervised import LabelSpreading
@@ -277,6 +281,27 @@ class StopsClocks(Euclidean):
         return super().similarity(queries, gallery)
 
 
+class FreezesClocks(Euclidean):
+    """Stops the clocks of its process before it works."""
+
+    name = "FreezesClocks"
+
+    def fit(self, X, y=None):
+        self._frozen(len(X))
+        return super().fit(X, y)
+
+    def similarity(self, queries, gallery):
+        self._frozen(len(gallery))
+        return super().similarity(queries, gallery)
+
+    def _frozen(self, n_items):
+        if n_items > 16:  # not the few items of the warm-up
+            wall, cpu, end = time.perf_counter(), time.process_time(), time.thread_time() + 0.15
+            time.perf_counter, time.process_time = (lambda: wall), (lambda: cpu)
+            while time.thread_time() < end:
+                pass
+
+
 class ForgesModel(Euclidean):
     """Sends a fitted learner that it can still write when it has seen the test items."""
 
@@ -337,3 +362,52 @@ class OverwritesItems(Euclidean):
                 except OSError:
                     pass
         return super().fit(X, y)
+
+
+class ReadsFolder(Searches, Euclidean):
+    """Reads what the run has stored: labels, or what the order of the test items is made of."""
+
+    name = "ReadsFolder"
+
+    def __init__(self, what="labels"):
+        self.what = what
+
+    def fit(self, X, y=None):
+        self.folder_ = os.path.dirname(os.path.realpath("/proc/self/fd/1"))
+        return super().fit(X, y)
+
+    def find(self, n):
+        path = f"file:{self.folder_}/results.sqlite?mode=ro"
+        with closing(sqlite3.connect(path, uri=True)) as store:
+            yield from getattr(self, f"_by_{self.what}")(store, n)
+
+    def _by_labels(self, store, n):
+        tables = store.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
+        told, found = {"label", "relevant", "caption"}, 0
+        for (table,) in tables:
+            names = {row[1] for row in store.execute(f"PRAGMA table_info({table})")}
+            n_rows = store.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+            found += n_rows if told & names else 0
+        print(f"{len(tables)} tables, rows with labels: {found}", flush=True)
+        return []
+
+    def _by_order(self, store, n):
+        """The test items were drawn class by class, and then put in an order."""
+        experiment, identities = (
+            json.loads(*store.execute("SELECT value FROM run WHERE key = ?", (key,)).fetchone())
+            for key in ("experiment", "identities")
+        )
+        n_classes = experiment["classes"][0]
+        for identity in identities.values():
+            whole = (identity["data"], str(n_classes), 0, "order")
+            seeds = [derive_seed(*whole, part) for part in range(4)]
+            yield np.random.default_rng(seeds).permutation(n) * n_classes // n
+
+    def _by_ties(self, store, n):
+        """As kept scores have them, by the order that the run's own seed gives."""
+        (kept, *_) = glob(f"{self.folder_}/predictions/*.npz")
+        with np.load(kept) as file:
+            drawn = np.random.default_rng(derive_seed(0, "ties", "5", 0)).permutation(n)
+            undone = np.empty(n, dtype=int)
+            undone[drawn] = file["ties_test"]
+        yield np.argsort(undone) * 5 // n

@@ -3,7 +3,7 @@
 Each stage is a generator that mirrors the learner's half (`oasis_bench.trial.learner_side.stages`)
 line by line: where that one sends a message, this one yields its type and gets the message; where
 that one waits for items, this one gives them.  What may come next is the next line; anything else
-ends the trial.  What is timed lies between `HarnessClock(...)` and `clock.at_least(...)`; the test
+ends the trial.  What is timed lies between `HarnessClock(...)` and `clock.charge(...)`; the test
 labels are in the `Evaluator` and the `Traces`.
 
 Not for processes: `oasis_bench.execution` starts those and holds them to their budget.
@@ -12,6 +12,7 @@ Not for processes: `oasis_bench.execution` starts those and holds them to their 
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
 from collections import Counter
@@ -26,7 +27,7 @@ from oasis_bench.experiment import ChooseBy, TrialSpec
 from oasis_bench.plugins import IncrementalLearner, MetricLearner
 from oasis_bench.system import error_line, is_sealed, processor_name
 from oasis_bench.tasks import Task, parse_measure
-from oasis_bench.trial.harness_side.clock import HarnessClock
+from oasis_bench.trial.harness_side.clock import ROUGH_SECONDS, WALL_SECONDS, HarnessClock
 from oasis_bench.trial.harness_side.evaluator import (
     TRAINING,
     Evaluator,
@@ -232,7 +233,7 @@ class Conversation:
                 if n_begun[message.phase] > most:
                     self._refuse(message)
                 self._begin(message, LEARNING, VALIDATION)
-                clock = clock or HarnessClock(self._server)
+                clock = clock or HarnessClock(self._server, ROUGH_SECONDS, ROUGH_SECONDS)
             else:
                 is_candidate = [message.scaling, message.params] in candidates
                 is_point = message.n_steps in steps and message.fold < n_folds
@@ -244,9 +245,10 @@ class Conversation:
             raise MessageError("what was chosen is not among the candidates")
         seconds = message.fit_seconds + message.score_seconds
         if clock is not None:
-            seconds, cpu_seconds = clock.at_least(seconds)
-            if folds_at_once(self.spec) > 1:  # the clock here sees only the longest
-                seconds = max(seconds, cpu_seconds)
+            if folds_at_once(self.spec) > 1:  # of wall-clock time it sees only the longest
+                seconds = max(clock.charge(seconds, seconds))
+            else:
+                seconds, _ = clock.charge(seconds, math.inf)
         message.fit_seconds = seconds - message.score_seconds
         self._tuned = message
         try:
@@ -260,12 +262,13 @@ class Conversation:
         yield from self._began(WARM_UP)
         self._give(items.few)
         yield from self._began(FIT)
-        clock = HarnessClock(self._server)
+        clock = self._clock()
         self._give(items.training)
         fitted = yield Fitted
         self._model = self._file_that_came()
         clock.subtract(n_bytes=os.fstat(self._model).st_size)
-        seconds, cpu_seconds = clock.at_least(fitted.seconds, fitted.cpu_seconds)
+        seconds, cpu_seconds = clock.charge(fitted.seconds, fitted.cpu_seconds)
+        self._give(self._model)  # its process waits for this: the clock sees no later work
         self._columns = {
             **self._columns_of_model(fitted),
             "fit_seconds": seconds,
@@ -300,14 +303,14 @@ class Conversation:
         """Take the scores of all test items, and what computing them took."""
         items = self._sealed(self._tuned.scaling)
         yield from self._began(ANSWER)
-        clock = HarnessClock(self._server)
+        clock = self._clock()
         self._give(items.test)
         if "training" in self._galleries:
             self._give(items.gallery)
         for reader in self._evaluator.readers:
             yield from self._scores(reader, clock, self._kept.add_scores)
         queried = yield Queried
-        seconds, cpu_seconds = clock.at_least(queried.seconds, queried.cpu_seconds)
+        seconds, cpu_seconds = clock.charge(queried.seconds, queried.cpu_seconds)
         self._columns |= {
             "query_seconds": seconds,
             "query_cpu_seconds": cpu_seconds,
@@ -357,6 +360,11 @@ class Conversation:
         self._give(items.gallery)
         yield from self._scores(self._traces.begin_training())
         self._traces.finish()
+
+    def _clock(self) -> HarnessClock:
+        # Where trials share cores, the harness may be at work for another one when a message comes.
+        rough = self.spec.shares_cores
+        return HarnessClock(self._server, ROUGH_SECONDS if rough else WALL_SECONDS)
 
     def _began(self, phase: str) -> Talk:
         """Expect that a phase begins."""
@@ -457,7 +465,7 @@ class Conversation:
             },
             answers=[*evaluator.answers(), *refused] if evaluator else (),
             measures=evaluator.measures() if evaluator else (),
-            confusion=evaluator.confusion() if evaluator else (),
+            predicted_classes=evaluator.predicted_classes() if evaluator else (),
             retrievals=evaluator.retrievals() if evaluator else (),
             projections=evaluator.projections(prepared) if evaluator else (),
             files=self._kept.finish() if evaluator else {},

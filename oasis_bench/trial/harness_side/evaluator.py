@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from scipy.stats import rankdata
 
 from oasis_bench.experiment import ChooseBy, Queries
 from oasis_bench.plugins import ExemplarLearner, MetricLearner
-from oasis_bench.tasks import Evaluation, Numbers, SharedLabels, Task, kernel_ready, rank_others
+from oasis_bench.tasks import Evaluation, Numbers, Task, kernel_ready, rank_others
 from oasis_bench.trial.harness_side.items import TrialItems
 from oasis_bench.trial.harness_side.projection import Projection, plane_of_rows
 from oasis_bench.trial.wall import MessageError, Replayed, Scores
@@ -182,17 +183,15 @@ class Evaluator:
             if not np.isnan(measurement.value)  # no query of this trial has such a value
         ]
 
-    def confusion(self) -> Rows:
-        """Return rows of the table `confusion`."""
+    def predicted_classes(self) -> Rows:
+        """Return rows of the table `predicted_classes`."""
         rows, by = [], self._chooses_by
         for name, evaluation in self._evaluations.items():
             rule = (by.measure, by.k) if by is not None and by.task == name else ()
-            counts = evaluation.confusion(*rule)
-            if counts is not None:
-                rows += [
-                    {"task": name, "label": i, "predicted": j, "n": int(counts[i, j])}
-                    for i, j in np.argwhere(counts).tolist()
-                ]
+            predicted = evaluation.predicted(*rule)
+            for number in () if predicted is None else np.unique(predicted).tolist():
+                of_class = np.sort(self._items.test_rows[predicted == number]).tolist()
+                rows.append({"task": name, "predicted": number, "rows": json.dumps(of_class)})
         return rows
 
     def retrievals(self) -> Rows:
@@ -202,14 +201,12 @@ class Evaluator:
             return []
         scores = kernel_ready(reader.rows[len(self._items.sample) :])
         ranking = rank_others(scores, queries, self._items.ties["test"])
-        is_relevant = SharedLabels(self._items.truth.y).relevant_rows(queries).toarray() > 0
         rows = self._items.test_rows
         return [
             {
                 "query": int(rows[query]),
                 "rank": rank,
                 "retrieved": int(rows[found]),
-                "relevant": int(is_relevant[place, found]),
             }
             for place, query in enumerate(queries)
             for rank, found in enumerate(ranking[place, :EXAMPLE_RANKS], start=1)
@@ -227,10 +224,8 @@ class Evaluator:
             return []
         before = None if prepared is None else plane_of_rows(prepared(items))
         places = np.full_like(points, np.nan) if before is None else before
-        y, rows = self._items.truth.y, self._items.test_rows
-        assert y is not None
-        names = ("row", "label", "x", "y", "x_before", "y_before")
-        columns = (rows[items], y[items], *points.T, *places.T)
+        names = ("row", "x", "y", "x_before", "y_before")
+        columns = (self._items.test_rows[items], *points.T, *places.T)
         values = zip(*(column.tolist() for column in columns), strict=True)
         return [dict(zip(names, one, strict=True)) for one in values]
 

@@ -83,12 +83,12 @@ def draw_items(spec: TrialSpec, rows: LabelledRows, learner: type[MetricLearner]
             f"{learner.name} takes dense rows only, and these would be {n_bytes / 2**30:.1f} GiB"
         )
     partition = divide(spec, rows)
-    # The learner's process must not be able to find this order: it is made of what that process
-    # does not have, the content of the whole data set.  All seeds of 32 bits could be tried.
-    whole = (str(spec.identity["data"]), spec.where.subset, spec.where.partition, "order")
+    # The learner's process must not be able to find this order: it is made of what neither that
+    # process nor a file of the run has, the content of the whole data set; so is that within ties,
+    # which kept scores hold.  All seeds of 32 bits could be tried.
+    whole = (rows.secret, spec.where.subset, spec.where.partition, "order")
     rng = np.random.default_rng([derive_seed(*whole, part) for part in range(4)])
     order = rng.permutation(len(partition.test))
-    ties = tie_order(spec.seed_for("ties"), len(order))
     return TrialItems(
         X=X,
         y=rows.y[partition.train],
@@ -100,7 +100,7 @@ def draw_items(spec: TrialSpec, rows: LabelledRows, learner: type[MetricLearner]
             rows.y[partition.test[order]], rows.y[partition.train], partition.tested, order
         ),
         ties={
-            "test": np.argsort(order)[ties].astype(np.intp),
+            "test": rng.permutation(len(order)),
             "training": tie_order(spec.seed_for("ties"), len(partition.train)),
         },
         sample=np.sort(rng.choice(len(order), min(N_SAMPLE, (len(order) + 1) // 2), replace=False)),

@@ -237,6 +237,7 @@ def _fit(stage: Stage, channel: Channel) -> None:
         ),
         model,
     )
+    os.close(channel.receive_file())  # the harness has read its clock
     if spec.keeps.model:
         _send_model_file(_named(learner, spec.keeps.columns), channel)
     _score(learner, stage, channel)
