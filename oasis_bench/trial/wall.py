@@ -27,7 +27,7 @@ from oasis_bench.data import (
     learn_scaling,
 )
 from oasis_bench.experiment import TrialSpec
-from oasis_bench.plugins import IncrementalLearner, MetricLearner
+from oasis_bench.plugins import IncrementalLearner, MetricLearner, can_blend
 from oasis_bench.system import available_cores, cut, map_arrays, printable, seal_arrays
 
 StageName = Literal["tune", "fit", "load", "score alone", "replay", "score training items"]
@@ -98,6 +98,7 @@ class Tuned(_Message):
     params: dict[str, Any]
     n_steps: Count | None = None
     last_checkpoint: Count | None = None  # the largest that was validated with these parameters
+    blend: float | None = None  # the weight b (see `plugins.blending`); None where not blended
     fit_seconds: Seconds = 0.0
     score_seconds: Seconds = 0.0
 
@@ -115,6 +116,7 @@ class Fitted(_Message):
     peak_bytes: Count | None
     symmetry_index: float | None  # of W
     numbers: Numbers = {}  # the fitted attributes that are single numbers
+    learned_sd: float = 0.0  # of its similarity on pairs of training items, where it is blended
 
 
 class Saved(_Message):
@@ -224,12 +226,22 @@ def checkpoints(max_steps: int) -> list[int]:
     return [*(round(step) for step in steps if step < max_steps), max_steps]
 
 
-def needs_tuning(spec: TrialSpec, learner: type[MetricLearner]) -> bool:
-    """Tell whether the inner folds have anything to choose."""
+def is_blended(spec: TrialSpec, learner: type[MetricLearner]) -> bool:
+    """Tell whether a learner's similarity is blended with the Euclidean baseline's."""
+    return spec.experiment.blend == "on" and can_blend(learner)
+
+
+def needs_search(spec: TrialSpec, learner: type[MetricLearner]) -> bool:
+    """Tell whether the inner folds have hyper-parameters or a number of steps to choose."""
     by_steps = (
         issubclass(learner, IncrementalLearner) and "n_steps" not in spec.candidates[0].params
     )
     return by_steps or len(spec.candidates) > 1
+
+
+def needs_tuning(spec: TrialSpec, learner: type[MetricLearner]) -> bool:
+    """Tell whether the inner folds have anything to choose: the weight of a blend, too."""
+    return needs_search(spec, learner) or is_blended(spec, learner)
 
 
 def folds_at_once(spec: TrialSpec) -> int:
