@@ -54,7 +54,8 @@ class MessageError(ValueError):
 
 
 Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
-Seconds = Annotated[float, Meta(ge=0)]
+NotNegative = Annotated[float, Meta(ge=0)]
+Seconds = NotNegative
 Numbers = Annotated[
     dict[Annotated[str, Meta(pattern=r"^[^\W\d]\w*\Z", max_length=LONGEST_NAME)], float],
     Meta(max_length=MOST_NUMBERS),
@@ -116,7 +117,15 @@ class Fitted(_Message):
     peak_bytes: Count | None
     symmetry_index: float | None  # of W
     numbers: Numbers = {}  # the fitted attributes that are single numbers
-    learned_sd: float = 0.0  # of its similarity on pairs of training items, where it is blended
+
+
+class Compared(_Message):
+    """The standard deviation of the fitted learner's similarity on pairs of training items.
+
+    It comes after `Fitted` where the learner is blended, off the clock.
+    """
+
+    learned_sd: NotNegative
 
 
 class Saved(_Message):
@@ -180,6 +189,7 @@ Message: TypeAlias = (
     | Validated
     | Tuned
     | Fitted
+    | Compared
     | Saved
     | Loaded
     | Scores
@@ -215,7 +225,7 @@ class Stage:
 
     name: StageName
     spec: TrialSpec  # as `for_learner` makes it: without what the learner must not know
-    tuned: Tuned  # what to fit; of no use to the stage 'tune'
+    tuned: Tuned  # what to fit; in the stage 'tune' the first candidate
     galleries: tuple[str, ...]  # what the test items are compared with: 'test', 'training'
     server: int  # the process number below which all processes of the trial are
 

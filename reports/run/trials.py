@@ -78,8 +78,8 @@ def _blend_notes(view: RunView) -> list[str]:
     """Say what is of the learner alone, and what of its blend."""
     return [
         "b: the weight of what was learned in the blend with the Euclidean baseline, as the inner "
-        "folds tuned it. Test is of this blend; validation is of the learner alone, as is ‘as "
-        "learned’."
+        "folds tuned it. Test is of this blend; validation, training and ‘as learned’ are "
+        "of the learner alone."
     ] * view.is_blended
 
 

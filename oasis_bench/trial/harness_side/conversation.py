@@ -56,6 +56,7 @@ from oasis_bench.trial.wall import (
     REPLAY,
     VALIDATION,
     WARM_UP,
+    Compared,
     Ended,
     Fitted,
     Loaded,
@@ -295,8 +296,9 @@ class Conversation:
             else:
                 self._kept.add_model(self._file_that_came())
         if self._tuned.blend is not None:
+            compared = yield Compared
             baseline = baseline_sd(items.training_rows, self.spec.seed_for("blend"))
-            self._begin_blend(Blend(self._tuned.blend, baseline, fitted.learned_sd))
+            self._begin_blend(Blend(self._tuned.blend, baseline, compared.learned_sd))
         yield from self._score()
 
     def _load(self) -> Talk:

@@ -60,6 +60,7 @@ from oasis_bench.trial.wall import (
     REPLAY,
     VALIDATION,
     WARM_UP,
+    Compared,
     Ended,
     Fitted,
     Loaded,
@@ -264,7 +265,6 @@ def _fit(stage: Stage, channel: Channel) -> None:
         cost = meter.cost()
     symmetry = _symmetry_of(learner) if spec.experiment.traces else None
     model, late = _copied(learner)
-    deviation = _learned_sd(spec, model, items["X"]) if is_blended(spec, type(learner)) else 0.0
     channel.send(
         Fitted(
             threads,
@@ -274,10 +274,14 @@ def _fit(stage: Stage, channel: Channel) -> None:
             cost.peak_bytes,
             symmetry,
             _numbers_of(learner),
-            deviation,
         ),
         model,
     )
+    if is_blended(spec, type(learner)):
+        # A copy is asked: the learner itself, which is to be timed, has computed nothing yet.
+        copied = pickle.loads(map_bytes(model))
+        channel.send(Compared(learned_sd(copied, items["X"], spec.seed_for("blend"))))
+        del copied
     if spec.keeps.model:
         _send_model_file(_named(learner, spec.keeps.columns), channel)
     _score(learner, stage, channel)
@@ -468,17 +472,6 @@ def _copied(learner: MetricLearner) -> tuple[int, float]:
     model = seal(lambda file: pickle.dump(learner, file, protocol=5))
     seconds = time.perf_counter() - start
     return model, max(0.0, seconds - COPY_SECONDS - os.fstat(model).st_size / COPY_RATE)
-
-
-def _learned_sd(spec: TrialSpec, model: int, X: Any) -> float:
-    """Return the standard deviation of a learner's similarity on pairs of training items.
-
-    A copy is asked, so that the learner itself, which is on the clock, has computed nothing yet.
-    What fails here fails again there, with its reason.
-    """
-    with suppress(Exception):
-        return learned_sd(pickle.loads(map_bytes(model)), X, spec.seed_for("blend"))
-    return 0.0
 
 
 def _numbers_of(learner: MetricLearner) -> dict[str, float]:
