@@ -178,7 +178,8 @@ def test_confusion_is_of_the_best_learner_by_the_measure_that_chooses(tmp_path):
     for learner, values in (("near", {1: 0.9, 3: 0.5}), ("votes", {1: 0.8, 3: 0.6})):
         made = fake_trial(learner, 2, tasks=("classification",))
         rows = [
-            {"task": "classification", "measure": "accuracy", "k": k, "value": v, "chance": 0.5}
+            {"task": "classification", "measure": "accuracy", "k": k, "value": v}
+            | {"as_learned": v, "chance": 0.5}
             for k, v in values.items()
         ]
         trials.append(TrialResult(made.columns, made.answers, rows, counts))
