@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from fake_runs import fake_trial, make_run
 from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits
@@ -30,6 +31,12 @@ from oasis_bench.plugins import (
     load_registry,
     save_model,
 )
+from oasis_bench.reports import summary_text
+from oasis_bench.reports.run.export import result_rows
+from oasis_bench.reports.run.measures import measure_tables
+from oasis_bench.reports.run.trials import trials_table
+from oasis_bench.reports.run.verdict import answers
+from oasis_bench.reports.run.view import view_of
 from oasis_bench.runs import evaluate_run, model_experiment, read_run, run_experiment
 from oasis_bench.system import UsageError
 
@@ -330,3 +337,48 @@ def test_a_blend_that_is_no_blend_is_refused(tmp_path):
     assert blend.learned_sd == pytest.approx(similarity_of(model)(*pairs).std())
     with pytest.raises(UsageError, match="its blend cannot be read"):
         load_blend(tmp_path / "none.npz")
+
+
+@pytest.fixture
+def shown(tmp_path):
+    """A run of which A is the baseline in all partitions, and B in one."""
+    trials = [
+        fake_trial(name, 5, partition, mAP=mAP + 0.01 * partition, lift=lift, **blend)
+        for partition in range(3)
+        for name, mAP, lift, blend in (
+            ("Euclidean", 0.5, 0.0, {}),
+            ("A", 0.5, 0.2, {"blend": 0.0}),
+            ("B", 0.6, 0.1, {"blend": (0.0, 0.5, 1.0)[partition]}),
+            ("C", 0.55, 0.0, {"blend": 1.0}),
+        )
+    ]
+    return make_run(tmp_path / "shown", trials, ["Euclidean", "A", "B", "C"], 3, classes=(5,))
+
+
+def test_tables_show_the_value_as_learned_beside_that_of_the_blend(shown):
+    ((table, *_), _) = measure_tables(view_of(shown), "retrieval")
+    cells = [cell.text for cell in table.columns[1].cells]
+    assert cells[:4] == [
+        "0.510 ± 0.010",
+        "0.510 ± 0.010 (0.310) = Euclidean",
+        "0.610 ± 0.010 (0.510)",
+        "0.560 ± 0.010",
+    ]
+    assert any(note.startswith("In brackets: as learned.") for note in table.notes)
+    summary = summary_text(shown)
+    assert "0.510±0.010(0.310)=" in summary
+    assert "(in brackets) as learned" in summary
+
+
+def test_the_answer_says_who_is_the_baseline(shown):
+    assert "What A learned has weight 0 on all partitions" in answers(view_of(shown))[0]
+
+
+def test_trials_and_exports_have_both_values_and_the_weight(shown):
+    numbers = trials_table(view_of(shown)).numbers.set_index(["learner", "partition"])
+    assert numbers.loc[("B", 1), ["blend", "test"]].tolist() == [0.5, 0.61]
+    assert numbers.loc[("B", 1), "as_learned"] == pytest.approx(0.51)
+    rows = result_rows(view_of(shown)).set_index(["learner", "measure", "k"])
+    assert rows.loc[("A", "mAP", np.nan), "as_learned"].item() == pytest.approx(0.31)
+    blends = rows["blend"].groupby("learner").first()
+    assert blends.to_dict() == {"Euclidean": "", "A": "0", "B": "0 (1); 0.5 (1); 1 (1)", "C": "1"}
