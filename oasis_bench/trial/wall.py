@@ -122,7 +122,8 @@ class Fitted(_Message):
 class Compared(_Message):
     """The standard deviation of the fitted learner's similarity on pairs of training items.
 
-    It comes after `Fitted` where the learner is blended, off the clock.
+    It comes last of a fit, off the clock, where the learner is blended.  What has no file must not
+    come just before what has one: both may be read at once.
     """
 
     learned_sd: NotNegative

@@ -277,13 +277,13 @@ def _fit(stage: Stage, channel: Channel) -> None:
         ),
         model,
     )
+    if spec.keeps.model:
+        _send_model_file(_named(learner, spec.keeps.columns), channel)
     if is_blended(spec, type(learner)):
         # A copy is asked: the learner itself, which is to be timed, has computed nothing yet.
         copied = pickle.loads(map_bytes(model))
         channel.send(Compared(learned_sd(copied, items["X"], spec.seed_for("blend"))))
         del copied
-    if spec.keeps.model:
-        _send_model_file(_named(learner, spec.keeps.columns), channel)
     _score(learner, stage, channel)
 
 
