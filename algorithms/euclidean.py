@@ -33,6 +33,7 @@ class Euclidean(MahalanobisLearner):
     takes_sparse: ClassVar = True
     takes_relevance: ClassVar = True
     needs_labels: ClassVar = False
+    is_baseline: ClassVar = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"random_state": ["random_state"]}
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from oasis_bench.data import FloatArray, class_labels
-from oasis_bench.plugins import TIES_SEED, learner_of, ranked_labels
+from oasis_bench.plugins import TIES_SEED, Blend, learner_of, ranked_labels
 from oasis_bench.system import UsageError, check_value
 from oasis_bench.tasks import Retrieval, Truth, as_items, evaluate, parse_measure, top_k, vote
 
@@ -23,7 +23,8 @@ def similarity_of(estimator: Any, queries: Any, gallery: Any) -> FloatArray:
     """Score every query against every gallery item, through the steps of a pipeline.
 
     A `Pipeline` passes on `score` of its last step, but not `similarity`: this applies the steps
-    before the last one to both sides, and asks the last one.
+    before the last one to both sides, and asks the last one: by the blend with the Euclidean
+    baseline, where the pipeline is the best of a run and has one.
 
     Parameters
     ----------
@@ -43,7 +44,8 @@ def similarity_of(estimator: Any, queries: Any, gallery: Any) -> FloatArray:
         Where there is no learner at the end.
     """
     learner, items = learner_of(estimator, [queries, gallery])
-    return learner.similarity(*items)
+    blend: Blend | None = getattr(estimator, "blend_", None)
+    return learner.similarity(*items) if blend is None else blend.similarity(learner, *items)
 
 
 @dataclass(frozen=True)

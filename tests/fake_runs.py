@@ -37,6 +37,7 @@ def fake_trial(
     unanswered=None,
     chance=None,
     n_left_out=0,
+    lift=0.0,
     **columns,
 ):
     """Make the record of a trial; `columns` are those of the store that are not the usual.
@@ -45,7 +46,7 @@ def fake_trial(
     of one split, follows from mAP: see `_measures`.  `unanswered` has status and reason of the
     tasks that it did not answer.  With `n_steps` it also has validation, 5 folds that add 0 to
     0.04, and traces after `TRACED_STEPS`.  `chance` is that of precision at k, of n_test - 1 images
-    where 24 are relevant if not given.
+    where 24 are relevant if not given.  As learned, each value is lower by `lift`.
     """
     n_test = n_classes * 25
     split = TASKS[tasks[0]][0]
@@ -106,6 +107,7 @@ def fake_trial(
         answers=answers,
         measures=[
             {"task": task, "measure": measure, "k": k, "value": value, "chance": by_chance}
+            | {"as_learned": value - lift}
             for task in answered
             for measure, k, value, by_chance in _measures(task, mAP, n_classes, chance)
         ],

@@ -39,20 +39,32 @@ def cheats(tmp_path_factory, plugins):
     for what in BEHIND:
         learners[what] = LearnerSpec("HidesSpreadingBehind", {"what": what})
     learners["TicksOn"] = LearnerSpec("TicksOn", budget="3s")
-    experiment = Experiment(
-        "Cheats",
-        "digits",
-        learners,
-        classes=(5,),
-        partitions=1,
-        train_per_class=12,
-        test_per_class=12,
-        examples=0,
-    )
+    # Not blended: they cheat in the fit and when they are asked.  Inner folds, which come before,
+    # have no test item to look for, and would end some of them.
+    return run_cheats(folder, learners, plugins, blend="off")
+
+
+def run_cheats(folder, learners, plugins, **settings):
+    sizes = {"classes": (5,), "partitions": 1, "train_per_class": 12, "test_per_class": 12}
+    experiment = Experiment("Cheats", "digits", learners, **sizes, examples=0, **settings)
     run_experiment(experiment, folder, plugin_files=[plugins / "cheats.py"])
     run = read_run(folder)
     average = run.measures[run.measures["measure"] == "mAP"].set_index("learner")
     return run.trials.set_index("learner"), average
+
+
+def test_a_blend_hides_no_cheat(plugins, tmp_path):
+    names = ("SearchesDescriptors", "DerivesOrder", "HiddenItemOrder", "WorksInRefusal")
+    learners = {name: LearnerSpec(name) for name in names}
+    settings = {"inner_folds": 2, "traces": False}
+    trials, average = run_cheats(tmp_path / "run", learners, plugins, **settings)
+    for name in names[:2]:
+        found, chance = average.loc[name, ["as_learned", "chance"]]
+        assert found == pytest.approx(chance, abs=0.05)
+        assert trials.loc[name, "blend"] < 1
+    assert trials.loc["HiddenItemOrder", "status"] == "failed"  # by its own scores
+    assert "transductive" in trials.loc["HiddenItemOrder", "reason"]
+    assert trials.loc["WorksInRefusal", "tuning_fit_seconds"] >= 0.3  # it is asked there, first
 
 
 @pytest.mark.parametrize("learner", BLIND)

@@ -38,8 +38,9 @@ HOSTILE = (
 
 
 def small(learners, **changes):
+    """Not blended: what a learner does is met in its fit, and not on inner folds before that."""
     sizes = {"classes": (2,), "partitions": 1, "inner_folds": 2, "max_steps": 1000}
-    per_class = {"train_per_class": 8, "test_per_class": 6}
+    per_class = {"train_per_class": 8, "test_per_class": 6, "blend": "off"}
     return Experiment("Small", "digits", learners, **{**sizes, **per_class, **changes})
 
 

@@ -10,6 +10,7 @@ from oasis_bench.experiment import LearnerSpec
 from oasis_bench.runs import read_run, run_experiment
 from oasis_bench.system.errors import LONGEST_TEXT
 from oasis_bench.trial.wall import (
+    Compared,
     Ended,
     Fitted,
     MessageError,
@@ -42,6 +43,7 @@ MALFORMED = {
     "a field too many": b'{"kind": "Ended", "status": "ok", "really": true}',
     "a negative count": b'{"kind": "Started", "n_bytes": -1}',
     "a negative time": b'{"kind": "Queried", "seconds": -1.0, "cpu_seconds": 0.0}',
+    "a negative deviation": b'{"kind": "Compared", "learned_sd": -1.0}',
     "true for a number": b'{"kind": "Started", "n_bytes": true}',
     "infinite within a field": (
         b'{"kind": "Validated", "scaling": "l2", "params": {}, "n_steps": null, "fold": 0, '
@@ -63,6 +65,7 @@ MALFORMED = {
         PhaseBegan("the final fit"),
         Validated("l2", {"eta": 0.1}, n_steps=None, fold=2, value=0.25),
         Fitted(1, 0.5, 0.4, None, 2**20, None, {"gap_": 1e-3}),
+        Compared(0.25),
         Scores("test", 5, "float32"),
         Queried(0.5, 0.25),
         Replayed(500, 0.9),
@@ -70,6 +73,7 @@ MALFORMED = {
             *("l2", {"a": [1, "x"]}),
             n_steps=None,
             last_checkpoint=7,
+            blend=0.75,
             fit_seconds=0.5,
             score_seconds=0.0,
         ),

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from fake_runs import fake_trials, make_run
+from scipy.spatial.distance import cdist
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.pipeline import make_pipeline
@@ -22,6 +23,7 @@ from oasis_bench.command_line import ProgressDisplay, main
 from oasis_bench.notebook import RunResult
 from oasis_bench.notebook.result import find_best
 from oasis_bench.notebook.running import learners_of, rows_as_file
+from oasis_bench.plugins import MahalanobisLearner
 from oasis_bench.reports import summary_html
 from oasis_bench.runs import resume_experiment
 from oasis_bench.system import UsageError
@@ -114,7 +116,15 @@ def test_an_instance_is_taken_as_it_is_and_a_class_is_searched(result):
 def test_the_best_learner_is_fitted_on_all_rows(result):
     best = result.best()
     by_hand = make_pipeline(StandardScaler(), Normalizer(), clone(best[-1])).fit(X, Y)
-    expected = scorers.similarity_of(by_hand, X[:5], X)
+    rows = by_hand[:-1].transform(X)
+    of_best = result.trials[result.trials["learner"] == best[-1].name]
+    b = best.blend_.weight
+    assert b == of_best["blend"].median()
+    s0 = -(cdist(rows[:5], rows) ** 2) / 2
+    s1 = scorers.similarity_of(by_hand, X[:5], X)
+    s1 = -(s1**2) / 2 if isinstance(best[-1], MahalanobisLearner) else s1
+    expected = (1 - b) * s0 / best.blend_.baseline_sd + b * s1 / best.blend_.learned_sd
+    expected = expected if 0 < b < 1 else s1 if b else s0
     assert scorers.similarity_of(best, X[:5], X) == pytest.approx(expected)
     means = result.measures.query("measure == 'mAP'").groupby("learner")["value"].mean()
     assert best[-1].name == means.idxmax()
@@ -136,7 +146,7 @@ def test_the_best_is_found_on_the_largest_subset_among_the_most_partitions(tmp_p
         *trials("partly", [0.99], 5, chosen[:1]),
     ]
     run = make_run(tmp_path, rows, ["small", "OASIS", "worse", "partly"], 3, classes=(2, 5))
-    assert find_best(run) == ("OASIS", "l2", {"aggressiveness": 0.1}, 20)
+    assert find_best(run) == ("OASIS", "l2", {"aggressiveness": 0.1}, 20, None)
 
 
 def test_rows_that_have_changed_are_not_fitted(folder):

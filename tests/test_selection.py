@@ -155,11 +155,37 @@ def test_when_the_time_is_up_only_what_all_folds_have_judged_counts(monkeypatch)
     assert choice_in(9).params == {"level": 3}
 
 
-def test_no_step_at_all_is_a_candidate_but_not_one_of_those_that_tell_of_saturation():
+def test_a_learner_that_becomes_worse_with_each_step_learns_up_to_the_first_checkpoint():
     choice, _ = choose_by(lambda learner: -learner.steps, KnownSteps)
-    assert choice.n_steps == 0
-    # Without a rise from 500 steps on, PATIENCE further checkpoints are seen, as ever.
+    assert choice.n_steps == FIRST_CHECKPOINT  # no learner abstains by learning nothing
     assert choice.last_checkpoint == checkpoints(4000)[PATIENCE]
+
+
+def test_the_own_value_chooses_and_the_best_weight_is_that_of_the_winner():
+    # At the weights 0, .25, .5, .75 and 1; the mean of level 2 is highest at .5.
+    values = {
+        (1, 0): (0.9, 0.9, 0.9, 0.9, 0.4),
+        (2, 0): (0.1, 0.7, 0.5, 0.3, 0.6),
+        (2, 1): (0.1, 0.3, 0.9, 0.3, 0.4),
+        (2, 2): (0.1, 0.3, 0.6, 0.3, 0.4),
+    }
+    points = []
+    choice, _ = choose_by(
+        lambda learner: np.array(values.get((learner.level, learner.fold), values[1, 0])),
+        levels=(1, 2),
+        on_point=points.append,
+    )
+    assert (choice.params, choice.blend) == ({"level": 2}, 0.5)
+    assert [point["value"] for point in points] == [0.4, 0.4, 0.4, 0.6, 0.4, 0.4]
+
+
+def test_where_blending_does_not_help_the_learner_is_taken_as_it_is():
+    choice, _ = choose_by(lambda learner: np.array([0.5, 0.4, 0.5, 0.3, 0.5]))
+    assert choice.blend == 1
+    choice, _ = choose_by(lambda learner: np.array([0.5, 0.4, 0.5, 0.3, 0.2]))
+    assert choice.blend == 0.5  # of equal weights the larger one
+    choice, _ = choose_by(lambda learner: 0.5)
+    assert choice.blend is None
 
 
 def test_each_scaling_is_learned_from_the_rows_that_a_fold_learns_from():
@@ -238,7 +264,7 @@ def test_late_checkpoints_get_less_patience(best, last):
 @pytest.mark.parametrize(
     ("steps", "since_best", "expected"),
     [
-        ((0, 500, 707, 1000, 1414, 2000), 0, 5),
+        ((500, 707, 1000, 1414, 2000, 2828), 0, 4),
         ((1000, 1414, 2000), 3, 1),
         ((2828, 4000, 5657, 8000), 0, 4),
         ((4000, 5657, 8000, 11_314), 0, 3),
@@ -268,14 +294,6 @@ def test_a_slow_candidate_is_not_stopped_by_a_faster_one_before_it():
     assert (choice.params, choice.n_steps) == ({"level": 2}, 20_000)
 
 
-def test_without_a_choice_nothing_is_fitted():
-    clock = Clock()
-    choice, made = choose_by(lambda learner: 1 / 0, timer=clock)
-    assert (choice.params, choice.n_steps) == ({"level": 0}, None)
-    assert not any(learner.rows for learner in made)
-    assert clock.timed == []
-
-
 def test_steps_go_on_from_where_they_were_on_the_learning_rows_of_one_fold():
     points = []
     _, made = choose_by(
@@ -284,8 +302,8 @@ def test_steps_go_on_from_where_they_were_on_the_learning_rows_of_one_fold():
     assert len(made) == 3
     for learner, fold in zip(made, FOLDS, strict=True):
         assert learner.steps == 2000
-        assert learner.rows == [X[fold.train, 0].tolist()] * (1 + len(checkpoints(2000)))
-    assert [p["n_steps"] for p in points if p["fold"] == 0] == [0, *checkpoints(2000)]
+        assert learner.rows == [X[fold.train, 0].tolist()] * len(checkpoints(2000))
+    assert [p["n_steps"] for p in points if p["fold"] == 0] == checkpoints(2000)
 
 
 def test_each_candidate_is_judged_on_each_fold():

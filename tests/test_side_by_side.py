@@ -29,7 +29,7 @@ def runs(tmp_path, monkeypatch):
         made = fake_trial(
             learner, n_classes=n_classes, partition=partition, tasks=("classification",)
         )
-        value = {"value": n / 100 + 0.02 * partition, "chance": n / 1000}
+        value = {"value": n / 100 + 0.02 * partition, "as_learned": 0.5, "chance": n / 1000}
         row = {"task": "classification", "measure": BY_FROME, "k": None}
         made.measures.append({**row, **value})
         return made

@@ -14,7 +14,7 @@ from typing import Any, Self, cast
 
 from oasis_bench.system import MOST, UsageError, check_value, shown, unknown_name, value_of_text
 
-OFF = "off"
+ON, OFF = "on", "off"
 
 MOST_CANDIDATE_DIGITS = 9
 
@@ -201,6 +201,12 @@ def check_share(name: str, value: object) -> None:
     check_value(name, value, float)
     if not (isinstance(value, float) and 0 < value <= 1):
         raise UsageError(f"{name} = {shown(value)}: a number above 0 and at most 1 is needed")
+
+
+def check_switch(name: str, value: object) -> None:
+    """Raise UsageError where a value is neither 'on' nor 'off'."""
+    if value not in (ON, OFF):
+        raise UsageError(f"{name} = {shown(value)}: {ON} or {OFF} is needed")
 
 
 def check_scalings(name: str, value: object) -> None:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Self
 
 from oasis_bench.experiment.setting import (
     OFF,
+    ON,
     Duration,
     Limit,
     Search,
@@ -26,6 +27,7 @@ from oasis_bench.experiment.setting import (
     check_scalings,
     check_share,
     check_subsets,
+    check_switch,
     names_of_text,
     setting,
     subsets_of_text,
@@ -217,6 +219,14 @@ class Experiment:
         Search,
         metavar="N,TIME",
         numbers_as_text=True,
+    )
+    blend: str = setting(
+        ON,
+        "whether the similarity of each learner of rows is blended with the Euclidean baseline's, "
+        "with a weight that is tuned on the inner folds: on or off",
+        str,
+        check=check_switch,
+        metavar="on|off",
     )
     max_steps: int = setting(
         400_000, "the largest number of steps that the search tries", int, least=1

@@ -40,6 +40,7 @@ DECIDING_SETTINGS = (
     "test_share",
     "threads",
     "search",
+    "blend",
 )
 """The settings that decide a trial's result; titles, other learners and other subsets do not."""
 

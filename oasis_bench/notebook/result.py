@@ -15,6 +15,7 @@ from sklearn.preprocessing import FunctionTransformer
 from oasis_bench.analysis import headlines, task_measures
 from oasis_bench.data import LabelledRows, scaling_steps
 from oasis_bench.plugins import (
+    Blend,
     MetricLearner,
     Registry,
     load_registry,
@@ -68,7 +69,9 @@ class RunResult:
         Pipeline
             The scaling, if there is one, then the learner, both fitted.  It takes rows as they are
             in the data set, of those kinds of features that the experiment names for the learner;
-            `oasis_bench.scorers.similarity_of` asks it for similarities.
+            `oasis_bench.scorers.similarity_of` asks it for similarities.  Where the learner was
+            blended with the Euclidean baseline, this uses the `Blend` in its attribute `blend_`, of
+            the median weight of these partitions.
 
         Raises
         ------
@@ -105,6 +108,7 @@ class Winner(NamedTuple):
     scaling: str
     params: dict[str, Any]
     n_steps: int | None
+    blend: float | None  # the weight of what was learned
 
 
 def refit_best(run: StoredRun) -> Pipeline:
@@ -129,7 +133,10 @@ def refit_best(run: StoredRun) -> Pipeline:
     split = registry.splits[next(iter(run.info.sources.tasks.values())).split](e)
     seed = derive_seed(e.seed, "judged triplets")
     FitData.of(X, rows.y, split.judgements(rows), seed).fit(learner)
-    return Pipeline([*steps, (type(learner).__name__.lower(), learner)])
+    best = Pipeline([*steps, (type(learner).__name__.lower(), learner)])
+    if won.blend is not None:
+        best.blend_ = Blend.of(learner, X, won.blend, derive_seed(e.seed, "blend"))
+    return best
 
 
 def find_best(run: StoredRun) -> Winner:
@@ -151,12 +158,13 @@ def find_best(run: StoredRun) -> Winner:
     trials = run.trials[run.trials["trial_id"].isin(trial_ids)].sort_values("partition")
     chosen = trials["scaling"] + "\n" + trials["params"]
     most = trials[chosen == chosen.mode().iloc[0]]
-    first, n_steps = most.iloc[0], most["n_steps"]
+    first, n_steps, blends = most.iloc[0], most["n_steps"], most["blend"]
     return Winner(
         label,
         first["scaling"],
         json.loads(first["params"]),
         None if n_steps.isna().all() else int(n_steps.median()),
+        None if blends.isna().all() else float(blends.median()),
     )
 
 

@@ -1,4 +1,13 @@
 from .approximate import ApproximateGallery as ApproximateGallery
+from .blending import (
+    WEIGHTS as WEIGHTS,
+    Blend as Blend,
+    as_inner_product as as_inner_product,
+    baseline_scores as baseline_scores,
+    baseline_sd as baseline_sd,
+    can_blend as can_blend,
+    learned_sd as learned_sd,
+)
 from .check import Outcome as Outcome, check_plugins as check_plugins
 from .contract import (
     LearnerContract as LearnerContract,
@@ -24,8 +33,10 @@ from .metric_learner import (
 )
 from .model_file import (
     add_training_rows as add_training_rows,
+    load_blend as load_blend,
     load_model as load_model,
     load_model_of as load_model_of,
+    read_blend as read_blend,
     read_model as read_model,
     save_model as save_model,
     training_rows_of as training_rows_of,

@@ -103,6 +103,9 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
         Whether it learns from both together, by ``fit(X, y, triplets=...)``.
     needs_labels : bool
         Whether `fit` reads `y`.
+    is_baseline : bool
+        Whether its score is minus the Euclidean distance of the rows: it is not blended with this
+        baseline, as others are.  Classes derived from it do not have the attribute.
     transductive : bool
         Whether its answer on a pair may depend on the other items that it is asked about, which
         have no labels.
@@ -124,6 +127,7 @@ class MetricLearner(BaseEstimator, ABC):  # type: ignore[misc]
     takes_triplets: ClassVar[bool] = False
     takes_labels_with_triplets: ClassVar[bool] = False
     needs_labels: ClassVar[bool] = True
+    is_baseline: ClassVar[bool] = False
     transductive: ClassVar[bool] = False
     with_transform: ClassVar[str] = "a learner of a distance, such as LMNN"
 

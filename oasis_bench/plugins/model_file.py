@@ -11,6 +11,7 @@ import os
 import textwrap
 import zipfile
 from collections.abc import Sequence
+from dataclasses import astuple
 from numbers import Integral
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
@@ -23,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from oasis_bench import __version__
 from oasis_bench.data import Patches, PatchKind, row_hashes
+from oasis_bench.plugins.blending import Blend
 from oasis_bench.plugins.metric_learner import FittedArray, MetricLearner
 from oasis_bench.plugins.registry import Registry, load_registry
 from oasis_bench.system import (
@@ -48,9 +50,15 @@ HEADER = "header.json"
 TRAINING_ROWS = "training-rows"
 """The array of hashes beside those of the learner; no attribute can have this name."""
 
+BLEND = "euclidean-blend"
+"""The array of a `Blend`: weight, baseline_sd and learned_sd; likewise."""
+
 
 def save_model(
-    learner: MetricLearner, path: str | os.PathLike[str], training_rows: Any = None
+    learner: MetricLearner,
+    path: str | os.PathLike[str],
+    training_rows: Any = None,
+    blend: Blend | None = None,
 ) -> None:
     """Write a fitted learner to a file that `load_model` reads.
 
@@ -68,6 +76,8 @@ def save_model(
         What it was fitted on, as it stands in a file of the user's, not scaled.  The file of the
         model gets hashes of them, so that `evaluate` can say how many rows of a table the model
         has seen.
+    blend : Blend, optional
+        Its blend with the Euclidean baseline, which `evaluate` uses and `load_blend` reads.
 
     Raises
     ------
@@ -82,6 +92,8 @@ def save_model(
     if training_rows is not None:
         rows = training_rows if sparse.issparse(training_rows) else np.asarray(training_rows)
         arrays[TRAINING_ROWS] = row_hashes(rows)
+    if blend is not None:
+        arrays[BLEND] = np.array(astuple(blend))
     try:
         with whole_file(Path(path)) as file:
             write_archive(file, header, arrays)
@@ -191,7 +203,8 @@ def load_model_of(registry: Registry, path: str | os.PathLike[str]) -> MetricLea
 def read_model(file: BinaryIO, registry: Registry) -> MetricLearner:
     """Read a learner from an open file."""
     header, arrays = read_archive(file)
-    arrays.pop(TRAINING_ROWS, None)
+    for known in (TRAINING_ROWS, BLEND):
+        arrays.pop(known, None)
     learner = _decode_learner(header, "", arrays, registry)
     if arrays:
         raise UsageError(f"holds arrays that its header does not name: {', '.join(arrays)}")
@@ -206,6 +219,41 @@ def training_rows_of(path: Path) -> npt.NDArray[np.uint64] | None:
     """
     with open_regular(path) as file:
         return read_archive(file)[1].get(TRAINING_ROWS)
+
+
+def load_blend(path: str | os.PathLike[str]) -> Blend | None:
+    """Read the blend of the learner in a model file with the Euclidean baseline.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A file that `load_model` reads.
+
+    Returns
+    -------
+    Blend or None
+        None where the file has none: the learner is used as it is.
+
+    Raises
+    ------
+    UsageError
+        Where the file cannot be read, or holds something else.
+    """
+    try:
+        with open_regular(Path(path)) as file:
+            return read_blend(file)
+    except Exception as error:  # see `load_model_of`
+        raise UsageError(f"{path}: its blend cannot be read ({_one_line(error)})") from error
+
+
+def read_blend(file: BinaryIO) -> Blend | None:
+    """Read the blend from an open model file, as `load_blend` does."""
+    held = read_archive(file)[1].get(BLEND)
+    if held is None:
+        return None
+    if held.shape != (3,) or held.dtype != np.float64 or not (held >= 0).all():
+        raise UsageError(f"{BLEND} is not three numbers of double precision, none negative")
+    return Blend(*held.tolist())
 
 
 def _one_line(error: Exception) -> str:
@@ -312,16 +360,20 @@ def write_archive(file: BinaryIO, header: dict[str, Any], arrays: Arrays) -> Non
             write_array(archive, f"{name}.npy", array)
 
 
-def add_training_rows(path: Path, hashes: npt.NDArray[np.uint64]) -> None:
-    """Add the `row_hashes` of what a model was fitted on to its file."""
+def add_training_rows(
+    path: Path, hashes: npt.NDArray[np.uint64], blend: Blend | None = None
+) -> None:
+    """Add the `row_hashes` of what a model was fitted on to its file, and its blend."""
     with zipfile.ZipFile(path, "a") as archive:
         write_array(archive, f"{TRAINING_ROWS}.npy", hashes)
+        if blend is not None:
+            write_array(archive, f"{BLEND}.npy", np.array(astuple(blend)))
 
 
 def read_archive(file: BinaryIO) -> tuple[dict[str, Any], Arrays]:
     """Read the header and the arrays; sizes are checked before memory is taken for them.
 
-    The arrays are those of the header, and `TRAINING_ROWS` where the file has them.
+    The arrays are those of the header, and `TRAINING_ROWS` and `BLEND` where the file has them.
     """
     with open_stored(file) as archive:
         names = archive.namelist()

@@ -13,14 +13,14 @@ from dataclasses import asdict, replace
 from functools import partial
 from operator import add
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from oasis_bench.data import LabelledRows, Labels
 from oasis_bench.experiment import Experiment, TrialSpec, find_tasks
-from oasis_bench.plugins import Registry, load_registry
+from oasis_bench.plugins import Blend, MetricLearner, Registry, load_registry
 from oasis_bench.runs.facts import RunFacts
 from oasis_bench.runs.run import (
     file_names,
@@ -54,13 +54,39 @@ from oasis_bench.tasks import (
 from oasis_bench.trial import (
     PREDICTIONS,
     Evaluator,
+    Mix,
     Predictions,
+    SealedItems,
+    TrialItems,
     answer,
     draw_items,
+    mix_of,
     reason_against,
 )
 
 Rows = Mapping[str, list[dict[str, Any]]]
+
+
+class KeptTrial(NamedTuple):
+    """A trial whose scores were kept, as it is planned now."""
+
+    spec: TrialSpec
+    trial_id: str  # that the store has
+    scores: Predictions  # of the learner alone
+    scaling: str
+    blend: Blend | None
+
+    def items(self, rows: LabelledRows, registry: Registry) -> tuple[TrialItems, Blended | None]:
+        """Draw its items, and return what its scores are blended by."""
+        learner = registry.algorithms[self.spec.algorithm]
+        items = draw_items(self.spec, rows, learner)
+        if self.blend is None:
+            return items, None
+        return items, (self.blend, learner, SealedItems(items, learner, self.scaling))
+
+
+Blended = tuple[Blend, type[MetricLearner], SealedItems]
+"""What scores are blended by: see `trial.mix_of`."""
 
 
 def evaluate_run(
@@ -87,14 +113,15 @@ def evaluate_run(
         rows, trials = _find_kept_scores(
             folder, info, experiment, registry, plugin_files, on_download
         )
-        for spec, _, scores in trials:
-            _refuse_other_galleries([t for t in asked if t.split == spec.where.split], scores)
+        for one in trials:
+            of_split = [task for task in asked if task.split == one.spec.where.split]
+            _refuse_other_galleries(of_split, one.scores)
         failures = 0
         evaluated = []  # nothing is written before the last file has been read
-        for done, (spec, trial_id, scores) in enumerate(trials, start=1):
-            of_split = [task for task in asked if task.split == spec.where.split]
-            for name, found in _evaluate(of_split, spec, rows, registry, scores):
-                evaluated.append((trial_id, [name], found))
+        for done, one in enumerate(trials, start=1):
+            of_split = [task for task in asked if task.split == one.spec.where.split]
+            for name, found in _evaluate(of_split, one, rows, registry):
+                evaluated.append((one.trial_id, [name], found))
                 failures += found["answers"][0]["status"] == "failed"
             on_trial("trials evaluated", done, len(trials))
         for row in evaluated:
@@ -109,23 +136,21 @@ def evaluate_run(
 
 
 def _evaluate(
-    tasks: Sequence[Task],
-    spec: TrialSpec,
-    rows: LabelledRows,
-    registry: Registry,
-    scores: Predictions,
+    tasks: Sequence[Task], one: KeptTrial, rows: LabelledRows, registry: Registry
 ) -> Iterator[tuple[str, Rows]]:
     """Yield, for each task, its name and its rows of the tables."""
-    learner = registry.algorithms[spec.algorithm]
-    items = draw_items(spec, rows, learner)
+    learner = registry.algorithms[one.spec.algorithm]
+    items, blended = one.items(rows, registry)
     for task in tasks:
         if (reason := reason_against(task, learner)) is not None:
             yield task.name, _without_measures(task, "not applicable", reason)
             continue
         try:
-            evaluator = Evaluator([task], items, 0, 0, chooses_by=spec.chooses_by)
+            evaluator = Evaluator([task], items, 0, 0, chooses_by=one.spec.chooses_by)
+            if blended is not None:
+                evaluator.blend(*blended)
             for reader in evaluator.readers:
-                for message, content in scores.blocks(reader.gallery):
+                for message, content in one.scores.blocks(reader.gallery):
                     reader.add(message, content)
             found = {"answers": evaluator.answers(), "measures": evaluator.measures()}
             yield task.name, {**found, "predicted_classes": evaluator.predicted_classes()}
@@ -170,7 +195,8 @@ def export_trec(
 ) -> list[Path]:
     """Write a run file and a qrels file for each trial that kept its scores among test items.
 
-    They hold what the task `retrieval`, or `unseen-classes`, is evaluated by.  An item is called by
+    They hold what the task `retrieval`, or `unseen-classes`, is evaluated by: a blend with the
+    baseline, where the learner was blended.  An item is called by
     its row number in the data set, such as 'row-17'.  The files of a trial have the name of its
     scores, such as 'OASIS_10_0.run' and 'OASIS_10_0.qrels'; the first is also the tag of the run.
     Each is written whole or not at all, and replaces that of an earlier export.
@@ -201,7 +227,7 @@ def export_trec(
     rows, trials = _find_kept_scores(
         folder, run.info, experiment, registry, plugin_files, on_download
     )
-    kept = [scores for _, _, scores in trials if "test" in scores.galleries]
+    kept = [one for one in trials if "test" in one.scores.galleries]
     splits = {task.split for task in find_tasks(experiment, registry)}
     finished = run.trials["split"].isin(splits) & (run.trials["status"] == "ok")
     if missing := int(finished.sum()) - len(kept):
@@ -210,14 +236,16 @@ def export_trec(
             "have no files",
             stacklevel=2,
         )
-    n_queries = sum(len(scores.arrays["test_rows"]) for scores in kept)
+    n_queries = sum(len(one.scores.arrays["test_rows"]) for one in kept)
     done = 0
     paths: list[Path] = []
     with exporting_to(output):
-        for scores in kept:
-            stem = scores.path.stem
+        for one in kept:
+            stem = one.scores.path.stem
             pair = output / f"{stem}.run", output / f"{stem}.qrels"
-            for n_written in _write(scores, rows.y, *pair):
+            _, blended = one.items(rows, registry)
+            mix = None if blended is None else mix_of(*blended, "test")
+            for n_written in _write(one.scores, rows.y, *pair, mix):
                 done += n_written
                 on_query("queries written", done, n_queries)
             paths += pair
@@ -239,7 +267,9 @@ def _retrieval_tasks(run: StoredRun, registry: Registry) -> tuple[str, ...]:
     return tuple(of_retrieval)
 
 
-def _write(scores: Predictions, y: Labels, run_path: Path, qrels_path: Path) -> Iterator[int]:
+def _write(
+    scores: Predictions, y: Labels, run_path: Path, qrels_path: Path, mix: Mix | None
+) -> Iterator[int]:
     """Write the two files of a trial; yield the number of queries of each part that is written.
 
     `y` are the labels of all rows of the data set.
@@ -251,7 +281,7 @@ def _write(scores: Predictions, y: Labels, run_path: Path, qrels_path: Path) -> 
     # What follows the item is the same for every query.
     ends = [f" {rank} {others + 1 - rank} {tag}\n" for rank in range(1, others + 1)]
     with whole_file(run_path) as run_file, whole_file(qrels_path) as qrels_file:
-        for queries, block in _parts(scores, len(names)):
+        for queries, block in _parts(scores, len(names), mix):
             relevant = labels.relevant_rows(queries)
             hits = np.split(relevant.indices, relevant.indptr[1:-1])
             for query, own, ranking in zip(
@@ -267,11 +297,14 @@ def _write(scores: Predictions, y: Labels, run_path: Path, qrels_path: Path) -> 
             yield len(queries)
 
 
-def _parts(scores: Predictions, n_items: int) -> Iterator[tuple[Numbers, npt.NDArray[np.floating]]]:
+def _parts(
+    scores: Predictions, n_items: int, mix: Mix | None
+) -> Iterator[tuple[Numbers, npt.NDArray[np.floating]]]:
     """Yield places of queries among the test items with their scores, some millions at a time."""
     start = 0
     for message, content in scores.blocks("test"):
         block = np.frombuffer(content, message.dtype).reshape(message.n_queries, n_items)
+        block = block if mix is None else mix(start, block)
         for part in slices(len(block), max(1, PART_SCORES // n_items)):
             yield np.arange(start + part.start, start + part.stop), block[part]
         start += len(block)
@@ -284,12 +317,11 @@ def _find_kept_scores(
     registry: Registry,
     plugin_files: Sequence[Path],
     on_download: Progress,
-) -> tuple[LabelledRows, list[tuple[TrialSpec, str, Predictions]]]:
+) -> tuple[LabelledRows, list[KeptTrial]]:
     """Load the rows of a run and find the trials whose scores were kept.
 
-    `experiment` is that of the run, with the tasks whose splits are looked for.  A trial is as it
-    is planned now, with the trial_id that the store has, and the scores.  Scores are refused where
-    a file of them is damaged or of other items, or the rows have changed.
+    `experiment` is that of the run, with the tasks whose splits are looked for.  Scores are refused
+    where a file of them is damaged or of other items, or the rows have changed.
     """
     if not path_below(folder, PREDICTIONS).is_dir():
         words = without_options(shlex.split(info.command or ""), ["--output"])
@@ -311,8 +343,8 @@ def _find_kept_scores(
 
 def _kept_trials(
     folder: Path, specs: Sequence[TrialSpec], rows: LabelledRows, registry: Registry
-) -> list[tuple[TrialSpec, str, Predictions]]:
-    """Return the trials whose scores were kept, with the trial_id that the store has."""
+) -> list[KeptTrial]:
+    """Return the trials whose scores were kept."""
     names = file_names(specs)
     spec_of = {
         (spec.learner, spec.where.subset, spec.where.partition, spec.where.split): spec
@@ -320,15 +352,19 @@ def _kept_trials(
     }
     kept = []
     trials = read_run(folder).trials
-    columns = ("learner", "subset", "partition", "split", "trial_id")
-    for *key, trial_id in zip(*(trials[name] for name in columns), strict=True):
+    columns = ("learner", "subset", "partition", "split", "trial_id", "scaling")
+    numbers = trials[["blend", "baseline_sd", "learned_sd"]].astype(float).itertuples(index=False)
+    columns_and_blend = (*(trials[name] for name in columns), numbers)
+    for *key, trial_id, scaling, of_blend in zip(*columns_and_blend, strict=True):
         spec = spec_of.get(tuple(key))
         if spec is None:
             continue
         path = path_below(folder, f"{PREDICTIONS}/{names[spec.trial_id]}")
         if path.exists():
             items = draw_items(spec, rows, registry.algorithms[spec.algorithm])
-            kept.append((spec, str(trial_id), Predictions.open(path, items)))
+            blend = None if np.isnan(of_blend.blend) else Blend(*of_blend)
+            scores = Predictions.open(path, items)
+            kept.append(KeptTrial(spec, str(trial_id), scores, scaling, blend))
     if not kept:
         raise UsageError(f"{folder / PREDICTIONS} holds no scores of the trials of this run")
     return kept

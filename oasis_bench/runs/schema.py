@@ -38,6 +38,10 @@ CREATE TABLE trials (
     scaling TEXT,                     -- of the rows of the final fit, chosen or given
     params TEXT,                      -- JSON: the hyper-parameters of the final fit
     n_steps INTEGER,                  -- chosen or given; NULL where there are no steps
+    blend REAL,                       -- the weight b of the learner (see plugins.blending); NULL:
+                                      -- not blended with the baseline
+    baseline_sd REAL,                 -- of the baseline's score and the learner's, on pairs of
+    learned_sd REAL,                  -- training items
     n_train INTEGER NOT NULL,
     n_test INTEGER NOT NULL,
     n_features INTEGER NOT NULL,
@@ -72,6 +76,7 @@ CREATE TABLE measures (
     measure TEXT NOT NULL,            -- such as 'mAP', 'precision', 'accuracy'
     k INTEGER,                        -- NULL where the measure has none
     value REAL NOT NULL,
+    as_learned REAL NOT NULL,         -- the same of the learner alone, b = 1
     chance REAL                       -- of this measure for a random order; NULL: not known
 ) STRICT;
 CREATE UNIQUE INDEX measures_once ON measures (trial_id, task, measure, ifnull(k, 0));

@@ -8,7 +8,7 @@ A task is a plugin: a class derived from `Task`, named by an entry point of the 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -282,17 +282,24 @@ def evaluate(
     seed: int,
     training: Any = None,
     measures: Collection[str] | None = None,
+    also: Callable[[int, Scores], object] = lambda start, scores: None,
 ) -> Evaluation:
     """Ask a task of a similarity, in this process, a block of queries at a time.
 
     The test items `X` are the queries; `training` is the gallery of a task that compares with
     these. `seed` decides the order within ties, and that in which the gallery is scored.
+    ``also(start, scores)`` gets each block of scores, too.
     """
     gallery = X if task.gallery == "test" else training
     X, gallery = as_items(X, gallery)
     n_gallery = gallery.shape[0]
     evaluation = task.evaluation(truth, n_gallery, tie_order(seed, n_gallery), measures)
-    score_in_blocks(similarity, X, np.arange(X.shape[0]), gallery, evaluation.add, seed=seed)
+
+    def take(start: int, scores: Scores) -> None:
+        evaluation.add(start, scores)
+        also(start, scores)
+
+    score_in_blocks(similarity, X, np.arange(X.shape[0]), gallery, take, seed=seed)
     return evaluation
 
 

@@ -3,11 +3,15 @@ from .harness_side.conversation import Conversation as Conversation
 from .harness_side.evaluator import (
     TRAINING as TRAINING,
     Evaluator as Evaluator,
+    Mix as Mix,
     answer as answer,
+    mix_of as mix_of,
     reason_against as reason_against,
 )
 from .harness_side.inbox import Inbox as Inbox
 from .harness_side.items import (
+    SealedItems as SealedItems,
+    TrialItems as TrialItems,
     draw_items as draw_items,
     refuse_untested_queries as refuse_untested_queries,
 )

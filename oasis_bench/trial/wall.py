@@ -27,7 +27,7 @@ from oasis_bench.data import (
     learn_scaling,
 )
 from oasis_bench.experiment import TrialSpec
-from oasis_bench.plugins import IncrementalLearner, MetricLearner
+from oasis_bench.plugins import IncrementalLearner, MetricLearner, can_blend
 from oasis_bench.system import available_cores, cut, map_arrays, printable, seal_arrays
 
 StageName = Literal["tune", "fit", "load", "score alone", "replay", "score training items"]
@@ -54,7 +54,8 @@ class MessageError(ValueError):
 
 
 Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
-Seconds = Annotated[float, Meta(ge=0)]
+NotNegative = Annotated[float, Meta(ge=0)]
+Seconds = NotNegative
 Numbers = Annotated[
     dict[Annotated[str, Meta(pattern=r"^[^\W\d]\w*\Z", max_length=LONGEST_NAME)], float],
     Meta(max_length=MOST_NUMBERS),
@@ -98,6 +99,7 @@ class Tuned(_Message):
     params: dict[str, Any]
     n_steps: Count | None = None
     last_checkpoint: Count | None = None  # the largest that was validated with these parameters
+    blend: float | None = None  # the weight b (see `plugins.blending`); None where not blended
     fit_seconds: Seconds = 0.0
     score_seconds: Seconds = 0.0
 
@@ -115,6 +117,16 @@ class Fitted(_Message):
     peak_bytes: Count | None
     symmetry_index: float | None  # of W
     numbers: Numbers = {}  # the fitted attributes that are single numbers
+
+
+class Compared(_Message):
+    """The standard deviation of the fitted learner's similarity on pairs of training items.
+
+    It comes last of a fit, off the clock, where the learner is blended.  What has no file must not
+    come just before what has one: both may be read at once.
+    """
+
+    learned_sd: NotNegative
 
 
 class Saved(_Message):
@@ -178,6 +190,7 @@ Message: TypeAlias = (
     | Validated
     | Tuned
     | Fitted
+    | Compared
     | Saved
     | Loaded
     | Scores
@@ -213,7 +226,7 @@ class Stage:
 
     name: StageName
     spec: TrialSpec  # as `for_learner` makes it: without what the learner must not know
-    tuned: Tuned  # what to fit; of no use to the stage 'tune'
+    tuned: Tuned  # what to fit; in the stage 'tune' the first candidate
     galleries: tuple[str, ...]  # what the test items are compared with: 'test', 'training'
     server: int  # the process number below which all processes of the trial are
 
@@ -224,12 +237,22 @@ def checkpoints(max_steps: int) -> list[int]:
     return [*(round(step) for step in steps if step < max_steps), max_steps]
 
 
-def needs_tuning(spec: TrialSpec, learner: type[MetricLearner]) -> bool:
-    """Tell whether the inner folds have anything to choose."""
+def is_blended(spec: TrialSpec, learner: type[MetricLearner]) -> bool:
+    """Tell whether a learner's similarity is blended with the Euclidean baseline's."""
+    return spec.experiment.blend == "on" and can_blend(learner)
+
+
+def needs_search(spec: TrialSpec, learner: type[MetricLearner]) -> bool:
+    """Tell whether the inner folds have hyper-parameters or a number of steps to choose."""
     by_steps = (
         issubclass(learner, IncrementalLearner) and "n_steps" not in spec.candidates[0].params
     )
     return by_steps or len(spec.candidates) > 1
+
+
+def needs_tuning(spec: TrialSpec, learner: type[MetricLearner]) -> bool:
+    """Tell whether the inner folds have anything to choose: the weight of a blend, too."""
+    return needs_search(spec, learner) or is_blended(spec, learner)
 
 
 def folds_at_once(spec: TrialSpec) -> int:

@@ -28,8 +28,10 @@ RANGES = ("fit_seconds", "fit_cpu_seconds")
 
 COLUMNS = (
     *("dataset", "subset", "subset_title", "n_classes", "split", "n_train", "n_test", "n_features"),
-    *("task", "measure", "k", "name", "learner", "mean", "sd", "partitions", "planned", "chance"),
+    *("task", "measure", "k", "name", "learner", "mean", "sd"),
+    *("as_learned", "partitions", "planned", "chance"),
     *("verdict", "note", "scalings", "search", "candidates", "scaling", "params", "n_steps"),
+    "blend",
     "tuning_seconds",
     *(f"{name}{end}" for name in RANGES for end in ("", "_min", "_max")),
     *("seconds_per_query", "fit_peak_bytes", "model_bytes", "threads", "shared_cores", "processor"),
@@ -106,18 +108,19 @@ KINDS: dict[str, Callable[[StoredRun], dict[str, bytes]]] = {
 def result_rows(view: RunView) -> pd.DataFrame:
     """Return a row for each learner, class subset, task, headline and k.
 
-    Its columns are `COLUMNS`: mean, sd and chance are over the `partitions` that have a result,
-    of the `planned` ones; `note` says why where they are fewer; `verdict` is that of the
+    Its columns are `COLUMNS`: mean, sd, as_learned and chance are over the `partitions` that have
+    a result, of the `planned` ones; `note` says why where they are fewer; `verdict` is that of the
     comparison with the best (see `analysis.statistics.BestLearners`).  Costs are medians over
     partitions, with _min and _max their range.  The inner folds might choose among `scalings`
-    with the budget `search`, and compared `candidates` (median); `scaling` and `params` are
-    what they chose, with the number of partitions where that differs.  `commit` names all
-    commits that the run was made with.
+    with the budget `search`, and compared `candidates` (median); `scaling`, `params` and `blend`,
+    the weight of what was learned, are what they chose, with the number of partitions where that
+    differs.  `commit` names all commits that the run was made with.
     """
     parts = []
     for task in view.tasks:
         numbers, split = view.numbers[task], view.split_of(task)
         own = numbers[numbers["name"].isin(shown_in_text(view.stored, task))]
+        own = own.drop(columns="blend")
         notes = [
             " ".join(view.shortfall(subset, learner, split, task)).removeprefix(
                 f"{view.marked(learner)}: "
@@ -174,6 +177,7 @@ def _of_cell(view: RunView, trials: pd.DataFrame) -> dict[str, Any]:
         "candidates": tried.median(),
         "scaling": counted(done["scaling"].dropna()),
         "params": counted(done["params"].map(params_text)),
+        "blend": counted(done["blend"].dropna().map("{:g}".format)),
         "threads": done["threads"].max(),
         "shared_cores": int(done["shared_cores"].any()),
         "processor": "; ".join(done["processor"].dropna().unique()),

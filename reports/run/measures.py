@@ -13,12 +13,20 @@ import pandas as pd
 
 from oasis_bench.analysis import LEVEL, seen_difference, shown_in_text
 from oasis_bench.reports.formatting import interval_text, number_text, numbers_as, p_text, plural
-from oasis_bench.reports.run.view import RunView, task_title
+from oasis_bench.reports.run.view import BASELINE, RunView, task_title
 from oasis_bench.reports.table import Cell, Column, Table
 
 CHANCE = "chance"
 """What stands for a learner in rows of chance."""
 
+ABSTAINED = f" = {BASELINE}"
+"""What follows a mean of trials that are all the baseline's."""
+
+BLEND_NOTE = (
+    "In brackets: as learned. The value before it is of the blend with the Euclidean baseline, by "
+    f"a weight that the inner folds tuned; ‘= {BASELINE}’: what was learned has weight 0 on all "
+    "partitions."
+)
 BOLD_NOTE = (
     "Bold: best, or not distinguishable from the best by the corrected resampled paired t-test "
     "(level 0.05 for all comparisons of a measure together, by Holm)."
@@ -45,15 +53,23 @@ def with_chance(numbers: pd.DataFrame) -> pd.DataFrame:
     """
     rows = numbers.drop_duplicates(["subset", "name"]).dropna(subset="chance")
     rows = rows.assign(learner=CHANCE, mean=rows["chance"], sd=math.nan, n=rows["n_measured"])
-    rows = rows.assign(verdict="", n_shared=0, bold=False)
+    rows = rows.assign(as_learned=math.nan, blend=math.nan, verdict="", n_shared=0, bold=False)
     return pd.concat([numbers, rows], ignore_index=True) if len(rows) else numbers
 
 
 def mean_texts(numbers: pd.DataFrame) -> list[str]:
-    """Write mean ± standard deviation of each row of `RunView.numbers`; '-' without a result."""
+    """Write mean ± standard deviation of each row of `RunView.numbers`; '-' without a result.
+
+    The mean as learned follows where a blend with the baseline changed it.
+    """
+    columns = (numbers[name] for name in ("mean", "sd", "n", "as_learned", "blend"))
     return [
-        f"{mean:.3f} ± {number_text(sd, '{:.3f}')}" if n else "-"
-        for mean, sd, n in zip(numbers["mean"], numbers["sd"], numbers["n"], strict=True)
+        f"{mean:.3f} ± {number_text(sd, '{:.3f}')}"
+        + f" ({learned:.3f})" * (learned != mean)
+        + ABSTAINED * (blend == 0)
+        if n
+        else "-"
+        for mean, sd, n, learned, blend in zip(*columns, strict=True)
     ]
 
 
@@ -111,6 +127,7 @@ def _measure_table(
         notes=[
             *(note for head, *_ in others for note in head.notes),
             *bold_note(numbers[numbers["name"] == view.headlines[task][0]]),
+            *blend_notes(numbers),
             *_left_out(view, task, subset),
             *view.dagger_notes(names),
         ],
@@ -206,6 +223,11 @@ def bold_note(numbers: pd.DataFrame) -> Iterator[str]:
             "Nothing is bold: no learner shares two partitions with the best, and on fewer "
             "nothing can be told apart."
         )
+
+
+def blend_notes(numbers: pd.DataFrame) -> list[str]:
+    """Say what the values beside means are, where `RunView.numbers` has any."""
+    return [BLEND_NOTE] * bool(numbers["blend"].lt(1).any())
 
 
 def _left_out(view: RunView, task: str, subset: str) -> Iterator[str]:
@@ -374,7 +396,11 @@ def seen_and_unseen_tables(view: RunView) -> list[Table]:
                 Column("Unseen classes", _cells_of(view, UNSEEN, numbers[UNSEEN])),
             ],
             numbers=everything,
-            notes=[*bold_note(everything), *view.dagger_notes(view.learners)],
+            notes=[
+                *bold_note(everything),
+                *blend_notes(everything),
+                *view.dagger_notes(view.learners),
+            ],
         )
     ]
 

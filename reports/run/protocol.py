@@ -62,6 +62,11 @@ def protocol_text(view: RunView) -> str:
     ]
     if chosen:
         parts.append(f"Each learner had the same budget of search: {_budget(experiment.search)}.")
+    if view.is_blended:
+        parts.append(
+            "The weight of each learner of rows in its blend with the Euclidean baseline was tuned "
+            "on the same folds, for the hyper-parameters that were chosen."
+        )
     if fixed:
         parts.append(f"Fixed: {'; '.join(fixed)}.")
     parts.append("All else is at the learners' defaults.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pandas as pd
@@ -46,11 +46,41 @@ def selection_table(view: RunView) -> Table:
             ),
             Column("Steps, a partition each", (_steps(view, own) for own in trials), align="l"),
             Column("Validation", (own["validation"].mean() for own in trials), three_digits),
+            *_of_blend(
+                view,
+                (counted(own["blend"].map(_weight_text)) for own in trials),
+                (own["as_learned"].mean() for own in trials),
+            ),
             Column("Test", (own["test"].mean() for own in trials), numbers_as("{:.3f}")),
         ],
-        numbers=view.chosen[[*columns, "n_steps", "measure", "validation", "test"]],
-        notes=[*chosen_by(view), *view.dagger_notes(view.chosen["learner"])],
+        numbers=view.chosen[
+            [*columns, "n_steps", "measure", "validation", "blend", "as_learned", "test"]
+        ],
+        notes=[
+            *chosen_by(view),
+            *_blend_notes(view),
+            *view.dagger_notes(view.chosen["learner"]),
+        ],
     )
+
+
+def _of_blend(view: RunView, weights: Iterable[str], learned: Iterable[float]) -> list[Column]:
+    """Return the columns of the weight, and of the measure as learned; none without a blend."""
+    columns = [Column("b", weights), Column("Test, as learned", learned, three_digits)]
+    return columns * view.is_blended
+
+
+def _weight_text(weight: float) -> str:
+    return number_text(weight, "{:g}", missing="-")
+
+
+def _blend_notes(view: RunView) -> list[str]:
+    """Say what is of the learner alone, and what of its blend."""
+    return [
+        "b: the weight of what was learned in the blend with the Euclidean baseline, as the inner "
+        "folds tuned it. Test is of this blend; validation, training and ‘as learned’ are "
+        "of the learner alone."
+    ] * view.is_blended
 
 
 def _n_candidates(view: RunView, trials: pd.DataFrame) -> float:
@@ -128,17 +158,12 @@ def _ends_of_steps(view: RunView, trials: pd.DataFrame) -> Iterator[str]:
             f"In {n_at_end} of {of_all} {measure} still rose at the last checkpoint "
             f"({checkpoints['max'].max():,.0f} steps): a larger max_steps may do better."
         )
-    if n_at_start := int((searched & (chosen == 0)).sum()):
-        yield (
-            f"In {n_at_start} of {of_all} no step made {measure} better: the model is the one "
-            "before the first step."
-        )
 
 
 def trials_table(view: RunView) -> Table:
     """Make the table of all finished trials: what was chosen, what it gave, what it took."""
     columns = ["learner", "subset", "n_classes", "split", "partition", "scaling", "params"]
-    columns += ["n_steps", "measure", "validation", "training", "test"]
+    columns += ["n_steps", "measure", "validation", "training", "blend", "as_learned", "test"]
     columns += ["tuning_seconds", "fit_seconds"]
     numbers = view.chosen[columns]
     shown = pd.concat([own for *_, own in view.by_cell(numbers)])
@@ -157,6 +182,7 @@ def trials_table(view: RunView) -> Table:
             Column("Steps", shown["n_steps"], numbers_as("{:,.0f}", "none")),
             Column("Validation", shown["validation"], three_digits),
             *training,
+            *_of_blend(view, shown["blend"].map(_weight_text), shown["as_learned"]),
             Column("Test", shown["test"], numbers_as("{:.3f}")),
             Column("Tuning, s", shown["tuning_seconds"], seconds_text),
             Column("Fit, s", shown["fit_seconds"], seconds_text),
@@ -166,6 +192,7 @@ def trials_table(view: RunView) -> Table:
             *chosen_by(view),
             *["Training: the same measure, of the training items among themselves."]
             * len(training),
+            *_blend_notes(view),
             *view.dagger_notes(numbers["learner"]),
         ],
     )

@@ -20,7 +20,14 @@ from oasis_bench.reports.formatting import (
     series,
     wrapped,
 )
-from oasis_bench.reports.run.measures import CHANCE, SEEN, UNSEEN, ceilings, mean_texts
+from oasis_bench.reports.run.measures import (
+    ABSTAINED,
+    CHANCE,
+    SEEN,
+    UNSEEN,
+    ceilings,
+    mean_texts,
+)
 from oasis_bench.reports.run.view import RunView, task_title, view_of
 from oasis_bench.runs import StoredRun
 from oasis_bench.system import printable, without_options
@@ -87,6 +94,7 @@ def _of_task(view: RunView, task: str) -> str:
     else:
         parts = [f"{where}: {_lead(view, first, scores, comparison)}"]
         parts += _what_could_be_seen(view, task, subset, comparison)
+    parts += _abstaining(view, task, subset, first)
     parts += _near_chance(view, task, subset, first, scores)
     if best is None:
         return " ".join(parts)
@@ -157,6 +165,17 @@ def _what_could_be_seen(
         yield (
             f"{n_partitions} partitions are likely to show only a difference of {max(seen):.3f} or "
             "more."
+        )
+
+
+def _abstaining(view: RunView, task: str, subset: str, name: str) -> Iterator[str]:
+    """Say of which learners the values are those of the Euclidean baseline."""
+    numbers = view.numbers[task]
+    own = numbers[(numbers["subset"] == subset) & (numbers["name"] == name)]
+    if names := [view.marked(it) for it in own.loc[own["blend"] == 0, "learner"]]:
+        yield (
+            f"What {series(names)} learned has weight 0 on all partitions: the values are those of "
+            "the Euclidean baseline."
         )
 
 
@@ -327,6 +346,11 @@ def summary_text(run: StoredRun, in_python: bool = False) -> str:
             notes.append(
                 "* best, or not distinguishable from the best (corrected paired t-test, Holm, 0.05)"
             )
+    if view.is_blended:
+        notes.append(
+            "(in brackets) as learned, without the blend with the Euclidean baseline; = what was "
+            "learned has weight 0"
+        )
     for split in view.splits:
         title = ", ".join(["costs", *view.of_splits(split)])
         text += [f"{title}:", *_aligned_to_width(_cost_lines(view, split), (1, 4))]
@@ -355,7 +379,7 @@ def _task_lines(view: RunView, task: str) -> tuple[list[list[str]], bool, list[s
     lines = [[view.class_noun, "learner", *(f"{option} " for option in measures["option"])]]
     for subset, learner, own in view.by_subset_and_learner(numbers):
         texts = [
-            text.replace(" ", "") + ("*" if bold else " ")
+            text.replace(ABSTAINED, "=").replace(" ", "") + ("*" if bold else " ")
             for text, bold in zip(mean_texts(own), own["bold"], strict=True)
         ]
         lines.append([*_labels(view, subset, learner), *texts])

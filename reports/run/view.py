@@ -198,21 +198,25 @@ class RunView:
         """All trials: costs and steps as numbers, whether the fit's time is noisy, and choices.
 
         measure names what the inner folds chose by on the trial's split; test is its value on test
-        items, training the same of training items among themselves, NaN where it is not known.
+        items, as_learned that of the learner alone, training that of the learner alone on training
+        items among themselves, NaN where it is not known.
         """
         trials = with_costs(self.stored.trials)
         numbers = self.stored.fit_numbers
         training = numbers[numbers["name"] == TRAINING].set_index("trial_id")["value"]
         test: dict[str, float] = {}
+        own_test: dict[str, float] = {}
         for split in self.splits:
             task, name = self.chooser[split]
             values = self.values[task]
             own = values[values["name"] == name]
             test.update(zip(own["trial_id"], own["value"], strict=True))
+            own_test.update(zip(own["trial_id"], own["as_learned"], strict=True))
         names = {split: name for split, (_, name) in self.chooser.items()}
         return trials.assign(
             measure=trials["split"].map(names),
             test=trials["trial_id"].map(test).astype(float),
+            as_learned=trials["trial_id"].map(own_test).astype(float),
             training=trials["trial_id"].map(training.to_dict()).astype(float),
         )
 
@@ -358,6 +362,11 @@ class RunView:
     # Measures of tasks, and learners compared by them.
 
     @cached_property
+    def is_blended(self) -> bool:
+        """Whether a learner was blended with the Euclidean baseline."""
+        return bool(self.stored.trials["blend"].notna().any())
+
+    @cached_property
     def measures(self) -> dict[str, pd.DataFrame]:
         """The measures of each task in order: measure, k, name and option."""
         return {task: measures_of(self.stored, task) for task in self.tasks}
@@ -423,10 +432,11 @@ class RunView:
         """Mean, spread, chance and comparison of each measure of each task.
 
         A row for each subset, measure and learner: subset, n_classes, learner, measure, k, name
-        (see `analysis.headlines`), mean, sd, n (partitions), n_measured (partitions with a value of
-        any learner), chance (mean over the partitions, each counted once), verdict (see
-        `analysis.BestLearners`) and n_shared (partitions shared with the best), which are '' and 0
-        but for headlines, and bold.
+        (see `analysis.headlines`), mean, sd, as_learned (the mean of the learner alone), blend (the
+        largest weight of what was learned, NaN where it was not blended), n (partitions),
+        n_measured (partitions with a value of any learner), chance (mean over the partitions, each
+        counted once), verdict (see `analysis.BestLearners`) and n_shared (partitions shared with
+        the best), which are '' and 0 but for headlines, and bold.
         """
         return {task: self._numbers(task) for task in self.tasks}
 
@@ -434,12 +444,16 @@ class RunView:
         values, measures = self.values[task], self.measures[task]
         keys = ["subset", "name"]
         spread = values.groupby([*keys, "learner"])["value"].agg(["mean", "std", "count"])
+        blends = self.stored.trials.set_index("trial_id")["blend"].astype(float)
+        values = values.assign(blend=values["trial_id"].map(blends))
+        learned = values.groupby([*keys, "learner"]).agg({"as_learned": "mean", "blend": "max"})
         partitions = values.drop_duplicates([*keys, "partition"]).groupby(keys)["chance"]
         each_once = partitions.agg(["mean", "size"]).set_axis(["chance", "n_measured"], axis=1)
         cells = pd.MultiIndex.from_product(
             [self.subsets, measures["name"], self.learners], names=[*keys, "learner"]
         )
-        numbers = spread.reindex(cells).set_axis(["mean", "sd", "n"], axis=1).reset_index()
+        spread = spread.set_axis(["mean", "sd", "n"], axis=1).join(learned)
+        numbers = spread.reindex(cells).reset_index()
         numbers = numbers.merge(measures, on="name").join(each_once, on=keys)
         verdicts = pd.DataFrame(
             [
@@ -456,7 +470,8 @@ class RunView:
         numbers["bold"] = numbers["verdict"].isin(BOLD) & on_all
         numbers["n_classes"] = numbers["subset"].map(self.subsets)
         columns = ["subset", "n_classes", "learner", "measure", "k", "name", "mean", "sd", "n"]
-        return numbers[[*columns, "n_measured", "chance", "verdict", "n_shared", "bold"]]
+        columns += ["as_learned", "blend", "n_measured", "chance", "verdict", "n_shared", "bold"]
+        return numbers[columns]
 
 
 @lru_cache(maxsize=2)

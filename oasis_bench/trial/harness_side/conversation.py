@@ -18,14 +18,22 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
 import msgspec
 
 from oasis_bench.experiment import ChooseBy, TrialSpec
-from oasis_bench.plugins import IncrementalLearner, MetricLearner
-from oasis_bench.system import error_line, is_sealed, processor_name
+from oasis_bench.plugins import (
+    WEIGHTS,
+    Blend,
+    IncrementalLearner,
+    MetricLearner,
+    baseline_sd,
+    read_blend,
+)
+from oasis_bench.system import error_line, is_sealed, map_bytes, processor_name
 from oasis_bench.tasks import Task, parse_measure
 from oasis_bench.trial.harness_side.clock import ROUGH_SECONDS, WALL_SECONDS, HarnessClock
 from oasis_bench.trial.harness_side.evaluator import (
@@ -49,6 +57,7 @@ from oasis_bench.trial.wall import (
     REPLAY,
     VALIDATION,
     WARM_UP,
+    Compared,
     Ended,
     Fitted,
     Loaded,
@@ -67,6 +76,7 @@ from oasis_bench.trial.wall import (
     Validated,
     checkpoints,
     folds_at_once,
+    is_blended,
     needs_tuning,
 )
 
@@ -118,6 +128,8 @@ class Conversation:
         self._traces = Traces(self._chooser, spec.chooses_by, items)
         scaling, params = spec.candidates[0]
         self._tuned = Tuned(scaling, dict(params))
+        self._is_blended = is_blended(spec, learner)
+        self._blend: Blend | None = None
         self._needs_tuning = model is None and needs_tuning(spec, learner)
         if not self._needs_tuning:
             sealed(scaling)  # raises where the items cannot be scaled so
@@ -221,9 +233,9 @@ class Conversation:
     def _tune(self) -> Talk:
         """Take what the inner folds validate, and what they chose."""
         candidates = json.loads(json.dumps(self.spec.candidates))  # as messages have them
-        steps = [None, 0, *checkpoints(self.spec.experiment.max_steps)]
+        steps = [None, *checkpoints(self.spec.experiment.max_steps)]
         n_folds = self.spec.experiment.inner_folds
-        most = len(candidates) * (len(steps) - 1) * n_folds
+        most = len(candidates) * len(steps) * n_folds
         n_begun: Counter[str] = Counter()
         clock = None
         self._give(self._sealed(None).training)
@@ -243,6 +255,8 @@ class Conversation:
                 self._validation.append(row)
         if [message.scaling, message.params] not in candidates:
             raise MessageError("what was chosen is not among the candidates")
+        if message.blend not in (WEIGHTS if self._is_blended else (None,)):
+            raise MessageError(f"the weight {message.blend} of a blend is none of those to try")
         seconds = message.fit_seconds + message.score_seconds
         if clock is not None:
             if folds_at_once(self.spec) > 1:  # of wall-clock time it sees only the longest
@@ -284,6 +298,10 @@ class Conversation:
                 self._notes.append(f"its model is not saved: {saved.reason}")
             else:
                 self._kept.add_model(self._file_that_came())
+        if self._tuned.blend is not None:
+            compared = yield Compared
+            baseline = baseline_sd(items.training_rows, self.spec.seed_for("blend"))
+            self._begin_blend(Blend(self._tuned.blend, baseline, compared.learned_sd))
         yield from self._score()
 
     def _load(self) -> Talk:
@@ -297,7 +315,20 @@ class Conversation:
         loaded = yield Loaded
         self._model = self._file_that_came()
         self._columns = self._columns_of_model(loaded)
+        blend = read_blend(BytesIO(map_bytes(self._saved_model)))
+        if self._is_blended and blend is not None:
+            self._begin_blend(blend)
         yield from self._score()
+
+    def _begin_blend(self, blend: Blend) -> None:
+        """Evaluate a blend of the scores that come."""
+        self._blend = blend
+        self._evaluator.blend(blend, self._learner, self._sealed(self._tuned.scaling))
+        self._columns |= {
+            "blend": blend.weight,
+            "baseline_sd": blend.baseline_sd,
+            "learned_sd": blend.learned_sd,
+        }
 
     def _score(self) -> Talk:
         """Take the scores of all test items, and what computing them took."""
@@ -329,7 +360,7 @@ class Conversation:
         if "training" in self._galleries:
             self._give(items.gallery)
         alone = self._evaluator.readers_alone()
-        for reader in alone:
+        for reader, _ in alone:
             yield from self._scores(reader)
         try:
             self._evaluator.refuse_other_scores(alone)
@@ -468,7 +499,7 @@ class Conversation:
             predicted_classes=evaluator.predicted_classes() if evaluator else (),
             retrievals=evaluator.retrievals() if evaluator else (),
             projections=evaluator.projections(prepared) if evaluator else (),
-            files=self._kept.finish() if evaluator else {},
+            files=self._kept.finish(self._blend) if evaluator else {},
             validation=self._validation,
             traces=self._traces.values,
             symmetry=self._traces.symmetry,

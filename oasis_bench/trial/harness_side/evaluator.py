@@ -14,11 +14,17 @@ import numpy.typing as npt
 from scipy.stats import rankdata
 
 from oasis_bench.experiment import ChooseBy, Queries
-from oasis_bench.plugins import ExemplarLearner, MetricLearner
+from oasis_bench.plugins import (
+    Blend,
+    ExemplarLearner,
+    MetricLearner,
+    as_inner_product,
+    baseline_scores,
+)
 from oasis_bench.tasks import Evaluation, Numbers, Task, kernel_ready, rank_others
-from oasis_bench.trial.harness_side.items import TrialItems
+from oasis_bench.trial.harness_side.items import SealedItems, TrialItems
 from oasis_bench.trial.harness_side.projection import Projection, plane_of_rows
-from oasis_bench.trial.wall import MessageError, Replayed, Scores
+from oasis_bench.trial.wall import MessageError, Replayed, ScoreArray, Scores
 
 EXAMPLE_RANKS = 20
 """Items that are kept of what an example query retrieves: people judge as many in JMLR 5.2.3."""
@@ -44,10 +50,42 @@ Scores2D = npt.NDArray[np.float64]
 Rows = list[dict[str, Any]]
 
 
+class KeptRows:
+    """Keeps the scores of some queries in `rows`, of shape (n_queries, n_gallery)."""
+
+    def __init__(self, queries: Numbers | Sequence[int], n_gallery: int) -> None:
+        self._queries = np.asarray(queries, dtype=np.intp)
+        self.rows = np.empty((len(self._queries), n_gallery))
+
+    def add(self, start: int, scores: ScoreArray) -> None:
+        """Take the scores (n_block, n_gallery) of the queries from `start` on."""
+        held = (self._queries >= start) & (self._queries < start + len(scores))
+        self.rows[held] = scores[self._queries[held] - start]
+
+
+Takes = Evaluation | Projection | KeptRows
+"""What takes blocks of scores."""
+
+Mix = Callable[[int, ScoreArray], ScoreArray]
+"""``mix(start, scores)`` blends the scores of the queries from `start` on with the baseline's."""
+
+
+def mix_of(blend: Blend, learner: type[MetricLearner], items: SealedItems, gallery: str) -> Mix:
+    """Return what blends the learner's scores of test items against a gallery."""
+
+    def mix(start: int, scores: ScoreArray) -> ScoreArray:
+        others = items.test_rows if gallery == "test" else items.training_rows
+        baseline = baseline_scores(items.test_rows[start : start + len(scores)], others)
+        return blend.mix(baseline, as_inner_product(learner, scores))
+
+    return mix
+
+
 class ScoreReader:
     """Takes the scores of queries against one gallery, block after block, for some evaluations.
 
-    Those of the queries `kept` stay in `rows`, of shape (n_kept, n_gallery).
+    `of_learner` take the learner's own scores, and `evaluations` these blended, where there is a
+    `mix`.
     """
 
     def __init__(
@@ -55,14 +93,13 @@ class ScoreReader:
         gallery: str,
         n_queries: int,
         n_gallery: int,
-        evaluations: Sequence[Evaluation | Projection],
-        kept: Numbers | Sequence[int] = (),
+        evaluations: Sequence[Takes],
+        of_learner: Sequence[Takes] = (),
     ) -> None:
         self.gallery = gallery
+        self.mix: Mix | None = None
         self._n_queries, self._n_gallery = n_queries, n_gallery
-        self._evaluations = evaluations
-        self._kept = np.asarray(kept, dtype=np.intp)
-        self.rows = np.empty((len(self._kept), n_gallery))
+        self._evaluations, self._of_learner = evaluations, of_learner
         self._done = 0
 
     @property
@@ -82,11 +119,11 @@ class ScoreReader:
     def add(self, message: Scores, content: bytes | bytearray) -> None:
         """Evaluate a block; raise ValueError where a score is NaN."""
         scores = np.frombuffer(content, message.dtype).reshape(message.n_queries, self._n_gallery)
+        for own in self._of_learner:
+            own.add(self._done, scores)
+        evaluated = scores if self.mix is None else self.mix(self._done, scores)
         for evaluation in self._evaluations:
-            evaluation.add(self._done, scores)
-        block = range(self._done, self._done + message.n_queries)
-        held = np.isin(self._kept, block)
-        self.rows[held] = scores[self._kept[held] - self._done]
+            evaluation.add(self._done, evaluated)
         self._done += message.n_queries
 
 
@@ -110,11 +147,9 @@ class Evaluator:
         chooses_by: ChooseBy | None = None,
     ) -> None:
         self._items, self._chooses_by = items, chooses_by
-        self._evaluations = {
-            task.name: task.evaluation(items.truth, len(ties), ties)
-            for task in tasks
-            for ties in (items.ties[task.gallery],)
-        }
+        self._tasks = tasks
+        self._evaluations = self._new_evaluations()
+        self._as_learned = self._evaluations
         n_test = len(items.test_rows)
         drawn = np.random.default_rng(seed).permutation(n_test)
         places = np.argsort(items.original_order)[drawn]
@@ -123,39 +158,69 @@ class Evaluator:
         self._examples = places[:examples]
         y = items.truth.y
         self._projection = Projection(y, seed) if projects and isinstance(y, np.ndarray) else None
-        self._readers: dict[str, ScoreReader] = {}
-        for gallery in galleries_of(tasks):
-            evaluations: list[Evaluation | Projection] = [
-                self._evaluations[task.name] for task in tasks if task.gallery == gallery
-            ]
-            if self._projection is not None and gallery == "test":
-                evaluations.append(self._projection)
-            kept = [*items.sample, *(self._examples if gallery == "test" else ())]
-            n_gallery = len(items.ties[gallery])
-            self._readers[gallery] = ScoreReader(gallery, n_test, n_gallery, evaluations, kept)
-        self._tasks = tasks
+        self._shown = KeptRows(self._examples, n_test)
+        self._sampled = {
+            gallery: KeptRows(items.sample, len(items.ties[gallery]))
+            for gallery in galleries_of(tasks)
+        }
+        self._readers = self._new_readers()
+
+    def _new_evaluations(self) -> dict[str, Evaluation]:
+        ties = self._items.ties
+        return {
+            task.name: task.evaluation(
+                self._items.truth, len(ties[task.gallery]), ties[task.gallery]
+            )
+            for task in self._tasks
+        }
+
+    def _new_readers(self) -> dict[str, ScoreReader]:
+        readers = {}
+        for gallery, sampled in self._sampled.items():
+            names = [task.name for task in self._tasks if task.gallery == gallery]
+            evaluations: list[Takes] = [self._evaluations[name] for name in names]
+            if gallery == "test":
+                evaluations += [self._shown, *filter(None, [self._projection])]
+            own: list[Takes] = [sampled]
+            if self._as_learned is not self._evaluations:
+                own += [self._as_learned[name] for name in names]
+            where = gallery, len(self._items.test_rows), len(self._items.ties[gallery])
+            readers[gallery] = ScoreReader(*where, evaluations, own)
+        return readers
+
+    def blend(self, blend: Blend, learner: type[MetricLearner], items: SealedItems) -> None:
+        """Evaluate the blend with the baseline, and beside it what the learner scores alone.
+
+        Before any scores have come.
+        """
+        if blend.weight < 1:
+            self._as_learned = self._new_evaluations()
+            self._readers = self._new_readers()
+            for gallery, reader in self._readers.items():
+                reader.mix = mix_of(blend, learner, items, gallery)
 
     @property
     def readers(self) -> list[ScoreReader]:
         """What takes the scores, in the order in which they come."""
         return list(self._readers.values())
 
-    def readers_alone(self) -> list[ScoreReader]:
-        """Return what takes the scores of the sample that is asked alone."""
+    def readers_alone(self) -> list[tuple[ScoreReader, KeptRows]]:
+        """Return what takes the scores of the sample that is asked alone, and what keeps them."""
         n = len(self._items.sample)
-        n_training = len(self._items.ties["training"])
+        sizes = {"test": n, "training": len(self._items.ties["training"])}
+        kept = {gallery: KeptRows(range(n), sizes[gallery]) for gallery in self._readers}
         return [
-            ScoreReader(gallery, n, n if gallery == "test" else n_training, (), range(n))
-            for gallery in self._readers
+            (ScoreReader(gallery, n, sizes[gallery], (rows,)), rows)
+            for gallery, rows in kept.items()
         ]
 
-    def refuse_other_scores(self, alone: Sequence[ScoreReader]) -> None:
+    def refuse_other_scores(self, alone: Sequence[tuple[ScoreReader, KeptRows]]) -> None:
         """Raise ValueError where the sample alone has other scores than among all test items."""
         sample = self._items.sample
-        for reader in alone:
+        for reader, kept in alone:
             is_test = reader.gallery == "test"
-            among_all = self._readers[reader.gallery].rows[: len(sample)]
-            scores = np.stack([reader.rows, among_all[:, sample] if is_test else among_all])
+            among_all = self._sampled[reader.gallery].rows
+            scores = np.stack([kept.rows, among_all[:, sample] if is_test else among_all])
             if is_test:  # an item's score with itself is not ranked
                 others = ~np.eye(len(sample), dtype=bool)
                 scores = scores[:, others].reshape(2, len(sample), -1)
@@ -177,10 +242,12 @@ class Evaluator:
     def measures(self) -> Rows:
         """Return rows of the table `measures`."""
         return [
-            {"task": name, **measurement._asdict()}
+            {"task": name, **tuned._asdict(), "as_learned": own.value}
             for name, evaluation in self._evaluations.items()
-            for measurement in evaluation.measurements()
-            if not np.isnan(measurement.value)  # no query of this trial has such a value
+            for tuned, own in zip(
+                evaluation.measurements(), self._as_learned[name].measurements(), strict=True
+            )
+            if not np.isnan(tuned.value)  # no query of this trial has such a value
         ]
 
     def predicted_classes(self) -> Rows:
@@ -196,10 +263,10 @@ class Evaluator:
 
     def retrievals(self) -> Rows:
         """Return the first items that the example queries retrieve; learners share the queries."""
-        reader, queries = self._readers.get("test"), self._examples
-        if reader is None or not len(queries) or self._items.truth.y is None:
+        queries = self._examples
+        if "test" not in self._readers or not len(queries) or self._items.truth.y is None:
             return []
-        scores = kernel_ready(reader.rows[len(self._items.sample) :])
+        scores = kernel_ready(self._shown.rows)
         ranking = rank_others(scores, queries, self._items.ties["test"])
         rows = self._items.test_rows
         return [

@@ -25,6 +25,7 @@ from oasis_bench.trial.wall import (
     NotApplicableError,
     judgements_to_arrays,
     learn_preparation,
+    map_items,
     seal_items,
 )
 
@@ -179,6 +180,16 @@ class SealedItems:
                 [np.flatnonzero(y == number)[:FEW_PER_CLASS] for number in classes]
             )
         return self._seal(X=self._training[few], y=y[few])
+
+    @property
+    def training_rows(self) -> Any:
+        """The training items, as the learner gets them."""
+        return self._training
+
+    @cached_property
+    def test_rows(self) -> Any:
+        """The test items, as the learner gets them: those of the file."""
+        return map_items(self.test)["X"]
 
     @cached_property
     def training(self) -> int:

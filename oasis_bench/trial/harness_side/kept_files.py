@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from oasis_bench.data import Patches, row_hashes
 from oasis_bench.experiment import TrialSpec, cell_name
-from oasis_bench.plugins import add_training_rows
+from oasis_bench.plugins import Blend, add_training_rows
 from oasis_bench.system import (
     LONGEST_REASON,
     OutputError,
@@ -139,8 +139,11 @@ class KeptFiles:
         finally:
             os.close(file)
 
-    def finish(self) -> dict[str, Path]:
-        """Close the files; return them by the folder that they are for."""
+    def finish(self, blend: Blend | None) -> dict[str, Path]:
+        """Close the files; return them by the folder that they are for.
+
+        A model of rows gets their hashes, and the `blend` of the learner.
+        """
         if self._scores is not None:
             with self._disk(PREDICTIONS):
                 self._scores.finish()
@@ -148,7 +151,7 @@ class KeptFiles:
         if MODELS in self._files and not isinstance(self._items.X, Patches):
             with self._disk(MODELS):
                 training = self._items.X[self._items.train_rows]
-                add_training_rows(self._files[MODELS], row_hashes(training))
+                add_training_rows(self._files[MODELS], row_hashes(training), blend)
         files, self._files = self._files, {}
         return files
 

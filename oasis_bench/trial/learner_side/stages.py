@@ -25,20 +25,27 @@ from operator import attrgetter
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from oasis_bench.data import symmetry_index
 from oasis_bench.experiment import TrialSpec
 from oasis_bench.plugins import (
+    WEIGHTS,
     BilinearLearner,
+    Blend,
     ExemplarLearner,
     MetricLearner,
+    as_inner_product,
+    baseline_scores,
+    baseline_sd,
+    learned_sd,
     load_registry,
     read_model,
     write_model,
 )
 from oasis_bench.system import THREAD_VARIABLES, blas_threads, error_line, map_bytes, seal, slices
-from oasis_bench.tasks import Similarity, block_size, evaluate, kernel_ready
+from oasis_bench.tasks import Similarity, block_size, evaluate, kernel_ready, tie_order
 from oasis_bench.trial.learner_side.fit_data import FitData, inner_fit_data, whole_fit_data
 from oasis_bench.trial.learner_side.meter import Meter, Stopwatch, time_limit
 from oasis_bench.trial.learner_side.tuning import EndedError, FoldProcesses, FoldWork, tune
@@ -53,6 +60,7 @@ from oasis_bench.trial.wall import (
     REPLAY,
     VALIDATION,
     WARM_UP,
+    Compared,
     Ended,
     Fitted,
     Loaded,
@@ -69,8 +77,10 @@ from oasis_bench.trial.wall import (
     Validated,
     checkpoints,
     folds_at_once,
+    is_blended,
     learn_preparation,
     map_items,
+    needs_search,
     needs_tuning,
     to_line,
 )
@@ -161,17 +171,24 @@ def _tune(stage: Stage, channel: Channel) -> None:
         X = learn_preparation(learner, scaling, items["X"])(items["X"])
         _refuse((_make(spec, one.params, "fit") for one in of_scaling), {**items, "X": X})
     stopwatch.seconds[LEARNING] += time.perf_counter() - start
-    tuned = tune(
-        lambda params, fold: _make(spec, {**learner.inner_params, **params}, f"fold {fold}"),
-        spec.candidates,
-        lambda scaling: inner_fit_data(spec, items, learner, scaling),
-        _validation(spec),
-        e.max_steps,
-        stopwatch,
-        lambda point: channel.send(Validated(**point)),
-        e.search.seconds,
-        partial(_fold_processes, spec, stopwatch) if folds_at_once(spec) > 1 else None,
-    )
+    try:
+        tuned = tune(
+            lambda params, fold: _make(spec, {**learner.inner_params, **params}, f"fold {fold}"),
+            spec.candidates,
+            lambda scaling: inner_fit_data(spec, items, learner, scaling),
+            _validation(spec),
+            e.max_steps,
+            stopwatch,
+            lambda point: channel.send(Validated(**point)),
+            e.search.seconds,
+            partial(_fold_processes, spec, stopwatch) if folds_at_once(spec) > 1 else None,
+        )
+    except NotApplicableError:  # there are too few classes to hold some apart
+        if needs_search(spec, learner):
+            raise
+        tuned = stage.tuned
+    if is_blended(spec, learner) and tuned.blend is None:  # not tuned: as it is learned
+        tuned.blend = 1.0
     tuned.fit_seconds = stopwatch.seconds[LEARNING]
     tuned.score_seconds = stopwatch.seconds[VALIDATION]
     channel.send(tuned)
@@ -183,22 +200,45 @@ def _fold_processes(
     return FoldProcesses(work, n_folds, folds_at_once(spec), stopwatch, _ended, spec.budget.seconds)
 
 
-def _validation(spec: TrialSpec) -> Callable[[MetricLearner, FitData], float]:
-    """Return the measure that chooses, as a function of a learner and the data of a fold."""
+def _validation(
+    spec: TrialSpec,
+) -> Callable[[MetricLearner, FitData], npt.NDArray[np.float64]]:
+    """Return the measure that chooses, as a function of a learner and the data of a fold.
+
+    It has one value, or one for each weight of a blend, of which the last is the learner's own.
+    """
     by, seed = spec.chooses_by, spec.seed_for("ties")
     task = load_registry(spec.plugin_files).tasks[by.task]()
 
-    def value(learner: MetricLearner, data: FitData) -> float:
+    def values(learner: MetricLearner, data: FitData) -> npt.NDArray[np.float64]:
         assert data.truth is not None
         similarity: Similarity = learner.similarity
         training = data.X
         if task.gallery == "training" and isinstance(learner, ExemplarLearner):
             similarity = partial(_similarity_to_training, learner)
             training = np.arange(data.X.shape[0])  # the learner has the items
-        asked = (similarity, data.queries, seed, training, (by.measure,))
-        return evaluate(task, data.truth, *asked).value(by.measure, by.k)
+        gallery = data.queries if task.gallery == "test" else data.X
+        ties, only = tie_order(seed, gallery.shape[0]), (by.measure,)
+        blends, blended = [], []
+        if is_blended(spec, type(learner)):
+            seed_of_pairs = spec.seed_for("blend")
+            sds = baseline_sd(data.X, seed_of_pairs), learned_sd(learner, data.X, seed_of_pairs)
+            blends = [Blend(weight, *sds) for weight in WEIGHTS[:-1]]
+            blended = [task.evaluation(data.truth, len(ties), ties, only) for _ in blends]
 
-    return value
+        def judge_blends(start: int, scores: ScoreArray) -> None:
+            if not blends:
+                return
+            baseline = baseline_scores(data.queries[start : start + len(scores)], gallery)
+            learned = as_inner_product(type(learner), scores)
+            for blend, evaluation in zip(blends, blended, strict=True):
+                evaluation.add(start, blend.mix(baseline, learned))
+
+        asked = (similarity, data.queries, seed, training, only)
+        own = evaluate(task, data.truth, *asked, also=judge_blends)
+        return np.array([one.value(by.measure, by.k) for one in (*blended, own)])
+
+    return values
 
 
 def _similarity_to_training(learner: ExemplarLearner, queries: Any, training: Any) -> ScoreArray:
@@ -240,6 +280,11 @@ def _fit(stage: Stage, channel: Channel) -> None:
     os.close(channel.receive_file())  # the harness has read its clock
     if spec.keeps.model:
         _send_model_file(_named(learner, spec.keeps.columns), channel)
+    if is_blended(spec, type(learner)):
+        # A copy is asked: the learner itself, which is to be timed, has computed nothing yet.
+        copied = pickle.loads(map_bytes(model))
+        channel.send(Compared(learned_sd(copied, items["X"], spec.seed_for("blend"))))
+        del copied
     _score(learner, stage, channel)
 
 

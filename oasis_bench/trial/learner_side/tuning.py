@@ -21,9 +21,10 @@ from operator import attrgetter
 from typing import Any, NamedTuple, NoReturn, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from oasis_bench.experiment import Candidate
-from oasis_bench.plugins import IncrementalLearner, MetricLearner
+from oasis_bench.plugins import WEIGHTS, IncrementalLearner, MetricLearner
 from oasis_bench.system import LastResults, die_with_parent, sharing
 from oasis_bench.trial.learner_side.fit_data import FitData
 from oasis_bench.trial.learner_side.meter import Stopwatch
@@ -52,7 +53,7 @@ def has_saturated(since_best: int, n_steps: int) -> bool:
 def n_in_any_case(steps: Sequence[int], since_best: int) -> int:
     """Return how many of the next checkpoints are validated even if none is better."""
     for count, n_steps in enumerate(steps, start=1):
-        since_best += n_steps > 0
+        since_best += 1
         if has_saturated(since_best, n_steps):
             return count
     return len(steps)
@@ -74,14 +75,14 @@ class FoldWork:
         self,
         make: Callable[[Mapping[str, Any], int], MetricLearner],
         folds_data: Sequence[FitData],
-        score: Callable[[MetricLearner, FitData], float],
+        score: Callable[[MetricLearner, FitData], npt.ArrayLike],
     ) -> None:
         self._make, self._fit_data, self._score = make, [*folds_data], score
         self._learners: dict[int, MetricLearner] = {}
         self._shared: dict[int, LastResults] = {}
 
-    def __call__(self, job: FoldJob, timer: Timer) -> float:
-        """Fit the learner of a fold and return its value."""
+    def __call__(self, job: FoldJob, timer: Timer) -> npt.ArrayLike:
+        """Fit the learner of a fold and return its value, or its values."""
         if job.start is None:
             self._learners[job.fold] = self._make(job.params, job.fold)
         learner = self._learners[job.fold]
@@ -100,7 +101,7 @@ class FoldWork:
 class Folds(Protocol):
     """Where the work of the folds is done."""
 
-    def values(self, jobs: Iterable[FoldJob]) -> Iterator[float]:
+    def values(self, jobs: Iterable[FoldJob]) -> Iterator[npt.ArrayLike]:
         """Do jobs, those of a fold in their order; yield their values in the order of all."""
 
     def close(self) -> None:
@@ -113,7 +114,7 @@ class _InTurn:
     def __init__(self, work: FoldWork, timer: Timer) -> None:
         self._work, self._timer = work, timer
 
-    def values(self, jobs: Iterable[FoldJob]) -> Iterator[float]:
+    def values(self, jobs: Iterable[FoldJob]) -> Iterator[npt.ArrayLike]:
         return (self._work(job, self._timer) for job in jobs)
 
     def close(self) -> None:
@@ -124,7 +125,7 @@ def tune(
     make: Callable[[Mapping[str, Any], int], MetricLearner],
     candidates: Sequence[Candidate],
     fit_data_of: Callable[[str], Sequence[FitData]],
-    score: Callable[[MetricLearner, FitData], float],
+    score: Callable[[MetricLearner, FitData], npt.ArrayLike],
     max_steps: int,
     timer: Timer,
     on_point: Callable[[Mapping[str, Any]], None],
@@ -134,13 +135,14 @@ def tune(
     """Choose a scaling, hyper-parameters, and the number of steps where the learner has steps.
 
     All folds go on together: memory holds one model a fold.  Where the candidates name
-    `n_steps`, only their values are tried; else a learner with steps is also validated at 0 steps.
-    Without steps and with one candidate nothing is fitted.
+    `n_steps`, only their values are tried.
 
     ``make(params, fold)`` gives an unfitted learner, ``fit_data_of(scaling)`` the data of the inner
     folds, ``score(learner, data)`` the measure that chooses, ``folds_of(work, n_folds)`` what does
-    the work of the folds: by default this process, one after the other.  The `timer` is entered
-    with each phase; `on_point` gets each value when it is known, with the fields of `Validated`.
+    the work of the folds: by default this process, one after the other.  Where the learner is
+    blended, the measure has a value for each of `WEIGHTS`.  The last one, the learner's own,
+    chooses; of the winner the best of them all gives the weight.  The `timer` is entered with each
+    phase; `on_point` gets each own value when it is known, with the fields of `Validated`.
 
     After `seconds` nothing further is begun; what has not been validated on all folds by then does
     not count.  Without any such result the first candidate is chosen.
@@ -152,8 +154,6 @@ def tune(
         isinstance(make(candidates[0].params, 0), IncrementalLearner)
         and "n_steps" not in candidates[0].params
     )
-    if not incremental and len(candidates) == 1:
-        return tuned
     for scaling, of_scaling in groupby(candidates, attrgetter("scaling")):
         folds_data, group = fit_data_of(scaling), [*of_scaling]
         work, n_folds = FoldWork(make, folds_data, score), len(folds_data)
@@ -166,7 +166,7 @@ def tune(
             )
             for candidate in group:
                 best_here, since_best, n_begun = -np.inf, 0, 0
-                steps: list[Any] = [0, *checkpoints(max_steps)] if incremental else [None]
+                steps: list[Any] = checkpoints(max_steps) if incremental else [None]
                 for number, n_steps in enumerate(steps):
                     if incremental and number == n_begun:
                         n_begun += n_in_any_case(steps[number:], since_best)  # no fold waits
@@ -179,18 +179,16 @@ def tune(
                     for fold in range(n_folds):
                         if time.monotonic() > end:
                             return tuned
-                        values.append(next(validated))
+                        values.append(np.atleast_1d(next(validated)))
                         point = {**candidate._asdict(), "n_steps": n_steps, "fold": fold}
-                        on_point({**point, "value": values[-1]})
-                    mean = float(np.mean(values))
+                        on_point({**point, "value": float(values[-1][-1])})
+                    means = np.mean(values, axis=0)
+                    mean = float(means[-1])
                     if mean > best:
-                        best, tuned.n_steps = mean, n_steps
+                        best, tuned.n_steps, tuned.blend = mean, n_steps, best_weight(means)
                         tuned.scaling, tuned.params = candidate.scaling, dict(candidate.params)
                     if candidate == (tuned.scaling, tuned.params):
                         tuned.last_checkpoint = n_steps
-                    if n_steps == 0:
-                        # the unfitted learner does not count as a checkpoint without a gain
-                        continue
                     if mean > best_here:
                         best_here, since_best = mean, 0
                     else:
@@ -199,6 +197,11 @@ def tune(
                         break
         del folds_data, work, folds, validated  # the items of one scaling at a time
     return tuned
+
+
+def best_weight(values: npt.NDArray[np.float64]) -> float | None:
+    """Return the weight of the highest value, of equal ones the largest; None of one value."""
+    return max(zip(values, WEIGHTS, strict=True))[1] if len(values) > 1 else None
 
 
 class EndedError(Exception):
@@ -243,13 +246,13 @@ class FoldProcesses:
         self._at_once, self._stopwatch, self._seconds = at_once, stopwatch, seconds
         self._folds = [_forked(work, ended) for _ in range(n_folds)]
 
-    def values(self, jobs: Iterable[FoldJob]) -> Iterator[float]:
+    def values(self, jobs: Iterable[FoldJob]) -> Iterator[npt.ArrayLike]:
         """Do jobs, those of a fold one after the other; yield the value of each in their order.
 
         Raise EndedError where a job has failed, or takes too long.
         """
         waiting = dict(enumerate(jobs))
-        n_jobs, values, n_yielded = len(waiting), dict[int, float](), 0
+        n_jobs, values, n_yielded = len(waiting), dict[int, npt.ArrayLike](), 0
         while n_yielded < n_jobs:
             self._begin(waiting)
             busy = {fold.connection: fold for fold in self._folds if fold.number is not None}
@@ -283,7 +286,7 @@ class FoldProcesses:
                     fold.connection.send(waiting.pop(number))
                 n_idle -= 1
 
-    def _receive(self, fold: _Fold, values: dict[int, float]) -> None:
+    def _receive(self, fold: _Fold, values: dict[int, npt.ArrayLike]) -> None:
         try:
             message = fold.connection.recv()
         except (EOFError, OSError):

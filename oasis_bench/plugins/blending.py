@@ -1,0 +1,161 @@
+"""Blends of a learned similarity with the Euclidean baseline: the right to abstain, for each.
+
+A blend is (1 - b) s0 / sd0 + b s1 / sd1 of two rows x and y as the learner gets them: s0 is
+-|x - y|^2 / 2, and s1 the learner's similarity, -d^2 / 2 where it learns a distance d.  The
+standard deviations sd0 and sd1 are over the same pairs of training rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from oasis_bench.data import FloatArray, far_middle, without_offset
+from oasis_bench.plugins.learner import EmbeddingLearner, ExemplarLearner, squared_distances
+from oasis_bench.plugins.metric_learner import MetricLearner
+from oasis_bench.system import UsageError, shown
+from oasis_bench.tasks import Scores, kernel_ready
+
+WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""The values of b that are tried."""
+
+PAIRED, PAIRED_WITH = 50, 40
+"""Training rows, and others that each is compared with, for the standard deviations."""
+
+CONSTANT = 100
+"""Scores that vary by fewer units in the last place of their type are constant."""
+
+
+@dataclass(frozen=True)
+class Blend:
+    """A blend of the Euclidean baseline with a fitted learner.
+
+    Attributes
+    ----------
+    weight : float
+        b: 1 is the learner alone, 0 the baseline alone.
+    baseline_sd, learned_sd : float
+        sd0 and sd1; 0 where the scores are constant or not finite.
+    """
+
+    weight: float
+    baseline_sd: float
+    learned_sd: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.weight <= 1:
+            raise UsageError(f"weight = {shown(self.weight)}: a number from 0 to 1 is needed")
+        if not self.learned_sd:
+            object.__setattr__(self, "weight", 0.0)
+        elif not self.baseline_sd:
+            object.__setattr__(self, "weight", 1.0)
+
+    @classmethod
+    def of(cls, learner: MetricLearner, X: Any, weight: float, seed: int = 0) -> Self:
+        """Make the blend of a learner that was fitted on rows `X`.
+
+        Parameters
+        ----------
+        learner : MetricLearner
+        X : array or CSR of shape (n_rows, n_features)
+            Its training rows; for a learner of similarities to these, all of them, in their order.
+        weight : float
+            b, from 0 to 1.
+        seed : int, default 0
+            Draws the pairs of rows.
+        """
+        return cls(weight, baseline_sd(X, seed), learned_sd(learner, X, seed))
+
+    def mix(self, baseline: Scores, learned: Scores) -> Scores:
+        """Return the blend of scores s0 and s1 of the same pairs."""
+        if self.weight == 1:
+            return learned
+        if self.weight == 0:
+            return baseline
+        mixed = baseline * np.float64((1 - self.weight) / self.baseline_sd)
+        mixed += learned * np.float64(self.weight / self.learned_sd)
+        return mixed
+
+    def similarity(self, learner: MetricLearner, queries: Any, gallery: Any) -> FloatArray:
+        """Score every query against every gallery row by the blend.
+
+        Parameters
+        ----------
+        learner : MetricLearner
+            That of which this is the blend.
+        queries, gallery : array or CSR of shape (n, n_features)
+            Rows as the learner takes them: scaled as its training rows were.
+
+        Returns
+        -------
+        ndarray of shape (n_queries, n_gallery)
+            Larger is more similar.
+        """
+        learned = as_inner_product(type(learner), learner.similarity(queries, gallery))
+        return self.mix(baseline_scores(queries, gallery), learned)
+
+
+def can_blend(learner: type[MetricLearner]) -> bool:
+    """Tell whether a learner is blended: one that takes rows, and is not the baseline itself.
+
+    A class that is derived from the baseline is another learner.
+    """
+    return learner.takes == "rows" and not vars(learner).get("is_baseline", False)
+
+
+def as_inner_product(learner: type[MetricLearner], scores: Scores) -> Scores:
+    """Return s1: of a learner whose scores are minus a distance d, -d^2 / 2; else its scores."""
+    of_distances = (
+        issubclass(learner, EmbeddingLearner)
+        and learner.score_embeddings is EmbeddingLearner.score_embeddings
+        and learner.similarity is MetricLearner.similarity
+    )
+    if not of_distances:
+        return scores
+    squares = scores.astype(np.float64)
+    return np.multiply(squares, squares, out=squares) / -2
+
+
+def baseline_scores(queries: Any, gallery: Any) -> Scores:
+    """Return s0, -|x - y|^2 / 2, of every query and every gallery row, dense or sparse."""
+    if (middle := far_middle(gallery)) is not None:  # the digits of rows far from zero stay
+        queries, gallery = (without_offset(rows, middle) for rows in (queries, gallery))
+    return squared_distances(queries, gallery) / -2
+
+
+def baseline_sd(X: Any, seed: int) -> float:
+    """Return the standard deviation of s0 over pairs of training rows."""
+    left, right = _pairs(X.shape[0], seed)
+    return _deviation(baseline_scores(X[left], X[right])) if len(right) else 0.0
+
+
+def learned_sd(learner: MetricLearner, X: Any, seed: int) -> float:
+    """Return the standard deviation of s1 over the same pairs of training rows."""
+    left, right = _pairs(X.shape[0], seed)
+    if not len(right):
+        return 0.0
+    if isinstance(learner, ExemplarLearner):
+        scores = learner.similarity_to_training(X[left])[:, right]
+    elif learner.has_embedding:  # `similarity` refuses scores that are not finite
+        scores = learner.score_embeddings(learner.embed(X[left]), learner.embed(X[right]))
+    else:
+        scores = learner.similarity(X[left], X[right])
+    return _deviation(as_inner_product(type(learner), kernel_ready(scores)))
+
+
+def _pairs(n_rows: int, seed: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Draw the rows that are compared, and those that they are compared with."""
+    drawn = np.random.default_rng(seed).permutation(n_rows)
+    n_left = min(PAIRED, (n_rows + 1) // 2)
+    return drawn[:n_left], drawn[n_left : n_left + PAIRED_WITH]
+
+
+def _deviation(scores: Scores) -> float:
+    """Return the standard deviation of scores; 0 where they are constant or not finite."""
+    least = CONSTANT * np.finfo(scores.dtype).eps * np.abs(scores).max()
+    with np.errstate(over="ignore", invalid="ignore"):
+        deviation = float(scores.std(dtype=np.float64))
+    return deviation if np.isfinite(deviation) and deviation > least else 0.0
