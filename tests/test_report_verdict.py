@@ -32,7 +32,7 @@ def run(tmp_path):
 def test_the_answer_names_the_leader_the_distance_and_what_is_not_told_apart(run):
     first, costs = answers(view_of(run))
     differences = [a - b for a, b in zip(SCORES["A"], SCORES["B"], strict=True)]
-    found = paired_interval(differences, 400, 250)
+    found = paired_interval(differences, 250 / 650)
     assert first == (
         "Retrieval, 10 classes: A has the highest mAP (0.704), above B by 0.198 (95 % interval "
         f"{found.low:.3f} to {found.high:.3f}). Not told apart from it: C."
@@ -105,8 +105,8 @@ def test_no_difference_is_said_to_show_that_the_measure_cannot_have(tmp_path):
         for name, values in scores.items()
         for p, value in enumerate(values)
     ]
-    found = paired_interval([0.7, -0.1], 400, 250)
-    assert found.sd * detectable_difference(2, 400, 250) > 1
+    found = paired_interval([0.7, -0.1], 250 / 650)
+    assert found.sd * detectable_difference(2, 250 / 650) > 1
     run = make_run(tmp_path / "run", trials, ["A", "B"], partitions=2)
     (first, _) = answers(view_of(run))
     assert "2 partitions that vary as much are not likely to show any difference." in first
@@ -160,8 +160,8 @@ def test_a_best_at_chance_is_said_to_be_there(tmp_path):
         for name, values in scores.items()
         for p, value in enumerate(values)
     ]
-    found = paired_interval([-0.02, 0.05], 400, 250)
-    seen = found.sd * detectable_difference(2, 400, 250)
+    found = paired_interval([-0.02, 0.05], 250 / 650)
+    seen = found.sd * detectable_difference(2, 250 / 650)
     (first, _) = answers(view_of(make_run(tmp_path / "run", trials, list(scores), partitions=2)))
     assert first.startswith(
         "Retrieval, 10 classes: A has the highest mAP (0.130); no learner was told apart from it. "

@@ -100,8 +100,8 @@ class RunComparison:
 def compare_runs(old: StoredRun, new: StoredRun, tolerance: float = 0.1) -> RunComparison:
     """Compare the trials that two runs have in common: a learner's label, on the same items.
 
-    Measures of tasks: the corrected paired interval of Nadeau & Bengio (2003) of NEW - OLD, as the
-    partitions draw from the same items.
+    Measures of tasks: the paired interval of NEW - OLD, corrected for the items that partitions
+    share (see `analysis.statistics`).
 
     Costs (seconds, bytes): the ordinary paired t-interval of log(NEW / OLD), as the items that a
     partition draws hardly change the cost of a fit.  It covers what varies from fit to fit, not
@@ -290,12 +290,12 @@ def _line(
     if is_cost:
         reach = math.inf
         values = np.log(np.maximum(values, COMPARED_COSTS[measure]))
-        n_train, n_test = 1, 0  # no overlap: the ordinary paired t-interval
+        rho = 0.0  # no overlap: the ordinary paired t-interval
     else:
-        n_train, n_test = pairs[["n_train_old", "n_test_old"]].mean().round().astype(int)
+        rho = float(pairs["rho_old"].mean())
     differences = values[:, 1] - values[:, 0]
     differences[abs(differences) <= ROUNDING] = 0  # from the order in which numbers are added
-    interval = paired_interval(differences, n_train, n_test, reach=reach)
+    interval = paired_interval(differences, rho, reach=reach)
     numbers = [*values.mean(axis=0), interval.mean, interval.low, interval.high]
     old, new, change, low, high = (np.exp(numbers) if is_cost else np.array(numbers)).tolist()
     line = Line(

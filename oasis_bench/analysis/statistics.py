@@ -1,8 +1,12 @@
 """Means, spreads, paired comparisons over outer partitions, growth; not for ranking measures.
 
 Outer partitions draw from the same items, so their results are correlated and the usual t-interval
-is too narrow: the corrected resampled one of Nadeau & Bengio, "Inference for the generalization
-error", Machine Learning 52 (2003), is used.  Over data sets, `analysis.leaderboard` compares.
+is too narrow.  With the correlation rho, the share of the pool of items that one partition tests
+(`tasks.Split.rho`), the variance of a mean difference over J partitions is
+s^2 (1/J + rho / (1 - rho)), with J - 1 degrees of freedom.  Where a pool is used whole this is the
+corrected resampled t-test of Nadeau & Bengio, "Inference for the generalization error", Machine
+Learning 52 (2003): rho / (1 - rho) is n_test/n_train.  Over data sets, `analysis.leaderboard`
+compares.
 """
 
 from __future__ import annotations
@@ -113,24 +117,22 @@ def summarise(values: npt.ArrayLike) -> Summary:
     )
 
 
-def _standard_error(n: float, n_train: int, n_test: int) -> float:
+def _standard_error(n: float, rho: float) -> float:
     """Return the standard error of a mean difference, in standard deviations s of the differences.
 
-    The variance of a mean difference over J partitions is s^2 (1/J + n_test/n_train), with J - 1
-    degrees of freedom (Nadeau & Bengio 2003).
+    s estimates what partitions do not share, sigma sqrt(1 - rho).
     """
-    return math.sqrt(1 / n + n_test / n_train)
+    return math.sqrt(1 / n + rho / (1 - rho))
 
 
 def detectable_difference(
-    n: float, n_train: int, n_test: int, power: float = POWER, level: float = LEVEL
+    n: float, rho: float, power: float = POWER, level: float = LEVEL
 ) -> float:
     """Return the smallest true difference that is found significant with probability `power`.
 
     In standard deviations of the differences over `n` partitions; infinity gives the limit for
-    many.  Where partitions correlate as Nadeau & Bengio suppose, the test statistic of a true
-    difference delta is noncentral t with n - 1 degrees of freedom and noncentrality
-    delta / (s sqrt(1/n + n_test/n_train)).  `level` is two-sided, of this comparison; a difference
+    many.  The test statistic of a true difference delta is noncentral t with n - 1 degrees of
+    freedom and noncentrality delta / (s sqrt(1/n + rho / (1 - rho))).  `level` is two-sided, of this comparison; a difference
     that is significant in the wrong direction does not count.
     """
     quantile = float(stats.t.ppf(1 - level / 2, df=n - 1))
@@ -139,17 +141,15 @@ def detectable_difference(
         if math.isinf(n)
         else float(special.nctdtrinc(n - 1, 1 - power, quantile))
     )
-    return noncentrality * _standard_error(n, n_train, n_test)
+    return noncentrality * _standard_error(n, rho)
 
 
-def seen_difference(
-    found: PairedInterval, n_train: int, n_test: int, level: float = LEVEL
-) -> float:
+def seen_difference(found: PairedInterval, rho: float, level: float = LEVEL) -> float:
     """Return the `detectable_difference` at the spread that was found.
 
     NaN where there is no spread, or where so large a difference cannot be.
     """
-    seen = found.sd * detectable_difference(found.n, n_train, n_test, level=level)
+    seen = found.sd * detectable_difference(found.n, rho, level=level)
     return seen if 0 < seen <= found.reach else math.nan
 
 
@@ -164,21 +164,20 @@ def reach_of(values: npt.ArrayLike) -> float:
 
 def paired_interval(
     differences: npt.ArrayLike,
-    n_train: int,
-    n_test: int,
+    rho: float,
     confidence: float = CONFIDENCE,
     reach: float = math.inf,
 ) -> PairedInterval:
     """Return the corrected resampled t-interval and the t-test of a mean difference (n,).
 
-    `n_train` and `n_test` are the items that each partition learns from and tests on; `n_test` is 0
-    where partitions do not overlap.  For `reach` see `reach_of`.
+    `rho` is the correlation of partitions, 0 where they do not overlap: then both are Student's.
+    For `reach` see `reach_of`.
     """
     summary = summarise(differences)
     mean, sd, n = summary.mean, summary.sd, summary.n
     if n < 2 or np.ptp(differences) <= ROUNDING:
         return PairedInterval(mean, math.nan, math.nan, n, 0 * sd, math.nan, reach)
-    standard_error = sd * _standard_error(n, n_train, n_test)
+    standard_error = sd * _standard_error(n, rho)
     half = float(stats.t.ppf((1 + confidence) / 2, df=n - 1)) * standard_error
     p_value = 2 * float(stats.t.sf(abs(mean) / standard_error, df=n - 1))
     low, high = max(mean - half, -reach), min(mean + half, reach)
@@ -203,8 +202,7 @@ def holm(p_values: npt.ArrayLike) -> npt.NDArray[np.float64]:
 
 def compare_to_best(
     scores: pd.DataFrame,
-    n_train: int,
-    n_test: int,
+    rho: float,
     level: float = LEVEL,
     baseline: str | None = None,
 ) -> BestLearners:
@@ -241,7 +239,7 @@ def compare_to_best(
         shared = (scores[best] - scores[name]).dropna()
         n_shared[name] = len(shared)
         if name != best and len(shared) >= 2:
-            differences[name] = paired_interval(shared, n_train, n_test, reach=reach)
+            differences[name] = paired_interval(shared, rho, reach=reach)
     if not differences:
         return nothing
     corrected = holm([difference.p_value for difference in differences.values()])

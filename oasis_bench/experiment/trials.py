@@ -67,7 +67,7 @@ class Where:
     """Where a trial stands in its experiment: the items on which all learners are compared.
 
     A class subset and its class numbers, and a partition, from 0; of judgements `n_train` and
-    `n_test` are the most there can be.
+    `n_test` are the most there can be.  For `rho` see `tasks.Split`.
     """
 
     split: str
@@ -76,6 +76,7 @@ class Where:
     partition: int
     n_train: int
     n_test: int
+    rho: float
 
 
 @dataclass(frozen=True)
@@ -274,6 +275,7 @@ def plan(
             subsets.items(), range(e.n_partitions), learner_identities.items()
         ):
             n_train, n_test = split.sizes(rows, classes, partition)
+            rho = split.rho(rows, classes, partition)
             if (n_validated := split.n_validated(n_train, e.inner_folds)) is not None:
                 _refuse_large_k(chooses_by, subset, n_validated)
             identity = {
@@ -292,7 +294,7 @@ def plan(
                 TrialSpec(
                     experiment=e,
                     learner=label,
-                    where=Where(split_name, subset, classes, partition, n_train, n_test),
+                    where=Where(split_name, subset, classes, partition, n_train, n_test, rho),
                     candidates=tried[label],
                     tasks=names,
                     chooses_by=chooses_by,

@@ -1,6 +1,6 @@
 """The tables of a run's SQLite file; `oasis_bench.runs.store` writes and reads them."""
 
-SCHEMA_VERSION = 11
+SCHEMA_VERSION = 12
 """Raised by one with every change of the tables, or of what the table `run` holds."""
 
 TRIAL_TABLES = (
@@ -36,6 +36,7 @@ CREATE TABLE trials (
     n_steps INTEGER,                  -- chosen or given; NULL where there are no steps
     n_train INTEGER NOT NULL,
     n_test INTEGER NOT NULL,
+    rho REAL NOT NULL,                -- correlation of partitions (see tasks.Split.rho)
     n_features INTEGER NOT NULL,
     fit_seconds REAL,                 -- wall clock of the final fit alone
     fit_cpu_seconds REAL,

@@ -31,6 +31,10 @@ class JudgementsSplit(Split):
         """Return the most that there can be."""
         return rows.y.shape[0], rows.y.shape[0]
 
+    def rho(self, rows: LabelledRows, classes: Classes, partition: int) -> float:
+        """Return the share of the groups that test."""
+        return self.settings.test_share
+
     def draw(self, rows: LabelledRows, classes: Classes, partition: int, seed: int) -> Partition:
         """Draw groups to test."""
         judgements = self.judgements(rows)

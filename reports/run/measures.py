@@ -260,7 +260,7 @@ def _differences(view: RunView, task: str, baseline: str | None) -> pd.DataFrame
     found = view.comparisons[task] if baseline is None else view.compare(task, baseline)
     for subset, measure, _, comparison in found:
         for learner, own in comparison.differences.items():
-            images = view.sizes[subset, view.split_of(task)]  # there are trials
+            rho = view.rho[subset, view.split_of(task)]
             strictest = LEVEL / max(1, sum(it.sd > 0 for it in comparison.differences.values()))
             values = (own.mean, own.low, own.high)
             if baseline is not None:
@@ -277,8 +277,8 @@ def _differences(view: RunView, task: str, baseline: str | None) -> pd.DataFrame
                     "p_value": own.p_value,
                     "p_corrected": comparison.p_values[learner],
                     "verdict": comparison.verdicts[learner],
-                    "detectable": seen_difference(own, *images),
-                    "detectable_corrected": seen_difference(own, *images, level=strictest),
+                    "detectable": seen_difference(own, rho),
+                    "detectable_corrected": seen_difference(own, rho, level=strictest),
                 }
             )
     return pd.DataFrame(rows)

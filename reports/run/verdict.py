@@ -143,14 +143,14 @@ def _what_could_be_seen(
     view: RunView, task: str, subset: str, comparison: BestLearners
 ) -> Iterator[str]:
     """Say what difference few partitions can show, where they did not tell learners apart."""
-    images = view.sizes.get((subset, view.split_of(task)))
     tied = [
         it for name, it in comparison.differences.items() if comparison.verdicts[name] == "tied"
     ]
     n_partitions = max((it.n for it in tied), default=MANY_ENOUGH)
-    if images is None or n_partitions >= MANY_ENOUGH:
+    if n_partitions >= MANY_ENOUGH:
         return
-    seen = [seen_difference(it, *images) for it in tied if it.sd > 0]
+    rho = view.rho[subset, view.split_of(task)]
+    seen = [seen_difference(it, rho) for it in tied if it.sd > 0]
     if any(map(math.isnan, seen)):
         yield f"{n_partitions} partitions that vary as much are not likely to show any difference."
     elif seen and max(seen) >= 0.0005:

@@ -312,6 +312,12 @@ class RunView:
         return {key: (train, test) for key, train, test in means.itertuples()}
 
     @cached_property
+    def rho(self) -> dict[tuple[str, str], float]:
+        """The correlation of partitions by subset and split, of those with a trial: their mean."""
+        means = self.stored.trials.groupby(["subset", "split"])[["rho"]].mean()
+        return {key: rho for key, rho in means.itertuples()}
+
+    @cached_property
     def _n_trials(self) -> Counter[tuple[str, str, str]]:
         """The number of trials of each subset, learner and split."""
         trials = self.stored.trials
@@ -407,14 +413,13 @@ class RunView:
         """Compare the learners with the best, or a baseline, for each subset and headline."""
         found, values = [], self.values[task]
         for subset in self.subsets:
-            # Without a trial there are no sizes, and no scores that they would matter for.
-            n_train, n_test = self.sizes.get((subset, self.split_of(task)), (1, 1))
+            rho = self.rho.get((subset, self.split_of(task)), 0)  # without a trial: no scores
             of_subset = values[values["subset"] == subset]
             for name in self.headlines[task]:
                 chosen = of_subset[of_subset["name"] == name]
                 scores = chosen.pivot(index="partition", columns="learner", values="value")
                 scores = scores.reindex(columns=self.learners).astype(float)
-                best = compare_to_best(scores, n_train, n_test, baseline=baseline)
+                best = compare_to_best(scores, rho, baseline=baseline)
                 found.append(Comparison(subset, name, scores, best))
         return found
 

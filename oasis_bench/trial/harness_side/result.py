@@ -52,6 +52,7 @@ def columns_of(
         "partition": where.partition,
         "n_train": where.n_train,
         "n_test": where.n_test,
+        "rho": where.rho,
         "n_features": n_features,
         "transductive": 0,
         "threads": settings.threads,
