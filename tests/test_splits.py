@@ -199,3 +199,12 @@ def test_partitions_of_simulated_classes_correlate_by_the_share_that_is_unseen()
     ]
     found = np.corrcoef(np.transpose(means))[0, 1]
     assert found == pytest.approx(split.rho(rows, range(8), 0), abs=0.06) == 0.5
+
+
+def test_replicates_are_disjoint_sets_of_classes_and_too_many_are_refused():
+    counts = np.array([65] * 12 + [64] * 3)
+    drawn = choose_classes(counts, 4, N_TRAIN, N_TEST, 0, 3)
+    assert sorted(drawn) == list(range(12))
+    np.testing.assert_array_equal(np.sort(drawn[:4]), choose_classes(counts, 4, N_TRAIN, N_TEST, 0))
+    with pytest.raises(UsageError, match="16 classes, and 12 of the 15 have 65 items: 3 replicate"):
+        choose_classes(counts, 4, N_TRAIN, N_TEST, 0, 4)

@@ -40,9 +40,9 @@ columns = ["learner", "subset", "partition", "task", "measure", "k", "value", "c
 print(measures[columns].head(4).to_string(index=False))
 
 # %%
-# Learners had the same partitions, so that differences are taken partition by partition.  Partitions
-# share items, which a plain t-test ignores: the intervals of a report, and these, are wider.  Their
-# correlation rho is the share of the items of a class that one partition tests.
+# Learners had the same partitions, so that differences are taken partition by partition.
+# Partitions share items, which a plain t-test ignores: the intervals of a report, and these, are
+# wider.  Their correlation rho is the share of the items of a class that one partition tests.
 mAP = measures.query("task == 'retrieval' and measure == 'mAP'")
 mAP = mAP.pivot_table(index=["subset", "partition"], columns="learner", values="value")
 gain = mAP["RCA"] - mAP["Euclidean"]

@@ -19,6 +19,7 @@ from .measurements import (
 )
 from .statistics import (
     LEAST_POINTS as LEAST_POINTS,
+    LEAST_SETS as LEAST_SETS,
     LEVEL as LEVEL,
     BestLearners as BestLearners,
     PairedInterval as PairedInterval,

@@ -15,14 +15,21 @@ import numpy as np
 import pandas as pd
 
 from oasis_bench.analysis.measurements import task_measures, used_by_compare, with_costs
-from oasis_bench.analysis.statistics import LEVEL, ROUNDING, holm, paired_interval, reach_of
+from oasis_bench.analysis.statistics import (
+    LEAST_SETS,
+    LEVEL,
+    ROUNDING,
+    holm,
+    paired_interval,
+    reach_of,
+)
 from oasis_bench.experiment import WORDS, cell_name
 from oasis_bench.runs import StoredRun
 from oasis_bench.tasks import named_unless_usual
 
 Verdict = Literal["worse", "better", "same", "not judged"]
 
-MUST_AGREE = ("algorithm", "data", "seed", "classes", "sizes", "scaling")
+MUST_AGREE = ("algorithm", "data", "seed", "classes", "replicates", "sizes", "scaling")
 """What must be equal in both runs, so that an algorithm gets the same items in a partition."""
 
 NAMES = {
@@ -148,7 +155,13 @@ def compare_runs(old: StoredRun, new: StoredRun, tolerance: float = 0.1) -> RunC
                 differing[f"OLD and NEW differ in {text}"].append(learner)
         pairs = of_old.merge(of_new, on="partition", suffixes=("_old", "_new"))
         of_split = {task: held for task, held in names.items() if asked[task].split == split}
-        found = cell_lines(pairs.sort_values("partition"), split, of_split, tolerance)
+        n_sets = old.info.experiment.replicates
+        doubt = (
+            f"{n_sets} class sets: {LEAST_SETS} are tested"
+            if n_sets and n_sets < LEAST_SETS
+            else ""
+        )
+        found = cell_lines(pairs.sort_values("partition"), split, of_split, tolerance, doubt)
         lines += [replace(line, subset=subset, learner=learner) for line in found]
         for reason, partitions in _left_out(of_old, of_new, pairs):
             if partitions:
@@ -204,23 +217,27 @@ def _left_out(
 
 
 def cell_lines(
-    pairs: pd.DataFrame, split: str, measures: Mapping[str, Sequence[str]], tolerance: float
+    pairs: pd.DataFrame,
+    split: str,
+    measures: Mapping[str, Sequence[str]],
+    tolerance: float,
+    doubt: str = "",
 ) -> Iterator[Line]:
     """Compare a learner on one class subset: a row of `pairs` is a partition that both runs have.
 
     Its columns are those of trials with the suffixes _old and _new, and those that `column_of`
-    names.  The p-values are those of each line alone, and the verdicts those without regard to
-    chance: `corrected` corrects both.
+    names.  `doubt` says why measures are not judged.  The p-values are those of each line
+    alone, and the verdicts those without regard to chance: `corrected` corrects both.
     """
     for task, names in measures.items():
         yield from _results_line(task, pairs)
         for name in names:
-            yield from _line(task, name, column_of(task, name), pairs, tolerance)
+            yield from _line(task, name, column_of(task, name), pairs, tolerance, doubt)
     both = pairs[(pairs["status_old"] == "ok") & (pairs["status_new"] == "ok")]
-    timed, doubt = _timed(both)
+    timed, of_time = _timed(both)
     for cost in COMPARED_COSTS:
         is_time = "seconds" in cost
-        of_cost, reason = (timed, doubt) if is_time else (both, "")
+        of_cost, reason = (timed, of_time) if is_time else (both, "")
         yield from _line(split, cost, cost, of_cost, tolerance, reason)
 
 

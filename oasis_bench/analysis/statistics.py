@@ -27,6 +27,9 @@ POWER = 0.8
 ROUNDING = 1e-12
 """Differences that vary by no more are equal; equal ones have no spread, and so no test."""
 
+LEAST_SETS = 5
+"""Class sets below which differences are described and not tested."""
+
 LEAST_POINTS = 3
 """The points that a power law needs: two leave no residual."""
 
@@ -132,8 +135,8 @@ def detectable_difference(
 
     In standard deviations of the differences over `n` partitions; infinity gives the limit for
     many.  The test statistic of a true difference delta is noncentral t with n - 1 degrees of
-    freedom and noncentrality delta / (s sqrt(1/n + rho / (1 - rho))).  `level` is two-sided, of this comparison; a difference
-    that is significant in the wrong direction does not count.
+    freedom and noncentrality delta / (s sqrt(1/n + rho / (1 - rho))).  `level` is two-sided, of
+    this comparison; a difference that is significant in the wrong direction does not count.
     """
     quantile = float(stats.t.ppf(1 - level / 2, df=n - 1))
     noncentrality = (
@@ -205,6 +208,7 @@ def compare_to_best(
     rho: float,
     level: float = LEVEL,
     baseline: str | None = None,
+    least: int = 2,
 ) -> BestLearners:
     """Find the best learner of one class subset, and those not distinguishable from it.
 
@@ -224,13 +228,14 @@ def compare_to_best(
     (uncorrected: 56 %).
 
     `scores` (n_partitions, n_learners) are NaN where a trial gave no result, and larger is better.
-    A `baseline` is a learner that takes the place of the best.
+    A `baseline` is a learner that takes the place of the best.  On fewer than `least` partitions
+    nothing is compared.
     """
     counts = scores.count()
     names = [str(name) for name in scores.columns]
     n_shared = dict.fromkeys(names, 0)
     nothing = BestLearners(None, dict.fromkeys(names, ""), n_shared, {}, {})
-    if counts.max() < 2:
+    if counts.max() < least:
         return nothing
     with_most = scores.loc[:, counts == counts.max()]
     best = str(with_most.mean().idxmax()) if baseline is None else baseline

@@ -23,7 +23,13 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 from oasis_bench import __version__
 from oasis_bench.data import LabelledRows, refuse_scaling
 from oasis_bench.experiment import saved_model
-from oasis_bench.experiment.data_use import Queries, choose_subsets, find_queries, settle
+from oasis_bench.experiment.data_use import (
+    Queries,
+    choose_subsets,
+    class_set,
+    find_queries,
+    settle,
+)
 from oasis_bench.experiment.identity import Identities, cell_name, package_hash, source_hash
 from oasis_bench.experiment.setting import Search
 from oasis_bench.experiment.settings import Budget, Experiment, LearnerSpec
@@ -271,11 +277,12 @@ def plan(
         subsets = choose_subsets(e, dataset, rows, split)
         largest = max(subsets, key=lambda name: len(subsets[name]))
         is_first = split_name == next(iter(asked_of)) and e.examples > 0
-        for (subset, classes), partition, (label, learner_identity) in product(
+        for (subset, of_subset), partition, (label, learner_identity) in product(
             subsets.items(), range(e.n_partitions), learner_identities.items()
         ):
+            classes = class_set(e, of_subset, partition)
             n_train, n_test = split.sizes(rows, classes, partition)
-            rho = split.rho(rows, classes, partition)
+            rho = 0.0 if e.replicates else split.rho(rows, classes, partition)
             if (n_validated := split.n_validated(n_train, e.inner_folds)) is not None:
                 _refuse_large_k(chooses_by, subset, n_validated)
             identity = {
@@ -288,6 +295,7 @@ def plan(
                 "tasks": names,
                 "chooses_by": chooses_by,
                 "partition": partition,
+                "replicates": e.replicates is not None,
             }
             shows = is_first and partition == 0
             trials.append(

@@ -106,7 +106,7 @@ def run_experiment(
         dataset, rows, specs = prepare(
             experiment, registry, plugin_files, on_download, place.shares_cores, keep
         )
-        subsets = {spec.where.subset: spec.where.classes for spec in specs}
+        subsets = {spec.where.subset: spec.where.classes for spec in reversed(specs)}
         takes_rows = _takes_rows(experiment, registry)
         scalings = scalings_of(experiment, dataset, rows) if takes_rows else ()
         remarks = [

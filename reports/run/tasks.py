@@ -269,6 +269,8 @@ def confusion_shares(view: RunView, task: str) -> pd.DataFrame:
     and share, n over those of the label.
     """
     counts = view.stored.confusion
+    if view.experiment.replicates:  # each set has other classes
+        counts = counts.iloc[:0]
     keys = ["subset", "learner", "label"]
     sums = counts[counts["task"] == task].groupby([*keys, "predicted"], sort=False)["n"].sum()
     shares: pd.DataFrame = sums.reset_index()

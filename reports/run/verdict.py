@@ -9,7 +9,13 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from oasis_bench.analysis import BestLearners, PairedInterval, seen_difference, used_by_compare
+from oasis_bench.analysis import (
+    LEAST_SETS,
+    BestLearners,
+    PairedInterval,
+    seen_difference,
+    used_by_compare,
+)
 from oasis_bench.reports.formatting import (
     SUMMARY_WIDTH,
     aligned,
@@ -82,7 +88,7 @@ def _of_task(view: RunView, task: str) -> str:
         highest = str(scores.mean().idxmax())
         parts = [
             f"{where}: {view.marked(highest)} has the highest {first}, "
-            f"{scores[highest].mean():.3f}; {_why_not_compared(scores)}."
+            f"{scores[highest].mean():.3f}; {_why_not_compared(view, scores)}."
         ]
     else:
         parts = [f"{where}: {_lead(view, first, scores, comparison)}"]
@@ -172,9 +178,11 @@ def _near_chance(
         yield f"{'None is' if len(least) > 1 else 'It is not'} clearly above chance ({chance:.3f})."
 
 
-def _why_not_compared(scores: pd.DataFrame) -> str:
+def _why_not_compared(view: RunView, scores: pd.DataFrame) -> str:
     if scores.shape[1] < 2 or scores.count().gt(0).sum() < 2:
         return "there is no other learner to compare it with"
+    if view.experiment.replicates:
+        return f"{view.partitions_text} are described, not tested: that takes {LEAST_SETS}"
     return "one partition tells no learners apart"
 
 
@@ -254,7 +262,8 @@ def _next_steps(view: RunView) -> Iterator[NextStep]:
         for verdict in comparison.verdicts.values()
     ]
     open_question = bool({"tied", "untested"} & set(verdicts)) or (n_partitions < 2 and verdicts)
-    same = view.info.n_folds or view.experiment.test_share == 1  # however many there are
+    e = view.experiment
+    same = view.info.n_folds or e.replicates or e.test_share == 1  # however many there are
     if n_partitions < MANY_PARTITIONS and not same and open_question:
         yield NextStep(
             "More partitions may tell apart what could not be told apart",

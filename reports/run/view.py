@@ -16,6 +16,7 @@ import pandas as pd
 
 from oasis_bench.analysis import (
     COSTS,
+    LEAST_SETS,
     BestLearners,
     compare_to_best,
     headlines,
@@ -150,8 +151,9 @@ class RunView:
 
     @cached_property
     def partitions_text(self) -> str:
-        """The number of outer partitions, with its noun."""
-        return plural(self.experiment.n_partitions, "partition")
+        """The number of outer partitions, or of class sets, with its noun."""
+        noun = "class set" if self.experiment.replicates else "partition"
+        return plural(self.experiment.n_partitions, noun)
 
     @cached_property
     def subsets(self) -> dict[str, int]:
@@ -167,6 +169,8 @@ class RunView:
     def subset_title(self, subset: str) -> str:
         """Name a subset for a heading."""
         size = f"{self.subsets[subset]} {self.class_noun}"
+        if self.experiment.replicates:
+            return f"{self.partitions_text} of {size}"
         return size if self._is_number(subset) else f"{clip(subset, TITLE_WIDTH)} ({size})"
 
     def subset_label(self, subset: str) -> str:
@@ -315,7 +319,7 @@ class RunView:
     def rho(self) -> dict[tuple[str, str], float]:
         """The correlation of partitions by subset and split, of those with a trial: their mean."""
         means = self.stored.trials.groupby(["subset", "split"])[["rho"]].mean()
-        return {key: rho for key, rho in means.itertuples()}
+        return dict(means.itertuples())
 
     @cached_property
     def _n_trials(self) -> Counter[tuple[str, str, str]]:
@@ -412,6 +416,7 @@ class RunView:
     def compare(self, task: str, baseline: str | None = None) -> list[Comparison]:
         """Compare the learners with the best, or a baseline, for each subset and headline."""
         found, values = [], self.values[task]
+        least = LEAST_SETS if self.experiment.replicates else 2
         for subset in self.subsets:
             rho = self.rho.get((subset, self.split_of(task)), 0)  # without a trial: no scores
             of_subset = values[values["subset"] == subset]
@@ -419,7 +424,7 @@ class RunView:
                 chosen = of_subset[of_subset["name"] == name]
                 scores = chosen.pivot(index="partition", columns="learner", values="value")
                 scores = scores.reindex(columns=self.learners).astype(float)
-                best = compare_to_best(scores, rho, baseline=baseline)
+                best = compare_to_best(scores, rho, baseline=baseline, least=least)
                 found.append(Comparison(subset, name, scores, best))
         return found
 
