@@ -284,8 +284,8 @@ class Experiment:
                 )
         if self.replicates and self.partitions not in (None, self.replicates):
             raise UsageError(
-                f"replicates = {self.replicates}, partitions = {self.partitions}: each class set is "
-                "a partition: leave partitions out"
+                f"replicates = {self.replicates}, partitions = {self.partitions}: each set of "
+                "classes is a partition: leave partitions out"
             )
         if self.replicates and not all(isinstance(item, int) for item in self.classes):
             raise UsageError(
