@@ -19,12 +19,13 @@ from sklearn.preprocessing import normalize
 
 import oasis_bench
 from oasis_bench.algorithms import LDA
+from oasis_bench.analysis import cluster_interval
 from oasis_bench.command_line import main
 from oasis_bench.data import row_hashes
 from oasis_bench.datasets import OwnTriplets
 from oasis_bench.experiment import Experiment, LearnerSpec
 from oasis_bench.plugins import load_model, save_model
-from oasis_bench.reports import write_report
+from oasis_bench.reports import summary_text, write_report
 from oasis_bench.runs import (
     evaluate_run,
     model_experiment,
@@ -359,6 +360,15 @@ def test_a_model_of_judged_triplets_is_judged_on_all_triplets_of_a_file_it_has_n
     scores = model.similarity(rows.patches, rows.patches)
     assert found == pytest.approx(similarity_precision(scores, triplets), abs=1e-12)
     assert 0.2 < found < 0.8
+    assert record.trials["learner"].tolist() == [path.name]  # the row is named by the file
+    groups = record.groups[record.groups["measure"] == "similarity precision"]
+    assert groups["value"].sum() / groups["n"].sum() == pytest.approx(found, abs=1e-12)
+    interval = cluster_interval(groups["value"] / groups["n"], groups["n"])
+    summary = summary_text(record)
+    spread = interval.sd / len(groups) ** 0.5
+    assert f"{path.name}  {found:.3f}±{spread:.3f}" in summary
+    shown = f"(95 % interval {interval.low:.3f} to {interval.high:.3f}, by a bootstrap over"
+    assert shown in " ".join(summary.split())
     page = " ".join((new / "report.html").read_text().split())
     assert "Split judged: all judgements test." in page
     assert "--partitions 20" not in page  # more of the same would tell nothing new
@@ -397,7 +407,7 @@ def test_a_run_of_a_model_goes_on_with_the_same_model_only(kept, tmp_path):
     assert resume_experiment(folder) == 0
     pd.testing.assert_frame_equal(read_run(folder).trials, before)
     shutil.copy(kept / "models" / "LDA_4_1.npz", model)
-    with pytest.raises(UsageError, match="changed since it began: the model file of LDA"):
+    with pytest.raises(UsageError, match="changed since it began: the model file of model"):
         resume_experiment(folder)
 
 

@@ -11,6 +11,7 @@ from oasis_bench.experiment import (
     Experiment,
     LearnerSpec,
     few_train_remark,
+    imbalance_remark,
     part_remark,
     settled_as,
     size_remark,
@@ -74,6 +75,19 @@ def test_a_small_class_that_leaves_few_rows_to_train_is_told(counts, told):
     asked, rows = experiment(), rows_of(*counts)
     remark = few_train_remark(asked, settle(asked, DATASET, rows, splits_of(asked)), rows, "rows")
     assert remark is None if told is None else remark.startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("counts", "settings", "is_told"),
+    [((20, 100), {}, False), ((20, 101), {}, True), ((20, 101, 90), {"classes": (2,)}, False)],
+)
+def test_that_unequal_classes_are_drawn_equally_is_told(counts, settings, is_told):
+    asked, rows = experiment(**settings), rows_of(*counts)
+    remark = imbalance_remark(settle(asked, DATASET, rows, splits_of(asked)), rows, "rows")
+    assert (remark is not None) == is_told
+    if remark is not None:
+        assert remark.startswith("warning: classes have 20 to 101 rows, and as many of each are ")
+        assert "--split stratified" in remark
 
 
 @pytest.mark.parametrize(

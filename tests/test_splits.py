@@ -12,8 +12,6 @@ from oasis_bench.experiment.data_use import choose_classes
 from oasis_bench.plugins import load_registry
 from oasis_bench.system import UsageError, derive_seed
 from oasis_bench.tasks import SeenClassesSplit, draw_partition
-from oasis_bench.tasks.class_splits import UnseenClassesSplit
-from oasis_bench.tasks.stratified import StratifiedSplit
 
 N_TRAIN, N_TEST = 40, 25
 
@@ -156,6 +154,10 @@ def rows_of(*counts, **more):
     names = tuple(f"class {number}" for number in range(len(counts)))
     y = np.repeat(np.arange(len(counts)), counts)
     return LabelledRows(np.arange(2.0 * len(y)).reshape(-1, 2), y, names, **more)
+
+
+SPLITS = load_registry().splits
+UnseenClassesSplit, StratifiedSplit = SPLITS["unseen-classes"], SPLITS["stratified"]
 
 
 def asks(n_train=6, n_test=3, test_share=0.1):

@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 from oasis_bench.analysis import (
+    cluster_interval,
     compare_to_best,
     detectable_difference,
     fit_power_law,
@@ -211,6 +212,48 @@ def test_more_partitions_show_less_but_never_less_than_their_overlap():
 
 def test_a_stricter_level_needs_a_larger_difference():
     assert detectable_difference(5, RHO, level=0.005) > 1.5 * detectable_difference(5, RHO)
+
+
+def of_groups(n=60, gain=0.0):
+    """Return means of groups of unequal sizes, and the sizes."""
+    rng = np.random.default_rng(1)
+    sizes = rng.integers(1, 6, n)
+    return pd.Series(gain + rng.normal(scale=0.2, size=n)), pd.Series(sizes.astype(float))
+
+
+def test_the_interval_of_judgements_is_scipy_s_bootstrap_of_their_groups():
+    values, sizes = of_groups(gain=0.05)
+
+    def mean(sums, counts, axis):
+        return sums.sum(axis=axis) / counts.sum(axis=axis)
+
+    data = (values * sizes).to_numpy(), sizes.to_numpy()
+    theirs = stats.bootstrap(data, mean, paired=True, method="percentile", random_state=0)
+    ours = cluster_interval(values, sizes)
+    interval = theirs.confidence_interval
+    assert ours.mean == pytest.approx(np.average(values, weights=sizes))
+    assert (ours.low, ours.high) == pytest.approx((interval.low, interval.high), abs=2e-3)
+    assert ours.sd / math.sqrt(60) == pytest.approx(theirs.standard_error, rel=0.03)
+    assert cluster_interval(values - interval.low, sizes).p_value == pytest.approx(0.05, abs=0.01)
+
+
+def test_few_groups_and_groups_without_spread_have_no_interval():
+    assert math.isnan(cluster_interval(np.arange(9.0), np.ones(9)).low)
+    flat = cluster_interval(np.full(20, 0.1), np.ones(20))
+    assert (flat.mean, math.isnan(flat.p_value)) == (pytest.approx(0.1), True)
+
+
+def test_learners_are_compared_over_groups_by_their_mean_over_all_judgements():
+    """Two groups of three judgements and 28 of one: a's mean is (6 * 1 + 28 * .5) / 34."""
+    sizes = pd.Series([3.0, 3.0, *[1.0] * 28])
+    a = pd.Series([1.0, 1.0, *[0.4, 0.6] * 14])
+    found = compare_to_best(
+        pd.DataFrame({"a": a, "b": a - 0.1 + a.index % 3 / 100}), 0, sizes=sizes
+    )
+    assert found.means["a"] == pytest.approx(20 / 34)
+    assert found.verdicts == {"a": "best", "b": "worse"}
+    assert found.n_shared["b"] == 30
+    assert found.p_values["b"] == pytest.approx(2 / 10_000)
 
 
 def test_holm_of_hand_cases():

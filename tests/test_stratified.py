@@ -170,7 +170,7 @@ def test_a_run_from_the_command_line_divides_both_tasks_of_seen_classes(tmp_path
 
 
 def test_a_run_from_python_is_split_the_same_way(tmp_path):
-    X, y = np.random.default_rng(0).normal(size=(60, 3)), np.repeat(["a", "b"], [40, 20])
+    X, y = np.random.default_rng(0).normal(size=(59, 3)), np.repeat(["a", "b"], [50, 9])
     result = oasis_bench.run(
         (X, y),
         "Euclidean",
@@ -180,9 +180,18 @@ def test_a_run_from_python_is_split_the_same_way(tmp_path):
         classes="all",
         output=tmp_path / "run",
     )
+    oasis_bench.run((X, y), "Euclidean", partitions=1, classes="all", output=tmp_path / "equal")
+    warned = [
+        any(
+            "as many of each are drawn" in remark
+            for remark in read_run(tmp_path / name).info.remarks
+        )
+        for name in ("run", "equal")
+    ]
+    assert warned == [False, True]
     run = read_run(tmp_path / "run")
     assert run.trials[["split", "n_train", "n_test"]].to_numpy().tolist() == [
-        ["stratified", 45, 15]
+        ["stratified", 44, 15]
     ]
     assert result is not None
 

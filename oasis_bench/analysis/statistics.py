@@ -30,6 +30,9 @@ ROUNDING = 1e-12
 LEAST_SETS = 5
 """Class sets below which differences are described and not tested."""
 
+LEAST_CLUSTERS, RESAMPLES = 10, 9999
+"""Groups of judgements that a bootstrap needs, and how often it draws them."""
+
 LEAST_POINTS = 3
 """The points that a power law needs: two leave no residual."""
 
@@ -79,6 +82,8 @@ class BestLearners:
         For each learner: 'best', 'tied' with it, 'worse', 'better' on the partitions that it
         shares with the best (it has others or fewer, else it would be the best), 'untested' where
         it differs from it by the same on each, or '' where it was not compared.
+    means : dict of str to float
+        The mean of each learner, NaN without a result.
     n_shared : dict of str to int
         Partitions that each learner shares with the best; 0 where there is none.
     differences : dict of str to PairedInterval
@@ -90,6 +95,7 @@ class BestLearners:
 
     best: str | None
     verdicts: Mapping[str, str]
+    means: Mapping[str, float]
     n_shared: Mapping[str, int]
     differences: Mapping[str, PairedInterval]
     p_values: Mapping[str, float]
@@ -187,6 +193,32 @@ def paired_interval(
     return PairedInterval(mean, low, high, n, sd, p_value, reach)
 
 
+def cluster_interval(
+    values: npt.ArrayLike, sizes: npt.ArrayLike, reach: float = math.inf
+) -> PairedInterval:
+    """Return the bootstrap interval of a mean over judgements, whose groups are drawn.
+
+    `values` (n,) are means of groups, of `sizes` (n,) judgements each: the mean is that over all
+    judgements.  The interval is that of percentiles, of 95 %, and the p-value twice the share of
+    the draws beyond 0.  `n` is the number of groups, and sd the standard error times its root.
+    """
+    array, weights = np.asarray(values, dtype=np.float64), np.asarray(sizes, dtype=np.float64)
+    n = array.size
+    mean = float(np.average(array, weights=weights)) if n else math.nan
+    if n < LEAST_CLUSTERS or np.ptp(array) <= ROUNDING:
+        return PairedInterval(
+            mean, math.nan, math.nan, n, math.nan if n < 2 else 0, math.nan, reach
+        )
+    counts = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), RESAMPLES)
+    drawn = (counts @ (array * weights)) / (counts @ weights)
+    low, high = np.quantile(drawn, ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)).tolist()
+    beyond = min(np.count_nonzero(drawn <= 0), np.count_nonzero(drawn >= 0))
+    p_value = min(1.0, 2 * (beyond + 1) / (RESAMPLES + 1))
+    return PairedInterval(
+        mean, low, high, n, float(drawn.std(ddof=1)) * math.sqrt(n), p_value, reach
+    )
+
+
 def holm(p_values: npt.ArrayLike) -> npt.NDArray[np.float64]:
     """Return the p-values (n,) of a family of comparisons corrected for their number, in order.
 
@@ -209,6 +241,7 @@ def compare_to_best(
     level: float = LEVEL,
     baseline: str | None = None,
     least: int = 2,
+    sizes: pd.Series[float] | None = None,
 ) -> BestLearners:
     """Find the best learner of one class subset, and those not distinguishable from it.
 
@@ -230,29 +263,38 @@ def compare_to_best(
     `scores` (n_partitions, n_learners) are NaN where a trial gave no result, and larger is better.
     A `baseline` is a learner that takes the place of the best.  On fewer than `least` partitions
     nothing is compared.
+
+    With `sizes` the rows of `scores` are groups of so many judgements each, every one of which was
+    tested once: `cluster_interval` compares.
     """
     counts = scores.count()
     names = [str(name) for name in scores.columns]
     n_shared = dict.fromkeys(names, 0)
-    nothing = BestLearners(None, dict.fromkeys(names, ""), n_shared, {}, {})
+    means = scores.mean() if sizes is None else scores.mul(sizes, axis=0).sum()
+    if sizes is not None:
+        means /= scores.notna().mul(sizes, axis=0).sum()
+    found = dict(zip(names, means.tolist(), strict=True))
+    nothing = BestLearners(None, dict.fromkeys(names, ""), found, n_shared, {}, {})
     if counts.max() < least:
         return nothing
-    with_most = scores.loc[:, counts == counts.max()]
-    best = str(with_most.mean().idxmax()) if baseline is None else baseline
+    best = str(means[counts == counts.max()].idxmax()) if baseline is None else baseline
     differences, reach = {}, reach_of(scores)
     for name in names:
         shared = (scores[best] - scores[name]).dropna()
         n_shared[name] = len(shared)
         if name != best and len(shared) >= 2:
-            differences[name] = paired_interval(shared, rho, reach=reach)
+            differences[name] = (
+                paired_interval(shared, rho, reach=reach)
+                if sizes is None
+                else cluster_interval(shared, sizes[shared.index], reach)
+            )
     if not differences:
         return nothing
     corrected = holm([difference.p_value for difference in differences.values()])
     p_values = dict(zip(differences, corrected.tolist(), strict=True))
     verdicts = {name: _verdict(differences[name], p, level) for name, p in p_values.items()}
-    return BestLearners(
-        best, {**nothing.verdicts, **verdicts, best: "best"}, n_shared, differences, p_values
-    )
+    verdicts = {**nothing.verdicts, **verdicts, best: "best"}
+    return BestLearners(best, verdicts, found, n_shared, differences, p_values)
 
 
 def _verdict(difference: PairedInterval, p_value: float, level: float) -> str:

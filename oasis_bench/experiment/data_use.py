@@ -26,6 +26,9 @@ from oasis_bench.tasks import Numbers, Split
 
 LONGEST_NAME = 30
 
+UNEQUAL = 5
+"""Times as large as the smallest class: then a draw of as many items of each is no fair sample."""
+
 LEAST = 4
 """Items of a class that is of use: 2 train and 2 test."""
 
@@ -295,6 +298,20 @@ def few_train_remark(
     return (
         f"{in_all:,} of {n_rows:,} {items} train: the smallest class has {counts.min()}: leave it "
         "out with --classes, or give --train and --test"
+    )
+
+
+def imbalance_remark(settled: Experiment, rows: LabelledRows, items: str) -> str | None:
+    """Say where as many items of each class are drawn, and classes are of very unequal sizes."""
+    if settled.train_per_class is None or "all" not in settled.classes:
+        return None
+    counts = rows.class_counts()
+    if counts.max() <= UNEQUAL * counts.min():
+        return None
+    return (
+        f"warning: classes have {counts.min():,} to {counts.max():,} {items}, and as many of each "
+        "are drawn: what is measured is not of the data as they come: --split stratified keeps the "
+        "frequencies of the classes"
     )
 
 

@@ -78,7 +78,7 @@ def model_experiment(
                 f"partitions = {settings['partitions']} of all judgements are the same: leave "
                 "partitions out, or give a smaller test_share"
             )
-    return Experiment(title, dataset, {name: learner}, **{**defaults, **settings})
+    return Experiment(title, dataset, {model.name: learner}, **{**defaults, **settings})
 
 
 def how_far(folder: Path, experiment: Experiment) -> Literal["new", "begun", "finished"]:

@@ -118,8 +118,8 @@ def _evaluate(
             for reader in evaluator.readers:
                 for message, content in scores.blocks(reader.gallery):
                     reader.add(message, content)
-            found = {"answers": evaluator.answers(), "measures": evaluator.measures()}
-            yield task.name, {**found, "confusion": evaluator.confusion()}
+            tables = ("answers", "measures", "groups", "confusion")
+            yield task.name, {table: getattr(evaluator, table)() for table in tables}
         except UsageError:
             raise
         except Exception as error:  # of a task of the user's own
@@ -130,7 +130,8 @@ def _evaluate(
 
 
 def _without_measures(task: Task, status: str, reason: str) -> Rows:
-    return {"answers": [answer(task.name, status, reason)], "measures": [], "confusion": []}
+    nothing: Rows = {"measures": [], "groups": [], "confusion": []}
+    return {"answers": [answer(task.name, status, reason)], **nothing}
 
 
 def _refuse_other_splits(tasks: Sequence[Task], splits: set[str]) -> None:

@@ -25,6 +25,7 @@ from oasis_bench.experiment import (
     find_grids,
     find_tasks,
     identities,
+    imbalance_remark,
     match_columns,
     part_remark,
     plan,
@@ -57,7 +58,7 @@ from oasis_bench.system import (
     printable,
     provenance,
 )
-from oasis_bench.tasks import named_unless_usual
+from oasis_bench.tasks import USUAL, named_unless_usual
 from oasis_bench.trial import (
     MODELS,
     OUTPUT_LOG,
@@ -113,6 +114,7 @@ def run_experiment(
             *remarks,
             *_remarks(experiment, specs[0].experiment, dataset.items, scalings, rows),
             *seen_remarks(experiment, registry, rows),
+            *_imbalance(specs, rows, dataset.items),
             *_core_warning(jobs, experiment.threads),
         ]
         info = RunFacts(
@@ -343,6 +345,13 @@ def _remarks(
             f"warning: columns have ranges from {least:.3g} to {most:.3g}: the widest decide what "
             "is similar; --scaling standard+l2 makes them alike"
         )
+
+
+def _imbalance(specs: Sequence[TrialSpec], rows: LabelledRows, items: str) -> Iterator[str]:
+    """Yield a warning where classes are unequal, but are drawn equally for a task on seen ones."""
+    if any(spec.where.split == USUAL for spec in specs):
+        remark = imbalance_remark(specs[0].experiment, rows, items)
+        yield from [remark] if remark is not None else []
 
 
 def _core_warning(jobs: int, threads: int) -> Iterator[str]:

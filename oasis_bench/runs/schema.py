@@ -4,7 +4,7 @@ SCHEMA_VERSION = 12
 """Raised by one with every change of the tables, or of what the table `run` holds."""
 
 TRIAL_TABLES = (
-    *("answers", "measures", "confusion", "validation", "traces", "symmetry"),
+    *("answers", "measures", "groups", "confusion", "validation", "traces", "symmetry"),
     "retrievals",
     "projections",
     "fit_numbers",
@@ -72,6 +72,16 @@ CREATE TABLE measures (
     chance REAL                       -- of this measure for a random order; NULL: not known
 ) STRICT;
 CREATE UNIQUE INDEX measures_once ON measures (trial_id, task, measure, ifnull(k, 0));
+CREATE TABLE groups (                 -- what each group of judgements adds to a measure
+    trial_id TEXT NOT NULL REFERENCES trials,
+    task TEXT NOT NULL,
+    measure TEXT NOT NULL,
+    k INTEGER,                        -- NULL where the measure has none
+    cluster INTEGER NOT NULL,         -- the text query, reference or rated query
+    n INTEGER NOT NULL CHECK (n > 0), -- judgements of it that count
+    value REAL NOT NULL               -- their sum
+) STRICT;
+CREATE UNIQUE INDEX groups_once ON groups (trial_id, task, measure, ifnull(k, 0), cluster);
 CREATE TABLE confusion (
     trial_id TEXT NOT NULL REFERENCES trials,
     task TEXT NOT NULL,

@@ -64,6 +64,7 @@ class StoredRun:
     trials: pd.DataFrame  # a row for each trial: what it was, how it ended and its costs
     answers: pd.DataFrame  # a row for each trial and task
     measures: pd.DataFrame  # ... task, measure and k (NaN where the measure has none)
+    groups: pd.DataFrame  # ... task, measure, k and group of judgements
     confusion: pd.DataFrame  # ... task, true class and predicted class
     validation: pd.DataFrame  # ... setting and inner fold
     traces: pd.DataFrame  # ... number of steps
@@ -211,7 +212,7 @@ class Store:
         tasks: Collection[str],
         rows: Mapping[str, Sequence[Mapping[str, Any]]],
     ) -> None:
-        """Write rows of 'answers', 'measures' and 'confusion' for tasks of a stored trial.
+        """Write rows of the tables of answers and measures for tasks of a stored trial.
 
         They replace those that are stored of the same tasks.
         """

@@ -38,6 +38,10 @@ class SplitSettings(Protocol):
         """Training and test items a class."""
 
     @property
+    def seed(self) -> int:
+        """What decides all that is random."""
+
+    @property
     def test_share(self) -> float:
         """Share of the items, or of judged groups, that test."""
 

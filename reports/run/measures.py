@@ -102,7 +102,7 @@ def _measure_table(
     what = f"{task_title(task)}, {'every measure, ' * every}{view.subset_title(subset)}"
     return Table(
         name=f"{task}_{file_name(subset)}" + "_every" * every,
-        title=f"{what}: mean ± standard deviation over {view.partitions_text}",
+        title=f"{what}: mean ± {view.spread_text(task)}",
         columns=[
             Column(head.text, cells, align="l"),
             *(Column(head.text, cells) for head, *cells in others),
@@ -250,15 +250,15 @@ def _differences(view: RunView, task: str, baseline: str | None) -> pd.DataFrame
     """Compute the columns of the CSV files, a row for each subset, measure and comparison.
 
     Of the best less the learner, or of the learner less the baseline: difference, low and high,
-    the 95 % interval, and sd over the n shared partitions; p_value, and p_corrected for all
-    comparisons of the subset and measure; detectable, the true difference that one comparison
-    alone finds with probability 0.8, and detectable_corrected, the same at the first and strictest
-    step of the correction.  What differences without spread lack is NaN, and a detectable
-    difference that is larger than the measure's range.
+    the 95 % interval, and sd over the n shared partitions, or queries of judgements; p_value, and
+    p_corrected for all comparisons of the subset and measure; detectable, the true difference that
+    one comparison alone finds with probability 0.8, and detectable_corrected, the same at the first
+    and strictest step of the correction.  What differences without spread lack is NaN, and a
+    detectable difference that is larger than the measure's range.
     """
     rows: list[dict[str, Any]] = []
     found = view.comparisons[task] if baseline is None else view.compare(task, baseline)
-    for subset, measure, _, comparison in found:
+    for subset, measure, _, comparison, sizes in found:
         for learner, own in comparison.differences.items():
             rho = view.rho[subset, view.split_of(task)]
             strictest = LEVEL / max(1, sum(it.sd > 0 for it in comparison.differences.values()))
@@ -272,6 +272,7 @@ def _differences(view: RunView, task: str, baseline: str | None) -> pd.DataFrame
                     "best" if baseline is None else "baseline": comparison.best,
                     "learner": learner,
                     "n": own.n,
+                    "of": "partitions" if sizes is None else "queries",
                     **dict(zip(("difference", "low", "high"), values, strict=True)),
                     "sd": own.sd,
                     "p_value": own.p_value,
@@ -317,12 +318,13 @@ def _difference_notes(shown: pd.DataFrame) -> Iterator[str]:
     count = len(tested)
     if count < len(shown):
         yield (
-            "Not tested, and without an interval: a learner whose difference is the same on each "
+            "Not testable, and without an interval: a learner whose difference is the same on each "
             "partition, as that has no spread."
         )
     if not count:
         return
     partitions = _range([str(n) for n in sorted(tested["n"].unique())])
+    of = tested["of"].iloc[0]
     yield (
         "Interval and p are of each comparison alone. The verdict goes by p, Holm, corrected for "
         f"the {plural(count, 'comparison')} of this table, at level 0.05."
@@ -335,7 +337,7 @@ def _difference_notes(shown: pd.DataFrame) -> Iterator[str]:
     )
     corrected = f", and of {strict} at the strictest step of the correction"
     yield (
-        f"Power: at the spread seen over {partitions} partitions, a true difference of "
+        f"Power: at the spread seen over {partitions} {of}, a true difference of "
         f"{alone or 'no size'} is told apart with probability 0.8 in a comparison alone"
         f"{corrected * (count > 1 and bool(strict))}. Smaller ones are easily missed: ‘not told "
         "apart’ is not ‘equal’."

@@ -5,6 +5,7 @@ Each is made once, when it is first asked for.
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -16,9 +17,13 @@ import pandas as pd
 
 from oasis_bench.analysis import (
     COSTS,
+    LEAST_CLUSTERS,
     LEAST_SETS,
     BestLearners,
+    PairedInterval,
+    cluster_interval,
     compare_to_best,
+    group_means,
     headlines,
     measure_name,
     measures_of,
@@ -52,12 +57,16 @@ Part = TypeVar("Part")
 
 
 class Comparison(NamedTuple):
-    """Learners compared with the best by one measure: scores are (n_partitions, n_learners)."""
+    """Learners compared with the best by one measure: scores are (n_partitions, n_learners).
+
+    Of judgements they are (n_groups, n_learners), and `sizes` the judgements of each group.
+    """
 
     subset: str
     name: str
     scores: pd.DataFrame
     best: BestLearners
+    sizes: pd.Series[float] | None = None
 
 
 def transductive_note(items: str = "items") -> str:
@@ -317,9 +326,24 @@ class RunView:
 
     @cached_property
     def rho(self) -> dict[tuple[str, str], float]:
-        """The correlation of partitions by subset and split, of those with a trial: their mean."""
-        means = self.stored.trials.groupby(["subset", "split"])[["rho"]].mean()
-        return dict(means.itertuples())
+        """The correlation of partitions by subset and split, of those with a trial: their mean.
+
+        It is 0 of judgements, whose groups are compared.
+        """
+        trials = self.stored.trials
+        trials = trials.assign(rho=trials["rho"].where(~trials["split"].isin(self.judged), 0))
+        return dict(trials.groupby(["subset", "split"])[["rho"]].mean().itertuples())
+
+    @cached_property
+    def judged(self) -> frozenset[str]:
+        """The splits whose tasks are of judgements, each of which tests once."""
+        return frozenset(self.stored.groups["split"])
+
+    def spread_text(self, task: str) -> str:
+        """Say what stands behind the means of a task: a deviation, or an error of judgements."""
+        if self.split_of(task) in self.judged:
+            return "standard error, by a bootstrap over queries"
+        return f"standard deviation over {self.partitions_text}"
 
     @cached_property
     def _n_trials(self) -> Counter[tuple[str, str, str]]:
@@ -423,9 +447,12 @@ class RunView:
             for name in self.headlines[task]:
                 chosen = of_subset[of_subset["name"] == name]
                 scores = chosen.pivot(index="partition", columns="learner", values="value")
+                sizes = None
+                if (groups := group_means(self.stored, task, subset, name)) is not None:
+                    (scores, sizes), least = groups, LEAST_CLUSTERS
                 scores = scores.reindex(columns=self.learners).astype(float)
-                best = compare_to_best(scores, rho, baseline=baseline, least=least)
-                found.append(Comparison(subset, name, scores, best))
+                best = compare_to_best(scores, rho, baseline=baseline, least=least, sizes=sizes)
+                found.append(Comparison(subset, name, scores, best, sizes))
         return found
 
     @cached_property
@@ -454,7 +481,7 @@ class RunView:
         verdicts = pd.DataFrame(
             [
                 (subset, name, learner, verdict, comparison.n_shared[learner])
-                for subset, name, _, comparison in self.comparisons[task]
+                for subset, name, _, comparison, _ in self.comparisons[task]
                 for learner, verdict in comparison.verdicts.items()
             ],
             columns=[*keys, "learner", "verdict", "n_shared"],
@@ -462,11 +489,27 @@ class RunView:
         numbers = numbers.merge(verdicts, on=[*keys, "learner"], how="left")
         numbers = numbers.fillna({"n": 0, "n_measured": 0, "verdict": "", "n_shared": 0})
         numbers = numbers.astype({"n": int, "n_measured": int, "n_shared": int})
+        for it in self.comparisons[task]:
+            if it.sizes is not None:
+                rows = (numbers["subset"] == it.subset) & (numbers["name"] == it.name)
+                errors = {name: self._error(it, name) for name in self.learners}
+                numbers.loc[rows, "mean"] = numbers.loc[rows, "learner"].map(it.best.means)
+                numbers.loc[rows, "sd"] = numbers.loc[rows, "learner"].map(errors)
         on_all = numbers["n"] == numbers["n_measured"]
         numbers["bold"] = numbers["verdict"].isin(BOLD) & on_all
         numbers["n_classes"] = numbers["subset"].map(self.subsets)
         columns = ["subset", "n_classes", "learner", "measure", "k", "name", "mean", "sd", "n"]
         return numbers[[*columns, "n_measured", "chance", "verdict", "n_shared", "bold"]]
+
+    def interval(self, of: Comparison, learner: str) -> PairedInterval:
+        """Return the bootstrap interval of the mean of a learner over all judgements."""
+        own = of.scores[learner].dropna()
+        assert of.sizes is not None
+        return cluster_interval(own, of.sizes[own.index])
+
+    def _error(self, of: Comparison, learner: str) -> float:
+        interval = self.interval(of, learner)
+        return interval.sd / interval.n**0.5 if interval.n >= LEAST_CLUSTERS else math.nan
 
 
 @lru_cache(maxsize=2)

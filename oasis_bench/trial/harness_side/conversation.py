@@ -457,6 +457,7 @@ class Conversation:
             },
             answers=[*evaluator.answers(), *refused] if evaluator else (),
             measures=evaluator.measures() if evaluator else (),
+            groups=evaluator.groups() if evaluator else (),
             confusion=evaluator.confusion() if evaluator else (),
             retrievals=evaluator.retrievals() if evaluator else (),
             projections=evaluator.projections(prepared) if evaluator else (),

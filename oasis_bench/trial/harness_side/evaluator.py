@@ -182,6 +182,14 @@ class Evaluator:
             if not np.isnan(measurement.value)  # no query of this trial has such a value
         ]
 
+    def groups(self) -> Rows:
+        """Return rows of the table `groups`."""
+        return [
+            {"task": name, **one._asdict()}
+            for name, evaluation in self._evaluations.items()
+            for one in evaluation.of_groups()
+        ]
+
     def confusion(self) -> Rows:
         """Return rows of the table `confusion`."""
         rows, by = [], self._chooses_by

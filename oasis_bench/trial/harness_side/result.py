@@ -23,6 +23,7 @@ class TrialResult:
     columns: Mapping[str, Any]
     answers: Sequence[Mapping[str, Any]] = ()
     measures: Sequence[Mapping[str, Any]] = ()
+    groups: Sequence[Mapping[str, Any]] = ()
     confusion: Sequence[Mapping[str, Any]] = ()
     validation: Sequence[Mapping[str, Any]] = ()
     traces: Sequence[Mapping[str, Any]] = ()

@@ -1,15 +1,21 @@
-"""Class sets as replicates: `--replicates`, on digits and on made-up runs."""
+"""What intervals stand on: class sets as replicates, and groups of judgements.
 
+On digits and on made-up runs.
+"""
+
+from dataclasses import replace
+
+import numpy as np
 import pytest
-from fake_runs import fake_trials, make_run
+from fake_runs import fake_trial, fake_trials, make_run
 from scipy import stats
 
-from oasis_bench.analysis import compare_runs
+from oasis_bench.analysis import cluster_interval, compare_runs
 from oasis_bench.command_line import main
 from oasis_bench.datasets import Digits
 from oasis_bench.experiment import Experiment, LearnerSpec, plan
 from oasis_bench.plugins import load_registry
-from oasis_bench.reports.run.verdict import answers, next_steps
+from oasis_bench.reports.run.verdict import answers, next_steps, summary_text
 from oasis_bench.reports.run.view import view_of
 from oasis_bench.runs import read_run
 from oasis_bench.system import UsageError
@@ -95,3 +101,78 @@ def test_a_run_of_class_sets_of_digits(tmp_path):
     assert run.confusion["label"].nunique() == 10
     page = " ".join((folder / "report.html").read_text().split())
     assert "Each of 5 class sets has classes and images of its own" in page
+
+
+MEASURE, COUNTS = "similarity precision", np.random.default_rng(0).integers(1, 6, (2, 15))
+"""Judgements of each group, of two folds of 15 groups."""
+
+
+def of_judgements(folder, n_groups=15, **shares):
+    """Make a run whose learners have, of each group, such a share of the judgements right."""
+    rng, trials = np.random.default_rng(1), []
+    for name, share in shares.items():
+        for fold, counts in enumerate(COUNTS[:, :n_groups]):
+            right = rng.binomial(counts, share)
+            trial = fake_trial(name, partition=fold, mAP=0.5, tasks=("judged-triplets",))
+            usual = {"task": "judged-triplets", "measure": MEASURE, "k": None}
+            groups = [
+                {**usual, "cluster": 100 * fold + group, "n": int(n), "value": float(value)}
+                for group, (n, value) in enumerate(zip(counts, right, strict=True))
+            ]
+            trials.append(replace(trial, groups=groups))
+    return make_run(folder, trials, list(shares), partitions=2, tasks=["judged-triplets"])
+
+
+def mean_of(run, learner):
+    own = run.groups[run.groups["learner"] == learner]
+    return own["value"].sum() / own["n"].sum()
+
+
+def difference_of(run, first, second, other=None):
+    a, b = (
+        it.groups[it.groups["learner"] == name].reset_index()
+        for it, name in ((run, first), (other or run, second))
+    )
+    return cluster_interval((a["value"] - b["value"]) / a["n"], a["n"])
+
+
+def test_judgements_are_compared_by_a_bootstrap_over_their_groups(tmp_path):
+    run = of_judgements(tmp_path / "run", A=0.9, B=0.6, C=0.88)
+    view = view_of(run)
+    numbers = view.numbers["judged-triplets"].set_index(["name", "learner"])
+    assert numbers.loc[(MEASURE, "A"), "mean"] == pytest.approx(mean_of(run, "A"))
+    found = difference_of(run, "A", "B")
+    assert (
+        f"{found.mean:.3f} [{found.low:.3f}, {found.high:.3f}] above B (significant)"
+        in answers(view)[0]
+    )
+    assert not [step for step in next_steps(view) if "--partitions" in step.command]
+    text = summary_text(run)
+    assert "mean ± standard error, by a bootstrap over queries" in text
+    spread = numbers.loc[(MEASURE, "A"), "sd"]
+    assert f"{mean_of(run, 'A'):.3f}±{spread:.3f}" in text
+    own = run.groups[run.groups["learner"] == "A"]
+    interval = cluster_interval(own["value"] / own["n"], own["n"])
+    assert spread == pytest.approx(interval.sd / np.sqrt(30))
+
+
+def test_runs_of_judgements_are_compared_over_the_same_groups(tmp_path):
+    old = of_judgements(tmp_path / "old", A=0.9)
+    new = of_judgements(tmp_path / "new", B=0.9, A=0.5)
+    (line,) = [it for it in compare_runs(old, new).lines if it.measure == MEASURE]
+    found = difference_of(new, "A", "A", old)
+    assert (line.n, line.verdict) == (30, "worse")
+    assert (line.old, line.new) == pytest.approx((mean_of(old, "A"), mean_of(new, "A")))
+    assert (line.low, line.high) == pytest.approx((found.low, found.high))
+
+
+def test_few_groups_of_judgements_are_described_and_not_tested(tmp_path):
+    run = of_judgements(tmp_path / "run", n_groups=4, A=0.9, B=0.2)
+    assert "8 queries of judgements are too few for a test" in answers(view_of(run))[0]
+    assert "±n/a" in summary_text(run)
+    (line,) = [
+        it
+        for it in compare_runs(run, of_judgements(tmp_path / "new", n_groups=4, A=0.2)).lines
+        if it.measure == MEASURE
+    ]
+    assert (line.verdict, line.reason) == ("not judged", "8 groups of judgements: 10 are tested")
