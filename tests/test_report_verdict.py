@@ -96,11 +96,11 @@ def test_a_difference_without_spread_is_not_tested_and_all_pages_say_so(tmp_path
     )
     assert next_steps(view_of(run))[0].argument == "partitions=20"
     (table,) = difference_tables(view_of(run), "retrieval")
-    assert texts(table) == [["B", "0.083", "-", "-", "-", "not tested", "none"]]
+    assert texts(table) == [["B", "0.083", "-", "-", "-", "not testable", "none"]]
     assert "has no spread" in " ".join(text for _, text in table.marked_notes)
     page = " ".join(write_report(tmp_path / "run").read_text().split())
     assert "0.083 to 0.083" not in page
-    assert "B: not tested, as it differs from A, the best, by the same on each of the" in page
+    assert "B: not testable, as it differs from A, the best, by the same on each of the" in page
 
 
 def test_no_difference_is_said_to_show_that_the_measure_cannot_have(tmp_path):
@@ -118,7 +118,7 @@ def test_no_difference_is_said_to_show_that_the_measure_cannot_have(tmp_path):
     (table,) = difference_tables(view_of(run), "retrieval")
     assert texts(table)[0][2] == "-1.000 to 1.000"
     assert texts(table)[0][-1] == "none"
-    assert "a true difference of no size is told apart" in str(table.marked_notes)
+    assert "a true difference of no size is significant" in str(table.marked_notes)
 
 
 def test_one_partition_tells_nothing_apart(tmp_path):

@@ -25,6 +25,7 @@ from .statistics import (
     LEVEL as LEVEL,
     BestLearners as BestLearners,
     PairedInterval as PairedInterval,
+    PowerLaw as PowerLaw,
     cluster_interval as cluster_interval,
     compare_to_best as compare_to_best,
     detectable_difference as detectable_difference,

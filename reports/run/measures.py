@@ -20,16 +20,16 @@ CHANCE = "chance"
 """What stands for a learner in rows of chance."""
 
 BOLD_NOTE = (
-    "Bold: best, or not distinguishable from the best by the corrected resampled paired t-test "
+    "Bold: best, or statistically tied with the best by the corrected resampled paired t-test "
     "(level 0.05 for all comparisons of a measure together, by Holm)."
 )
 FILE_NAME_WIDTH = 60
 
 VERDICTS = {
     "worse": "worse",
-    "tied": "not told apart",
+    "tied": "not significant",
     "better": "better where both finished",
-    "untested": "not tested",
+    "untested": "not testable",
 }
 BESIDE_BASELINE = {**VERDICTS, "better": "better"}
 
@@ -176,8 +176,8 @@ def _caveats(
         yield f"{name}: not compared, as it shares {shared} with {first}, the best; 2 are needed."
     elif own["verdict"] == "untested":
         yield (
-            f"{name}: not tested, as it differs from {first}, the best, by the same on each of the "
-            f"{shared} that both finished."
+            f"{name}: not testable, as it differs from {first}, the best, by the same on each of "
+            f"the {shared} that both finished."
         )
     elif own["verdict"] == "better":
         yield f"{name}: above {first}, the best, on the {shared} that both finished."
@@ -204,7 +204,7 @@ def bold_note(numbers: pd.DataFrame) -> Iterator[str]:
     else:
         yield (
             "Nothing is bold: no learner shares two partitions with the best, and on fewer "
-            "nothing can be told apart."
+            "nothing is tested."
         )
 
 
@@ -338,9 +338,9 @@ def _difference_notes(shown: pd.DataFrame) -> Iterator[str]:
     corrected = f", and of {strict} at the strictest step of the correction"
     yield (
         f"Power: at the spread seen over {partitions} {of}, a true difference of "
-        f"{alone or 'no size'} is told apart with probability 0.8 in a comparison alone"
-        f"{corrected * (count > 1 and bool(strict))}. Smaller ones are easily missed: ‘not told "
-        "apart’ is not ‘equal’."
+        f"{alone or 'no size'} is significant with probability 0.8 in a comparison alone"
+        f"{corrected * (count > 1 and bool(strict))}. Smaller ones are easily missed: ‘not "
+        "significant’ is not ‘equal’."
     )
     if tested["detectable"].isna().any():
         yield "None is seen where a difference would have to be larger than the measure can have."
