@@ -391,10 +391,10 @@ def test_all_judgements_test_only_what_has_learned_already(tmp_path, monkeypatch
 
 def test_a_learner_that_learns_nothing_needs_no_judgement_to_train_by(tmp_path, monkeypatch):
     monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path / "cache"))
-    judged_at_random(tmp_path / "other")
+    judged_at_random(tmp_path / "other", n_pictures=4, n_triplets=16)
     words = ["run", "--dataset", str(tmp_path / "other" / "my.csv"), "--algorithms", "Euclidean"]
-    # One group is left to train, and its triplets hold pictures of those that test.
-    words += ["--tasks", "judged-triplets", "--test-share", "0.95", "--partitions", "1"]
+    # Two of four queries are left to train, and each of their triplets holds one that tests.
+    words += ["--tasks", "judged-triplets", "--test-share", "0.5", "--partitions", "1"]
     assert main([*words, "--output", str(tmp_path / "run")]) == 0
     assert read_run(tmp_path / "run").trials["status"].tolist() == ["ok"]
 
