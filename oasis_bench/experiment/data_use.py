@@ -211,6 +211,7 @@ def settle(
         raise UsageError(
             f"--partitions {e.partitions}: {e.dataset} has {most} folds, and these are its "
             f"partitions: {most} at most, or leave it out for all"
+            f"{' (a smaller --test-share makes more)' * (rows.folds is None)}"
         )
     if e.replicates and (most is not None or rows.multi_label):
         what = "several labels an item" if rows.multi_label else "folds of its own"
