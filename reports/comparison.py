@@ -26,7 +26,7 @@ NAMES = {
 }
 LEGEND = (
     "n partitions. Measures of tasks: means, NEW - OLD, interval corrected for partitions that "
-    "share items (Nadeau & Bengio 2003).",
+    "share items (Nadeau & Bengio 2003); of judgements n groups, and a bootstrap over them.",
     "Costs (tuning on inner folds, fit, query time, peak memory, model): geometric means, "
     "NEW / OLD, paired t-interval of the logarithm; less than 1 ms (of a query 10 µs) or 1 MiB (of "
     "a model 1 KiB) counts as that. Seconds leave out fits that waited for a core.",

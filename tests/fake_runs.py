@@ -67,6 +67,8 @@ def fake_trial(
         "shared_cores": 0,
         "finished": "2026-11-21T08:00:00+00:00",
     }
+    sizes = usual | columns
+    usual["rho"] = sizes["n_test"] / (sizes["n_train"] + sizes["n_test"])
     subset = columns.get("subset", usual["subset"])
     of_split = "" if split == "seen-classes" else f", {split}"
     usual["trial_id"] = f"{learner}, classes {subset}, {partition}{of_split}"

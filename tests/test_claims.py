@@ -61,7 +61,7 @@ def gain(above=-math.inf, below=math.inf):
 def test_a_gain_is_the_difference_on_each_partition(tmp_path):
     (found,) = Gain("A", "B").measured(pair_of_learners(tmp_path))
     assert found.values.tolist() == pytest.approx(GAINS)
-    assert (found.n_train, found.n_test) == (400, 250)
+    assert found.rho == 250 / 650
 
 
 def test_a_gain_without_one_of_the_learners_is_not_measured(tmp_path):
@@ -197,7 +197,7 @@ def test_times_as_long_is_a_logarithm_of_seconds(tmp_path):
     runs = {"run": make_run(tmp_path, trials)}
     (found,) = TimesAsLong("slow", "fast").measured(runs)
     assert found.values.tolist() == pytest.approx([2.0] * 3)
-    assert found.n_test == 0
+    assert found.rho == 0
 
 
 def test_the_exponent_of_growth_is_that_of_the_power_law(tmp_path):
@@ -284,7 +284,7 @@ def test_what_is_gained_on_training_items_beyond_test_items(tmp_path):
     assert next(training.measured(runs)).values.tolist() == pytest.approx([0.3, 0.12])
     (found,) = Difference(training, Gain("A", "B")).measured(runs)
     assert found.values.tolist() == pytest.approx([0.2, 0.08])
-    assert (found.n_train, found.n_test) == (400, 250)
+    assert found.rho == 250 / 650
     (gap,) = FitNumber("B", "gap_", "gap").measured(runs)
     assert gap.values.tolist() == [0, 1]
     assert not list(Difference(training, Gain("A", "C")).measured(runs))
@@ -324,12 +324,12 @@ def test_a_gain_that_grows_has_the_overlap_of_the_part_that_overlaps_more(tmp_pa
     (found,) = GainOfLastOverFirst(Gain("A", "B")).measured(
         {"run": make_run(tmp_path / "a", trials)}
     )
-    assert found.n_test / found.n_train == 25 / 40
+    assert found.rho == 25 / 65
     few = pair_of_learners(tmp_path / "few", (0.01, 0.02), n_train=50)["run"]
     many = pair_of_learners(tmp_path / "many", (0.05, 0.04))["run"]
     for runs in ({"5": few, "40": many}, {"40": many, "5": few}):
         (found,) = GainOfLastOverFirst(Gain("A", "B")).measured(runs)
-        assert (found.n_train, found.n_test) == (50, 250)
+        assert found.rho == 250 / 300
 
 
 def test_each_claim_has_an_id_of_its_own_and_experiments_that_exist():

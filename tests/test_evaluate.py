@@ -19,12 +19,13 @@ from sklearn.preprocessing import normalize
 
 import oasis_bench
 from oasis_bench.algorithms import LDA
+from oasis_bench.analysis import cluster_interval
 from oasis_bench.command_line import main
 from oasis_bench.data import row_hashes
 from oasis_bench.datasets import OwnTriplets
 from oasis_bench.experiment import Experiment, LearnerSpec
 from oasis_bench.plugins import load_model, save_model
-from oasis_bench.reports import write_report
+from oasis_bench.reports import summary_text, write_report
 from oasis_bench.runs import (
     evaluate_run,
     model_experiment,
@@ -179,8 +180,8 @@ def measured(folder, *tasks, partition=None):
     for table in (record.measures, record.confusion):
         own = table[table["task"].isin(tasks)].drop(columns="trial_id")
         if partition is not None:
-            own = own[(own["partition"] == partition) & (own["learner"] == "OASIS")]
-        rows += own.astype(str).to_numpy().tolist()
+            own = own[(own["partition"] == partition) & own["learner"].str.startswith("OASIS")]
+        rows += own.drop(columns="learner").astype(str).to_numpy().tolist()
     assert len(rows) > 10
     return sorted(rows)
 
@@ -219,7 +220,7 @@ def test_a_model_that_a_program_saved_is_judged_on_a_file_of_the_users(tmp_path)
     table = str(tmp_path / "rest.csv")
     experiment = model_experiment(tmp_path / "lda.npz", table, tasks=TASKS, **sizes)
     assert run_experiment(experiment, tmp_path / "run", keep=["predictions"]) == 0
-    with np.load(tmp_path / "run" / "predictions" / "LDA_all_0.npz") as scores:
+    with np.load(tmp_path / "run" / "predictions" / "lda_all_0.npz") as scores:
         test, training = 600 + scores["test_rows"], 600 + scores["training_rows"]
         nearest = model.similarity(X[test], X[training]).argmax(axis=1)
     accuracy = (y[training][nearest] == y[test]).mean()
@@ -282,7 +283,7 @@ def test_a_model_without_names_takes_columns_in_their_order_and_says_so(iris, tm
     words = ["--dataset", folder / "iris.csv", "--partitions", "1", "--output", tmp_path / "run"]
     assert evaluate(tmp_path / "nameless.npz", *words) == 0
     told = capsys.readouterr().err
-    assert "LDA: nameless.npz has no names of columns, which are taken in their order" in told
+    assert "nameless: the model has no names of columns, which are taken in their order" in told
     assert "does not say which items it was fitted on" in told
 
 
@@ -291,7 +292,7 @@ def test_rows_that_the_model_was_fitted_on_are_counted(iris, tmp_path, capsys):
     seen = len(X.merge(X[::3].drop_duplicates()))  # two rows of iris are equal
     words = ["--dataset", folder / "iris.csv", "--partitions", "1"]
     assert evaluate(folder / "program.npz", *words, "--output", tmp_path / "seen") == 0
-    line = f"{seen} of the 150 rows are training rows of LDA's model: its values are too high"
+    line = f"{seen} of the 150 rows are training rows of the model program: its values are too high"
     assert line in capsys.readouterr().err
     assert line in html.unescape((tmp_path / "seen" / "report.html").read_text())
     unseen = X.assign(label=y)[~X.apply(tuple, axis=1).isin(X[::3].apply(tuple, axis=1))]
@@ -359,6 +360,15 @@ def test_a_model_of_judged_triplets_is_judged_on_all_triplets_of_a_file_it_has_n
     scores = model.similarity(rows.patches, rows.patches)
     assert found == pytest.approx(similarity_precision(scores, triplets), abs=1e-12)
     assert 0.2 < found < 0.8
+    assert record.trials["learner"].tolist() == [path.stem]  # the row is named by the file
+    groups = record.groups[record.groups["measure"] == "similarity precision"]
+    assert groups["value"].sum() / groups["n"].sum() == pytest.approx(found, abs=1e-12)
+    interval = cluster_interval(groups["value"] / groups["n"], groups["n"])
+    summary = " ".join(summary_text(record).split())
+    spread = interval.sd / len(groups) ** 0.5
+    assert f"{path.stem} {found:.3f}±{spread:.3f}" in summary
+    shown = f"(95 % interval {interval.low:.3f} to {interval.high:.3f}, by a bootstrap over"
+    assert shown in summary
     page = " ".join((new / "report.html").read_text().split())
     assert "Split judged: all judgements test." in page
     assert "--partitions 20" not in page  # more of the same would tell nothing new
@@ -381,10 +391,10 @@ def test_all_judgements_test_only_what_has_learned_already(tmp_path, monkeypatch
 
 def test_a_learner_that_learns_nothing_needs_no_judgement_to_train_by(tmp_path, monkeypatch):
     monkeypatch.setenv("OASIS_BENCH_CACHE", str(tmp_path / "cache"))
-    judged_at_random(tmp_path / "other")
+    judged_at_random(tmp_path / "other", n_pictures=4, n_triplets=16)
     words = ["run", "--dataset", str(tmp_path / "other" / "my.csv"), "--algorithms", "Euclidean"]
-    # One group is left to train, and its triplets hold pictures of those that test.
-    words += ["--tasks", "judged-triplets", "--test-share", "0.95", "--partitions", "1"]
+    # Two of four queries are left to train, and each of their triplets holds one that tests.
+    words += ["--tasks", "judged-triplets", "--test-share", "0.5", "--partitions", "1"]
     assert main([*words, "--output", str(tmp_path / "run")]) == 0
     assert read_run(tmp_path / "run").trials["status"].tolist() == ["ok"]
 
@@ -397,7 +407,7 @@ def test_a_run_of_a_model_goes_on_with_the_same_model_only(kept, tmp_path):
     assert resume_experiment(folder) == 0
     pd.testing.assert_frame_equal(read_run(folder).trials, before)
     shutil.copy(kept / "models" / "LDA_4_1.npz", model)
-    with pytest.raises(UsageError, match="changed since it began: the model file of LDA"):
+    with pytest.raises(UsageError, match="changed since it began: the model file of model"):
         resume_experiment(folder)
 
 
@@ -632,7 +642,7 @@ def test_a_judged_model_has_the_cost_of_its_answers_and_none_of_a_fit(kept, tmp_
     words = ["evaluate", str(model), "--dataset", "digits", "--partitions", "1", "--classes", "4"]
     assert main([*words, "--output", str(tmp_path / "judged")]) == 0
     summary = capsys.readouterr().out
-    *_, costs = [line.split() for line in summary.splitlines() if line.split()[1:2] == ["OASIS"]]
+    *_, costs = [line.split() for line in summary.splitlines() if line.split()[1:2] == [model.stem]]
     size = read_run(tmp_path / "judged").trials["model_bytes"][0] / 2**10
     assert float(costs[-5]) > 0  # after it its range, and the size
     assert costs[-1] == f"{size:.1f}"

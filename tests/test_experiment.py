@@ -237,7 +237,7 @@ def test_built_in_experiments_parse_and_plan(name):
     kinds = str(found.dataset_options.get("features", "")).replace("-", "_").split("+")
     patches = Patches.one_each({name: np.zeros((n_rows, 2)) for name in {"gb70", *kinds} - {""}})
     pixels = np.zeros((n_rows, 1, 1, 3), np.uint8)
-    judged = JudgedTriplets(np.arange(6).reshape(2, 3), None, np.arange(2))
+    judged = JudgedTriplets(np.arange(30).reshape(10, 3), None, np.arange(10))
     rows = LabelledRows(
         np.zeros((n_rows, 2)), y, names, judged=judged, pixels=pixels, patches=patches
     )

@@ -10,7 +10,7 @@ from oasis_bench.tasks.class_splits import (
     too_few_for_folds,
     unseen_class_folds,
 )
-from oasis_bench.tasks.judged_splits import draw_groups, group_folds, items_are_shared
+from oasis_bench.tasks.judged_splits import count_folds, draw_fold, group_folds, items_are_shared
 
 N_ITEMS = 200
 
@@ -90,7 +90,7 @@ def test_three_training_classes_are_too_few_to_choose():
 @pytest.mark.parametrize("seed", range(5))
 def test_no_item_of_a_test_triplet_trains(seed):
     judged = of_own_items()
-    split = draw_groups(judged, N_ITEMS, 0.2, seed)
+    split = draw_fold(judged, N_ITEMS, 0.2, 0, seed)
     assert not items_are_shared(judged)
     assert not set(split.train) & set(split.test)
     assert len(split.train) + len(split.test) == N_ITEMS  # items of no triplet train
@@ -106,14 +106,14 @@ def test_no_item_of_a_test_triplet_trains(seed):
 
 
 def test_a_triplet_that_shares_an_item_with_a_test_group_is_dropped():
-    splits = [draw_groups(of_own_items(), N_ITEMS, 0.2, seed) for seed in range(30)]
+    splits = [draw_fold(of_own_items(), N_ITEMS, 0.2, 0, seed) for seed in range(30)]
     assert {split.n_dropped for split in splits} > {0, 1}
 
 
 def test_where_all_items_are_shared_no_test_reference_trains():
     judged = of_shared_items()
     assert items_are_shared(judged)
-    split = draw_groups(judged, 20, 0.2, seed=0)
+    split = draw_fold(judged, 20, 0.2, 0, seed=0)
     references = {int(q) for q in split.test[split.tested.items[:, 0]]}
     assert len(references) == 4
     assert not references & set(split.train)
@@ -127,7 +127,7 @@ def test_where_all_items_are_shared_no_test_reference_trains():
 
 def test_folds_of_groups_validate_each_group_once():
     for judged, n_items in ((of_own_items(), N_ITEMS), (of_shared_items(), 20)):
-        split = draw_groups(judged, n_items, 0.2, seed=1)
+        split = draw_fold(judged, n_items, 0.2, 0, seed=1)
         folds = group_folds(split.training, len(split.train), 5, seed=2)
         assert len(folds) == 5
         groups = [group for fold in folds for group in np.unique(fold.tested.groups)]
@@ -137,23 +137,33 @@ def test_folds_of_groups_validate_each_group_once():
             assert not set(queries) & set(fold.train)
 
 
+@pytest.mark.parametrize("share", [0.1, 0.2, 0.45, 0.9])
+def test_each_group_tests_in_one_fold(share):
+    judged = of_own_items()
+    n_folds = count_folds(judged, share)
+    folds = [draw_fold(judged, N_ITEMS, share, fold, seed=3) for fold in range(n_folds)]
+    assert n_folds == {0.1: 10, 0.2: 5}.get(share, 2)
+    assert sorted(g for fold in folds for g in np.unique(fold.tested.groups)) == list(range(30))
+
+
 def test_rated_queries_are_split_with_their_candidates():
     queries = np.repeat(np.arange(10), 4)
     candidates = 10 + np.arange(40)
     ratings = Ratings(queries, candidates, np.ones((40, 3), dtype=bool))
-    split = draw_groups(ratings, 60, 0.3, seed=0)
-    assert len(split.test) == 3 + 12
+    split = draw_fold(ratings, 60, 0.3, 0, seed=0)
+    assert len(split.test) == 4 + 16  # of three folds the first has four queries of ten
     assert sorted([*split.train, *split.test]) == list(range(60))
     assert split.test[split.tested.candidates].tolist() == [
         10 + 4 * q + i for q in np.unique(split.test[split.tested.queries]) for i in range(4)
     ]
-    assert (len(split.training.queries), split.n_dropped) == (28, 0)
+    assert (len(split.training.queries), split.n_dropped) == (24, 0)
+    np.testing.assert_array_equal(split.test[split.tested.queries], split.tested.groups)
 
 
 def test_candidates_of_all_queries_are_shared():
     queries, candidates = (part.ravel() for part in np.mgrid[0:5, 5:30])
     ratings = Ratings(queries, candidates, np.ones((125, 2), dtype=bool))
-    split = draw_groups(ratings, 30, 0.2, seed=0)
+    split = draw_fold(ratings, 30, 0.2, 0, seed=0)
     assert items_are_shared(ratings)
     assert len(split.train) == 29
     assert len(split.test) == 26
@@ -163,7 +173,7 @@ def test_candidates_of_all_queries_are_shared():
 def test_one_group_cannot_be_split_and_some_item_must_train():
     one = JudgedTriplets(np.array([[0, 1, 2], [0, 2, 1]]), None, np.zeros(2, dtype=np.int64))
     with pytest.raises(UsageError, match="all 2 judgements are of one text query or reference"):
-        draw_groups(one, 5, 0.2, seed=0)
+        draw_fold(one, 5, 0.2, 0, seed=0)
     items = np.array([[0, 1, 2], [3, 4, 5], [0, 1, 2]])  # the first group has all six items
     judged = JudgedTriplets(items, None, np.array([0, 0, 1]))
     assert not items_are_shared(judged)

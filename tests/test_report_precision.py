@@ -49,7 +49,7 @@ def test_whoever_is_not_distinguishable_from_the_best_is_bold_too(tmp_path):
     (table,), _ = measure_tables(view_of(run), "retrieval")
     assert [row[1].bold for row in table.cells] == [True, True, False, False]
     ((_, note),) = table.marked_notes[1:]
-    assert note.startswith("Bold: best, or not distinguishable from the best")
+    assert note.startswith("Bold: best, or statistically tied with the best")
     assert note.endswith("(level 0.05 for all comparisons of a measure together, by Holm).")
 
 
@@ -71,7 +71,7 @@ def test_differences_from_the_best_have_an_interval_a_corrected_p_and_what_could
     # and p of t = 2.089 and 4.178 is 0.105 and 0.0139.  Seen with power 0.8: 3.761 of these.
     # Of far: sd sqrt(0.00002) = 0.00447, standard error 0.00406.
     assert texts(table) == [
-        ["near", "0.030", "-0.010 to 0.070", "0.10", "0.10", "not told apart", "0.054"],
+        ["near", "0.030", "-0.010 to 0.070", "0.10", "0.10", "not significant", "0.054"],
         ["middle", "0.060", "0.020 to 0.100", "0.014", "0.028", "worse", "0.054"],
         ["far", "0.408", "0.397 to 0.419", "< 0.0001", "< 0.0001", "worse", "0.015"],
     ]

@@ -1,14 +1,19 @@
 """The sentences that open a report and the terminal's summary, on made-up runs."""
 
+from dataclasses import asdict
+
+import numpy as np
 import pytest
-from fake_runs import fake_trial, make_run
+from fake_runs import fake_trial, make_run, write_run
 from report_helpers import texts
 
 from oasis_bench.analysis import detectable_difference, paired_interval
+from oasis_bench.experiment import LearnerSpec
 from oasis_bench.reports import write_report
 from oasis_bench.reports.run.measures import difference_tables
 from oasis_bench.reports.run.verdict import answers, next_steps, summary_text
 from oasis_bench.reports.run.view import view_of
+from oasis_bench.runs import read_run
 
 # mAP of each partition: B is always .2 lower than A, C follows A up and down around it.
 SCORES = {
@@ -32,10 +37,12 @@ def run(tmp_path):
 def test_the_answer_names_the_leader_the_distance_and_what_is_not_told_apart(run):
     first, costs = answers(view_of(run))
     differences = [a - b for a, b in zip(SCORES["A"], SCORES["B"], strict=True)]
-    found = paired_interval(differences, 400, 250)
+    found = paired_interval(differences, 250 / 650)
+    tied = paired_interval(np.subtract(SCORES["A"], SCORES["C"]), 250 / 650)
     assert first == (
-        "Retrieval, 10 classes: A has the highest mAP (0.704), above B by 0.198 (95 % interval "
-        f"{found.low:.3f} to {found.high:.3f}). Not told apart from it: C."
+        "Retrieval, 10 classes: A has the highest mAP (0.704). It is 0.198 "
+        f"[{found.low:.3f}, {found.high:.3f}] above B (significant), and 0.004 "
+        f"[{tied.low:.3f}, {tied.high:.3f}] above C (not significant); 95 % intervals in brackets."
     )
     # 5 + 2 s of tuning, 1 s of the fit, 0.5 s of queries: what a fake trial has.
     assert costs.startswith("Cost of one partition, 10 classes: A 8.50 s (tuning 7.00, fit ")
@@ -43,7 +50,7 @@ def test_the_answer_names_the_leader_the_distance_and_what_is_not_told_apart(run
 
 def test_what_to_do_next_is_a_command_without_the_folder(run):
     (step,) = next_steps(view_of(run))
-    assert step.why.startswith("More partitions may tell apart")
+    assert step.why.startswith("More partitions give the tests more power")
     assert step.command == "python -m oasis_bench run --seed 1 --partitions 20"
     assert summary_text(run, in_python=True).endswith(":\n  partitions=20")
 
@@ -68,10 +75,9 @@ def test_another_leader_of_another_measure_is_told(tmp_path):
             if trial.columns["learner"] == "B" and (row["measure"], row["k"]) == ("precision", 1):
                 row["value"] += 0.3
     (first, _) = answers(view_of(make_run(tmp_path / "run", trials, ["A", "B"])))
-    assert "A leads in mAP (0.702), above B by 0.200 (95 % interval 0.200" in first
+    assert "A leads in mAP (0.702). It is 0.200 [0.200, 0.201] above B (significant)" in first
     assert (
-        "In precision at 1 B is first (0.902), above A by 0.100 (95 % interval 0.099 to 0.100)"
-        in first
+        "In precision at 1 B is first (0.902), 0.100 [0.099, 0.100] above A (significant)." in first
     )
 
 
@@ -85,17 +91,16 @@ def test_a_difference_without_spread_is_not_tested_and_all_pages_say_so(tmp_path
     run = make_run(tmp_path / "run", trials, ["A", "B"], partitions=2)
     (first, _) = answers(view_of(run))
     assert first.startswith(
-        "Retrieval, 10 classes: A has the highest mAP (0.633); no learner was told apart from it. "
-        "Not tested, as differences without spread cannot be: B (0.083 below it on each of 2 "
-        "partitions)."
+        "Retrieval, 10 classes: A has the highest mAP (0.633). Not testable, as differences "
+        "without spread are: B (0.083 below it on each of 2 partitions)."
     )
     assert next_steps(view_of(run))[0].argument == "partitions=20"
     (table,) = difference_tables(view_of(run), "retrieval")
-    assert texts(table) == [["B", "0.083", "-", "-", "-", "not tested", "none"]]
+    assert texts(table) == [["B", "0.083", "-", "-", "-", "not testable", "none"]]
     assert "has no spread" in " ".join(text for _, text in table.marked_notes)
     page = " ".join(write_report(tmp_path / "run").read_text().split())
     assert "0.083 to 0.083" not in page
-    assert "B: not tested, as it differs from A, the best, by the same on each of the" in page
+    assert "B: not testable, as it differs from A, the best, by the same on each of the" in page
 
 
 def test_no_difference_is_said_to_show_that_the_measure_cannot_have(tmp_path):
@@ -105,15 +110,15 @@ def test_no_difference_is_said_to_show_that_the_measure_cannot_have(tmp_path):
         for name, values in scores.items()
         for p, value in enumerate(values)
     ]
-    found = paired_interval([0.7, -0.1], 400, 250)
-    assert found.sd * detectable_difference(2, 400, 250) > 1
+    found = paired_interval([0.7, -0.1], 250 / 650)
+    assert found.sd * detectable_difference(2, 250 / 650) > 1
     run = make_run(tmp_path / "run", trials, ["A", "B"], partitions=2)
     (first, _) = answers(view_of(run))
     assert "2 partitions that vary as much are not likely to show any difference." in first
     (table,) = difference_tables(view_of(run), "retrieval")
     assert texts(table)[0][2] == "-1.000 to 1.000"
     assert texts(table)[0][-1] == "none"
-    assert "a true difference of no size is told apart" in str(table.marked_notes)
+    assert "a true difference of no size is significant" in str(table.marked_notes)
 
 
 def test_one_partition_tells_nothing_apart(tmp_path):
@@ -132,8 +137,8 @@ def test_a_search_that_ended_at_its_cap_asks_for_more_steps(tmp_path):
 def test_a_leader_that_is_told_apart_from_no_other_is_said_to_be_none(tmp_path):
     trials = [fake_trial(name, partition=p, mAP=SCORES[name][p]) for name in "AC" for p in range(5)]
     (first, _) = answers(view_of(make_run(tmp_path / "run", trials, ["A", "C"])))
-    highest = "Retrieval, 10 classes: A has the highest mAP (0.704)"
-    assert first == f"{highest}; no learner was told apart from it."
+    assert first.startswith("Retrieval, 10 classes: A has the highest mAP (0.704). It is 0.004 [")
+    assert first.endswith("] above C (not significant); 95 % intervals in brackets.")
 
 
 @pytest.mark.parametrize("n_partitions", [1, 2])
@@ -160,12 +165,13 @@ def test_a_best_at_chance_is_said_to_be_there(tmp_path):
         for name, values in scores.items()
         for p, value in enumerate(values)
     ]
-    found = paired_interval([-0.02, 0.05], 400, 250)
-    seen = found.sd * detectable_difference(2, 400, 250)
+    found = paired_interval([-0.02, 0.05], 250 / 650)
+    seen = found.sd * detectable_difference(2, 250 / 650)
     (first, _) = answers(view_of(make_run(tmp_path / "run", trials, list(scores), partitions=2)))
     assert first.startswith(
-        "Retrieval, 10 classes: A has the highest mAP (0.130); no learner was told apart from it. "
-        f"2 partitions are likely to show only a difference of {seen:.3f} or more. "
+        "Retrieval, 10 classes: A has the highest mAP (0.130). It is 0.015 "
+        f"[{found.low:.3f}, {found.high:.3f}] above B (not significant); 95 % intervals in "
+        f"brackets. 2 partitions are likely to show only a difference of {seen:.3f} or more. "
         "None is clearly above chance (0.115)."
     )
     one = make_run(tmp_path / "one", trials[:1], ["A"], partitions=1)
@@ -176,3 +182,18 @@ def test_an_answer_that_took_ten_times_the_shortest_may_have_been_cold(tmp_path)
     trials = [fake_trial("A", partition=p, query_seconds=t) for p, t in enumerate((2.0, 0.1))]
     costs = answers(view_of(make_run(tmp_path / "run", trials, ["A"], partitions=2)))[-1]
     assert costs.endswith("Query times of A differ tenfold and more: a first call may be cold.")
+
+
+def test_a_classifier_that_wins_is_said_to_be_no_metric(tmp_path):
+    trials = [
+        fake_trial(name, partition=p, mAP=value + more)
+        for name, more in (("P", 0.1), ("A", 0), ("B", -0.05))
+        for p, value in enumerate(SCORES["A"])
+    ]
+    learners = {"P": "ClassifierPosterior", "A": "OASIS", "B": "LMNN"}
+    specs = {name: asdict(LearnerSpec(algorithm)) for name, algorithm in learners.items()}
+    run = read_run(write_run(tmp_path / "run", trials, {"learners": specs}))
+    assert answers(view_of(run))[0].startswith(
+        "Retrieval, 10 classes: a classifier’s posterior wins, which is no metric: P "
+    )
+    assert "The best metric learner is A (0.704)." in answers(view_of(run))[0]

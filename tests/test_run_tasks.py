@@ -127,7 +127,7 @@ def judged(tmp_path_factory, plugins):
 
 def test_learners_of_triplets_learn_from_what_people_judged(judged):
     by_learner = measured(judged, "similarity precision", by="learner").groupby(level=0).mean()
-    assert by_learner["OASIS"] > by_learner["Euclidean"] + 0.2  # of seven triplets each
+    assert by_learner["OASIS"] > by_learner["Euclidean"] + 0.1  # of two times eight triplets
 
 
 def test_ratings_have_the_level_of_people_beside(judged):

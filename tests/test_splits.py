@@ -1,14 +1,16 @@
 """Class subsets, outer partitions and inner folds: the protocol of JMLR 2010, section 5.3.2."""
 
 import hashlib
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from sklearn.model_selection import StratifiedKFold
 
+from oasis_bench.data import LabelledRows
 from oasis_bench.experiment.data_use import choose_classes
 from oasis_bench.plugins import load_registry
-from oasis_bench.system import derive_seed
+from oasis_bench.system import UsageError, derive_seed
 from oasis_bench.tasks import SeenClassesSplit, draw_partition
 
 N_TRAIN, N_TEST = 40, 25
@@ -116,3 +118,65 @@ def test_a_seed_is_the_head_of_the_sha_256_of_its_names():
     joined = hashlib.sha256(b"0\0partition\0" + b"3").hexdigest()
     assert derive_seed(0, "partition", 3) == int(joined[:8], 16)
     assert derive_seed(1, 23) != derive_seed(12, 3)
+
+
+def rows_of(*counts, **more):
+    names = tuple(f"class {number}" for number in range(len(counts)))
+    y = np.repeat(np.arange(len(counts)), counts)
+    return LabelledRows(np.arange(2.0 * len(y)).reshape(-1, 2), y, names, **more)
+
+
+SPLITS = load_registry().splits
+UnseenClassesSplit, StratifiedSplit = SPLITS["unseen-classes"], SPLITS["stratified"]
+
+
+def asks(n_train=6, n_test=3, test_share=0.1):
+    return SimpleNamespace(per_class=(n_train, n_test), test_share=test_share)
+
+
+def test_rho_is_the_share_of_the_pool_that_a_partition_tests():
+    """Hand cases; where classes of 9 are used whole, rho / (1 - rho) is 3 / 6."""
+    of_9, of_all = rows_of(9, 9, 9, 9, 9), range(5)
+    assert SeenClassesSplit(asks()).rho(of_9, of_all, 0) == pytest.approx(3 / 9)
+    of_many = rows_of(9, 90, 900)
+    assert SeenClassesSplit(asks()).rho(of_many, range(3), 0) == pytest.approx(0.37 / 3)
+    unseen = UnseenClassesSplit(asks())
+    assert unseen.rho(of_9, of_all, 0) == pytest.approx(2 / 5)
+    assert unseen.rho(of_many, range(3), 0) == pytest.approx(1 / 3)
+    assert UnseenClassesSplit(asks(2, 7)).rho(of_9, of_all, 0) == pytest.approx(7 / 9)
+    assert StratifiedSplit(asks(test_share=0.2)).rho(rows_of(80, 20), range(2), 0) == 0.2
+    folds = rows_of(6, 6, folds=np.tile([0, 1, 2], 4))
+    assert SeenClassesSplit(asks()).for_rows(folds).rho(folds, range(2), 1) == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize(("n_pool", "n_classes"), [(9, 4), (30, 4), (200, 4)])
+def test_partitions_of_simulated_items_correlate_by_rho(n_pool, n_classes):
+    """Items have values of their own, and a partition the mean of its test items."""
+    rng, rows = np.random.default_rng(0), rows_of(*[n_pool] * n_classes)
+    split = SeenClassesSplit(asks())
+    means = [
+        [pool[split.draw(rows, range(n_classes), p, 2 * number + p).test].mean() for p in (0, 1)]
+        for number, pool in enumerate(rng.normal(size=(1500, len(rows.y))))
+    ]
+    found = np.corrcoef(np.transpose(means))[0, 1]
+    assert found == pytest.approx(split.rho(rows, range(n_classes), 0), abs=0.06)
+
+
+def test_partitions_of_simulated_classes_correlate_by_the_share_that_is_unseen():
+    rng, rows = np.random.default_rng(0), rows_of(*[60] * 8)
+    split = UnseenClassesSplit(asks())
+    means = [
+        [of_class[rows.y[split.draw(rows, range(8), p, 2 * n + p).test]].mean() for p in (0, 1)]
+        for n, of_class in enumerate(rng.normal(size=(1500, 8)))
+    ]
+    found = np.corrcoef(np.transpose(means))[0, 1]
+    assert found == pytest.approx(split.rho(rows, range(8), 0), abs=0.06) == 0.5
+
+
+def test_replicates_are_disjoint_sets_of_classes_and_too_many_are_refused():
+    counts = np.array([65] * 12 + [64] * 3)
+    drawn = choose_classes(counts, 4, N_TRAIN, N_TEST, 0, 3)
+    assert sorted(drawn) == list(range(12))
+    np.testing.assert_array_equal(np.sort(drawn[:4]), choose_classes(counts, 4, N_TRAIN, N_TEST, 0))
+    with pytest.raises(UsageError, match="16 classes, and 12 of the 15 have 65 items: 3 replicate"):
+        choose_classes(counts, 4, N_TRAIN, N_TEST, 0, 4)

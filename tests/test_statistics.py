@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 from oasis_bench.analysis import (
+    cluster_interval,
     compare_to_best,
     detectable_difference,
     fit_power_law,
@@ -17,7 +18,8 @@ from oasis_bench.analysis import (
 )
 from oasis_bench.analysis.statistics import holm
 
-N_TRAIN, N_TEST = 400, 250
+RHO = 250 / 650
+"""Of 400 training and 250 test items that use a pool whole."""
 
 
 def test_summary_of_a_hand_case():
@@ -39,7 +41,7 @@ def test_too_few_values_have_no_spread_and_give_no_warning():
 
 def test_without_overlap_the_interval_is_student_s():
     differences = np.random.default_rng(0).normal(size=7)
-    ours = paired_interval(differences, n_train=100, n_test=0)
+    ours = paired_interval(differences, rho=0)
     test = stats.ttest_1samp(differences, 0)
     theirs = test.confidence_interval(0.95)
     assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high))
@@ -48,64 +50,62 @@ def test_without_overlap_the_interval_is_student_s():
 
 def test_interval_of_a_hand_case_is_wider_than_student_s_and_includes_zero():
     differences = [0.01, 0.02, 0.03, 0.04, 0.05]
-    interval = paired_interval(differences, N_TRAIN, N_TEST)
+    interval = paired_interval(differences, RHO)
     half = 2.776445 * math.sqrt(0.00025) * math.sqrt(0.825)
     assert (interval.low, interval.high) == pytest.approx((0.03 - half, 0.03 + half), rel=1e-6)
-    assert interval.low < 0 < paired_interval(differences, N_TRAIN, n_test=0).low
+    assert interval.low < 0 < paired_interval(differences, rho=0).low
 
 
 def test_the_p_value_is_the_level_where_the_interval_ends_at_zero():
     differences = np.array([0.01, 0.02, 0.03, 0.04, 0.05])
-    half = 0.03 - paired_interval(differences, N_TRAIN, N_TEST).low
-    at_the_end = paired_interval(differences - 0.03 + half, N_TRAIN, N_TEST)
+    half = 0.03 - paired_interval(differences, RHO).low
+    at_the_end = paired_interval(differences - 0.03 + half, RHO)
     assert at_the_end.low == pytest.approx(0, abs=1e-12)
     assert at_the_end.p_value == pytest.approx(0.05)
 
 
 @pytest.mark.parametrize("differences", [[0.0, 0.0], [-0.25, -0.25], [0.3 - 0.2, 0.1, 0.9 - 0.8]])
 def test_differences_without_spread_have_neither_interval_nor_p(differences):
-    found = paired_interval(differences, N_TRAIN, N_TEST)
+    found = paired_interval(differences, RHO)
     assert found.mean == pytest.approx(differences[0])
     assert np.isnan([found.low, found.high, found.p_value]).all()
 
 
 def test_an_interval_ends_where_differences_of_the_measure_do():
     """0.9 and 0.1: half an interval is 12.7 x 0.57 / sqrt(2), beyond what two shares can differ."""
-    wide = paired_interval([0.9, 0.1], N_TRAIN, 0)
+    wide = paired_interval([0.9, 0.1], 0)
     assert (wide.low, wide.high) == pytest.approx((0.5 - 12.7062 * 0.4, 0.5 + 12.7062 * 0.4))
-    within = paired_interval([0.9, 0.1], N_TRAIN, 0, reach=1.0)
+    within = paired_interval([0.9, 0.1], 0, reach=1.0)
     assert (within.low, within.high, within.p_value) == (-1, 1, wide.p_value)
     scores = pd.DataFrame({"a": [0.95, 0.2], "b": [0.05, 0.1]})
     for shift, reach in ((0, 1), (-0.9, 2), (1, math.inf)):
-        (found,) = compare_to_best(scores + shift, N_TRAIN, N_TEST).differences.values()
+        (found,) = compare_to_best(scores + shift, RHO).differences.values()
         assert (found.reach, found.high == reach) == (reach, reach < math.inf)
 
 
 def test_a_detectable_difference_that_cannot_be_is_none():
-    wild = paired_interval([0.9, 0.1], N_TRAIN, N_TEST, reach=1.0)
-    assert wild.sd * detectable_difference(2, N_TRAIN, N_TEST) > 1
-    assert math.isnan(seen_difference(wild, N_TRAIN, N_TEST))
-    assert math.isnan(seen_difference(paired_interval([0.1, 0.1], 1, 1), N_TRAIN, N_TEST))
-    tame = paired_interval([0.03, 0.02, 0.04], N_TRAIN, N_TEST, reach=1.0)
-    assert seen_difference(tame, N_TRAIN, N_TEST) == pytest.approx(
-        0.01 * detectable_difference(3, N_TRAIN, N_TEST)
-    )
+    wild = paired_interval([0.9, 0.1], RHO, reach=1.0)
+    assert wild.sd * detectable_difference(2, RHO) > 1
+    assert math.isnan(seen_difference(wild, RHO))
+    assert math.isnan(seen_difference(paired_interval([0.1, 0.1], 0.5), RHO))
+    tame = paired_interval([0.03, 0.02, 0.04], RHO, reach=1.0)
+    assert seen_difference(tame, RHO) == pytest.approx(0.01 * detectable_difference(3, RHO))
 
 
 def test_a_single_difference_has_a_mean_and_no_interval():
-    single = paired_interval([0.1], N_TRAIN, N_TEST)
+    single = paired_interval([0.1], RHO)
     assert single.mean == 0.1
     assert np.isnan([single.low, single.high, single.sd, single.p_value]).all()
 
 
 def verdicts(scores):
-    return compare_to_best(pd.DataFrame(scores), N_TRAIN, N_TEST).verdicts
+    return compare_to_best(pd.DataFrame(scores), RHO).verdicts
 
 
 def test_the_best_the_tied_and_the_worse_are_told_apart():
     noise = np.array([0.01, 0.02, 0.03, 0.04, 0.05])
     scores = pd.DataFrame({"low": 0.5 + noise, "near": 0.80 - noise / 2, "top": 0.80 + noise / 2})
-    comparison = compare_to_best(scores, N_TRAIN, N_TEST)
+    comparison = compare_to_best(scores, RHO)
     assert comparison.verdicts == {"low": "worse", "near": "tied", "top": "best"}
     assert comparison.best == "top"
     assert comparison.n_shared == {"low": 5, "near": 5, "top": 5}
@@ -121,7 +121,7 @@ def test_a_steady_difference_is_told_apart_however_small_but_not_one_without_spr
 def test_what_was_not_tested_is_no_part_of_the_family():
     noise = np.array([0.01, 0.02, 0.03, 0.04, 0.05])
     scores = {"top": 0.8 + noise, "low": 0.7 + noise / 2, "same": 0.5 + noise}
-    found = compare_to_best(pd.DataFrame(scores), N_TRAIN, N_TEST)
+    found = compare_to_best(pd.DataFrame(scores), RHO)
     assert found.p_values["low"] == found.differences["low"].p_value
     assert math.isnan(found.p_values["same"])
 
@@ -137,7 +137,7 @@ def test_two_easy_partitions_neither_win_nor_shorten_the_other_comparisons():
     scores = {"a": 0.7 + noise, "b": 0.6 - noise, "few": few}
     scores["a"][3:] += 0.2
     scores["b"][3:] += 0.2
-    comparison = compare_to_best(pd.DataFrame(scores), N_TRAIN, N_TEST)
+    comparison = compare_to_best(pd.DataFrame(scores), RHO)
     assert comparison.best == "a"
     assert comparison.n_shared == {"a": 5, "b": 5, "few": 2}
     # a - b is 0.1 + 2 noise: mean 0.1, sd 0.02; 0.02 * 2.776 * sqrt(0.825) is 0.05 on five
@@ -176,22 +176,21 @@ def test_with_nothing_shared_to_compare_nothing_is_told_apart(scores):
 
 
 def draw_differences(true, n_draws, n_partitions, rng):
-    """Differences of partitions that correlate as Nadeau & Bengio suppose, of unit variance.
+    """Differences of partitions whose correlation is RHO, of unit variance.
 
-    Their correlation is n_test / (n_test + n_train); the sample variance estimates what is not
-    shared, so a difference in its standard deviations is smaller by sqrt(1 - correlation).
+    The sample variance estimates what is not shared, so a difference in its standard deviations is
+    smaller by sqrt(1 - RHO).
     """
-    shared = N_TEST / (N_TEST + N_TRAIN)
-    own = rng.normal(scale=math.sqrt(1 - shared), size=(n_draws, n_partitions))
-    common = rng.normal(scale=math.sqrt(shared), size=(n_draws, 1))
-    return true * math.sqrt(1 - shared) + own + common
+    own = rng.normal(scale=math.sqrt(1 - RHO), size=(n_draws, n_partitions))
+    common = rng.normal(scale=math.sqrt(RHO), size=(n_draws, 1))
+    return true * math.sqrt(1 - RHO) + own + common
 
 
 @pytest.mark.parametrize("n_partitions", [2, 5, 20])
 def test_the_detectable_difference_is_told_apart_in_four_simulations_of_five(n_partitions):
     rng = np.random.default_rng(0)
-    true = detectable_difference(n_partitions, N_TRAIN, N_TEST)
-    error = math.sqrt(1 / n_partitions + N_TEST / N_TRAIN)
+    true = detectable_difference(n_partitions, RHO)
+    error = math.sqrt(1 / n_partitions + 250 / 400)
     reach = stats.t.ppf(0.975, df=n_partitions - 1) * error
     for difference, probability in ((true, 0.8), (0.0, 0.025)):
         drawn = draw_differences(difference, 20_000, n_partitions, rng)
@@ -201,20 +200,60 @@ def test_the_detectable_difference_is_told_apart_in_four_simulations_of_five(n_p
 
 def test_without_overlap_half_a_standard_deviation_takes_34_pairs():
     """Cohen's and G*Power's number for a paired t-test: d = 0.5, two-sided 0.05, power 0.8."""
-    assert detectable_difference(34, N_TRAIN, 0) < 0.5 < detectable_difference(33, N_TRAIN, 0)
+    assert detectable_difference(34, 0) < 0.5 < detectable_difference(33, 0)
 
 
 def test_more_partitions_show_less_but_never_less_than_their_overlap():
-    seen = [detectable_difference(n, N_TRAIN, N_TEST) for n in (2, 5, 20, 1000, math.inf)]
+    seen = [detectable_difference(n, RHO) for n in (2, 5, 20, 1000, math.inf)]
     assert seen == sorted(seen, reverse=True)
     assert seen[-1] == pytest.approx((1.959964 + 0.841621) * math.sqrt(250 / 400), rel=1e-6)
     assert seen[-2] == pytest.approx(seen[-1], rel=5e-3)
 
 
 def test_a_stricter_level_needs_a_larger_difference():
-    assert detectable_difference(5, N_TRAIN, N_TEST, level=0.005) > 1.5 * detectable_difference(
-        5, N_TRAIN, N_TEST
+    assert detectable_difference(5, RHO, level=0.005) > 1.5 * detectable_difference(5, RHO)
+
+
+def of_groups(n=60, gain=0.0):
+    """Return means of groups of unequal sizes, and the sizes."""
+    rng = np.random.default_rng(1)
+    sizes = rng.integers(1, 6, n)
+    return pd.Series(gain + rng.normal(scale=0.2, size=n)), pd.Series(sizes.astype(float))
+
+
+def test_the_interval_of_judgements_is_scipy_s_bootstrap_of_their_groups():
+    values, sizes = of_groups(gain=0.05)
+
+    def mean(sums, counts, axis):
+        return sums.sum(axis=axis) / counts.sum(axis=axis)
+
+    data = (values * sizes).to_numpy(), sizes.to_numpy()
+    theirs = stats.bootstrap(data, mean, paired=True, method="percentile", random_state=0)
+    ours = cluster_interval(values, sizes)
+    interval = theirs.confidence_interval
+    assert ours.mean == pytest.approx(np.average(values, weights=sizes))
+    assert (ours.low, ours.high) == pytest.approx((interval.low, interval.high), abs=2e-3)
+    assert ours.sd / math.sqrt(60) == pytest.approx(theirs.standard_error, rel=0.03)
+    assert cluster_interval(values - interval.low, sizes).p_value == pytest.approx(0.05, abs=0.01)
+
+
+def test_few_groups_and_groups_without_spread_have_no_interval():
+    assert math.isnan(cluster_interval(np.arange(9.0), np.ones(9)).low)
+    flat = cluster_interval(np.full(20, 0.1), np.ones(20))
+    assert (flat.mean, math.isnan(flat.p_value)) == (pytest.approx(0.1), True)
+
+
+def test_learners_are_compared_over_groups_by_their_mean_over_all_judgements():
+    """Two groups of three judgements and 28 of one: a's mean is (6 * 1 + 28 * .5) / 34."""
+    sizes = pd.Series([3.0, 3.0, *[1.0] * 28])
+    a = pd.Series([1.0, 1.0, *[0.4, 0.6] * 14])
+    found = compare_to_best(
+        pd.DataFrame({"a": a, "b": a - 0.1 + a.index % 3 / 100}), 0, sizes=sizes
     )
+    assert found.means["a"] == pytest.approx(20 / 34)
+    assert found.verdicts == {"a": "best", "b": "worse"}
+    assert found.n_shared["b"] == 30
+    assert found.p_values["b"] == pytest.approx(2 / 10_000)
 
 
 def test_holm_of_hand_cases():
@@ -229,7 +268,7 @@ def test_a_corrected_comparison_calls_more_learners_tied():
     # 0.05 over 0.0158 * sqrt(0.825) is t = 3.48: p = 0.025, and 0.076 as one of three alike.
     assert verdicts({"best": best, "a": best - 0.05 - noise}) == {"best": "best", "a": "worse"}
     alike = dict.fromkeys("abc", best - 0.05 - noise)
-    comparison = compare_to_best(pd.DataFrame({"best": best, **alike}), N_TRAIN, N_TEST)
+    comparison = compare_to_best(pd.DataFrame({"best": best, **alike}), RHO)
     assert comparison.verdicts == {"best": "best", "a": "tied", "b": "tied", "c": "tied"}
     assert comparison.differences["a"].p_value == pytest.approx(0.025, abs=5e-4)
     assert comparison.p_values["a"] == pytest.approx(3 * comparison.differences["a"].p_value)
@@ -240,7 +279,7 @@ def test_ten_equal_learners_are_called_worse_as_rarely_as_is_documented():
     wrong = np.zeros((400, 10), dtype=bool)
     for run in wrong:
         scores = {name: draw_differences(0, 1, 5, rng)[0] for name in "abcdefghij"}
-        found = compare_to_best(pd.DataFrame(scores), N_TRAIN, N_TEST).verdicts
+        found = compare_to_best(pd.DataFrame(scores), RHO).verdicts
         run[:] = [verdict == "worse" for verdict in found.values()]
     assert wrong.mean() < 0.025  # each of them is a truly best one
     assert wrong.any(axis=1).mean() == pytest.approx(0.11, abs=0.05)

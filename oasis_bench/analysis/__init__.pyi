@@ -8,6 +8,7 @@ from .leaderboard import (
 )
 from .measurements import (
     COSTS as COSTS,
+    group_means as group_means,
     headlines as headlines,
     measure_name as measure_name,
     measures_of as measures_of,
@@ -18,10 +19,14 @@ from .measurements import (
     with_costs as with_costs,
 )
 from .statistics import (
+    LEAST_CLUSTERS as LEAST_CLUSTERS,
     LEAST_POINTS as LEAST_POINTS,
+    LEAST_SETS as LEAST_SETS,
     LEVEL as LEVEL,
     BestLearners as BestLearners,
     PairedInterval as PairedInterval,
+    PowerLaw as PowerLaw,
+    cluster_interval as cluster_interval,
     compare_to_best as compare_to_best,
     detectable_difference as detectable_difference,
     fit_power_law as fit_power_law,

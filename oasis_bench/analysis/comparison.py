@@ -14,15 +14,29 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from oasis_bench.analysis.measurements import task_measures, used_by_compare, with_costs
-from oasis_bench.analysis.statistics import LEVEL, ROUNDING, holm, paired_interval, reach_of
+from oasis_bench.analysis.measurements import (
+    group_means,
+    task_measures,
+    used_by_compare,
+    with_costs,
+)
+from oasis_bench.analysis.statistics import (
+    LEAST_CLUSTERS,
+    LEAST_SETS,
+    LEVEL,
+    ROUNDING,
+    cluster_interval,
+    holm,
+    paired_interval,
+    reach_of,
+)
 from oasis_bench.experiment import WORDS, cell_name
 from oasis_bench.runs import StoredRun
 from oasis_bench.tasks import named_unless_usual
 
 Verdict = Literal["worse", "better", "same", "not judged"]
 
-MUST_AGREE = ("algorithm", "data", "seed", "classes", "sizes", "scaling")
+MUST_AGREE = ("algorithm", "data", "seed", "classes", "replicates", "sizes", "scaling")
 """What must be equal in both runs, so that an algorithm gets the same items in a partition."""
 
 NAMES = {
@@ -100,8 +114,8 @@ class RunComparison:
 def compare_runs(old: StoredRun, new: StoredRun, tolerance: float = 0.1) -> RunComparison:
     """Compare the trials that two runs have in common: a learner's label, on the same items.
 
-    Measures of tasks: the corrected paired interval of Nadeau & Bengio (2003) of NEW - OLD, as the
-    partitions draw from the same items.
+    Measures of tasks: the paired interval of NEW - OLD, corrected for the items that partitions
+    share (see `analysis.statistics`); of judgements a bootstrap over their groups.
 
     Costs (seconds, bytes): the ordinary paired t-interval of log(NEW / OLD), as the items that a
     partition draws hardly change the cost of a fit.  It covers what varies from fit to fit, not
@@ -148,7 +162,20 @@ def compare_runs(old: StoredRun, new: StoredRun, tolerance: float = 0.1) -> RunC
                 differing[f"OLD and NEW differ in {text}"].append(learner)
         pairs = of_old.merge(of_new, on="partition", suffixes=("_old", "_new"))
         of_split = {task: held for task, held in names.items() if asked[task].split == split}
-        found = cell_lines(pairs.sort_values("partition"), split, of_split, tolerance)
+        n_sets = old.info.experiment.replicates
+        doubt = (
+            f"{n_sets} class sets: {LEAST_SETS} are tested"
+            if n_sets and n_sets < LEAST_SETS
+            else ""
+        )
+        groups = {
+            column_of(task, name): own
+            for task, held in of_split.items()
+            for name in held
+            if (own := _groups(old, new, task, subset, learner, name)) is not None
+        }
+        pairs = pairs.sort_values("partition")
+        found = cell_lines(pairs, split, of_split, tolerance, doubt, groups)
         lines += [replace(line, subset=subset, learner=learner) for line in found]
         for reason, partitions in _left_out(of_old, of_new, pairs):
             if partitions:
@@ -158,6 +185,18 @@ def compare_runs(old: StoredRun, new: StoredRun, tolerance: float = 0.1) -> RunC
     notes = [f"{reason}: {'; '.join(cells)}" for reason, cells in left_out.items() if cells]
     notes += [f"{it}: {', '.join(sorted(set(learners)))}" for it, learners in differing.items()]
     return RunComparison(corrected(lines), notes, tolerance)
+
+
+def _groups(
+    old: StoredRun, new: StoredRun, task: str, subset: str, learner: str, name: str
+) -> pd.DataFrame | None:
+    """Return the means of groups of judgements, old and new, and the size of each."""
+    found = [group_means(run, task, subset, name) for run in (old, new)]
+    if any(it is None or learner not in it[0] for it in found):
+        return None
+    (before, sizes), (after, _) = filter(None, found)
+    pairs = {"old": before[learner], "new": after[learner], "size": sizes}
+    return pd.DataFrame(pairs).dropna()
 
 
 def _with_measures(run: StoredRun, measures: Mapping[str, Sequence[str]]) -> pd.DataFrame:
@@ -204,23 +243,31 @@ def _left_out(
 
 
 def cell_lines(
-    pairs: pd.DataFrame, split: str, measures: Mapping[str, Sequence[str]], tolerance: float
+    pairs: pd.DataFrame,
+    split: str,
+    measures: Mapping[str, Sequence[str]],
+    tolerance: float,
+    doubt: str = "",
+    groups: Mapping[str, pd.DataFrame] | None = None,
 ) -> Iterator[Line]:
     """Compare a learner on one class subset: a row of `pairs` is a partition that both runs have.
 
     Its columns are those of trials with the suffixes _old and _new, and those that `column_of`
-    names.  The p-values are those of each line alone, and the verdicts those without regard to
-    chance: `corrected` corrects both.
+    names.  `doubt` says why measures are not judged; `groups` has those of judgements, which are
+    compared over groups, by column.  The p-values are those of each line alone, and the verdicts
+    those without regard to chance: `corrected` corrects both.
     """
     for task, names in measures.items():
         yield from _results_line(task, pairs)
         for name in names:
-            yield from _line(task, name, column_of(task, name), pairs, tolerance)
+            column = column_of(task, name)
+            own = None if groups is None else groups.get(column)
+            yield from _line(task, name, column, pairs, tolerance, doubt, own)
     both = pairs[(pairs["status_old"] == "ok") & (pairs["status_new"] == "ok")]
-    timed, doubt = _timed(both)
+    timed, of_time = _timed(both)
     for cost in COMPARED_COSTS:
         is_time = "seconds" in cost
-        of_cost, reason = (timed, doubt) if is_time else (both, "")
+        of_cost, reason = (timed, of_time) if is_time else (both, "")
         yield from _line(split, cost, cost, of_cost, tolerance, reason)
 
 
@@ -278,25 +325,38 @@ def _line(
     pairs: pd.DataFrame,
     tolerance: float,
     doubt: str = "",
+    groups: pd.DataFrame | None = None,
 ) -> Iterator[Line]:
     """Compare a column over the partitions where both runs have it; no line where none has.
 
-    `doubt` says why a difference is not judged.
+    `doubt` says why a difference is not judged; `groups` are compared in place of partitions.
     """
     values = pairs[[f"{column}_old", f"{column}_new"]].dropna().to_numpy(dtype=np.float64)
     if not len(values):
         return
     is_cost, reach = measure in COMPARED_COSTS, reach_of(values)
+    weights = None
+    if groups is not None:
+        values, weights = groups[["old", "new"]].to_numpy(), groups["size"].to_numpy()
     if is_cost:
         reach = math.inf
         values = np.log(np.maximum(values, COMPARED_COSTS[measure]))
-        n_train, n_test = 1, 0  # no overlap: the ordinary paired t-interval
+        rho = 0.0  # no overlap: the ordinary paired t-interval
     else:
-        n_train, n_test = pairs[["n_train_old", "n_test_old"]].mean().round().astype(int)
+        rho = float(pairs["rho_old"].mean())
     differences = values[:, 1] - values[:, 0]
     differences[abs(differences) <= ROUNDING] = 0  # from the order in which numbers are added
-    interval = paired_interval(differences, n_train, n_test, reach=reach)
-    numbers = [*values.mean(axis=0), interval.mean, interval.low, interval.high]
+    interval = (
+        paired_interval(differences, rho, reach=reach)
+        if weights is None
+        else cluster_interval(differences, weights, reach)
+    )
+    numbers = [
+        *np.average(values, axis=0, weights=weights),
+        interval.mean,
+        interval.low,
+        interval.high,
+    ]
     old, new, change, low, high = (np.exp(numbers) if is_cost else np.array(numbers)).tolist()
     line = Line(
         task=task,
@@ -322,6 +382,8 @@ def _line(
         line = replace(line, verdict="same")
     elif math.isnan(interval.p_value) and measure != "model_bytes":  # a size is not of chance
         reason = "all partitions changed by the same, which leaves no test"
+        if weights is not None and len(weights) < LEAST_CLUSTERS:
+            reason = f"{len(weights)} groups of judgements: {LEAST_CLUSTERS} are tested"
         line = replace(line, verdict="not judged", reason=reason)
     yield line
 

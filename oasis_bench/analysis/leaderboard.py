@@ -93,7 +93,7 @@ def _of_error(scores: pd.DataFrame, baseline: str) -> pd.DataFrame:
     """Return what each learner saves of the baseline's error: mean, Student's interval, median."""
     rows = {}
     for name, values in error_reductions(scores, baseline).items():
-        interval = paired_interval(values.dropna(), n_train=1, n_test=0)  # data sets share no items
+        interval = paired_interval(values.dropna(), rho=0)  # data sets share no items
         enough = interval.n >= LEAST_DATASETS and name != baseline
         rows[name] = {
             "datasets_beside_baseline": interval.n,

@@ -79,6 +79,25 @@ def measures_of(run: StoredRun, task: str) -> pd.DataFrame:
     )
 
 
+def group_means(
+    run: StoredRun, task: str, subset: str, name: str
+) -> tuple[pd.DataFrame, pd.Series[float]] | None:
+    """Return the means of groups of judgements (n_groups, n_learners), and their judgements.
+
+    The rows are by partition and group; None where the measure has no groups.
+    """
+    rows = run.groups[(run.groups["task"] == task) & (run.groups["subset"] == subset)]
+    rows = rows.merge(measures_of(run, task), on=["measure", "k"], how="left")
+    rows = rows[rows["name"] == name]
+    if rows.empty:
+        return None
+    rows = rows.assign(mean=rows["value"] / rows["n"])
+    where = ["partition", "cluster"]
+    sizes = rows.drop_duplicates(where).set_index(where)["n"].astype(float)
+    means = rows.pivot(index=where, columns="learner", values="mean")
+    return means, sizes[means.index]
+
+
 def headlines(run: StoredRun, task: str) -> list[str]:
     """Name the measures of learners that tables of a task show."""
     known, of_data = measures_of(run, task), run.info.sources.tasks[task].of_data

@@ -1,8 +1,12 @@
 """Means, spreads, paired comparisons over outer partitions, growth; not for ranking measures.
 
 Outer partitions draw from the same items, so their results are correlated and the usual t-interval
-is too narrow: the corrected resampled one of Nadeau & Bengio, "Inference for the generalization
-error", Machine Learning 52 (2003), is used.  Over data sets, `analysis.leaderboard` compares.
+is too narrow.  With the correlation rho, the share of the pool of items that one partition tests
+(`tasks.Split.rho`), the variance of a mean difference over J partitions is
+s^2 (1/J + rho / (1 - rho)), with J - 1 degrees of freedom.  Where a pool is used whole this is the
+corrected resampled t-test of Nadeau & Bengio, "Inference for the generalization error", Machine
+Learning 52 (2003): rho / (1 - rho) is n_test/n_train.  Over data sets, `analysis.leaderboard`
+compares.
 """
 
 from __future__ import annotations
@@ -22,6 +26,12 @@ POWER = 0.8
 
 ROUNDING = 1e-12
 """Differences that vary by no more are equal; equal ones have no spread, and so no test."""
+
+LEAST_SETS = 5
+"""Class sets below which differences are described and not tested."""
+
+LEAST_CLUSTERS, RESAMPLES = 10, 9999
+"""Groups of judgements that a bootstrap needs, and how often it draws them."""
 
 LEAST_POINTS = 3
 """The points that a power law needs: two leave no residual."""
@@ -72,6 +82,8 @@ class BestLearners:
         For each learner: 'best', 'tied' with it, 'worse', 'better' on the partitions that it
         shares with the best (it has others or fewer, else it would be the best), 'untested' where
         it differs from it by the same on each, or '' where it was not compared.
+    means : dict of str to float
+        The mean of each learner, NaN without a result.
     n_shared : dict of str to int
         Partitions that each learner shares with the best; 0 where there is none.
     differences : dict of str to PairedInterval
@@ -83,6 +95,7 @@ class BestLearners:
 
     best: str | None
     verdicts: Mapping[str, str]
+    means: Mapping[str, float]
     n_shared: Mapping[str, int]
     differences: Mapping[str, PairedInterval]
     p_values: Mapping[str, float]
@@ -113,25 +126,23 @@ def summarise(values: npt.ArrayLike) -> Summary:
     )
 
 
-def _standard_error(n: float, n_train: int, n_test: int) -> float:
+def _standard_error(n: float, rho: float) -> float:
     """Return the standard error of a mean difference, in standard deviations s of the differences.
 
-    The variance of a mean difference over J partitions is s^2 (1/J + n_test/n_train), with J - 1
-    degrees of freedom (Nadeau & Bengio 2003).
+    s estimates what partitions do not share, sigma sqrt(1 - rho).
     """
-    return math.sqrt(1 / n + n_test / n_train)
+    return math.sqrt(1 / n + rho / (1 - rho))
 
 
 def detectable_difference(
-    n: float, n_train: int, n_test: int, power: float = POWER, level: float = LEVEL
+    n: float, rho: float, power: float = POWER, level: float = LEVEL
 ) -> float:
     """Return the smallest true difference that is found significant with probability `power`.
 
     In standard deviations of the differences over `n` partitions; infinity gives the limit for
-    many.  Where partitions correlate as Nadeau & Bengio suppose, the test statistic of a true
-    difference delta is noncentral t with n - 1 degrees of freedom and noncentrality
-    delta / (s sqrt(1/n + n_test/n_train)).  `level` is two-sided, of this comparison; a difference
-    that is significant in the wrong direction does not count.
+    many.  The test statistic of a true difference delta is noncentral t with n - 1 degrees of
+    freedom and noncentrality delta / (s sqrt(1/n + rho / (1 - rho))).  `level` is two-sided, of
+    this comparison; a difference that is significant in the wrong direction does not count.
     """
     quantile = float(stats.t.ppf(1 - level / 2, df=n - 1))
     noncentrality = (
@@ -139,17 +150,15 @@ def detectable_difference(
         if math.isinf(n)
         else float(special.nctdtrinc(n - 1, 1 - power, quantile))
     )
-    return noncentrality * _standard_error(n, n_train, n_test)
+    return noncentrality * _standard_error(n, rho)
 
 
-def seen_difference(
-    found: PairedInterval, n_train: int, n_test: int, level: float = LEVEL
-) -> float:
+def seen_difference(found: PairedInterval, rho: float, level: float = LEVEL) -> float:
     """Return the `detectable_difference` at the spread that was found.
 
     NaN where there is no spread, or where so large a difference cannot be.
     """
-    seen = found.sd * detectable_difference(found.n, n_train, n_test, level=level)
+    seen = found.sd * detectable_difference(found.n, rho, level=level)
     return seen if 0 < seen <= found.reach else math.nan
 
 
@@ -164,25 +173,50 @@ def reach_of(values: npt.ArrayLike) -> float:
 
 def paired_interval(
     differences: npt.ArrayLike,
-    n_train: int,
-    n_test: int,
+    rho: float,
     confidence: float = CONFIDENCE,
     reach: float = math.inf,
 ) -> PairedInterval:
     """Return the corrected resampled t-interval and the t-test of a mean difference (n,).
 
-    `n_train` and `n_test` are the items that each partition learns from and tests on; `n_test` is 0
-    where partitions do not overlap.  For `reach` see `reach_of`.
+    `rho` is the correlation of partitions, 0 where they do not overlap: then both are Student's.
+    For `reach` see `reach_of`.
     """
     summary = summarise(differences)
     mean, sd, n = summary.mean, summary.sd, summary.n
     if n < 2 or np.ptp(differences) <= ROUNDING:
         return PairedInterval(mean, math.nan, math.nan, n, 0 * sd, math.nan, reach)
-    standard_error = sd * _standard_error(n, n_train, n_test)
+    standard_error = sd * _standard_error(n, rho)
     half = float(stats.t.ppf((1 + confidence) / 2, df=n - 1)) * standard_error
     p_value = 2 * float(stats.t.sf(abs(mean) / standard_error, df=n - 1))
     low, high = max(mean - half, -reach), min(mean + half, reach)
     return PairedInterval(mean, low, high, n, sd, p_value, reach)
+
+
+def cluster_interval(
+    values: npt.ArrayLike, sizes: npt.ArrayLike, reach: float = math.inf
+) -> PairedInterval:
+    """Return the bootstrap interval of a mean over judgements, whose groups are drawn.
+
+    `values` (n,) are means of groups, of `sizes` (n,) judgements each: the mean is that over all
+    judgements.  The interval is that of percentiles, of 95 %, and the p-value twice the share of
+    the draws beyond 0.  `n` is the number of groups, and sd the standard error times its root.
+    """
+    array, weights = np.asarray(values, dtype=np.float64), np.asarray(sizes, dtype=np.float64)
+    n = array.size
+    mean = float(np.average(array, weights=weights)) if n else math.nan
+    if n < LEAST_CLUSTERS or np.ptp(array) <= ROUNDING:
+        return PairedInterval(
+            mean, math.nan, math.nan, n, math.nan if n < 2 else 0, math.nan, reach
+        )
+    counts = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), RESAMPLES)
+    drawn = (counts @ (array * weights)) / (counts @ weights)
+    low, high = np.quantile(drawn, ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)).tolist()
+    beyond = min(np.count_nonzero(drawn <= 0), np.count_nonzero(drawn >= 0))
+    p_value = min(1.0, 2 * (beyond + 1) / (RESAMPLES + 1))
+    return PairedInterval(
+        mean, low, high, n, float(drawn.std(ddof=1)) * math.sqrt(n), p_value, reach
+    )
 
 
 def holm(p_values: npt.ArrayLike) -> npt.NDArray[np.float64]:
@@ -203,10 +237,11 @@ def holm(p_values: npt.ArrayLike) -> npt.NDArray[np.float64]:
 
 def compare_to_best(
     scores: pd.DataFrame,
-    n_train: int,
-    n_test: int,
+    rho: float,
     level: float = LEVEL,
     baseline: str | None = None,
+    least: int = 2,
+    sizes: pd.Series[float] | None = None,
 ) -> BestLearners:
     """Find the best learner of one class subset, and those not distinguishable from it.
 
@@ -226,30 +261,40 @@ def compare_to_best(
     (uncorrected: 56 %).
 
     `scores` (n_partitions, n_learners) are NaN where a trial gave no result, and larger is better.
-    A `baseline` is a learner that takes the place of the best.
+    A `baseline` is a learner that takes the place of the best.  On fewer than `least` partitions
+    nothing is compared.
+
+    With `sizes` the rows of `scores` are groups of so many judgements each, every one of which was
+    tested once: `cluster_interval` compares.
     """
     counts = scores.count()
     names = [str(name) for name in scores.columns]
     n_shared = dict.fromkeys(names, 0)
-    nothing = BestLearners(None, dict.fromkeys(names, ""), n_shared, {}, {})
-    if counts.max() < 2:
+    means = scores.mean() if sizes is None else scores.mul(sizes, axis=0).sum()
+    if sizes is not None:
+        means /= scores.notna().mul(sizes, axis=0).sum()
+    found = dict(zip(names, means.tolist(), strict=True))
+    nothing = BestLearners(None, dict.fromkeys(names, ""), found, n_shared, {}, {})
+    if counts.max() < least:
         return nothing
-    with_most = scores.loc[:, counts == counts.max()]
-    best = str(with_most.mean().idxmax()) if baseline is None else baseline
+    best = str(means[counts == counts.max()].idxmax()) if baseline is None else baseline
     differences, reach = {}, reach_of(scores)
     for name in names:
         shared = (scores[best] - scores[name]).dropna()
         n_shared[name] = len(shared)
         if name != best and len(shared) >= 2:
-            differences[name] = paired_interval(shared, n_train, n_test, reach=reach)
+            differences[name] = (
+                paired_interval(shared, rho, reach=reach)
+                if sizes is None
+                else cluster_interval(shared, sizes[shared.index], reach)
+            )
     if not differences:
         return nothing
     corrected = holm([difference.p_value for difference in differences.values()])
     p_values = dict(zip(differences, corrected.tolist(), strict=True))
     verdicts = {name: _verdict(differences[name], p, level) for name, p in p_values.items()}
-    return BestLearners(
-        best, {**nothing.verdicts, **verdicts, best: "best"}, n_shared, differences, p_values
-    )
+    verdicts = {**nothing.verdicts, **verdicts, best: "best"}
+    return BestLearners(best, verdicts, found, n_shared, differences, p_values)
 
 
 def _verdict(difference: PairedInterval, p_value: float, level: float) -> str:

@@ -155,7 +155,7 @@ def _unmeasured(claim: Claim, findings: Sequence[Finding]) -> list[tuple[str, Co
 def _finding(
     experiment: str, condition: Condition, one: Measured, level: float, refusal: float
 ) -> Finding:
-    interval = paired_interval(one.values, one.n_train, one.n_test, 1 - 2 * level, one.reach)
+    interval = paired_interval(one.values, one.rho, 1 - 2 * level, one.reach)
     low = _p_above(one, condition.above)
     high = _p_above(replace(one, values=-one.values), -condition.below)
     within, outside = max(low, high), 1 - max(low, high)
@@ -176,7 +176,7 @@ def _p_above(one: Measured, bound: float) -> float:
     """Return the one-sided p-value of a mean at most `bound`; 0.5 of values without spread."""
     if math.isinf(bound):
         return 0.0 if bound < 0 else 1.0
-    found = paired_interval(one.values - bound, one.n_train, one.n_test)
+    found = paired_interval(one.values - bound, one.rho)
     if math.isnan(found.p_value):
         return 0.5
     return found.p_value / 2 if found.mean > 0 else 1 - found.p_value / 2
@@ -190,6 +190,6 @@ def _needed(condition: Condition, one: Measured, level: float) -> int | None:
         return None
     more = (n for n in PARTITIONS if n > len(one.values))
     for n in more:
-        if sd * detectable_difference(n, one.n_train, one.n_test, level=2 * level) <= distance:
+        if sd * detectable_difference(n, one.rho, level=2 * level) <= distance:
             return n
     return None

@@ -25,16 +25,14 @@ class Measured:
     """An effect that was measured in a run, and in a class subset where there are several.
 
     Its values are by the number of the partition, or of the run where each run has one.
-    `n_train` and `n_test` are the items that each partition learns from and tests on, which correct
-    the interval for the overlap of partitions; `n_test` is 0 where the value is no measure, as
-    seconds of a fit or what it learned, and where values are of different data sets.  `reach` is
-    the largest value that there can be, up or down.
+    `rho`, the correlation of partitions, corrects the interval for their overlap; it is 0 where the
+    value is no measure, as seconds of a fit or what it learned, and where values are of different
+    data sets.  `reach` is the largest value that there can be, up or down.
     """
 
     where: str
     values: pd.Series[float]
-    n_train: int
-    n_test: int
+    rho: float = 0
     reach: float = math.inf
 
 
@@ -77,13 +75,13 @@ class Gain:
                 continue
             values = task_measures(run, self.task)
             values = values[values["name"] == self.measure]
-            sizes = run.trials[run.trials["split"] == run.info.sources.tasks[self.task].split]
-            for where, own, n_train, n_test in _subsets(name, run, values, sizes):
+            trials = run.trials[run.trials["split"] == run.info.sources.tasks[self.task].split]
+            for where, own, rho in _subsets(name, run, values, trials):
                 pairs = own.pivot_table(index="partition", columns="learner", values="value")
                 reach = math.inf if self.relative else reach_of(pairs)
                 pairs = pairs.map(np.log) if self.relative else pairs
                 if (found := _differences(pairs, self.first, self.second)) is not None:
-                    yield Measured(where, found, n_train, n_test, reach)
+                    yield Measured(where, found, rho, reach)
 
 
 @dataclass(frozen=True)
@@ -109,10 +107,9 @@ class GainOfLastOverFirst:
             first, last = found[0], found[-1]
             where = f"{last.where} and {first.where}"
             values = (last.values - first.values).dropna()
-            most = max(first, last, key=lambda one: one.n_test / one.n_train)
             if len(values):
                 reach = first.reach + last.reach
-                yield Measured(where, values, most.n_train, most.n_test, reach)
+                yield Measured(where, values, max(first.rho, last.rho), reach)
 
 
 @dataclass(frozen=True)
@@ -136,11 +133,11 @@ class TimesAsLong:
         for name, run in runs.items():
             trials = with_costs(run.trials)
             trials = trials[trials["split"] == trials["split"].iloc[0]]
-            for where, own, n_train, _ in _subsets(name, run, trials, trials):
+            for where, own, _ in _subsets(name, run, trials, trials):
                 seconds = own.pivot_table(index="partition", columns="learner", values=COST)
                 found = _differences(seconds.map(np.log10), self.slow, self.fast)
                 if found is not None:
-                    yield Measured(where, found, n_train, 0)
+                    yield Measured(where, found)
 
 
 @dataclass(frozen=True)
@@ -162,7 +159,7 @@ class OnCurve:
             points = run.traces[
                 (run.traces["learner"] == self.learner) & (run.traces["part"] == self.part)
             ]
-            for where, own, n_train, n_test in _subsets(name, run, points, run.trials):
+            for where, own, rho in _subsets(name, run, points, run.trials):
                 numbers = {
                     partition: self.number(
                         curve["n_steps"].to_numpy(np.float64), curve["value"].to_numpy(np.float64)
@@ -171,7 +168,7 @@ class OnCurve:
                 }
                 values = pd.Series(numbers, dtype=np.float64).dropna()
                 if len(values):
-                    yield Measured(where, values, n_train, n_test)
+                    yield Measured(where, values, rho)
 
 
 @dataclass(frozen=True)
@@ -186,11 +183,11 @@ class Column:
         """Yield the values of each run and class subset."""
         for name, run in runs.items():
             trials = run.trials[run.trials["learner"] == self.learner]
-            for where, own, n_train, _ in _subsets(name, run, trials, trials):
+            for where, own, _ in _subsets(name, run, trials, trials):
                 numbers = own.set_index("partition")[self.column]
                 values = numbers.dropna().astype(np.float64)
                 if len(values):
-                    yield Measured(where, values, n_train, 0)
+                    yield Measured(where, values)
 
 
 @dataclass(frozen=True)
@@ -206,9 +203,9 @@ class FitNumber:
         for name, run in runs.items():
             rows = run.fit_numbers
             rows = rows[(rows["learner"] == self.learner) & (rows["name"] == self.name)]
-            for where, own, n_train, n_test in _subsets(name, run, rows, run.trials):
-                overlap = n_train, n_test if self.name == TRAINING else 0
-                yield Measured(where, own.set_index("partition")["value"], *overlap)
+            for where, own, rho in _subsets(name, run, rows, run.trials):
+                overlap = rho if self.name == TRAINING else 0
+                yield Measured(where, own.set_index("partition")["value"], overlap)
 
 
 @dataclass(frozen=True)
@@ -280,8 +277,7 @@ class Growth:
         }
         if exponents:
             first, *_, last = runs
-            n_train = int(points["n_train"].max())
-            yield Measured(f"{first} to {last}", pd.Series(exponents), n_train, 0)
+            yield Measured(f"{first} to {last}", pd.Series(exponents))
 
 
 @dataclass(frozen=True)
@@ -303,7 +299,7 @@ class FromPublished:
         """Yield the differences of all runs, the mean over k of each."""
         values = pd.Series([self._difference(run) for run in runs.values()]).dropna()
         if len(values):
-            yield Measured(f"{len(values)} data sets", values, 1, 0, reach=1.0)
+            yield Measured(f"{len(values)} data sets", values, reach=1.0)
 
     def _difference(self, run: StoredRun) -> float:
         """Return the mean difference over k; NaN where there is none."""
@@ -317,14 +313,15 @@ class FromPublished:
 
 def _subsets(
     name: str, run: StoredRun, rows: pd.DataFrame, trials: pd.DataFrame
-) -> Iterator[tuple[str, pd.DataFrame, int, int]]:
-    """Go over the class subsets in the run's order: where, its rows, training and test items."""
+) -> Iterator[tuple[str, pd.DataFrame, float]]:
+    """Go over the class subsets in the run's order: where, its rows, correlation of partitions."""
     subsets = [name for name in run.info.classes if (trials["subset"] == name).any()]
     for subset in subsets:
-        own, sizes = rows[rows["subset"] == subset], trials[trials["subset"] == subset]
+        own = rows[rows["subset"] == subset]
+        rho = trials.loc[(trials["subset"] == subset) & trials["split"].isin(own["split"]), "rho"]
         if not own.empty:
             where = name if len(subsets) == 1 else f"{name}, classes {subset}"
-            yield where, own, int(sizes["n_train"].iloc[0]), int(sizes["n_test"].iloc[0])
+            yield where, own, float(rho.mean())
 
 
 def _differences(pairs: pd.DataFrame, first: str, second: str) -> pd.Series[float] | None:

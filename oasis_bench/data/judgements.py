@@ -91,6 +91,8 @@ class Ratings:
         Item numbers; a candidate is not its own query, and no pair comes twice.
     marks : ndarray of shape (n_marked, n_raters), bool
         Whether each rater marked the candidate as relevant to the query.
+    names : ndarray of shape (n_marked,), int64, optional
+        The numbers of the queries before `among` renumbered them.
 
     Raises
     ------
@@ -101,6 +103,7 @@ class Ratings:
     queries: Items
     candidates: Items
     marks: npt.NDArray[np.bool_]
+    names: Items | None = None
 
     def __post_init__(self) -> None:
         _check_integers("queries of ratings", self.queries, (None,))
@@ -132,12 +135,13 @@ class Ratings:
 
     @property
     def groups(self) -> Items:
-        """The query: what a split keeps together."""
-        return self.queries
+        """The query, by its first number: what a split keeps together."""
+        return self.queries if self.names is None else self.names
 
     def part(self, chosen: npt.NDArray[np.bool_]) -> Self:
         """Return the ratings that a mask (n_marked,) chooses."""
-        return type(self)(self.queries[chosen], self.candidates[chosen], self.marks[chosen])
+        names = self.groups[chosen]
+        return type(self)(self.queries[chosen], self.candidates[chosen], self.marks[chosen], names)
 
     def among(self, items: npt.NDArray[np.integer]) -> Self:
         """Return the ratings whose query and candidate are among the items given, renumbered.
@@ -146,7 +150,8 @@ class Ratings:
         """
         queries, candidates = _places(items, self.queries), _places(items, self.candidates)
         known = (queries >= 0) & (candidates >= 0)
-        return type(self)(queries[known], candidates[known], self.marks[known])
+        names = self.groups[known]
+        return type(self)(queries[known], candidates[known], self.marks[known], names)
 
     def arrays(self) -> Iterator[npt.NDArray[Any]]:
         """Go over the arrays, in order: what a hash of the content reads."""

@@ -1,6 +1,7 @@
 from .data_use import (
     Queries as Queries,
     few_train_remark as few_train_remark,
+    imbalance_remark as imbalance_remark,
     part_remark as part_remark,
     refuse_unknown_subsets as refuse_unknown_subsets,
     settled_as as settled_as,

@@ -26,6 +26,9 @@ from oasis_bench.tasks import Numbers, Split
 
 LONGEST_NAME = 30
 
+UNEQUAL = 5
+"""Times as large as the smallest class: then a draw of as many items of each is no fair sample."""
+
 LEAST = 4
 """Items of a class that is of use: 2 train and 2 test."""
 
@@ -35,7 +38,8 @@ def choose_subsets(
 ) -> dict[str, tuple[int, ...]]:
     """Name the class subsets of an experiment, each with its class numbers in ascending order.
 
-    Unknown subsets or classes, and those of too few items for the split, are refused.
+    Unknown subsets or classes, and those of too few items for the split, are refused.  With
+    replicates a subset has the classes of all sets, one set after the other (see `class_set`).
     """
     e = experiment
     needed = split.needed_per_class()
@@ -49,7 +53,7 @@ def choose_subsets(
     for item in e.classes:
         if isinstance(item, int):
             counts, seed = rows.class_counts(), derive_seed(e.seed, "classes")
-            numbers = choose_classes(counts, item, *needed, seed)
+            numbers = choose_classes(counts, item, *needed, seed, e.replicates)
             subsets[str(item)] = tuple(numbers.tolist())
         elif item == "all":
             subsets[item] = _numbers(item, rows.class_names, e, rows, needed)
@@ -60,6 +64,13 @@ def choose_subsets(
         else:
             subsets[item] = _numbers(item, dataset.class_subsets[item], e, rows, needed)
     return subsets
+
+
+def class_set(e: Experiment, classes: tuple[int, ...], partition: int) -> tuple[int, ...]:
+    """Return the classes of a subset that a partition is of: all, or with replicates its set."""
+    size = len(classes) // (e.replicates or 1)
+    start = partition * size if e.replicates else 0
+    return tuple(sorted(classes[start : start + size]))
 
 
 def _list_name(names: Sequence[str], taken: Collection[str]) -> str:
@@ -131,9 +142,16 @@ def _numbers(
 
 
 def choose_classes(
-    counts: npt.NDArray[np.int64], n_chosen: int, n_train: int, n_test: int, seed: int
+    counts: npt.NDArray[np.int64],
+    n_chosen: int,
+    n_train: int,
+    n_test: int,
+    seed: int,
+    n_sets: int | None = None,
 ) -> Numbers:
     """Choose classes at random among those with enough items; their numbers, ascending.
+
+    With `n_sets` so many disjoint sets of `n_chosen` each, one after the other, in random order.
 
     With the same seed the choices nest: the 5 classes are among the 10.
 
@@ -156,7 +174,18 @@ def choose_classes(
             f"{remedy}"
         )
     order = np.random.default_rng(seed).permutation(len(counts))
-    return np.sort(order[np.isin(order, eligible)][:n_chosen]).astype(np.intp)
+    order = order[np.isin(order, eligible)].astype(np.intp)
+    if n_sets is None:
+        return np.sort(order[:n_chosen])
+    if n_sets * n_chosen > len(order):
+        most = len(order) // n_chosen
+        remedy = f"{most} replicates at most" if most > 1 else "lower --classes"
+        raise UsageError(
+            f"--replicates {n_sets} of {n_chosen} classes are {n_sets * n_chosen} classes, and "
+            f"{len(order)} of the {len(counts)} have {n_train + n_test} items: {remedy}, or lower "
+            "--train and --test"
+        )
+    return order[: n_sets * n_chosen]
 
 
 def _class_number(name: str, class_names: Sequence[str]) -> int | None:
@@ -182,8 +211,12 @@ def settle(
         raise UsageError(
             f"--partitions {e.partitions}: {e.dataset} has {most} folds, and these are its "
             f"partitions: {most} at most, or leave it out for all"
+            f"{' (a smaller --test-share makes more)' * (rows.folds is None)}"
         )
-    partitions = e.partitions or most or DEFAULT_PARTITIONS
+    if e.replicates and (most is not None or rows.multi_label):
+        what = "several labels an item" if rows.multi_label else "folds of its own"
+        raise UsageError(f"--replicates {e.replicates}: {e.dataset} has {what}: leave it out")
+    partitions = e.replicates or e.partitions or most or DEFAULT_PARTITIONS
     if all(split.no_sizes for split in splits):
         if e.per_class != (DEFAULT_TRAIN, DEFAULT_TEST):
             raise UsageError(f"{e.dataset} {next(iter(splits)).no_sizes}")
@@ -199,7 +232,7 @@ def settled_as(experiment: Experiment, before: Experiment) -> Experiment:
 
     Numbers that it sets itself stay.
     """
-    partitions = experiment.partitions or before.n_partitions
+    partitions = experiment.replicates or experiment.partitions or before.n_partitions
     if before.train_per_class is None or before.test_per_class is None:
         return replace(experiment, partitions=partitions)
     n_train = experiment.train_per_class or before.train_per_class
@@ -266,6 +299,20 @@ def few_train_remark(
     return (
         f"{in_all:,} of {n_rows:,} {items} train: the smallest class has {counts.min()}: leave it "
         "out with --classes, or give --train and --test"
+    )
+
+
+def imbalance_remark(settled: Experiment, rows: LabelledRows, items: str) -> str | None:
+    """Say where as many items of each class are drawn, and classes are of very unequal sizes."""
+    if settled.train_per_class is None or "all" not in settled.classes:
+        return None
+    counts = rows.class_counts()
+    if counts.max() <= UNEQUAL * counts.min():
+        return None
+    return (
+        f"warning: classes have {counts.min():,} to {counts.max():,} {items}, and as many of each "
+        "are drawn: what is measured is not of the data as they come: --split stratified keeps the "
+        "frequencies of the classes"
     )
 
 

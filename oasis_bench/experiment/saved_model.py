@@ -72,7 +72,7 @@ def match_columns(e: Experiment, registry: Registry, rows: LabelledRows) -> Labe
             continue
         known = getattr(load_model_of(registry, spec.model), "feature_names_in_", None)
         if (known is None) != (rows.columns is None):
-            of = "the data" if rows.columns is None else Path(spec.model).name
+            of = "the data" if rows.columns is None else "the model"
             remark = f"{label}: {of} has no names of columns, which are taken in their order"
             matched = replace(matched, remarks=(*matched.remarks, remark))
         elif known is not None and rows.columns is not None:
@@ -130,8 +130,8 @@ def seen_remarks(e: Experiment, registry: Registry, rows: LabelledRows) -> Itera
             )
         elif n_seen := int(np.isin(row_hashes(items), known).sum()):
             yield (
-                f"warning: {n_seen} of the {n_rows} rows are training rows of {label}'s model: its "
-                "values are too high"
+                f"warning: {n_seen} of the {n_rows} rows are training rows of the model "
+                f"{label}: its values are too high"
             )
 
 

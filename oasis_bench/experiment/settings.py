@@ -175,6 +175,14 @@ class Experiment:
         words=f"{DEFAULT_PARTITIONS}, or all folds of the data set",
         check=check_optional_count,
     )
+    replicates: int | None = setting(
+        None,
+        "in place of partitions, so many disjoint sets of classes, which share no items: what is "
+        "found is then of classes in general",
+        int,
+        words="none",
+        check=partial(check_optional_count, least=2),
+    )
     inner_folds: int = setting(5, "folds that tune the hyper-parameters", int, least=2)
     train_per_class: int | None = setting(
         None,
@@ -284,6 +292,16 @@ class Experiment:
                 raise UsageError(
                     f"[each]: {unknown_name('setting', name, sorted(known_settings()))}"
                 )
+        if self.replicates and self.partitions not in (None, self.replicates):
+            raise UsageError(
+                f"replicates = {self.replicates}, partitions = {self.partitions}: each set of "
+                "classes is a partition: leave partitions out"
+            )
+        if self.replicates and not all(isinstance(item, int) for item in self.classes):
+            raise UsageError(
+                f"replicates = {self.replicates}: sets of classes are drawn at random, so classes "
+                "must be numbers, such as 10"
+            )
         if 2 * self.inner_folds > self.per_class[0]:
             raise UsageError(
                 f"inner_folds = {self.inner_folds} but train_per_class = {self.per_class[0]}: "
@@ -312,7 +330,7 @@ class Experiment:
     @property
     def n_partitions(self) -> int:
         """How many partitions there are; of a data set with folds, once they are settled."""
-        return DEFAULT_PARTITIONS if self.partitions is None else self.partitions
+        return self.replicates or self.partitions or DEFAULT_PARTITIONS
 
     def limited(self, limits: Mapping[str, str]) -> Self:
         """Return it with other limits, 'budget' or 'memory', for all learners."""
@@ -398,6 +416,8 @@ def changed(
     changes = {name: value for name, value in given.items() if name not in LIMITS}
     if quick:
         changes = {**quick_settings(experiment), **changes}
+        if changes.get("replicates"):
+            del changes["partitions"]
     options = experiment.dataset_options
     if dataset is not None and dataset != experiment.dataset:
         if "classes" not in given:

@@ -23,7 +23,13 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 from oasis_bench import __version__
 from oasis_bench.data import LabelledRows, refuse_scaling
 from oasis_bench.experiment import saved_model
-from oasis_bench.experiment.data_use import Queries, choose_subsets, find_queries, settle
+from oasis_bench.experiment.data_use import (
+    Queries,
+    choose_subsets,
+    class_set,
+    find_queries,
+    settle,
+)
 from oasis_bench.experiment.identity import Identities, cell_name, package_hash, source_hash
 from oasis_bench.experiment.setting import Search
 from oasis_bench.experiment.settings import Budget, Experiment, LearnerSpec
@@ -68,7 +74,7 @@ class Where:
     """Where a trial stands in its experiment: the items on which all learners are compared.
 
     A class subset and its class numbers, and a partition, from 0; of judgements `n_train` and
-    `n_test` are the most there can be.
+    `n_test` are the most there can be.  For `rho` see `tasks.Split`.
     """
 
     split: str
@@ -77,6 +83,7 @@ class Where:
     partition: int
     n_train: int
     n_test: int
+    rho: float
 
 
 @dataclass(frozen=True)
@@ -271,10 +278,12 @@ def plan(
         subsets = choose_subsets(e, dataset, rows, split)
         largest = max(subsets, key=lambda name: len(subsets[name]))
         is_first = split_name == next(iter(asked_of)) and e.examples > 0
-        for (subset, classes), partition, (label, learner_identity) in product(
+        for (subset, of_subset), partition, (label, learner_identity) in product(
             subsets.items(), range(e.n_partitions), learner_identities.items()
         ):
+            classes = class_set(e, of_subset, partition)
             n_train, n_test = split.sizes(rows, classes, partition)
+            rho = 0.0 if e.replicates else split.rho(rows, classes, partition)
             if (n_validated := split.n_validated(n_train, e.inner_folds)) is not None:
                 _refuse_large_k(chooses_by, subset, n_validated)
             identity = {
@@ -287,13 +296,14 @@ def plan(
                 "tasks": names,
                 "chooses_by": chooses_by,
                 "partition": partition,
+                "replicates": e.replicates is not None,
             }
             shows = is_first and partition == 0
             trials.append(
                 TrialSpec(
                     experiment=e,
                     learner=label,
-                    where=Where(split_name, subset, classes, partition, n_train, n_test),
+                    where=Where(split_name, subset, classes, partition, n_train, n_test, rho),
                     candidates=tried[label],
                     tasks=names,
                     chooses_by=chooses_by,

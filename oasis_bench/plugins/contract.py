@@ -372,6 +372,7 @@ class _Sizes(NamedTuple):
     """Settings of a split."""
 
     per_class: tuple[int, int] = (2, 1)
+    seed: int = 0
     test_share: float = 0.25
 
 

@@ -59,7 +59,8 @@ def model_experiment(
 ) -> Experiment:
     """Return the experiment that evaluates a saved model on a data set, of a name or a path.
 
-    `settings` are fields of `Experiment`; those that are not given have its defaults, but `classes`
+    The learner's label is the name of the model's file, without its end.  `settings` are fields of
+    `Experiment`; those that are not given have its defaults, but `classes`
     is all.  Where all tasks are of judgements, and neither `partitions` nor `test_share` is given,
     each judgement tests, once.
     """
@@ -78,7 +79,7 @@ def model_experiment(
                 f"partitions = {settings['partitions']} of all judgements are the same: leave "
                 "partitions out, or give a smaller test_share"
             )
-    return Experiment(title, dataset, {name: learner}, **{**defaults, **settings})
+    return Experiment(title, dataset, {model.stem: learner}, **{**defaults, **settings})
 
 
 def how_far(folder: Path, experiment: Experiment) -> Literal["new", "begun", "finished"]:

@@ -152,8 +152,8 @@ def _evaluate(
             for reader in evaluator.readers:
                 for message, content in one.scores.blocks(reader.gallery):
                     reader.add(message, content)
-            found = {"answers": evaluator.answers(), "measures": evaluator.measures()}
-            yield task.name, {**found, "predicted_classes": evaluator.predicted_classes()}
+            tables = ("answers", "measures", "groups", "predicted_classes")
+            yield task.name, {table: getattr(evaluator, table)() for table in tables}
         except UsageError:
             raise
         except Exception as error:  # of a task of the user's own
@@ -164,7 +164,8 @@ def _evaluate(
 
 
 def _without_measures(task: Task, status: str, reason: str) -> Rows:
-    return {"answers": [answer(task.name, status, reason)], "measures": [], "predicted_classes": []}
+    nothing: Rows = {"measures": [], "groups": [], "predicted_classes": []}
+    return {"answers": [answer(task.name, status, reason)], **nothing}
 
 
 def _refuse_other_splits(tasks: Sequence[Task], splits: set[str]) -> None:

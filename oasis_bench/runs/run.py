@@ -26,6 +26,7 @@ from oasis_bench.experiment import (
     find_grids,
     find_tasks,
     identities,
+    imbalance_remark,
     match_columns,
     part_remark,
     plan,
@@ -58,7 +59,7 @@ from oasis_bench.system import (
     printable,
     provenance,
 )
-from oasis_bench.tasks import named_unless_usual
+from oasis_bench.tasks import USUAL, named_unless_usual
 from oasis_bench.trial import (
     MODELS,
     OUTPUT_LOG,
@@ -107,13 +108,14 @@ def run_experiment(
         dataset, rows, specs = prepare(
             experiment, registry, plugin_files, on_download, place.shares_cores, keep
         )
-        subsets = {spec.where.subset: spec.where.classes for spec in specs}
+        subsets = {spec.where.subset: spec.where.classes for spec in reversed(specs)}
         takes_rows = _takes_rows(experiment, registry)
         scalings = scalings_of(experiment, dataset, rows) if takes_rows else ()
         remarks = [
             *remarks,
             *_remarks(experiment, specs[0].experiment, dataset.items, scalings, rows),
             *seen_remarks(experiment, registry, rows),
+            *_imbalance(specs, rows, dataset.items),
             *_core_warning(jobs, experiment.threads),
         ]
         info = RunFacts(
@@ -341,6 +343,13 @@ def _remarks(
             f"warning: columns have ranges from {least:.3g} to {most:.3g}: the widest decide what "
             "is similar; --scaling standard+l2 makes them alike"
         )
+
+
+def _imbalance(specs: Sequence[TrialSpec], rows: LabelledRows, items: str) -> Iterator[str]:
+    """Yield a warning where classes are unequal, but are drawn equally for a task on seen ones."""
+    if any(spec.where.split == USUAL for spec in specs):
+        remark = imbalance_remark(specs[0].experiment, rows, items)
+        yield from [remark] if remark is not None else []
 
 
 def _core_warning(jobs: int, threads: int) -> Iterator[str]:

@@ -8,8 +8,8 @@ SCHEMA_VERSION = 12
 """Raised by one with every change of the tables, or of what the table `run` holds."""
 
 TRIAL_TABLES = (
-    *("answers", "measures", "validation", "traces", "symmetry"),
-    *("predicted_classes", "retrievals"),
+    *("answers", "measures", "groups", "predicted_classes", "validation", "traces", "symmetry"),
+    "retrievals",
     "projections",
     "fit_numbers",
 )
@@ -44,6 +44,7 @@ CREATE TABLE trials (
     learned_sd REAL,                  -- training items
     n_train INTEGER NOT NULL,
     n_test INTEGER NOT NULL,
+    rho REAL NOT NULL,                -- correlation of partitions (see tasks.Split.rho)
     n_features INTEGER NOT NULL,
     fit_seconds REAL,                 -- wall clock of the final fit alone
     fit_cpu_seconds REAL,
@@ -80,6 +81,16 @@ CREATE TABLE measures (
     chance REAL                       -- of this measure for a random order; NULL: not known
 ) STRICT;
 CREATE UNIQUE INDEX measures_once ON measures (trial_id, task, measure, ifnull(k, 0));
+CREATE TABLE groups (                 -- what each group of judgements adds to a measure
+    trial_id TEXT NOT NULL REFERENCES trials,
+    task TEXT NOT NULL,
+    measure TEXT NOT NULL,
+    k INTEGER,                        -- NULL where the measure has none
+    cluster INTEGER NOT NULL,         -- the text query, reference or rated query
+    n INTEGER NOT NULL CHECK (n > 0), -- judgements of it that count
+    value REAL NOT NULL               -- their sum
+) STRICT;
+CREATE UNIQUE INDEX groups_once ON groups (trial_id, task, measure, ifnull(k, 0), cluster);
 CREATE TABLE predicted_classes (
     trial_id TEXT NOT NULL REFERENCES trials,
     task TEXT NOT NULL,

@@ -61,6 +61,10 @@ class SeenClassesSplit(SameClassesSplit):
         n_train, n_test = self.settings.per_class
         return len(classes) * n_train, len(classes) * n_test
 
+    def rho(self, rows: LabelledRows, classes: Classes, partition: int) -> float:
+        """Return the mean over classes of the share of a class that tests."""
+        return _share_tested(rows, classes, self.settings.per_class[1])
+
     def draw(self, rows: LabelledRows, classes: Classes, partition: int, seed: int) -> Partition:
         """Draw training and test items of each class at random."""
         return draw_partition(rows.y, classes, *self.settings.per_class, seed)
@@ -165,6 +169,11 @@ class UnseenClassesSplit(Split):
         half = len(classes) // 2
         return (len(classes) - half) * n_train, half * n_test
 
+    def rho(self, rows: LabelledRows, classes: Classes, partition: int) -> float:
+        """Return the share of the classes that test, or of their items where that is larger."""
+        of_items = _share_tested(rows, classes, self.settings.per_class[1])
+        return max(of_items, len(classes) // 2 / len(classes))
+
     def draw(self, rows: LabelledRows, classes: Classes, partition: int, seed: int) -> Partition:
         """Draw the halves, and items of each class, at random."""
         return draw_unseen_classes(rows.y, classes, *self.settings.per_class, seed)
@@ -174,6 +183,11 @@ class UnseenClassesSplit(Split):
     ) -> list[Partition]:
         """Hold classes apart."""
         return unseen_class_folds(y, n_folds, seed)
+
+
+def _share_tested(rows: LabelledRows, classes: Classes, n_test: int) -> float:
+    """Return the mean over classes of the share of a class that so many items are."""
+    return float(np.mean(n_test / rows.class_counts()[list(classes)]))
 
 
 def draw_partition(y: Labels, classes: Classes, n_train: int, n_test: int, seed: int) -> Partition:

@@ -1,6 +1,7 @@
 """Splits of what people judged: by text query, reference or rated query, never by triplet.
 
-Groups of judgements share items, so that single judgements cannot be split.
+Groups of judgements share items, so that single judgements cannot be split.  Each group tests once,
+in one of several folds, so that no judgement counts twice.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from oasis_bench.data import JudgedTriplets, Judgements, LabelledRows, Labels, Ratings
-from oasis_bench.system import UsageError
+from oasis_bench.system import UsageError, derive_seed
 from oasis_bench.tasks.split import Classes, Partition, Split
 
 
@@ -27,15 +28,26 @@ class JudgementsSplit(Split):
         """Return the summary, unless all of them test."""
         return self.summary if self.settings.test_share < 1 else "all judgements test"
 
+    def n_partitions(self, rows: LabelledRows) -> int:
+        """Return the number of folds: each group tests in one of them."""
+        judgements = self.judgements(rows)
+        assert judgements is not None, "refused before"
+        return count_folds(judgements, self.settings.test_share)
+
     def sizes(self, rows: LabelledRows, classes: Classes, partition: int) -> tuple[int, int]:
         """Return the most that there can be."""
         return rows.y.shape[0], rows.y.shape[0]
 
+    def rho(self, rows: LabelledRows, classes: Classes, partition: int) -> float:
+        """Return the share of the groups that test."""
+        return 1 / self.n_partitions(rows)
+
     def draw(self, rows: LabelledRows, classes: Classes, partition: int, seed: int) -> Partition:
-        """Draw groups to test."""
-        judgements = self.judgements(rows)
+        """Hold out a fold of groups; all partitions divide the groups in the same way."""
+        judgements, share = self.judgements(rows), self.settings.test_share
         assert judgements is not None, "refused before"
-        return draw_groups(judgements, rows.y.shape[0], self.settings.test_share, seed)
+        seed = derive_seed(self.settings.seed, "folds of judgements")
+        return draw_fold(judgements, rows.y.shape[0], share, partition, seed)
 
     def inner_folds(
         self, y: Labels, judgements: Judgements | None, n_folds: int, seed: int
@@ -88,14 +100,23 @@ def items_are_shared(judgements: Judgements) -> bool:
     return bool(np.mean(n_groups > 1) > 0.5)
 
 
-def draw_groups(judgements: Judgements, n_items: int, test_share: float, seed: int) -> Partition:
-    """Draw groups at random to test; the other groups, and all items that do not test, train.
+def count_folds(judgements: Judgements, test_share: float) -> int:
+    """Return in how many folds about this share of the groups tests; 1 where all of them do."""
+    if test_share == 1:
+        return 1
+    return max(2, min(round(1 / test_share), len(np.unique(judgements.groups))))
+
+
+def draw_fold(
+    judgements: Judgements, n_items: int, test_share: float, fold: int, seed: int
+) -> Partition:
+    """Return a fold of groups to test; the other groups, and all items that do not test, train.
 
     No item of a test judgement is a training item; where `items_are_shared`, no query of one is.
 
-    Items that nobody judged train.  At least one group tests and one trains, but with
-    ``test_share = 1`` all of them test, and all items train without a judgement: for a saved model,
-    which learns nothing.
+    Items that nobody judged train.  The seed decides the folds, each of which has about the same
+    number of groups, at least one.  With ``test_share = 1`` all of them test, and all items train
+    without a judgement: for a saved model, which learns nothing.
     """
     if test_share == 1:
         every = np.ones(len(judgements.groups), dtype=np.bool_)
@@ -103,8 +124,8 @@ def draw_groups(judgements: Judgements, n_items: int, test_share: float, seed: i
         items = np.arange(n_items, dtype=np.intp)
         return Partition(items, test, judgements.part(~every), judgements.among(test), 0)
     groups = _shuffled_groups(judgements, seed)
-    n_test = min(max(1, round(test_share * len(groups))), len(groups) - 1)
-    return _hold_out(judgements, n_items, groups[:n_test], items_are_shared(judgements))
+    tested = np.array_split(groups, count_folds(judgements, test_share))[fold]
+    return _hold_out(judgements, n_items, tested, items_are_shared(judgements))
 
 
 def group_folds(judgements: Judgements, n_items: int, n_folds: int, seed: int) -> list[Partition]:

@@ -10,13 +10,17 @@ import numpy.typing as npt
 
 from oasis_bench.data import JudgedTriplets, LabelledRows, Ratings
 from oasis_bench.tasks.ranking import Numbers, Scores, places, refuse_nan
-from oasis_bench.tasks.task import Evaluation, Task, Truth
+from oasis_bench.tasks.task import Evaluation, GroupSum, Task, Truth
 
 TOP_KS = (30, 3)
 """30 is the paper's, of 1000 pictures a text query; the data sets here have about 11."""
 
 PRECISION, AT_TOP_K = "similarity precision", "score at top K"
 AGREEMENT, CEILING, HUMAN = "agreement", "ceiling", "human level"
+OF_TRIPLETS = (PRECISION, AGREEMENT)
+"""The measures that are means over triplets."""
+
+Floats = npt.NDArray[np.float64]
 
 
 class TripletAnswers(Evaluation):
@@ -81,19 +85,38 @@ class TripletAnswers(Evaluation):
         if measure == AT_TOP_K:
             sums = (self._at_top * self._sign).sum(axis=1)
             return dict(zip(TOP_KS, sums.astype(float).tolist(), strict=True))
-        if measure == PRECISION:
-            right = self._sign * self._preferred
-            return {None: _mean((1 + right[self._sign != 0]) / 2)}
+        if measure in OF_TRIPLETS:
+            values = self._of_each(measure)
+            return {None: _mean(values[~np.isnan(values)])}
         assert self._votes is not None
         a, b = self._votes.T
         n = a + b
-        if measure == AGREEMENT:
-            return {None: _mean((1 + self._preferred * (a - b) / n) / 2)}
         if measure == CEILING:
             return {None: _mean(np.maximum(a, b) / n)}
         several = n > 1
         a, b, n = a[several], b[several], n[several]
         return {None: _mean((a * (a - 1) + b * (b - 1)) / (n * (n - 1)))}
+
+    def _of_each(self, measure: str) -> Floats:
+        """Return the similarity precision or agreement of each triplet, NaN where none counts."""
+        if measure == PRECISION:
+            right = (1 + self._sign * self._preferred) / 2
+            return np.where(self._sign == 0, np.nan, right)
+        assert self._votes is not None
+        a, b = self._votes.T
+        return np.asarray((1 + self._preferred * (a - b) / (a + b)) / 2)
+
+    def of_groups(self) -> list[GroupSum]:
+        """Return the sums of similarity precision and agreement, a text query or reference each."""
+        groups, place = np.unique(self._groups, return_inverse=True)
+        found = []
+        for measure in set(OF_TRIPLETS).intersection(self.kept):
+            values = self._of_each(measure)
+            counts = np.bincount(place, ~np.isnan(values)).astype(int).tolist()
+            sums = np.bincount(place, np.nan_to_num(values)).tolist()
+            each = zip(groups.tolist(), counts, sums, strict=True)
+            found += [GroupSum(measure, None, *one) for one in each if one[1]]
+        return found
 
     def chances(self, measure: str) -> dict[int | None, float]:
         """Return what a random order gives: as often right as wrong."""
@@ -161,8 +184,6 @@ class JudgedTripletsTask(Task):
         return TripletAnswers(truth.judged, ties, measures)
 
 
-Floats = npt.NDArray[np.float64]
-
 LAST_K = 50
 MARKED, ERROR = "precision", "standard error over raters"
 
@@ -185,6 +206,7 @@ class RatedCandidates(Evaluation):
         self._place = places(ties)
         order = np.argsort(ratings.queries, kind="stable")
         self._queries, starts = np.unique(ratings.queries[order], return_index=True)
+        self._groups = ratings.groups[order][starts]
         self._candidates = np.split(ratings.candidates[order], starts[1:])
         self._marks = np.split(ratings.marks[order].astype(float), starts[1:])
         self.n_queries = len(self._queries)
@@ -219,6 +241,17 @@ class RatedCandidates(Evaluation):
             return {}
         share = np.mean([marks.mean() for marks in self._marks])
         return self._at_each_k(np.full(len(self._ks), share))
+
+    def of_groups(self) -> list[GroupSum]:
+        """Return the precision at each k of each query, a mean over raters."""
+        if MARKED not in self.kept:
+            return []
+        of_queries = zip(self._groups.tolist(), self._by_rater.mean(axis=2).tolist(), strict=True)
+        return [
+            GroupSum(MARKED, k, query, 1, value)
+            for query, values in of_queries
+            for k, value in enumerate(values, start=1)
+        ]
 
     def _human(self, marks: Floats) -> Floats:
         """Return the precision at each k of the raters of one query, judged by the others.

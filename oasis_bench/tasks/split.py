@@ -38,6 +38,10 @@ class SplitSettings(Protocol):
         """Training and test items a class."""
 
     @property
+    def seed(self) -> int:
+        """What decides all that is random."""
+
+    @property
     def test_share(self) -> float:
         """Share of the items, or of judged groups, that test."""
 
@@ -135,6 +139,15 @@ class Split(ABC):
     @abstractmethod
     def sizes(self, rows: LabelledRows, classes: Classes, partition: int) -> tuple[int, int]:
         """Count the training and test items of a partition, or the most that there can be."""
+
+    def rho(self, rows: LabelledRows, classes: Classes, partition: int) -> float:
+        """Return the correlation of two partitions: the share of the pool that one tests.
+
+        The pool has all items that may test.  By default it is used whole, by test and training
+        items together: then the t-test that rho corrects is that of Nadeau & Bengio (2003).
+        """
+        n_train, n_test = self.sizes(rows, classes, partition)
+        return n_test / (n_train + n_test)
 
     @abstractmethod
     def draw(self, rows: LabelledRows, classes: Classes, partition: int, seed: int) -> Partition:

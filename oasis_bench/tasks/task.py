@@ -62,6 +62,28 @@ class Measurement(NamedTuple):
     chance: float | None
 
 
+class GroupSum(NamedTuple):
+    """What one group of judgements adds to a measure: the mean of all n judgements is the measure.
+
+    Attributes
+    ----------
+    measure : str
+    k : int or None
+    cluster : int
+        The text query, reference or rated query.
+    n : int
+        Judgements of it that count.
+    value : float
+        Their sum.
+    """
+
+    measure: str
+    k: int | None
+    cluster: int
+    n: int
+    value: float
+
+
 class Evaluation(ABC):
     """The judgement of one trial's answer to one task: takes scores, gives measures.
 
@@ -128,6 +150,13 @@ class Evaluation(ABC):
     @abstractmethod
     def chances(self, measure: str) -> Mapping[int | None, float]:
         """Return the chance at each k, or at None; nothing where the measure has none."""
+
+    def of_groups(self) -> list[GroupSum]:
+        """Return what each group of judgements adds to the measures; none, the default: no groups.
+
+        Groups are independent of each other, so that a bootstrap over them gives an interval.
+        """
+        return []
 
     def value(self, measure: str, k: int | None = None) -> float:
         """Return the value of one measure.

@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from oasis_bench.analysis import LEAST_POINTS, fit_power_law
+from oasis_bench.analysis import LEAST_POINTS, PowerLaw, fit_power_law
 from oasis_bench.reports.formatting import (
     interval_text,
     numbers_as,
@@ -30,6 +30,9 @@ PROCESSORS_NOTE = "Trials ran on different processors: their times do not compar
 WIDE = 1.0
 """An interval of at least this width may hold both linear and quadratic growth."""
 
+WITHHELD = 2.0
+"""An exponent with a wider interval says nothing of growth."""
+
 LEFT_OUT_NOTE = "Left out: {}, as the fit waited for a core for more than 5 % of its time."
 KEPT_NOTE = (
     "Noisy: {}, as the fit waited for a core for more than 5 % of its time. Without them fewer "
@@ -42,6 +45,10 @@ SHARED_GROWTH_NOTE = (
 WIDE_NOTE = (
     "Wide: the interval does not tell linear growth from quadratic. More sizes, further apart, "
     "narrow it."
+)
+WITHHELD_NOTE = (
+    f"Withheld: the interval of the exponent is wider than {WITHHELD:g}. More sizes, further "
+    "apart, narrow it."
 )
 NO_SPREAD_NOTE = "No interval: the medians lie on the line, as equal ones do."
 METHOD_NOTE = (
@@ -125,7 +132,10 @@ def scaling_tables(view: RunView) -> list[Table]:
         if len(medians) < LEAST_POINTS:
             continue
         growth = fit_power_law(medians.index.to_numpy(), medians.to_numpy())
-        if growth.high - growth.low >= WIDE:
+        if growth.high - growth.low > WITHHELD:
+            notes.append(WITHHELD_NOTE)
+            growth = PowerLaw(math.nan, math.nan, math.nan, math.nan, growth.n)
+        elif growth.high - growth.low >= WIDE:
             notes.append(WIDE_NOTE)
         elif math.isnan(growth.low):
             notes.append(NO_SPREAD_NOTE)
@@ -155,7 +165,7 @@ def scaling_tables(view: RunView) -> list[Table]:
             columns=[
                 *view.split_columns(numbers),
                 view.learner_column(numbers),
-                Column("Exponent", numbers["exponent"], "{:.2f}".format),
+                Column("Exponent", numbers["exponent"], numbers_as("{:.2f}", "withheld")),
                 Column("95 % interval", intervals),
                 Column(f"Training {items}", sizes, align="l"),
             ],

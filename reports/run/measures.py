@@ -28,16 +28,16 @@ BLEND_NOTE = (
     "partitions."
 )
 BOLD_NOTE = (
-    "Bold: best, or not distinguishable from the best by the corrected resampled paired t-test "
+    "Bold: best, or statistically tied with the best by the corrected resampled paired t-test "
     "(level 0.05 for all comparisons of a measure together, by Holm)."
 )
 FILE_NAME_WIDTH = 60
 
 VERDICTS = {
     "worse": "worse",
-    "tied": "not told apart",
+    "tied": "not significant",
     "better": "better where both finished",
-    "untested": "not tested",
+    "untested": "not testable",
 }
 BESIDE_BASELINE = {**VERDICTS, "better": "better"}
 
@@ -118,7 +118,7 @@ def _measure_table(
     what = f"{task_title(task)}, {'every measure, ' * every}{view.subset_title(subset)}"
     return Table(
         name=f"{task}_{file_name(subset)}" + "_every" * every,
-        title=f"{what}: mean ± standard deviation over {view.partitions_text}",
+        title=f"{what}: mean ± {view.spread_text(task)}",
         columns=[
             Column(head.text, cells, align="l"),
             *(Column(head.text, cells) for head, *cells in others),
@@ -193,8 +193,8 @@ def _caveats(
         yield f"{name}: not compared, as it shares {shared} with {first}, the best; 2 are needed."
     elif own["verdict"] == "untested":
         yield (
-            f"{name}: not tested, as it differs from {first}, the best, by the same on each of the "
-            f"{shared} that both finished."
+            f"{name}: not testable, as it differs from {first}, the best, by the same on each of "
+            f"the {shared} that both finished."
         )
     elif own["verdict"] == "better":
         yield f"{name}: above {first}, the best, on the {shared} that both finished."
@@ -221,7 +221,7 @@ def bold_note(numbers: pd.DataFrame) -> Iterator[str]:
     else:
         yield (
             "Nothing is bold: no learner shares two partitions with the best, and on fewer "
-            "nothing can be told apart."
+            "nothing is tested."
         )
 
 
@@ -272,17 +272,17 @@ def _differences(view: RunView, task: str, baseline: str | None) -> pd.DataFrame
     """Compute the columns of the CSV files, a row for each subset, measure and comparison.
 
     Of the best less the learner, or of the learner less the baseline: difference, low and high,
-    the 95 % interval, and sd over the n shared partitions; p_value, and p_corrected for all
-    comparisons of the subset and measure; detectable, the true difference that one comparison
-    alone finds with probability 0.8, and detectable_corrected, the same at the first and strictest
-    step of the correction.  What differences without spread lack is NaN, and a detectable
-    difference that is larger than the measure's range.
+    the 95 % interval, and sd over the n shared partitions, or queries of judgements; p_value, and
+    p_corrected for all comparisons of the subset and measure; detectable, the true difference that
+    one comparison alone finds with probability 0.8, and detectable_corrected, the same at the first
+    and strictest step of the correction.  What differences without spread lack is NaN, and a
+    detectable difference that is larger than the measure's range.
     """
     rows: list[dict[str, Any]] = []
     found = view.comparisons[task] if baseline is None else view.compare(task, baseline)
-    for subset, measure, _, comparison in found:
+    for subset, measure, _, comparison, sizes in found:
         for learner, own in comparison.differences.items():
-            images = view.sizes[subset, view.split_of(task)]  # there are trials
+            rho = view.rho[subset, view.split_of(task)]
             strictest = LEVEL / max(1, sum(it.sd > 0 for it in comparison.differences.values()))
             values = (own.mean, own.low, own.high)
             if baseline is not None:
@@ -294,13 +294,14 @@ def _differences(view: RunView, task: str, baseline: str | None) -> pd.DataFrame
                     "best" if baseline is None else "baseline": comparison.best,
                     "learner": learner,
                     "n": own.n,
+                    "of": "partitions" if sizes is None else "queries",
                     **dict(zip(("difference", "low", "high"), values, strict=True)),
                     "sd": own.sd,
                     "p_value": own.p_value,
                     "p_corrected": comparison.p_values[learner],
                     "verdict": comparison.verdicts[learner],
-                    "detectable": seen_difference(own, *images),
-                    "detectable_corrected": seen_difference(own, *images, level=strictest),
+                    "detectable": seen_difference(own, rho),
+                    "detectable_corrected": seen_difference(own, rho, level=strictest),
                 }
             )
     return pd.DataFrame(rows)
@@ -339,12 +340,13 @@ def _difference_notes(shown: pd.DataFrame) -> Iterator[str]:
     count = len(tested)
     if count < len(shown):
         yield (
-            "Not tested, and without an interval: a learner whose difference is the same on each "
+            "Not testable, and without an interval: a learner whose difference is the same on each "
             "partition, as that has no spread."
         )
     if not count:
         return
     partitions = _range([str(n) for n in sorted(tested["n"].unique())])
+    of = tested["of"].iloc[0]
     yield (
         "Interval and p are of each comparison alone. The verdict goes by p, Holm, corrected for "
         f"the {plural(count, 'comparison')} of this table, at level 0.05."
@@ -357,10 +359,10 @@ def _difference_notes(shown: pd.DataFrame) -> Iterator[str]:
     )
     corrected = f", and of {strict} at the strictest step of the correction"
     yield (
-        f"Power: at the spread seen over {partitions} partitions, a true difference of "
-        f"{alone or 'no size'} is told apart with probability 0.8 in a comparison alone"
-        f"{corrected * (count > 1 and bool(strict))}. Smaller ones are easily missed: ‘not told "
-        "apart’ is not ‘equal’."
+        f"Power: at the spread seen over {partitions} {of}, a true difference of "
+        f"{alone or 'no size'} is significant with probability 0.8 in a comparison alone"
+        f"{corrected * (count > 1 and bool(strict))}. Smaller ones are easily missed: ‘not "
+        "significant’ is not ‘equal’."
     )
     if tested["detectable"].isna().any():
         yield "None is seen where a difference would have to be larger than the measure can have."

@@ -70,9 +70,12 @@ def protocol_text(view: RunView) -> str:
     if fixed:
         parts.append(f"Fixed: {'; '.join(fixed)}.")
     parts.append("All else is at the learners' defaults.")
-    models = {label: spec.model for label, spec in experiment.learners.items() if spec.model}
-    if models:
-        names = [f"{label} was read from {Path(model).name}" for label, model in models.items()]
+    names = [
+        f"{spec.algorithm} was read from {Path(spec.model).name}"
+        for spec in experiment.learners.values()
+        if spec.model
+    ]
+    if names:
         parts = [f"Nothing was fitted: {series(names)}."]
     return " ".join([*parts, f"Limits of a fit: {'; '.join(_limits(view))}."])
 

@@ -195,7 +195,7 @@ def _context(view: RunView) -> dict[str, Any]:
         "missing": what_is_missing(view),
         "answers": answers(view),
         "next_steps": next_steps(view),
-        "power": _power(e.n_partitions, images[view.splits[0]]),
+        "power": _power(view),
         "protocol": protocol_text(view),
         "scaling": scaling_text(view),
         "lost": trials[trials["status"] != "ok"].to_dict("records"),
@@ -215,18 +215,22 @@ def _sizes(view: RunView, split: str) -> tuple[int, int] | None:
     return next((found for it in view.subsets if (found := view.sizes.get((it, split)))), None)
 
 
-def _power(partitions: int, images: tuple[int, int] | None) -> dict[str, Any] | None:
+def _power(view: RunView) -> dict[str, Any] | None:
     """Return what differences can be seen, in standard deviations of the paired differences.
 
-    It is the same for all subsets: training and test items both grow with the number of classes.
+    They are those of the smallest subset that has a trial, on the first split.
     """
-    if images is None or partitions < 2:
+    found = [rho for it in view.subsets if (rho := view.rho.get((it, view.splits[0]))) is not None]
+    partitions = view.experiment.n_partitions
+    if not found or partitions < 2:
         return None
+    rho = found[0]
     return {
-        "seen": detectable_difference(partitions, *images),
+        "rho": rho,
+        "seen": detectable_difference(partitions, rho),
         "many": MANY_PARTITIONS if partitions < MANY_PARTITIONS else None,
-        "seen_by_many": detectable_difference(MANY_PARTITIONS, *images),
-        "limit": detectable_difference(math.inf, *images),
+        "seen_by_many": detectable_difference(MANY_PARTITIONS, rho),
+        "limit": detectable_difference(math.inf, rho),
     }
 
 

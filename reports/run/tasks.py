@@ -75,7 +75,7 @@ def task_figures(view: RunView, task: str) -> list[Drawing]:
                 without="no trial has finished",
             )
         )
-    if (view.stored.confusion["task"] == task).any():
+    if not confusion_shares(view, task).empty:
         drawings.append(
             finish(
                 f"{task}_confusion",
@@ -263,14 +263,15 @@ def _rule_text(view: RunView, task: str) -> str:
 
 
 def confusion_shares(view: RunView, task: str) -> pd.DataFrame:
-    """Sum confusion matrices over partitions.
+    """Sum confusion matrices over partitions; none of class sets, each of which has other classes.
 
     A row for each subset, learner, label and predicted class that occur together: n test items,
     and share, n over those of the label.
     """
     counts = view.stored.confusion
     keys = ["subset", "learner", "label"]
-    sums = counts[counts["task"] == task].groupby([*keys, "predicted"], sort=False)["n"].sum()
+    is_shown = (counts["task"] == task) & (not view.experiment.replicates)
+    sums = counts[is_shown].groupby([*keys, "predicted"], sort=False)["n"].sum()
     shares: pd.DataFrame = sums.reset_index()
     return shares.assign(share=shares["n"] / shares.groupby(keys)["n"].transform("sum"))
 

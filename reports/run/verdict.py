@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
 
-from oasis_bench.analysis import BestLearners, PairedInterval, seen_difference, used_by_compare
+from oasis_bench.analysis import (
+    LEAST_SETS,
+    PairedInterval,
+    seen_difference,
+    used_by_compare,
+)
 from oasis_bench.reports.formatting import (
     SUMMARY_WIDTH,
     aligned,
@@ -28,7 +33,7 @@ from oasis_bench.reports.run.measures import (
     ceilings,
     mean_texts,
 )
-from oasis_bench.reports.run.view import RunView, task_title, view_of
+from oasis_bench.reports.run.view import Comparison, RunView, task_title, view_of
 from oasis_bench.runs import StoredRun
 from oasis_bench.system import printable, without_options
 from oasis_bench.tasks import too_few_classes
@@ -61,7 +66,7 @@ class NextStep(NamedTuple):
 
 
 def answers(view: RunView) -> list[str]:
-    """Say who leads on each task and by how much, what could not be told apart, and the costs."""
+    """Say who leads on each task, by how much, what is not significant, and the costs."""
     lines = [line for task in view.tasks if (line := _of_task(view, task))]
     if lines and (costs := _costs(view)):
         lines.append(costs)
@@ -70,95 +75,130 @@ def answers(view: RunView) -> list[str]:
 
 def _of_task(view: RunView, task: str) -> str:
     """Say what the tests of a task tell on the largest class subset that has results."""
-    found: dict[str, dict[str, tuple[pd.DataFrame, BestLearners]]] = {}
-    for subset, name, scores, comparison in view.comparisons[task]:
-        if scores.notna().any(axis=None):
-            found.setdefault(subset, {})[name] = scores, comparison
+    found: dict[str, dict[str, Comparison]] = {}
+    for it in view.comparisons[task]:
+        if it.scores.notna().any(axis=None):
+            found.setdefault(it.subset, {})[it.name] = it
     if not found:
         return ""
     subset = list(found)[-1]
     first, *others = [name for name in used_by_compare(view.stored, task) if name in found[subset]]
-    scores, comparison = found[subset][first]
-    where, best = f"{task_title(task)}, {view.subset_title(subset)}", comparison.best
-    if _all_at_most(scores):
+    it = found[subset][first]
+    where, best = f"{task_title(task)}, {view.subset_title(subset)}", it.best.best
+    if _all_at_most(it):
         return (
             f"{where}: all learners are at the most there is (1.000) in {first}: more test "
             f"{view.info.items}, or another measure, would tell them apart."
         )
     if best is None:
-        highest = str(scores.mean().idxmax())
-        parts = [
-            f"{where}: {view.marked(highest)} has the highest {first}, "
-            f"{scores[highest].mean():.3f}; {_why_not_compared(scores)}."
-        ]
+        parts = [f"{where}: {_without_comparison(view, it)}"]
     else:
-        parts = [f"{where}: {_lead(view, first, scores, comparison)}"]
-        parts += _what_could_be_seen(view, task, subset, comparison)
-    parts += _abstaining(view, task, subset, first)
-    parts += _near_chance(view, task, subset, first, scores)
+        parts = [f"{where}: {_lead(view, it)}", *_what_could_be_seen(view, task, it)]
+    parts += _abstaining(view, task, it)
+    parts += _near_chance(view, task, it)
     if best is None:
         return " ".join(parts)
     for name in others:
-        parts += _disagreement(view, name, best, *found[subset][name])
+        parts += _disagreement(view, best, found[subset][name])
     elsewhere = {
-        view.subset_title(other): view.marked(leader)
+        view.subset_title(other): _named(view, leader)
         for other in list(found)[:-1]
         if first in found[other]
-        and (leader := found[other][first][1].best) not in (None, best)
-        and not _all_at_most(found[other][first][0])
+        and (leader := found[other][first].best.best) not in (None, best)
+        and not _all_at_most(found[other][first])
     }
     parts += [f"On {other} {leader} is first." for other, leader in elsewhere.items()]
     return " ".join(parts)
 
 
-def _all_at_most(scores: pd.DataFrame) -> bool:
+def _all_at_most(it: Comparison) -> bool:
     """Tell whether two learners or more have results, and all read 1.000, the most there is."""
-    means = scores.mean().dropna()
+    means = pd.Series(it.best.means).dropna()
     return len(means) > 1 and bool((means - 1).abs().max() < 0.0005)
 
 
-def _lead(view: RunView, name: str, scores: pd.DataFrame, comparison: BestLearners) -> str:
-    """Say who has the highest mean of a measure; it leads where it was told apart from all."""
-    best = str(comparison.best)
-    tied = [view.marked(other) for other, v in comparison.verdicts.items() if v == "tied"]
-    leads = not {"tied", "better", "untested"} & set(comparison.verdicts.values())
-    first = f"{view.marked(best)} {'leads in' if leads else 'has the highest'} {name}"
-    first += f" ({scores[best].mean():.3f})"
-    untested = _untested(view, comparison)
-    if above := _above(view, comparison):
-        first = f"{first}, above {above}."
-        return first + f" Not told apart from it: {series(tied)}." * bool(tied) + untested
-    better = [view.marked(other) for other, v in comparison.verdicts.items() if v == "better"]
-    if better:
-        return (
-            f"{first}, but on the partitions that both finished below {series(better)}." + untested
+def _named(view: RunView, learner: str) -> str:
+    """Return a learner's label, and what it is where it is no metric."""
+    return view.marked(learner) + " (a classifier)" * _is_classifier(view, learner)
+
+
+def _is_classifier(view: RunView, learner: str) -> bool:
+    return view.experiment.learners[learner].algorithm == CLASSIFIER
+
+
+def _without_comparison(view: RunView, it: Comparison) -> str:
+    """Say who has the highest mean, and why no other is compared with it."""
+    highest = str(pd.Series(it.best.means).idxmax())
+    mean = f"{it.best.means[highest]:.3f}"
+    if it.sizes is not None and not math.isnan((interval := view.interval(it, highest)).low):
+        mean += (
+            f" (95 % interval {interval.low:.3f} to {interval.high:.3f}, by a bootstrap over "
+            f"{interval.n} queries)"
         )
-    return f"{first}; no learner was told apart from it." + untested
+    why = _why_not_compared(view, it)
+    return f"{view.marked(highest)} has the highest {it.name}, {mean}; {why}."
 
 
-def _untested(view: RunView, comparison: BestLearners) -> str:
-    """Name the learners that differ from the best by the same on each partition."""
-    found = [
-        f"{view.marked(name)} ({abs(it.mean):.3f} {'below' if it.mean > 0 else 'above'} it on each "
-        f"of {it.n} partitions)"
-        for name, it in comparison.differences.items()
-        if comparison.verdicts[name] == "untested"
+def _lead(view: RunView, it: Comparison) -> str:
+    """Say who has the highest mean, and by how much: first what is significant.
+
+    It leads where its difference from each other learner is significant.
+    """
+    best, verdicts = str(it.best.best), it.best.verdicts
+    leads = not {"tied", "better", "untested"} & set(verdicts.values())
+    text = f"{view.marked(best)} {'leads in' if leads else 'has the highest'} {it.name}"
+    text += f" ({it.best.means[best]:.3f})."
+    effects = [
+        f"{series(_effects(view, it, names))} ({words})"
+        for words, wanted in (("significant", ("worse", "better")), ("not significant", ("tied",)))
+        if (names := [name for name in it.best.differences if verdicts[name] in wanted])
     ]
-    return f" Not tested, as differences without spread cannot be: {series(found)}." * bool(found)
+    if effects:
+        text += f" It is {', and '.join(effects)}; 95 % intervals in brackets."
+    if found := [
+        f"{view.marked(name)} ({abs(own.mean):.3f} {'below' if own.mean > 0 else 'above'} it on "
+        f"each of {own.n} {'partitions' if it.sizes is None else 'queries'})"
+        for name, own in it.best.differences.items()
+        if verdicts[name] == "untested"
+    ]:
+        text += f" Not testable, as differences without spread are: {series(found)}."
+    if _is_classifier(view, best):
+        others = {k: v for k, v in it.best.means.items() if not _is_classifier(view, k) and v == v}
+        text = f"a classifier’s posterior wins, which is no metric: {text}"
+        if others:
+            second = max(others, key=others.__getitem__)
+            text += f" The best metric learner is {view.marked(second)} ({others[second]:.3f})."
+    return text
 
 
-def _what_could_be_seen(
-    view: RunView, task: str, subset: str, comparison: BestLearners
-) -> Iterator[str]:
-    """Say what difference few partitions can show, where they did not tell learners apart."""
-    images = view.sizes.get((subset, view.split_of(task)))
-    tied = [
-        it for name, it in comparison.differences.items() if comparison.verdicts[name] == "tied"
+def _effects(view: RunView, it: Comparison, names: Sequence[str]) -> list[str]:
+    """Say how far the best is above some learners, the nearest first; of more their number."""
+    own = it.best.differences
+    nearest = sorted(names, key=lambda name: own[name].mean)
+    more = nearest[MOST_NAMED:]
+    texts = [
+        _effect(own[name], view.marked(name), it.best.verdicts[name] == "better")
+        for name in nearest[: len(nearest) - len(more)]
     ]
-    n_partitions = max((it.n for it in tied), default=MANY_ENOUGH)
-    if images is None or n_partitions >= MANY_ENOUGH:
+    return [*texts, f"further above {plural(len(more), 'other')}"] if more else texts
+
+
+def _effect(it: PairedInterval, other: str, is_partial: bool = False) -> str:
+    """Write a difference and its interval: how far above another learner, or below."""
+    low, high = (it.low, it.high) if it.mean >= 0 else (-it.high, -it.low)
+    interval = "" if math.isnan(low) else f" [{low:.3f}, {high:.3f}]"
+    where = " on the partitions that both finished" * is_partial
+    return f"{abs(it.mean):.3f}{interval} {'above' if it.mean >= 0 else 'below'} {other}{where}"
+
+
+def _what_could_be_seen(view: RunView, task: str, it: Comparison) -> Iterator[str]:
+    """Say what difference few partitions can show, where some were not significant."""
+    tied = [own for name, own in it.best.differences.items() if it.best.verdicts[name] == "tied"]
+    n_partitions = max((own.n for own in tied), default=MANY_ENOUGH)
+    if n_partitions >= MANY_ENOUGH:
         return
-    seen = [seen_difference(it, *images) for it in tied if it.sd > 0]
+    rho = view.rho[it.subset, view.split_of(task)]
+    seen = [seen_difference(own, rho) for own in tied if own.sd > 0]
     if any(map(math.isnan, seen)):
         yield f"{n_partitions} partitions that vary as much are not likely to show any difference."
     elif seen and max(seen) >= 0.0005:
@@ -168,10 +208,10 @@ def _what_could_be_seen(
         )
 
 
-def _abstaining(view: RunView, task: str, subset: str, name: str) -> Iterator[str]:
+def _abstaining(view: RunView, task: str, it: Comparison) -> Iterator[str]:
     """Say of which learners the values are those of the Euclidean baseline."""
     numbers = view.numbers[task]
-    own = numbers[(numbers["subset"] == subset) & (numbers["name"] == name)]
+    own = numbers[(numbers["subset"] == it.subset) & (numbers["name"] == it.name)]
     if names := [view.marked(it) for it in own.loc[own["blend"] == 0, "learner"]]:
         yield (
             f"What {series(names)} learned has weight 0 on all partitions: the values are those of "
@@ -179,57 +219,39 @@ def _abstaining(view: RunView, task: str, subset: str, name: str) -> Iterator[st
         )
 
 
-def _near_chance(
-    view: RunView, task: str, subset: str, name: str, scores: pd.DataFrame
-) -> Iterator[str]:
+def _near_chance(view: RunView, task: str, it: Comparison) -> Iterator[str]:
     """Say where no learner's mean is above chance by two standard deviations."""
-    values = view.values[task]
-    own = values[(values["subset"] == subset) & (values["name"] == name)]
+    values, numbers = view.values[task], view.numbers[task]
+    own = values[(values["subset"] == it.subset) & (values["name"] == it.name)]
     chance = own.drop_duplicates("partition")["chance"].astype(float).mean()
-    least = (scores.mean() - 2 * scores.std().fillna(0)).dropna()
+    shown = numbers[(numbers["subset"] == it.subset) & (numbers["name"] == it.name)]
+    least = (shown["mean"] - 2 * shown["sd"].fillna(0)).dropna()
     if (least <= chance).all():
         yield f"{'None is' if len(least) > 1 else 'It is not'} clearly above chance ({chance:.3f})."
 
 
-def _why_not_compared(scores: pd.DataFrame) -> str:
-    if scores.shape[1] < 2 or scores.count().gt(0).sum() < 2:
+def _why_not_compared(view: RunView, it: Comparison) -> str:
+    if it.scores.shape[1] < 2 or it.scores.count().gt(0).sum() < 2:
         return "there is no other learner to compare it with"
+    if view.experiment.replicates:
+        return f"{view.partitions_text} are described, not tested: that takes {LEAST_SETS}"
+    if it.sizes is not None:
+        return f"{len(it.sizes)} queries of judgements are too few for a test"
     return "one partition tells no learners apart"
 
 
-def _above(view: RunView, comparison: BestLearners) -> str:
-    """Name the learners that the best is above and by how much, the nearest first."""
-    worse = {
-        name: difference
-        for name, difference in comparison.differences.items()
-        if comparison.verdicts[name] == "worse"
-    }
-    nearest = sorted(worse, key=lambda name: worse[name].mean)
-    named = [f"{view.marked(name)} by {_interval(worse[name])}" for name in nearest[:MOST_NAMED]]
-    if more := len(nearest) - MOST_NAMED:
-        named += [plural(more, "other") + " by more"] if more > 0 else []
-    return series(named)
-
-
-def _interval(difference: PairedInterval) -> str:
-    return f"{difference.mean:.3f} (95 % interval {difference.low:.3f} to {difference.high:.3f})"
-
-
-def _disagreement(
-    view: RunView, name: str, best: str, scores: pd.DataFrame, comparison: BestLearners
-) -> Iterator[str]:
-    """Say where another measure has another leader."""
-    leader = comparison.best
-    if leader is None or leader == best or _all_at_most(scores):
+def _disagreement(view: RunView, best: str, it: Comparison) -> Iterator[str]:
+    """Say where another measure has another leader, and by how much."""
+    leader = it.best.best
+    if leader is None or leader == best or _all_at_most(it):
         return
-    first = f"In {name} {view.marked(leader)} is first ({scores[leader].mean():.3f})"
-    verdict = comparison.verdicts.get(best)
-    if verdict == "worse":
-        yield f"{first}, above {view.marked(best)} by {_interval(comparison.differences[best])}."
-    elif verdict == "untested":
-        yield f"{first}.{_untested(view, comparison)}"
-    else:
-        yield f"{first}, and {view.marked(best)} is not told apart from it."
+    first = f"In {it.name} {_named(view, leader)} is first ({it.best.means[leader]:.3f})"
+    verdict = it.best.verdicts.get(best)
+    if best in it.best.differences:
+        words = {"worse": "significant", "tied": "not significant", "untested": "not testable"}
+        effect = _effect(it.best.differences[best], view.marked(best))
+        first += f", {effect} ({words.get(verdict or '', 'significant')})"
+    yield f"{first}."
 
 
 def _costs(view: RunView) -> str:
@@ -268,15 +290,17 @@ def _next_steps(view: RunView) -> Iterator[NextStep]:
     verdicts = [
         verdict
         for task in view.tasks
-        for _, name, scores, comparison in view.comparisons[task]
-        if name in used_by_compare(view.stored, task)[:1] and not _all_at_most(scores)
-        for verdict in comparison.verdicts.values()
+        for it in view.comparisons[task]
+        if it.name in used_by_compare(view.stored, task)[:1] and not _all_at_most(it)
+        if view.split_of(task) not in view.judged  # each judgement tests once
+        for verdict in it.best.verdicts.values()
     ]
     open_question = bool({"tied", "untested"} & set(verdicts)) or (n_partitions < 2 and verdicts)
-    same = view.info.n_folds or view.experiment.test_share == 1  # however many there are
+    e = view.experiment
+    same = view.info.n_folds or e.replicates or e.test_share == 1  # however many there are
     if n_partitions < MANY_PARTITIONS and not same and open_question:
         yield NextStep(
-            "More partitions may tell apart what could not be told apart",
+            "More partitions give the tests more power",
             again(view, {"--partitions": str(MANY_PARTITIONS)}),
             f"partitions={MANY_PARTITIONS}",
         )
@@ -338,13 +362,22 @@ def summary_text(run: StoredRun, in_python: bool = False) -> str:
     """
     view = view_of(run)
     text = [part for line in answers(view) for part in (*wrapped(line), "")]
-    notes = [f"mean ± sd over {view.partitions_text}; costs: medians [min - max]"]
+    of_partitions = [task for task in view.tasks if view.split_of(task) not in view.judged]
+    notes = [
+        *([f"mean ± sd over {view.partitions_text}"] if of_partitions else []),
+        *(
+            f"{task}: mean ± {view.spread_text(task)}"
+            for task in view.tasks
+            if task not in of_partitions
+        ),
+    ]
+    notes = ["; ".join([*notes, "costs: medians [min - max]"])]
     for task in view.tasks:
         lines, best, limits = _task_lines(view, task)
         text += [f"{task}:", *_aligned_to_width(lines, (1,)), *limits]
         if best and not notes[1:]:
             notes.append(
-                "* best, or not distinguishable from the best (corrected paired t-test, Holm, 0.05)"
+                "* best, or statistically tied with the best (corrected paired t-test, Holm, 0.05)"
             )
     if view.is_blended:
         notes.append(

@@ -5,6 +5,7 @@ Each is made once, when it is first asked for.
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -16,8 +17,13 @@ import pandas as pd
 
 from oasis_bench.analysis import (
     COSTS,
+    LEAST_CLUSTERS,
+    LEAST_SETS,
     BestLearners,
+    PairedInterval,
+    cluster_interval,
     compare_to_best,
+    group_means,
     headlines,
     measure_name,
     measures_of,
@@ -51,12 +57,16 @@ Part = TypeVar("Part")
 
 
 class Comparison(NamedTuple):
-    """Learners compared with the best by one measure: scores are (n_partitions, n_learners)."""
+    """Learners compared with the best by one measure: scores are (n_partitions, n_learners).
+
+    Of judgements they are (n_groups, n_learners), and `sizes` the judgements of each group.
+    """
 
     subset: str
     name: str
     scores: pd.DataFrame
     best: BestLearners
+    sizes: pd.Series[float] | None = None
 
 
 def transductive_note(items: str = "items") -> str:
@@ -150,8 +160,9 @@ class RunView:
 
     @cached_property
     def partitions_text(self) -> str:
-        """The number of outer partitions, with its noun."""
-        return plural(self.experiment.n_partitions, "partition")
+        """The number of outer partitions, or of class sets, with its noun."""
+        noun = "class set" if self.experiment.replicates else "partition"
+        return plural(self.experiment.n_partitions, noun)
 
     @cached_property
     def subsets(self) -> dict[str, int]:
@@ -167,6 +178,8 @@ class RunView:
     def subset_title(self, subset: str) -> str:
         """Name a subset for a heading."""
         size = f"{self.subsets[subset]} {self.class_noun}"
+        if self.experiment.replicates:
+            return f"{self.partitions_text} of {size}"
         return size if self._is_number(subset) else f"{clip(subset, TITLE_WIDTH)} ({size})"
 
     def subset_label(self, subset: str) -> str:
@@ -316,6 +329,27 @@ class RunView:
         return {key: (train, test) for key, train, test in means.itertuples()}
 
     @cached_property
+    def rho(self) -> dict[tuple[str, str], float]:
+        """The correlation of partitions by subset and split, of those with a trial: their mean.
+
+        It is 0 of judgements, whose groups are compared.
+        """
+        trials = self.stored.trials
+        trials = trials.assign(rho=trials["rho"].where(~trials["split"].isin(self.judged), 0))
+        return dict(trials.groupby(["subset", "split"])[["rho"]].mean().itertuples())
+
+    @cached_property
+    def judged(self) -> frozenset[str]:
+        """The splits whose tasks are of judgements, each of which tests once."""
+        return frozenset(self.stored.groups["split"])
+
+    def spread_text(self, task: str) -> str:
+        """Say what stands behind the means of a task: a deviation, or an error of judgements."""
+        if self.split_of(task) in self.judged:
+            return "standard error, by a bootstrap over queries"
+        return f"standard deviation over {self.partitions_text}"
+
+    @cached_property
     def _n_trials(self) -> Counter[tuple[str, str, str]]:
         """The number of trials of each subset, learner and split."""
         trials = self.stored.trials
@@ -415,16 +449,19 @@ class RunView:
     def compare(self, task: str, baseline: str | None = None) -> list[Comparison]:
         """Compare the learners with the best, or a baseline, for each subset and headline."""
         found, values = [], self.values[task]
+        least = LEAST_SETS if self.experiment.replicates else 2
         for subset in self.subsets:
-            # Without a trial there are no sizes, and no scores that they would matter for.
-            n_train, n_test = self.sizes.get((subset, self.split_of(task)), (1, 1))
+            rho = self.rho.get((subset, self.split_of(task)), 0)  # without a trial: no scores
             of_subset = values[values["subset"] == subset]
             for name in self.headlines[task]:
                 chosen = of_subset[of_subset["name"] == name]
                 scores = chosen.pivot(index="partition", columns="learner", values="value")
+                sizes = None
+                if (groups := group_means(self.stored, task, subset, name)) is not None:
+                    (scores, sizes), least = groups, LEAST_CLUSTERS
                 scores = scores.reindex(columns=self.learners).astype(float)
-                best = compare_to_best(scores, n_train, n_test, baseline=baseline)
-                found.append(Comparison(subset, name, scores, best))
+                best = compare_to_best(scores, rho, baseline=baseline, least=least, sizes=sizes)
+                found.append(Comparison(subset, name, scores, best, sizes))
         return found
 
     @cached_property
@@ -458,7 +495,7 @@ class RunView:
         verdicts = pd.DataFrame(
             [
                 (subset, name, learner, verdict, comparison.n_shared[learner])
-                for subset, name, _, comparison in self.comparisons[task]
+                for subset, name, _, comparison, _ in self.comparisons[task]
                 for learner, verdict in comparison.verdicts.items()
             ],
             columns=[*keys, "learner", "verdict", "n_shared"],
@@ -466,12 +503,28 @@ class RunView:
         numbers = numbers.merge(verdicts, on=[*keys, "learner"], how="left")
         numbers = numbers.fillna({"n": 0, "n_measured": 0, "verdict": "", "n_shared": 0})
         numbers = numbers.astype({"n": int, "n_measured": int, "n_shared": int})
+        for it in self.comparisons[task]:
+            if it.sizes is not None:
+                rows = (numbers["subset"] == it.subset) & (numbers["name"] == it.name)
+                errors = {name: self._error(it, name) for name in self.learners}
+                numbers.loc[rows, "mean"] = numbers.loc[rows, "learner"].map(it.best.means)
+                numbers.loc[rows, "sd"] = numbers.loc[rows, "learner"].map(errors)
         on_all = numbers["n"] == numbers["n_measured"]
         numbers["bold"] = numbers["verdict"].isin(BOLD) & on_all
         numbers["n_classes"] = numbers["subset"].map(self.subsets)
         columns = ["subset", "n_classes", "learner", "measure", "k", "name", "mean", "sd", "n"]
         columns += ["as_learned", "blend", "n_measured", "chance", "verdict", "n_shared", "bold"]
         return numbers[columns]
+
+    def interval(self, of: Comparison, learner: str) -> PairedInterval:
+        """Return the bootstrap interval of the mean of a learner over all judgements."""
+        own = of.scores[learner].dropna()
+        assert of.sizes is not None
+        return cluster_interval(own, of.sizes[own.index])
+
+    def _error(self, of: Comparison, learner: str) -> float:
+        interval = self.interval(of, learner)
+        return interval.sd / interval.n**0.5 if interval.n >= LEAST_CLUSTERS else math.nan
 
 
 @lru_cache(maxsize=2)

@@ -17,6 +17,7 @@ class KindOfColour(EmbeddingLearner):
     def fit(self, X, y, *, triplets=None):
         assert len(X.pixels) == len(X) == len(y)
         self.shares_ = np.ones(1 + len(X.kinds))
+        self.norms_ = [max(1e-9, np.linalg.norm(p, axis=1).mean()) for p in self._parts(X)]
         if triplets is not None:
             assert (np.asarray(y)[triplets] == np.asarray(y)[triplets[:, :1]]).all()
             for number, rows in enumerate(self._parts(X)):
@@ -26,12 +27,11 @@ class KindOfColour(EmbeddingLearner):
         return self
 
     def embed(self, X):
-        parts = zip(self.shares_, self._parts(self._check_items(X)), strict=True)
-        return np.hstack([share * rows for share, rows in parts])
+        parts = zip(self.shares_, self.norms_, self._parts(self._check_items(X)), strict=True)
+        return np.hstack([share * rows / norm for share, norm, rows in parts])
 
     def _parts(self, X):
         described = [
             np.array([item[kind].mean(axis=0) for item in X], dtype=float) for kind in X.kinds
         ]
-        rows = [X.pixels.reshape(len(X), -1, 3).mean(axis=1) / 255, *described]
-        return [part / max(1e-9, np.linalg.norm(part, axis=1).mean()) for part in rows]
+        return [X.pixels.reshape(len(X), -1, 3).mean(axis=1) / 255, *described]

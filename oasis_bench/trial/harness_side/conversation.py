@@ -496,6 +496,7 @@ class Conversation:
             },
             answers=[*evaluator.answers(), *refused] if evaluator else (),
             measures=evaluator.measures() if evaluator else (),
+            groups=evaluator.groups() if evaluator else (),
             predicted_classes=evaluator.predicted_classes() if evaluator else (),
             retrievals=evaluator.retrievals() if evaluator else (),
             projections=evaluator.projections(prepared) if evaluator else (),

@@ -250,6 +250,14 @@ class Evaluator:
             if not np.isnan(tuned.value)  # no query of this trial has such a value
         ]
 
+    def groups(self) -> Rows:
+        """Return rows of the table `groups`."""
+        return [
+            {"task": name, **one._asdict()}
+            for name, evaluation in self._evaluations.items()
+            for one in evaluation.of_groups()
+        ]
+
     def predicted_classes(self) -> Rows:
         """Return rows of the table `predicted_classes`."""
         rows, by = [], self._chooses_by

@@ -23,6 +23,7 @@ class TrialResult:
     columns: Mapping[str, Any]
     answers: Sequence[Mapping[str, Any]] = ()
     measures: Sequence[Mapping[str, Any]] = ()
+    groups: Sequence[Mapping[str, Any]] = ()
     predicted_classes: Sequence[Mapping[str, Any]] = ()
     validation: Sequence[Mapping[str, Any]] = ()
     traces: Sequence[Mapping[str, Any]] = ()
@@ -52,6 +53,7 @@ def columns_of(
         "partition": where.partition,
         "n_train": where.n_train,
         "n_test": where.n_test,
+        "rho": where.rho,
         "n_features": n_features,
         "transductive": 0,
         "threads": settings.threads,

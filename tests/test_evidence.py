@@ -1,0 +1,178 @@
+"""What intervals stand on: class sets as replicates, and groups of judgements.
+
+On digits and on made-up runs.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from fake_runs import fake_trial, fake_trials, make_run
+from scipy import stats
+
+from oasis_bench.analysis import cluster_interval, compare_runs
+from oasis_bench.command_line import main
+from oasis_bench.datasets import Digits
+from oasis_bench.experiment import Experiment, LearnerSpec, plan
+from oasis_bench.plugins import load_registry
+from oasis_bench.reports.run.verdict import answers, next_steps, summary_text
+from oasis_bench.reports.run.view import view_of
+from oasis_bench.runs import read_run
+from oasis_bench.system import UsageError
+
+OF_A, OF_B = [0.75, 0.79, 0.71, 0.80, 0.77], [0.70, 0.72, 0.69, 0.71, 0.72]
+SIZES = {"train_per_class": 10, "test_per_class": 6, "inner_folds": 2}
+
+
+def of_sets(folder, n_sets, **learners):
+    trials = [
+        trial
+        for name, scores in learners.items()
+        for trial in fake_trials(name, scores[:n_sets], n_classes=2, rho=0)
+    ]
+    settings = {"replicates": n_sets, "classes": [2], "partitions": n_sets}
+    return make_run(folder, trials, list(learners), **settings)
+
+
+def planned(**settings):
+    e = Experiment("", "digits", {"E": LearnerSpec("Euclidean")}, **SIZES, **settings)
+    return plan(e, Digits(), Digits().load(), load_registry())
+
+
+def test_each_set_has_classes_of_its_own_and_sets_do_not_correlate():
+    specs = planned(classes=(3,), replicates=3)
+    sets = [set(spec.where.classes) for spec in specs]
+    assert list(map(len, sets)) == [3, 3, 3]
+    assert len(set.union(*sets)) == 9
+    assert {spec.where.rho for spec in specs} == {0}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"partitions": 5}, "each set of classes is a partition: leave partitions out"),
+        ({"classes": ("all",)}, "classes must be numbers"),
+        (
+            {"classes": (3,), "replicates": 4},
+            "12 classes, and 10 of the 10 .* 3 replicates at most",
+        ),
+    ],
+)
+def test_what_replicates_cannot_be_is_refused_with_a_remedy(given, message):
+    with pytest.raises(UsageError, match=message):
+        planned(**{"classes": (2,), "replicates": 3, **given})
+
+
+def test_differences_over_all_sets_are_tested_by_student_s_t(tmp_path):
+    run = of_sets(tmp_path / "run", 5, A=OF_A, B=OF_B)
+    (found,) = view_of(run).comparisons["retrieval"][0].best.differences.values()
+    theirs = stats.ttest_rel(OF_A, OF_B)
+    interval = theirs.confidence_interval()
+    assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
+    assert answers(view_of(run))[0].startswith("Retrieval, 5 class sets of 2 classes: A")
+    (line,) = [
+        it
+        for it in compare_runs(run, of_sets(tmp_path / "new", 5, A=OF_B)).lines
+        if it.measure == "mAP"
+    ]
+    assert (line.n, line.low, line.high) == pytest.approx((5, -interval.high, -interval.low))
+    assert line.verdict == "worse"
+
+
+def test_four_sets_are_described_and_not_tested(tmp_path):
+    run = of_sets(tmp_path / "run", 4, A=OF_A, B=OF_B)
+    first = answers(view_of(run))[0]
+    assert "A has the highest mAP, 0.762; 4 class sets are described, not tested" in first
+    assert not [step for step in next_steps(view_of(run)) if "--partitions" in step.command]
+    lines = compare_runs(run, of_sets(tmp_path / "new", 4, A=OF_B)).lines
+    assert {line.verdict for line in lines if line.measure == "mAP"} == {"not judged"}
+
+
+def test_a_run_of_class_sets_of_digits(tmp_path):
+    options = "--dataset digits --classes 2 --replicates 5 --train 10 --test 6 --algorithms"
+    names = (
+        "Euclidean,RCA --search off --inner-folds 2 --no-traces --tasks retrieval,classification"
+    )
+    folder = tmp_path / "run"
+    assert main(["run", *options.split(), *names.split(), "--output", str(folder)]) == 0
+    run = read_run(folder)
+    assert run.trials["rho"].eq(0).all()
+    assert run.confusion.groupby("partition")["label"].nunique().tolist() == [2] * 5
+    assert run.confusion["label"].nunique() == 10
+    page = " ".join((folder / "report.html").read_text().split())
+    assert "Each of 5 class sets has classes and images of its own" in page
+
+
+MEASURE, COUNTS = "similarity precision", np.random.default_rng(0).integers(1, 6, (2, 15))
+"""Judgements of each group, of two folds of 15 groups."""
+
+
+def of_judgements(folder, n_groups=15, **shares):
+    """Make a run whose learners have, of each group, such a share of the judgements right."""
+    rng, trials = np.random.default_rng(1), []
+    for name, share in shares.items():
+        for fold, counts in enumerate(COUNTS[:, :n_groups]):
+            right = rng.binomial(counts, share)
+            trial = fake_trial(name, partition=fold, mAP=0.5, tasks=("judged-triplets",))
+            usual = {"task": "judged-triplets", "measure": MEASURE, "k": None}
+            groups = [
+                {**usual, "cluster": 100 * fold + group, "n": int(n), "value": float(value)}
+                for group, (n, value) in enumerate(zip(counts, right, strict=True))
+            ]
+            trials.append(replace(trial, groups=groups))
+    return make_run(folder, trials, list(shares), partitions=2, tasks=["judged-triplets"])
+
+
+def mean_of(run, learner):
+    own = run.groups[run.groups["learner"] == learner]
+    return own["value"].sum() / own["n"].sum()
+
+
+def difference_of(run, first, second, other=None):
+    a, b = (
+        it.groups[it.groups["learner"] == name].reset_index()
+        for it, name in ((run, first), (other or run, second))
+    )
+    return cluster_interval((a["value"] - b["value"]) / a["n"], a["n"])
+
+
+def test_judgements_are_compared_by_a_bootstrap_over_their_groups(tmp_path):
+    run = of_judgements(tmp_path / "run", A=0.9, B=0.6, C=0.88)
+    view = view_of(run)
+    numbers = view.numbers["judged-triplets"].set_index(["name", "learner"])
+    assert numbers.loc[(MEASURE, "A"), "mean"] == pytest.approx(mean_of(run, "A"))
+    found = difference_of(run, "A", "B")
+    assert (
+        f"{found.mean:.3f} [{found.low:.3f}, {found.high:.3f}] above B (significant)"
+        in answers(view)[0]
+    )
+    assert not [step for step in next_steps(view) if "--partitions" in step.command]
+    text = summary_text(run)
+    assert "mean ± standard error, by a bootstrap over queries" in text
+    spread = numbers.loc[(MEASURE, "A"), "sd"]
+    assert f"{mean_of(run, 'A'):.3f}±{spread:.3f}" in text
+    own = run.groups[run.groups["learner"] == "A"]
+    interval = cluster_interval(own["value"] / own["n"], own["n"])
+    assert spread == pytest.approx(interval.sd / np.sqrt(30))
+
+
+def test_runs_of_judgements_are_compared_over_the_same_groups(tmp_path):
+    old = of_judgements(tmp_path / "old", A=0.9)
+    new = of_judgements(tmp_path / "new", B=0.9, A=0.5)
+    (line,) = [it for it in compare_runs(old, new).lines if it.measure == MEASURE]
+    found = difference_of(new, "A", "A", old)
+    assert (line.n, line.verdict) == (30, "worse")
+    assert (line.old, line.new) == pytest.approx((mean_of(old, "A"), mean_of(new, "A")))
+    assert (line.low, line.high) == pytest.approx((found.low, found.high))
+
+
+def test_few_groups_of_judgements_are_described_and_not_tested(tmp_path):
+    run = of_judgements(tmp_path / "run", n_groups=4, A=0.9, B=0.2)
+    assert "8 queries of judgements are too few for a test" in answers(view_of(run))[0]
+    assert "±n/a" in summary_text(run)
+    (line,) = [
+        it
+        for it in compare_runs(run, of_judgements(tmp_path / "new", n_groups=4, A=0.2)).lines
+        if it.measure == MEASURE
+    ]
+    assert (line.verdict, line.reason) == ("not judged", "8 groups of judgements: 10 are tested")
