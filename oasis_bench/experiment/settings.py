@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from oasis_bench.experiment.setting import (
+    CANDIDATES,
     OFF,
     Duration,
     Limit,
@@ -211,9 +212,11 @@ class Experiment:
         metavar="A,B",
     )
     search: Search = setting(
-        "20",
-        "the most that the search of each learner may try: candidates, such as 20, or a time, such "
-        "as 60s, or off; where there are more, they are drawn at random, the defaults first",
+        str(CANDIDATES),
+        "the most that the search of each learner may try in a trial: candidates, such as 20; or "
+        f"processor time, such as 60s, for at most {CANDIDATES}; or off. Where there are more, "
+        "they are drawn at random, the defaults first; of more than 3 the first inner fold "
+        "validates each, the other folds the best third",
         Search,
         metavar="N,TIME",
         numbers_as_text=True,

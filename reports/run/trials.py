@@ -137,10 +137,11 @@ def _ends_of_steps(view: RunView, trials: pd.DataFrame) -> Iterator[str]:
 
 def trials_table(view: RunView) -> Table:
     """Make the table of all finished trials: what was chosen, what it gave, what it took."""
-    columns = ["learner", "subset", "n_classes", "split", "partition", "scaling", "params"]
-    columns += ["n_steps", "measure", "validation", "training", "test"]
+    columns = ["learner", "subset", "n_classes", "split", "partition", "candidates", "scaling"]
+    columns += ["params", "n_steps", "measure", "validation", "training", "test"]
     columns += ["tuning_seconds", "fit_seconds"]
-    numbers = view.chosen[columns]
+    tried = view.n_candidates.reindex(view.chosen["trial_id"]).fillna(1).astype(int)
+    numbers = view.chosen.assign(candidates=tried.to_numpy())[columns]
     shown = pd.concat([own for *_, own in view.by_cell(numbers)])
     training = [Column("Training", shown["training"], three_digits)]
     training *= bool(numbers["training"].notna().any())
@@ -152,6 +153,7 @@ def trials_table(view: RunView) -> Table:
             view.subset_column(shown),
             *view.split_columns(shown),
             Column("Partition", shown["partition"]),
+            Column("Candidates", shown["candidates"]),
             *_scaling_columns(view, shown),
             Column("Chosen", shown["params"], params_text, "l"),
             Column("Steps", shown["n_steps"], numbers_as("{:,.0f}", "none")),
@@ -193,13 +195,16 @@ def candidates_tables(view: RunView) -> list[Table]:
                 *_scaling_columns(view, shown),
                 Column("Hyper-parameters", shown["params"], params_text, "l"),
                 Column("Validation", shown["validation"], "{:.3f}".format),
+                Column("Folds", shown["folds"], "{:.2g}".format),
                 Column("Partitions", shown["partitions"]),
                 Column("Chosen in", shown["chosen"]),
             ],
             numbers=candidates,
             notes=[
-                f"At most {SHOWN_CANDIDATES} of a learner and subset, the best first; the CSV file "
-                "has all.",
+                f"At most {SHOWN_CANDIDATES} of a learner and subset, those most often chosen "
+                "first; the CSV file has all.",
+                "Folds: how many inner folds validated it, the mean over partitions. Of more than "
+                "3 candidates the first fold validates each, the others the best third.",
                 *chosen_by(view),
                 *view.dagger_notes(candidates["learner"]),
             ],
@@ -210,21 +215,25 @@ def candidates_tables(view: RunView) -> list[Table]:
 def _candidates(view: RunView) -> pd.DataFrame:
     """Return each candidate with the mean over partitions of its best mean over folds.
 
-    Its columns: split, subset, learner, scaling, params, validation, partitions (that tried it) and
-    chosen (in how many); the best of a learner on a subset comes first.
+    Its columns: split, subset, learner, scaling, params, validation, folds (that validated it),
+    partitions (that tried it) and chosen (in how many); the best of a learner on a subset comes
+    first, after those that were chosen and those that more folds validated.
     """
     cell, tried = ["split", "subset", "learner"], ["scaling", "params"]
     keys = ["trial_id", *cell, *tried]
-    rows = view.validation.fillna({"n_steps": -1})
-    means = rows.groupby([*keys, "n_steps"])["value"].mean()
-    best = means.groupby(keys).max().reset_index()
+    rows = view.validated
+    rows = rows[rows["n_folds"] == rows.groupby(keys)["n_folds"].transform("max")]
+    best = rows.groupby(keys)[["validation", "n_folds"]].max().reset_index()
     taken = view.stored.trials[["trial_id", *tried]].assign(chosen=1)
     best = best.merge(taken, on=["trial_id", *tried], how="left").fillna({"chosen": 0})
     found: pd.DataFrame = best.groupby([*cell, *tried]).agg(
-        validation=("value", "mean"), partitions=("value", "size"), chosen=("chosen", "sum")
+        validation=("validation", "mean"),
+        folds=("n_folds", "mean"),
+        partitions=("validation", "size"),
+        chosen=("chosen", "sum"),
     )
     found = found.astype({"chosen": int}).reset_index()
-    return found.sort_values("validation", ascending=False, kind="stable")
+    return found.sort_values(["chosen", "folds", "validation"], ascending=False, kind="stable")
 
 
 def symmetry_tables(view: RunView) -> list[Table]:

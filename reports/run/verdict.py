@@ -274,8 +274,8 @@ def _next_steps(view: RunView) -> Iterator[NextStep]:
     if any(remark.startswith("warning: columns") for remark in view.info.remarks):
         yield NextStep(
             "Columns of unlike scales: let the inner folds choose how rows are scaled",
-            again(view, {"--scaling": "l2,standard+l2,minmax"}),
-            'scaling="l2,standard+l2,minmax"',
+            again(view, {"--scaling": "standard,standard+l2,minmax"}),
+            'scaling="standard,standard+l2,minmax"',
         )
 
 

@@ -231,12 +231,22 @@ class RunView:
         return self.stored.validation
 
     @cached_property
+    def validated(self) -> pd.DataFrame:
+        """The mean over inner folds (validation) at each checkpoint of each candidate, and n_folds.
+
+        Of many candidates most are validated on the first fold alone.
+        """
+        rows = self.validation
+        keys = [name for name in rows.columns if name not in ("fold", "value")]
+        of_folds = rows.groupby(keys, dropna=False, sort=False)["value"]
+        return of_folds.agg(validation="mean", n_folds="size").reset_index()
+
+    @cached_property
     def chosen(self) -> pd.DataFrame:
         """The finished trials, by split and partition, with what chose them on validation folds."""
-        keys = ["trial_id", "scaling", "params", "n_steps"]
-        seen = self.validation.groupby(keys, dropna=False)["value"].mean()
         trials = self.finished.sort_values("partition")
-        trials = trials.merge(seen.reset_index(name="validation"), on=keys, how="left")
+        keys = ["trial_id", "scaling", "params", "n_steps"]
+        trials = trials.merge(self.validated[[*keys, "validation"]], on=keys, how="left")
         return pd.concat([trials[trials["split"] == split] for split in self.splits])
 
     @cached_property

@@ -242,6 +242,13 @@ class Conversation:
                 self._validation.append(row)
         if [message.scaling, message.params] not in candidates:
             raise MessageError("what was chosen is not among the candidates")
+        self._validation.sort(  # folds side by side give their values in any order
+            key=lambda row: (
+                candidates.index([row["scaling"], json.loads(row["params"])]),
+                steps.index(row["n_steps"]),
+                row["fold"],
+            )
+        )
         seconds = message.fit_seconds + message.score_seconds
         if clock is not None:
             seconds, cpu_seconds = clock.at_least(seconds)
