@@ -21,6 +21,7 @@ from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms._label_learner import LabelLearner, possible_neighbours
+from oasis_bench.algorithms.lmnn import LMNN
 from oasis_bench.algorithms.nca import NCA
 from oasis_bench.system import require_packages
 
@@ -67,7 +68,10 @@ class PyLMNN(LabelLearner):
     citation: ClassVar = "Weinberger & Saul, JMLR 10 (2009)"
     cost: ClassVar = "time n^2 d / c an evaluation, memory n d + d^2"
     imports: ClassVar = ("pylmnn", "six")
-    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {"weight_push_loss": (0.5, 0.75, 0.875)}
+    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {  # that of LMNN
+        "n_neighbors": LMNN.search_space["n_neighbors"],
+        "weight_push_loss": tuple(1 - pull for pull in LMNN.search_space["pull_weight"]),
+    }
 
     _least_in_class: ClassVar[int] = 2
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

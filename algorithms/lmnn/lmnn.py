@@ -99,7 +99,11 @@ class LMNN(LabelLearner):
     summary: ClassVar[str] = "large margin nearest neighbour, at the minimum of its objective"
     citation: ClassVar[str] = "Weinberger, Blitzer & Saul, NIPS 18 (2005)"
     cost: ClassVar[str] = "time n d^2 an iteration, n^2 d every tenth, memory n d + 20 d^2 + pairs"
-    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {"pull_weight": (0.125, 0.25, 0.5)}
+    # The papers' weights, and larger ones: on ten digits .97 is better than .5.
+    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {
+        "n_neighbors": (3, 1, 5, 9),
+        "pull_weight": (0.5, 0.125, 0.25, 0.75, 0.9, 0.97),
+    }
     rotation_invariant: ClassVar = True
     inner_params: ClassVar[Mapping[str, Any]] = {"tol": 0.1}
     """On six tables of KEEL the choice loses at most .0003 of the inner folds' mAP by it."""

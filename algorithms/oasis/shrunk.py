@@ -53,7 +53,10 @@ class ShrunkOASIS(CosineOASIS):
     name: ClassVar = "ShrunkOASIS"
     summary: ClassVar = "between the cosine and CosineOASIS: learns, and loses little elsewhere"
     citation: ClassVar = "oasis-bench; the steps: " + OASIS.citation
-    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {"shrinkage": (0.8, 0.4, 0.95)}
+    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {
+        **CosineOASIS.search_space,
+        "shrinkage": (0.8, 0, 0.2, 0.4, 0.6, 0.9, 0.95, 0.98, 1),  # from CosineOASIS to the cosine
+    }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **CosineOASIS._parameter_constraints,

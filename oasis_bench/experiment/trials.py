@@ -310,7 +310,8 @@ def plan(
 
 def scalings_of(e: Experiment, dataset: Dataset, rows: LabelledRows) -> tuple[str, ...]:
     """Return how the rows of an experiment are scaled; of several the inner folds choose."""
-    return e.scaling or (dataset.default_scaling(rows),)
+    default = dataset.default_scaling(rows)
+    return e.scaling or ((default,) if isinstance(default, str) else default)
 
 
 def _scalings(
