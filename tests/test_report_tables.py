@@ -175,7 +175,7 @@ def test_selection_shows_what_was_chosen_and_what_its_folds_scored(tmp_path):
     )
     # The folds add 0, 0.01 ... 0.04; at 2000 steps 0.02 is missing to 0.5, at 500 steps 0.2.
     assert texts(selection_table(view_of(run))) == [
-        ["10", "A", "1", "C=500 (1); C=2000 (1)", "500, 2,000", "0.410", "0.500"]
+        ["10", "A", "1", "C=500 (1); C=2000 (1)", "500, 2,000", "0", "0.410", "0.500"]
     ]
 
 
@@ -194,6 +194,7 @@ def test_only_a_search_that_ended_at_its_last_checkpoint_is_called_cut_off(tmp_p
             "max_steps may do better.",
         ),
         ("", "Validation and test: mAP of the task retrieval."),
+        ("", "At an end: partitions in which an end of a range was tuned that is no natural one."),
     ]
 
 

@@ -140,6 +140,15 @@ def _add_run(verbs: Any) -> None:
         "(default: all of the experiment)",
     )
     run.add_argument(
+        "--param",
+        action="append",
+        default=[],
+        dest="params",
+        metavar="LEARNER.NAME=A,B",
+        help="a hyper-parameter of a learner: one value is fixed, several are searched, such as "
+        "LMNN.pull_weight=0.5,0.9,0.99; may be given many times (default: its search space)",
+    )
+    run.add_argument(
         "--dataset",
         metavar="NAME|PATH",
         help="a data set, your own file, or a folder of pictures (default: the experiment's)",

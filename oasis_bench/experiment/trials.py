@@ -268,6 +268,9 @@ def plan(
         split = splits[split_name]
         names, chooses_by = tuple(task.name for task in asked), _chooses_by(e, asked, rows)
         subsets = choose_subsets(e, dataset, rows, split)
+        if any(len(own) > 1 for own in tried.values()):
+            large = {name: own for name, own in subsets.items() if split.can_tune(len(own))}
+            subsets = large or subsets  # where all are too small, trials say why
         largest = max(subsets, key=lambda name: len(subsets[name]))
         is_first = split_name == next(iter(asked_of)) and e.examples > 0
         for (subset, classes), partition, (label, learner_identity) in product(

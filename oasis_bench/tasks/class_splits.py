@@ -175,6 +175,10 @@ class UnseenClassesSplit(Split):
         """Hold classes apart."""
         return unseen_class_folds(y, n_folds, seed)
 
+    def can_tune(self, n_classes: int) -> bool:
+        """Tell whether four classes or more train."""
+        return too_few_for_folds((n_classes + 1) // 2) is None
+
 
 def draw_partition(y: Labels, classes: Classes, n_train: int, n_test: int, seed: int) -> Partition:
     """Draw so many training and test rows of each class at random, without overlap.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -45,12 +45,22 @@ def selection_table(view: RunView) -> Table:
                 "Chosen (in how many partitions)", (_chosen(view, own) for own in trials), align="l"
             ),
             Column("Steps, a partition each", (_steps(view, own) for own in trials), align="l"),
+            Column("At an end", (_n_at_end(view, own) for own in trials)),
             Column("Validation", (own["validation"].mean() for own in trials), three_digits),
             Column("Test", (own["test"].mean() for own in trials), numbers_as("{:.3f}")),
         ],
         numbers=view.chosen[[*columns, "n_steps", "measure", "validation", "test"]],
-        notes=[*chosen_by(view), *view.dagger_notes(view.chosen["learner"])],
+        notes=[
+            *chosen_by(view),
+            "At an end: partitions in which an end of a range was tuned that is no natural one.",
+            *view.dagger_notes(view.chosen["learner"]),
+        ],
     )
+
+
+def _n_at_end(view: RunView, trials: pd.DataFrame) -> int:
+    """Count the trials of one learner that tuned an end of a range."""
+    return len(frozenset[str]().union(*(end.trial_ids for end in tuned_ends(view, trials))))
 
 
 def _n_candidates(view: RunView, trials: pd.DataFrame) -> float:
@@ -85,33 +95,72 @@ def _search_notes(view: RunView, trials: pd.DataFrame) -> Iterator[str]:
     `trials` are those of one class subset and split.
     """
     yield from _ends_of_steps(view, trials)
-    counts: Counter[str] = Counter()
-    seen = view.validation[view.validation["trial_id"].isin(trials["trial_id"])]
-    tried = seen.drop_duplicates(["trial_id", "params"]).groupby("trial_id")["params"].agg(list)
-    for trial_id, chosen in zip(trials["trial_id"], trials["params"], strict=True):
-        candidates = [json.loads(text) for text in tried.get(trial_id, ())]
-        counts.update(_ends(json.loads(chosen), candidates))
-    for text, count in counts.items():
-        yield (
-            f"In {count} of {plural(len(trials), 'partition')} the choice was the {text}: a wider "
-            "range may do better."
-        )
+    for end in tuned_ends(view, trials):
+        yield f"{end.in_words}: a wider range may do better."
 
 
-def _ends(chosen: dict[str, object], candidates: list[dict[str, object]]) -> Iterator[str]:
-    """Name the numbers that were chosen at an end of three or more that were tried."""
-    for name, value in chosen.items():
-        tried = {
-            other
-            for candidate in candidates
-            if isinstance(other := candidate.get(name), int | float) and not isinstance(other, bool)
-        }
-        if len(tried) < 3:
+@dataclass(frozen=True)
+class TunedEnd:
+    """An end of the range of a hyper-parameter, and in which of so many trials it was tuned."""
+
+    name: str
+    tried: tuple[Any, ...]  # all values, those that are no numbers first
+    is_largest: bool
+    trial_ids: frozenset[str]
+    n_trials: int
+
+    @property
+    def in_words(self) -> str:
+        """Say how often it was tuned."""
+        numbers = [value for value in self.tried if is_number(value)]
+        which, value = ("largest", max(numbers)) if self.is_largest else ("smallest", min(numbers))
+        of_all = plural(self.n_trials, "partition")
+        return f"In {len(self.trial_ids)} of {of_all} the {which} {self.name} was tuned ({value:g})"
+
+    @property
+    def wider(self) -> str:
+        """Write all values and one beyond the end, as `--param` takes them."""
+        numbers = [value for value in self.tried if is_number(value)]
+        end, before = (numbers[-1], numbers[-2]) if self.is_largest else numbers[:2]
+        if self.is_largest and 0.5 < end < 1:  # a share: it stays below 1
+            more = 1 - float(f"{(1 - end) ** 2 / (1 - before):.1g}")
+        else:
+            more = float(f"{end * end / before:.2g}")
+        more = round(more) if isinstance(end, int) else float(f"{more:.6g}")
+        return ",".join(map(str, [*self.tried, more] if self.is_largest else [more, *self.tried]))
+
+
+def is_number(value: object) -> bool:
+    """Tell whether a value of a hyper-parameter is a number."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def tuned_ends(view: RunView, trials: pd.DataFrame) -> list[TunedEnd]:
+    """Return the ends of ranges, of three numbers or more, that one learner's trials have tuned.
+
+    Natural ends do not count: a whole number of 0 or 1, such as one neighbour, and the largest
+    number where None, as many as there are, was tried too.
+    """
+    seen = view.validation.loc[view.validation["trial_id"].isin(trials["trial_id"]), "params"]
+    tried: dict[str, set[Any]] = {}
+    for text in seen.unique():
+        for name, value in json.loads(text).items():
+            tried.setdefault(name, set()).add(value)
+    chosen = {key: json.loads(text) for key, text in trials[["trial_id", "params"]].to_numpy()}
+    found = []
+    for name, values in tried.items():
+        numbers = sorted(filter(is_number, values))
+        if len(numbers) < 3:
             continue
-        if value == max(tried):
-            yield f"largest {name} that was tried ({value:g})"
-        elif value == min(tried):
-            yield f"smallest {name} that was tried ({value:g})"
+        others = sorted(values.difference(numbers), key=str)
+        for end in (numbers[0], numbers[-1]):
+            is_natural = isinstance(end, int) and end in (0, 1)
+            is_natural |= end == numbers[-1] and None in values
+            at_end = frozenset(key for key, own in chosen.items() if own.get(name) == end)
+            if at_end and not is_natural:
+                is_largest = end == numbers[-1]
+                found.append(TunedEnd(name, (*others, *numbers), is_largest, at_end, len(trials)))
+    return found
 
 
 def _ends_of_steps(view: RunView, trials: pd.DataFrame) -> Iterator[str]:

@@ -21,6 +21,7 @@ from oasis_bench.reports.formatting import (
     wrapped,
 )
 from oasis_bench.reports.run.measures import CHANCE, SEEN, UNSEEN, ceilings, mean_texts
+from oasis_bench.reports.run.trials import TunedEnd, tuned_ends
 from oasis_bench.reports.run.view import RunView, task_title, view_of
 from oasis_bench.runs import StoredRun
 from oasis_bench.system import printable, without_options
@@ -28,6 +29,9 @@ from oasis_bench.tasks import too_few_classes
 
 MOST_NAMED = 3
 """Learners whose difference from the best is told."""
+
+MOST_AT_END = 0.1
+"""Share of partitions from which on a tuned end of a range is told."""
 
 MANY_PARTITIONS = 20
 
@@ -88,6 +92,10 @@ def _of_task(view: RunView, task: str) -> str:
         parts = [f"{where}: {_lead(view, first, scores, comparison)}"]
         parts += _what_could_be_seen(view, task, subset, comparison)
     parts += _near_chance(view, task, subset, first, scores)
+    parts += [
+        f"{end.in_words} for {view.marked(name)}: a wider range may do better."
+        for name, end in _ends_of_first(view, task, subset, scores)
+    ]
     if best is None:
         return " ".join(parts)
     for name in others:
@@ -101,6 +109,18 @@ def _of_task(view: RunView, task: str) -> str:
     }
     parts += [f"On {other} {leader} is first." for other, leader in elsewhere.items()]
     return " ".join(parts)
+
+
+def _ends_of_first(
+    view: RunView, task: str, subset: str, scores: pd.DataFrame
+) -> Iterator[tuple[str, TunedEnd]]:
+    """Yield the ends of ranges that the best learner and the next best have tuned."""
+    trials = view.finished_on(view.split_of(task))
+    for name in scores.mean().dropna().nlargest(2).index:
+        own = trials[(trials["subset"] == subset) & (trials["learner"] == name)]
+        for end in tuned_ends(view, own):
+            if MOST_AT_END * len(own) <= len(end.trial_ids):
+                yield str(name), end
 
 
 def _all_at_most(scores: pd.DataFrame) -> bool:
@@ -253,6 +273,16 @@ def _next_steps(view: RunView) -> Iterator[NextStep]:
         if name in used_by_compare(view.stored, task)[:1] and not _all_at_most(scores)
         for verdict in comparison.verdicts.values()
     ]
+    for task in view.tasks:
+        scored = [it for it in view.comparisons[task] if it.scores.notna().any(axis=None)]
+        for subset, _, scores, _ in scored[-1:]:
+            for label, end in _ends_of_first(view, task, subset, scores):
+                values = f"{label}.{end.name}={end.wider}"
+                yield NextStep(
+                    f"{end.in_words} for {label}: a wider range may do better",
+                    again(view, {"--param": values}),
+                    f'params="{values}"',
+                )
     open_question = bool({"tied", "untested"} & set(verdicts)) or (n_partitions < 2 and verdicts)
     same = view.info.n_folds or view.experiment.test_share == 1  # however many there are
     if n_partitions < MANY_PARTITIONS and not same and open_question:
@@ -286,7 +316,8 @@ def again(view: RunView, options: dict[str, str]) -> str:
     """
     words = shlex.split(view.info.command or "")
     is_whole = words[3:4] == ["run"]
-    kept = without_options(words, [*options, "--output"]) if is_whole else []
+    replaced = [name for name in options if name != "--param"]  # which may be given many times
+    kept = without_options(words, [*replaced, "--output"]) if is_whole else []
     return shlex.join([*kept, *(text for option in options.items() for text in option)])
 
 
@@ -353,7 +384,7 @@ def _task_lines(view: RunView, task: str) -> tuple[list[list[str]], bool, list[s
     measures = measures[measures["name"].isin(used_by_compare(view.stored, task))]
     numbers = numbers[numbers["name"].isin(measures["name"])]
     lines = [[view.class_noun, "learner", *(f"{option} " for option in measures["option"])]]
-    for subset, learner, own in view.by_subset_and_learner(numbers):
+    for subset, learner, own in view.by_subset_and_learner(numbers, view.split_of(task)):
         texts = [
             text.replace(" ", "") + ("*" if bold else " ")
             for text, bold in zip(mean_texts(own), own["bold"], strict=True)
@@ -373,7 +404,8 @@ def _cost_lines(view: RunView, split: str) -> list[list[str]]:
             "model, KiB",
         ]
     ]
-    for subset, learner, own in view.by_subset_and_learner(view.costs[split].set_index("quantity")):
+    costs = view.costs[split].set_index("quantity")
+    for subset, learner, own in view.by_subset_and_learner(costs, split):
         median, fit = own["median"], own.loc[["fit_seconds"]].iloc[0]
         query = own.loc[["seconds_per_query"]].iloc[0]
         cells = [

@@ -159,6 +159,16 @@ class RunView:
         sizes = {name: len(classes) for name, classes in self.info.classes.items()}
         return dict(sorted(sizes.items(), key=lambda item: item[1]))
 
+    def subsets_of(self, split: str) -> dict[str, int]:
+        """Return those that trials of a split are of: some are too small for unseen classes."""
+        known = self.info.identities
+        own = {
+            name: size
+            for name, size in self.subsets.items()
+            if any(cell_name(learner, name, split) in known for learner in self.learners)
+        }
+        return own or self.subsets
+
     @property
     def class_noun(self) -> str:
         """What the labels of this run are called, in the plural."""
@@ -262,11 +272,11 @@ class RunView:
         A row for each subset, learner and quantity: subset, n_classes, learner, quantity, median,
         min, max, n.
         """
-        return {split: self._costs(self.finished_on(split)) for split in self.splits}
+        return {split: self._costs(self.finished_on(split), split) for split in self.splits}
 
-    def _costs(self, trials: pd.DataFrame) -> pd.DataFrame:
+    def _costs(self, trials: pd.DataFrame, split: str) -> pd.DataFrame:
         parts = []
-        for subset, learner, own in self.by_subset_and_learner(trials):
+        for subset, learner, own in self.by_subset_and_learner(trials, split):
             values = own[QUANTITIES]
             part = pd.DataFrame(
                 {"median": values.median(), "min": values.min(), "max": values.max()}
@@ -277,17 +287,20 @@ class RunView:
         columns = ["subset", "n_classes", "learner", "quantity", "median", "min", "max", "n"]
         return pd.concat(parts)[columns]
 
-    def by_subset_and_learner(self, rows: pd.DataFrame) -> Iterator[tuple[str, str, pd.DataFrame]]:
-        """Yield each subset and learner with its rows, which may be none."""
+    def by_subset_and_learner(
+        self, rows: pd.DataFrame, split: str | None = None
+    ) -> Iterator[tuple[str, str, pd.DataFrame]]:
+        """Yield each subset, of a split, and learner with its rows, which may be none."""
         held = rows.groupby(["subset", "learner"], sort=False).indices  # sooner than a filter each
-        for subset in self.subsets:
+        for subset in self.subsets if split is None else self.subsets_of(split):
             for learner in self.learners:
                 yield subset, learner, rows.iloc[held.get((subset, learner), [])]
 
     def by_cell(self, rows: pd.DataFrame) -> Iterator[tuple[str, str, str, pd.DataFrame]]:
         """Yield each split, subset and learner with its rows, which may be none."""
         for split in self.splits:
-            for subset, learner, own in self.by_subset_and_learner(rows[rows["split"] == split]):
+            of_split = rows[rows["split"] == split]
+            for subset, learner, own in self.by_subset_and_learner(of_split, split):
                 yield split, subset, learner, own
 
     def learner_column(self, rows: pd.DataFrame) -> Column:
@@ -348,6 +361,8 @@ class RunView:
         With a task, also where a trial gave a result but did not answer the task.
         """
         planned, cell = self.experiment.n_partitions, (subset, learner, split)
+        if subset not in self.subsets_of(split):
+            return ()
         n_trials = self._n_trials[cell]
         reasons = self._lost[cell] + (Counter() if task is None else self._lost[(*cell, task)])
         if n_trials == planned and not reasons:
@@ -416,7 +431,7 @@ class RunView:
     def compare(self, task: str, baseline: str | None = None) -> list[Comparison]:
         """Compare the learners with the best, or a baseline, for each subset and headline."""
         found, values = [], self.values[task]
-        for subset in self.subsets:
+        for subset in self.subsets_of(self.split_of(task)):
             # Without a trial there are no sizes, and no scores that they would matter for.
             n_train, n_test = self.sizes.get((subset, self.split_of(task)), (1, 1))
             of_subset = values[values["subset"] == subset]
@@ -447,7 +462,8 @@ class RunView:
         partitions = values.drop_duplicates([*keys, "partition"]).groupby(keys)["chance"]
         each_once = partitions.agg(["mean", "size"]).set_axis(["chance", "n_measured"], axis=1)
         cells = pd.MultiIndex.from_product(
-            [self.subsets, measures["name"], self.learners], names=[*keys, "learner"]
+            [self.subsets_of(self.split_of(task)), measures["name"], self.learners],
+            names=[*keys, "learner"],
         )
         numbers = spread.reindex(cells).set_axis(["mean", "sd", "n"], axis=1).reset_index()
         numbers = numbers.merge(measures, on="name").join(each_once, on=keys)
