@@ -70,7 +70,7 @@ class PyLMNN(LabelLearner):
     imports: ClassVar = ("pylmnn", "six")
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {  # that of LMNN
         "n_neighbors": LMNN.search_space["n_neighbors"],
-        "weight_push_loss": tuple(1 - pull for pull in LMNN.search_space["pull_weight"]),
+        "weight_push_loss": tuple(round(1 - pull, 3) for pull in LMNN.search_space["pull_weight"]),
     }
 
     _least_in_class: ClassVar[int] = 2

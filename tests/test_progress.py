@@ -70,7 +70,7 @@ def test_it_is_told_no_more_exactly_than_it_is_known(seconds, words):
 @pytest.mark.parametrize(
     ("words", "classes", "partitions"),
     [
-        ("", (5,), 2),
+        ("", (10,), 2),
         ("--partitions 4 --classes 3", (3,), 4),
         ("--experiment keel", ("all",), 2),
         ("--dataset my.csv", ("all",), 2),
