@@ -327,7 +327,9 @@ def _scalings(
     scalings = scalings_of(e, dataset, rows)
     refuse_scaling(scalings, rows.X)
     if spec.model is not None and len(scalings) > 1:
-        raise UsageError(f"--scaling {','.join(scalings)}: a saved model takes one: name it")
+        raise UsageError(
+            f"--scaling {','.join(scalings)}: a saved model takes one: name that of its fit"
+        )
     return scalings
 
 
