@@ -253,7 +253,8 @@ def _add_settings(
         key = f"key {name}; " if setting.flag and of_a_file else ""
         default = setting.default_in_words if of_a_file or name != "classes" else "all"
         if (used := own.get(name, setting.default)) != setting.default:
-            default = f"{used}; in a file without this key default {default}"
+            text = ",".join(map(str, used)) if isinstance(used, tuple) else used
+            default = f"{text}; in a file without this key default {default}"
         how: dict[str, Any] = {"type": setting.read, "metavar": setting.metavar}
         if not setting.metavar:
             how = {"action": argparse.BooleanOptionalAction}
