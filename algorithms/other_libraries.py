@@ -30,8 +30,8 @@ from oasis_bench.system import require_packages
 class PyLMNN(LabelLearner):
     """pylmnn's LMNN: L-BFGS on L, with the impostors looked for at each evaluation.
 
-    Its push is the square of the hinge, not the hinge of the papers and of `LMNN`: another objective,
-    so that equal parameters lead to another M.
+    Its push is the square of the hinge, not the hinge of the papers and of `LMNN`: another
+    objective, so that equal parameters lead to another M.
 
     The parameters are pylmnn's, by name and default.  An evaluation costs O(n^2 d / c) time for c
     classes.
