@@ -406,7 +406,8 @@ def changed(
         changes |= {"dataset": dataset, "title": Path(dataset).name, "built_in": None}
         options = {}
     if experiment.built_in == "default" and "tasks" not in given:
-        sizes = [len(one) if isinstance(one, tuple) else one for one in changes.get("classes", ())]
+        classes = known_settings()["classes"].held(changes.get("classes", ()))
+        sizes = [len(one) if isinstance(one, tuple) else one for one in classes]
         too_few = [isinstance(size, int) and size < LEAST_FOR_UNSEEN for size in sizes]
         if "dataset" in changes or (too_few and all(too_few)):
             changes["tasks"] = known_settings()["tasks"].default
