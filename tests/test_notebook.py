@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import Normalizer, StandardScaler
+from sklearn.preprocessing import MinMaxScaler, Normalizer, StandardScaler
 
 import oasis_bench
 from oasis_bench import scorers
@@ -123,7 +123,15 @@ def test_an_instance_is_taken_as_it_is_and_a_class_is_searched(result):
 
 def test_the_best_learner_is_fitted_on_all_rows(result):
     best = result.best()
-    by_hand = make_pipeline(StandardScaler(), Normalizer(), clone(best[-1])).fit(X, Y)
+    chosen = result.trials[result.trials["learner"] == best[-1].name]["scaling"]
+    steps = [type(step) for _, step in best.steps[:-1]]
+    own = {
+        "standard": [StandardScaler],
+        "standard+l2": [StandardScaler, Normalizer],
+        "minmax": [MinMaxScaler],
+    }
+    assert steps in [own[name] for name in chosen]
+    by_hand = make_pipeline(*[step() for step in steps], clone(best[-1])).fit(X, Y)
     expected = scorers.similarity_of(by_hand, X[:5], X)
     assert scorers.similarity_of(best, X[:5], X) == pytest.approx(expected)
     means = result.measures.query("measure == 'mAP'").groupby("learner")["value"].mean()
