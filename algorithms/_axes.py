@@ -16,8 +16,8 @@ from oasis_bench.algorithms._label_learner import LabelLearner
 from oasis_bench.data import FloatArray
 from oasis_bench.system import shared
 
-AXES_GRID = (8, 16, 32, 64, 128, None)
-"""Numbers of principal axes from which the inner folds choose."""
+AXES_GRID = (None, 1, 2, 4, 8, 16, 32, 64, 128)
+"""Numbers of principal axes that are tuned, from all there are, as the papers have, to one."""
 
 
 def rounding(shape: tuple[int, ...]) -> float:

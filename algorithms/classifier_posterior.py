@@ -65,7 +65,7 @@ class ClassifierPosterior(MetricLearner):
     citation: ClassVar = "Cox, J. R. Stat. Soc. B 20 (1958); scikit-learn's LogisticRegression"
     cost: ClassVar = "time n d c an iteration, memory d c + n c"
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {
-        "C": (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
+        "C": (1.0, 1e-4, 1e-3, 0.01, 0.1, 10.0, 100.0, 1e3, 1e4)  # of LogisticRegressionCV
     }
     rotation_invariant: ClassVar = True
     takes_sparse: ClassVar = True

@@ -67,7 +67,10 @@ class LDA(LabelLearner):
     summary: ClassVar = "linear discriminant analysis with shrinkage, scikit-learn's"
     citation: ClassVar = "Fisher, Annals of Eugenics 7 (1936); Rao, J. R. Stat. Soc. B 10 (1948)"
     cost: ClassVar = "time n d^2 + d^3 (n^2 d where n < d), memory n d + d^2"
-    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {"shrinkage": ("auto", 0.3, 0.8, 0.95)}
+    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {
+        # From next to none, by decades, to 1: scikit-learn's range is (0, 1].
+        "shrinkage": ("auto", 1e-4, 1e-3, 0.01, 0.1, 0.3, 0.6, 0.8, 0.95, 1)
+    }
 
     _least_in_largest: ClassVar[int] = 2
     _remedy: ClassVar[str] = "use fewer features"

@@ -80,7 +80,7 @@ class LFDA(WithinClassLearner):
     cost: ClassVar = "time n d min(n, d) + d n^2 / classes, memory n d + min(n, d)^2"
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {
         "n_axes": AXES_GRID,
-        "n_components": (8, 32, None),
+        "n_components": (None, 1, 2, 4, 8, 16, 32, 64),  # the paper shows 1 and 2; all: LFDA.m
     }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -23,6 +23,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 import oasis_bench.algorithms._metric_learn_compatibility  # noqa: F401  (its import is its effect)
 from oasis_bench.algorithms._axes import principal_axes
 from oasis_bench.algorithms._label_learner import LabelLearner, possible_neighbours
+from oasis_bench.algorithms.lmnn import LMNN
+from oasis_bench.algorithms.logdet import ITML
 from oasis_bench.data import FloatArray
 
 Counts = npt.NDArray[np.intp]
@@ -158,7 +160,10 @@ class MetricLearnLMNN(MetricLearnAdapter):
     summary: ClassVar = f"{SOURCE}'s large margin nearest neighbour"
     citation: ClassVar = "Weinberger, Blitzer & Saul, NIPS 18 (2005)"
     cost: ClassVar = "time n^2 d an iteration, memory n^2 d"
-    search_space: ClassVar = {"regularization": (0.125, 0.25, 0.5)}
+    search_space: ClassVar = {
+        "n_neighbors": LMNN.search_space["n_neighbors"],
+        "regularization": LMNN.search_space["pull_weight"],
+    }
 
     _estimator: ClassVar = metric_learn.LMNN
     _least_in_class: ClassVar = 2
@@ -338,7 +343,7 @@ class MetricLearnITML(MetricLearnAdapter):
     summary: ClassVar = f"{SOURCE}'s information-theoretic metric learning"
     citation: ClassVar = "Davis, Kulis, Jain, Sra & Dhillon, ICML 24 (2007)"
     cost: ClassVar = "time m d^2 an iteration, memory n^2 + m d; m = 20 c^2"
-    search_space: ClassVar = {"gamma": (0.01, 0.1, 1.0, 10.0)}
+    search_space: ClassVar = {"gamma": ITML.search_space["gamma"]}
 
     _estimator: ClassVar = metric_learn.ITML_Supervised
     _least_in_largest: ClassVar = 2

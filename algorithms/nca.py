@@ -128,7 +128,9 @@ class NCA(LabelLearner):
     summary: ClassVar = "neighbourhood components analysis, in blocks of pairs"
     citation: ClassVar = "Goldberger, Roweis, Hinton & Salakhutdinov, NIPS 17 (2004)"
     cost: ClassVar = "time n^2 n_components an iteration, memory n d + n_components d"
-    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {"n_components": (8, 32, None)}
+    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {
+        "n_components": (None, 1, 2, 4, 8, 16, 32, 64)  # the paper shows 2; all is scikit-learn's
+    }
 
     _remedy: ClassVar[str] = "use fewer rows, or lower n_components"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -21,6 +21,7 @@ from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from sklearn.utils._param_validation import Interval
 
 from oasis_bench.algorithms._label_learner import LabelLearner, possible_neighbours
+from oasis_bench.algorithms.lmnn import LMNN
 from oasis_bench.algorithms.nca import NCA
 from oasis_bench.system import require_packages
 
@@ -28,6 +29,9 @@ from oasis_bench.system import require_packages
 @dataclass(eq=False, repr=False)
 class PyLMNN(LabelLearner):
     """pylmnn's LMNN: L-BFGS on L, with the impostors looked for at each evaluation.
+
+    Its push is the square of the hinge, not the hinge of the papers and of `LMNN`: another
+    objective, so that equal parameters lead to another M.
 
     The parameters are pylmnn's, by name and default.  An evaluation costs O(n^2 d / c) time for c
     classes.
@@ -67,7 +71,10 @@ class PyLMNN(LabelLearner):
     citation: ClassVar = "Weinberger & Saul, JMLR 10 (2009)"
     cost: ClassVar = "time n^2 d / c an evaluation, memory n d + d^2"
     imports: ClassVar = ("pylmnn", "six")
-    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {"weight_push_loss": (0.5, 0.75, 0.875)}
+    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {  # that of LMNN
+        "n_neighbors": LMNN.search_space["n_neighbors"],
+        "weight_push_loss": tuple(round(1 - pull, 3) for pull in LMNN.search_space["pull_weight"]),
+    }
 
     _least_in_class: ClassVar[int] = 2
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

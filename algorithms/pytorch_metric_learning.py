@@ -70,7 +70,9 @@ class TrainedMap(ClassNamePrefixFeaturesOutMixin, EmbeddingLearner):  # type: ig
     _loss_name: ClassVar[str]
     _miner_name: ClassVar[str | None] = None
     _has_proxies: ClassVar[bool] = False  # a learned vector for each class
-    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {"learning_rate": (1e-3, 1e-4, 1e-2)}
+    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {
+        "learning_rate": (1e-3, 1e-5, 1e-4, 1e-2, 0.1)  # two decades about Adam's own
+    }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],

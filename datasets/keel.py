@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oasis_bench.data import LabelledRows
+from oasis_bench.data import SCALES_COLUMNS, LabelledRows
 from oasis_bench.datasets.files import dataset_folder
 from oasis_bench.datasets.table_file import TableFile
 from oasis_bench.plugins import Dataset
@@ -44,7 +44,7 @@ class Keel(Dataset):
         "to TABLE-10-10tst.dat as $OASIS_BENCH_DATA/keel/TABLE.csv, label in the column class and "
         "1 to 10 in the column fold"
     )
-    scaling = "minmax"
+    scaling = SCALES_COLUMNS
 
     def __init__(self, table: str) -> None:
         if table not in TABLES:

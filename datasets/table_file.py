@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from oasis_bench.data import LabelledRows, Rows
+from oasis_bench.data import SCALES_COLUMNS, LabelledRows, Rows
 from oasis_bench.datasets.delimited import ENDINGS, GROUPING, MISSING, csv_names, separator_of
 from oasis_bench.datasets.files import first_dozen, listed, reason_of, refuse_empty
 from oasis_bench.datasets.tables import (
@@ -92,7 +92,7 @@ class TableFile(Dataset):
     citation = "none"
     licence = "not known: the file is yours"
     home = "the file that you name: .npz, .csv, .parquet or .svmlight"
-    scaling = "standard+l2"
+    scaling = SCALES_COLUMNS
 
     def __init__(
         self,
@@ -138,8 +138,8 @@ class TableFile(Dataset):
         """Return the path of the file."""
         return str(self.path)
 
-    def default_scaling(self, rows: LabelledRows) -> str:
-        """Return 'standard+l2', or 'l2' for sparse rows, which a mean would fill."""
+    def default_scaling(self, rows: LabelledRows) -> str | tuple[str, ...]:
+        """Return all that scales columns, or 'l2' for sparse rows, which a mean would fill."""
         return "l2" if sparse.issparse(rows.X) else self.scaling
 
     def load(self, progress: Progress = no_progress) -> LabelledRows:

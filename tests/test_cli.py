@@ -116,7 +116,10 @@ def test_a_file_of_the_users_own_is_run(command, tmp_path):
     options = ["--dataset", tmp_path / "mine.csv", "--label", "kind", "--output", tmp_path / "run"]
     status, out, errors = command("run", *SMALL.split(), *options)
     scaling, remark, trial = errors
-    assert (status, scaling.split(",")[0]) == (0, "rows are scaled by standard+l2")
+    assert (status, scaling.split(",")[0]) == (
+        0,
+        "rows are scaled by standard or standard+l2 or minmax",
+    )
     assert remark.endswith("column 'length': if it is an id, --drop length")
     assert "[1/1] Euclidean, classes 2, partition 0: mAP" in trial
     assert "Euclidean" in out

@@ -228,6 +228,9 @@ def test_a_model_that_a_program_saved_is_judged_on_a_file_of_the_users(tmp_path)
     assert stored["accuracy", 1] == pytest.approx(accuracy, abs=1e-12)
 
 
+ONE_SCALING = ("--scaling", "standard+l2", "--partitions", "1")
+
+
 @pytest.fixture(scope="module")
 def iris(tmp_path_factory):
     """A table with names, a run on it that kept its model, and a model that a program saved."""
@@ -261,7 +264,7 @@ def test_columns_are_matched_by_name_whatever_their_order(iris, tmp_path, capsys
     ):
         path = tmp_path / f"{name}.csv"
         table.assign(label=y).to_csv(path, index=False)
-        words = ["--dataset", path, "--partitions", "1", "--output", tmp_path / name]
+        words = ["--dataset", path, *ONE_SCALING, "--output", tmp_path / name]
         found[name] = evaluate(folder / model, *words), capsys.readouterr().err
     assert found["same"][0] == found["reordered"][0] == 0
     assert map_of(tmp_path / "same") == map_of(tmp_path / "reordered")
@@ -280,7 +283,7 @@ def test_columns_are_matched_by_name_whatever_their_order(iris, tmp_path, capsys
 def test_a_model_without_names_takes_columns_in_their_order_and_says_so(iris, tmp_path, capsys):
     folder, X, y = iris
     save_model(LDA().fit(X.to_numpy()[::3], y[::3]), tmp_path / "nameless.npz")
-    words = ["--dataset", folder / "iris.csv", "--partitions", "1", "--output", tmp_path / "run"]
+    words = ["--dataset", folder / "iris.csv", *ONE_SCALING, "--output", tmp_path / "run"]
     assert evaluate(tmp_path / "nameless.npz", *words) == 0
     told = capsys.readouterr().err
     assert "nameless: the model has no names of columns, which are taken in their order" in told
@@ -290,19 +293,19 @@ def test_a_model_without_names_takes_columns_in_their_order_and_says_so(iris, tm
 def test_rows_that_the_model_was_fitted_on_are_counted(iris, tmp_path, capsys):
     folder, X, y = iris
     seen = len(X.merge(X[::3].drop_duplicates()))  # two rows of iris are equal
-    words = ["--dataset", folder / "iris.csv", "--partitions", "1"]
+    words = ["--dataset", folder / "iris.csv", *ONE_SCALING]
     assert evaluate(folder / "program.npz", *words, "--output", tmp_path / "seen") == 0
     line = f"{seen} of the 150 rows are training rows of the model program: its values are too high"
     assert line in capsys.readouterr().err
     assert line in html.unescape((tmp_path / "seen" / "report.html").read_text())
     unseen = X.assign(label=y)[~X.apply(tuple, axis=1).isin(X[::3].apply(tuple, axis=1))]
     unseen.to_csv(tmp_path / "unseen.csv", index=False)
-    words = ["--dataset", tmp_path / "unseen.csv", "--partitions", "1"]
+    words = ["--dataset", tmp_path / "unseen.csv", *ONE_SCALING]
     assert evaluate(folder / "program.npz", *words, "--output", tmp_path / "unseen") == 0
     told = capsys.readouterr().err
     assert "training rows of" not in told
     assert "does not say" not in told
-    words = ["--dataset", folder / "iris.csv", "--partitions", "1", "--output", tmp_path / "own"]
+    words = ["--dataset", folder / "iris.csv", *ONE_SCALING, "--output", tmp_path / "own"]
     assert evaluate(folder / "run" / "models" / "LDA_all_0.npz", *words) == 0
     counted = int(re.search(r"warning: (\d+) of the 150 rows", capsys.readouterr().err)[1])
     assert 60 <= counted <= 64  # 20 of each class, and their equals
@@ -433,7 +436,8 @@ def test_what_cannot_be_judged_is_told_in_one_line(kept, tmp_path, capsys):
     new = ["--output", tmp_path / "new"]
     digits = ["--dataset", "digits"]
     for judged, words, line in (
-        (model, [*new, "--dataset", narrow], "was fitted on 64 features and the data set has 2"),
+        (model, [*new, "--dataset", narrow], "a saved model takes one: name that of its fit"),
+        (model, [*new, "--dataset", narrow, *ONE_SCALING], "on 64 features and the data set has 2"),
         (model, [*new], "which data is .* Name it with --dataset"),
         (model, [*new, *digits, "--tasks", "judged-triplets"], "cannot be asked for judged-trip"),
         (model, [*new, *digits, "--tasks", "reading"], "unknown task 'reading'"),
@@ -457,7 +461,17 @@ def test_scores_that_are_not_there_or_are_of_other_rows_are_refused(tmp_path):
     table, folder = tmp_path / "digits.csv", tmp_path / "run"
     pd.DataFrame(X).assign(label=y).to_csv(table, index=False)
     tasks = ("retrieval", "unseen-classes")
-    assert run(folder, "Euclidean", dataset=table, tasks=tasks, keep=["predictions"]) == 0
+    assert (
+        run(
+            folder,
+            "Euclidean",
+            dataset=table,
+            tasks=tasks,
+            keep=["predictions"],
+            settings={"scaling": "l2"},
+        )
+        == 0
+    )
     names = [f"predictions/Euclidean_4_{n}.npz" for n in ("0", "0_unseen-classes")]
     assert files(folder)[:2] == names
     before = measured(folder, *tasks)

@@ -4,11 +4,13 @@ import json
 import pickle
 from copy import deepcopy
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
 from scipy import sparse
 
+from oasis_bench.algorithms import LMNN
 from oasis_bench.data import JudgedTriplets, LabelledRows, Patches
 from oasis_bench.datasets import Digits
 from oasis_bench.datasets.caltech import CALTECH256_FOLDERS
@@ -107,7 +109,7 @@ def test_what_is_written_as_toml_is_read_back(parse):
         (Size, "4GiB", {"n_bytes": 2**32}),
         (Size, "off", {"n_bytes": None}),
         (Search, "20", {"candidates": 20, "seconds": None}),
-        (Search, "5m", {"candidates": None, "seconds": 300}),
+        (Search, "5m", {"candidates": 20, "seconds": 300}),
         (Search, "off", {"candidates": None, "seconds": None}),
     ],
 )
@@ -242,9 +244,43 @@ def test_built_in_experiments_parse_and_plan(name):
         np.zeros((n_rows, 2)), y, names, judged=judged, pixels=pixels, patches=patches
     )
     trials = plan(found, dataset, rows, load_registry())
-    n_splits = 2 if "unseen-classes" in found.tasks else 1
-    assert len(trials) == len(found.classes) * found.n_partitions * len(found.learners) * n_splits
+    n_cells = len(found.classes)
+    if "unseen-classes" in found.tasks:  # not on fewer than seven classes
+        n_cells += len([subset for subset in found.classes if subset not in (2, 5)])
+    assert len(trials) == n_cells * found.n_partitions * len(found.learners)
     assert len({trial.trial_id for trial in trials}) == len(trials)
+
+
+def test_unseen_classes_are_asked_of_subsets_that_can_be_tuned_where_there_are_some():
+    rows = LabelledRows(np.eye(96)[:, :4], np.arange(96) % 8, tuple("abcdefgh"))
+
+    def subsets(classes, **params):
+        learners = {"LMNN": LearnerSpec("LMNN", params)}
+        sizes = {"train_per_class": 6, "test_per_class": 5, "inner_folds": 3, "partitions": 1}
+        experiment = Experiment("T", "digits", learners, classes=classes, **sizes)
+        tasks = ("retrieval", "unseen-classes")
+        trials = plan(replace(experiment, tasks=tasks), Digits(), rows, load_registry())
+        return [t.where.subset for t in trials if t.where.split == "unseen-classes"]
+
+    assert subsets((2, 6, 7, 8)) == ["7", "8"]
+    assert subsets((2, 6)) == ["2", "6"]  # whose trials say why there is no result
+    assert subsets((4, 7), n_neighbors=3, pull_weight=0.5) == ["4", "7"]  # nothing is tuned
+
+
+def test_hyper_parameters_of_the_command_line_are_put_over_those_of_the_experiment():
+    learners = {"A": LearnerSpec("LMNN", {"pull_weight": 0.3, "tol": 0.1}), "B": LearnerSpec("RCA")}
+    experiment = Experiment("T", "digits", learners)
+    params = ["A.pull_weight=.5,0.97", "B.n_axes=None,8", "A.n_neighbors=1"]
+    found = changed(experiment, {}, params=params).learners
+    assert found["A"].params == {"pull_weight": [0.5, 0.97], "tol": 0.1, "n_neighbors": 1}
+    assert found["B"].params == {"n_axes": [None, 8]}
+    for wrong, why in (
+        ("A.x", "is needed"),
+        ("x=1", "is needed"),
+        ("C.x=1", "unknown learner 'C'"),
+    ):
+        with pytest.raises(UsageError, match=why):
+            changed(experiment, {}, params=[wrong])
 
 
 def test_a_value_is_fixed_a_list_is_searched_and_the_rest_is_the_learners_own(
@@ -257,9 +293,13 @@ def test_a_value_is_fixed_a_list_is_searched_and_the_rest_is_the_learners_own(
     }
     trials = plan(replace(experiment, learners=learners), Digits(), numbered_rows, load_registry())
     tried = {trial.learner: [one.params for one in trial.candidates] for trial in trials}
-    # JMLR 2010, section 5.3.1
-    assert tried["own"] == [{"pull_weight": weight} for weight in (0.125, 0.25, 0.5)]
-    assert tried["fixed"] == [{"pull_weight": 0.3}]
+    space = LMNN.search_space
+    every = [{"n_neighbors": n, "pull_weight": w} for n, w in product(*space.values())]
+    assert tried["own"][0] == {"n_neighbors": 3, "pull_weight": 0.5}  # the defaults
+    assert len(tried["own"]) == 20
+    assert all(one in every for one in tried["own"])
+    neighbours = space["n_neighbors"]
+    assert tried["fixed"] == [{"pull_weight": 0.3, "n_neighbors": n} for n in neighbours]
     assert tried["searched"] == [{"pull_weight": w, "n_neighbors": 2} for w in (0.3, 0.6)]
 
 

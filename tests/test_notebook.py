@@ -14,7 +14,7 @@ from scipy.spatial.distance import cdist
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import Normalizer, StandardScaler
+from sklearn.preprocessing import MinMaxScaler, Normalizer, StandardScaler
 
 import oasis_bench
 from oasis_bench import scorers
@@ -115,9 +115,16 @@ def test_an_instance_is_taken_as_it_is_and_a_class_is_searched(result):
 
 def test_the_best_learner_is_fitted_on_all_rows(result):
     best = result.best()
-    by_hand = make_pipeline(StandardScaler(), Normalizer(), clone(best[-1])).fit(X, Y)
-    rows = by_hand[:-1].transform(X)
     of_best = result.trials[result.trials["learner"] == best[-1].name]
+    steps = [type(step) for _, step in best.steps[:-1]]
+    own = {
+        "standard": [StandardScaler],
+        "standard+l2": [StandardScaler, Normalizer],
+        "minmax": [MinMaxScaler],
+    }
+    assert steps in [own[name] for name in of_best["scaling"]]
+    by_hand = make_pipeline(*[step() for step in steps], clone(best[-1])).fit(X, Y)
+    rows = by_hand[:-1].transform(X)
     b = best.blend_.weight
     assert b == of_best["blend"].median()
     s0 = -(cdist(rows[:5], rows) ** 2) / 2

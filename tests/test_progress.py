@@ -53,7 +53,7 @@ def test_on_a_terminal_there_is_one_bar_and_a_line_for_what_failed(monkeypatch):
 @pytest.mark.parametrize(
     ("words", "classes", "partitions"),
     [
-        ("", (5,), 2),
+        ("", (10,), 2),
         ("--partitions 4 --classes 3", (3,), 4),
         ("--experiment keel", ("all",), 2),
         ("--dataset my.csv", ("all",), 2),

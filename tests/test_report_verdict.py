@@ -1,6 +1,7 @@
 """The sentences that open a report and the terminal's summary, on made-up runs."""
 
-from dataclasses import asdict
+import json
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -53,6 +54,43 @@ def test_what_to_do_next_is_a_command_without_the_folder(run):
     assert step.why.startswith("More partitions give the tests more power")
     assert step.command == "python -m oasis_bench run --seed 1 --partitions 20"
     assert summary_text(run, in_python=True).endswith(":\n  partitions=20")
+
+
+@pytest.mark.parametrize(
+    ("tried", "tuned", "words", "wider"),
+    [
+        ([1.5, 5, 10], 10, "largest C was tuned (10)", "1.5,5,10,20"),
+        ([0.5, 0.9, 0.97], 0.97, "largest C was tuned (0.97)", "0.5,0.9,0.97,0.991"),
+        ([0.01, 0.03, 1.0], 0.01, "smallest C was tuned (0.01)", "0.0033,0.01,0.03,1.0"),
+        (["auto", 3, 5, 9], 3, "smallest C was tuned (3)", "2,auto,3,5,9"),
+        ([1, 3, 5], 1, None, None),  # natural ends
+        ([0.1, 0.8, 1], 1, None, None),
+        ([None, 16, 8, 32], 32, None, None),
+        ([0.1, 0.3, 0.4, 1.0], 0.3, None, None),
+        ([0.1, 1.0], 1.0, None, None),  # no range
+    ],
+)
+def test_a_tuned_end_of_a_range_is_told_with_the_command_that_widens_it(
+    tmp_path, tried, tuned, words, wider
+):
+    def trial(p, C):
+        row = {"scaling": "l2", "n_steps": None, "fold": 0, "value": 0}
+        rows = [{**row, "params": json.dumps({"C": c})} for c in tried]
+        made = fake_trial("A", partition=p, mAP=0.7 + 0.01 * p, params={"C": C})
+        return replace(made, validation=rows)
+
+    inner = next((value for value in tried[1:] if value != tuned), tried[0])
+    trials = [trial(p, C) for p, C in enumerate([tuned, tuned, inner])]
+    trials += [fake_trial("B", partition=p, mAP=0.5) for p in range(3)]
+    command = "python -m oasis_bench run --seed 1 --param B.x=2 --output run"
+    view = view_of(make_run(tmp_path / "run", trials, ["A", "B"], info={"command": command}))
+    found = [step for step in next_steps(view) if "--param A" in step.command]
+    assert len(found) == (words is not None)
+    assert ("a wider range" in answers(view)[0]) == (words is not None)
+    for step in found:
+        assert f"In 2 of 3 partitions the {words} for A" in answers(view)[0]
+        told = f"python -m oasis_bench run --seed 1 --param B.x=2 --param A.C={wider}"
+        assert step.command == told
 
 
 def test_terminal_and_report_open_with_the_answer(run, tmp_path):

@@ -1,7 +1,6 @@
 """Selection on learners whose validation score is known by construction."""
 
 import json
-import time
 from collections import Counter
 from contextlib import contextmanager
 from itertools import product
@@ -20,6 +19,7 @@ from oasis_bench.experiment.trials import candidates
 from oasis_bench.plugins import BilinearLearner, IncrementalLearner, load_registry
 from oasis_bench.tasks import SeenClassesSplit, Truth
 from oasis_bench.trial import FitData
+from oasis_bench.trial.learner_side import tuning
 from oasis_bench.trial.learner_side.fit_data import inner_fit_data
 from oasis_bench.trial.learner_side.tuning import PATIENCE, n_in_any_case, tune
 from oasis_bench.trial.wall import FIRST_CHECKPOINT, checkpoints
@@ -89,7 +89,7 @@ def choose_by(
 
 
 def test_the_candidate_with_the_best_mean_is_chosen():
-    scores = {10: (0.5, 0.5, 0.5), 20: (0.9, 0.2, 0.2), 30: (0.6, 0.6, 0.5), 40: (0.1, 0.1, 0.1)}
+    scores = {10: (0.5, 0.5, 0.5), 20: (0.9, 0.2, 0.2), 30: (0.6, 0.6, 0.5)}
     points = []
     choice, _ = choose_by(
         lambda learner: scores[learner.level][learner.fold],
@@ -100,6 +100,37 @@ def test_the_candidate_with_the_best_mean_is_chosen():
     assert choice.n_steps is None
     seen = {(p["params"]["level"], p["fold"]): p["value"] for p in points}
     assert seen == {(level, i): row[i] for level, row in scores.items() for i in range(3)}
+
+
+@pytest.mark.parametrize(("n_candidates", "n_kept"), [(4, 2), (6, 2), (7, 3), (20, 7)])
+def test_of_many_candidates_the_best_third_on_the_first_fold_goes_on(n_candidates, n_kept):
+    # On the first fold a candidate is as good as its level; on the others, the reverse.
+    levels, points = [*np.random.default_rng(0).permutation(n_candidates).tolist()], []
+    choice, _ = choose_by(
+        lambda learner: learner.level if learner.fold == 0 else -learner.level,
+        levels=levels,
+        on_point=points.append,
+    )
+    on = [[p["params"]["level"] for p in points if p["fold"] == fold] for fold in range(3)]
+    kept = range(n_candidates - n_kept, n_candidates)
+    assert on[0] == levels
+    assert sorted(on[1]) == sorted(on[2]) == [*kept]
+    assert choice.params == {"level": kept[0]}  # of those the best mean over all folds
+
+
+def test_of_many_candidates_with_steps_the_other_folds_go_as_far_as_the_first():
+    # The first fold is at its best at 1000 steps times the level, the others go on to rise.
+    def score(learner):
+        peak = 1000 * learner.level if learner.fold == 0 else 10**6
+        return learner.level - abs(learner.steps - peak) / 1e6
+
+    choice, made = choose_by(score, KnownSteps, (1, 2, 4, 8), max_steps=10**6)
+    last = {1: 4000, 2: 8000, 4: 11_314, 8: 22_627}
+    by_fold = [{one.level: one.steps for one in made if one.fold == fold} for fold in range(3)]
+    assert by_fold[0] == last
+    assert by_fold[1] == by_fold[2] == {level: last[level] for level in (4, 8)}
+    assert (choice.params, choice.n_steps) == ({"level": 8}, 22_627)
+    assert choice.last_checkpoint == 22_627
 
 
 def test_a_tie_goes_to_the_earlier_candidate():
@@ -133,26 +164,40 @@ def test_where_the_budget_is_smaller_the_defaults_come_first_and_others_are_draw
     assert len(set(by_time)) == 8
 
 
-def test_when_the_time_is_up_only_what_all_folds_have_judged_counts(monkeypatch):
-    now = iter(range(100))
-    monkeypatch.setattr(time, "monotonic", lambda: next(now))
+def choice_in(seconds, n_candidates, scalings, monkeypatch):
+    """Choose where each job takes 1 s of processor time; later candidates are better."""
+    now, points = iter(range(1000)), []
+    monkeypatch.setattr(tuning, "cpu_seconds", lambda: next(now))
+    choice = tune(
+        lambda params, fold: Known(**params, fold=fold),
+        [Candidate(s, {"level": level}) for s in scalings for level in range(n_candidates)],
+        lambda scaling: FIT_DATA,
+        lambda learner, data: float(learner.level),
+        1000,
+        Clock(),
+        points.append,
+        seconds,
+    )
+    seen = Counter((p["scaling"], p["params"]["level"]) for p in points)
+    return (choice.scaling, choice.params["level"]), seen
 
-    def choice_in(seconds):
-        return tune(
-            lambda params, fold: Known(**params, fold=fold),
-            [Candidate("none", {"level": level}) for level in (1, 2, 3)],
-            lambda scaling: FIT_DATA,
-            lambda learner, data: float(learner.level),
-            1000,
-            Clock(),
-            lambda point: None,
-            seconds,
-        )
 
-    # Each fit asks the clock once, and it goes on by a second each time.
-    assert choice_in(2).params == {"level": 1}  # not even the first is whole: it is the default
-    assert choice_in(7).params == {"level": 2}  # two are whole, of the third one fold is judged
-    assert choice_in(9).params == {"level": 3}
+def test_when_the_processor_time_is_up_only_what_all_folds_have_judged_counts(monkeypatch):
+    assert choice_in(4.5, 3, ["none"], monkeypatch)[0] == ("none", 0)  # of the second two folds
+    assert choice_in(5.5, 3, ["none"], monkeypatch)[0] == ("none", 1)
+    chosen, seen = choice_in(1.5, 3, ["none"], monkeypatch)
+    assert chosen == ("none", 0)
+    assert sum(seen.values()) == 2
+
+
+def test_with_many_candidates_the_first_fold_has_half_of_the_time_and_scalings_share_it(
+    monkeypatch,
+):
+    chosen, seen = choice_in(23.5, 20, ["none", "l2"], monkeypatch)
+    tried = {s: sum(n > 0 for (of, _), n in seen.items() if of == s) for s in ("none", "l2")}
+    assert tried == {"none": 6, "l2": 6}
+    assert sorted(n for n in seen.values() if n > 1) == [3] * 4  # a third of twelve, on all folds
+    assert chosen == ("none", 5)
 
 
 def test_a_learner_that_becomes_worse_with_each_step_learns_up_to_the_first_checkpoint():

@@ -132,7 +132,10 @@ class ITML(LabelLearner):
     summary: ClassVar = "LogDet divergence to the identity under bounds on pairs"
     citation: ClassVar = "Davis, Kulis, Jain, Sra & Dhillon, ICML 24 (2007)"
     cost: ClassVar = "time 40 c^2 d^2 a pass (n^2 where 2 n <= d), memory 4 d^2 + 40 c^2"
-    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {"gamma": (0.01, 0.1, 1.0, 10.0)}
+    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {
+        "gamma": (1.0, 1e-3, 0.01, 0.1, 10.0, 100.0),  # the paper's, one more each way
+        "n_pairs": (None, 300, 1000, 3000),  # None is few for few classes: 80 for two
+    }
     rotation_invariant: ClassVar = True
 
     _least_in_largest: ClassVar[int] = 2

@@ -47,6 +47,7 @@ class CosineOASIS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TripletLear
     cost: ClassVar = "time nnz(q) (nnz(p) + nnz(n)) a step, + d^2 min(n, d), memory 4 d^2"
 
     _learned: ClassVar[str] = "raw_matrix_"
+    search_space: ClassVar = OASIS.search_space
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = OASIS._parameter_constraints
     raw_matrix_: FloatArray
     components_: FloatArray

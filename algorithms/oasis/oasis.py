@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import Any, ClassVar, Literal
 
@@ -93,6 +94,10 @@ class OASIS(TripletLearner, BilinearLearner):
     summary: ClassVar = "online bilinear similarity from triplets, sparse or dense rows"
     citation: ClassVar = "Chechik, Sharma, Shalit & Bengio, JMLR 11 (2010)"
     cost: ClassVar = "time nnz(q) (nnz(p) + nnz(n)), or n, a step, memory d^2"
+    # The paper shows .01 to .3 (JMLR 2010, 5.3.2): one order of magnitude more.
+    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {
+        "aggressiveness": (0.1, 0.01, 0.03, 0.3, 1.0)
+    }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "aggressiveness": [Interval(Real, 0, None, closed="neither")],
         **TripletLearner._parameter_constraints,

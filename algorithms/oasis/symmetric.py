@@ -110,6 +110,7 @@ class DissimOASIS(TripletLearner):
 
     _learned: ClassVar[str] = "dissimilarity_matrix_"
     _shift_invariant: ClassVar = True
+    search_space: ClassVar = OASIS.search_space
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = OASIS._parameter_constraints
     dissimilarity_matrix_: FloatArray
     aggressiveness: float

@@ -275,8 +275,9 @@ def facts_of_rows(dataset: Dataset, rows: LabelledRows) -> dict[str, str]:
         f"{'sparse' if sparse.issparse(rows.X) else 'dense'})",
         "non-zeros a row": f"{_non_zeros(rows) / rows.X.shape[0]:.1f}",
     }
-    scaling = dataset.default_scaling(rows)
-    facts["scaling"] = f"{scaling}: {SCALINGS[scaling]}"
+    default = dataset.default_scaling(rows)
+    for scaling in (default,) if isinstance(default, str) else default:
+        facts[f"scaling {scaling}"] = SCALINGS[scaling]
     if (ranges := unlike_scales(rows.X)) is not None:
         facts["columns"] = "of ranges from {:.3g} to {:.3g}".format(*ranges)
     if rows.multi_label:

@@ -140,6 +140,15 @@ def _add_run(verbs: Any) -> None:
         "(default: all of the experiment)",
     )
     run.add_argument(
+        "--param",
+        action="append",
+        default=[],
+        dest="params",
+        metavar="LEARNER.NAME=A,B",
+        help="a hyper-parameter of a learner: one value is fixed, several are searched, such as "
+        "LMNN.pull_weight=0.5,0.9,0.99; may be given many times (default: its search space)",
+    )
+    run.add_argument(
         "--dataset",
         metavar="NAME|PATH",
         help="a data set, your own file, or a folder of pictures (default: the experiment's)",
@@ -244,7 +253,8 @@ def _add_settings(
         key = f"key {name}; " if setting.flag and of_a_file else ""
         default = setting.default_in_words if of_a_file or name != "classes" else "all"
         if (used := own.get(name, setting.default)) != setting.default:
-            default = f"{used}; in a file without this key default {default}"
+            text = ",".join(map(str, used)) if isinstance(used, tuple) else used
+            default = f"{text}; in a file without this key default {default}"
         how: dict[str, Any] = {"type": setting.read, "metavar": setting.metavar}
         if not setting.metavar:
             how = {"action": argparse.BooleanOptionalAction}

@@ -97,13 +97,16 @@ def _option(name: str) -> str:
     """Return how an option is written whose value has this name."""
     if name == "data_options":
         return "an option of the data set"
+    if name == "params":
+        return "--param"
     flag = known_settings()[name].flag if name in known_settings() else ""
     return flag or f"--{name.replace('_', '-')}"
 
 
 def _resume(options: argparse.Namespace, **how: Any) -> int:
     kept = known_settings().keys() - set(LIMITS)
-    for name in sorted({*kept, "dataset", "data_options", "experiment", "algorithms", "output"}):
+    names = {"dataset", "data_options", "experiment", "algorithms", "params", "output"}
+    for name in sorted(kept | names):
         if getattr(options, name) not in (None, []):
             raise UsageError(
                 f"{_option(name)} cannot be given with --resume: a run that goes on keeps its "
@@ -129,6 +132,7 @@ def experiment_of(options: argparse.Namespace) -> Experiment:
         dataset_options=_data_options(options, dataset),
         learners=learners,
         quick=options.quick,
+        params=options.params,
     )
 
 

@@ -16,7 +16,7 @@ from oasis_bench.system import MOST, UsageError, check_value, shown, unknown_nam
 
 ON, OFF = "on", "off"
 
-MOST_CANDIDATE_DIGITS = 9
+CANDIDATES, MOST_CANDIDATE_DIGITS = 20, 9
 
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 BYTES = {
@@ -66,7 +66,10 @@ class Size(Limit):
 
 
 class Search(Limit):
-    """What the search of each learner may cost: '20' (candidates), '60s' (of a trial) or 'off'."""
+    """What the search of each learner may cost: '20' (candidates), '60s' or 'off'.
+
+    A time is processor time of a trial, for `CANDIDATES` candidates at most.
+    """
 
     candidates: int | None
     seconds: float | None
@@ -80,6 +83,7 @@ class Search(Limit):
         else:
             try:
                 search.seconds = Duration.of(name, given).seconds
+                search.candidates = None if search.seconds is None else CANDIDATES
             except UsageError:
                 raise UsageError(
                     f"{name} = {shown(given)}: a number of candidates above 0, such as 20, a time, "

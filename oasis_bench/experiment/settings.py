@@ -6,13 +6,15 @@ Each setting is said once, as a field of `Experiment`, and its value is typed wh
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from ast import literal_eval
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from oasis_bench.experiment.setting import (
+    CANDIDATES,
     OFF,
     ON,
     Duration,
@@ -39,6 +41,7 @@ from oasis_bench.system import (
     cut,
     error_line,
     open_regular,
+    shown,
     unknown_name,
 )
 
@@ -49,6 +52,9 @@ LIMITS: Mapping[str, type[Limit]] = {"budget": Duration, "memory": Size}
 
 DEFAULT_PARTITIONS, DEFAULT_TRAIN, DEFAULT_TEST = 5, 40, 25
 """Partitions of data sets without folds, training and test items a class (JMLR 2010, 5.3.2)."""
+
+LEAST_FOR_UNSEEN = 7
+"""Classes from which on inner folds can tune for unseen ones."""
 
 MOST_TRIALS = 100_000
 """Of a run; more would take gigabytes before the first one begins."""
@@ -221,9 +227,11 @@ class Experiment:
         metavar="A,B",
     )
     search: Search = setting(
-        "20",
-        "the most that the search of each learner may try: candidates, such as 20, or a time, such "
-        "as 60s, or off; where there are more, they are drawn at random, the defaults first",
+        str(CANDIDATES),
+        "the most that the search of each learner may try in a trial: candidates, such as 20; or "
+        f"processor time, such as 60s, for at most {CANDIDATES}; or off. Where there are more, "
+        "they are drawn at random, the defaults first; of more than 3 the first inner fold "
+        "validates each, the other folds the best third",
         Search,
         metavar="N,TIME",
         numbers_as_text=True,
@@ -406,12 +414,15 @@ def changed(
     learners: Mapping[str, LearnerSpec] | None = None,
     title: str | None = None,
     quick: bool = False,
+    params: Sequence[str] = (),
 ) -> Experiment:
     """Return an experiment with what a user has given in place of what it says.
 
     What it says of its own data set does not hold for another one: this has all its classes, a
-    title of its own and no options, where these are not given.  A `budget` or `memory` in `given`
+    title of its own and no options, where these are not given; the default experiment asks unseen
+    classes of its own data set alone, and of enough classes.  A `budget` or `memory` in `given`
     is that of all learners; with `quick` the settings of a quick run hold where none are given.
+    `params` are hyper-parameters, as in 'LMNN.pull_weight=0.5,0.9': one value, or a list to search.
     """
     changes = {name: value for name, value in given.items() if name not in LIMITS}
     if quick:
@@ -424,14 +435,45 @@ def changed(
             changes["classes"] = ("all",)
         changes |= {"dataset": dataset, "title": Path(dataset).name, "built_in": None}
         options = {}
+    if experiment.built_in == "default" and "tasks" not in given:
+        classes = known_settings()["classes"].held(changes.get("classes", ()))
+        sizes = [len(one) if isinstance(one, tuple) else one for one in classes]
+        too_few = [isinstance(size, int) and size < LEAST_FOR_UNSEEN for size in sizes]
+        if "dataset" in changes or (too_few and all(too_few)):
+            changes["tasks"] = known_settings()["tasks"].default
     changes["dataset_options"] = {**options, **(dataset_options or {})}
-    if learners is not None:
-        changes["learners"] = learners
+    changes["learners"] = _with_params(learners or experiment.learners, params)
     if title is not None:
         changes["title"] = title
     changes["each"] = {name: v for name, v in experiment.each.items() if name not in changes}
     limits = {name: given[name] for name in LIMITS if name in given}
     return replace(experiment, **changes).limited(limits)
+
+
+def _with_params(
+    learners: Mapping[str, LearnerSpec], params: Sequence[str]
+) -> dict[str, LearnerSpec]:
+    """Put hyper-parameters that are given as text into the learners, or refuse one."""
+    found = dict(learners)
+    for text in params:
+        key, sign, values = text.partition("=")
+        label, _, name = key.rpartition(".")
+        if not (label and name and sign and values):
+            raise UsageError(f"--param {shown(text)}: LEARNER.NAME=VALUE,VALUE is needed")
+        if label not in found:
+            raise UsageError(f"--param {shown(text)}: {unknown_name('learner', label, found)}")
+        read = [_value(part.strip()) for part in values.split(",")]
+        own = {**found[label].params, name: read if len(read) > 1 else read[0]}
+        found[label] = replace(found[label], params=own)
+    return found
+
+
+def _value(text: str) -> Any:
+    """Read a number, True, False or None; else it is a text."""
+    try:
+        return literal_eval(text)
+    except (SyntaxError, ValueError):
+        return text
 
 
 QUICK_REMARK = "a quick run, of few partitions and a short search; the whole one is"
@@ -441,17 +483,17 @@ QUICK_REMARK = "a quick run, of few partitions and a short search; the whole one
 def quick_settings(experiment: Experiment) -> dict[str, Any]:
     """Return 2 partitions, 2 inner folds, 4 candidates, few steps, no traces, one class subset.
 
-    The subset is the first of at least five classes; else the first.
+    The subset is the first of at least seven classes, as many as unseen classes need; else the
+    first.
     """
-    subsets = experiment.classes
-    five = next((one for one in subsets if isinstance(one, int) and one >= 5), subsets[0])
+    numbers = [it for it in experiment.classes if isinstance(it, int) and it >= LEAST_FOR_UNSEEN]
     return {
         "partitions": 2,
         "inner_folds": 2,
         "search": "4",
         "max_steps": 64_000,
         "traces": False,
-        "classes": (five,),
+        "classes": tuple(numbers or experiment.classes)[:1],
     }
 
 

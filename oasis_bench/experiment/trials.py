@@ -276,6 +276,9 @@ def plan(
         split = splits[split_name]
         names, chooses_by = tuple(task.name for task in asked), _chooses_by(e, asked, rows)
         subsets = choose_subsets(e, dataset, rows, split)
+        if any(len(own) > 1 for own in tried.values()):
+            large = {name: own for name, own in subsets.items() if split.can_tune(len(own))}
+            subsets = large or subsets  # where all are too small, trials say why
         largest = max(subsets, key=lambda name: len(subsets[name]))
         is_first = split_name == next(iter(asked_of)) and e.examples > 0
         for (subset, of_subset), partition, (label, learner_identity) in product(
@@ -321,7 +324,8 @@ def plan(
 
 def scalings_of(e: Experiment, dataset: Dataset, rows: LabelledRows) -> tuple[str, ...]:
     """Return how the rows of an experiment are scaled; of several the inner folds choose."""
-    return e.scaling or (dataset.default_scaling(rows),)
+    default = dataset.default_scaling(rows)
+    return e.scaling or ((default,) if isinstance(default, str) else default)
 
 
 def _scalings(
@@ -334,7 +338,9 @@ def _scalings(
     scalings = scalings_of(e, dataset, rows)
     refuse_scaling(scalings, rows.X)
     if spec.model is not None and len(scalings) > 1:
-        raise UsageError(f"--scaling {','.join(scalings)}: a saved model takes one: name it")
+        raise UsageError(
+            f"--scaling {','.join(scalings)}: a saved model takes one: name that of its fit"
+        )
     return scalings
 
 

@@ -85,6 +85,7 @@ def run(
     dataset_options: Mapping[str, Any] | None = None,
     output: str | Path | None = None,
     title: str | None = None,
+    params: str | Sequence[str] = (),
     plugin_files: Sequence[str | Path] = (),
     jobs: int = 1,
     cluster: str | None = None,
@@ -123,6 +124,9 @@ def run(
         A new folder.  Default: ``runs/DATASET-TIME``.
     title : str, optional
         Of the report.
+    params : str or sequence of str, default ()
+        Hyper-parameters of learners, each as in ``"LMNN.pull_weight=0.5,0.9"``: one value is fixed,
+        several are searched.
     plugin_files : sequence of str or Path, default ()
         Python files that define learners, data sets or tasks.
     jobs : int, default 1
@@ -189,6 +193,7 @@ def run(
         learners=specs,
         title=title,
         quick=quick,
+        params=[params] if isinstance(params, str) else params,
     )
     if several := one_for_each_value(plan):
         raise UsageError(

@@ -21,9 +21,9 @@ class Dataset(ABC):
         One line for `list`.
     citation, licence, home : str
         Shown where the data set is described; `home` is how to get it, in one line.
-    scaling : str, default 'l2'
-        How the harness scales rows, where an experiment does not say: a key of
-        `oasis_bench.data.scaling.SCALINGS`.
+    scaling : str or tuple of str, default 'l2'
+        How the harness scales rows, where an experiment does not say: keys of
+        `oasis_bench.data.scaling.SCALINGS`.  Of several the inner folds choose for each learner.
     items : str, default 'rows'
         What reports call its items: a plural noun, such as 'images' or 'documents'.
     class_subsets : mapping of str to tuple of str
@@ -40,7 +40,7 @@ class Dataset(ABC):
     citation: ClassVar[str]
     licence: ClassVar[str] = "not stated"
     home: ClassVar[str] = "not stated"
-    scaling: ClassVar[str] = "l2"
+    scaling: ClassVar[str | tuple[str, ...]] = "l2"
     items: ClassVar[str] = "rows"
     class_subsets: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     gives: ClassVar[tuple[str, ...]] = ("rows",)
@@ -66,7 +66,7 @@ class Dataset(ABC):
         """Return more lines for 'data describe', before the rows are checked."""
         return []
 
-    def default_scaling(self, rows: LabelledRows) -> str:
+    def default_scaling(self, rows: LabelledRows) -> str | tuple[str, ...]:
         """Return how these rows are scaled, where an experiment does not say."""
         return self.scaling
 

@@ -142,7 +142,8 @@ def run_experiment(
         )
         with Store.create(output, info) as store:
             if experiment.scaling is None and scalings:
-                on_note(f"rows are scaled by {scalings[0]}, as the data set says: see --scaling")
+                by = " or ".join(scalings)
+                on_note(f"rows are scaled by {by}, as the data set says: see --scaling")
             for remark in remarks:
                 on_note(remark)
             try:

@@ -184,6 +184,10 @@ class UnseenClassesSplit(Split):
         """Hold classes apart."""
         return unseen_class_folds(y, n_folds, seed)
 
+    def can_tune(self, n_classes: int) -> bool:
+        """Tell whether four classes or more train."""
+        return too_few_for_folds((n_classes + 1) // 2) is None
+
 
 def _share_tested(rows: LabelledRows, classes: Classes, n_test: int) -> float:
     """Return the mean over classes of the share of a class that so many items are."""

@@ -165,6 +165,10 @@ class Split(ABC):
         Each fold tests once: it validates what was learned from the others.
         """
 
+    def can_tune(self, n_classes: int) -> bool:
+        """Tell whether inner folds can divide what trains of so many classes; by default yes."""
+        return True
+
     def n_validated(self, n_train: int, n_folds: int) -> int | None:
         """Return how many of the training items an inner fold validates on; None: not known."""
         return None

@@ -66,7 +66,7 @@ def cost_tables(view: RunView) -> list[Table]:
 
 
 def _cost_table(view: RunView, split: str) -> Table:
-    cells = list(view.by_subset_and_learner(view.finished_on(split)))
+    cells = list(view.by_subset_and_learner(view.finished_on(split), split))
     keys, trials = ["subset", "learner"], [own for *_, own in cells]
     rows = pd.DataFrame([where for *where, _ in cells], columns=keys)
     numbers = view.costs[split]

@@ -399,10 +399,11 @@ def _draw_level(axes: Axes, level: float, style: LearnerStyle) -> None:
 def _chosen_validation(view: RunView, trials: pd.DataFrame) -> pd.DataFrame:
     """Return the mean over folds of the validation of the chosen hyper-parameters."""
     chosen = ["trial_id", "scaling", "params"]
-    rows = view.validation.merge(trials[chosen], on=chosen)
-    rows = rows[rows["n_steps"] > 0]  # 0 has no place on the axis
-    keys = ["learner", "subset", "partition", "n_steps"]
-    return rows.groupby(keys)["value"].mean().reset_index().assign(part="validation")
+    rows = view.validated.merge(trials[chosen], on=chosen)
+    is_whole = rows["n_folds"] == rows.groupby("trial_id")["n_folds"].transform("max")
+    rows = rows[is_whole & (rows["n_steps"] > 0)]  # 0 has no place on the axis
+    columns = ["learner", "subset", "partition", "n_steps", "validation"]
+    return rows[columns].rename(columns={"validation": "value"}).assign(part="validation")
 
 
 def draw_symmetry(view: RunView, split: str) -> Figure | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -382,7 +382,8 @@ def seen_and_unseen_tables(view: RunView) -> list[Table]:
     numbers = {task: view.numbers[task] for task in (SEEN, UNSEEN)}
     numbers = {task: own[own["name"] == MEASURE] for task, own in numbers.items()}
     names = [*map(view.marked, view.learners), CHANCE]
-    labels = [view.subset_label(subset) for subset in view.subsets for _ in names]
+    subsets = view.subsets_of(view.split_of(UNSEEN))
+    labels = [view.subset_label(subset) for subset in subsets for _ in names]
     everything = pd.concat(
         [with_chance(own).assign(task=task) for task, own in numbers.items()], ignore_index=True
     )
@@ -393,9 +394,9 @@ def seen_and_unseen_tables(view: RunView) -> list[Table]:
             + view.partitions_text,
             columns=[
                 Column("Classes", labels, align="l"),
-                Column("Learner", names * len(view.subsets), align="l"),
-                Column("Seen classes", _cells_of(view, SEEN, numbers[SEEN])),
-                Column("Unseen classes", _cells_of(view, UNSEEN, numbers[UNSEEN])),
+                Column("Learner", names * len(subsets), align="l"),
+                Column("Seen classes", _cells_of(view, SEEN, subsets, numbers[SEEN])),
+                Column("Unseen classes", _cells_of(view, UNSEEN, subsets, numbers[UNSEEN])),
             ],
             numbers=everything,
             notes=[
@@ -407,9 +408,11 @@ def seen_and_unseen_tables(view: RunView) -> list[Table]:
     ]
 
 
-def _cells_of(view: RunView, task: str, numbers: pd.DataFrame) -> Iterator[Cell]:
+def _cells_of(
+    view: RunView, task: str, subsets: Iterable[str], numbers: pd.DataFrame
+) -> Iterator[Cell]:
     """Write the means of a measure, subset by subset, and chance after the learners of each."""
-    for subset in view.subsets:
+    for subset in subsets:
         own = numbers[numbers["subset"] == subset]
         for name, text, bold in zip(own["learner"], mean_texts(own), own["bold"], strict=True):
             yield Cell(text, bold, view.shortfall(subset, name, view.split_of(task), task))

@@ -98,9 +98,10 @@ def scaling_text(view: RunView) -> str:
 
 def _budget(search: Search) -> str:
     """Write a budget of search."""
-    if search.candidates is not None:
-        return plural(search.candidates, "candidate")
-    return "no limit" if search.seconds is None else f"{search} a trial"
+    if search.candidates is None:
+        return "no limit"
+    time = "" if search.seconds is None else f" and {search} of processor time a trial"
+    return plural(search.candidates, "candidate") + time
 
 
 def _by(view: RunView) -> str:

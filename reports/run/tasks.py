@@ -280,7 +280,7 @@ def draw_confusion(view: RunView, task: str) -> Figure:
     """Draw the confusion matrix of the best learner, a panel for each subset that has one."""
     shares = confusion_shares(view, task)
     matrices = {}
-    for subset in view.subsets:
+    for subset in view.subsets_of(view.split_of(task)):
         learner = _best_learner(view, task, subset)
         own = shares[(shares["subset"] == subset) & (shares["learner"] == learner)]
         if len(own):
@@ -301,7 +301,7 @@ def confusion_tables(view: RunView, task: str) -> list[Table]:
     if shares.empty:
         return []
     numbers, wrong, shown = [], [], []
-    for subset in view.subsets:
+    for subset in view.subsets_of(view.split_of(task)):
         own = shares[shares["subset"] == subset]
         names = view.class_names(subset, view.split_of(task))
         own = own.assign(true_name=own["label"].map(names), name=own["predicted"].map(names))

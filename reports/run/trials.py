@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -45,6 +45,7 @@ def selection_table(view: RunView) -> Table:
                 "Chosen (in how many partitions)", (_chosen(view, own) for own in trials), align="l"
             ),
             Column("Steps, a partition each", (_steps(view, own) for own in trials), align="l"),
+            Column("At an end", (_n_at_end(view, own) for own in trials)),
             Column("Validation", (own["validation"].mean() for own in trials), three_digits),
             *_of_blend(
                 view,
@@ -59,6 +60,7 @@ def selection_table(view: RunView) -> Table:
         notes=[
             *chosen_by(view),
             *_blend_notes(view),
+            "At an end: partitions in which an end of a range was tuned that is no natural one.",
             *view.dagger_notes(view.chosen["learner"]),
         ],
     )
@@ -81,6 +83,11 @@ def _blend_notes(view: RunView) -> list[str]:
         "folds tuned it. Test is of this blend; validation, training and ‘as learned’ are "
         "of the learner alone."
     ] * view.is_blended
+
+
+def _n_at_end(view: RunView, trials: pd.DataFrame) -> int:
+    """Count the trials of one learner that tuned an end of a range."""
+    return len(frozenset[str]().union(*(end.trial_ids for end in tuned_ends(view, trials))))
 
 
 def _n_candidates(view: RunView, trials: pd.DataFrame) -> float:
@@ -115,33 +122,72 @@ def _search_notes(view: RunView, trials: pd.DataFrame) -> Iterator[str]:
     `trials` are those of one class subset and split.
     """
     yield from _ends_of_steps(view, trials)
-    counts: Counter[str] = Counter()
-    seen = view.validation[view.validation["trial_id"].isin(trials["trial_id"])]
-    tried = seen.drop_duplicates(["trial_id", "params"]).groupby("trial_id")["params"].agg(list)
-    for trial_id, chosen in zip(trials["trial_id"], trials["params"], strict=True):
-        candidates = [json.loads(text) for text in tried.get(trial_id, ())]
-        counts.update(_ends(json.loads(chosen), candidates))
-    for text, count in counts.items():
-        yield (
-            f"In {count} of {plural(len(trials), 'partition')} the choice was the {text}: a wider "
-            "range may do better."
-        )
+    for end in tuned_ends(view, trials):
+        yield f"{end.in_words}: a wider range may do better."
 
 
-def _ends(chosen: dict[str, object], candidates: list[dict[str, object]]) -> Iterator[str]:
-    """Name the numbers that were chosen at an end of three or more that were tried."""
-    for name, value in chosen.items():
-        tried = {
-            other
-            for candidate in candidates
-            if isinstance(other := candidate.get(name), int | float) and not isinstance(other, bool)
-        }
-        if len(tried) < 3:
+@dataclass(frozen=True)
+class TunedEnd:
+    """An end of the range of a hyper-parameter, and in which of so many trials it was tuned."""
+
+    name: str
+    tried: tuple[Any, ...]  # all values, those that are no numbers first
+    is_largest: bool
+    trial_ids: frozenset[str]
+    n_trials: int
+
+    @property
+    def in_words(self) -> str:
+        """Say how often it was tuned."""
+        numbers = [value for value in self.tried if is_number(value)]
+        which, value = ("largest", max(numbers)) if self.is_largest else ("smallest", min(numbers))
+        of_all = plural(self.n_trials, "partition")
+        return f"In {len(self.trial_ids)} of {of_all} the {which} {self.name} was tuned ({value:g})"
+
+    @property
+    def wider(self) -> str:
+        """Write all values and one beyond the end, as `--param` takes them."""
+        numbers = [value for value in self.tried if is_number(value)]
+        end, before = (numbers[-1], numbers[-2]) if self.is_largest else numbers[:2]
+        if self.is_largest and 0.5 < end < 1:  # a share: it stays below 1
+            more = 1 - float(f"{(1 - end) ** 2 / (1 - before):.1g}")
+        else:
+            more = float(f"{end * end / before:.2g}")
+        more = round(more) if isinstance(end, int) else float(f"{more:.6g}")
+        return ",".join(map(str, [*self.tried, more] if self.is_largest else [more, *self.tried]))
+
+
+def is_number(value: object) -> bool:
+    """Tell whether a value of a hyper-parameter is a number."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def tuned_ends(view: RunView, trials: pd.DataFrame) -> list[TunedEnd]:
+    """Return the ends of ranges, of three numbers or more, that one learner's trials have tuned.
+
+    Natural ends do not count: a whole number of 0 or 1, such as one neighbour, and the largest
+    number where None, as many as there are, was tried too.
+    """
+    seen = view.validation.loc[view.validation["trial_id"].isin(trials["trial_id"]), "params"]
+    tried: dict[str, set[Any]] = {}
+    for text in seen.unique():
+        for name, value in json.loads(text).items():
+            tried.setdefault(name, set()).add(value)
+    chosen = {key: json.loads(text) for key, text in trials[["trial_id", "params"]].to_numpy()}
+    found = []
+    for name, values in tried.items():
+        numbers = sorted(filter(is_number, values))
+        if len(numbers) < 3:
             continue
-        if value == max(tried):
-            yield f"largest {name} that was tried ({value:g})"
-        elif value == min(tried):
-            yield f"smallest {name} that was tried ({value:g})"
+        others = sorted(values.difference(numbers), key=str)
+        for end in (numbers[0], numbers[-1]):
+            is_natural = isinstance(end, int) and end in (0, 1)
+            is_natural |= end == numbers[-1] and None in values
+            at_end = frozenset(key for key, own in chosen.items() if own.get(name) == end)
+            if at_end and not is_natural:
+                is_largest = end == numbers[-1]
+                found.append(TunedEnd(name, (*others, *numbers), is_largest, at_end, len(trials)))
+    return found
 
 
 def _ends_of_steps(view: RunView, trials: pd.DataFrame) -> Iterator[str]:
@@ -162,10 +208,12 @@ def _ends_of_steps(view: RunView, trials: pd.DataFrame) -> Iterator[str]:
 
 def trials_table(view: RunView) -> Table:
     """Make the table of all finished trials: what was chosen, what it gave, what it took."""
-    columns = ["learner", "subset", "n_classes", "split", "partition", "scaling", "params"]
-    columns += ["n_steps", "measure", "validation", "training", "blend", "as_learned", "test"]
+    columns = ["learner", "subset", "n_classes", "split", "partition", "candidates", "scaling"]
+    columns += ["params", "n_steps", "measure", "validation", "training"]
+    columns += ["blend", "as_learned", "test"]
     columns += ["tuning_seconds", "fit_seconds"]
-    numbers = view.chosen[columns]
+    tried = view.n_candidates.reindex(view.chosen["trial_id"]).fillna(1).astype(int)
+    numbers = view.chosen.assign(candidates=tried.to_numpy())[columns]
     shown = pd.concat([own for *_, own in view.by_cell(numbers)])
     training = [Column("Training", shown["training"], three_digits)]
     training *= bool(numbers["training"].notna().any())
@@ -177,6 +225,7 @@ def trials_table(view: RunView) -> Table:
             view.subset_column(shown),
             *view.split_columns(shown),
             Column("Partition", shown["partition"]),
+            Column("Candidates", shown["candidates"]),
             *_scaling_columns(view, shown),
             Column("Chosen", shown["params"], params_text, "l"),
             Column("Steps", shown["n_steps"], numbers_as("{:,.0f}", "none")),
@@ -220,13 +269,16 @@ def candidates_tables(view: RunView) -> list[Table]:
                 *_scaling_columns(view, shown),
                 Column("Hyper-parameters", shown["params"], params_text, "l"),
                 Column("Validation", shown["validation"], "{:.3f}".format),
+                Column("Folds", shown["folds"], "{:.2g}".format),
                 Column("Partitions", shown["partitions"]),
                 Column("Chosen in", shown["chosen"]),
             ],
             numbers=candidates,
             notes=[
-                f"At most {SHOWN_CANDIDATES} of a learner and subset, the best first; the CSV file "
-                "has all.",
+                f"At most {SHOWN_CANDIDATES} of a learner and subset, those most often chosen "
+                "first; the CSV file has all.",
+                "Folds: how many inner folds validated it, the mean over partitions. Of more than "
+                "3 candidates the first fold validates each, the others the best third.",
                 *chosen_by(view),
                 *view.dagger_notes(candidates["learner"]),
             ],
@@ -237,21 +289,25 @@ def candidates_tables(view: RunView) -> list[Table]:
 def _candidates(view: RunView) -> pd.DataFrame:
     """Return each candidate with the mean over partitions of its best mean over folds.
 
-    Its columns: split, subset, learner, scaling, params, validation, partitions (that tried it) and
-    chosen (in how many); the best of a learner on a subset comes first.
+    Its columns: split, subset, learner, scaling, params, validation, folds (that validated it),
+    partitions (that tried it) and chosen (in how many); the best of a learner on a subset comes
+    first, after those that were chosen and those that more folds validated.
     """
     cell, tried = ["split", "subset", "learner"], ["scaling", "params"]
     keys = ["trial_id", *cell, *tried]
-    rows = view.validation.fillna({"n_steps": -1})
-    means = rows.groupby([*keys, "n_steps"])["value"].mean()
-    best = means.groupby(keys).max().reset_index()
+    rows = view.validated
+    rows = rows[rows["n_folds"] == rows.groupby(keys)["n_folds"].transform("max")]
+    best = rows.groupby(keys)[["validation", "n_folds"]].max().reset_index()
     taken = view.stored.trials[["trial_id", *tried]].assign(chosen=1)
     best = best.merge(taken, on=["trial_id", *tried], how="left").fillna({"chosen": 0})
     found: pd.DataFrame = best.groupby([*cell, *tried]).agg(
-        validation=("value", "mean"), partitions=("value", "size"), chosen=("chosen", "sum")
+        validation=("validation", "mean"),
+        folds=("n_folds", "mean"),
+        partitions=("validation", "size"),
+        chosen=("chosen", "sum"),
     )
     found = found.astype({"chosen": int}).reset_index()
-    return found.sort_values("validation", ascending=False, kind="stable")
+    return found.sort_values(["chosen", "folds", "validation"], ascending=False, kind="stable")
 
 
 def symmetry_tables(view: RunView) -> list[Table]:

@@ -33,6 +33,7 @@ from oasis_bench.reports.run.measures import (
     ceilings,
     mean_texts,
 )
+from oasis_bench.reports.run.trials import TunedEnd, tuned_ends
 from oasis_bench.reports.run.view import Comparison, RunView, task_title, view_of
 from oasis_bench.runs import StoredRun
 from oasis_bench.system import printable, without_options
@@ -40,6 +41,9 @@ from oasis_bench.tasks import too_few_classes
 
 MOST_NAMED = 3
 """Learners whose difference from the best is told."""
+
+MOST_AT_END = 0.1
+"""Share of partitions from which on a tuned end of a range is told."""
 
 MANY_PARTITIONS = 20
 
@@ -96,6 +100,10 @@ def _of_task(view: RunView, task: str) -> str:
         parts = [f"{where}: {_lead(view, it)}", *_what_could_be_seen(view, task, it)]
     parts += _abstaining(view, task, it)
     parts += _near_chance(view, task, it)
+    parts += [
+        f"{end.in_words} for {view.marked(name)}: a wider range may do better."
+        for name, end in _ends_of_first(view, task, it)
+    ]
     if best is None:
         return " ".join(parts)
     for name in others:
@@ -109,6 +117,16 @@ def _of_task(view: RunView, task: str) -> str:
     }
     parts += [f"On {other} {leader} is first." for other, leader in elsewhere.items()]
     return " ".join(parts)
+
+
+def _ends_of_first(view: RunView, task: str, it: Comparison) -> Iterator[tuple[str, TunedEnd]]:
+    """Yield the ends of ranges that the best learner and the next best have tuned."""
+    trials = view.finished_on(view.split_of(task))
+    for name in pd.Series(it.best.means).dropna().nlargest(2).index:
+        own = trials[(trials["subset"] == it.subset) & (trials["learner"] == name)]
+        for end in tuned_ends(view, own):
+            if MOST_AT_END * len(own) <= len(end.trial_ids):
+                yield str(name), end
 
 
 def _all_at_most(it: Comparison) -> bool:
@@ -295,6 +313,16 @@ def _next_steps(view: RunView) -> Iterator[NextStep]:
         if view.split_of(task) not in view.judged  # each judgement tests once
         for verdict in it.best.verdicts.values()
     ]
+    for task in view.tasks:
+        scored = [it for it in view.comparisons[task] if it.scores.notna().any(axis=None)]
+        for it in scored[-1:]:
+            for label, end in _ends_of_first(view, task, it):
+                values = f"{label}.{end.name}={end.wider}"
+                yield NextStep(
+                    f"{end.in_words} for {label}: a wider range may do better",
+                    again(view, {"--param": values}),
+                    f'params="{values}"',
+                )
     open_question = bool({"tied", "untested"} & set(verdicts)) or (n_partitions < 2 and verdicts)
     e = view.experiment
     same = view.info.n_folds or e.replicates or e.test_share == 1  # however many there are
@@ -317,8 +345,8 @@ def _next_steps(view: RunView) -> Iterator[NextStep]:
     if any(remark.startswith("warning: columns") for remark in view.info.remarks):
         yield NextStep(
             "Columns of unlike scales: let the inner folds choose how rows are scaled",
-            again(view, {"--scaling": "l2,standard+l2,minmax"}),
-            'scaling="l2,standard+l2,minmax"',
+            again(view, {"--scaling": "standard,standard+l2,minmax"}),
+            'scaling="standard,standard+l2,minmax"',
         )
 
 
@@ -329,7 +357,8 @@ def again(view: RunView, options: dict[str, str]) -> str:
     """
     words = shlex.split(view.info.command or "")
     is_whole = words[3:4] == ["run"]
-    kept = without_options(words, [*options, "--output"]) if is_whole else []
+    replaced = [name for name in options if name != "--param"]  # which may be given many times
+    kept = without_options(words, [*replaced, "--output"]) if is_whole else []
     return shlex.join([*kept, *(text for option in options.items() for text in option)])
 
 
@@ -410,7 +439,7 @@ def _task_lines(view: RunView, task: str) -> tuple[list[list[str]], bool, list[s
     measures = measures[measures["name"].isin(used_by_compare(view.stored, task))]
     numbers = numbers[numbers["name"].isin(measures["name"])]
     lines = [[view.class_noun, "learner", *(f"{option} " for option in measures["option"])]]
-    for subset, learner, own in view.by_subset_and_learner(numbers):
+    for subset, learner, own in view.by_subset_and_learner(numbers, view.split_of(task)):
         texts = [
             text.replace(ABSTAINED, "=").replace(" ", "") + ("*" if bold else " ")
             for text, bold in zip(mean_texts(own), own["bold"], strict=True)
@@ -430,7 +459,8 @@ def _cost_lines(view: RunView, split: str) -> list[list[str]]:
             "model, KiB",
         ]
     ]
-    for subset, learner, own in view.by_subset_and_learner(view.costs[split].set_index("quantity")):
+    costs = view.costs[split].set_index("quantity")
+    for subset, learner, own in view.by_subset_and_learner(costs, split):
         median, fit = own["median"], own.loc[["fit_seconds"]].iloc[0]
         query = own.loc[["seconds_per_query"]].iloc[0]
         cells = [

@@ -170,6 +170,16 @@ class RunView:
         sizes = {name: len(classes) for name, classes in self.info.classes.items()}
         return dict(sorted(sizes.items(), key=lambda item: item[1]))
 
+    def subsets_of(self, split: str) -> dict[str, int]:
+        """Return those that trials of a split are of: some are too small for unseen classes."""
+        known = self.info.identities
+        own = {
+            name: size
+            for name, size in self.subsets.items()
+            if any(cell_name(learner, name, split) in known for learner in self.learners)
+        }
+        return own or self.subsets
+
     @property
     def class_noun(self) -> str:
         """What the labels of this run are called, in the plural."""
@@ -248,12 +258,22 @@ class RunView:
         return self.stored.validation
 
     @cached_property
+    def validated(self) -> pd.DataFrame:
+        """The mean over inner folds (validation) at each checkpoint of each candidate, and n_folds.
+
+        Of many candidates most are validated on the first fold alone.
+        """
+        rows = self.validation
+        keys = [name for name in rows.columns if name not in ("fold", "value")]
+        of_folds = rows.groupby(keys, dropna=False, sort=False)["value"]
+        return of_folds.agg(validation="mean", n_folds="size").reset_index()
+
+    @cached_property
     def chosen(self) -> pd.DataFrame:
         """The finished trials, by split and partition, with what chose them on validation folds."""
-        keys = ["trial_id", "scaling", "params", "n_steps"]
-        seen = self.validation.groupby(keys, dropna=False)["value"].mean()
         trials = self.finished.sort_values("partition")
-        trials = trials.merge(seen.reset_index(name="validation"), on=keys, how="left")
+        keys = ["trial_id", "scaling", "params", "n_steps"]
+        trials = trials.merge(self.validated[[*keys, "validation"]], on=keys, how="left")
         return pd.concat([trials[trials["split"] == split] for split in self.splits])
 
     @cached_property
@@ -269,11 +289,11 @@ class RunView:
         A row for each subset, learner and quantity: subset, n_classes, learner, quantity, median,
         min, max, n.
         """
-        return {split: self._costs(self.finished_on(split)) for split in self.splits}
+        return {split: self._costs(self.finished_on(split), split) for split in self.splits}
 
-    def _costs(self, trials: pd.DataFrame) -> pd.DataFrame:
+    def _costs(self, trials: pd.DataFrame, split: str) -> pd.DataFrame:
         parts = []
-        for subset, learner, own in self.by_subset_and_learner(trials):
+        for subset, learner, own in self.by_subset_and_learner(trials, split):
             values = own[QUANTITIES]
             part = pd.DataFrame(
                 {"median": values.median(), "min": values.min(), "max": values.max()}
@@ -284,17 +304,20 @@ class RunView:
         columns = ["subset", "n_classes", "learner", "quantity", "median", "min", "max", "n"]
         return pd.concat(parts)[columns]
 
-    def by_subset_and_learner(self, rows: pd.DataFrame) -> Iterator[tuple[str, str, pd.DataFrame]]:
-        """Yield each subset and learner with its rows, which may be none."""
+    def by_subset_and_learner(
+        self, rows: pd.DataFrame, split: str | None = None
+    ) -> Iterator[tuple[str, str, pd.DataFrame]]:
+        """Yield each subset, of a split, and learner with its rows, which may be none."""
         held = rows.groupby(["subset", "learner"], sort=False).indices  # sooner than a filter each
-        for subset in self.subsets:
+        for subset in self.subsets if split is None else self.subsets_of(split):
             for learner in self.learners:
                 yield subset, learner, rows.iloc[held.get((subset, learner), [])]
 
     def by_cell(self, rows: pd.DataFrame) -> Iterator[tuple[str, str, str, pd.DataFrame]]:
         """Yield each split, subset and learner with its rows, which may be none."""
         for split in self.splits:
-            for subset, learner, own in self.by_subset_and_learner(rows[rows["split"] == split]):
+            of_split = rows[rows["split"] == split]
+            for subset, learner, own in self.by_subset_and_learner(of_split, split):
                 yield split, subset, learner, own
 
     def learner_column(self, rows: pd.DataFrame) -> Column:
@@ -376,6 +399,8 @@ class RunView:
         With a task, also where a trial gave a result but did not answer the task.
         """
         planned, cell = self.experiment.n_partitions, (subset, learner, split)
+        if subset not in self.subsets_of(split):
+            return ()
         n_trials = self._n_trials[cell]
         reasons = self._lost[cell] + (Counter() if task is None else self._lost[(*cell, task)])
         if n_trials == planned and not reasons:
@@ -450,7 +475,7 @@ class RunView:
         """Compare the learners with the best, or a baseline, for each subset and headline."""
         found, values = [], self.values[task]
         least = LEAST_SETS if self.experiment.replicates else 2
-        for subset in self.subsets:
+        for subset in self.subsets_of(self.split_of(task)):
             rho = self.rho.get((subset, self.split_of(task)), 0)  # without a trial: no scores
             of_subset = values[values["subset"] == subset]
             for name in self.headlines[task]:
@@ -487,7 +512,8 @@ class RunView:
         partitions = values.drop_duplicates([*keys, "partition"]).groupby(keys)["chance"]
         each_once = partitions.agg(["mean", "size"]).set_axis(["chance", "n_measured"], axis=1)
         cells = pd.MultiIndex.from_product(
-            [self.subsets, measures["name"], self.learners], names=[*keys, "learner"]
+            [self.subsets_of(self.split_of(task)), measures["name"], self.learners],
+            names=[*keys, "learner"],
         )
         spread = spread.set_axis(["mean", "sd", "n"], axis=1).join(learned)
         numbers = spread.reindex(cells).reset_index()

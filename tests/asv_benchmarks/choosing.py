@@ -169,7 +169,12 @@ def all_checkpoints(learner, folds):
     work = FoldWork(lambda params, fold: inner(learner, params), folds, score)
     steps = [0, *checkpoints(LONG)]
     means = [
-        np.mean([work(FoldJob(fold, {}, *part), off_the_clock) for fold in range(len(folds))])
+        np.mean(
+            [
+                work(FoldJob(0, fold, fold, {}, *part), off_the_clock).value
+                for fold in range(len(folds))
+            ]
+        )
         for part in pairwise([None, *steps])
     ]
     return steps, means

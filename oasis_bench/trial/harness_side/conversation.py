@@ -257,6 +257,13 @@ class Conversation:
             raise MessageError("what was chosen is not among the candidates")
         if message.blend not in (WEIGHTS if self._is_blended else (None,)):
             raise MessageError(f"the weight {message.blend} of a blend is none of those to try")
+        self._validation.sort(  # folds side by side give their values in any order
+            key=lambda row: (
+                candidates.index([row["scaling"], json.loads(row["params"])]),
+                steps.index(row["n_steps"]),
+                row["fold"],
+            )
+        )
         seconds = message.fit_seconds + message.score_seconds
         if clock is not None:
             if folds_at_once(self.spec) > 1:  # of wall-clock time it sees only the longest

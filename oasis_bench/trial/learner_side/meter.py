@@ -60,7 +60,7 @@ class Meter:
         self._memory = PeakMemory()
         self._cpu_of_others = cpu_seconds_below(server, but=os.getpid())
         self._scheduled = scheduled_seconds()
-        self._cpu_start = _cpu_seconds()
+        self._cpu_start = cpu_seconds()
 
     def __enter__(self) -> None:
         self._start = time.perf_counter()
@@ -70,7 +70,7 @@ class Meter:
 
     def cost(self) -> Cost:
         """Return what has been taken so far."""
-        own = _cpu_seconds() - self._cpu_start
+        own = cpu_seconds() - self._cpu_start
         waited = waiting_seconds(self._scheduled, scheduled_seconds(), own)
         others = cpu_seconds_below(self._server, but=os.getpid()) - self._cpu_of_others
         peak_bytes = self._memory.above_start()
@@ -94,7 +94,7 @@ def waiting_seconds(
     return waited if cpu_seconds - ran <= 0.05 * cpu_seconds + 0.01 else None
 
 
-def _cpu_seconds() -> float:
+def cpu_seconds() -> float:
     """Return the processor time of this process and of its children that have ended."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time() + children.ru_utime + children.ru_stime

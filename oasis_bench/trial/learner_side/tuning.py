@@ -12,12 +12,12 @@ import signal
 import sys
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass
-from itertools import groupby, pairwise, product
+from itertools import chain, pairwise, product
 from multiprocessing.connection import Connection, Pipe, wait
-from operator import attrgetter
 from typing import Any, NamedTuple, NoReturn, Protocol
 
 import numpy as np
@@ -27,7 +27,7 @@ from oasis_bench.experiment import Candidate
 from oasis_bench.plugins import WEIGHTS, IncrementalLearner, MetricLearner
 from oasis_bench.system import LastResults, die_with_parent, sharing
 from oasis_bench.trial.learner_side.fit_data import FitData
-from oasis_bench.trial.learner_side.meter import Stopwatch
+from oasis_bench.trial.learner_side.meter import Stopwatch, cpu_seconds
 from oasis_bench.trial.wall import LEARNING, VALIDATION, Ended, Tuned, checkpoints
 
 PATIENCE, LATE_PATIENCE = 4, 3
@@ -35,6 +35,12 @@ PATIENCE, LATE_PATIENCE = 4, 3
 2.8 times as many where these cost more, from `LATE` steps on."""
 
 LATE = 8000
+
+MOST_ON_ALL_FOLDS = 3
+"""Candidates that all folds validate; of more, the first fold does and the best third go on."""
+
+FIRST_SHARE = 0.5
+"""Of a limit of processor time, what the first fold may take of it."""
 
 LONGEST_WAIT = 1.0
 """Seconds between two looks at whether a fold's process has died."""
@@ -50,22 +56,32 @@ def has_saturated(since_best: int, n_steps: int) -> bool:
     return since_best >= (PATIENCE if n_steps < LATE else LATE_PATIENCE)
 
 
-def n_in_any_case(steps: Sequence[int], since_best: int) -> int:
+def n_in_any_case(steps: Sequence[int | None], since_best: int) -> int:
     """Return how many of the next checkpoints are validated even if none is better."""
     for count, n_steps in enumerate(steps, start=1):
         since_best += 1
-        if has_saturated(since_best, n_steps):
+        if has_saturated(since_best, n_steps or 0):
             return count
     return len(steps)
 
 
 class FoldJob(NamedTuple):
-    """What one inner fold is to learn next, before it is validated."""
+    """What a candidate is to learn next on an inner fold, before it is validated."""
 
+    number: int  # of the candidate
+    lane: int  # of several, in each of which one job follows the other
     fold: int
     params: Mapping[str, Any]
     start: int | None  # None for an unfitted learner
     stop: int | None  # None for one that learns all its steps
+
+
+class Done(NamedTuple):
+    """A job that is done: the values of the fitted learner, and the processor time it took."""
+
+    job: FoldJob
+    values: npt.NDArray[np.float64]  # the last is its own; those before are of blends
+    cpu_seconds: float
 
 
 class FoldWork:
@@ -81,11 +97,12 @@ class FoldWork:
         self._learners: dict[int, MetricLearner] = {}
         self._shared: dict[int, LastResults] = {}
 
-    def __call__(self, job: FoldJob, timer: Timer) -> npt.ArrayLike:
-        """Fit the learner of a fold and return its value, or its values."""
+    def __call__(self, job: FoldJob, timer: Timer) -> Done:
+        """Fit the learner of a lane and validate it."""
+        before = cpu_seconds()
         if job.start is None:
-            self._learners[job.fold] = self._make(job.params, job.fold)
-        learner = self._learners[job.fold]
+            self._learners[job.lane] = self._make(job.params, job.fold)
+        learner = self._learners[job.lane]
         with timer(LEARNING):
             if job.fold not in self._shared:
                 self._shared[job.fold] = {}
@@ -95,30 +112,94 @@ class FoldWork:
             with sharing(self._shared[job.fold]):
                 data.fit(learner, job.start or 0, job.stop)
         with timer(VALIDATION):
-            return self._score(learner, data)
+            values = np.atleast_1d(self._score(learner, data))
+        return Done(job, values, cpu_seconds() - before)
 
 
 class Folds(Protocol):
     """Where the work of the folds is done."""
 
-    def values(self, jobs: Iterable[FoldJob]) -> Iterator[npt.ArrayLike]:
-        """Do jobs, those of a fold in their order; yield their values in the order of all."""
+    def done(self, jobs: deque[FoldJob]) -> Iterator[Done]:
+        """Take jobs, to which more may be added meanwhile; yield each when it is done."""
 
     def close(self) -> None:
         """Forget the learners."""
 
 
 class _InTurn:
-    """One fold after the other, in this process."""
+    """One job after the other, in this process."""
 
     def __init__(self, work: FoldWork, timer: Timer) -> None:
         self._work, self._timer = work, timer
 
-    def values(self, jobs: Iterable[FoldJob]) -> Iterator[npt.ArrayLike]:
-        return (self._work(job, self._timer) for job in jobs)
+    def done(self, jobs: deque[FoldJob]) -> Iterator[Done]:
+        while jobs:
+            yield self._work(jobs.popleft(), self._timer)
 
     def close(self) -> None:
         """Nothing is held beside this object."""
+
+
+class _Course:
+    """A candidate under way: its values by checkpoint and fold, and which jobs come next."""
+
+    def __init__(self, candidate: Candidate, steps: Sequence[int | None]) -> None:
+        self.candidate, self._steps = candidate, steps
+        self._values: dict[tuple[int | None, int], npt.NDArray[np.float64]] = {}
+
+    def begin(self, number: int, lanes: Mapping[int, int]) -> None:
+        """Begin with folds, each in its lane, as far as the folds before them went."""
+        if before := min(lanes):
+            self._steps = [*self.means(before)]
+        self._number, self._lanes, self._n_begun = number, lanes, 0
+
+    def add(self, done: Done) -> None:
+        """Take the values of a fold at a checkpoint."""
+        self._values[done.job.stop, done.job.fold] = done.values
+
+    def means(self, n_folds: int) -> dict[int | None, float]:
+        """Return the mean over the first folds at each checkpoint to which all of them came."""
+        found = {}
+        for n_steps in self._steps:
+            if not all((n_steps, fold) in self._values for fold in range(n_folds)):
+                break
+            found[n_steps] = float(self._mean(n_steps, n_folds)[-1])
+        return found
+
+    def weight(self, n_steps: int | None, n_folds: int) -> float | None:
+        """Return the weight of the best blend, of equal ones the largest; None without blends."""
+        values = self._mean(n_steps, n_folds)
+        return max(zip(values, WEIGHTS, strict=True))[1] if len(values) > 1 else None
+
+    def _mean(self, n_steps: int | None, n_folds: int) -> npt.NDArray[np.float64]:
+        return np.mean([self._values[n_steps, fold] for fold in range(n_folds)], axis=0)
+
+    def jobs(self) -> Iterator[list[FoldJob]]:
+        """Yield the jobs that are to begin, as far as the values tell; none while some are out."""
+        parts = [*pairwise([None, *self._steps])]
+        while True:
+            means = self.means(max(self._lanes) + 1)
+            jobs: list[FoldJob] = []
+            if len(means) == self._n_begun:
+                since_best = _since_best(means)
+                if means and has_saturated(since_best, [*means][-1] or 0):
+                    return
+                n_more = n_in_any_case(self._steps[self._n_begun :], since_best)
+                if not n_more:
+                    return
+                of_them = parts[self._n_begun : self._n_begun + n_more]
+                self._n_begun += n_more
+                jobs = [
+                    FoldJob(self._number, lane, fold, self.candidate.params, *part)
+                    for part, (fold, lane) in product(of_them, self._lanes.items())
+                ]
+            yield jobs
+
+
+def _since_best(means: Mapping[int | None, float]) -> int:
+    """Count the checkpoints since the best."""
+    values = [*means.values()]
+    return len(values) - 1 - int(np.argmax(values)) if values else 0
 
 
 def tune(
@@ -132,10 +213,14 @@ def tune(
     seconds: float | None = None,
     folds_of: Callable[[FoldWork, int], Folds] | None = None,
 ) -> Tuned:
-    """Choose a scaling, hyper-parameters, and the number of steps where the learner has steps.
+    """Tune the scaling, hyper-parameters, and the number of steps where the learner has steps.
 
-    All folds go on together: memory holds one model a fold.  Where the candidates name
-    `n_steps`, only their values are tried.
+    All learners are tuned by the same successive halving: of more than `MOST_ON_ALL_FOLDS`
+    candidates each is validated on the first fold, and the best third of them on the others, as
+    far as the first fold went; the best mean over all folds wins.
+
+    Where the candidates name `n_steps`, only their values are tried.  Memory holds one model a
+    fold.
 
     ``make(params, fold)`` gives an unfitted learner, ``fit_data_of(scaling)`` the data of the inner
     folds, ``score(learner, data)`` the measure that chooses, ``folds_of(work, n_folds)`` what does
@@ -144,64 +229,82 @@ def tune(
     chooses; of the winner the best of them all gives the weight.  The `timer` is entered with each
     phase; `on_point` gets each own value when it is known, with the fields of `Validated`.
 
-    After `seconds` nothing further is begun; what has not been validated on all folds by then does
-    not count.  Without any such result the first candidate is chosen.
+    After `seconds` of processor time nothing further is begun, on the first fold after half of
+    them; each scaling has its share.  Where no candidate has been validated on all folds by then,
+    the best one on the first fold is taken, and without any the first candidate.
     """
     tuned = Tuned(candidates[0].scaling, dict(candidates[0].params))
-    end = np.inf if seconds is None else time.monotonic() + seconds
-    best = -np.inf
     incremental = (
         isinstance(make(candidates[0].params, 0), IncrementalLearner)
         and "n_steps" not in candidates[0].params
     )
-    for scaling, of_scaling in groupby(candidates, attrgetter("scaling")):
-        folds_data, group = fit_data_of(scaling), [*of_scaling]
-        work, n_folds = FoldWork(make, folds_data, score), len(folds_data)
-        with closing(
-            _InTurn(work, timer) if folds_of is None else folds_of(work, n_folds)
-        ) as folds:
-            validated = folds.values(
-                FoldJob(fold, candidate.params, None, None)
-                for candidate, fold in product([] if incremental else group, range(n_folds))
-            )
-            for candidate in group:
-                best_here, since_best, n_begun = -np.inf, 0, 0
-                steps: list[Any] = checkpoints(max_steps) if incremental else [None]
-                for number, n_steps in enumerate(steps):
-                    if incremental and number == n_begun:
-                        n_begun += n_in_any_case(steps[number:], since_best)  # no fold waits
-                        parts = pairwise([None, *steps][number : n_begun + 1])
-                        validated = folds.values(
-                            FoldJob(fold, candidate.params, start, stop)
-                            for (start, stop), fold in product(parts, range(n_folds))
-                        )
-                    values = []
-                    for fold in range(n_folds):
-                        if time.monotonic() > end:
-                            return tuned
-                        values.append(np.atleast_1d(next(validated)))
-                        point = {**candidate._asdict(), "n_steps": n_steps, "fold": fold}
-                        on_point({**point, "value": float(values[-1][-1])})
-                    means = np.mean(values, axis=0)
-                    mean = float(means[-1])
-                    if mean > best:
-                        best, tuned.n_steps, tuned.blend = mean, n_steps, best_weight(means)
-                        tuned.scaling, tuned.params = candidate.scaling, dict(candidate.params)
-                    if candidate == (tuned.scaling, tuned.params):
-                        tuned.last_checkpoint = n_steps
-                    if mean > best_here:
-                        best_here, since_best = mean, 0
-                    else:
-                        since_best += 1
-                    if incremental and has_saturated(since_best, n_steps):
+    steps = checkpoints(max_steps) if incremental else [None]
+    courses = [_Course(candidate, steps) for candidate in candidates]
+    limit, spent, n_folds = math.inf if seconds is None else seconds, 0.0, 1
+
+    def validate(some: Sequence[_Course], part: slice, until: float) -> None:
+        nonlocal spent, n_folds
+        start, n_seen = spent, 0
+        for scaling in dict.fromkeys(course.candidate.scaling for course in some):
+            group = [course for course in some if course.candidate.scaling == scaling]
+            n_seen += len(group)
+            end = start + (until - start) * n_seen / len(some)
+            folds_data = fit_data_of(scaling)
+            work, n_folds = FoldWork(make, folds_data, score), len(folds_data)
+            if not (numbers := range(n_folds)[part]):
+                continue
+            with closing(
+                _InTurn(work, timer) if folds_of is None else folds_of(work, n_folds)
+            ) as folds:
+                for job, values, taken in _together(group, numbers, n_folds, incremental, folds):
+                    point = {**group[job.number].candidate._asdict(), "n_steps": job.stop}
+                    on_point({**point, "fold": job.fold, "value": float(values[-1])})
+                    spent += taken
+                    if spent > end:
                         break
-        del folds_data, work, folds, validated  # the items of one scaling at a time
+            del folds_data, work, folds  # the items of one scaling at a time
+
+    if len(courses) <= MOST_ON_ALL_FOLDS:
+        validate(courses, slice(None), limit)
+    else:
+        validate(courses, slice(1), FIRST_SHARE * limit)
+        best = {one: max(means.values()) for one in courses if (means := one.means(1))}
+        ranked = sorted(best, key=lambda one: -best[one])
+        validate(ranked[: math.ceil(len(ranked) / 3)], slice(1, None), limit)
+    for n_validated in (n_folds, 1):
+        found = {
+            (course, n_steps): mean
+            for course in courses
+            for n_steps, mean in course.means(n_validated).items()
+        }
+        if found:
+            course, tuned.n_steps = max(found, key=lambda of: found[of])  # of ties the first
+            tuned.blend = course.weight(tuned.n_steps, n_validated)
+            tuned.scaling, tuned.params = course.candidate.scaling, dict(course.candidate.params)
+            tuned.last_checkpoint = [*course.means(n_validated)][-1]
+            break
     return tuned
 
 
-def best_weight(values: npt.NDArray[np.float64]) -> float | None:
-    """Return the weight of the highest value, of equal ones the largest; None of one value."""
-    return max(zip(values, WEIGHTS, strict=True))[1] if len(values) > 1 else None
+def _together(
+    group: Sequence[_Course], folds: range, n_lanes: int, incremental: bool, place: Folds
+) -> Iterator[Done]:
+    """Validate candidates on some folds, as many side by side as there are lanes for."""
+    n_abreast = n_lanes // len(folds)
+    for number, course in enumerate(group):
+        first = number % n_abreast * len(folds)
+        course.begin(number, {fold: first + lane for lane, fold in enumerate(folds)})
+    # A learner that goes on step by step keeps its lanes; others need not wait for one another.
+    n_queues = n_abreast if incremental else len(group)
+    queues = [
+        chain.from_iterable(course.jobs() for course in group[first::n_queues])
+        for first in range(n_queues)
+    ]
+    jobs = deque(chain.from_iterable(next(queue, []) for queue in queues))
+    for done in place.done(jobs):
+        group[done.job.number].add(done)
+        yield done
+        jobs.extend(next(queues[done.job.number % n_queues], []))
 
 
 class EndedError(Exception):
@@ -214,11 +317,11 @@ class EndedError(Exception):
 
 @dataclass
 class _Fold:
-    """The process of a fold, and what it does now."""
+    """The process of a lane, and what it does now."""
 
     pid: int
     connection: Connection
-    number: int | None = None  # of the job; None where it waits for one
+    is_busy: bool = False
     phase: str = "the start"
     since: float = 0.0
 
@@ -246,26 +349,21 @@ class FoldProcesses:
         self._at_once, self._stopwatch, self._seconds = at_once, stopwatch, seconds
         self._folds = [_forked(work, ended) for _ in range(n_folds)]
 
-    def values(self, jobs: Iterable[FoldJob]) -> Iterator[npt.ArrayLike]:
-        """Do jobs, those of a fold one after the other; yield the value of each in their order.
+    def done(self, jobs: deque[FoldJob]) -> Iterator[Done]:
+        """Take jobs, to which more may be added meanwhile; yield each when it is done.
 
         Raise EndedError where a job has failed, or takes too long.
         """
-        waiting = dict(enumerate(jobs))
-        n_jobs, values, n_yielded = len(waiting), dict[int, npt.ArrayLike](), 0
-        while n_yielded < n_jobs:
-            self._begin(waiting)
-            busy = {fold.connection: fold for fold in self._folds if fold.number is not None}
+        while self._begin(jobs):
+            busy = {fold.connection: fold for fold in self._folds if fold.is_busy}
             for fold in busy.values():  # a process that it leaves keeps its connection open
                 if _has_ended(fold.pid) and not fold.connection.poll():
                     _end_with_status_of(fold.pid)
             for connection in wait([*busy], self._seconds_to_poll(busy.values())):
                 assert isinstance(connection, Connection)
-                self._receive(busy[connection], values)
+                if (done := self._receive(busy[connection])) is not None:
+                    yield done
             self._hold_to_budget(busy.values())
-            while n_yielded in values:
-                yield values.pop(n_yielded)
-                n_yielded += 1
 
     def close(self) -> None:
         """End the processes."""
@@ -275,18 +373,20 @@ class FoldProcesses:
             os.waitpid(fold.pid, 0)
             fold.connection.close()
 
-    def _begin(self, waiting: dict[int, FoldJob]) -> None:
-        """Give jobs to idle processes, the first ones first."""
-        n_idle = self._at_once - sum(fold.number is not None for fold in self._folds)
-        for number, job in [*waiting.items()]:
-            fold = self._folds[job.fold]
-            if n_idle and fold.number is None:
-                fold.number, fold.since = number, time.monotonic()
+    def _begin(self, jobs: deque[FoldJob]) -> bool:
+        """Give jobs to idle processes, the first ones first; tell whether one is at work."""
+        n_busy = sum(fold.is_busy for fold in self._folds)
+        for job in [*jobs]:
+            fold = self._folds[job.lane]
+            if n_busy < self._at_once and not fold.is_busy:
+                fold.is_busy, fold.since = True, time.monotonic()
+                jobs.remove(job)
                 with suppress(OSError):  # it is dead, which is seen when its answer is read
-                    fold.connection.send(waiting.pop(number))
-                n_idle -= 1
+                    fold.connection.send(job)
+                n_busy += 1
+        return n_busy > 0
 
-    def _receive(self, fold: _Fold, values: dict[int, npt.ArrayLike]) -> None:
+    def _receive(self, fold: _Fold) -> Done | None:
         try:
             message = fold.connection.recv()
         except (EOFError, OSError):
@@ -294,14 +394,15 @@ class FoldProcesses:
         if isinstance(message, str):
             fold.phase, fold.since = message, time.monotonic()
             self._stopwatch.begin(message)
-        elif isinstance(message, Ended):
+            return None
+        if isinstance(message, Ended):
             raise EndedError(message)
-        else:
-            assert fold.number is not None
-            values[fold.number], seconds = message
-            for phase, taken in seconds.items():
-                self._stopwatch.seconds[phase] += taken
-            fold.number = None
+        done, seconds = message
+        for phase, taken in seconds.items():
+            self._stopwatch.seconds[phase] += taken
+        fold.is_busy = False
+        assert isinstance(done, Done)
+        return done
 
     def _seconds_to_poll(self, busy: Iterable[_Fold]) -> float:
         deadline = min(fold.since for fold in busy) + (self._seconds or math.inf)
@@ -310,7 +411,7 @@ class FoldProcesses:
     def _hold_to_budget(self, busy: Iterable[_Fold]) -> None:
         for fold in busy:
             late = self._seconds is not None and time.monotonic() > fold.since + self._seconds
-            if late and fold.number is not None:
+            if late and fold.is_busy:
                 reason = f"{fold.phase} took longer than the budget of {self._seconds:g} s"
                 raise EndedError(Ended("timeout", reason))
 
@@ -336,11 +437,11 @@ def _serve(line: Connection, work: FoldWork, ended: Callable[[Exception], Ended]
             job = line.recv()
             stopwatch = Stopwatch(line.send)
             try:
-                value = work(job, stopwatch)
+                done = work(job, stopwatch)
             except Exception as error:
                 line.send(ended(error))
             else:
-                line.send((value, dict(stopwatch.seconds)))
+                line.send((done, dict(stopwatch.seconds)))
             sys.stdout.flush()
     except (EOFError, OSError):  # the trial has ended
         status = 0
