@@ -14,11 +14,12 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import QuantileTransformer
 
-from oasis_bench.algorithms import LMNN, OASIS, AveragedOASIS, Euclidean, PsdOASIS
-from oasis_bench.data import Patches, PatchKind
+from oasis_bench.algorithms import LDA, LMNN, OASIS, AveragedOASIS, Euclidean, PsdOASIS
+from oasis_bench.data import KEEPS_ZEROS, SCALINGS, Patches, PatchKind, learn_steps, prepared_by
 from oasis_bench.plugins import IncrementalLearner, load_model, load_registry, save_model
+from oasis_bench.scorers import similarity_of
 from oasis_bench.system import PeakMemory, UsageError
 
 PLUGIN = """\
@@ -329,13 +330,71 @@ def test_what_a_file_cannot_hold_is_named(holder, rows, tmp_path, value, named):
     assert not (tmp_path / "model.npz").exists()
 
 
-@pytest.mark.parametrize("whole", [make_pipeline(StandardScaler(), OASIS(n_steps=5)), "OASIS"])
-def test_what_is_no_learner_is_refused_with_the_way_out(whole, rows, tmp_path):
+@pytest.mark.parametrize(
+    ("whole", "said"),
+    [
+        (make_pipeline(QuantileTransformer(n_quantiles=5), OASIS(n_steps=5)), r"pipeline\[-1\]"),
+        ("OASIS", "a str is no learner"),
+    ],
+)
+def test_what_is_no_learner_is_refused_with_the_way_out(whole, said, rows, tmp_path):
     if not isinstance(whole, str):
         whole.fit(*rows)
-    with pytest.raises(UsageError, match=rf"^a {type(whole).__name__} .*pipeline\[-1\].*skops"):
+    with pytest.raises(UsageError, match=rf"{said}.*skops"):
         save_model(whole, tmp_path / "model.npz")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("kind", SCALINGS)
+@pytest.mark.parametrize("form", [np.asarray, pd.DataFrame, sparse.csr_array])
+def test_a_scaling_is_saved_with_its_learner(rows, tmp_path, kind, form):
+    X = np.where(rows[0] > 0.3, rows[0], 0)
+    is_sparse = form is sparse.csr_array
+    if (is_sparse and kind not in KEEPS_ZEROS) or (kind == "tfidf" and form is pd.DataFrame):
+        pytest.skip("such rows are not scaled so")
+    X = form(X) if form is not pd.DataFrame else pd.DataFrame(X).add_prefix("x")
+    steps = learn_steps(kind, X, takes_sparse=False)
+    model = make_pipeline(*steps, LDA().fit(prepared_by(steps)(X), rows[1]))
+    save_model(model, tmp_path / "model.npz", training_rows=X)
+    loaded = load_model(tmp_path / "model.npz")
+    np.testing.assert_array_equal(similarity_of(loaded, X, X), similarity_of(model, X, X))
+    assert [type(step) for _, step in loaded.steps] == [type(step) for _, step in model.steps]
+    if form is pd.DataFrame:
+        mixed = X[X.columns[::-1]].assign(more="text")
+        np.testing.assert_array_equal(similarity_of(loaded, mixed, X), similarity_of(model, X, X))
+        with pytest.raises(UsageError, match="lack the column 'x0', which the model was fitted on"):
+            similarity_of(loaded, mixed.drop(columns="x0"), X)
+
+
+def part(steps, name=None):
+    """Return what a file says of the first step, or of its parameters or attributes."""
+    return steps[0]["dict"] if name is None else steps[0]["dict"][name]["dict"]
+
+
+@pytest.mark.parametrize(
+    ("forgery", "said"),
+    [
+        (lambda steps: part(steps).update(name="FunctionTransformer"), "none of StandardScaler"),
+        (lambda steps: part(steps, "params").update(with_std=False), "none of the scalings"),
+        (lambda steps: part(steps, "fitted").update(n_features_in_=9), "is of 9 features"),
+        (lambda steps: part(steps, "fitted").update(transform="x"), "'transform' cannot be"),
+        (lambda steps: part(steps, "fitted").pop("mean_"), "mean_"),
+        (lambda steps: steps.pop(0), "holds arrays that its header does not name"),
+    ],
+)
+def test_a_damaged_scaling_is_refused(rows, tmp_path, forgery, said):
+    path = tmp_path / "model.npz"
+    steps = learn_steps("standard", rows[0])
+    save_model(make_pipeline(*steps, LDA().fit(*rows)), path)
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    described = json.loads(parts["scaling-steps.json"])
+    forgery(described["list"])
+    parts["scaling-steps.json"] = json.dumps(described).encode()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    assert_refused(path, said)
 
 
 def test_what_could_not_be_loaded_is_not_saved(learner, tmp_path):

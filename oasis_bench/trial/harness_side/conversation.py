@@ -280,7 +280,7 @@ class Conversation:
             if self._file is None:
                 self._notes.append(f"its model is not saved: {saved.reason}")
             else:
-                self._kept.add_model(self._file_that_came())
+                self._kept.add_model(self._file_that_came(), self._tuned.scaling)
         yield from self._score()
 
     def _load(self) -> Talk:

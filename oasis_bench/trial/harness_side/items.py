@@ -149,19 +149,23 @@ def _truth(y: Labels, training: Labels, tested: Judgements | None, order: Number
 class SealedItems:
     """The items of a trial in one scaling, each part in a file of its own when it is asked for.
 
-    The scaling is learned from the training items; None: the items as the data set gives them.
-    The learner's class decides whether sparse rows are made dense.
+    The scaling is learned from the training items, or `saved` with a model; None: the items as the
+    data set gives them.  The learner's class decides whether sparse rows are made dense.
     """
 
     def __init__(
-        self, items: TrialItems, learner: type[MetricLearner], scaling: str | None
+        self,
+        items: TrialItems,
+        learner: type[MetricLearner],
+        scaling: str | None,
+        saved: Sequence[Any] | None = None,
     ) -> None:
         self._items = items
         training = items.X[items.train_rows]
         if scaling is None:
             self._prepare: Preparation = lambda rows: rows
         else:
-            self._prepare = learn_preparation(learner, scaling, training)
+            self._prepare = learn_preparation(learner, scaling, training, saved)
         self._training = self._prepare(training)
         self._descriptors: list[int] = []
         # The files are closed when no trial has the items any more; processes keep theirs.
