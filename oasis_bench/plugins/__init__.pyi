@@ -52,3 +52,4 @@ from .registry import (
     read_options as read_options,
     refuse_unlike_inputs as refuse_unlike_inputs,
 )
+from .use import embed as embed, neighbours as neighbours

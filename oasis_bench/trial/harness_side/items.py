@@ -34,6 +34,9 @@ DENSE_BYTES = 2 * 2**30
 FEW_PER_CLASS, FEW_OF_SEVERAL_LABELS = 8, 100
 """Training items of the warm-up: of each of two classes, or in all."""
 
+MOST_SCORED = 200
+"""Training items that are scored where no item tests."""
+
 N_SAMPLE = 30
 """Test items scored a second time, by a process that has no others.
 
@@ -108,8 +111,19 @@ def draw_items(spec: TrialSpec, rows: LabelledRows, learner: type[MetricLearner]
 
 
 def divide(spec: TrialSpec, rows: LabelledRows) -> Partition:
-    """Draw training and test items, and the judgements of each, where the split has any."""
+    """Draw training and test items, and the judgements of each, where the split has any.
+
+    Where no item is left to test, all train, and a few of them are scored as a trial's process
+    expects it: two of each class.
+    """
     split, where = split_of(spec).for_rows(rows), spec.where
+    if not where.n_test:
+        if isinstance(rows.y, sparse.csr_array):
+            every = np.arange(rows.y.shape[0])
+            return Partition(every, every[:MOST_SCORED])
+        of_class = [np.flatnonzero(rows.y == number) for number in where.classes]
+        few = np.concatenate([own[:2] for own in of_class])[:MOST_SCORED]
+        return Partition(np.sort(np.concatenate(of_class)), few)
     try:
         return split.draw(rows, where.classes, where.partition, spec.seed_for("partition"))
     except NotSplittableError as error:
