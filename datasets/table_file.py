@@ -9,7 +9,9 @@ import csv
 import io
 import shlex
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from decimal import Context, Decimal
 from pathlib import Path
 from reprlib import repr as shown
@@ -34,6 +36,7 @@ from oasis_bench.datasets.tables import (
     header_doubt,
     is_id,
     parquet_cells,
+    places_of,
     read_table,
     text_cells,
     values_of,
@@ -127,12 +130,8 @@ class TableFile(Dataset):
 
     def description(self) -> list[str]:
         """Return what each column of a CSV or Parquet file holds, a line each."""
-        try:
+        with self._named_in_errors():
             return column_lines(self.path, self._asked())
-        except UsageError as error:
-            raise UsageError(f"{self._called}: {error}") from error
-        except OSError as error:
-            raise UsageError(f"{self._called}: {reason_of(error)}: give a file to read") from error
 
     def location(self) -> str | None:
         """Return the path of the file."""
@@ -141,6 +140,25 @@ class TableFile(Dataset):
     def default_scaling(self, rows: LabelledRows) -> str | tuple[str, ...]:
         """Return all that scales columns, or 'l2' for sparse rows, which a mean would fill."""
         return "l2" if sparse.issparse(rows.X) else self.scaling
+
+    def load_items(
+        self,
+        kind: str = "rows",
+        columns: Sequence[str] | None = None,
+        name: str | None = None,
+        progress: Progress = no_progress,
+    ) -> tuple[Any, list[str] | None]:
+        """Return the rows, of `columns` alone where these are given, and the names of the rows."""
+        with self._named_in_errors():
+            asked = replace(self._asked(), label=name or self.label, needed=False)
+            if columns is not None:
+                asked = replace(asked, label=name, only=tuple(columns))
+            table = read_table(self.path, asked)
+            X = _as_features(table, asked.drop)
+            if columns is not None and table.columns is not None:
+                X = X[:, places_of(columns, table.columns)]
+            labels = table.labels if name is not None else None
+            return X, None if labels is None else [f"{label}" for label in labels]
 
     def load(self, progress: Progress = no_progress) -> LabelledRows:
         """Read and check the file.
@@ -152,9 +170,10 @@ class TableFile(Dataset):
             label, of two classes or more.  Rows and columns count from 1, rows without the header;
             lines are those of the file.
         """
-        try:
+        with self._named_in_errors():
             asked = self._asked()
             table = read_table(self.path, asked)
+            assert table.labels is not None  # they are needed
             X = _as_features(table, asked.drop)
             y, class_names = _numbered(table.labels, "labels", "--label", table.place)
             folds = None
@@ -163,6 +182,12 @@ class TableFile(Dataset):
             remarks = (*table.remarks, *_doubtful(class_names), *_ids(table, asked))
             columns = None if table.columns is None else tuple(table.columns)
             return LabelledRows(X, y, class_names, folds=folds, remarks=remarks, columns=columns)
+
+    @contextmanager
+    def _named_in_errors(self) -> Iterator[None]:
+        """Word what is wrong with the file as a UsageError that names it."""
+        try:
+            yield
         except UsageError as error:
             raise UsageError(f"{self._called}: {error}") from error
         except MemoryError as error:

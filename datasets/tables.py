@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -85,7 +86,7 @@ class Table:
     """
 
     X: Any
-    labels: LabelValues
+    labels: LabelValues | None
     columns: Sequence[str] | None = None
     folds: LabelValues | None = None
     remarks: tuple[str, ...] = ()
@@ -96,7 +97,9 @@ class Table:
 class Columns:
     """What the user says of the columns of a file, or of its arrays: labels, folds, which to drop.
 
-    `decimal` and `thousands` are the signs of numbers in text.
+    `decimal` and `thousands` are the signs of numbers in text.  Of `only`, where it is given, are
+    the features, in this order, and all but the labels is left out; labels need not be there where
+    they are not `needed`.
     """
 
     label: str | None = None
@@ -104,6 +107,8 @@ class Columns:
     drop: tuple[str, ...] = ()
     decimal: str | None = None
     thousands: str | None = None
+    only: tuple[str, ...] | None = None
+    needed: bool = True
 
 
 def read_table(path: Path, asked: Columns) -> Table:
@@ -142,7 +147,7 @@ def _read_csv(path: Path, asked: Columns) -> Table:
     separator = separator_of(path)
     names = csv_names(path, separator)
     at, fold_at, dropped = _places(names, asked)
-    texts = [at] if fold_at is None else [at, fold_at]
+    texts = [i for i in (at, fold_at) if i is not None]
     cells, empty = text_cells(path, asked, names, separator, texts, dropped)
     dropped += empty
     features = [name for i, name in enumerate(names) if i not in (*texts, *dropped)]
@@ -151,9 +156,9 @@ def _read_csv(path: Path, asked: Columns) -> Table:
             "a column has no name (pandas' index?): name it, or leave it out with "
             f"{drop_option([*asked.drop, ''])}"
         )
-    labels = cells.frame[at].tolist()
+    labels = [] if at is None else cells.frame[at].tolist()
     remarks = cells.remarks
-    if doubt := header_doubt(names, at, features, labels, cells.numbers):
+    if at is not None and (doubt := header_doubt(names, at, features, labels, cells.numbers)):
         if names[at] in labels:
             raise UsageError(doubt)
         remarks = (*remarks, doubt)
@@ -221,7 +226,7 @@ def parquet_cells(path: Path) -> pd.DataFrame:
 def _table_of(
     cells: pd.DataFrame,
     names: Sequence[str],
-    at: int,
+    at: int | None,
     fold_at: int | None,
     dropped: Sequence[int],
     text: Cells | None = None,
@@ -232,9 +237,9 @@ def _table_of(
     `text` is how it was read from a text file, if it was.
     """
     columns = [cells.iloc[:, i] for i in range(len(names))]
-    labels = _names_of(columns[at], "labels", text)
+    labels = None if at is None else _names_of(columns[at], "labels", text)
     folds = None if fold_at is None else _names_of(columns[fold_at], "folds", text)
-    n_features = len(names) - 1 - (fold_at is not None) - len(dropped)
+    n_features = len(names) - (at is not None) - (fold_at is not None) - len(dropped)
     if len(cells) == 0 or n_features == 0:
         raise UsageError(
             f"holds {len(cells)} rows and {n_features} columns beside the label"
@@ -378,13 +383,17 @@ def is_id(values: npt.NDArray[Any]) -> bool:
     )
 
 
-def _places(columns: Sequence[str], asked: Columns) -> tuple[int, int | None, list[int]]:
+def _places(columns: Sequence[str], asked: Columns) -> tuple[int | None, int | None, list[int]]:
     """Return the places of the labels, of the folds, and of what is left out."""
+    if asked.only is not None:
+        places_of(asked.only, columns)  # it raises where one is missing
+        at = None if asked.label is None else _label_column(columns, asked)
+        return at, None, [i for i, name in enumerate(columns) if name not in asked.only and i != at]
     if unknown := [name for name in asked.drop if name not in map(str.strip, columns)]:
         raise UsageError(
             f"no column {shown(unknown[0])} to leave out: {_columns_are(columns, unknown[0])}"
         )
-    at = _label_column(columns, asked.label)
+    at = _label_column(columns, asked)
     fold_at = _fold_column(columns, asked.fold, at)
     dropped = [i for i, name in enumerate(columns) if name.strip() in asked.drop]
     if {at, fold_at} & set(dropped):
@@ -392,13 +401,29 @@ def _places(columns: Sequence[str], asked: Columns) -> tuple[int, int | None, li
     return at, fold_at, dropped
 
 
-def _label_column(columns: Sequence[str], label: str | None) -> int:
-    """Return the place of the label column."""
+def places_of(names: Sequence[str], columns: Sequence[str]) -> list[int]:
+    """Return the place of each name, or refuse those that no column has, or several have."""
+    place, times = {name: i for i, name in enumerate(columns)}, Counter(columns)
+    if wrong := [name for name in names if times[name] != 1]:
+        what = "several columns" if wrong[0] in columns else "no column"
+        more = f" and {len(wrong) - 1} more that are needed" * (len(wrong) > 1)
+        raise UsageError(
+            f"{what} {shown(wrong[0])}{more}: {_columns_are(columns, wrong[0])}: give each column "
+            "the name that it had when the model was fitted"
+        )
+    return [place[name] for name in names]
+
+
+def _label_column(columns: Sequence[str], asked: Columns) -> int | None:
+    """Return the place of the label column; None where there is none, and none is needed."""
+    label = asked.label
     others = [name for name in OTHER_LABEL_COLUMNS if name in columns]
     names = [label] if label is not None else [LABEL_COLUMN] if LABEL_COLUMN in columns else others
     found = [i for i, name in enumerate(columns) if name in names]
     if len(found) == 1:
         return found[0]
+    if not (found or asked.needed or label):
+        return None
     is_row = not found and any(map(NUMBER.fullmatch, columns)) and not _count(columns[:-1])
     raise UsageError(
         f"{'several columns' if found else 'no column'} to take the label from "
@@ -415,7 +440,7 @@ def _columns_are(columns: Sequence[str], asked: str | None) -> str:
     return f"{hint}the columns are {listed(columns)}"
 
 
-def _fold_column(columns: Sequence[str], fold: str | None, label_at: int) -> int | None:
+def _fold_column(columns: Sequence[str], fold: str | None, label_at: int | None) -> int | None:
     """Return the place of the column of folds; None where none is named."""
     if fold is None:
         return None
@@ -435,8 +460,10 @@ def _read_npz(path: Path, asked: Columns) -> Table:
     _refuse_drop(asked)
     with open_npz(path) as file:
         if {"format", "shape", "data"} <= set(file.files):
-            y = label or "y"
-            if y not in file.files:
+            y: str | None = label or "y"
+            if y not in file.files and not (asked.needed or label):
+                y = None
+            elif y not in file.files:
                 raise UsageError(
                     f"holds a sparse matrix and no array {y!r} of labels: "
                     f"numpy.savez(path, {y}=labels, **numpy.load(path)) adds it"
@@ -448,7 +475,7 @@ def _read_npz(path: Path, asked: Columns) -> Table:
                     matrix.check_format(full_check=True)  # wrong indices would crash what follows
                 X: Any = sparse.csr_array(matrix)
         else:
-            x, y = _array_names(file, label, fold)
+            x, y = _array_names(file, label, fold, asked.needed)
             X = load_array(file, x)
         folds = None
         if fold is not None:
@@ -461,13 +488,18 @@ def _read_npz(path: Path, asked: Columns) -> Table:
         columns = None
         if "columns" in file.files and (names := load_array(file, "columns")).dtype.kind == "U":
             columns = names.tolist() if names.shape == X.shape[1:] else None
-        return Table(X, _array_labels(load_array(file, y), y), columns, folds)
+        labels = None if y is None else _array_labels(load_array(file, y), y)
+        return Table(X, labels, columns, folds)
 
 
-def _array_names(file: NpzFile, label: str | None, fold: str | None = None) -> tuple[str, str]:
+def _array_names(
+    file: NpzFile, label: str | None, fold: str | None = None, needed: bool = True
+) -> tuple[str, str | None]:
     """Choose the arrays of features and of labels; that of folds is neither."""
     if "X" in file and (label or "y") in file:
         return "X", label or "y"
+    if "X" in file and not (needed or label):
+        return "X", None
     shapes = {name: np.shape(load_array(file, name)) for name in file if name != fold}
     tables = [name for name, shape in shapes.items() if len(shape) == 2]
     lists = [name for name, shape in shapes.items() if len(shape) == 1 and label in (None, name)]

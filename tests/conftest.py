@@ -25,6 +25,7 @@ SLOW_FILES = (
     "test_run_on_cluster.py",
     "test_isolation.py",
     "test_evaluate.py",
+    "test_use.py",
     "test_full_disk.py",
     "test_cheating.py",
     "test_contract.py",

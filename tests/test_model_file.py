@@ -10,17 +10,25 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import QuantileTransformer
 
 from oasis_bench.algorithms import (
+    LDA,
     LMNN,
     OASIS,
     AveragedOASIS,
     DeepRanking,
+    Euclidean,
     OnEmbedding,
 )
-from oasis_bench.data import Patches, PatchKind
+from oasis_bench.data import KEEPS_ZEROS, SCALINGS, Patches, PatchKind, learn_steps, prepared_by
 from oasis_bench.plugins import IncrementalLearner, load_model, load_registry, save_model
+from oasis_bench.scorers import similarity_of
 from oasis_bench.system import PeakMemory, UsageError
 
 PLUGIN = """\
@@ -314,6 +322,129 @@ def test_no_second_copy_of_a_matrix_is_made(rows, tmp_path):
 
 
 # --- what is not saved
+
+
+@pytest.mark.parametrize("unfitted", [OASIS(), Euclidean(), LMNN()])
+def test_a_learner_that_learned_nothing_is_not_saved(unfitted, tmp_path):
+    with pytest.raises(NotFittedError):
+        save_model(unfitted, tmp_path / "model.npz")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("value", "named"),
+    [
+        (object(), "params/value is of type object"),
+        (LogisticRegression(), "params/value is a LogisticRegression .*skops"),
+        (sparse.csc_array((2, 2)), "csc_array"),
+        (np.array([1, None]), "ndarray"),
+        (np.ma.array([1.0]), "MaskedArray"),
+        (np.array(["2010-07-01"], "datetime64"), "ndarray"),
+        ([1, {2: 3}], r"params/value\.1 is of type dict"),
+        (np.random.default_rng(0), "Generator"),
+        (np.random.RandomState(np.random.PCG64(0)), "PCG64"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_a_file_cannot_hold_is_named(holder, rows, tmp_path, value, named):
+    with pytest.raises(UsageError, match=f"^this Holder cannot be saved: .*{named}"):
+        save_model(holder(value).fit(*rows), tmp_path / "model.npz")
+    assert not (tmp_path / "model.npz").exists()
+
+
+@pytest.mark.parametrize(
+    ("whole", "said"),
+    [
+        (make_pipeline(QuantileTransformer(n_quantiles=5), OASIS(n_steps=5)), r"pipeline\[-1\]"),
+        ("OASIS", "a str is no learner"),
+    ],
+)
+def test_what_is_no_learner_is_refused_with_the_way_out(whole, said, rows, tmp_path):
+    if not isinstance(whole, str):
+        whole.fit(*rows)
+    with pytest.raises(UsageError, match=rf"{said}.*skops"):
+        save_model(whole, tmp_path / "model.npz")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("kind", SCALINGS)
+@pytest.mark.parametrize("form", [np.asarray, pd.DataFrame, sparse.csr_array])
+def test_a_scaling_is_saved_with_its_learner(rows, tmp_path, kind, form):
+    X = np.where(rows[0] > 0.3, rows[0], 0)
+    is_sparse = form is sparse.csr_array
+    if (is_sparse and kind not in KEEPS_ZEROS) or (kind == "tfidf" and form is pd.DataFrame):
+        pytest.skip("such rows are not scaled so")
+    X = form(X) if form is not pd.DataFrame else pd.DataFrame(X).add_prefix("x")
+    steps = learn_steps(kind, X, takes_sparse=False)
+    model = make_pipeline(*steps, LDA().fit(prepared_by(steps)(X), rows[1]))
+    save_model(model, tmp_path / "model.npz", training_rows=X)
+    loaded = load_model(tmp_path / "model.npz")
+    np.testing.assert_array_equal(similarity_of(loaded, X, X), similarity_of(model, X, X))
+    assert [type(step) for _, step in loaded.steps] == [type(step) for _, step in model.steps]
+    if form is pd.DataFrame:
+        mixed = X[X.columns[::-1]].assign(more="text")
+        np.testing.assert_array_equal(similarity_of(loaded, mixed, X), similarity_of(model, X, X))
+        with pytest.raises(UsageError, match="lack the column 'x0', which the model was fitted on"):
+            similarity_of(loaded, mixed.drop(columns="x0"), X)
+
+
+def part(steps, name=None):
+    """Return what a file says of the first step, or of its parameters or attributes."""
+    return steps[0]["dict"] if name is None else steps[0]["dict"][name]["dict"]
+
+
+@pytest.mark.parametrize(
+    ("forgery", "said"),
+    [
+        (lambda steps: part(steps).update(name="FunctionTransformer"), "none of StandardScaler"),
+        (lambda steps: part(steps, "params").update(with_std=False), "none of the scalings"),
+        (lambda steps: part(steps, "fitted").update(n_features_in_=9), "is of 9 features"),
+        (lambda steps: part(steps, "fitted").update(transform="x"), "'transform' cannot be"),
+        (lambda steps: part(steps, "fitted").pop("mean_"), "mean_"),
+        (lambda steps: steps.pop(0), "holds arrays that its header does not name"),
+    ],
+)
+def test_a_damaged_scaling_is_refused(rows, tmp_path, forgery, said):
+    path = tmp_path / "model.npz"
+    steps = learn_steps("standard", rows[0])
+    save_model(make_pipeline(*steps, LDA().fit(*rows)), path)
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    described = json.loads(parts["scaling-steps.json"])
+    forgery(described["list"])
+    parts["scaling-steps.json"] = json.dumps(described).encode()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    assert_refused(path, said)
+
+
+def test_what_could_not_be_loaded_is_not_saved(learner, tmp_path):
+    learner.set_params(aggressiveness=-1.0)
+    with pytest.raises(UsageError, match="aggressiveness"):
+        save_model(learner, tmp_path / "model.npz")
+    learner.set_params(aggressiveness=1.0)
+    learner.bilinear_matrix_[0, 1] = np.nan
+    with pytest.raises(UsageError, match="bilinear_matrix_ holds values that are not finite"):
+        save_model(learner, tmp_path / "model.npz")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_class_that_loading_would_take_for_another_is_not_saved(rows, tmp_path):
+    class Mine(OASIS):
+        pass
+
+    with pytest.raises(UsageError, match=r"'OASIS' of .*Mine belongs to another class: give it a"):
+        save_model(Mine(n_steps=20).fit(*rows), tmp_path / "model.npz")
+
+
+@pytest.mark.parametrize("place", ["absent/model.npz", "folder", "model.npz/below"])
+def test_a_place_that_cannot_be_written_is_refused(learner, path, place):
+    (path.parent / "folder").mkdir()
+    before = sorted(path.parent.iterdir())
+    with pytest.raises(UsageError, match=r"^cannot write .*: give a file in a folder"):
+        save_model(learner, path.parent / place)
+    assert sorted(path.parent.iterdir()) == before
 
 
 def test_an_interrupted_save_leaves_the_old_file(learner, path, monkeypatch):

@@ -283,10 +283,10 @@ def test_the_package_itself_stays_light():
         _ = oasis_bench.runner
 
 
-def test_the_example_of_the_documentation_runs(tmp_path, monkeypatch):
-    from oasis_bench.notebook import run as function
-
+@pytest.mark.parametrize("name", ["run", "fit"])
+def test_the_example_of_the_documentation_runs(name, tmp_path, monkeypatch):
+    function = getattr(oasis_bench, name)
     monkeypatch.chdir(tmp_path)
     module = sys.modules[function.__module__]
-    (example,) = doctest.DocTestFinder().find(function, "run", module=module)
+    (example,) = doctest.DocTestFinder().find(function, name, module=module)
     assert doctest.DocTestRunner().run(example).failed == 0

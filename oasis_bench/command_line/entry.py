@@ -27,6 +27,9 @@ HERE = "oasis_bench.command_line"
 VERBS = {
     "run": f"{HERE}.run:run",
     "evaluate": f"{HERE}.run:evaluate",
+    "fit": f"{HERE}.use:fit",
+    "neighbours": f"{HERE}.use:neighbours",
+    "embed": f"{HERE}.use:embed",
     "report": f"{HERE}.stored_runs:report",
     "compare": f"{HERE}.stored_runs:compare",
     "export": f"{HERE}.stored_runs:export",

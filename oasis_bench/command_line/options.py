@@ -38,6 +38,12 @@ JUDGED_SETTINGS = (
 )
 """The settings of an experiment that also decide how a saved model is evaluated."""
 
+FIT_SETTINGS = (
+    *("choose_by", "inner_folds", "seed", "scaling", "search", "max_steps", "threads"),
+    *("classes", "budget", "memory"),
+)
+"""The settings of an experiment that decide how one learner is fitted on all rows."""
+
 FILE_KEYS = (
     "title: of the report (needed). "
     "dataset: a name or a path, or a table [dataset] with its name and options (needed; a list as "
@@ -68,7 +74,7 @@ def parse_words(words: Sequence[str] | None = None) -> argparse.Namespace:
 def _refuse_unknown_words(options: argparse.Namespace) -> None:
     """Raise UsageError for a name that no installed package has, or a path with nothing there."""
     dataset = getattr(options, "dataset", None)
-    if options.verb == "run":
+    if options.verb in ("run", "fit"):
         experiment = options.experiment or Experiment.from_toml("default")
         own = experiment.learners
         for label in options.algorithms or own:
@@ -97,6 +103,9 @@ def make_parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(required=True, metavar="VERB")
     _add_run(verbs)
     _add_evaluate(verbs)
+    _add_fit(verbs)
+    _add_neighbours(verbs)
+    _add_embed(verbs)
     _add_list(verbs)
     _add_check(verbs)
     _add_data(verbs)
@@ -209,9 +218,9 @@ def _add_evaluate(verbs: Any) -> None:
     parser.add_argument("--dataset", metavar="NAME|PATH", help="the data to evaluate a model on")
     _add_settings(
         parser,
-        "--tasks is for a run as well, the others for a model. Rows are scaled as --scaling or "
-        "the data set says; what scaling learns, such as the weights of tfidf, it learns from the "
-        "training part of the data that the model is evaluated on.",
+        "--tasks is for a run as well, the others for a model. Rows are scaled as the model's file "
+        "says; where it holds no scaling, as --scaling or the data set says, and what scaling "
+        "learns comes from the training part of the data that the model is evaluated on.",
         JUDGED_SETTINGS,
         of_a_file=False,
     )
@@ -219,6 +228,82 @@ def _add_evaluate(verbs: Any) -> None:
     _add_place(parser)
     what = "a new folder, for a model (default: runs/DATASET-TIME)"
     add_path(parser, "--output", "DIR", what)
+    add_plugin(parser)
+
+
+def _add_fit(verbs: Any) -> None:
+    """Add the verb `fit`."""
+    parser = add_verb(
+        verbs,
+        "fit",
+        "tune a learner, fit it on all rows of a table and write it to a model file",
+        "Tune a learner on inner folds as a trial of 'run' does, fit it on all rows, and write it "
+        "with its scaling to a model file, whole or not at all. What to expect is printed: the "
+        "measure by which it was tuned on the inner folds, beside the Euclidean baseline's. "
+        "Example: fit table.csv --label kind --learner OASIS --output metric.npz",
+    )
+    parser.set_defaults(experiment=None, quick=False, **dict.fromkeys(known_settings()))
+    parser.add_argument("dataset", metavar="NAME|PATH", help="your table, or a data set")
+    one: dict[str, Any] = {"type": lambda text: [text], "metavar": "NAME"}
+    what = "a learner of 'list algorithms' (default OASIS)"
+    parser.add_argument("--learner", dest="algorithms", default=["OASIS"], help=what, **one)
+    what = "what it is tuned for: unseen-classes where classes will be others (default retrieval)"
+    parser.add_argument("--task", dest="tasks", default=["retrieval"], help=what, **one)
+    add_path(parser, "--output", "FILE.npz", "the model file", required=True)
+    said = "As of 'run': they decide how the learner is tuned."
+    _add_settings(parser, said, FIT_SETTINGS, of_a_file=False)
+    add_data_options(parser)
+    add_plugin(parser)
+
+
+def _add_neighbours(verbs: Any) -> None:
+    """Add the verb `neighbours`."""
+    parser = add_verb(
+        verbs,
+        "neighbours",
+        "find the nearest rows of a gallery for each query, by a saved model",
+        "Find the rows of a gallery that are most similar to each query, by a model of 'fit' or "
+        "'run --save-models'. Tables hold rows as they are, not scaled, and need no labels; their "
+        "columns are matched by name, and others are not looked at. The output is CSV: query, "
+        "rank, neighbour, similarity; rows count from 0, without the line of names. "
+        "Example: neighbours metric.npz gallery.csv queries.csv -k 10 --output neighbours.csv",
+    )
+    add_input(parser, "model", "MODEL", "a model file")
+    parser.add_argument("gallery", metavar="GALLERY", help="the table, or data set, to search")
+    parser.add_argument("queries", metavar="QUERIES", help="the table, or data set, of the queries")
+    count: dict[str, Any] = {"type": positive_of_text, "metavar": "N"}
+    parser.add_argument("-k", default=10, help="neighbours of each query (default 10)", **count)
+    what = "look at a part of a large gallery alone: sooner, but some are missed; needs the extra"
+    parser.add_argument("--faiss", action="store_true", help=f"{what} [faiss] (default: no)")
+    what = "with --faiss: lists that a query looks into: more miss fewer (default 8)"
+    parser.add_argument("--probes", default=8, help=what, **count)
+    add_path(parser, "--output", "FILE.csv", "where to write them (default: the terminal)")
+    _add_tables(parser)
+
+
+def _add_embed(verbs: Any) -> None:
+    """Add the verb `embed`."""
+    parser = add_verb(
+        verbs,
+        "embed",
+        "write the points of rows in the learned space of a saved model",
+        "Write the point of each row in the learned space: of a learner of a distance the "
+        "Euclidean distance of points is that of the rows; of PsdOASIS, CosineOASIS and the like "
+        "their inner product is the similarity. The table is read as 'neighbours' does. "
+        "Example: embed metric.npz table.csv --output embedding.parquet",
+    )
+    add_input(parser, "model", "MODEL", "a model file")
+    parser.add_argument("dataset", metavar="TABLE", help="the table, or data set")
+    what = "a .csv, .npy or .parquet file (the last needs the extra [parquet])"
+    add_path(parser, "--output", "FILE", what, required=True)
+    _add_tables(parser)
+
+
+def _add_tables(parser: Parser) -> None:
+    """Add how the tables of a model are read."""
+    what = "the column that names the rows (default: they are called by their numbers)"
+    parser.add_argument("--name", metavar="COLUMN", help=what)
+    add_data_options(parser)
     add_plugin(parser)
 
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import Any
 
 from oasis_bench.claims import experiments, on_papers_classes
@@ -20,6 +19,7 @@ from oasis_bench.system import (
     OutputError,
     UsageError,
     available_cores,
+    make_writable,
     unknown_name,
 )
 from oasis_bench.web_scale import (
@@ -144,7 +144,7 @@ def run_web_scale(options: argparse.Namespace) -> int:
     size = max(options.images), options.test_images, options.visterms
     dataset: Any = load_registry().datasets["web-scale"]
     lines = _forecast(dataset.to_write(*size), options.visterms, planned, options.output)
-    _make_writable(options.output)
+    make_writable(options.output)
     print(*lines, sep="\n", flush=True)
     with closing(ProgressDisplay()) as display:
         data = dataset.kept(*size, display.download)
@@ -162,20 +162,6 @@ def run_web_scale(options: argparse.Namespace) -> int:
             ) from None
     print(f"report: {load_reports().write_web_scale_report(options.output)}")
     return 0
-
-
-def _make_writable(folder: Path) -> None:
-    """Make a folder for output, if it is missing, before hours of work: it must take a file."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        reason = "is no folder" if folder.exists() and not folder.is_dir() else error.strerror
-        raise UsageError(
-            f"cannot write to {folder}: {reason}: choose another --output, or correct what is in "
-            "the way"
-        ) from error
 
 
 def _forecast(

@@ -69,7 +69,7 @@ def evaluate(options: argparse.Namespace) -> int:
         options.judged,
         options.dataset,
         options.plugin,
-        dataset_options=_data_options(options, options.dataset),
+        dataset_options=data_options(options, options.dataset),
         **_given(options, JUDGED_SETTINGS),
     )
     start = partial(run_experiment, experiment, plugin_files=options.plugin)
@@ -129,14 +129,14 @@ def experiment_of(options: argparse.Namespace) -> Experiment:
         experiment,
         _given(options, known_settings()),
         dataset=dataset,
-        dataset_options=_data_options(options, dataset),
+        dataset_options=data_options(options, dataset),
         learners=learners,
         quick=options.quick,
         params=options.params,
     )
 
 
-def _data_options(options: argparse.Namespace, dataset: str) -> dict[str, Any]:
+def data_options(options: argparse.Namespace, dataset: str) -> dict[str, Any]:
     """Return the options of the data set that were given."""
     if not options.data_options:
         return {}

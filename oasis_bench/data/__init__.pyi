@@ -33,11 +33,16 @@ from .rows import (
     without_offset as without_offset,
 )
 from .scaling import (
+    KEEPS_ZEROS as KEEPS_ZEROS,
     SCALES_COLUMNS as SCALES_COLUMNS,
     SCALINGS as SCALINGS,
+    STEPS as STEPS,
+    Dense as Dense,
     Preparation as Preparation,
     learn_scaling as learn_scaling,
+    learn_steps as learn_steps,
+    prepared_by as prepared_by,
     refuse_scaling as refuse_scaling,
-    scaling_steps as scaling_steps,
+    scaling_of as scaling_of,
     unlike_scales as unlike_scales,
 )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import reduce
 from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
 from sklearn import preprocessing
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from oasis_bench.data.matrices import canonical
@@ -50,11 +50,38 @@ def learn_scaling(kind: str, X: Rows) -> Preparation:
     not vary becomes 0.
     """
     refuse_scaling([kind], X)
-    steps = scaling_steps(kind)
-    if not steps:
-        return lambda rows: rows
-    pipeline = make_pipeline(*steps).fit(X)
-    return lambda rows: pipeline.transform(rows)
+    return prepared_by(learn_steps(kind, X))
+
+
+def learn_steps(kind: str, X: Rows, takes_sparse: bool = True) -> list[Any]:
+    """Fit the transformers of a key of `SCALINGS` on training rows, in their order.
+
+    Where the rows are sparse and the learner takes none such, the last one makes them dense.
+    """
+    steps = [*scaling_steps(kind), *([] if takes_sparse or not sparse.issparse(X) else [Dense()])]
+    for step in steps:
+        X = step.fit_transform(X)
+    return steps
+
+
+def prepared_by(steps: Sequence[Any]) -> Preparation:
+    """Return fitted transformers as one function of rows."""
+    return lambda rows: reduce(lambda X, step: step.transform(X), steps, rows)
+
+
+def scaling_of(steps: Sequence[Any]) -> str | None:
+    """Return the key of `SCALINGS` whose transformers these are, or None.
+
+    scikit-learn's Normalizer is as ours, and `Dense` may be among them.
+    """
+    kinds = [_kind(step) for step in steps if _kind(step)[0] != Dense.__name__]
+    known = (kind for kind in SCALINGS if [_kind(step) for step in scaling_steps(kind)] == kinds)
+    return next(known, None)
+
+
+def _kind(step: Any) -> tuple[str, Any]:
+    """Return what of a transformer is not learned."""
+    return type(step).__name__, step.get_params() if hasattr(step, "get_params") else None
 
 
 def scaling_steps(kind: str) -> tuple[Any, ...]:
@@ -91,14 +118,26 @@ class PrincipalComponents(TransformerMixin, BaseEstimator):  # type: ignore[misc
         from sklearn.decomposition import PCA  # where it is used: it is slow to import
 
         n_components = min(N_COMPONENTS, *X.shape)
-        self.pca_ = PCA(
-            n_components, svd_solver="randomized", iterated_power=2, random_state=0
-        ).fit(X)
+        pca = PCA(n_components, svd_solver="randomized", iterated_power=2, random_state=0).fit(X)
+        self.mean_, self.components_ = pca.mean_, pca.components_
         return self
 
     def transform(self, X: Rows) -> Any:
         """Return the components of rows (n_rows, n_components)."""
-        return self.pca_.transform(X)
+        return (X - self.mean_) @ self.components_.T
+
+
+class Dense(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Makes sparse rows dense, for a learner that takes no others."""
+
+    def fit(self, X: Rows, y: object = None) -> Self:
+        """Note the number of features."""
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def transform(self, X: Rows) -> Any:
+        """Return the rows as an array."""
+        return X.toarray() if sparse.issparse(X) else X
 
 
 class InverseDocumentFrequency(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -118,6 +157,7 @@ class InverseDocumentFrequency(TransformerMixin, BaseEstimator):  # type: ignore
     def fit(self, X: Rows, y: object = None) -> Self:
         """Count the rows with each feature; raise UsageError where no feature has a weight."""
         X = canonical(X)
+        self.n_features_in_ = X.shape[1]
         share = np.asarray((X > 0).sum(axis=0)).ravel() / X.shape[0]
         self.features_ = np.flatnonzero((share > 0) & (share < 1))
         if not self.features_.size:
@@ -127,10 +167,20 @@ class InverseDocumentFrequency(TransformerMixin, BaseEstimator):  # type: ignore
 
     def transform(self, X: Rows) -> Any:
         """Return the weighted features of the rows."""
-        kept = canonical(X)[:, self.features_]
+        kept = (canonical(X) if sparse.issparse(X) else np.asarray(X))[:, self.features_]
         if sparse.issparse(X):
             return sparse.csr_array(kept @ sparse.diags_array(self.idf_, format="csr"))
         return kept * self.idf_
+
+
+STEPS: Mapping[str, type[Any]] = {
+    step.__name__: step
+    for step in (
+        *(StandardScaler, MinMaxScaler, Normalizer),
+        *(PrincipalComponents, InverseDocumentFrequency, Dense),
+    )
+}
+"""The transformers that `learn_steps` makes, by name: a model file may hold these."""
 
 
 def refuse_scaling(kinds: Iterable[str], X: Rows) -> None:

@@ -17,6 +17,7 @@ from .identity import (
 from .saved_model import (
     match_columns as match_columns,
     refuse_changed_model as refuse_changed_model,
+    saved_steps as saved_steps,
     seen_remarks as seen_remarks,
 )
 from .setting import Duration as Duration, Search as Search

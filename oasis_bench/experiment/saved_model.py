@@ -10,10 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
 from oasis_bench.data import LabelledRows, Patches, row_hashes
 from oasis_bench.experiment.settings import Experiment
-from oasis_bench.plugins import ExemplarLearner, Registry, load_model_of, training_rows_of
+from oasis_bench.plugins import (
+    ExemplarLearner,
+    Registry,
+    learner_of,
+    load_model_of,
+    training_rows_of,
+)
 from oasis_bench.system import UsageError, open_regular, printable, shown
 
 MOST_NAMED = 6
@@ -22,7 +29,8 @@ MOST_NAMED = 6
 
 def grid(path: str, registry: Registry) -> dict[str, list[Any]]:
     """Return the model's hyper-parameters, for the record: there is nothing to tune."""
-    params = load_model_of(registry, path).get_params(deep=False)
+    learner, _ = learner_of(load_model_of(registry, path), [])
+    params = learner.get_params(deep=False)
     return {
         name: [value]
         for name, value in params.items()
@@ -47,18 +55,30 @@ def refuse_changed_model(path: Path, content: bytes, expected: str) -> None:
 
 def refuse_unlike_rows(path: str, registry: Registry, rows: LabelledRows) -> None:
     """Raise UsageError where a model cannot score the items of a data set."""
-    learner = load_model_of(registry, path)
+    model = load_model_of(registry, path)
+    learner, _ = learner_of(model, [])
     if isinstance(learner, ExemplarLearner):
         raise UsageError(
             f"{path}: {learner.name} knows how similar an item is to its own training items alone: "
             "it cannot be evaluated on other data"
         )
-    n_features = learner.n_features_in_ if learner.takes == "rows" else rows.X.shape[1]
+    n_features = model.n_features_in_ if learner.takes == "rows" else rows.X.shape[1]
     if n_features != rows.X.shape[1]:
         raise UsageError(
             f"{path}: this {learner.name} was fitted on {n_features} features and the data set has "
             f"{rows.X.shape[1]}: choose data of the same features"
         )
+
+
+def saved_steps(path: Path, registry: Registry) -> list[Any] | None:
+    """Return the transformers that scale rows for a saved model; None where its file has none."""
+    model = load_model_of(registry, path)
+    if not isinstance(model, Pipeline):
+        return None
+    steps = [step for _, step in model.steps[:-1]]
+    for step in steps[:1]:
+        step.__dict__.pop("feature_names_in_", None)  # matched already: rows have no names
+    return steps
 
 
 def match_columns(e: Experiment, registry: Registry, rows: LabelledRows) -> LabelledRows:

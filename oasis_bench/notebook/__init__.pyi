@@ -1,2 +1,2 @@
 from .result import RunResult as RunResult
-from .running import run as run
+from .running import fit as fit, run as run

@@ -7,16 +7,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
-from scipy import sparse
-from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.pipeline import Pipeline, make_pipeline
 
 from oasis_bench.analysis import headlines, task_measures
-from oasis_bench.data import LabelledRows, scaling_steps
+from oasis_bench.data import LabelledRows, learn_steps, prepared_by
 from oasis_bench.plugins import (
     Blend,
-    MetricLearner,
     Registry,
     load_registry,
     load_reports,
@@ -127,13 +125,16 @@ def refit_best(run: StoredRun) -> Pipeline:
     if won.n_steps is not None:
         learner.set_params(n_steps=won.n_steps)
     X = rows.items(learner.takes, spec.features)
-    steps = [(type(step).__name__.lower(), step) for step in _steps_before(learner, won, X)]
-    for _, step in steps:
-        X = step.fit_transform(X)
+    kind = won.scaling if learner.takes == "rows" else "none"
+    steps = learn_steps(kind, X, learner.takes_sparse)
+    n_features = X.shape[1]
+    X = prepared_by(steps)(X)
     split = registry.splits[next(iter(run.info.sources.tasks.values())).split](e)
     seed = derive_seed(e.seed, "judged triplets")
     FitData.of(X, rows.y, split.judgements(rows), seed).fit(learner)
-    best = Pipeline([*steps, (type(learner).__name__.lower(), learner)])
+    if rows.columns is not None and learner.takes == "rows" and len(rows.columns) == n_features:
+        (steps or [learner])[0].feature_names_in_ = np.array(rows.columns, dtype=object)
+    best = make_pipeline(*steps, learner)
     if won.blend is not None:
         best.blend_ = Blend.of(learner, X, won.blend, derive_seed(e.seed, "blend"))
     return best
@@ -175,13 +176,3 @@ def _rows(run: StoredRun, registry: Registry) -> LabelledRows:
     if {identity["data"] for identity in run.info.identities.values()} != {rows.content_hash()}:
         raise UsageError(f"the rows of {e.dataset} have changed since the run: run it again")
     return rows
-
-
-def _steps_before(learner: MetricLearner, won: Winner, X: Any) -> list[Any]:
-    """Return the unfitted steps that make of items what the learner takes."""
-    if learner.takes != "rows":
-        return []
-    steps = list(scaling_steps(won.scaling))
-    if sparse.issparse(X) and not learner.takes_sparse:
-        steps.append(FunctionTransformer(sparse.csr_array.toarray, accept_sparse=True))
-    return steps

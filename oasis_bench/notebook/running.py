@@ -11,15 +11,18 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from functools import wraps
 from inspect import signature
 from io import BytesIO, StringIO
 from pathlib import Path
-from typing import Any, ParamSpec
+from tempfile import TemporaryDirectory
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 import pandas as pd
 from scipy import sparse
+from sklearn.pipeline import Pipeline
 
 from oasis_bench.command_line import ProgressDisplay
 from oasis_bench.data import class_labels
@@ -28,11 +31,13 @@ from oasis_bench.notebook.result import RunResult
 from oasis_bench.plugins import (
     MetricLearner,
     Registry,
+    load_model,
     load_registry,
     load_reports,
     plugin_files_of,
 )
 from oasis_bench.runs import (
+    fit_on_all,
     holds_run,
     new_folder,
     one_for_each_value,
@@ -45,9 +50,10 @@ from oasis_bench.trial import MODELS, PREDICTIONS
 OTHER_OUTPUT = "rows are kept beside the run: give another output"
 
 P = ParamSpec("P")
+R = TypeVar("R")
 
 
-def _with_names_of_python(function: Callable[P, RunResult]) -> Callable[P, RunResult]:
+def _with_names_of_python(function: Callable[P, R]) -> Callable[P, R]:
     """Let errors speak of parameters where they speak of the command's options."""
     flags = {one.flag: name for name, one in known_settings().items() if one.flag}
 
@@ -59,7 +65,7 @@ def _with_names_of_python(function: Callable[P, RunResult]) -> Callable[P, RunRe
         )
 
     @wraps(function)
-    def with_names(*args: P.args, **kwargs: P.kwargs) -> RunResult:
+    def with_names(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return function(*args, **kwargs)
         except UsageError as error:
@@ -231,6 +237,81 @@ def run(
     load_reports().write_report(folder)
     display.line(f"kept in {folder}")
     return RunResult(folder)
+
+
+@_with_names_of_python
+def fit(
+    dataset: Any,
+    learner: Any = "OASIS",
+    *,
+    label: str | None = None,
+    task: str = "retrieval",
+    output: str | Path | None = None,
+    dataset_options: Mapping[str, Any] | None = None,
+    plugin_files: Sequence[str | Path] = (),
+    **others: Any,
+) -> Pipeline:
+    """Tune a learner, fit it on all rows and print what to expect, as the command `fit` does.
+
+    Parameters
+    ----------
+    dataset : str, Path, DataFrame or tuple of (X, y)
+        As of `run`.
+    learner : str, class or MetricLearner, default 'OASIS'
+        A name or a class has its search space tried on the inner folds; an instance is taken as it
+        is.
+    label : str, optional
+        The column of the labels.  Default: label, class, target or y.
+    task : str, default 'retrieval'
+        What it is tuned for.
+    output : str or Path, optional
+        A model file, which `oasis_bench.plugins.load_model` reads.  Default: none.
+    dataset_options : mapping, optional
+        Other options of the data set, such as ``{"drop": "id,name"}``.
+    plugin_files : sequence of str or Path, default ()
+        Python files that define learners, data sets or tasks.
+    **others
+        Settings of an experiment by their keys: ``scaling``, ``search``, ``inner_folds``,
+        ``choose_by``, ``max_steps``, ``seed``, ``budget`` ...
+
+    Returns
+    -------
+    Pipeline
+        The scaling, if there is one, then the learner, both fitted: for `oasis_bench.neighbours`,
+        `oasis_bench.embed` and `oasis_bench.scorers.similarity_of`.
+
+    Raises
+    ------
+    UsageError
+        For a mistake, and where the learner cannot be fitted; no file is written then.
+
+    Examples
+    --------
+    >>> import oasis_bench
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = oasis_bench.fit((X, y), "LDA")
+    >>> rows, similarities = oasis_bench.neighbours(model, X, X[:2], k=3)
+    >>> rows.shape, oasis_bench.embed(model, X).shape
+    ((2, 3), (150, 2))
+    """
+    specs, files = learners_of([learner], {}, [Path(path) for path in plugin_files])
+    options = {**(dataset_options or {}), **({} if label is None else {"label": label})}
+    with TemporaryDirectory() as folder, closing(ProgressDisplay(live=True)) as display:
+        if not isinstance(dataset, str | Path):
+            ending, content = rows_as_file(dataset)
+            dataset = Path(folder) / f"rows{ending}"
+            dataset.write_bytes(content)
+        settings: dict[str, Any] = {
+            "classes": ("all",),
+            "tasks": (task,),
+            "dataset_options": options,
+        }
+        plan = Experiment("fit", str(dataset), specs, **{**settings, **_settings(others)})
+        model = Path(folder) / "metric.npz" if output is None else Path(output)
+        fitted = fit_on_all(plan, model, files, display.download, display.download)
+        display.line(str(fitted))
+        return load_model(model, files)
 
 
 def _as_csv(names: Sequence[str]) -> str:

@@ -32,6 +32,7 @@ from .metric_learner import (
     ranked_labels as ranked_labels,
 )
 from .model_file import (
+    add_steps as add_steps,
     add_training_rows as add_training_rows,
     load_blend as load_blend,
     load_model as load_model,
@@ -62,3 +63,4 @@ from .registry import (
     read_options as read_options,
     refuse_unlike_inputs as refuse_unlike_inputs,
 )
+from .use import embed as embed, neighbours as neighbours

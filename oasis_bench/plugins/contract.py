@@ -331,7 +331,8 @@ class LearnerContract:
     def _saved_and_loaded(self, learner: MetricLearner, folder: Path) -> MetricLearner:
         save_model(learner, folder / "model.npz")
         files = self.plugin_files or plugin_files_of(type(learner))
-        return load_model(folder / "model.npz", files)
+        loaded: MetricLearner = load_model(folder / "model.npz", files)
+        return loaded
 
 
 class DatasetContract:

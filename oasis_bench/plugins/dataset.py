@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 from oasis_bench.data import LabelledRows
 from oasis_bench.system import Progress, no_progress
@@ -84,3 +84,26 @@ class Dataset(ABC):
         UsageError
             Where the data cannot be had, with the remedy.
         """
+
+    def load_items(
+        self,
+        kind: str = "rows",
+        columns: Sequence[str] | None = None,
+        name: str | None = None,
+        progress: Progress = no_progress,
+    ) -> tuple[Any, list[str] | None]:
+        """Load items to rank or to embed, without labels, and their names where they have any.
+
+        Parameters
+        ----------
+        kind : str, default 'rows'
+            What the learner takes.
+        columns : sequence of str, optional
+            The features of a table, in the order in which the learner takes them.
+        name : str, optional
+            The column of a table that names its rows.  Pictures are named by their paths.
+        progress : callable, default no_progress
+            As `load` takes it.
+        """
+        rows = self.load(progress)
+        return rows.items(kind), None if rows.images is None else [*map(str, rows.images)]

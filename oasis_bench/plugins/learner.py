@@ -27,7 +27,7 @@ from oasis_bench.plugins.metric_learner import (
     MetricLearner,
     sides,
 )
-from oasis_bench.system import UsageError, slices
+from oasis_bench.system import UsageError, shown, slices
 from oasis_bench.tasks import project, score_sparse
 
 BLOCK_BYTES = 64 * 2**20
@@ -227,7 +227,12 @@ class ExemplarLearner(MetricLearner):
 
 
 def learner_of(estimator: Any, items: list[Any]) -> tuple[MetricLearner, list[Any]]:
-    """Return the learner at the end of pipelines and searches, and items as it takes them."""
+    """Return the learner at the end of pipelines and searches, and items as it takes them.
+
+    Columns of a DataFrame are taken by the names of those that it was fitted on; others are not
+    looked at.
+    """
+    items = [_by_name(X, getattr(estimator, "feature_names_in_", None)) for X in items]
     while not isinstance(estimator, MetricLearner):
         if isinstance(estimator, Pipeline):
             *steps, (_, last) = estimator.steps
@@ -243,6 +248,18 @@ def learner_of(estimator: Any, items: list[Any]) -> tuple[MetricLearner, list[An
                 "Pipeline that ends in one, or a fitted GridSearchCV of these"
             )
     return estimator, items
+
+
+def _by_name(X: Any, names: Any) -> Any:
+    if names is None or not hasattr(X, "columns"):
+        return X
+    if missing := [name for name in names if name not in X.columns]:
+        more = f" and {len(missing) - 1} more" * (len(missing) > 1)
+        raise UsageError(
+            f"the rows lack the column {shown(missing[0])}{more}, which the model was fitted on: "
+            "give each column the name that it had"
+        )
+    return X[list(names)]
 
 
 def blocks(n_rows: int, row_bytes: int) -> Iterator[slice]:

@@ -20,10 +20,20 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from oasis_bench import __version__
-from oasis_bench.data import Patches, PatchKind, row_hashes
+from oasis_bench.data import (
+    KEEPS_ZEROS,
+    SCALINGS,
+    STEPS,
+    Patches,
+    PatchKind,
+    prepared_by,
+    row_hashes,
+    scaling_of,
+)
 from oasis_bench.plugins.blending import Blend
 from oasis_bench.plugins.metric_learner import FittedArray, MetricLearner
 from oasis_bench.plugins.registry import Registry, load_registry
@@ -52,24 +62,28 @@ TRAINING_ROWS = "training-rows"
 
 BLEND = "euclidean-blend"
 """The array of a `Blend`: weight, baseline_sd and learned_sd; likewise."""
+STEPS_PLACE = "scaling-steps"
+STEPS_FILE = f"{STEPS_PLACE}.json"
+"""The entry of the transformers that scale rows, and what the names of their arrays begin with."""
 
 
 def save_model(
-    learner: MetricLearner,
+    learner: MetricLearner | Pipeline,
     path: str | os.PathLike[str],
     training_rows: Any = None,
     blend: Blend | None = None,
 ) -> None:
-    """Write a fitted learner to a file that `load_model` reads.
+    """Write a fitted learner, or one with its scaling, to a file that `load_model` reads.
 
     The file is an uncompressed .npz: ``numpy.load(path)["bilinear_matrix_"]`` reads an array of
     it, ``unzip -p PATH header.json`` shows the rest.  The file appears whole or not at all.
 
     Parameters
     ----------
-    learner : MetricLearner
+    learner : MetricLearner or Pipeline
         Its parameters and its fitted attributes are saved, private ones too: what `partial_fit`
-        goes on from, and a `RandomState` with its position.
+        goes on from, and a `RandomState` with its position.  The steps of a Pipeline before it
+        must be one of the scalings of `run --scaling`, as in that of `oasis_bench.fit`.
     path : str or path-like
         The file, replaced where it is there.  Its folder must exist.
     training_rows : array, CSR or DataFrame of shape (n_rows, n_features), optional
@@ -85,9 +99,18 @@ def save_model(
         Where nothing has been learned yet.
     UsageError
         Where the learner has a value that is not finite or that such a file cannot hold, such as
-        an estimator of scikit-learn, where its name belongs to another class, where it is no
-        learner but a pipeline, or where the file cannot be written.
+        an estimator of scikit-learn, where its name belongs to another class, where a step of the
+        pipeline is another one, or where the file cannot be written.
     """
+    steps = None
+    if isinstance(learner, Pipeline):
+        steps = [step for _, step in learner.steps[:-1] if step not in (None, "passthrough")]
+        if scaling_of(steps) is None:
+            raise UsageError(
+                f"{steps} is none of the scalings ({', '.join(SCALINGS)}), and a file holds no "
+                "code: save the last step alone (pipeline[-1]), or the whole with `skops.io.dump`"
+            )
+        learner = learner[-1]
     header, arrays = _contents(learner)
     if training_rows is not None:
         rows = training_rows if sparse.issparse(training_rows) else np.asarray(training_rows)
@@ -96,7 +119,7 @@ def save_model(
         arrays[BLEND] = np.array(astuple(blend))
     try:
         with whole_file(Path(path)) as file:
-            write_archive(file, header, arrays)
+            write_archive(file, header, arrays, steps)
     except OSError as error:
         raise UsageError(
             f"cannot write {path}: {error.strerror or error}: give a file in a folder that is "
@@ -113,8 +136,8 @@ def _contents(learner: MetricLearner) -> tuple[dict[str, Any], Arrays]:
     """Return the header and the arrays of a fitted learner's file."""
     if not isinstance(learner, MetricLearner):
         raise UsageError(
-            f"a {type(learner).__name__} is no learner of oasis-bench: give the learner alone, of "
-            "a pipeline its last step (pipeline[-1]), or keep the whole with `skops.io.dump`"
+            f"a {type(learner).__name__} is no learner of oasis-bench: give a learner, or a "
+            "Pipeline that ends in one, or keep the whole with `skops.io.dump`"
         )
     check_is_fitted(learner)
     arrays: Arrays = {}
@@ -152,8 +175,8 @@ def _decode_learner(
 
 def load_model(
     path: str | os.PathLike[str], plugin_files: Sequence[str | os.PathLike[str]] = ()
-) -> MetricLearner:
-    """Read a learner that `save_model` wrote.
+) -> Any:
+    """Read a learner that `save_model`, `fit` or `run --save-models` wrote.
 
     It scores as the saved one did, bit for bit, and `partial_fit` goes on as it would have.  The
     class comes from the registry, and all that the file holds is checked.
@@ -168,8 +191,9 @@ def load_model(
 
     Returns
     -------
-    MetricLearner
-        The fitted learner.
+    MetricLearner or Pipeline
+        The fitted learner; of a file that holds its scaling too, a Pipeline of both, which takes
+        rows as they were before the scaling.
 
     Raises
     ------
@@ -184,11 +208,12 @@ def load_model(
     return load_model_of(registry, path)
 
 
-def load_model_of(registry: Registry, path: str | os.PathLike[str]) -> MetricLearner:
+def load_model_of(registry: Registry, path: str | os.PathLike[str]) -> Any:
     """Read a learner of a registry, as `load_model` does."""
     try:
         with open_regular(Path(path)) as file:
-            return read_model(file, registry)
+            learner, steps = _read(file, registry)
+            return learner if steps is None else make_pipeline(*steps, learner)
     except UsageError as error:
         raise UsageError(f"{path}: {_one_line(error)}") from error
     except FileNotFoundError as error:
@@ -201,15 +226,59 @@ def load_model_of(registry: Registry, path: str | os.PathLike[str]) -> MetricLea
 
 
 def read_model(file: BinaryIO, registry: Registry) -> MetricLearner:
-    """Read a learner from an open file."""
+    """Read a learner from an open file, without its scaling."""
+    return _read(file, registry)[0]
+
+
+def _read(file: BinaryIO, registry: Registry) -> tuple[MetricLearner, list[Any] | None]:
+    """Read a learner, and the steps before it where the file has them."""
     header, arrays = read_archive(file)
     for known in (TRAINING_ROWS, BLEND):
         arrays.pop(known, None)
+    steps = None if STEPS_FILE not in header else _steps_of(header[STEPS_FILE], arrays, registry)
     learner = _decode_learner(header, "", arrays, registry)
     if arrays:
         raise UsageError(f"holds arrays that its header does not name: {', '.join(arrays)}")
     check_is_fitted(learner)
-    return learner
+    if steps:
+        _check_steps(steps, learner)
+    return learner, steps
+
+
+def _steps_of(item: Any, arrays: Arrays, registry: Registry) -> list[Any]:
+    """Return the transformers that `_write_steps` described."""
+    steps = []
+    for held in decode(item, STEPS_PLACE, arrays, registry):
+        if held["name"] not in STEPS:
+            raise UsageError(f"its step {held['name']!r} is none of {', '.join(STEPS)}")
+        step = STEPS[held["name"]](**held["params"])
+        for name, value in held["fitted"].items():
+            if not name.endswith("_") or hasattr(step, name):
+                raise UsageError(f"{name!r} cannot be an attribute of the step {held['name']}")
+            setattr(step, name, value)
+        steps.append(step)
+    if scaling_of(steps) is None:
+        raise UsageError(f"its steps are none of the scalings {', '.join(SCALINGS)}")
+    return steps
+
+
+def _check_steps(steps: list[Any], learner: MetricLearner) -> None:
+    """Refuse steps that do not make finite rows of the learner's width; give them its names."""
+    n, needed = steps[0].n_features_in_, getattr(learner, "n_features_in_", None)
+    of_learner = learner.__dict__.pop("feature_names_in_", None)  # of a run, of the rows unscaled
+    names = steps[0].__dict__.pop("feature_names_in_", of_learner)
+    arrays = [value for value in vars(steps[0]).values() if isinstance(value, np.ndarray)]
+    held = {len(array) for array in arrays if array.ndim == 1}
+    kind = scaling_of(steps)
+    if not isinstance(n, Integral) or not (kind == "tfidf" or {n} == held or n == needed):
+        raise UsageError(f"its first step is of {n!r} features, and holds {held} numbers")
+    row = sparse.csr_array((1, n)) if kind in KEEPS_ZEROS else np.zeros((1, n))
+    made = prepared_by(steps)(row)
+    if made.shape != (1, needed) or not np.isfinite(made.sum()):
+        raise UsageError(f"its steps do not make rows of {needed} numbers")
+    if names is not None:
+        _check_array("feature_names_in_", names, FittedArray((int(n),), np.object_), {})
+        steps[0].feature_names_in_ = names
 
 
 def training_rows_of(path: Path) -> npt.NDArray[np.uint64] | None:
@@ -285,8 +354,8 @@ def _unfitted(name: str, params: dict[str, Any], registry: Registry) -> MetricLe
         raise UsageError(f"{name} refuses its parameters: {error}") from error
 
 
-def _fitted(learner: MetricLearner) -> dict[str, Any]:
-    """Return all that a learner holds beside its parameters."""
+def _fitted(learner: Any) -> dict[str, Any]:
+    """Return all that a learner, or a step before it, holds beside its parameters."""
     params = learner.get_params(deep=False)
     return {name: value for name, value in vars(learner).items() if name not in params}
 
@@ -346,8 +415,10 @@ def _check_array(name: str, value: Any, needed: FittedArray, lengths: dict[str, 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 
 
-def write_archive(file: BinaryIO, header: dict[str, Any], arrays: Arrays) -> None:
-    """Write a header (for JSON) and arrays.
+def write_archive(
+    file: BinaryIO, header: dict[str, Any], arrays: Arrays, steps: Sequence[Any] | None = None
+) -> None:
+    """Write a header (for JSON) and arrays, and the steps that prepare rows.
 
     Equal models make equal files.
     """
@@ -358,6 +429,27 @@ def write_archive(file: BinaryIO, header: dict[str, Any], arrays: Arrays) -> Non
         archive.writestr(zipfile.ZipInfo(HEADER), text)
         for name, array in arrays.items():
             write_array(archive, f"{name}.npy", array)
+        if steps is not None:
+            _write_steps(archive, steps)
+
+
+def _write_steps(archive: zipfile.ZipFile, steps: Sequence[Any]) -> None:
+    """Write fitted transformers, of `STEPS`."""
+    held = [
+        {"name": type(step).__name__, "params": step.get_params(), "fitted": _fitted(step)}
+        for step in steps
+    ]
+    arrays: Arrays = {}
+    text = json.dumps(encode(held, STEPS_PLACE, arrays), indent=1).encode()
+    archive.writestr(zipfile.ZipInfo(STEPS_FILE), text)
+    for name, array in arrays.items():
+        write_array(archive, f"{name}.npy", array)
+
+
+def add_steps(path: Path, steps: Sequence[Any]) -> None:
+    """Add the steps that prepare rows to a model's file."""
+    with zipfile.ZipFile(path, "a") as archive:
+        _write_steps(archive, steps)
 
 
 def add_training_rows(
@@ -373,7 +465,8 @@ def add_training_rows(
 def read_archive(file: BinaryIO) -> tuple[dict[str, Any], Arrays]:
     """Read the header and the arrays; sizes are checked before memory is taken for them.
 
-    The arrays are those of the header, and `TRAINING_ROWS` and `BLEND` where the file has them.
+    The arrays are those of the header, `TRAINING_ROWS`, `BLEND` and those of `STEPS_FILE`, where
+    the file has them; what the last says is in the header.
     """
     with open_stored(file) as archive:
         names = archive.namelist()
@@ -388,8 +481,12 @@ def read_archive(file: BinaryIO) -> tuple[dict[str, Any], Arrays]:
                 f"{header['versions']['oasis-bench']}: this {__version__} reads version "
                 f"{FORMAT_VERSION}: install one that reads it"
             )
+        if STEPS_FILE in names:
+            header[STEPS_FILE] = json.loads(archive.read(STEPS_FILE))
         arrays = {
-            name.removesuffix(".npy"): read_array(archive, name) for name in names if name != HEADER
+            name.removesuffix(".npy"): read_array(archive, name)
+            for name in names
+            if name not in (HEADER, STEPS_FILE)
         }
     return header, arrays
 

@@ -5,6 +5,7 @@ from .experiments import (
     what_varies as what_varies,
 )
 from .facts import RunFacts as RunFacts, SplitSource as SplitSource, TaskSource as TaskSource
+from .fitting import Fitted as Fitted, fit_on_all as fit_on_all
 from .kept_scores import evaluate_run as evaluate_run, export_trec as export_trec
 from .run import (
     new_folder as new_folder,

@@ -10,8 +10,9 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from oasis_bench.experiment import Experiment, LearnerSpec, settled_as
-from oasis_bench.plugins import load_model_of, load_registry
+from oasis_bench.data import scaling_of
+from oasis_bench.experiment import Experiment, LearnerSpec, saved_steps, settled_as
+from oasis_bench.plugins import learner_of, load_model_of, load_registry
 from oasis_bench.runs.store import holds_run, read_run
 from oasis_bench.system import UsageError
 
@@ -60,12 +61,12 @@ def model_experiment(
     """Return the experiment that evaluates a saved model on a data set, of a name or a path.
 
     The learner's label is the name of the model's file, without its end.  `settings` are fields of
-    `Experiment`; those that are not given have its defaults, but `classes`
-    is all.  Where all tasks are of judgements, and neither `partitions` nor `test_share` is given,
-    each judgement tests, once.
+    `Experiment`; those that are not given have its defaults, but `classes` is all, and the scaling
+    is that of the model's file, where it holds one.  Where all tasks are of judgements, and neither
+    `partitions` nor `test_share` is given, each judgement tests, once.
     """
     registry = load_registry(plugin_files)
-    name = load_model_of(registry, str(model)).name
+    name = learner_of(load_model_of(registry, model), [])[0].name
     learner = LearnerSpec(name, model=str(model.resolve()))
     title = f"{name} of {model.name} on {Path(dataset).name}"
     # There are no inner folds; for fewer of them fewer training items are enough.
@@ -79,7 +80,14 @@ def model_experiment(
                 f"partitions = {settings['partitions']} of all judgements are the same: leave "
                 "partitions out, or give a smaller test_share"
             )
-    return Experiment(title, dataset, {model.stem: learner}, **{**defaults, **settings})
+    experiment = Experiment(title, dataset, {model.stem: learner}, **{**defaults, **settings})
+    steps = saved_steps(model, registry)
+    own = None if steps is None else scaling_of(steps)
+    if own is None or experiment.scaling == (own,):
+        return experiment
+    if experiment.scaling is not None:
+        raise UsageError(f"{model} holds its own scaling, {own}: leave --scaling out")
+    return replace(experiment, scaling=(own,))
 
 
 def how_far(folder: Path, experiment: Experiment) -> Literal["new", "begun", "finished"]:

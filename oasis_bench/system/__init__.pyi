@@ -36,6 +36,7 @@ from .files import (
     EXPORT as EXPORT,
     cache_home as cache_home,
     exporting_to as exporting_to,
+    make_writable as make_writable,
     open_below as open_below,
     open_regular as open_regular,
     path_below as path_below,

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path, PurePath
+from tempfile import TemporaryFile
 from typing import BinaryIO, Literal
 
 from oasis_bench.system.errors import UsageError, shown
@@ -109,6 +110,20 @@ def exporting_to(folder: Path) -> Iterator[None]:
         raise UsageError(
             f"cannot export to {folder}: {error.strerror}; choose another --output, or free or "
             "change what is in the way"
+        ) from error
+
+
+def make_writable(folder: Path) -> None:
+    """Make a folder for output, if it is missing, before hours of work: it must take a file."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        reason = "is no folder" if folder.exists() and not folder.is_dir() else error.strerror
+        raise UsageError(
+            f"cannot write to {folder}: {reason}: choose another --output, or correct what is in "
+            "the way"
         ) from error
 
 

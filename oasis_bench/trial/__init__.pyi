@@ -28,3 +28,4 @@ from .harness_side.result import TrialResult as TrialResult, lost_record as lost
 from .harness_side.trials import Trials as Trials
 from .learner_side.fit_data import FitData as FitData
 from .learner_side.process import learner_process as learner_process
+from .wall import needs_tuning as needs_tuning

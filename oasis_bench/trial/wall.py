@@ -7,7 +7,7 @@ here: stages, phases that have a budget each, items in sealed files, and message
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -18,6 +18,7 @@ from msgspec import Meta, Struct
 from scipy import sparse
 
 from oasis_bench.data import (
+    Dense,
     JudgedTriplets,
     Judgements,
     Patches,
@@ -25,6 +26,7 @@ from oasis_bench.data import (
     Preparation,
     Ratings,
     learn_scaling,
+    prepared_by,
 )
 from oasis_bench.experiment import TrialSpec
 from oasis_bench.plugins import IncrementalLearner, MetricLearner, can_blend
@@ -265,17 +267,19 @@ def folds_at_once(spec: TrialSpec) -> int:
     return min(available_cores(), spec.experiment.inner_folds) if alone else 1
 
 
-def learn_preparation(learner: type[MetricLearner], scaling: str, X: Any) -> Preparation:
+def learn_preparation(
+    learner: type[MetricLearner], scaling: str, X: Any, saved: Sequence[Any] | None = None
+) -> Preparation:
     """Make the function that turns items as the data set gives them into those of a learner.
 
-    Rows are scaled with statistics of `X`, then made dense for a learner that takes no sparse ones;
-    pixels and patches stay as they are.
+    Rows are scaled with statistics of `X`, or by steps that were `saved` with a model, then made
+    dense for a learner that takes no sparse ones; pixels and patches stay as they are.
     """
     if learner.takes != "rows":
         return lambda items: items
-    scale = learn_scaling(scaling, X)
+    scale = learn_scaling(scaling, X) if saved is None else prepared_by(saved)
     if sparse.issparse(X) and not learner.takes_sparse:
-        return lambda rows: scale(rows).toarray()
+        return lambda rows: Dense().transform(scale(rows))
     return scale
 
 

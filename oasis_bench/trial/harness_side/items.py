@@ -35,6 +35,9 @@ DENSE_BYTES = 2 * 2**30
 FEW_PER_CLASS, FEW_OF_SEVERAL_LABELS = 8, 100
 """Training items of the warm-up: of each of two classes, or in all."""
 
+MOST_SCORED = 200
+"""Training items that are scored where no item tests."""
+
 N_SAMPLE = 30
 """Test items scored a second time, by a process that has no others.
 
@@ -109,8 +112,19 @@ def draw_items(spec: TrialSpec, rows: LabelledRows, learner: type[MetricLearner]
 
 
 def divide(spec: TrialSpec, rows: LabelledRows) -> Partition:
-    """Draw training and test items, and the judgements of each, where the split has any."""
+    """Draw training and test items, and the judgements of each, where the split has any.
+
+    Where no item is left to test, all train, and a few of them are scored as a trial's process
+    expects it: two of each class.
+    """
     split, where = split_of(spec).for_rows(rows), spec.where
+    if not where.n_test:
+        if isinstance(rows.y, sparse.csr_array):
+            every = np.arange(rows.y.shape[0])
+            return Partition(every, every[:MOST_SCORED])
+        of_class = [np.flatnonzero(rows.y == number) for number in where.classes]
+        few = np.concatenate([own[:2] for own in of_class])[:MOST_SCORED]
+        return Partition(np.sort(np.concatenate(of_class)), few)
     try:
         return split.draw(rows, where.classes, where.partition, spec.seed_for("partition"))
     except NotSplittableError as error:
@@ -150,19 +164,23 @@ def _truth(y: Labels, training: Labels, tested: Judgements | None, order: Number
 class SealedItems:
     """The items of a trial in one scaling, each part in a file of its own when it is asked for.
 
-    The scaling is learned from the training items; None: the items as the data set gives them.
-    The learner's class decides whether sparse rows are made dense.
+    The scaling is learned from the training items, or `saved` with a model; None: the items as the
+    data set gives them.  The learner's class decides whether sparse rows are made dense.
     """
 
     def __init__(
-        self, items: TrialItems, learner: type[MetricLearner], scaling: str | None
+        self,
+        items: TrialItems,
+        learner: type[MetricLearner],
+        scaling: str | None,
+        saved: Sequence[Any] | None = None,
     ) -> None:
         self._items = items
         training = items.X[items.train_rows]
         if scaling is None:
             self._prepare: Preparation = lambda rows: rows
         else:
-            self._prepare = learn_preparation(learner, scaling, training)
+            self._prepare = learn_preparation(learner, scaling, training, saved)
         self._training = self._prepare(training)
         self._descriptors: list[int] = []
         # The files are closed when no trial has the items any more; processes keep theirs.

@@ -20,9 +20,9 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from oasis_bench.data import Patches, row_hashes
+from oasis_bench.data import Patches, learn_steps, row_hashes
 from oasis_bench.experiment import TrialSpec, cell_name
-from oasis_bench.plugins import Blend, add_training_rows
+from oasis_bench.plugins import Blend, add_steps, add_training_rows, load_registry
 from oasis_bench.system import (
     LONGEST_REASON,
     OutputError,
@@ -130,14 +130,25 @@ class KeptFiles:
                 self._scores = ScoresFile(self._new(PREDICTIONS), self._items)
             self._scores.add(message, content)
 
-    def add_model(self, file: int) -> None:
-        """Copy the model file that a trial's process has sent; close it."""
+    def add_model(self, file: int, scaling: str) -> None:
+        """Copy the model file that a trial's process has sent; close it.
+
+        A learner of rows gets its scaling, so that it takes rows as the data set gives them.
+        """
         try:
             with self._disk(MODELS), self._new(MODELS).open("wb") as copy:
                 while part := os.pread(file, COPY_BYTES, copy.tell()):
                     copy.write(part)
         finally:
             os.close(file)
+        learner = load_registry(self._spec.plugin_files).algorithms[self._spec.algorithm]
+        if learner.takes == "rows":
+            X, columns = self._items.X[self._items.train_rows], self._spec.keeps.columns
+            steps = learn_steps(scaling, X, learner.takes_sparse)
+            if steps and columns is not None and len(columns) == X.shape[1]:
+                steps[0].feature_names_in_ = np.array(columns, dtype=object)
+            with self._disk(MODELS):
+                add_steps(self._files[MODELS], steps)
 
     def finish(self, blend: Blend | None) -> dict[str, Path]:
         """Close the files; return them by the folder that they are for.

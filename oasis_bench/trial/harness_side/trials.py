@@ -5,11 +5,17 @@ from __future__ import annotations
 import os
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 from scipy import sparse
 
 from oasis_bench.data import LabelledRows
-from oasis_bench.experiment import TrialSpec, refuse_changed_model, refuse_changed_source
+from oasis_bench.experiment import (
+    TrialSpec,
+    refuse_changed_model,
+    refuse_changed_source,
+    saved_steps,
+)
 from oasis_bench.plugins import MetricLearner, load_registry
 from oasis_bench.system import error_line, seal
 from oasis_bench.trial.harness_side.conversation import Conversation
@@ -35,22 +41,25 @@ class Trials:
             refuse_changed_source(learner, spec.learner, spec.identity["source"])
             tasks = [registry.tasks[name]() for name in spec.tasks]
             model = None if spec.model is None else self._model(spec.model, spec.identity["model"])
-            items, sealed = self._items(spec, learner)
+            saved = None if spec.model is None else saved_steps(spec.model, registry)
+            items, sealed = self._items(spec, learner, saved)
             return Conversation(spec, items, sealed, learner, tasks, self._folder, model)
         except NotApplicableError as error:
             return lost_record(spec, self._rows.X.shape[1], "not applicable", str(error))
         except Exception as error:
             return lost_record(spec, self._rows.X.shape[1], "failed", error_line(error))
 
-    def _items(self, spec: TrialSpec, learner: type[MetricLearner]) -> tuple[TrialItems, Sealed]:
+    def _items(
+        self, spec: TrialSpec, learner: type[MetricLearner], saved: list[Any] | None
+    ) -> tuple[TrialItems, Sealed]:
         cell = (spec.where.split, spec.where.subset, spec.where.partition)
         if cell != self._cell:  # trials that still run keep their items
             self._cell, self._drawn = cell, {}
         must_be_dense = sparse.issparse(self._rows.X) and not learner.takes_sparse
-        kind = (spec.features, learner.takes, must_be_dense, learner.takes_relevance)
+        kind = (spec.features, learner.takes, must_be_dense, learner.takes_relevance, spec.model)
         if kind not in self._drawn:
             items = draw_items(spec, self._rows, learner)
-            self._drawn[kind] = items, cache(partial(SealedItems, items, learner))
+            self._drawn[kind] = items, cache(partial(SealedItems, items, learner, saved=saved))
         return self._drawn[kind]
 
     def _model(self, path: Path, expected: str) -> int:

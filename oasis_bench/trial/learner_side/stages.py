@@ -290,7 +290,7 @@ def _fit(stage: Stage, channel: Channel) -> None:
 
 def _named(learner: MetricLearner, columns: Sequence[str] | None) -> MetricLearner:
     """Return a fitted learner with the names of its columns, of which `fit` saw only the rows."""
-    if columns is None or learner.takes != "rows":
+    if columns is None or learner.takes != "rows" or len(columns) != learner.n_features_in_:
         return learner
     named = copy(learner)
     named.__dict__["feature_names_in_"] = np.array(columns, dtype=object)

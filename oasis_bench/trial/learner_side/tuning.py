@@ -172,7 +172,8 @@ class _Course:
         return max(zip(values, WEIGHTS, strict=True))[1] if len(values) > 1 else None
 
     def _mean(self, n_steps: int | None, n_folds: int) -> npt.NDArray[np.float64]:
-        return np.mean([self._values[n_steps, fold] for fold in range(n_folds)], axis=0)
+        of_folds = [self._values[n_steps, fold] for fold in range(n_folds)]
+        return np.asarray(np.mean(of_folds, axis=0))
 
     def jobs(self) -> Iterator[list[FoldJob]]:
         """Yield the jobs that are to begin, as far as the values tell; none while some are out."""

@@ -1,0 +1,123 @@
+"""The verbs `fit`, `neighbours` and `embed`: a learner for use on rows of the user's own."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from oasis_bench.command_line.progress import ProgressDisplay
+from oasis_bench.command_line.run import data_options, experiment_of
+from oasis_bench.experiment import Experiment, LearnerSpec
+from oasis_bench.plugins import (
+    embed as embed_items,
+    learner_of,
+    load_model_of,
+    load_registry,
+    neighbours as find_neighbours,
+    open_dataset,
+)
+from oasis_bench.runs import fit_on_all
+from oasis_bench.system import UsageError, require_packages, whole_file
+
+ENDINGS = (".csv", ".npy", ".parquet")
+
+
+def fit(options: argparse.Namespace) -> int:
+    """Tune a learner, fit it on all rows, say what to expect of it, and write its model file."""
+    (name,) = options.algorithms
+    learners = {name: LearnerSpec(name)}
+    options.experiment = Experiment("fit", options.dataset, learners, classes=("all",))
+    experiment = experiment_of(options)
+    with closing(ProgressDisplay()) as display:
+        told = display.download, display.download
+        fitted = fit_on_all(experiment, options.output, options.plugin, *told)
+    print(fitted)
+    print(f"kept in {fitted.model}: see 'python -m oasis_bench neighbours --help'")
+    return 0
+
+
+def neighbours(options: argparse.Namespace) -> int:
+    """Write the nearest rows of a gallery for each query."""
+    with closing(ProgressDisplay()) as display:
+        model, (gallery, queries) = _load(options, [options.gallery, options.queries], display)
+        how = {"index": "faiss" if options.faiss else None, "n_probes": options.probes}
+        rows, similarities = find_neighbours(
+            model, gallery.X, queries.X, options.k, **how, progress=display.bar
+        )
+    query, rank = np.nonzero(rows >= 0)  # faiss may find fewer
+    table = {
+        "query": queries.called(query),
+        "rank": rank + 1,
+        "neighbour": gallery.called(rows[query, rank]),
+        "similarity": similarities[query, rank],
+    }
+    _write(pd.DataFrame(table), options.output)
+    return 0
+
+
+def embed(options: argparse.Namespace) -> int:
+    """Write the points of rows in the learned space."""
+    ending = options.output.suffix
+    if ending not in ENDINGS:
+        raise UsageError(f"--output {options.output}: its ending is none of {', '.join(ENDINGS)}")
+    if ending == ".parquet":
+        require_packages("a .parquet file", ["pyarrow"], "parquet")
+    with closing(ProgressDisplay()) as display:
+        model, (items,) = _load(options, [options.dataset], display)
+    table = pd.DataFrame(embed_items(model, items.X)).add_prefix("x")
+    if items.names is not None and ending != ".npy":
+        table.insert(0, options.name or "name", items.names)
+    _write(table, options.output)
+    return 0
+
+
+class _Items(NamedTuple):
+    """Items as a model takes them, and their names where they have any."""
+
+    X: Any
+    names: Sequence[str] | None
+
+    def called(self, numbers: Any) -> Any:
+        """Return what items of these numbers are called."""
+        return numbers if self.names is None else np.array(self.names, dtype=object)[numbers]
+
+
+def _load(
+    options: argparse.Namespace, sources: Sequence[str], display: ProgressDisplay
+) -> tuple[Any, list[_Items]]:
+    """Load a model, and the items of tables or data sets as it takes them."""
+    registry = load_registry(options.plugin)
+    model = load_model_of(registry, options.model)
+    takes, columns = learner_of(model, [])[0].takes, getattr(model, "feature_names_in_", None)
+    loaded = []
+    for source in sources:
+        dataset = open_dataset(source, registry, data_options(options, source))
+        X, names = dataset.load_items(takes, columns, options.name, display.download)
+        if takes == "rows" and X.shape[1] != model.n_features_in_:
+            raise UsageError(
+                f"{source} has {X.shape[1]} features, and {options.model} was fitted on "
+                f"{model.n_features_in_}: give rows of the same features"
+            )
+        loaded.append(_Items(X if columns is None else pd.DataFrame(X, columns=columns), names))
+    return model, loaded
+
+
+def _write(table: pd.DataFrame, path: Path | None) -> None:
+    """Write a table to a file, which appears whole or not at all, or to the terminal."""
+    if path is None:
+        table.to_csv(sys.stdout, index=False)
+        return
+    with whole_file(path) as file:
+        if path.suffix == ".npy":
+            np.save(file, table.to_numpy())
+        elif path.suffix == ".parquet":
+            table.to_parquet(file, index=False)
+        else:
+            table.to_csv(file, index=False)

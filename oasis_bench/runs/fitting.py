@@ -1,0 +1,153 @@
+"""A learner to use: tuned as in a trial, then fitted on all rows, and written to a model file."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from oasis_bench.execution import executor
+from oasis_bench.experiment import (
+    Experiment,
+    LearnerSpec,
+    TrialSpec,
+    plan,
+    split_of,
+)
+from oasis_bench.plugins import Registry, load_registry, load_rows, open_dataset
+from oasis_bench.system import Progress, UsageError, make_writable, no_progress, whole_file
+from oasis_bench.trial import MODELS, OUTPUT_LOG, TrialResult, needs_tuning
+
+BASELINE = "Euclidean"
+
+
+class Fitted(NamedTuple):
+    """A learner that was fitted on all rows, and what to expect of it.
+
+    Attributes
+    ----------
+    learner : str
+    model : Path
+        Its file.
+    measure : str
+        That by which it was tuned, with its task.
+    values : mapping of str to list of float
+        Of the learner, and of the Euclidean baseline: the measure on each inner fold.  Empty where
+        the time of the search ended before all folds.
+    tuned : mapping of str to value
+        Its scaling and hyper-parameters.
+    is_chosen : bool
+        Whether these were chosen among several, by the same folds.
+    """
+
+    learner: str
+    model: Path
+    measure: str
+    values: Mapping[str, list[float]]
+    tuned: Mapping[str, Any]
+    is_chosen: bool
+
+    def __str__(self) -> str:
+        tuned = ", ".join(f"{name} {value}" for name, value in self.tuned.items())
+        lines = [f"{self.learner} is fitted on all rows: {tuned}"]
+        lines.append("what to expect, as mean and standard deviation over the inner folds:")
+        for name, found in self.values.items():
+            spread = f" ± {np.std(found, ddof=1):.3f}" if len(found) > 1 else ""
+            mean = f"{np.mean(found):.3f}{spread}" if found else "not known: the search ended"
+            lines.append(f"  {name}: {self.measure} {mean}")
+        if self.is_chosen:
+            lines.append(
+                "Tuning took the best candidate by the same folds, so its value is slightly "
+                "optimistic; 'run' measures on rows that tuning has not seen."
+            )
+        return "\n".join(lines)
+
+
+def fit_on_all(
+    experiment: Experiment,
+    output: Path,
+    plugin_files: Sequence[Path] = (),
+    on_download: Progress = no_progress,
+    progress: Progress = no_progress,
+) -> Fitted:
+    """Tune the one learner of an experiment, fit it on all rows and write its model file.
+
+    It is a trial as any other, in processes of its own, but that no row is left to test.  The file
+    appears whole or not at all.
+    """
+    (label,) = experiment.learners
+    with executor(1, None) as place:
+        registry = load_registry(plugin_files)
+        if output.is_dir():
+            raise UsageError(f"{output} is a folder: give a file, such as {output / 'metric.npz'}")
+        make_writable(output.absolute().parent)
+        dataset = open_dataset(experiment.dataset, registry, experiment.dataset_options)
+        rows = replace(load_rows(dataset, on_download), folds=None)
+        if "rows" in dataset.gives:
+            baseline = {BASELINE: LearnerSpec(BASELINE)}
+            experiment = replace(experiment, learners={**baseline, **experiment.learners})
+        split = experiment.split or (None if rows.multi_label else "stratified")
+        once = replace(experiment, split=split, partitions=1, traces=False)
+        e = replace(once, examples=0, queries=None)
+        specs = plan(e, dataset, rows, registry, tuple(path.resolve() for path in plugin_files))
+        is_chosen = needs_tuning(specs[-1], registry.algorithms[specs[-1].algorithm])
+        specs = [_on_all(spec, label, rows.columns, registry) for spec in specs]
+        if len(specs) > len(e.learners) or split_of(specs[0]).judgements(rows) is not None:
+            raise UsageError(
+                "a learner is fitted on rows with labels, of one class subset: give one --classes, "
+                "and a --task such as retrieval"
+            )
+        found: dict[str, TrialResult] = {}
+        progress(f"tuning and fitting {label}", 0, len(specs))
+        with TemporaryDirectory() as folder:
+            with place.run(specs, rows, Path(folder) / OUTPUT_LOG) as records:
+                for done, record in enumerate(records, start=1):
+                    found[record.columns["learner"]] = record
+                    progress(f"tuning and fitting {label}", done, len(specs))
+            result = found[label]
+            if MODELS not in result.files:
+                status, reason = result.columns["status"], result.columns["reason"]
+                raise UsageError(f"{label} was not fitted: {status}: {reason}")
+            with whole_file(output) as file, result.files[MODELS].open("rb") as model:
+                shutil.copyfileobj(model, file)
+    by = specs[-1].chooses_by
+    tuned = {"scaling": result.columns["scaling"], **json.loads(result.columns["params"])}
+    tuned |= {"n_steps": result.columns["n_steps"]}
+    return Fitted(
+        label,
+        output,
+        f"{by.task} {by.measure}" + (f"@{by.k}" if by.k is not None else ""),
+        {name: _on_inner_folds(one) for name, one in found.items() if one.validation},
+        {name: value for name, value in tuned.items() if value is not None},
+        is_chosen,
+    )
+
+
+def _on_all(
+    spec: TrialSpec, label: str, columns: tuple[str, ...] | None, registry: Registry
+) -> TrialSpec:
+    """Return a trial that tests no row, and keeps the model of the learner `label`."""
+    where = replace(spec.where, n_train=spec.where.n_train + spec.where.n_test, n_test=0)
+    keeps = replace(spec.keeps, model=spec.learner == label, columns=columns, projection=False)
+    learner = registry.algorithms[spec.algorithm]
+    # One candidate has nothing to choose from; as two equal ones it is validated too.
+    n = 1 if needs_tuning(spec, learner) else 2
+    return replace(spec, where=where, keeps=keeps, candidates=spec.candidates * n)
+
+
+def _on_inner_folds(record: TrialResult) -> list[float]:
+    """Return the value of what was tuned on each inner fold."""
+    tuned = record.columns
+    by_fold = {
+        row["fold"]: row["value"]
+        for row in record.validation
+        if (row["scaling"], row["params"]) == (tuned["scaling"], tuned["params"])
+        and row["n_steps"] in (None, tuned["n_steps"])
+    }
+    return [by_fold[fold] for fold in sorted(by_fold)]

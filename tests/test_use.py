@@ -1,0 +1,347 @@
+"""A learner for use: `fit`, `neighbours` and `embed`, on the command line and from Python."""
+
+import csv
+import pickle
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.spatial.distance import cdist
+from sklearn.datasets import load_iris
+from sklearn.model_selection import StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer, StandardScaler
+
+import oasis_bench
+from oasis_bench import scorers
+from oasis_bench.algorithms import LDA, LMNN, OASIS, CosineOASIS, Euclidean, PsdOASIS
+from oasis_bench.data import row_hashes
+from oasis_bench.experiment import Experiment, LearnerSpec
+from oasis_bench.plugins import load_model, save_model, training_rows_of
+from oasis_bench.runs import fit_on_all, read_run
+from oasis_bench.system import UsageError, derive_seed
+from oasis_bench.tasks import evaluate_ranking
+
+X, Y = load_iris(return_X_y=True, as_frame=True)
+NAMES = [*X.columns]
+ROWS = X.to_numpy()
+KINDS = Y.map(dict(enumerate(["setosa", "versicolor", "virginica"])))
+FEW = ["--label", "kind", "--inner-folds", "2", "--max-steps", "1000"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A table, one of its columns in another order with names of rows, and one of a row."""
+    folder = tmp_path_factory.mktemp("use")
+    named = X.assign(id=[f"r{i}" for i in range(150)], kind=KINDS)
+    named.drop(columns="id").to_csv(folder / "table.csv", index=False)
+    named[["kind", *NAMES[::-1], "id"]].to_csv(folder / "gallery.csv", index=False)
+    X[7:8].to_csv(folder / "queries.csv", index=False)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def metric(folder):
+    """The model file of LMNN, by the command line."""
+    words = ["fit", folder / "table.csv", *FEW, "--learner", "LMNN", "--output", folder / "m.npz"]
+    command = [sys.executable, "-m", "oasis_bench", *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    (folder / "said.txt").write_text(done.stdout)
+    return folder / "m.npz"
+
+
+def by_hand(model, queries=ROWS):
+    """Return the distances of queries to all rows, by NumPy and SciPy alone."""
+    scaled = make_pipeline(StandardScaler(), Normalizer()).fit(ROWS)
+    L = model[-1].components_
+    return cdist(scaled.transform(queries) @ L.T, scaled.transform(ROWS) @ L.T)
+
+
+def test_the_model_is_fitted_on_all_rows_and_holds_their_scaling(metric):
+    model = load_model(metric)
+    assert list(model.named_steps) == ["standardscaler", "normalizer", "lmnn"]
+    np.testing.assert_allclose(model[0].mean_, ROWS.mean(axis=0))
+    np.testing.assert_allclose(model[0].scale_, ROWS.std(axis=0))
+    params = model[-1].get_params()
+    scaled = make_pipeline(StandardScaler(), Normalizer()).fit_transform(ROWS)
+    again = LMNN(**params).fit(scaled, Y)
+    np.testing.assert_allclose(model[-1].components_, again.components_)
+    assert model.feature_names_in_.tolist() == NAMES
+    np.testing.assert_array_equal(np.unique(training_rows_of(metric)), np.unique(row_hashes(ROWS)))
+
+
+def test_what_to_expect_is_said_with_its_bias(metric, folder):
+    said = (folder / "said.txt").read_text()
+    assert re.search(r"^LMNN is fitted on all rows: scaling standard\+l2, .*pull_weight ", said)
+    assert re.findall(r"^  (\w+): retrieval mAP 0\.\d{3} ± 0\.\d{3}$", said, re.MULTILINE) == [
+        "Euclidean",
+        "LMNN",
+    ]
+    assert "so its value is slightly optimistic" in said
+    assert f"kept in {metric}" in said
+
+
+def test_the_values_are_those_of_the_folds_of_a_run(folder, tmp_path):
+    options = {"label": "kind"}
+    settings = {"classes": ("all",), "inner_folds": 3, "scaling": ("standard", "l2")}
+    learners = {"LDA": LearnerSpec("LDA")}
+    e = Experiment("fit", str(folder / "table.csv"), learners, options, **settings)
+    fitted = fit_on_all(e, tmp_path / "lda.npz")
+    values = {}
+    for scaling, steps in (("standard", [StandardScaler()]), ("l2", [Normalizer()])):
+        values[scaling] = fold_values(e, make_pipeline(*steps))
+    best = max(values, key=lambda scaling: np.mean(values[scaling]["LDA"]))
+    assert fitted.tuned == {"scaling": best, "shrinkage": "auto"}
+    assert fitted.values["LDA"] == pytest.approx(values[best]["LDA"], abs=1e-9)
+    best = max(values, key=lambda scaling: np.mean(values[scaling]["Euclidean"]))
+    assert fitted.values["Euclidean"] == pytest.approx(values[best]["Euclidean"], abs=1e-9)
+    assert fitted.measure == "retrieval mAP"
+    mean, spread = np.mean(fitted.values["LDA"]), np.std(fitted.values["LDA"], ddof=1)
+    assert f"LDA: retrieval mAP {mean:.3f} ± {spread:.3f}" in str(fitted)
+
+
+def test_a_learner_without_a_choice_is_validated_too(folder, tmp_path):
+    e = Experiment(
+        "fit",
+        str(folder / "table.csv"),
+        {"Euclidean": LearnerSpec("Euclidean")},
+        {"label": "kind"},
+        classes=("all",),
+        inner_folds=3,
+        scaling=("standard",),
+    )
+    fitted = fit_on_all(e, tmp_path / "model.npz")
+    expected = fold_values(e, StandardScaler())["Euclidean"]
+    assert fitted.values == {"Euclidean": pytest.approx(expected, abs=1e-9)}
+    assert "optimistic" not in str(fitted)
+
+
+def test_rows_of_classes_apart_and_of_given_folds_all_train(folder, tmp_path):
+    table = pd.read_csv(folder / "table.csv")
+    table["kind"] = np.arange(150) % 10
+    table.assign(fold=np.arange(150) % 3).to_csv(tmp_path / "ten.csv", index=False)
+    how = {"label": "kind", "dataset_options": {"fold_column": "fold"}, "inner_folds": 2}
+    for task in ("retrieval", "unseen-classes"):
+        model = oasis_bench.fit(tmp_path / "ten.csv", "RCA", task=task, **how)
+        np.testing.assert_allclose(model[0].mean_, ROWS.mean(axis=0))
+        assert model[0].n_samples_seen_ == 150
+
+
+def fold_values(e, scale):
+    """Return mAP of two learners on scikit-learn's stratified folds, with the seed of a trial."""
+    seed = derive_seed(e.seed, "folds", "all", 0)
+    ties = derive_seed(e.seed, "ties", "all", 0)
+    values = {"LDA": [], "Euclidean": []}
+    folds = StratifiedKFold(e.inner_folds, shuffle=True, random_state=seed)
+    for train, test in folds.split(ROWS, Y):
+        scale.fit(ROWS[train])
+        for learner in (LDA(), Euclidean()):
+            learner.fit(scale.transform(ROWS[train]), Y[train])
+            found = evaluate_ranking(
+                learner.similarity, scale.transform(ROWS[test]), Y[test].to_numpy(), seed=ties
+            )
+            values[learner.name].append(found.mean_average_precision)
+    return values
+
+
+def test_neighbours_are_those_of_brute_force(metric, folder, command, tmp_path):
+    path = tmp_path / "neighbours.csv"
+    words = [metric, folder / "gallery.csv", folder / "gallery.csv", "-k", 5, "--output", path]
+    assert command("neighbours", *words) == (0, "", [])
+    found = pd.read_csv(path)
+    assert found.columns.tolist() == ["query", "rank", "neighbour", "similarity"]
+    distances = by_hand(load_model(metric))
+    assert found["query"].tolist() == np.repeat(np.arange(150), 5).tolist()
+    assert found["rank"].tolist() == [1, 2, 3, 4, 5] * 150
+    best = np.sort(distances, axis=1)[:, :5]  # equal rows may change places
+    np.testing.assert_allclose(-found["similarity"], best.ravel(), atol=1e-7)
+    own = distances[found["query"], found["neighbour"]]
+    np.testing.assert_allclose(-found["similarity"], own, atol=1e-7)
+
+
+def test_rows_are_called_by_a_column_and_printed_without_an_output(metric, folder, command):
+    words = ["neighbours", metric, folder / "gallery.csv", folder / "gallery.csv", "-k", 1]
+    status, printed, said = command(*words, "--name", "id")
+    assert (status, said) == (0, [])
+    rows = [*csv.DictReader(printed.splitlines())]
+    equal = {"r101": "r142", "r142": "r101"}  # two rows of iris are the same
+    assert all(row["neighbour"] in (row["query"], equal.get(row["query"])) for row in rows)
+    assert [row["query"] for row in rows] == [f"r{i}" for i in range(150)]
+    status, printed, _ = command("neighbours", metric, folder / "table.csv", folder / "queries.csv")
+    assert status == 0
+    assert printed.splitlines()[1].startswith("0,1,7,")
+    assert len(printed.splitlines()) == 11
+
+
+@pytest.mark.parametrize("ending", [".csv", ".npy", ".parquet"])
+def test_distances_of_points_are_those_of_the_model(metric, folder, command, tmp_path, ending):
+    if ending == ".parquet":
+        pytest.importorskip("pyarrow", reason='pip install "oasis-bench[parquet]" is needed')
+    path = tmp_path / f"points{ending}"
+    words = ["embed", metric, folder / "gallery.csv", "--output", path]
+    names = [] if ending == ".npy" else ["--name", "id"]
+    assert command(*words, *names) == (0, "", [])
+    if ending == ".npy":
+        points = np.load(path)
+    else:
+        table = pd.read_csv(path) if ending == ".csv" else pd.read_parquet(path)
+        assert table.pop("id").tolist() == [f"r{i}" for i in range(150)]
+        points = table.to_numpy()
+    np.testing.assert_allclose(cdist(points, points), by_hand(load_model(metric)), atol=1e-7)
+
+
+@pytest.mark.parametrize("learner", [PsdOASIS(n_steps=300), CosineOASIS(n_steps=300)])
+def test_inner_products_of_points_are_similarities(learner):
+    model = make_pipeline(StandardScaler(), learner.set_params(random_state=0)).fit(X, Y)
+    points = oasis_bench.embed(model, X)
+    np.testing.assert_allclose(points @ points.T, scorers.similarity_of(model, X, X), atol=1e-9)
+
+
+def test_a_learner_without_an_embedding_says_what_works(folder, tmp_path, command):
+    save_model(OASIS(n_steps=50, random_state=0).fit(X, Y), tmp_path / "oasis.npz")
+    words = [tmp_path / "oasis.npz", folder / "table.csv", "--output", tmp_path / "points.csv"]
+    status, _, (line,) = command("embed", *words)
+    assert status == 2
+    assert "OASIS has no embedding" in line
+    assert "call neighbours, or take PsdOASIS" in line
+    assert not (tmp_path / "points.csv").exists()
+    assert command("neighbours", *words[:2], folder / "queries.csv")[0] == 0
+
+
+def test_python_does_the_same_in_three_lines(metric, folder, tmp_path):
+    how = {"label": "kind", "inner_folds": 2, "max_steps": 1000}
+    model = oasis_bench.fit(folder / "table.csv", "LMNN", output=tmp_path / "m.npz", **how)
+    rows, similarities = oasis_bench.neighbours(model, X, X[NAMES[::-1]], k=4)
+    assert (tmp_path / "m.npz").read_bytes() == metric.read_bytes()
+    best = np.sort(by_hand(model), axis=1)[:, :4]
+    np.testing.assert_allclose(-similarities, best, atol=1e-7)
+    np.testing.assert_allclose(by_hand(model)[np.arange(150)[:, None], rows], best, atol=1e-7)
+    in_memory = oasis_bench.fit(X.assign(kind=KINDS), LMNN, **how)
+    np.testing.assert_array_equal(in_memory[-1].components_, model[-1].components_)
+    other = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(oasis_bench.embed(other, X), oasis_bench.embed(model, X))
+    with pytest.raises(UsageError, match="unknown setting 'scalling': did you mean 'scaling'"):
+        oasis_bench.fit((X, Y), "LMNN", scalling="none")
+    with pytest.raises(UsageError, match=r"index = 'falss': 'faiss' or None"):
+        oasis_bench.neighbours(model, X, X, index="falss")
+
+
+def test_faiss_finds_the_same_where_it_looks_everywhere(metric, folder, command):
+    pytest.importorskip("faiss", reason='pip install "oasis-bench[faiss]" is needed')
+    words = ["neighbours", metric, folder / "table.csv", folder / "table.csv", "-k", 3]
+    exact = pd.read_csv(pd.io.common.StringIO(command(*words)[1]))
+    by_faiss = pd.read_csv(pd.io.common.StringIO(command(*words, "--faiss", "--probes", 99)[1]))
+    np.testing.assert_allclose(by_faiss["similarity"], exact["similarity"], atol=1e-3)
+
+
+def test_the_best_of_a_run_is_saved_without_a_pickle(folder, tmp_path):
+    how = {"label": "kind", "partitions": 1, "inner_folds": 2, "traces": False}
+    best = oasis_bench.run(folder / "table.csv", "LDA", output=tmp_path / "run", **how).best()
+    save_model(best, tmp_path / "best.npz")
+    expected = scorers.similarity_of(best, X, X)
+    for model in (load_model(tmp_path / "best.npz"), pickle.loads(pickle.dumps(best))):
+        mixed = X[NAMES[::-1]].assign(more=1.0)
+        np.testing.assert_array_equal(scorers.similarity_of(model, mixed, X), expected)
+
+
+def test_evaluate_scales_by_the_model_and_not_by_the_data(metric, folder, command, tmp_path):
+    rest = X[::2] * [1, 1, 1, 100]  # a scaling learned here would undo it
+    rest.assign(kind=KINDS[::2]).to_csv(tmp_path / "rest.csv", index=False)
+    words = ["evaluate", metric, "--dataset", tmp_path / "rest.csv", "--label", "kind"]
+    words += ["--partitions", 1, "--train", 5, "--test", 20]
+    assert command(*words, "--output", tmp_path / "run")[0] == 0
+    run = read_run(tmp_path / "run")
+    assert run.trials["scaling"].tolist() == ["standard+l2"]
+    found = run.measures.query("measure == 'mAP'")["value"].item()
+    model = load_model(metric)
+    alike = scorers.mean_average_precision(model, rest, Y[::2])
+    other = make_pipeline(*[type(step)() for _, step in model.steps[:-1]]).fit(rest)
+    L = model[-1].components_
+    wrong = evaluate_ranking(
+        lambda a, b: -cdist(a, b), other.transform(rest) @ L.T, Y[::2].to_numpy(), seed=0
+    ).mean_average_precision
+    assert abs(found - alike) < 0.05 < abs(found - wrong)
+    status, _, (line,) = command(*words, "--scaling", "none")
+    assert status == 2
+    assert "holds its own scaling, standard+l2: leave --scaling out" in line
+
+
+def test_kept_models_of_a_run_take_rows_by_name_whatever_their_scaling(folder, tmp_path):
+    how = {"label": "kind", "partitions": 1, "inner_folds": 2, "traces": False}
+    how |= {"scaling": "l2+pca", "save_models": True, "predictions": True}
+    oasis_bench.run(folder / "table.csv", "LDA", output=tmp_path / "run", **how)
+    model = load_model(tmp_path / "run" / "models" / "LDA_all_0.npz")
+    assert model.feature_names_in_.tolist() == NAMES
+    with np.load(tmp_path / "run" / "predictions" / "LDA_all_0.npz") as kept:
+        mixed = X[NAMES[::-1]].iloc[kept["test_rows"]]
+        found = scorers.similarity_of(model, mixed, mixed)
+        np.testing.assert_allclose(found, kept["scores_test"], atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("neighbours {m} {t} {q} -k 151", "k = 151: the gallery has 150 items: give a number from"),
+        ("neighbours {m} {t} none.csv", "none.csv"),
+        ("neighbours {m} {bad} {q}", "no column 'sepal width (cm)'"),
+        ("neighbours {m} {t} {q} --name nmae", "no column to take the label from ('nmae')"),
+        ("neighbours {t} {t} {q}", "table.csv: cannot be read as a model file"),
+        ("neighbours {m} digits {q}", "digits has 64 features, and"),
+        ("embed {m} {t} --output points.txt", "its ending is none of .csv, .npy, .parquet"),
+        ("fit {t} --label kind", "the following arguments are required: --output"),
+        ("fit {t} --label kind --learner LMN --output x.npz", "did you mean 'LMNN'?"),
+        ("fit {t} --label kind --output .", ". is a folder: give a file"),
+        ("fit {t} --label kind --classes 2,3 --output x.npz", "give one --classes"),
+        ("fit {t} --label kind --learner LocalPatchDistances --output x.npz", "takes patches"),
+    ],
+)
+def test_what_is_wrong_is_told_in_one_line(
+    metric, folder, command, tmp_path, monkeypatch, words, said
+):
+    monkeypatch.chdir(tmp_path)
+    X.drop(columns=NAMES[1]).to_csv(tmp_path / "bad.csv", index=False)
+    paths = {"m": metric, "t": folder / "table.csv", "q": folder / "queries.csv"}
+    names = {name: str(path) for name, path in {**paths, "bad": tmp_path / "bad.csv"}.items()}
+    status, printed, lines = command(*words.format(**names).split())
+    assert (status, printed, len(lines)) == (2, "", 1)
+    assert said in lines[0]
+    assert [path.name for path in tmp_path.iterdir()] == ["bad.csv"]
+
+
+SLOW = """
+import time
+from oasis_bench.algorithms import Euclidean
+
+class Slow(Euclidean):
+    name = "Slow"
+
+    def fit(self, X, y=None):
+        open({began!r}, "w").close()
+        time.sleep(60)
+        return super().fit(X, y)
+"""
+
+
+def test_ctrl_c_leaves_no_file(folder, tmp_path):
+    plugin, began = tmp_path / "slow.py", tmp_path / "began"
+    plugin.write_text(SLOW.format(began=str(began)))
+    output = tmp_path / "out" / "slow.npz"
+    output.parent.mkdir()
+    words = ["fit", folder / "table.csv", *FEW, "--learner", "Slow", "--plugin", plugin]
+    command = [sys.executable, "-m", "oasis_bench", *map(str, [*words, "--output", output])]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        end = time.monotonic() + 120
+        while not began.exists() and time.monotonic() < end:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert began.exists()
+    assert process.returncode == 130
+    assert "Traceback" not in said
+    assert said.splitlines()[-1] == "oasis-bench: interrupted"
+    assert not [*output.parent.iterdir()]
