@@ -5,10 +5,10 @@ from fake_runs import fake_trial, make_run
 from report_helpers import marks, texts
 
 from oasis_bench.reports import summary_text
-from oasis_bench.reports.run.measures import measure_tables
-from oasis_bench.reports.run.tasks import confusion_shares, confusion_tables
-from oasis_bench.reports.run.trials import unanswered_table
-from oasis_bench.reports.run.view import view_of
+from oasis_bench.reports.measures import measure_tables
+from oasis_bench.reports.tasks import confusion_shares, confusion_tables
+from oasis_bench.reports.trials import unanswered_table
+from oasis_bench.reports.view import view_of
 from oasis_bench.trial import TrialResult
 
 BOTH = ("retrieval", "classification")
@@ -81,7 +81,9 @@ def test_the_pairs_confused_most_are_those_of_the_best_and_the_file_has_all(tmp_
         best.columns,
         best.answers,
         best.measures,
-        [{"task": "classification", **dict(zip(names, row, strict=True))} for row in counts],
+        predicted_classes=[
+            {"task": "classification", **dict(zip(names, row, strict=True))} for row in counts
+        ],
     )
     other = fake_trial("other", 2, tasks=("classification",))
     run = make_run(
