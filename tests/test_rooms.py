@@ -179,24 +179,36 @@ def test_a_test_and_a_script_of_docs_look_inside_one_room_at_most(path: Path) ->
     assert (len(past) > 1) == (path.name in LOOK_INSIDE_SEVERAL), past
 
 
-FOLDERS = {path.parent.name: path.parent for path in (ROOT / "datasets").glob("*/__init__.pyi")}
-"""The folders of data sets, which have doors as rooms have."""
+FOLDERS = [
+    stub.parent
+    for wing in ("algorithms", "datasets")
+    for stub in ROOT.glob(f"{wing}/*/__init__.pyi")
+]
+"""The folders of learners and of data sets that have doors as rooms have."""
 
 
 @pytest.mark.parametrize(
     "path",
-    sorted((ROOT / "datasets").rglob("*.py")),
+    [path for wing in ("algorithms", "datasets") for path in sorted((ROOT / wing).rglob("*.py"))],
     ids=lambda path: path.relative_to(ROOT).as_posix(),
 )
-def test_the_folders_of_datasets_are_entered_through_their_doors(path: Path) -> None:
-    for folder, place in FOLDERS.items():
-        door = f"oasis_bench.datasets.{folder}."
-        names = {name.removeprefix(door) for name in imported(path) if name.startswith(door)}
+def test_the_folders_of_a_wing_are_entered_through_their_doors(path: Path) -> None:
+    stated = BETWEEN_WINGS.get(path.relative_to(ROOT).as_posix())
+    for place in FOLDERS:
+        door = f"oasis_bench.{place.parent.name}.{place.name}."
+        names = {
+            name.removeprefix(door)
+            for name in imported(path)
+            if name.startswith(door) and name.rpartition(".")[0] != stated
+        }
         inside = {name for name in names if "." in name or (place / f"{name}.py").exists()}
         assert path.parent == place or not inside
 
 
-DOORS = [*(ROOT / "oasis_bench").glob("*/__init__.pyi"), *(ROOT / "datasets").glob("*/*.pyi")]
+DOORS = [
+    *(ROOT / "oasis_bench").glob("*/__init__.pyi"),
+    *(folder / "__init__.pyi" for folder in FOLDERS),
+]
 
 
 @pytest.mark.parametrize("stub", sorted(DOORS), ids=str)
@@ -294,7 +306,7 @@ def test_a_learner_imports_no_module_of_another_family(module: str) -> None:
     own = ".".join(["oasis_bench", *Path(module).parent.parts])
     for name in imported(ROOT / module):
         if name.startswith("oasis_bench.algorithms."):
-            shared = name.removeprefix("oasis_bench.algorithms.").startswith("_")
+            shared = name.removeprefix("oasis_bench.algorithms.").startswith(("_", "shared."))
             assert shared or name.startswith(own + "."), name
 
 
