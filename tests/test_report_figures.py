@@ -13,7 +13,7 @@ from oasis_bench.reports.figures import (
     pareto_front,
     times_and_values,
 )
-from oasis_bench.reports.inline_svg import inline_svg
+from oasis_bench.reports.report_files import inline_svg
 from oasis_bench.reports.tasks import differences, partition_figures
 from oasis_bench.reports.trials import candidates_tables, trials_table
 from oasis_bench.reports.view import view_of
