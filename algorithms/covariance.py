@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from oasis_bench.algorithms._axes import AXES_GRID, principal_axes
+from oasis_bench.algorithms.shared import AXES_GRID, principal_axes
 from oasis_bench.plugins import MahalanobisLearner
 from oasis_bench.system import require_memory
 

@@ -12,8 +12,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from oasis_bench.algorithms._axes import refuse_classes_of_equal_rows
-from oasis_bench.algorithms._label_learner import LabelLearner
+from oasis_bench.algorithms.shared import LabelLearner, refuse_classes_of_equal_rows
 from oasis_bench.data import FloatArray
 
 START_SEED = 0

@@ -14,10 +14,9 @@ from scipy.optimize import OptimizeResult, minimize, minimize_scalar
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
-from oasis_bench.algorithms._axes import AXES_GRID, principal_axes
 from oasis_bench.algorithms._chosen_neighbours import BLOCK_BYTES, coarse_slope, laplacian, slope
-from oasis_bench.algorithms._label_learner import LabelLearner
 from oasis_bench.algorithms._neighbour_choice import choose_neighbours
+from oasis_bench.algorithms.shared import AXES_GRID, LabelLearner, principal_axes
 from oasis_bench.data import FloatArray
 from oasis_bench.system import shared
 

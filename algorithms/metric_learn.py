@@ -21,10 +21,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 import oasis_bench.algorithms._metric_learn_compatibility  # noqa: F401  (its import is its effect)
-from oasis_bench.algorithms._axes import principal_axes
-from oasis_bench.algorithms._label_learner import LabelLearner, possible_neighbours
 from oasis_bench.algorithms.lmnn import LMNN
 from oasis_bench.algorithms.logdet import ITML
+from oasis_bench.algorithms.shared import LabelLearner, possible_neighbours, principal_axes
 from oasis_bench.data import FloatArray
 
 Counts = npt.NDArray[np.intp]

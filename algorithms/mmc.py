@@ -12,7 +12,7 @@ from scipy.linalg import eigvalsh
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
-from oasis_bench.algorithms._axes import AXES_GRID, WithinClassLearner, pair_scatter, whitening
+from oasis_bench.algorithms.shared import AXES_GRID, WithinClassLearner, pair_scatter, whitening
 from oasis_bench.data import FloatArray
 from oasis_bench.system import shared
 

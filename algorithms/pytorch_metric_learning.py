@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
 
-from oasis_bench.algorithms._axes import principal_axes
+from oasis_bench.algorithms.shared import principal_axes
 from oasis_bench.data import FloatArray
 from oasis_bench.plugins import EmbeddingLearner, FittedArray
 from oasis_bench.system import TORCH, require_memory, require_packages

@@ -193,7 +193,7 @@ def make_published(spec, folder):
 
 def make_front(spec, folder):
     """Write the learners that no other beats in time and measure together, in Markdown."""
-    from oasis_bench.reports.run.figures import pareto_front
+    from oasis_bench.reports.figures import pareto_front
 
     column, _, others = (part.strip() for part in spec.partition(";"))
     left_out = [name.strip() for name in others.split(",")]

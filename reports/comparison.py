@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 
 from oasis_bench.analysis import Line, RunComparison
 from oasis_bench.reports.formatting import aligned, clip, p_text, plural, seconds_text, wrapped
-from oasis_bench.reports.run.view import DAGGER, transductive_note, view_of
+from oasis_bench.reports.view import DAGGER, transductive_note, view_of
 from oasis_bench.runs import StoredRun
 from oasis_bench.system import printable
 

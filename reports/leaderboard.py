@@ -16,7 +16,6 @@ from oasis_bench.reports.formatting import (
     series,
     some,
 )
-from oasis_bench.reports.run.view import DAGGER, transductive_note, view_of
 from oasis_bench.reports.scores import (
     ScoreTable,
     joined_scores,
@@ -30,6 +29,7 @@ from oasis_bench.reports.scores import (
     six_digits,
 )
 from oasis_bench.reports.table import Cell, Column, Table
+from oasis_bench.reports.view import DAGGER, transductive_note, view_of
 from oasis_bench.runs import StoredRun, read_run
 from oasis_bench.system import UsageError, unknown_name
 

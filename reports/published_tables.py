@@ -17,8 +17,8 @@ from oasis_bench.claims import (
     published_precision,
 )
 from oasis_bench.reports.formatting import seconds_text
-from oasis_bench.reports.run.view import view_of
 from oasis_bench.reports.table import Table
+from oasis_bench.reports.view import view_of
 from oasis_bench.runs import StoredRun
 from oasis_bench.tasks import PRECISION
 

@@ -31,10 +31,10 @@ from oasis_bench.reports.leaderboard import (
     standing_table,
 )
 from oasis_bench.reports.report_files import render, write_files
-from oasis_bench.reports.run.view import view_of
 from oasis_bench.reports.scores import ScoreTable, common_scores, one_of_each, reasons_left_out
 from oasis_bench.reports.side_by_side import SideBySide, side_by_side
 from oasis_bench.reports.table import Cell, Column, Table
+from oasis_bench.reports.view import view_of
 from oasis_bench.runs import read_run
 from oasis_bench.system import UsageError, printable
 

@@ -17,8 +17,8 @@ import pandas as pd
 
 from oasis_bench.reports.formatting import plural
 from oasis_bench.reports.report_files import data_uri, render, write_files
-from oasis_bench.reports.run.view import view_of
 from oasis_bench.reports.table import to_csv
+from oasis_bench.reports.view import view_of
 from oasis_bench.runs import StoredRun, read_run
 from oasis_bench.system import (
     UsageError,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Iterable
+from html import escape
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,6 @@ from markupsafe import Markup
 
 from oasis_bench.reports.figure_style import Drawing
 from oasis_bench.reports.formatting import clip, plural, series
-from oasis_bench.reports.inline_svg import inline_svg
 from oasis_bench.reports.table import Table, to_csv, to_latex
 from oasis_bench.system import UsageError, encodable, write_whole
 
@@ -22,6 +23,21 @@ CONTROLS = {*range(0x20), *range(0x7F, 0xA0)} - {ord("\n"), ord("\t")}
 DIRECTIONS = {*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x061C, 0x200E, 0x200F}
 REPLACED = dict.fromkeys(CONTROLS | DIRECTIONS, "\ufffd")
 """Control characters, and marks of Unicode that order or turn the text after them."""
+
+VARIABLES = {
+    "#262626": "--ink",  # texts
+    "#ffffff": "--paper",
+    "#ebebeb": "--grid",
+    "#999999": "--edge",
+    "#595959": "--soft",  # chance
+    "#4d4d4d": "--soft",
+}
+"""Variables of `report.css` for the greys of `figure_style.STYLE`."""
+
+OUTSIDE = re.compile(r"<metadata>.*?</metadata>|<style\b.*?</style>|<!--.*?-->", re.DOTALL)
+GREY = re.compile(r"(?<=[: ])(" + "|".join(VARIABLES) + r")\b")
+GROUP_ID = re.compile(r'<g id="[^"]*"')
+"""The ids of groups: nothing refers to them, and other figures of a page have the same."""
 
 
 def render(template: str, script: str = "report.js", **context: Any) -> str:
@@ -86,3 +102,20 @@ def write_files(
             "free or change what is in the way and make the report again"
         ) from error
     return folder / name
+
+
+def inline_svg(svg: bytes, label: str) -> Markup:
+    """Return an SVG of matplotlib as an element of a page, which a screen reader calls `label`.
+
+    Its greys become those of the page, so that they follow a dark one.
+    Texts of it are escaped as matplotlib wrote them.
+    """
+    text = svg.decode()
+    text = OUTSIDE.sub("", text[text.index("<svg") :])
+    text = GROUP_ID.sub("<g", text)
+    text = re.sub(r'style="[^"]*"', lambda style: GREY.sub(_variable, style[0]), text)
+    return Markup(text.replace("<svg", f'<svg role="img" aria-label="{escape(label)}"', 1))
+
+
+def _variable(grey: re.Match[str]) -> str:
+    return f"var({VARIABLES[grey[0]]})"

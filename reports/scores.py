@@ -15,7 +15,7 @@ import pandas as pd
 from oasis_bench.analysis import option_name
 from oasis_bench.plugins import PATH_DATASETS, BrokenPluginError, load_registry
 from oasis_bench.reports.formatting import plural, series, some
-from oasis_bench.reports.run.view import RunView
+from oasis_bench.reports.view import RunView
 from oasis_bench.system import UsageError, encodable, error_line, shown
 
 NEEDED = (

@@ -25,8 +25,8 @@ from oasis_bench.reports.figure_style import (
     panels_of,
 )
 from oasis_bench.reports.formatting import number_text, plural
-from oasis_bench.reports.run.view import RunView
 from oasis_bench.reports.table import Column, Table
+from oasis_bench.reports.view import RunView
 
 POINT = 0.01
 

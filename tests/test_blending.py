@@ -32,11 +32,11 @@ from oasis_bench.plugins import (
     save_model,
 )
 from oasis_bench.reports import summary_text
-from oasis_bench.reports.run.export import result_rows
-from oasis_bench.reports.run.measures import measure_tables
-from oasis_bench.reports.run.trials import trials_table
-from oasis_bench.reports.run.verdict import answers
-from oasis_bench.reports.run.view import view_of
+from oasis_bench.reports.export import result_rows
+from oasis_bench.reports.measures import measure_tables
+from oasis_bench.reports.trials import trials_table
+from oasis_bench.reports.verdict import answers
+from oasis_bench.reports.view import view_of
 from oasis_bench.runs import evaluate_run, model_experiment, read_run, run_experiment
 from oasis_bench.system import UsageError
 

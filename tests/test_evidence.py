@@ -15,8 +15,8 @@ from oasis_bench.command_line import main
 from oasis_bench.datasets import Digits
 from oasis_bench.experiment import Experiment, LearnerSpec, plan
 from oasis_bench.plugins import load_registry
-from oasis_bench.reports.run.verdict import answers, next_steps, summary_text
-from oasis_bench.reports.run.view import view_of
+from oasis_bench.reports.verdict import answers, next_steps, summary_text
+from oasis_bench.reports.view import view_of
 from oasis_bench.runs import read_run
 from oasis_bench.system import UsageError
 

@@ -6,9 +6,9 @@ import pytest
 from rated_runs import rated_run, rating_file
 
 from oasis_bench.reports import collect_ratings, write_report
+from oasis_bench.reports.human_ratings import rating_tables
 from oasis_bench.reports.ratings import read_ratings
-from oasis_bench.reports.run.human_ratings import rating_tables
-from oasis_bench.reports.run.view import view_of
+from oasis_bench.reports.view import view_of
 
 YES, NO, UNKNOWN = "relevant", "not relevant", "cannot tell"
 

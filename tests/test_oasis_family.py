@@ -25,8 +25,8 @@ from oasis_bench.algorithms import (
     PsdOASIS,
     WhitenedOASIS,
 )
-from oasis_bench.algorithms._positive import psd_factor
 from oasis_bench.algorithms.oasis import _reference as _oasis_reference
+from oasis_bench.algorithms.shared import psd_factor
 from oasis_bench.data import symmetry_index
 from oasis_bench.sampling import ClassTripletSampler
 

@@ -11,8 +11,8 @@ from oasis_bench.claims.paper_figures import PUBLISHED
 from oasis_bench.datasets import Caltech256
 from oasis_bench.experiment import Experiment
 from oasis_bench.reports.published_tables import beside_published
-from oasis_bench.reports.run.tasks import draw_precision_at_k
-from oasis_bench.reports.run.view import view_of
+from oasis_bench.reports.tasks import draw_precision_at_k
+from oasis_bench.reports.view import view_of
 
 LEARNERS = ["OASIS", "Euclidean"]
 

@@ -11,9 +11,9 @@ from rated_runs import rated_run, votes_as_ratings, words_as_ratings
 from oasis_bench.data import thumbnail
 from oasis_bench.datasets import Corel5k, MaterialAppearance
 from oasis_bench.reports import collect_ratings, write_report
+from oasis_bench.reports.human_ratings import HUMAN, rating_tables
 from oasis_bench.reports.ratings import read_ratings
-from oasis_bench.reports.run.human_ratings import HUMAN, rating_tables
-from oasis_bench.reports.run.view import view_of
+from oasis_bench.reports.view import view_of
 
 pytestmark = pytest.mark.skipif(
     "OASIS_BENCH_DATA" not in os.environ, reason="needs OASIS_BENCH_DATA"

@@ -5,7 +5,7 @@ import pytest
 
 from oasis_bench.data import Ratings
 from oasis_bench.plugins import load_registry
-from oasis_bench.reports.run.human_ratings import (
+from oasis_bench.reports.human_ratings import (
     fleiss_kappa,
     human_level,
     krippendorff_alpha,

@@ -7,7 +7,7 @@ from rated_runs import rated_run, rating_file
 from oasis_bench.command_line import main
 from oasis_bench.reports import collect_ratings
 from oasis_bench.reports.ratings import questions, read_ratings, whole_depths
-from oasis_bench.reports.run.view import view_of
+from oasis_bench.reports.view import view_of
 from oasis_bench.system import UsageError
 
 PAIR = (0, 1)

@@ -4,9 +4,9 @@ import pytest
 from fake_runs import fake_trial, fake_trials, make_run, write_run
 from report_helpers import marks, texts
 
-from oasis_bench.reports.run.measures import difference_tables, seen_and_unseen_tables
-from oasis_bench.reports.run.verdict import what_is_missing
-from oasis_bench.reports.run.view import view_of
+from oasis_bench.reports.measures import difference_tables, seen_and_unseen_tables
+from oasis_bench.reports.verdict import what_is_missing
+from oasis_bench.reports.view import view_of
 from oasis_bench.runs import read_run
 
 BOTH = ["retrieval", "unseen-classes"]

@@ -8,15 +8,15 @@ from fake_runs import fake_trial, fake_trials, make_run
 from report_helpers import texts
 
 from oasis_bench.experiment import LearnerSpec
-from oasis_bench.reports.inline_svg import inline_svg
-from oasis_bench.reports.run.figures import (
+from oasis_bench.reports.figures import (
     along_seconds,
     pareto_front,
     times_and_values,
 )
-from oasis_bench.reports.run.tasks import differences, partition_figures
-from oasis_bench.reports.run.trials import candidates_tables, trials_table
-from oasis_bench.reports.run.view import view_of
+from oasis_bench.reports.report_files import inline_svg
+from oasis_bench.reports.tasks import differences, partition_figures
+from oasis_bench.reports.trials import candidates_tables, trials_table
+from oasis_bench.reports.view import view_of
 
 
 def by_definition(seconds, values):

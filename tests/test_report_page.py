@@ -13,11 +13,11 @@ from fake_runs import fake_trial, fake_trials, make_run, split_source, task_sour
 from report_helpers import contents
 
 from oasis_bench.reports import summary_text, write_report
-from oasis_bench.reports.run.figures import draw_along_steps
-from oasis_bench.reports.run.measures import measure_tables
-from oasis_bench.reports.run.tasks import draw_precision_at_k
-from oasis_bench.reports.run.view import view_of
+from oasis_bench.reports.figures import draw_along_steps
+from oasis_bench.reports.measures import measure_tables
 from oasis_bench.reports.table import to_latex
+from oasis_bench.reports.tasks import draw_precision_at_k
+from oasis_bench.reports.view import view_of
 from oasis_bench.runs import read_run
 from oasis_bench.trial import TrialResult
 

@@ -6,11 +6,11 @@ from fake_runs import fake_trial, fake_trials, make_run
 from report_helpers import marks, texts
 
 from oasis_bench.reports import summary_text
-from oasis_bench.reports.run.measures import difference_tables, measure_tables
-from oasis_bench.reports.run.trials import (
+from oasis_bench.reports.measures import difference_tables, measure_tables
+from oasis_bench.reports.trials import (
     unfinished_table,
 )
-from oasis_bench.reports.run.view import view_of
+from oasis_bench.reports.view import view_of
 
 
 def test_precision_cells_are_hand_computed_means_and_deviations(tmp_path):

@@ -8,8 +8,8 @@ from fake_runs import fake_trial, make_run
 from rated_runs import jpeg, with_retrievals
 
 from oasis_bench.reports import write_report
-from oasis_bench.reports.run.retrieved import all_pictures, retrieved
-from oasis_bench.reports.run.view import view_of
+from oasis_bench.reports.retrieved import all_pictures, retrieved
+from oasis_bench.reports.view import view_of
 
 
 def picture_run(folder, queries=1):

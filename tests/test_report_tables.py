@@ -6,13 +6,13 @@ from fake_runs import fake_trial, make_run
 from report_helpers import marks, texts
 
 from oasis_bench.reports import summary_text
-from oasis_bench.reports.run.costs import cost_tables, scaling_tables
-from oasis_bench.reports.run.figures import cost_figures, draw_costs, draw_symmetry
-from oasis_bench.reports.run.trials import (
+from oasis_bench.reports.costs import cost_tables, scaling_tables
+from oasis_bench.reports.figures import cost_figures, draw_costs, draw_symmetry
+from oasis_bench.reports.trials import (
     selection_table,
     symmetry_tables,
 )
-from oasis_bench.reports.run.view import view_of
+from oasis_bench.reports.view import view_of
 from oasis_bench.trial import TrialResult
 
 

@@ -5,10 +5,10 @@ from fake_runs import fake_trial, make_run
 from report_helpers import marks, texts
 
 from oasis_bench.reports import summary_text
-from oasis_bench.reports.run.measures import measure_tables
-from oasis_bench.reports.run.tasks import confusion_shares, confusion_tables
-from oasis_bench.reports.run.trials import unanswered_table
-from oasis_bench.reports.run.view import view_of
+from oasis_bench.reports.measures import measure_tables
+from oasis_bench.reports.tasks import confusion_shares, confusion_tables
+from oasis_bench.reports.trials import unanswered_table
+from oasis_bench.reports.view import view_of
 from oasis_bench.trial import TrialResult
 
 BOTH = ("retrieval", "classification")

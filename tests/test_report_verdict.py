@@ -11,9 +11,9 @@ from report_helpers import texts
 from oasis_bench.analysis import detectable_difference, paired_interval
 from oasis_bench.experiment import LearnerSpec
 from oasis_bench.reports import write_report
-from oasis_bench.reports.run.measures import difference_tables
-from oasis_bench.reports.run.verdict import answers, next_steps, summary_text
-from oasis_bench.reports.run.view import view_of
+from oasis_bench.reports.measures import difference_tables
+from oasis_bench.reports.verdict import answers, next_steps, summary_text
+from oasis_bench.reports.view import view_of
 from oasis_bench.runs import read_run
 
 # mAP of each partition: B is always .2 lower than A, C follows A up and down around it.

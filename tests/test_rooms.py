@@ -179,24 +179,36 @@ def test_a_test_and_a_script_of_docs_look_inside_one_room_at_most(path: Path) ->
     assert (len(past) > 1) == (path.name in LOOK_INSIDE_SEVERAL), past
 
 
-FOLDERS = {path.parent.name: path.parent for path in (ROOT / "datasets").glob("*/__init__.pyi")}
-"""The folders of data sets, which have doors as rooms have."""
+FOLDERS = [
+    stub.parent
+    for wing in ("algorithms", "datasets")
+    for stub in ROOT.glob(f"{wing}/*/__init__.pyi")
+]
+"""The folders of learners and of data sets that have doors as rooms have."""
 
 
 @pytest.mark.parametrize(
     "path",
-    sorted((ROOT / "datasets").rglob("*.py")),
+    [path for wing in ("algorithms", "datasets") for path in sorted((ROOT / wing).rglob("*.py"))],
     ids=lambda path: path.relative_to(ROOT).as_posix(),
 )
-def test_the_folders_of_datasets_are_entered_through_their_doors(path: Path) -> None:
-    for folder, place in FOLDERS.items():
-        door = f"oasis_bench.datasets.{folder}."
-        names = {name.removeprefix(door) for name in imported(path) if name.startswith(door)}
+def test_the_folders_of_a_wing_are_entered_through_their_doors(path: Path) -> None:
+    stated = BETWEEN_WINGS.get(path.relative_to(ROOT).as_posix())
+    for place in FOLDERS:
+        door = f"oasis_bench.{place.parent.name}.{place.name}."
+        names = {
+            name.removeprefix(door)
+            for name in imported(path)
+            if name.startswith(door) and name.rpartition(".")[0] != stated
+        }
         inside = {name for name in names if "." in name or (place / f"{name}.py").exists()}
         assert path.parent == place or not inside
 
 
-DOORS = [*(ROOT / "oasis_bench").glob("*/__init__.pyi"), *(ROOT / "datasets").glob("*/*.pyi")]
+DOORS = [
+    *(ROOT / "oasis_bench").glob("*/__init__.pyi"),
+    *(folder / "__init__.pyi" for folder in FOLDERS),
+]
 
 
 @pytest.mark.parametrize("stub", sorted(DOORS), ids=str)
@@ -218,14 +230,25 @@ TRIAL = ROOT / "oasis_bench" / "trial"
 SIDES = ("learner_side", "harness_side")
 
 
+AT_THE_DOOR = {
+    alias.name: (statement.module or "").partition(".")[0]
+    for statement in ast.parse((TRIAL / "__init__.pyi").read_text()).body
+    if isinstance(statement, ast.ImportFrom)
+    for alias in statement.names
+}
+"""Where a name at the door of the room is from: the wall, or one of its sides."""
+
+
 def across_the_wall(path: Path) -> set[str]:
     """Return what a module of `trial` imports from another side than its own, but for the wall.
 
-    The door of the room names both sides: no module of the room may import from it.
+    The door of the room names both sides: their modules take the names of the wall there alone.
     """
-    own = f"oasis_bench.trial.{path.parent.name}."
-    inside = {name for name in imported(path) if f"{name}.".startswith("oasis_bench.trial.")}
-    return {name for name in inside if not f"{name}.".startswith((own, "oasis_bench.trial.wall."))}
+    room = "oasis_bench.trial."
+    inside = {f"{name}." for name in imported(path) if f"{name}.".startswith(room)}
+    own = {name for name in inside if name.startswith(f"{room}{path.parent.name}.")}
+    wall = {name for name in inside if AT_THE_DOOR.get(name.removeprefix(room)[:-1]) == "wall"}
+    return {name[:-1] for name in inside - own - wall}
 
 
 @pytest.mark.parametrize("path", sorted(TRIAL.glob("*/*.py")), ids=lambda path: path.stem)
@@ -246,8 +269,7 @@ def test_an_import_across_the_wall_is_found(side: str, tmp_path: Path) -> None:
     module.parent.mkdir()
     module.write_text(
         f"from oasis_bench.trial.{side} import own\n"
-        "from oasis_bench.trial.wall import Scores\n"
-        "from oasis_bench.trial import TrialResult\n"
+        "from oasis_bench.trial import Scores, TrialResult\n"
         f"def late():\n    import oasis_bench.trial.{other}.module\n"
     )
     found = {"oasis_bench.trial.TrialResult", f"oasis_bench.trial.{other}.module"}
@@ -284,7 +306,7 @@ def test_a_learner_imports_no_module_of_another_family(module: str) -> None:
     own = ".".join(["oasis_bench", *Path(module).parent.parts])
     for name in imported(ROOT / module):
         if name.startswith("oasis_bench.algorithms."):
-            shared = name.removeprefix("oasis_bench.algorithms.").startswith("_")
+            shared = name.removeprefix("oasis_bench.algorithms.").startswith(("_", "shared."))
             assert shared or name.startswith(own + "."), name
 
 

@@ -7,8 +7,8 @@ import pytest
 from fake_runs import fake_trial, make_run
 
 from oasis_bench.reports import side_by_side, write_side_by_side
-from oasis_bench.reports.run.view import view_of
 from oasis_bench.reports.side_by_side import published_beside
+from oasis_bench.reports.view import view_of
 
 BY_FROME = "mean recognition by Frome's rule"
 NAMES = ["LocalPatchDistances", "Euclidean"]

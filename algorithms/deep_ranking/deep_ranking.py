@@ -10,8 +10,8 @@ import numpy.typing as npt
 from sklearn.utils import check_random_state, check_scalar
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from oasis_bench.algorithms._triplet_learner import check_triplets
 from oasis_bench.algorithms.deep_ranking.sources import Given, Source
+from oasis_bench.algorithms.shared import check_triplets
 from oasis_bench.data import Pixels, check_items
 from oasis_bench.plugins import EmbeddingLearner, FittedArray, IncrementalLearner
 from oasis_bench.system import TORCH, Progress, no_progress, require_packages, slices

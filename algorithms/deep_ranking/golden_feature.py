@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
-from oasis_bench.algorithms._triplet_learner import check_triplets
+from oasis_bench.algorithms.shared import check_triplets
 from oasis_bench.data import Patches, PatchKind, check_items, class_labels
 from oasis_bench.plugins import EmbeddingLearner, FittedArray
 from oasis_bench.sampling import ClassTripletSampler, seed_state

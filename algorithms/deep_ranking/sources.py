@@ -14,8 +14,8 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from oasis_bench.algorithms._triplet_learner import check_triplets
 from oasis_bench.algorithms.deep_ranking.reservoir import Floats, Items, Reservoir
+from oasis_bench.algorithms.shared import check_triplets
 from oasis_bench.data import canonical, class_labels
 from oasis_bench.sampling import ClassTripletSampler
 from oasis_bench.system import UsageError

@@ -14,14 +14,18 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin_min
 from sklearn.utils._param_validation import Interval
 
-from oasis_bench.algorithms._axes import principal_axes, rounding
-from oasis_bench.algorithms._label_learner import LabelLearner, possible_neighbours
 from oasis_bench.algorithms.lmnn._descent import WIDTH, Descent, remembered
 from oasis_bench.algorithms.lmnn._objective import (
     Doubles,
     Objective,
     best_scale,
     target_neighbours,
+)
+from oasis_bench.algorithms.shared import (
+    LabelLearner,
+    possible_neighbours,
+    principal_axes,
+    rounding,
 )
 from oasis_bench.system import shared
 

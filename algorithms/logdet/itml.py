@@ -16,7 +16,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
-from oasis_bench.algorithms._label_learner import LabelLearner
 from oasis_bench.algorithms.logdet import _rank_one_steps
 from oasis_bench.algorithms.logdet._rank_one_blocks import (
     PAIRS_PER_BLOCK,
@@ -26,6 +25,7 @@ from oasis_bench.algorithms.logdet._rank_one_blocks import (
     squared_distances,
     take_steps,
 )
+from oasis_bench.algorithms.shared import LabelLearner
 from oasis_bench.data import basis_and_coordinates
 from oasis_bench.plugins import FittedArray
 

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import cholesky
 
-from oasis_bench.algorithms._triplet_learner import LogDetLearner, TripletSampler, uses_twin
 from oasis_bench.algorithms.logdet import _rank_one_steps, _reference as _lego_reference
 from oasis_bench.algorithms.logdet._rank_one_blocks import (
     PAIRS_PER_BLOCK,
@@ -19,6 +18,7 @@ from oasis_bench.algorithms.logdet._rank_one_blocks import (
     squared_distances,
     take_steps,
 )
+from oasis_bench.algorithms.shared import LogDetLearner, TripletSampler, uses_twin
 from oasis_bench.data import FloatArray
 from oasis_bench.plugins import FittedArray
 from oasis_bench.sampling import seed_state

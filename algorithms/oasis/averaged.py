@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils._param_validation import Interval
 
-from oasis_bench.algorithms._triplet_learner import TRIPLETS_PER_DRAW, TripletSampler
 from oasis_bench.algorithms.oasis.oasis import OASIS
+from oasis_bench.algorithms.shared import TRIPLETS_PER_DRAW, TripletSampler
 from oasis_bench.data import FloatArray
 from oasis_bench.plugins import FittedArray
 from oasis_bench.sampling import seed_state

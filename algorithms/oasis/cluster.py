@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 from sklearn.base import clone
 
-from oasis_bench.algorithms._triplet_learner import TripletLearner
+from oasis_bench.algorithms.shared import TripletLearner
 from oasis_bench.data import FloatArray
 from oasis_bench.system import Progress, derive_seed, no_progress
 

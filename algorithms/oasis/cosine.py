@@ -8,9 +8,8 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.preprocessing import normalize
 
-from oasis_bench.algorithms._positive import MATRICES_OF_PSD_FACTOR, psd_factor
-from oasis_bench.algorithms._triplet_learner import TripletLearner
 from oasis_bench.algorithms.oasis.oasis import OASIS
+from oasis_bench.algorithms.shared import MATRICES_OF_PSD_FACTOR, TripletLearner, psd_factor
 from oasis_bench.data import FloatArray
 from oasis_bench.plugins import FittedArray
 

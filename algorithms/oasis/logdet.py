@@ -10,13 +10,17 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils._param_validation import Interval
 
-from oasis_bench.algorithms._positive import MATRICES_OF_PSD_FACTOR, psd_factor
-from oasis_bench.algorithms._triplet_learner import LogDetLearner, uses_twin
 from oasis_bench.algorithms.oasis import (
     _reference as _oasis_reference,
     _symmetric_steps as _oasis_symmetric,
 )
 from oasis_bench.algorithms.oasis.symmetric import workspace
+from oasis_bench.algorithms.shared import (
+    MATRICES_OF_PSD_FACTOR,
+    LogDetLearner,
+    psd_factor,
+    uses_twin,
+)
 from oasis_bench.data import FloatArray
 
 

@@ -11,11 +11,11 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils._param_validation import Interval
 
-from oasis_bench.algorithms._triplet_learner import TripletSampler, uses_twin
 from oasis_bench.algorithms.oasis import _reference as _oasis_reference
 from oasis_bench.algorithms.oasis._block_schedule import MAX_FEATURES, learn_in_blocks
 from oasis_bench.algorithms.oasis._dense_blocks import is_wide_and_dense, learn_in_dense_blocks
 from oasis_bench.algorithms.oasis.oasis import OASIS
+from oasis_bench.algorithms.shared import TripletSampler, uses_twin
 from oasis_bench.system import Progress, blas_threads, slices
 
 

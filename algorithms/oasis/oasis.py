@@ -11,7 +11,6 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils._param_validation import Interval
 
-from oasis_bench.algorithms._triplet_learner import TRIPLETS_PER_DRAW, TripletLearner, uses_twin
 from oasis_bench.algorithms.oasis import _reference as _oasis_reference, _steps as _oasis
 from oasis_bench.algorithms.oasis._block_schedule import block_size, learn_in_blocks
 from oasis_bench.algorithms.oasis._dense_blocks import (
@@ -20,6 +19,7 @@ from oasis_bench.algorithms.oasis._dense_blocks import (
     learn_in_dense_blocks,
 )
 from oasis_bench.algorithms.oasis._dual_steps import dual_pays, learn_in_dual
+from oasis_bench.algorithms.shared import TRIPLETS_PER_DRAW, TripletLearner, uses_twin
 from oasis_bench.data import FloatArray
 from oasis_bench.plugins import BilinearLearner
 from oasis_bench.system import slices

@@ -10,8 +10,8 @@ import numpy.typing as npt
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval
 
-from oasis_bench.algorithms._positive import MATRICES_OF_PSD_FACTOR, psd_factor
 from oasis_bench.algorithms.oasis.oasis import OASIS
+from oasis_bench.algorithms.shared import MATRICES_OF_PSD_FACTOR, psd_factor
 from oasis_bench.data import FloatArray
 from oasis_bench.plugins import FittedArray
 

@@ -9,12 +9,12 @@ import numpy.typing as npt
 from numpy.typing import NDArray
 from scipy import sparse
 
-from oasis_bench.algorithms._triplet_learner import TripletLearner, uses_twin
 from oasis_bench.algorithms.oasis import (
     _reference as _oasis_reference,
     _symmetric_steps as _oasis_symmetric,
 )
 from oasis_bench.algorithms.oasis.oasis import OASIS
+from oasis_bench.algorithms.shared import TripletLearner, uses_twin
 from oasis_bench.data import FloatArray, symmetric_part
 from oasis_bench.plugins import blocks
 

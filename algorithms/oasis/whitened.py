@@ -11,9 +11,9 @@ from scipy import sparse
 from sklearn.preprocessing import normalize
 from sklearn.utils._param_validation import Interval
 
-from oasis_bench.algorithms._positive import psd_factor
 from oasis_bench.algorithms.oasis.cosine import CosineOASIS
 from oasis_bench.algorithms.oasis.oasis import OASIS
+from oasis_bench.algorithms.shared import psd_factor
 from oasis_bench.data import FloatArray
 from oasis_bench.plugins import FittedArray
 

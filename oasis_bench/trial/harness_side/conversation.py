@@ -35,21 +35,7 @@ from oasis_bench.plugins import (
 )
 from oasis_bench.system import error_line, is_sealed, map_bytes, processor_name
 from oasis_bench.tasks import Task, parse_measure
-from oasis_bench.trial.harness_side.clock import ROUGH_SECONDS, WALL_SECONDS, HarnessClock
-from oasis_bench.trial.harness_side.evaluator import (
-    TRAINING,
-    Evaluator,
-    ScoreReader,
-    Traces,
-    answer,
-    galleries_of,
-    reason_against,
-)
-from oasis_bench.trial.harness_side.inbox import Inbox
-from oasis_bench.trial.harness_side.items import Sealed, TrialItems
-from oasis_bench.trial.harness_side.kept_files import KeptFiles
-from oasis_bench.trial.harness_side.result import TrialResult, columns_of
-from oasis_bench.trial.wall import (
+from oasis_bench.trial import (
     ANSWER,
     FIT,
     LEARNING,
@@ -79,6 +65,20 @@ from oasis_bench.trial.wall import (
     is_blended,
     needs_tuning,
 )
+from oasis_bench.trial.harness_side.clock import ROUGH_SECONDS, WALL_SECONDS, HarnessClock
+from oasis_bench.trial.harness_side.evaluator import (
+    TRAINING,
+    Evaluator,
+    ScoreReader,
+    Traces,
+    answer,
+    galleries_of,
+    reason_against,
+)
+from oasis_bench.trial.harness_side.inbox import Inbox
+from oasis_bench.trial.harness_side.items import Sealed, TrialItems
+from oasis_bench.trial.harness_side.kept_files import KeptFiles
+from oasis_bench.trial.harness_side.result import TrialResult, columns_of
 
 Expected: TypeAlias = "type[Message] | tuple[type[Message], ...] | int"
 """The type of the message that is to come next, the types of those that may, or so many bytes."""

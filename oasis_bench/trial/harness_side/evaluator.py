@@ -22,9 +22,9 @@ from oasis_bench.plugins import (
     baseline_scores,
 )
 from oasis_bench.tasks import Evaluation, Numbers, Task, kernel_ready, rank_others
+from oasis_bench.trial import MessageError, Replayed, ScoreArray, Scores
 from oasis_bench.trial.harness_side.items import SealedItems, TrialItems
 from oasis_bench.trial.harness_side.projection import Projection, plane_of_rows
-from oasis_bench.trial.wall import MessageError, Replayed, ScoreArray, Scores
 
 EXAMPLE_RANKS = 20
 """Items that are kept of what an example query retrieves: people judge as many in JMLR 5.2.3."""

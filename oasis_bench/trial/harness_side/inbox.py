@@ -9,7 +9,7 @@ import os
 import socket
 from contextlib import suppress
 
-from oasis_bench.trial.wall import WITH_FILE, Message, MessageError, from_line
+from oasis_bench.trial import WITH_FILE, Message, MessageError, from_line
 
 LONGEST_LINE = 2**20
 """Bytes of a message, without the scores that follow it."""

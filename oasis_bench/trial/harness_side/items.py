@@ -21,7 +21,7 @@ from oasis_bench.experiment import Queries, TrialSpec, split_of
 from oasis_bench.plugins import MetricLearner
 from oasis_bench.system import UsageError, derive_seed, shown
 from oasis_bench.tasks import NotSplittableError, Numbers, Partition, Truth, tie_order
-from oasis_bench.trial.wall import (
+from oasis_bench.trial import (
     NotApplicableError,
     judgements_to_arrays,
     learn_preparation,

@@ -40,8 +40,8 @@ from oasis_bench.system import (
     slices,
     write_array,
 )
+from oasis_bench.trial import MOST_SCORE_BYTES, Scores
 from oasis_bench.trial.harness_side.items import TrialItems
-from oasis_bench.trial.wall import MOST_SCORE_BYTES, Scores
 
 MODELS, PREDICTIONS = "models", "predictions"
 """Folders of a run, in which these files get their names when the trial has ended well."""

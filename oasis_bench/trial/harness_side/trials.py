@@ -18,10 +18,10 @@ from oasis_bench.experiment import (
 )
 from oasis_bench.plugins import MetricLearner, load_registry
 from oasis_bench.system import error_line, seal
+from oasis_bench.trial import NotApplicableError
 from oasis_bench.trial.harness_side.conversation import Conversation
 from oasis_bench.trial.harness_side.items import Sealed, SealedItems, TrialItems, draw_items
 from oasis_bench.trial.harness_side.result import TrialResult, lost_record
-from oasis_bench.trial.wall import NotApplicableError
 
 
 class Trials:

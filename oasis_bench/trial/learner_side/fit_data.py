@@ -13,7 +13,7 @@ from oasis_bench.data import JudgedTriplets, Judgements, Labels, coordinates
 from oasis_bench.experiment import TrialSpec, split_of
 from oasis_bench.plugins import IncrementalLearner, MetricLearner
 from oasis_bench.tasks import NotSplittableError, Truth
-from oasis_bench.trial.wall import NotApplicableError, judgements_of, learn_preparation
+from oasis_bench.trial import NotApplicableError, judgements_of, learn_preparation
 
 SPAN_BYTES = 256 * 2**20
 """Rows that take more in double precision are not brought into coordinates of their span."""

@@ -18,8 +18,8 @@ from oasis_bench.data import learn_scaling
 from oasis_bench.plugins import load_registry
 from oasis_bench.system import THREAD_VARIABLES, blas_threads, bytes_below, limit_memory
 from oasis_bench.tasks import USUAL, evaluate_ranking
+from oasis_bench.trial import Stage, Started
 from oasis_bench.trial.learner_side.stages import Channel, run_stage
-from oasis_bench.trial.wall import Stage, Started
 
 
 def warm_up() -> None:

@@ -46,10 +46,7 @@ from oasis_bench.plugins import (
 )
 from oasis_bench.system import THREAD_VARIABLES, blas_threads, error_line, map_bytes, seal, slices
 from oasis_bench.tasks import Similarity, block_size, evaluate, kernel_ready, tie_order
-from oasis_bench.trial.learner_side.fit_data import FitData, inner_fit_data, whole_fit_data
-from oasis_bench.trial.learner_side.meter import Meter, Stopwatch, time_limit
-from oasis_bench.trial.learner_side.tuning import EndedError, FoldProcesses, FoldWork, tune
-from oasis_bench.trial.wall import (
+from oasis_bench.trial import (
     ANSWER,
     FIT,
     LEARNING,
@@ -84,6 +81,9 @@ from oasis_bench.trial.wall import (
     needs_tuning,
     to_line,
 )
+from oasis_bench.trial.learner_side.fit_data import FitData, inner_fit_data, whole_fit_data
+from oasis_bench.trial.learner_side.meter import Meter, Stopwatch, time_limit
+from oasis_bench.trial.learner_side.tuning import EndedError, FoldProcesses, FoldWork, tune
 
 COPY_SECONDS, COPY_RATE = 0.02, 200e6
 """Seconds, and bytes a second, that copying a fitted learner may take.

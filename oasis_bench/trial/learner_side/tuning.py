@@ -26,9 +26,9 @@ import numpy.typing as npt
 from oasis_bench.experiment import Candidate
 from oasis_bench.plugins import WEIGHTS, IncrementalLearner, MetricLearner
 from oasis_bench.system import LastResults, die_with_parent, sharing
+from oasis_bench.trial import LEARNING, VALIDATION, Ended, Tuned, checkpoints
 from oasis_bench.trial.learner_side.fit_data import FitData
 from oasis_bench.trial.learner_side.meter import Stopwatch, cpu_seconds
-from oasis_bench.trial.wall import LEARNING, VALIDATION, Ended, Tuned, checkpoints
 
 PATIENCE, LATE_PATIENCE = 4, 3
 """Learning has saturated after so many checkpoints without a better value: 4 times the steps, or

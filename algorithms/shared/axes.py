@@ -12,7 +12,7 @@ import numpy as np
 from scipy.linalg import eigh, svd
 from sklearn.utils._param_validation import Interval
 
-from oasis_bench.algorithms._label_learner import LabelLearner
+from oasis_bench.algorithms.shared.label_learner import LabelLearner
 from oasis_bench.data import FloatArray
 from oasis_bench.system import shared
 

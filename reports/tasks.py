@@ -35,11 +35,11 @@ from oasis_bench.reports.figure_style import (
     finish,
     learner_styles,
 )
+from oasis_bench.reports.figures import band_of, entries, panels, side_by_side, subset_axis
 from oasis_bench.reports.formatting import clip
 from oasis_bench.reports.plot import Plot, record
-from oasis_bench.reports.run.figures import band_of, entries, panels, side_by_side, subset_axis
-from oasis_bench.reports.run.view import RunView, task_title
 from oasis_bench.reports.table import Column, Table
+from oasis_bench.reports.view import RunView, task_title
 
 PAIRS = 5
 """The pairs of classes that the table of confusion shows of a subset."""

@@ -27,12 +27,12 @@ from oasis_bench.reports.figure_style import (
     finish,
     learner_styles,
 )
+from oasis_bench.reports.figures import entries, panels
 from oasis_bench.reports.formatting import clip, number_text, plural, series
 from oasis_bench.reports.plot import record
 from oasis_bench.reports.ratings import MARKS, whole_depths
-from oasis_bench.reports.run.figures import entries, panels
-from oasis_bench.reports.run.view import RunView
 from oasis_bench.reports.table import Column, Table
+from oasis_bench.reports.view import RunView
 
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]

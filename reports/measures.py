@@ -13,8 +13,8 @@ import pandas as pd
 
 from oasis_bench.analysis import LEVEL, seen_difference, shown_in_text
 from oasis_bench.reports.formatting import interval_text, number_text, numbers_as, p_text, plural
-from oasis_bench.reports.run.view import BASELINE, RunView, task_title
 from oasis_bench.reports.table import Cell, Column, Table
+from oasis_bench.reports.view import BASELINE, RunView, task_title
 
 CHANCE = "chance"
 """What stands for a learner in rows of chance."""

@@ -10,7 +10,7 @@ from typing import Any
 from oasis_bench.data import SCALINGS
 from oasis_bench.experiment import Search
 from oasis_bench.reports.formatting import plural, series
-from oasis_bench.reports.run.view import RunView
+from oasis_bench.reports.view import RunView
 
 MEASURES = {
     "mAP": "Average precision is the mean, over the ranks of the relevant {items}, of the "

@@ -17,9 +17,9 @@ import pandas as pd
 from oasis_bench.analysis import shown_in_text
 from oasis_bench.plugins import PATH_DATASETS
 from oasis_bench.reports.formatting import counted, params_text
-from oasis_bench.reports.run.report import report_tables
-from oasis_bench.reports.run.view import RunView, view_of
+from oasis_bench.reports.report import report_tables
 from oasis_bench.reports.table import to_csv, to_latex
+from oasis_bench.reports.view import RunView, view_of
 from oasis_bench.runs import StoredRun, read_run
 from oasis_bench.system import EXPORT, UsageError, encodable, exporting_to, path_below, write_whole
 

@@ -25,7 +25,7 @@ from oasis_bench.reports.formatting import (
     series,
     wrapped,
 )
-from oasis_bench.reports.run.measures import (
+from oasis_bench.reports.measures import (
     ABSTAINED,
     CHANCE,
     SEEN,
@@ -33,8 +33,8 @@ from oasis_bench.reports.run.measures import (
     ceilings,
     mean_texts,
 )
-from oasis_bench.reports.run.trials import TunedEnd, tuned_ends
-from oasis_bench.reports.run.view import Comparison, RunView, task_title, view_of
+from oasis_bench.reports.trials import TunedEnd, tuned_ends
+from oasis_bench.reports.view import Comparison, RunView, task_title, view_of
 from oasis_bench.runs import StoredRun
 from oasis_bench.system import printable, without_options
 from oasis_bench.tasks import too_few_classes

@@ -18,8 +18,8 @@ from oasis_bench.reports.formatting import (
     plural,
     seconds_text,
 )
-from oasis_bench.reports.run.view import RunView
 from oasis_bench.reports.table import Cell, Column, Table
+from oasis_bench.reports.view import RunView
 
 SHARED_NOTE = "Other trials ran on the same cores: not comparable with times taken alone."
 NOISY_NOTE = (

@@ -36,7 +36,7 @@ from oasis_bench.reports.figure_style import (
 )
 from oasis_bench.reports.formatting import clip, plural
 from oasis_bench.reports.plot import Plot, record
-from oasis_bench.reports.run.view import RunView, task_title
+from oasis_bench.reports.view import RunView, task_title
 
 COSTS = {
     "tuning_seconds": "Tuning (seconds)",

@@ -10,28 +10,30 @@ from pathlib import Path
 from typing import Any
 
 from oasis_bench.analysis import detectable_difference
+from oasis_bench.reports.costs import cost_tables, scaling_tables
 from oasis_bench.reports.figure_style import Drawing
-from oasis_bench.reports.formatting import plural, series
-from oasis_bench.reports.ratings import read_ratings
-from oasis_bench.reports.report_files import render, write_files
-from oasis_bench.reports.run.costs import cost_tables, scaling_tables
-from oasis_bench.reports.run.figures import (
+from oasis_bench.reports.figures import (
     along_seconds,
     cost_figures,
     quality_against_time,
     step_figures,
 )
-from oasis_bench.reports.run.human_ratings import rating_figures, rating_tables
-from oasis_bench.reports.run.measures import (
+from oasis_bench.reports.formatting import plural, series
+from oasis_bench.reports.human_ratings import rating_figures, rating_tables
+from oasis_bench.reports.measures import (
     difference_tables,
     measure_tables,
     seen_and_unseen_tables,
 )
-from oasis_bench.reports.run.protocol import measure_words, protocol_text, scaling_text
-from oasis_bench.reports.run.retrieved import all_pictures, retrieved
-from oasis_bench.reports.run.space import space_figures
-from oasis_bench.reports.run.tasks import confusion_tables, partition_figures, task_figures
-from oasis_bench.reports.run.trials import (
+from oasis_bench.reports.protocol import measure_words, protocol_text, scaling_text
+from oasis_bench.reports.ratings import read_ratings
+from oasis_bench.reports.report_files import render, write_files
+from oasis_bench.reports.retrieved import all_pictures, retrieved
+from oasis_bench.reports.side_by_side import published_beside
+from oasis_bench.reports.space import space_figures
+from oasis_bench.reports.table import Table
+from oasis_bench.reports.tasks import confusion_tables, partition_figures, task_figures
+from oasis_bench.reports.trials import (
     candidates_tables,
     selection_table,
     symmetry_tables,
@@ -39,10 +41,8 @@ from oasis_bench.reports.run.trials import (
     unanswered_table,
     unfinished_table,
 )
-from oasis_bench.reports.run.verdict import answers, next_steps, summary_text, what_is_missing
-from oasis_bench.reports.run.view import RunView, task_title, view_of
-from oasis_bench.reports.side_by_side import published_beside
-from oasis_bench.reports.table import Table
+from oasis_bench.reports.verdict import answers, next_steps, summary_text, what_is_missing
+from oasis_bench.reports.view import RunView, task_title, view_of
 from oasis_bench.runs import StoredRun, TaskSource, read_run
 from oasis_bench.system import open_below, printable
 from oasis_bench.trial import CLOCK_IN_WORDS, OUTPUT_LOG

@@ -18,8 +18,8 @@ from oasis_bench.reports.formatting import (
     plural,
     seconds_text,
 )
-from oasis_bench.reports.run.view import RunView, task_title
 from oasis_bench.reports.table import Cell, Column, Table
+from oasis_bench.reports.view import RunView, task_title
 
 SHOWN_CANDIDATES = 10
 """Candidates that the page shows of a learner on a subset; the CSV file has all."""

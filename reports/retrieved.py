@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from oasis_bench.reports.report_files import data_uri
-from oasis_bench.reports.run.view import RunView
+from oasis_bench.reports.view import RunView
 
 SHOWN_RANKS = 5
 """Of what a query retrieves a report shows so many, best first; the store has more."""

@@ -25,7 +25,7 @@ from oasis_bench.reports.figure_style import (
 )
 from oasis_bench.reports.formatting import clip
 from oasis_bench.reports.plot import Plot, record
-from oasis_bench.reports.run.view import RunView
+from oasis_bench.reports.view import RunView
 
 MOST_LEARNERS = 11
 """Panels of learners: those with the highest first measure."""

@@ -1,0 +1,25 @@
+from .axes import (
+    AXES_GRID as AXES_GRID,
+    WithinClassLearner as WithinClassLearner,
+    pair_scatter as pair_scatter,
+    principal_axes as principal_axes,
+    refuse_classes_of_equal_rows as refuse_classes_of_equal_rows,
+    rounding as rounding,
+    whitening as whitening,
+)
+from .label_learner import (
+    LabelLearner as LabelLearner,
+    possible_neighbours as possible_neighbours,
+)
+from .positive import (
+    MATRICES_OF_PSD_FACTOR as MATRICES_OF_PSD_FACTOR,
+    psd_factor as psd_factor,
+)
+from .triplet_learner import (
+    TRIPLETS_PER_DRAW as TRIPLETS_PER_DRAW,
+    LogDetLearner as LogDetLearner,
+    TripletLearner as TripletLearner,
+    TripletSampler as TripletSampler,
+    check_triplets as check_triplets,
+    uses_twin as uses_twin,
+)
