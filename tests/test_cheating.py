@@ -169,7 +169,7 @@ def test_the_folder_of_the_run_tells_no_label_before_its_end(tmp_path, plugins):
     run = read_run(folder)
     assert run.trials["status"].tolist() == ["ok"] * 4
     looked = (folder / "output.log").read_text().splitlines()[1:]
-    assert set(looked) == {"13 tables, rows with labels: 0"}
+    assert set(looked) == {"14 tables, rows with labels: 0"}
     average = run.measures[run.measures["measure"] == "mAP"].set_index("learner")
     for what in looks:
         assert average.loc[what, "value"] == pytest.approx(average.loc[what, "chance"], abs=0.05)
