@@ -67,8 +67,9 @@ class LDA(LabelLearner):
     citation: ClassVar = "Fisher, Annals of Eugenics 7 (1936); Rao, J. R. Stat. Soc. B 10 (1948)"
     cost: ClassVar = "time n d^2 + d^3 (n^2 d where n < d), memory n d + d^2"
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {
-        # From next to none, by decades, to 1: scikit-learn's range is (0, 1].
-        "shrinkage": ("auto", 1e-4, 1e-3, 0.01, 0.1, 0.3, 0.6, 0.8, 0.95, 1)
+        # From next to none to 1: scikit-learn's range is (0, 1].  1e-4, the smallest before, was
+        # tuned in 5 of 21 partitions.
+        "shrinkage": ("auto", 1e-8, 1e-6, 1e-4, 1e-3, 0.01, 0.1, 0.3, 0.6, 0.8, 0.95, 1)
     }
 
     _least_in_largest: ClassVar[int] = 2

@@ -24,7 +24,7 @@ def similarity_of(estimator: Any, queries: Any, gallery: Any) -> FloatArray:
 
     A `Pipeline` passes on `score` of its last step, but not `similarity`: this applies the steps
     before the last one to both sides, and asks the last one: by the blend with the Euclidean
-    baseline, where the pipeline is the best of a run and has one.
+    baseline, where the pipeline has one in its attribute `blend_`.
 
     Parameters
     ----------

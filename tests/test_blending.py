@@ -180,6 +180,7 @@ def test_kept_scores_evaluated_again_give_the_same_two_values(done):
 def test_a_saved_model_is_evaluated_by_its_blend(done, tmp_path):
     for spec, trial, X, y, _, path in trials_of(done):
         model, blend = load_model(path)[-1], load_blend(path)
+        assert blend == load_model(path).blend_
         assert blend == Blend(trial.blend, trial.baseline_sd, trial.learned_sd)
         if spec.where.partition or spec.where.split == "unseen-classes":
             continue

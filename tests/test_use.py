@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -15,14 +16,21 @@ from scipy.spatial.distance import cdist
 from sklearn.datasets import load_iris
 from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import Normalizer, StandardScaler
+from sklearn.preprocessing import MinMaxScaler, Normalizer, StandardScaler
 
 import oasis_bench
 from oasis_bench import scorers
 from oasis_bench.algorithms import LDA, LMNN, OASIS, CosineOASIS, Euclidean, PsdOASIS
 from oasis_bench.data import row_hashes
 from oasis_bench.experiment import Experiment, LearnerSpec
-from oasis_bench.plugins import load_model, save_model, training_rows_of
+from oasis_bench.plugins import (
+    WEIGHTS,
+    Blend,
+    load_blend,
+    load_model,
+    save_model,
+    training_rows_of,
+)
 from oasis_bench.runs import fit_on_all, read_run
 from oasis_bench.system import UsageError, derive_seed
 from oasis_bench.tasks import evaluate_ranking
@@ -30,8 +38,10 @@ from oasis_bench.tasks import evaluate_ranking
 X, Y = load_iris(return_X_y=True, as_frame=True)
 NAMES = [*X.columns]
 ROWS = X.to_numpy()
+PARAMS = {"shrinkage": 1.0, "n_components": 1}  # so weak that it is blended
 KINDS = Y.map(dict(enumerate(["setosa", "versicolor", "virginica"])))
 FEW = ["--label", "kind", "--inner-folds", "2", "--max-steps", "1000"]
+FEW += ["--scaling", "standard+l2"]
 
 
 @pytest.fixture(scope="module")
@@ -78,31 +88,61 @@ def test_the_model_is_fitted_on_all_rows_and_holds_their_scaling(metric):
 def test_what_to_expect_is_said_with_its_bias(metric, folder):
     said = (folder / "said.txt").read_text()
     assert re.search(r"^LMNN is fitted on all rows: scaling standard\+l2, .*pull_weight ", said)
-    assert re.findall(r"^  (\w+): retrieval mAP 0\.\d{3} ± 0\.\d{3}$", said, re.MULTILINE) == [
-        "Euclidean",
-        "LMNN",
-    ]
+    found = re.findall(r"^  (.+): retrieval mAP 0\.\d{3} ± 0\.\d{3}$", said, re.MULTILINE)
+    b = load_blend(metric).weight
+    blended = ["LMNN, as learned (b = 1)"]
+    if b < 1:
+        blended = [f"LMNN, blended with b = {b:g}", "LMNN, as learned"]
+    assert found == ["Euclidean", *blended]
     assert "so its value is slightly optimistic" in said
     assert f"kept in {metric}" in said
 
 
 def test_the_values_are_those_of_the_folds_of_a_run(folder, tmp_path):
     options = {"label": "kind"}
-    settings = {"classes": ("all",), "inner_folds": 3, "scaling": ("standard", "l2")}
-    learners = {"LDA": LearnerSpec("LDA")}
+    settings = {"classes": ("all",), "inner_folds": 3, "scaling": ("minmax", "l2")}
+    learners = {"LDA": LearnerSpec("LDA", PARAMS)}
     e = Experiment("fit", str(folder / "table.csv"), learners, options, **settings)
     fitted = fit_on_all(e, tmp_path / "lda.npz")
     values = {}
-    for scaling, steps in (("standard", [StandardScaler()]), ("l2", [Normalizer()])):
+    for scaling, steps in (("minmax", [MinMaxScaler()]), ("l2", [Normalizer()])):
         values[scaling] = fold_values(e, make_pipeline(*steps))
     best = max(values, key=lambda scaling: np.mean(values[scaling]["LDA"]))
-    assert fitted.tuned == {"scaling": best, "shrinkage": "auto"}
+    assert fitted.tuned == {"scaling": best, **PARAMS}
     assert fitted.values["LDA"] == pytest.approx(values[best]["LDA"], abs=1e-9)
+    means = {b: np.mean(values[best][b]) for b in WEIGHTS}
+    b = max(WEIGHTS, key=lambda b: (round(means[b], 12), b))
+    assert fitted.blend == load_blend(tmp_path / "lda.npz").weight == b
+    assert fitted.blend_values == pytest.approx(values[best][b], abs=1e-9)
     best = max(values, key=lambda scaling: np.mean(values[scaling]["Euclidean"]))
     assert fitted.values["Euclidean"] == pytest.approx(values[best]["Euclidean"], abs=1e-9)
     assert fitted.measure == "retrieval mAP"
     mean, spread = np.mean(fitted.values["LDA"]), np.std(fitted.values["LDA"], ddof=1)
-    assert f"LDA: retrieval mAP {mean:.3f} ± {spread:.3f}" in str(fitted)
+    assert f"LDA, as learned: retrieval mAP {mean:.3f} ± {spread:.3f}" in str(fitted)
+    mean, spread = np.mean(fitted.blend_values), np.std(fitted.blend_values, ddof=1)
+    assert f"LDA, blended with b = {b:g}: retrieval mAP {mean:.3f} ± {spread:.3f}" in str(fitted)
+    assert 0 < b < 1
+    assert "nothing that LDA learned" not in str(fitted)
+
+
+def test_where_the_baseline_is_best_this_is_said(folder, tmp_path):
+    e = Experiment(
+        "fit",
+        str(folder / "table.csv"),
+        {"StandardizedEuclidean": LearnerSpec("StandardizedEuclidean")},
+        {"label": "kind"},
+        classes=("all",),
+        inner_folds=3,
+        scaling=("none",),
+    )
+    fitted = fit_on_all(e, tmp_path / "model.npz")
+    assert fitted.blend_values == fitted.values["Euclidean"]
+    assert np.mean(fitted.blend_values) > np.mean(fitted.values["StandardizedEuclidean"])
+    said = "b = 0: on these data nothing that StandardizedEuclidean learned beat the Euclidean"
+    assert said in str(fitted)
+    _, similarities = oasis_bench.neighbours(load_model(tmp_path / "model.npz"), X, X, k=4)
+    best = np.sort(cdist(ROWS, ROWS), axis=1)[:, :4]
+    np.testing.assert_allclose(similarities, -(best**2) / 2, atol=1e-9)
 
 
 def test_a_learner_without_a_choice_is_validated_too(folder, tmp_path):
@@ -136,17 +176,47 @@ def fold_values(e, scale):
     """Return mAP of two learners on scikit-learn's stratified folds, with the seed of a trial."""
     seed = derive_seed(e.seed, "folds", "all", 0)
     ties = derive_seed(e.seed, "ties", "all", 0)
-    values = {"LDA": [], "Euclidean": []}
+    values = {"LDA": [], "Euclidean": [], **{b: [] for b in WEIGHTS[:-1]}}
+    values[1.0] = values["LDA"]  # on one axis many scores are equal but for rounding
     folds = StratifiedKFold(e.inner_folds, shuffle=True, random_state=seed)
     for train, test in folds.split(ROWS, Y):
         scale.fit(ROWS[train])
-        for learner in (LDA(), Euclidean()):
+        for learner in (LDA(**PARAMS), Euclidean()):
             learner.fit(scale.transform(ROWS[train]), Y[train])
             found = evaluate_ranking(
                 learner.similarity, scale.transform(ROWS[test]), Y[test].to_numpy(), seed=ties
             )
             values[learner.name].append(found.mean_average_precision)
+            if learner.name == "LDA":
+                rows = scale.transform(ROWS[train])
+                sds = deviations(learner, rows, derive_seed(e.seed, "blend", "all", 0))
+                for b in WEIGHTS[:-1]:
+                    score = partial(blended, learner, b, sds)
+                    found = evaluate_ranking(
+                        score, scale.transform(ROWS[test]), Y[test].to_numpy(), seed=ties
+                    )
+                    values[b].append(found.mean_average_precision)
     return values
+
+
+def scores_of(learner, queries, gallery):
+    """Return s0 and s1 of a fitted learner by NumPy and SciPy."""
+    s0 = -(cdist(queries, gallery) ** 2) / 2
+    if hasattr(learner, "bilinear_matrix_"):
+        return s0, queries @ learner.bilinear_matrix_ @ gallery.T
+    return s0, -(cdist(learner.transform(queries), learner.transform(gallery)) ** 2) / 2
+
+
+def deviations(learner, rows, seed):
+    """Return the standard deviations of s0 and s1 over the pairs that a blend draws."""
+    drawn = np.random.default_rng(seed).permutation(len(rows))
+    n = min(50, (len(rows) + 1) // 2)
+    return [s.std() for s in scores_of(learner, rows[drawn[:n]], rows[drawn[n : n + 40]])]
+
+
+def blended(learner, b, sds, queries, gallery):
+    s0, s1 = scores_of(learner, queries, gallery)
+    return (1 - b) * s0 / sds[0] + b * s1 / sds[1]
 
 
 def test_neighbours_are_those_of_brute_force(metric, folder, command, tmp_path):
@@ -162,6 +232,51 @@ def test_neighbours_are_those_of_brute_force(metric, folder, command, tmp_path):
     np.testing.assert_allclose(-found["similarity"], best.ravel(), atol=1e-7)
     own = distances[found["query"], found["neighbour"]]
     np.testing.assert_allclose(-found["similarity"], own, atol=1e-7)
+
+
+@pytest.mark.parametrize("learner", [LDA(), OASIS(n_steps=200, random_state=0)])
+@pytest.mark.parametrize("b", [0.0, 0.25, 0.75])
+def test_neighbours_of_a_blend_are_those_of_brute_force(folder, command, tmp_path, learner, b):
+    model = make_pipeline(StandardScaler(), learner).fit(X, Y)
+    rows = model[0].transform(X)
+    model.blend_ = Blend.of(model[-1], rows, b)
+    save_model(model, tmp_path / "m.npz")
+    assert load_blend(tmp_path / "m.npz") == model.blend_
+    scores = blended(model[-1], b, deviations(model[-1], rows, 0), rows, rows)
+    scores = scores if b else scores_of(model[-1], rows, rows)[0]
+    best = -np.sort(-scores, axis=1)[:, :4]  # equal rows may change places
+    for given in (model, load_model(tmp_path / "m.npz"), pickle.loads(pickle.dumps(model))):
+        found, similarities = oasis_bench.neighbours(given, X, X, k=4)
+        np.testing.assert_allclose(similarities, best, atol=1e-9)
+        np.testing.assert_allclose(np.take_along_axis(scores, found, 1), best, atol=1e-9)
+    words = [tmp_path / "m.npz", folder / "table.csv", folder / "gallery.csv", "-k", 4]
+    status, printed, said = command("neighbours", *words)
+    assert (status, said) == (0, [])
+    table = pd.read_csv(pd.io.common.StringIO(printed))
+    np.testing.assert_allclose(table["similarity"], best.ravel(), atol=1e-9)
+    if isinstance(learner, LDA):
+        words = [*words[:2], "--output", tmp_path / "points.npy"]
+        status, _, (line,) = command("embed", *words)
+        assert status == 0
+        assert line.startswith("points are as learned, without the blend")
+        assert line.endswith(f"(b = {b:g})")
+        np.testing.assert_allclose(np.load(tmp_path / "points.npy"), model.transform(X))
+
+
+def test_faiss_says_that_it_ranks_as_learned(folder, command, tmp_path):
+    pytest.importorskip("faiss", reason='pip install "oasis-bench[faiss]" is needed')
+    model = make_pipeline(StandardScaler(), LDA()).fit(X, Y)
+    model.blend_ = Blend.of(model[-1], model[0].transform(X), 0.25)
+    save_model(model, tmp_path / "m.npz")
+    words = [tmp_path / "m.npz", folder / "table.csv", folder / "table.csv", "-k", 3, "--faiss"]
+    status, printed, (line,) = command("neighbours", *words, "--probes", 99)
+    assert status == 0
+    assert line.startswith("--faiss ranks as learned")
+    assert line.endswith("(b = 0.25)")
+    found = pd.read_csv(pd.io.common.StringIO(printed))["similarity"]
+    points = model.transform(X)
+    best = np.sort(cdist(points, points), axis=1)[:, :3]
+    np.testing.assert_allclose(-found, best.ravel(), atol=1e-3)
 
 
 def test_rows_are_called_by_a_column_and_printed_without_an_output(metric, folder, command):
@@ -214,7 +329,7 @@ def test_a_learner_without_an_embedding_says_what_works(folder, tmp_path, comman
 
 
 def test_python_does_the_same_in_three_lines(metric, folder, tmp_path):
-    how = {"label": "kind", "inner_folds": 2, "max_steps": 1000}
+    how = {"label": "kind", "inner_folds": 2, "max_steps": 1000, "scaling": "standard+l2"}
     model = oasis_bench.fit(folder / "table.csv", "LMNN", output=tmp_path / "m.npz", **how)
     rows, similarities = oasis_bench.neighbours(model, X, X[NAMES[::-1]], k=4)
     assert (tmp_path / "m.npz").read_bytes() == metric.read_bytes()
@@ -273,7 +388,7 @@ def test_evaluate_scales_by_the_model_and_not_by_the_data(metric, folder, comman
 
 def test_kept_models_of_a_run_take_rows_by_name_whatever_their_scaling(folder, tmp_path):
     how = {"label": "kind", "partitions": 1, "inner_folds": 2, "traces": False}
-    how |= {"scaling": "l2+pca", "save_models": True, "predictions": True}
+    how |= {"scaling": "l2+pca", "save_models": True, "predictions": True, "blend": "off"}
     oasis_bench.run(folder / "table.csv", "LDA", output=tmp_path / "run", **how)
     model = load_model(tmp_path / "run" / "models" / "LDA_all_0.npz")
     assert model.feature_names_in_.tolist() == NAMES

@@ -107,7 +107,7 @@ class LMNN(LabelLearner):
     # is best with 25 and .97 (.840; with 9 neighbours .806, with 3 and a weight of .5 .739).
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {
         "n_neighbors": (3, 1, 5, 9, 15, 25, 50),
-        "pull_weight": (0.5, 0.03, 0.125, 0.25, 0.75, 0.9, 0.97, 0.99, 0.997),
+        "pull_weight": (0.5, 0.01, 0.03, 0.125, 0.25, 0.75, 0.9, 0.97, 0.99, 0.997, 0.999),
     }
     rotation_invariant: ClassVar = True
     inner_params: ClassVar[Mapping[str, Any]] = {"tol": 0.1}

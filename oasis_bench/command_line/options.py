@@ -40,7 +40,7 @@ JUDGED_SETTINGS = (
 
 FIT_SETTINGS = (
     *("choose_by", "inner_folds", "seed", "scaling", "search", "max_steps", "threads"),
-    *("classes", "budget", "memory"),
+    *("classes", "blend", "budget", "memory"),
 )
 """The settings of an experiment that decide how one learner is fitted on all rows."""
 
@@ -148,15 +148,7 @@ def _add_run(verbs: Any) -> None:
         help="learners of the experiment or by name; in a file, tables [learners.NAME] "
         "(default: all of the experiment)",
     )
-    run.add_argument(
-        "--param",
-        action="append",
-        default=[],
-        dest="params",
-        metavar="LEARNER.NAME=A,B",
-        help="a hyper-parameter of a learner: one value is fixed, several are searched, such as "
-        "LMNN.pull_weight=0.5,0.9,0.99; may be given many times (default: its search space)",
-    )
+    _add_param(run)
     run.add_argument(
         "--dataset",
         metavar="NAME|PATH",
@@ -250,10 +242,24 @@ def _add_fit(verbs: Any) -> None:
     what = "what it is tuned for: unseen-classes where classes will be others (default retrieval)"
     parser.add_argument("--task", dest="tasks", default=["retrieval"], help=what, **one)
     add_path(parser, "--output", "FILE.npz", "the model file", required=True)
+    _add_param(parser)
     said = "As of 'run': they decide how the learner is tuned."
     _add_settings(parser, said, FIT_SETTINGS, of_a_file=False)
     add_data_options(parser)
     add_plugin(parser)
+
+
+def _add_param(parser: Parser) -> None:
+    """Add values of hyper-parameters."""
+    parser.add_argument(
+        "--param",
+        action="append",
+        default=[],
+        dest="params",
+        metavar="LEARNER.NAME=A,B",
+        help="a hyper-parameter of a learner: one value is fixed, several are searched, such as "
+        "LMNN.pull_weight=0.5,0.9,0.99; may be given many times (default: its search space)",
+    )
 
 
 def _add_neighbours(verbs: Any) -> None:

@@ -16,6 +16,7 @@ from oasis_bench.command_line.progress import ProgressDisplay
 from oasis_bench.command_line.run import data_options, experiment_of
 from oasis_bench.experiment import Experiment, LearnerSpec
 from oasis_bench.plugins import (
+    Blend,
     embed as embed_items,
     learner_of,
     load_model_of,
@@ -47,6 +48,8 @@ def neighbours(options: argparse.Namespace) -> int:
     """Write the nearest rows of a gallery for each query."""
     with closing(ProgressDisplay()) as display:
         model, (gallery, queries) = _load(options, [options.gallery, options.queries], display)
+        if options.faiss:
+            _say_as_learned("--faiss ranks", model, display)
         how = {"index": "faiss" if options.faiss else None, "n_probes": options.probes}
         rows, similarities = find_neighbours(
             model, gallery.X, queries.X, options.k, **how, progress=display.bar
@@ -71,6 +74,7 @@ def embed(options: argparse.Namespace) -> int:
         require_packages("a .parquet file", ["pyarrow"], "parquet")
     with closing(ProgressDisplay()) as display:
         model, (items,) = _load(options, [options.dataset], display)
+        _say_as_learned("points are", model, display)
     table = pd.DataFrame(embed_items(model, items.X)).add_prefix("x")
     if items.names is not None and ending != ".npy":
         table.insert(0, options.name or "name", items.names)
@@ -107,6 +111,14 @@ def _load(
             )
         loaded.append(_Items(X if columns is None else pd.DataFrame(X, columns=columns), names))
     return model, loaded
+
+
+def _say_as_learned(what: str, model: Any, display: ProgressDisplay) -> None:
+    """Say that something leaves the model's blend with the Euclidean baseline out."""
+    blend: Blend | None = getattr(model, "blend_", None)
+    if blend is not None and blend.weight < 1:
+        b = f"b = {blend.weight:g}"
+        display.line(f"{what} as learned, without the blend with the Euclidean baseline ({b})")
 
 
 def _write(table: pd.DataFrame, path: Path | None) -> None:

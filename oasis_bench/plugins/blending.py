@@ -121,6 +121,9 @@ def as_inner_product(learner: type[MetricLearner], scores: Scores) -> Scores:
 
 def baseline_scores(queries: Any, gallery: Any) -> Scores:
     """Return s0, -|x - y|^2 / 2, of every query and every gallery row, dense or sparse."""
+    queries, gallery = (
+        rows.to_numpy() if hasattr(rows, "to_numpy") else rows for rows in (queries, gallery)
+    )
     if (middle := far_middle(gallery)) is not None:  # the digits of rows far from zero stay
         queries, gallery = (without_offset(rows, middle) for rows in (queries, gallery))
     return squared_distances(queries, gallery) / -2

@@ -92,6 +92,7 @@ def save_model(
         has seen.
     blend : Blend, optional
         Its blend with the Euclidean baseline, which `evaluate` uses and `load_blend` reads.
+        Default: that of a Pipeline with the attribute `blend_`.
 
     Raises
     ------
@@ -110,6 +111,7 @@ def save_model(
                 f"{steps} is none of the scalings ({', '.join(SCALINGS)}), and a file holds no "
                 "code: save the last step alone (pipeline[-1]), or the whole with `skops.io.dump`"
             )
+        blend = blend or getattr(learner, "blend_", None)
         learner = learner[-1]
     header, arrays = _contents(learner)
     if training_rows is not None:
@@ -193,7 +195,9 @@ def load_model(
     -------
     MetricLearner or Pipeline
         The fitted learner; of a file that holds its scaling too, a Pipeline of both, which takes
-        rows as they were before the scaling.
+        rows as they were before the scaling.  Where the file has a blend with the Euclidean
+        baseline, this is the attribute `blend_` of the Pipeline, and `oasis_bench.neighbours` and
+        `oasis_bench.scorers.similarity_of` score by it.
 
     Raises
     ------
@@ -212,8 +216,13 @@ def load_model_of(registry: Registry, path: str | os.PathLike[str]) -> Any:
     """Read a learner of a registry, as `load_model` does."""
     try:
         with open_regular(Path(path)) as file:
-            learner, steps = _read(file, registry)
-            return learner if steps is None else make_pipeline(*steps, learner)
+            learner, steps, blend = _read(file, registry)
+            if steps is None:
+                return learner
+            model = make_pipeline(*steps, learner)
+            if blend is not None:
+                model.blend_ = blend
+            return model
     except UsageError as error:
         raise UsageError(f"{path}: {_one_line(error)}") from error
     except FileNotFoundError as error:
@@ -230,11 +239,13 @@ def read_model(file: BinaryIO, registry: Registry) -> MetricLearner:
     return _read(file, registry)[0]
 
 
-def _read(file: BinaryIO, registry: Registry) -> tuple[MetricLearner, list[Any] | None]:
-    """Read a learner, and the steps before it where the file has them."""
+def _read(
+    file: BinaryIO, registry: Registry
+) -> tuple[MetricLearner, list[Any] | None, Blend | None]:
+    """Read a learner, and the steps before it and its blend where the file has them."""
     header, arrays = read_archive(file)
-    for known in (TRAINING_ROWS, BLEND):
-        arrays.pop(known, None)
+    arrays.pop(TRAINING_ROWS, None)
+    blend = _blend_of(arrays.pop(BLEND, None))
     steps = None if STEPS_FILE not in header else _steps_of(header[STEPS_FILE], arrays, registry)
     learner = _decode_learner(header, "", arrays, registry)
     if arrays:
@@ -242,7 +253,7 @@ def _read(file: BinaryIO, registry: Registry) -> tuple[MetricLearner, list[Any] 
     check_is_fitted(learner)
     if steps:
         _check_steps(steps, learner)
-    return learner, steps
+    return learner, steps, blend
 
 
 def _steps_of(item: Any, arrays: Arrays, registry: Registry) -> list[Any]:
@@ -317,7 +328,11 @@ def load_blend(path: str | os.PathLike[str]) -> Blend | None:
 
 def read_blend(file: BinaryIO) -> Blend | None:
     """Read the blend from an open model file, as `load_blend` does."""
-    held = read_archive(file)[1].get(BLEND)
+    return _blend_of(read_archive(file)[1].get(BLEND))
+
+
+def _blend_of(held: npt.NDArray[Any] | None) -> Blend | None:
+    """Return the blend that an array of a file holds."""
     if held is None:
         return None
     if held.shape != (3,) or held.dtype != np.float64 or not (held >= 0).all():

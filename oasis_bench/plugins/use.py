@@ -6,6 +6,7 @@ that holds it; columns of a DataFrame by their names.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,11 @@ import numpy.typing as npt
 
 from oasis_bench.data import FloatArray
 from oasis_bench.plugins.approximate import ApproximateGallery
+from oasis_bench.plugins.blending import Blend, as_inner_product, baseline_scores
 from oasis_bench.plugins.learner import EmbeddingLearner, learner_of
-from oasis_bench.plugins.metric_learner import TIES_SEED
+from oasis_bench.plugins.metric_learner import TIES_SEED, MetricLearner
 from oasis_bench.system import Progress, UsageError, no_progress, shown
-from oasis_bench.tasks import as_items, top_k
+from oasis_bench.tasks import Scores, Similarity, as_items, top_k
 
 
 def neighbours(
@@ -31,7 +33,8 @@ def neighbours(
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.floating]]:
     """Find the k gallery items that are most similar to each query.
 
-    Similarities are computed a block at a time, so that memory is bounded.
+    Similarities are computed a block at a time, so that memory is bounded.  Where the estimator has
+    a blend with the Euclidean baseline (`blend_`, of a weight below 1), they are of this blend.
 
     Parameters
     ----------
@@ -43,7 +46,7 @@ def neighbours(
         At most the number of gallery items.
     index : {'faiss'}, optional
         Look at a part of the gallery alone, by `ApproximateGallery`; for a learner of a distance or
-        of a bilinear form.  Default: look at every item.
+        of a bilinear form, which ranks as learned, without a blend.  Default: look at every item.
     n_probes : int, default 8
         Lists of that index that a query looks into: more find more, and take longer.
     progress : callable, default no_progress
@@ -69,13 +72,37 @@ def neighbours(
     if index not in (None, "faiss"):
         raise UsageError(f"index = {shown(index)}: 'faiss' or None is needed")
     if index is None:
-        return top_k(learner.similarity, asked, items, k, TIES_SEED, progress=progress)
+        blend: Blend | None = getattr(estimator, "blend_", None)
+        similarity = learner.similarity if blend is None else _blended(learner, blend)
+        return top_k(similarity, asked, items, k, TIES_SEED, progress=progress)
     lists = ApproximateGallery(learner, items, progress=progress)
     return lists.top_k(asked, k, min(n_probes, lists.n_lists))
 
 
+def _blended(learner: MetricLearner, blend: Blend) -> Similarity:
+    """Return the similarity of a blend, which embeds a gallery once and not once a block."""
+    if blend.weight == 1:
+        return learner.similarity
+    if blend.weight == 0:
+        return baseline_scores
+    if not learner.has_embedding:
+        return partial(blend.similarity, learner)
+    kept: dict[str, Any] = {}
+
+    def similarity(queries: Any, gallery: Any) -> Scores:
+        if kept.get("gallery") is not gallery:
+            kept.update(gallery=gallery, embedded=learner.embed(gallery))
+        scores = learner.finite_scores(learner.embed(queries), kept["embedded"])
+        learned = as_inner_product(type(learner), scores)
+        return blend.mix(baseline_scores(queries, gallery), learned)
+
+    return similarity
+
+
 def embed(estimator: Any, X: Any) -> FloatArray:
     """Return the points of items in the learned space, for an index or a program of your own.
+
+    They are as learned: a blend of the estimator with the Euclidean baseline is not in them.
 
     Parameters
     ----------

@@ -38,8 +38,12 @@ class Fitted(NamedTuple):
     measure : str
         That by which it was tuned, with its task.
     values : mapping of str to list of float
-        Of the learner, and of the Euclidean baseline: the measure on each inner fold.  Empty where
-        the time of the search ended before all folds.
+        Of the learner as learned, and of the Euclidean baseline: the measure on each inner fold.
+        Empty where the time of the search ended before all folds.
+    blend : float, optional
+        The tuned weight b of its blend with this baseline (see `Blend`).  Default: not blended.
+    blend_values : sequence of float
+        As `values`, of the blend.
     tuned : mapping of str to value
         Its scaling and hyper-parameters.
     is_chosen : bool
@@ -50,6 +54,8 @@ class Fitted(NamedTuple):
     model: Path
     measure: str
     values: Mapping[str, list[float]]
+    blend: float | None
+    blend_values: Sequence[float]
     tuned: Mapping[str, Any]
     is_chosen: bool
 
@@ -57,10 +63,21 @@ class Fitted(NamedTuple):
         tuned = ", ".join(f"{name} {value}" for name, value in self.tuned.items())
         lines = [f"{self.learner} is fitted on all rows: {tuned}"]
         lines.append("what to expect, as mean and standard deviation over the inner folds:")
-        for name, found in self.values.items():
+        values = {**self.values}
+        if self.blend is not None and self.learner in values:
+            as_learned = values.pop(self.learner)
+            if self.blend < 1:
+                values[f"{self.learner}, blended with b = {self.blend:g}"] = [*self.blend_values]
+            values[f"{self.learner}, as learned" + " (b = 1)" * (self.blend == 1)] = as_learned
+        for name, found in values.items():
             spread = f" ± {np.std(found, ddof=1):.3f}" if len(found) > 1 else ""
             mean = f"{np.mean(found):.3f}{spread}" if found else "not known: the search ended"
             lines.append(f"  {name}: {self.measure} {mean}")
+        if self.blend == 0:
+            lines.append(
+                f"b = 0: on these data nothing that {self.learner} learned beat the Euclidean "
+                "baseline, and 'neighbours' ranks by this baseline."
+            )
         if self.is_chosen:
             lines.append(
                 "Tuning took the best candidate by the same folds, so its value is slightly "
@@ -124,6 +141,8 @@ def fit_on_all(
         output,
         f"{by.task} {by.measure}" + (f"@{by.k}" if by.k is not None else ""),
         {name: _on_inner_folds(one) for name, one in found.items() if one.validation},
+        result.columns.get("blend"),
+        result.blend_values,
         {name: value for name, value in tuned.items() if value is not None},
         is_chosen,
     )

@@ -102,6 +102,7 @@ class Tuned(_Message):
     n_steps: Count | None = None
     last_checkpoint: Count | None = None  # the largest that was validated with these parameters
     blend: float | None = None  # the weight b (see `plugins.blending`); None where not blended
+    blend_values: list[float] = []  # of this blend on the inner folds
     fit_seconds: Seconds = 0.0
     score_seconds: Seconds = 0.0
 

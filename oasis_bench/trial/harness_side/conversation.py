@@ -512,6 +512,7 @@ class Conversation:
             traces=self._traces.values,
             symmetry=self._traces.symmetry,
             fit_numbers=self._fit_numbers() if evaluator else (),
+            blend_values=self._tuned.blend_values if evaluator else (),
         )
         self.close()
 

@@ -171,6 +171,11 @@ class _Course:
         values = self._mean(n_steps, n_folds)
         return max(zip(values, WEIGHTS, strict=True))[1] if len(values) > 1 else None
 
+    def blend_values(self, n_steps: int | None, n_folds: int, weight: float) -> list[float]:
+        """Return the values of the blend of this weight on the first folds."""
+        place = WEIGHTS.index(weight)
+        return [float(self._values[n_steps, fold][place]) for fold in range(n_folds)]
+
     def _mean(self, n_steps: int | None, n_folds: int) -> npt.NDArray[np.float64]:
         of_folds = [self._values[n_steps, fold] for fold in range(n_folds)]
         return np.asarray(np.mean(of_folds, axis=0))
@@ -281,6 +286,9 @@ def tune(
         if found:
             course, tuned.n_steps = max(found, key=lambda of: found[of])  # of ties the first
             tuned.blend = course.weight(tuned.n_steps, n_validated)
+            if tuned.blend is not None:
+                of_course = tuned.n_steps, n_validated, tuned.blend
+                tuned.blend_values = course.blend_values(*of_course)
             tuned.scaling, tuned.params = course.candidate.scaling, dict(course.candidate.params)
             tuned.last_checkpoint = [*course.means(n_validated)][-1]
             break
