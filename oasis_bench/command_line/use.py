@@ -22,6 +22,7 @@ from oasis_bench.plugins import (
     load_registry,
     neighbours as find_neighbours,
     open_dataset,
+    prepare_of,
 )
 from oasis_bench.runs import fit_on_all
 from oasis_bench.system import UsageError, require_packages, whole_file
@@ -34,6 +35,7 @@ def fit(options: argparse.Namespace) -> int:
     (name,) = options.algorithms
     learners = {name: LearnerSpec(name)}
     options.experiment = Experiment("fit", options.dataset, learners, classes=("all",))
+    options.params = []
     experiment = experiment_of(options)
     with closing(ProgressDisplay()) as display:
         told = display.download, display.download
@@ -96,16 +98,22 @@ def _load(
     registry = load_registry(options.plugin)
     model = load_model_of(registry, options.model)
     takes, columns = learner_of(model, [])[0].takes, getattr(model, "feature_names_in_", None)
+    prepare = prepare_of(model)
+    needed = columns if columns is None or prepare is None else prepare.needed(columns)
     loaded = []
     for source in sources:
         dataset = open_dataset(source, registry, data_options(options, source))
-        X, names = dataset.load_items(takes, columns, options.name, display.download)
+        X, names = dataset.load_items(
+            takes, needed, options.name, display.download, prepare is not None
+        )
+        if columns is not None:
+            X = pd.DataFrame(X, columns=needed).reindex(columns=columns)
         if takes == "rows" and X.shape[1] != model.n_features_in_:
             raise UsageError(
                 f"{source} has {X.shape[1]} features, and {options.model} was fitted on "
                 f"{model.n_features_in_}: give rows of the same features"
             )
-        loaded.append(_Items(X if columns is None else pd.DataFrame(X, columns=columns), names))
+        loaded.append(_Items(X, names))
     return model, loaded
 
 
