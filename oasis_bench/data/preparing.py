@@ -19,7 +19,7 @@ from oasis_bench.system import UsageError
 if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
     import pandas as pd
 
-Encoding: TypeAlias = "tuple[tuple[str, ...], ...]"
+Encoding: TypeAlias = tuple[tuple[str, ...], ...]
 """The kind of each column, and the texts that its codes stand for where it held text.
 
 A matrix in this encoding holds NaN where a value is missing, codes for texts, days for dates."""
