@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Context, Decimal
+from functools import partial
 from pathlib import Path
 from reprlib import repr as shown
 from typing import TYPE_CHECKING, Any
@@ -50,6 +51,8 @@ from oasis_bench.system import LONGEST_PATH, Progress, UsageError, cut, no_progr
 SHOWN_COLUMNS = 40
 
 SHOWN_CLASSES = 12
+
+MOST_BINS = 100
 
 
 class TableFile(Dataset):
@@ -91,12 +94,15 @@ class TableFile(Dataset):
     prepare : {'auto', 'none'}, default 'auto'
         Whether missing values, texts and dates become numbers, and constant columns and ids are
         left out (see `oasis_bench.data.Prepare`); with 'none' they are refused.
+    bins : int, optional
+        Make so many classes of a target of numbers, of about as many rows each: from 2 to 100.
     """
 
     name = "file"
     summary = (
         "rows and labels of a file of yours: --dataset PATH [--label COLUMN] [--drop A,B] "
-        "[--fold-column COLUMN] [--decimal SIGN] [--thousands SIGN] [--prepare none]"
+        "[--fold-column COLUMN] [--decimal SIGN] [--thousands SIGN] [--prepare none] "
+        "[--bins N]"
     )
     citation = "none"
     licence = "not known: the file is yours"
@@ -112,6 +118,7 @@ class TableFile(Dataset):
         decimal: str | None = None,
         thousands: str | None = None,
         prepare: str = "auto",
+        bins: int | None = None,
     ) -> None:
         self.path = path
         self.label = label
@@ -120,6 +127,7 @@ class TableFile(Dataset):
         self.decimal = decimal
         self.thousands = thousands
         self.prepare = prepare
+        self.bins = bins
         self._called = cut(str(path), LONGEST_PATH)
 
     def _asked(self) -> Columns:
@@ -197,7 +205,7 @@ class TableFile(Dataset):
             found: list[Any] = []
             for part in (
                 lambda: _as_features(table, asked),
-                lambda: _numbered(table.labels, "labels", "--label", table.place),
+                partial(_classes, table.labels, self.bins, table.place),
                 lambda: _numbered(table.folds, "folds", "--fold-column", table.place),
             ):
                 try:
@@ -340,6 +348,28 @@ def _not_finite(
     return UsageError(f"{'; '.join(found)}: {out}fill them in or leave those rows out")
 
 
+def _classes(
+    values: LabelValues, bins: int | None, place: Callable[[int], str]
+) -> tuple[npt.NDArray[np.int64] | None, tuple[str, ...]]:
+    """Return the number of each row's class, and their names; with `bins` those of quantiles."""
+    if bins is None:
+        return _numbered(values, "labels", "--label", place)
+    if not 2 <= bins <= MOST_BINS:
+        raise UsageError(f"--bins {bins}: a number from 2 to {MOST_BINS} is needed")
+    try:
+        is_text = isinstance(values, list)
+        missing = np.array([text in MISSING for text in values]) if is_text else np.isnan(values)
+        numbers = np.asarray(values)[~missing].astype(np.float64)
+    except ValueError as error:
+        raise UsageError(f"--bins is for labels that are numbers: {error}") from error
+    _refuse_missing(missing, "labels", place)
+    edges = np.unique(np.quantile(numbers, np.arange(1, bins) / bins))
+    held, y = np.unique(np.searchsorted(edges, numbers), return_inverse=True)
+    ends = ["-inf", *(f"{edge:.6g}" for edge in edges), "inf"]
+    names = [f"({ends[i]}, {ends[i + 1]}]" for i in held]
+    return y.astype(np.int64), tuple(names)
+
+
 def _numbered(
     values: LabelValues | None, what: str, option: str, place: Callable[[int], str]
 ) -> tuple[npt.NDArray[np.int64] | None, tuple[str, ...]]:
@@ -359,8 +389,9 @@ def _numbered(
     if fractions.size:
         raise UsageError(
             f"the {what} are numbers with fractions, such as {fractions[0]} ({fractions.size} of "
-            f"them): a name is a text or a whole number: name another column with {option}, or bin "
-            "them"
+            f"them): a name is a text or a whole number: name another column with {option}"
+            + ", or make classes of a target, such as five with --bins 5"
+            * (what == "labels")
         )
     numbers, places = np.unique(values, return_inverse=True)
     return places.astype(np.int64), tuple(str(int(number)) for number in numbers)

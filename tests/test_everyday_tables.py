@@ -152,6 +152,25 @@ def test_all_that_is_wrong_is_told_at_once(tmp_path):
         TableFile(tmp_path / "t.csv", prepare="all").load()
 
 
+def test_a_target_of_numbers_becomes_classes_of_equal_size(tmp_path):
+    prices = np.random.default_rng(1).normal(size=N)
+    table = pd.DataFrame({"a": np.arange(N) ** 2.5, "price": prices})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    with pytest.raises(UsageError, match=r"numbers with fractions.*--bins 5"):
+        TableFile(tmp_path / "t.csv", "price").load()
+    rows = TableFile(tmp_path / "t.csv", "price", bins=5).load()
+    expected = pd.qcut(table["price"], 5, labels=False)
+    np.testing.assert_array_equal(rows.y, expected)
+    assert rows.class_names[1] == "({:.6g}, {:.6g}]".format(*table["price"].quantile([0.2, 0.4]))
+    for bins, label, message in (
+        (1, "price", "--bins 1: a number from 2"),
+        (3, "kind", "--bins is for labels that are numbers"),
+    ):
+        table.assign(kind="x").to_csv(tmp_path / "t.csv", index=False)
+        with pytest.raises(UsageError, match=message):
+            TableFile(tmp_path / "t.csv", label, bins=bins).load()
+
+
 FEW = ["--inner-folds", "2", "--classes", "all"]
 
 
