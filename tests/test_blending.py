@@ -112,7 +112,7 @@ def test_both_values_are_those_of_the_kept_scores(done):
     values = run.measures.set_index(["learner", "partition", "measure", "k"])
     for spec, trial, X, y, arrays, path in trials_of(done):
         test, training = arrays["test_rows"], arrays["training_rows"]
-        similarity = similarity_of(load_model(path))
+        similarity = similarity_of(load_model(path)[-1])
         sds = deviations(similarity, X[training], spec.seed_for("blend"))
         np.testing.assert_allclose([trial.baseline_sd, trial.learned_sd], sds, rtol=1e-6)
         b = trial.blend
@@ -179,7 +179,7 @@ def test_kept_scores_evaluated_again_give_the_same_two_values(done):
 
 def test_a_saved_model_is_evaluated_by_its_blend(done, tmp_path):
     for spec, trial, X, y, _, path in trials_of(done):
-        model, blend = load_model(path), load_blend(path)
+        model, blend = load_model(path)[-1], load_blend(path)
         assert blend == Blend(trial.blend, trial.baseline_sd, trial.learned_sd)
         if spec.where.partition or spec.where.split == "unseen-classes":
             continue

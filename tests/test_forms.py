@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from oasis_bench import scorers
-from oasis_bench.algorithms import LEGO, OASIS, CosineOASIS, DissimOASIS, Euclidean
+from oasis_bench.algorithms import LEGO, OASIS, RCA, CosineOASIS, DissimOASIS, Euclidean
 from oasis_bench.plugins import (
     digit_items,
     digit_rows,
@@ -166,3 +166,10 @@ def test_a_data_set_of_all_inputs_suits_learners_of_each(learner, plugins):
         fitted = kind().fit(rows.items(kind.takes), rows.y)
         found = answers(fitted, rows.items(kind.takes), rows.items(kind.takes))
         assert mean_average_precision(found, rows.y) > 0.5
+
+
+def test_a_metric_of_which_no_direction_is_left_scores_all_pairs_alike():
+    learner = RCA().fit(np.eye(3) + np.eye(3)[::-1] / 2, [0, 0, 1])
+    learner.components_ = np.zeros((0, 3))
+    np.testing.assert_array_equal(learner.similarity(np.eye(3), np.ones((2, 3))), np.zeros((3, 2)))
+    np.testing.assert_array_equal(learner.score_embeddings(np.ones((3, 0)), np.ones((2, 0))), 0)

@@ -81,7 +81,9 @@ def test_the_pairs_confused_most_are_those_of_the_best_and_the_file_has_all(tmp_
         best.columns,
         best.answers,
         best.measures,
-        [{"task": "classification", **dict(zip(names, row, strict=True))} for row in counts],
+        predicted_classes=[
+            {"task": "classification", **dict(zip(names, row, strict=True))} for row in counts
+        ],
     )
     other = fake_trial("other", 2, tasks=("classification",))
     run = make_run(

@@ -275,6 +275,8 @@ def squared_distances(queries: Any, gallery: Any) -> FloatArray:
 
     Where rows are dense, those that are small beside |x|^2 + |y|^2 have all their digits too.
     """
+    if not queries.shape[1]:  # no direction is left, as with M = 0: scikit-learn refuses such rows
+        return np.zeros((queries.shape[0], gallery.shape[0]))
     with config_context(assume_finite=True), np.errstate(invalid="ignore", over="ignore"):
         squares: FloatArray = euclidean_distances(queries, gallery, squared=True)
     if sparse.issparse(queries) or sparse.issparse(gallery):

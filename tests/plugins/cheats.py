@@ -407,6 +407,8 @@ class ReadsFolder(Searches, Euclidean):
         """As kept scores have them, by the order that the run's own seed gives."""
         (kept, *_) = glob(f"{self.folder_}/predictions/*.npz")
         with np.load(kept) as file:
+            if len(file["ties_test"]) != n:  # it is asked for something else, such as a scale
+                return
             drawn = np.random.default_rng(derive_seed(0, "ties", "5", 0)).permutation(n)
             undone = np.empty(n, dtype=int)
             undone[drawn] = file["ties_test"]
