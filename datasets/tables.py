@@ -275,8 +275,6 @@ def _table_of(
         numbers, hint = (text.numbers, text.hint) if text else (NUMBERS, "")
         each = [f"{shown(names[i])}: {_not_number(columns[i], numbers, place)}" for i in texts]
         problems = (str(_not_numeric(each, hint, without)),)
-    elif asked.prepares and asked.needed and all(kind in LEFT_OUT for kind, *_ in encoding):
-        problems = ("each column is constant or an id: give one that says something of a row",)
     single = all(values.dtype == np.float32 for values in features)
     X = np.column_stack(features or [np.empty((len(cells), 0))]).astype(
         np.float32 if single else np.float64, copy=False
@@ -289,7 +287,11 @@ def _table_of(
         if rounded
         else ()
     )
-    is_plain = set(encoding) <= {("number",)} and not np.isnan(X).any()
+    is_complete = not np.isnan(X).any() and all(len(column) == 1 for column in encoding)
+    is_left_out = [column[0] in LEFT_OUT for column in encoding]
+    if asked.prepares and asked.needed and not texts and all(is_left_out) and not is_complete:
+        problems = ("each column is constant or an id: give one that says something of a row",)
+    is_plain = is_complete and (set(encoding) <= {("number",)} or all(is_left_out))
     kinds = tuple(encoding) if asked.prepares and not is_plain else None
     return Table(X, labels, feature_names, folds, remarks, place, kinds, problems)
 

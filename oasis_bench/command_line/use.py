@@ -106,13 +106,14 @@ def _load(
         X, names = dataset.load_items(
             takes, needed, options.name, display.download, prepare is not None
         )
-        if columns is not None:
-            X = pd.DataFrame(X, columns=needed).reindex(columns=columns)
-        if takes == "rows" and X.shape[1] != model.n_features_in_:
+        n_needed = model.n_features_in_ if needed is None else len(needed)
+        if takes == "rows" and X.shape[1] != n_needed:
             raise UsageError(
                 f"{source} has {X.shape[1]} features, and {options.model} was fitted on "
-                f"{model.n_features_in_}: give rows of the same features"
+                f"{n_needed}: give rows of the same features"
             )
+        if columns is not None:
+            X = pd.DataFrame(X, columns=needed).reindex(columns=columns)
         loaded.append(_Items(X, names))
     return model, loaded
 
