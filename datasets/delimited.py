@@ -25,6 +25,9 @@ if TYPE_CHECKING:  # pandas is imported where it is used: a trial does without
 MISSING = ("", *("na", "n/a", "nan", "null"), *("NA", "N/A", "NaN", "NAN", "NULL", "Null"))
 """Cells that stand for no value."""
 
+NO_FEATURE = (*MISSING, "?", "-", "--", ".", "none", "None", "<NA>", "NaT")
+"""Cells of features that do; a label may have such a name."""
+
 SEPARATORS = {",": ",", ";": ";", "\t": "tab"}
 """What may stand between columns, the usual one first, and what messages call it."""
 
@@ -120,7 +123,7 @@ def numbered_cells(
 
     others = [i for i in range(n_columns) if i not in texts]
     how: dict[str, Any] = {"sep": separator, "header": 0, "names": range(n_columns)}
-    how |= {"low_memory": False, "na_values": {i: list(MISSING) for i in others}}
+    how |= {"low_memory": False, "na_values": {i: list(NO_FEATURE) for i in others}}
     cells = csv_cells(path, dtype=dict.fromkeys(texts, str), **how)
     for i in texts:
         cells[i] = cells[i].fillna("").str.strip()

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Context, Decimal
+from functools import partial
 from pathlib import Path
 from reprlib import repr as shown
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from oasis_bench.data import SCALES_COLUMNS, LabelledRows, Rows
+from oasis_bench.data import SCALES_COLUMNS, Encoding, LabelledRows, Rows, frame_of
 from oasis_bench.datasets.delimited import ENDINGS, GROUPING, MISSING, csv_names, separator_of
 from oasis_bench.datasets.files import first_dozen, listed, reason_of, refuse_empty
 from oasis_bench.datasets.tables import (
@@ -33,10 +34,13 @@ from oasis_bench.datasets.tables import (
     LabelValues,
     Table,
     drop_option,
+    encoded,
     header_doubt,
     is_id,
     parquet_cells,
     places_of,
+    prepared_as,
+    prepared_remarks,
     read_table,
     text_cells,
     values_of,
@@ -47,6 +51,8 @@ from oasis_bench.system import LONGEST_PATH, Progress, UsageError, cut, no_progr
 SHOWN_COLUMNS = 40
 
 SHOWN_CLASSES = 12
+
+MOST_BINS = 100
 
 
 class TableFile(Dataset):
@@ -85,12 +91,18 @@ class TableFile(Dataset):
         The decimal sign of numbers in text.  Default: as the columns show.
     thousands : {',', '.', ' ', "'"}, optional
         The sign between thousands of numbers in text.  Default: as the columns show.
+    prepare : {'auto', 'none'}, default 'auto'
+        Whether missing values, texts and dates become numbers, and constant columns and ids are
+        left out (see `oasis_bench.data.Prepare`); with 'none' they are refused.
+    bins : int, optional
+        Make so many classes of a target of numbers, of about as many rows each: from 2 to 100.
     """
 
     name = "file"
     summary = (
         "rows and labels of a file of yours: --dataset PATH [--label COLUMN] [--drop A,B] "
-        "[--fold-column COLUMN] [--decimal SIGN] [--thousands SIGN]"
+        "[--fold-column COLUMN] [--decimal SIGN] [--thousands SIGN] [--prepare none] "
+        "[--bins N]"
     )
     citation = "none"
     licence = "not known: the file is yours"
@@ -105,6 +117,8 @@ class TableFile(Dataset):
         drop: str | None = None,
         decimal: str | None = None,
         thousands: str | None = None,
+        prepare: str = "auto",
+        bins: int | None = None,
     ) -> None:
         self.path = path
         self.label = label
@@ -112,6 +126,8 @@ class TableFile(Dataset):
         self.drop = drop
         self.decimal = decimal
         self.thousands = thousands
+        self.prepare = prepare
+        self.bins = bins
         self._called = cut(str(path), LONGEST_PATH)
 
     def _asked(self) -> Columns:
@@ -119,6 +135,8 @@ class TableFile(Dataset):
         for name, (sign, known) in signs.items():
             if sign is not None and sign not in [*known]:
                 raise UsageError(f"--{name} {shown(sign)}: one of {' '.join(map(repr, known))}")
+        if self.prepare not in ("auto", "none"):
+            raise UsageError(f"--prepare {shown(self.prepare)}: auto or none")
         if self.decimal is not None and self.decimal == self.thousands:
             raise UsageError(f"--decimal and --thousands are both {self.decimal!r}: one sign each")
         try:
@@ -126,7 +144,10 @@ class TableFile(Dataset):
         except csv.Error as error:
             raise UsageError(f"--drop is no list of names with commas ({error})") from error
         names = tuple(name.strip() for line in lines for name in line)
-        return Columns(self.label, self.fold_column, names, self.decimal, self.thousands)
+        prepares = self.prepare == "auto"
+        return Columns(
+            *(self.label, self.fold_column, names, self.decimal, self.thousands), prepares=prepares
+        )
 
     def description(self) -> list[str]:
         """Return what each column of a CSV or Parquet file holds, a line each."""
@@ -147,16 +168,22 @@ class TableFile(Dataset):
         columns: Sequence[str] | None = None,
         name: str | None = None,
         progress: Progress = no_progress,
+        raw: bool = False,
     ) -> tuple[Any, list[str] | None]:
         """Return the rows, of `columns` alone where these are given, and the names of the rows."""
         with self._named_in_errors():
-            asked = replace(self._asked(), label=name or self.label, needed=False)
+            asked = replace(self._asked(), label=name or self.label, needed=False, prepares=raw)
             if columns is not None:
                 asked = replace(asked, label=name, only=tuple(columns))
             table = read_table(self.path, asked)
-            X = _as_features(table, asked.drop)
+            _refuse(table.problems)
+            features, encoding = _as_features(table, asked)
+            X: Any = features
+            if raw and table.columns is not None:
+                X = frame_of(X, table.columns, encoding)
             if columns is not None and table.columns is not None:
-                X = X[:, places_of(columns, table.columns)]
+                places = places_of(columns, table.columns)
+                X = X.iloc[:, places] if raw else X[:, places]
             labels = table.labels if name is not None else None
             return X, None if labels is None else [f"{label}" for label in labels]
 
@@ -174,14 +201,30 @@ class TableFile(Dataset):
             asked = self._asked()
             table = read_table(self.path, asked)
             assert table.labels is not None  # they are needed
-            X = _as_features(table, asked.drop)
-            y, class_names = _numbered(table.labels, "labels", "--label", table.place)
-            folds = None
-            if table.folds is not None:
-                folds, _ = _numbered(table.folds, "folds", "--fold-column", table.place)
+            problems = [*table.problems]
+            found: list[Any] = []
+            for part in (
+                lambda: _as_features(table, asked),
+                partial(_classes, table.labels, self.bins, table.place),
+                lambda: _numbered(table.folds, "folds", "--fold-column", table.place),
+            ):
+                try:
+                    found.append(part())
+                except UsageError as error:
+                    problems.append(str(error))
+            _refuse(problems)
+            (X, encoding), (y, class_names), (folds, _) = found
             remarks = (*table.remarks, *_doubtful(class_names), *_ids(table, asked))
+            if encoding is not None:
+                remarks = (*remarks, *prepared_remarks(X, table.columns, encoding))
             columns = None if table.columns is None else tuple(table.columns)
-            return LabelledRows(X, y, class_names, folds=folds, remarks=remarks, columns=columns)
+            return LabelledRows(
+                *(X, y, class_names),
+                folds=folds,
+                remarks=remarks,
+                columns=columns,
+                encoding=encoding,
+            )
 
     @contextmanager
     def _named_in_errors(self) -> Iterator[None]:
@@ -196,9 +239,20 @@ class TableFile(Dataset):
             raise UsageError(f"{self._called}: {reason_of(error)}: give a file to read") from error
 
 
+def _refuse(problems: Sequence[str]) -> None:
+    """Raise what is wrong with a file, all at once."""
+    if problems:
+        raise UsageError("; and: ".join(problems))
+
+
 def _ids(table: Table, asked: Columns) -> list[str]:
     """Say of each column that may be an id how to leave it out."""
-    ids = [name for i, name in enumerate(table.columns or ()) if is_id(table.X[:, i])]
+    kinds = table.encoding or (("number",),) * len(table.columns or ())
+    ids = [
+        name
+        for i, name in enumerate(table.columns or ())
+        if kinds[i] == ("number",) and is_id(table.X[:, i])
+    ]
     if not ids:
         return []
     what = " and ".join(map(shown, ids[:3])) + f" and {len(ids) - 3} more" * (len(ids) > 3)
@@ -230,9 +284,14 @@ def _doubtful(class_names: Sequence[str]) -> list[str]:
     return remarks
 
 
-def _as_features(table: Table, dropped: Sequence[str]) -> Rows:
-    """Convert to float rows, CSR in canonical form or C order, and check that all are finite."""
-    X = table.X
+def _as_features(table: Table, asked: Columns) -> tuple[Rows, Encoding | None]:
+    """Convert to float rows, CSR in canonical form or C order, and check that all are finite.
+
+    Dense rows that are to be prepared may have missing values; what their columns are comes second.
+    """
+    X, encoding = table.X, table.encoding
+    if table.problems and not X.shape[1]:
+        return X, None  # what is wrong with all columns is told
     if X.ndim != 2 or X.dtype.kind not in "biuf" or 0 in X.shape:
         raise UsageError(
             f"features of shape {X.shape} and type {X.dtype}: numbers of shape "
@@ -247,15 +306,13 @@ def _as_features(table: Table, dropped: Sequence[str]) -> Rows:
         X = np.ascontiguousarray(X, dtype=dtype)
     is_sparse = isinstance(X, sparse.csr_array)
     values = X.data if is_sparse else X
-    if not np.isfinite(values).all():
-        rows, places = (
-            (part[~np.isfinite(X.data)] for part in X.tocoo().coords)
-            if is_sparse
-            else (np.nonzero(~np.isfinite(X)))
-        )
-        missing = np.isnan(values[~np.isfinite(values)])
-        raise _not_finite(rows, places, missing, table, dropped)
-    return X  # type: ignore[no-any-return]
+    if asked.prepares and not is_sparse and encoding is None and np.isnan(X).any():
+        encoding = (("number",),) * X.shape[1]
+    lost = ~np.isfinite(values) if encoding is None else np.isinf(values)
+    if lost.any():
+        rows, places = (part[lost] for part in X.tocoo().coords) if is_sparse else np.nonzero(lost)
+        raise _not_finite(rows, places, np.isnan(values[lost]), table, asked.drop)
+    return X, encoding
 
 
 def _not_finite(
@@ -291,10 +348,34 @@ def _not_finite(
     return UsageError(f"{'; '.join(found)}: {out}fill them in or leave those rows out")
 
 
+def _classes(
+    values: LabelValues, bins: int | None, place: Callable[[int], str]
+) -> tuple[npt.NDArray[np.int64] | None, tuple[str, ...]]:
+    """Return the number of each row's class, and their names; with `bins` those of quantiles."""
+    if bins is None:
+        return _numbered(values, "labels", "--label", place)
+    if not 2 <= bins <= MOST_BINS:
+        raise UsageError(f"--bins {bins}: a number from 2 to {MOST_BINS} is needed")
+    try:
+        is_text = isinstance(values, list)
+        missing = np.array([text in MISSING for text in values]) if is_text else np.isnan(values)
+        numbers = np.asarray(values)[~missing].astype(np.float64)
+    except ValueError as error:
+        raise UsageError(f"--bins is for labels that are numbers: {error}") from error
+    _refuse_missing(missing, "labels", place)
+    edges = np.unique(np.quantile(numbers, np.arange(1, bins) / bins))
+    held, y = np.unique(np.searchsorted(edges, numbers), return_inverse=True)
+    ends = ["-inf", *(f"{edge:.6g}" for edge in edges), "inf"]
+    names = [f"({ends[i]}, {ends[i + 1]}]" for i in held]
+    return y.astype(np.int64), tuple(names)
+
+
 def _numbered(
-    values: LabelValues, what: str, option: str, place: Callable[[int], str]
-) -> tuple[npt.NDArray[np.int64], tuple[str, ...]]:
+    values: LabelValues | None, what: str, option: str, place: Callable[[int], str]
+) -> tuple[npt.NDArray[np.int64] | None, tuple[str, ...]]:
     """Return the number of each row's class, or fold, and the names of these in their order."""
+    if values is None:
+        return None, ()
     if isinstance(values, list):
         missing = np.array([value.strip() in MISSING for value in values], dtype=bool)
         _refuse_missing(missing, what, place, values)
@@ -308,8 +389,9 @@ def _numbered(
     if fractions.size:
         raise UsageError(
             f"the {what} are numbers with fractions, such as {fractions[0]} ({fractions.size} of "
-            f"them): a name is a text or a whole number: name another column with {option}, or bin "
-            "them"
+            f"them): a name is a text or a whole number: name another column with {option}"
+            + ", or make classes of a target, such as five with --bins 5"
+            * (what == "labels")
         )
     numbers, places = np.unique(values, return_inverse=True)
     return places.astype(np.int64), tuple(str(int(number)) for number in numbers)
@@ -371,7 +453,9 @@ def column_lines(path: Path, asked: Columns) -> list[str]:
     width = max(map(len, shown_names))
     lines = [
         f"  {name:<{width}}  "
-        + _summary(names[i], cells.iloc[:, i], roles.get(names[i].strip()), label is None, hint)
+        + _summary(
+            names[i], cells.iloc[:, i], roles.get(names[i].strip()), label is None, hint, asked
+        )
         for i, name in enumerate(shown_names)
     ]
     more = len(names) - len(lines)
@@ -386,12 +470,21 @@ def _label(names: Sequence[str], asked: Columns) -> str | None:
 
 
 def _summary(
-    name: str, column: pd.Series[Any], role: str | None, asks_label: bool, hint: str
+    name: str,
+    column: pd.Series[Any],
+    role: str | None,
+    asks_label: bool,
+    hint: str,
+    asked: Columns,
 ) -> str:
     """Say what a column is for, what it holds and how much of it is missing."""
     import pandas as pd
 
-    if column.dtype == object:
+    found = None if role else encoded(column)
+    how = prepared_as(*found) if found and asked.prepares else ""
+    if found and found[1][0] in ("number", "date"):
+        column = pd.Series(found[0])
+    elif column.dtype == object:
         numbers = None if role else values_of(column)
         column = (
             pd.Series(numbers)
@@ -416,14 +509,16 @@ def _summary(
     elif pd.api.types.is_numeric_dtype(column) and n_distinct:
         low, high = float(column.min()), float(column.max())
         what = f"{low:.4g} to {high:.4g}" if high > low else f"always {low:.4g}: tells nothing"
-        parts = [f"number, {what}"]
-        if is_id(column.to_numpy()):
+        parts = [f"{found[1][0] if found else 'number'}, {what}"]
+        if is_id(column.to_numpy()) and not how:
             parts.append(f"all different: an id? {drop_option([name])}")
     elif not n_distinct:
-        parts = [f"no value: {drop_option([name])}"]
+        parts = [f"no value{'' if how else f': {drop_option([name])}'}"]
     else:
-        kind = f"text, {n_distinct} different, such as {shown(column.dropna().iloc[0])}"
-        parts = [f"{kind}: {hint}--drop it, or make numbers of it"]
+        parts = [f"text, {n_distinct} different, such as {shown(column.dropna().iloc[0])}"]
+        if not how:
+            parts[-1] += f": {hint}--drop it, or make numbers of it"
         if asks_label and 1 < n_distinct <= len(column) // 2:
             parts[-1] += f"; perhaps the label: --label {shlex.quote(name)}"
-    return ", ".join([*parts, *([f"{n_missing} missing"] if n_missing else [])])
+    missing = [f"{n_missing} missing"] if n_missing else []
+    return ", ".join([*parts, *missing]) + (f": {how}" if how else "")

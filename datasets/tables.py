@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from reprlib import repr as shown
@@ -20,10 +21,12 @@ from numpy.lib.npyio import NpzFile
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
+from oasis_bench.data import LEFT_OUT, MUCH_MISSING, RARE, Encoding, days_of
 from oasis_bench.datasets.delimited import (
     ENDINGS,
     MISSING,
     NUMBERS,
+    PERHAPS_NUMBER,
     Cells,
     csv_names,
     line_of_row,
@@ -62,6 +65,9 @@ PLAIN_NUMBERS = tuple(
 LIKE_MISSING = frozenset({"none", "<na>", "nat", "?", "-", "--", "."})
 """Names of classes, in small letters, that may stand for a missing label."""
 
+DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?", re.ASCII)
+"""ISO 8601: dates of other forms do not say which of their numbers is the day."""
+
 LEAST_IDS = 10
 LARGEST_EXACT = 2**53
 LARGEST_ID = 1e25
@@ -82,7 +88,8 @@ class Table:
     """What a file holds, not yet checked: features, dense or CSR, labels, names of features.
 
     `remarks` say how it was read, where that is not the usual way; `place` says where in the file a
-    row is.
+    row is.  `encoding` says what the columns are, where they are more than complete numbers;
+    `problems` what is wrong with those that are not among the features.
     """
 
     X: Any
@@ -91,6 +98,8 @@ class Table:
     folds: LabelValues | None = None
     remarks: tuple[str, ...] = ()
     place: Callable[[int], str] = row_of
+    encoding: Encoding | None = None
+    problems: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -99,7 +108,7 @@ class Columns:
 
     `decimal` and `thousands` are the signs of numbers in text.  Of `only`, where it is given, are
     the features, in this order, and all but the labels is left out; labels need not be there where
-    they are not `needed`.
+    they are not `needed`.  Whoever `prepares` takes missing values, texts and dates as they are.
     """
 
     label: str | None = None
@@ -109,6 +118,7 @@ class Columns:
     thousands: str | None = None
     only: tuple[str, ...] | None = None
     needed: bool = True
+    prepares: bool = False
 
 
 def read_table(path: Path, asked: Columns) -> Table:
@@ -167,7 +177,7 @@ def _read_csv(path: Path, asked: Columns) -> Table:
         line = line_of_row(path, separator, row)
         return row_of(row) + (f" (line {line})" if line else "")
 
-    table = _table_of(cells.frame, names, at, fold_at, dropped, cells, place)
+    table = _table_of(cells.frame, names, at, fold_at, dropped, asked, cells, place)
     return replace(table, remarks=(*remarks, *table.remarks))
 
 
@@ -201,7 +211,7 @@ def _count(names: Sequence[str]) -> bool:
 def _read_parquet(path: Path, asked: Columns) -> Table:
     cells = parquet_cells(path)
     names = [str(name) for name in cells.columns]
-    return _table_of(cells, names, *_places(names, asked))
+    return _table_of(cells, names, *_places(names, asked), asked)
 
 
 def parquet_cells(path: Path) -> pd.DataFrame:
@@ -229,6 +239,7 @@ def _table_of(
     at: int | None,
     fold_at: int | None,
     dropped: Sequence[int],
+    asked: Columns,
     text: Cells | None = None,
     place: Callable[[int], str] = row_of,
 ) -> Table:
@@ -245,24 +256,29 @@ def _table_of(
             f"holds {len(cells)} rows and {n_features} columns beside the label"
             f"{' and the fold' * (fold_at is not None)}: at least one of each is needed"
         )
-    features, feature_names, texts, rounded = [], [], [], []
+    features, feature_names, texts, rounded, encoding = [], [], [], [], []
     for i, name in enumerate(names):
         if i not in (at, fold_at, *dropped):
-            values = values_of(columns[i])
+            found = encoded(columns[i]) if asked.prepares else None
+            values = values_of(columns[i]) if found is None else found[0]
             if not isinstance(values, np.ndarray):
                 texts.append(i)
                 continue
+            encoding.append(("number",) if found is None else found[1])
             if _is_rounded(values.astype(np.float64)):
                 rounded.append(name)
             features.append(values)
             feature_names.append(name)
+    problems: tuple[str, ...] = ()
     if texts:
         without = [names[i] for i in [*dropped, *texts]]
         numbers, hint = (text.numbers, text.hint) if text else (NUMBERS, "")
         each = [f"{shown(names[i])}: {_not_number(columns[i], numbers, place)}" for i in texts]
-        raise _not_numeric(each, hint, without)
+        problems = (str(_not_numeric(each, hint, without)),)
     single = all(values.dtype == np.float32 for values in features)
-    X = np.column_stack(features).astype(np.float32 if single else np.float64, copy=False)
+    X = np.column_stack(features or [np.empty((len(cells), 0))]).astype(
+        np.float32 if single else np.float64, copy=False
+    )
     remarks = (
         (
             f"column {listed(rounded)} holds whole numbers beyond 2**53, rounded to 16 digits: if "
@@ -271,7 +287,91 @@ def _table_of(
         if rounded
         else ()
     )
-    return Table(X, labels, feature_names, folds, remarks, place)
+    is_complete = not np.isnan(X).any() and all(len(column) == 1 for column in encoding)
+    is_left_out = [column[0] in LEFT_OUT for column in encoding]
+    if asked.prepares and asked.needed and not texts and all(is_left_out) and not is_complete:
+        problems = ("each column is constant or an id: give one that says something of a row",)
+    is_plain = is_complete and (set(encoding) <= {("number",)} or all(is_left_out))
+    kinds = tuple(encoding) if asked.prepares and not is_plain else None
+    return Table(X, labels, feature_names, folds, remarks, place, kinds, problems)
+
+
+def encoded(column: pd.Series[Any]) -> tuple[npt.NDArray[Any], tuple[str, ...]] | None:
+    """Return a column as numbers, days or codes, NaN where missing, and what it is (`Encoding`).
+
+    None where it holds something else, such as lists, or text that is mostly numbers.
+    """
+    import pandas as pd
+
+    values = values_of(column)
+    if values is None:
+        is_dates = pd.api.types.is_datetime64_any_dtype(column.dtype)
+        return (days_of(column), ("date",)) if is_dates else None
+    if isinstance(values, np.ndarray):
+        is_counter = is_id(values) and np.ptp(values) < 2 * len(values)
+        return values, (_kind_of(values, "id" if is_counter else "number"),)
+    texts = np.array([text.strip() for text in values], dtype=object)
+    missing = texts == ""
+    held = texts[~missing]
+    if len(held) and all(map(DATE.fullmatch, held)):
+        with suppress(ValueError):
+            days = days_of(pd.Series(texts).mask(missing, None))
+            return days, (_kind_of(days, "date"),)
+    if sum(map(bool, map(PERHAPS_NUMBER.fullmatch, held))) >= max(1, len(held) / 2):
+        return None  # numbers that are spelt otherwise, or have a slip among them
+    names, places = np.unique(held.astype(str), return_inverse=True)
+    codes = np.full(len(texts), np.nan)
+    codes[~missing] = places
+    is_name = len(held) >= LEAST_IDS and len(names) > len(held) / 2
+    return codes, (_kind_of(codes, "id" if is_name else "category"), *names.tolist())
+
+
+def _kind_of(values: npt.NDArray[Any], kind: str) -> str:
+    """Return the kind of a column, or that all its values are one."""
+    numbers = values.astype(np.float64)
+    missing = np.isnan(numbers)
+    same = missing.all() or not (missing.any() or (numbers != numbers[0]).any())
+    return "constant" if same else kind
+
+
+def prepared_as(values: npt.NDArray[Any], column: tuple[str, ...]) -> str:
+    """Say what becomes of a column, '' where it stays as it is."""
+    kind, n_missing = column[0], np.count_nonzero(np.isnan(values))
+    if kind == "constant":
+        return "left out, as it is constant"
+    if kind == "id":
+        return "left out, as an id"
+    if kind == "category":
+        return f"one-hot, those in fewer than {RARE:.0%} of the training rows joined"
+    parts = ["days since 1970"] if kind == "date" else []
+    if n_missing:
+        parts.append("missing ones get the median of the training rows")
+        if n_missing >= MUCH_MISSING * len(values):
+            parts[-1] += " and an indicator"
+    return ", ".join(parts)
+
+
+def prepared_remarks(X: Any, names: Sequence[str] | None, encoding: Encoding) -> list[str]:
+    """Say in a line what becomes of the columns."""
+    called = names or [str(i + 1) for i in range(len(encoding))]
+    of_kind = defaultdict(list)
+    for i, (kind, *_) in enumerate(encoding):
+        of_kind[kind].append(called[i])
+        if kind in ("number", "date") and np.isnan(X[:, i]).any():
+            of_kind["missing"].append(called[i])
+    told = {
+        "missing": "with missing values imputed by the median",
+        "category": "one-hot",
+        "date": "as days",
+        "constant": "left out as constant",
+        "id": "left out as id",
+    }
+    parts = [
+        f"{len(of_kind[kind])} {how} ({first_dozen([*map(shown, of_kind[kind])])})"
+        for kind, how in told.items()
+        if of_kind[kind]
+    ]
+    return [f"columns prepared: {', '.join(parts)}; --prepare none takes complete numbers only"]
 
 
 def _is_rounded(values: npt.NDArray[np.float64]) -> bool:

@@ -215,7 +215,11 @@ class TakenName(Euclidean):
         ({"learners": [OASIS, OASIS]}, "two learners are called 'OASIS"),
         ({"learners": {"a": OASIS(n_steps=[1, 2])}}, r"learner 'a': n_steps = \[1, 2\]: a run"),
         (
-            {"dataset": pd.DataFrame({"a": [1, np.nan], "kind": [0, 1]}), "label": "kind"},
+            {
+                "dataset": pd.DataFrame({"a": [1, np.nan], "kind": [0, 1]}),
+                "label": "kind",
+                "prepare": "none",
+            },
             "^the rows given: 1 value is NaN or missing",
         ),
         ({"dataset": (X, Y), "label": "kind"}, "label = 'kind' of .X, y.: y has the labels"),
@@ -226,6 +230,7 @@ class TakenName(Euclidean):
             {
                 "dataset": pd.DataFrame({"a": ["p", "q"], "b": [0, 1], "kind": [0, 1]}),
                 "label": "kind",
+                "prepare": "none",
             },
             "leave it out with drop a, write it as numbers, or name it with label if",
         ),

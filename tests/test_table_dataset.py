@@ -32,8 +32,8 @@ ANIMALS = ["owl", "cat", "owl", "bee", "cat", "owl"]
 Y = np.array([10, 9, 10, 2, 9, 10])
 
 
-def load(path: Path, label: str | None = None) -> LabelledRows:
-    return TableFile(path, label).load()
+def load(path: Path, label: str | None = None, **how: Any) -> LabelledRows:
+    return TableFile(path, label, **how).load()
 
 
 def frame(values: Any = X, label: str = "label", labels: Any = ANIMALS) -> pd.DataFrame:
@@ -287,7 +287,7 @@ NPZ: dict[str, tuple[dict[str, Any], str]] = {
 def test_a_faulty_npz_is_told(tmp_path: Path, arrays: dict[str, Any], reason: str) -> None:
     np.savez(tmp_path / "t.npz", allow_pickle=True, **arrays)
     with pytest.raises(UsageError, match=f"^{tmp_path / 't.npz'}: {reason}") as caught:
-        load(tmp_path / "t.npz")
+        load(tmp_path / "t.npz", prepare="none")
     assert "pickle" not in str(caught.value)
 
 
@@ -328,7 +328,7 @@ PARQUET: dict[str, tuple[dict[str, Any], str]] = {
 def test_a_faulty_parquet_is_told(tmp_path: Path, columns: dict[str, Any], reason: str) -> None:
     parquet.write_table(pa.table(columns), tmp_path / "t.parquet")
     with pytest.raises(UsageError, match=f"^{tmp_path / 't.parquet'}: {reason}"):
-        load(tmp_path / "t.parquet")
+        load(tmp_path / "t.parquet", prepare="none")
     described = TableFile(tmp_path / "t.parquet").description()
     assert len(described) == len(columns) + 1
     assert all("\n" not in line for line in described)

@@ -50,6 +50,18 @@ DATA_OPTIONS = (
         "SIGN",
         "the sign of thousands of your own CSV file: , . ' or a space (default: as columns show)",
     ),
+    (
+        "prepare",
+        "auto|none",
+        "whether missing values, texts and dates of your own table become numbers, and constant "
+        "columns and ids are left out; none refuses them (default: auto)",
+    ),
+    (
+        "bins",
+        "N",
+        "make so many classes of a label that is a number, of about as many rows each (default: "
+        "each value is a class)",
+    ),
     ("visterms", "N", "visual words of a data set of pictures (default: its own, 1000)"),
     ("block", "PIXELS", "side of the blocks of pictures (default: the data set's, mostly 64)"),
     (

@@ -23,6 +23,7 @@ from oasis_bench.plugins import (
     load_registry,
     neighbours as find_neighbours,
     open_dataset,
+    prepare_of,
 )
 from oasis_bench.runs import fit_on_all
 from oasis_bench.system import UsageError, require_packages, whole_file
@@ -100,16 +101,23 @@ def _load(
     registry = load_registry(options.plugin)
     model = load_model_of(registry, options.model)
     takes, columns = learner_of(model, [])[0].takes, getattr(model, "feature_names_in_", None)
+    prepare = prepare_of(model)
+    needed = columns if columns is None or prepare is None else prepare.needed(columns)
     loaded = []
     for source in sources:
         dataset = open_dataset(source, registry, data_options(options, source))
-        X, names = dataset.load_items(takes, columns, options.name, display.download)
-        if takes == "rows" and X.shape[1] != model.n_features_in_:
+        X, names = dataset.load_items(
+            takes, needed, options.name, display.download, prepare is not None
+        )
+        n_needed = model.n_features_in_ if needed is None else len(needed)
+        if takes == "rows" and X.shape[1] != n_needed:
             raise UsageError(
                 f"{source} has {X.shape[1]} features, and {options.model} was fitted on "
-                f"{model.n_features_in_}: give rows of the same features"
+                f"{n_needed}: give rows of the same features"
             )
-        loaded.append(_Items(X if columns is None else pd.DataFrame(X, columns=columns), names))
+        if columns is not None:
+            X = pd.DataFrame(X, columns=needed).reindex(columns=columns)
+        loaded.append(_Items(X, names))
     return model, loaded
 
 

@@ -16,6 +16,18 @@ from .matrices import (
 )
 from .patches import Descriptors as Descriptors, Patches as Patches, PatchKind as PatchKind
 from .pictures import caption as caption, thumbnail as thumbnail
+from .preparing import (
+    LEFT_OUT as LEFT_OUT,
+    MUCH_MISSING as MUCH_MISSING,
+    RARE as RARE,
+    Encoding as Encoding,
+    Prepare as Prepare,
+    days_of as days_of,
+    encode as encode,
+    frame_of as frame_of,
+    without_left_out as without_left_out,
+    without_texts as without_texts,
+)
 from .rows import (
     KINDS as KINDS,
     PATCHES_AND_PIXELS as PATCHES_AND_PIXELS,

@@ -21,6 +21,7 @@ from scipy import sparse
 from oasis_bench.data.judgements import JudgedTriplets, Ratings, check_item_numbers
 from oasis_bench.data.matrices import FloatArray, canonical
 from oasis_bench.data.patches import Patches, check_pixels
+from oasis_bench.data.preparing import Encoding
 from oasis_bench.system import UsageError
 
 Rows: TypeAlias = "npt.NDArray[np.floating] | sparse.csr_array"
@@ -105,7 +106,7 @@ class LabelledRows:
     Parameters
     ----------
     X : ndarray or csr_array of shape (n_rows, n_features)
-        float32 or float64, finite.
+        float32 or float64, finite; NaN where a value is missing if there is an `encoding`.
     y : ndarray of shape (n_rows,), int64, or csr_array of shape (n_rows, n_queries)
         The number of each row's class, an index into `class_names`; or, with several labels,
         how relevant each row is to each query (JMLR 2010, 5.2.1: R_QI, here items x queries).
@@ -130,6 +131,9 @@ class LabelledRows:
     folds : ndarray of shape (n_rows,), int64, optional
         The fold of each row, from 0 without a gap, of two folds or more: the partitions that the
         data set is published with.  Each fold tests once, and the other rows train.
+    encoding : tuple of tuples of str, optional
+        What each column of a table is, and what its codes stand for: such rows are prepared with
+        what is learned from training rows.
 
     Raises
     ------
@@ -149,6 +153,7 @@ class LabelledRows:
     folds: npt.NDArray[np.int64] | None = None
     remarks: tuple[str, ...] = ()
     columns: tuple[str, ...] | None = None
+    encoding: Encoding | None = None
 
     def __post_init__(self) -> None:
         for name in ("X", "y"):
@@ -183,9 +188,10 @@ class LabelledRows:
                 f"class {self.class_names[int(counts.argmin())]!r} has no row: leave its name out"
             )
         values = self.X.data if sparse.issparse(self.X) else self.X
-        if not np.isfinite(values).all():
+        lost = np.isinf(values) if self.encoding is not None else ~np.isfinite(values)
+        if lost.any():
             raise UsageError(
-                f"{np.count_nonzero(~np.isfinite(values))} values are NaN or infinite: "
+                f"{np.count_nonzero(lost)} values are NaN or infinite: "
                 "fill them in or leave those rows out"
             )
         for judgements in (self.judged, self.ratings):
@@ -258,7 +264,8 @@ class LabelledRows:
 
     def content_hash(self, salt: str = "") -> str:
         """Hash all but paths, remarks and columns (SHA-256): a trial's identity holds its data."""
-        digest = hashlib.sha256(f"{salt}{self.class_names!r}".encode())
+        coded = "" if self.encoding is None else repr(self.encoding)
+        digest = hashlib.sha256(f"{salt}{self.class_names!r}{coded}".encode())
         arrays = [*_parts(self.X), *_parts(self.y)]
         for part in (self.judged, self.ratings, self.patches):
             arrays += [] if part is None else part.arrays()

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from oasis_bench.data.matrices import canonical
+from oasis_bench.data.preparing import Encoding, Prepare
 from oasis_bench.data.rows import Rows
 from oasis_bench.system import UsageError
 
@@ -43,22 +44,28 @@ N_COMPONENTS = 256
 Preparation = Callable[[Any], Any]
 
 
-def learn_scaling(kind: str, X: Rows) -> Preparation:
+def learn_scaling(kind: str, X: Rows, encoding: Encoding | None = None) -> Preparation:
     """Make the function that scales training and test rows alike, by a key of `SCALINGS`.
 
-    It is learned from the training rows `X`.  A row of zeros keeps its length; a column that does
+    It is learned from the training rows `X`, with an `encoding` those of `Prepare`.  A row of
+    zeros keeps its length; a column that does
     not vary becomes 0.
     """
     refuse_scaling([kind], X)
-    return prepared_by(learn_steps(kind, X))
+    return prepared_by(learn_steps(kind, X, encoding=encoding))
 
 
-def learn_steps(kind: str, X: Rows, takes_sparse: bool = True) -> list[Any]:
+def learn_steps(
+    kind: str, X: Rows, takes_sparse: bool = True, encoding: Encoding | None = None
+) -> list[Any]:
     """Fit the transformers of a key of `SCALINGS` on training rows, in their order.
 
-    Where the rows are sparse and the learner takes none such, the last one makes them dense.
+    The first is `Prepare`, where the rows have an `encoding`.  Where the rows are sparse and the
+    learner takes none such, the last one makes them dense.
     """
-    steps = [*scaling_steps(kind), *([] if takes_sparse or not sparse.issparse(X) else [Dense()])]
+    first = [] if encoding is None else [Prepare(encoding)]
+    last = [] if takes_sparse or not sparse.issparse(X) else [Dense()]
+    steps = [*first, *scaling_steps(kind), *last]
     for step in steps:
         X = step.fit_transform(X)
     return steps
@@ -72,9 +79,9 @@ def prepared_by(steps: Sequence[Any]) -> Preparation:
 def scaling_of(steps: Sequence[Any]) -> str | None:
     """Return the key of `SCALINGS` whose transformers these are, or None.
 
-    scikit-learn's Normalizer is as ours, and `Dense` may be among them.
+    scikit-learn's Normalizer is as ours; `Prepare` and `Dense` may be among them.
     """
-    kinds = [_kind(step) for step in steps if _kind(step)[0] != Dense.__name__]
+    kinds = [_kind(step) for step in steps if not isinstance(step, Dense | Prepare)]
     known = (kind for kind in SCALINGS if [_kind(step) for step in scaling_steps(kind)] == kinds)
     return next(known, None)
 
@@ -177,7 +184,7 @@ STEPS: Mapping[str, type[Any]] = {
     step.__name__: step
     for step in (
         *(StandardScaler, MinMaxScaler, Normalizer),
-        *(PrincipalComponents, InverseDocumentFrequency, Dense),
+        *(PrincipalComponents, InverseDocumentFrequency, Dense, Prepare),
     )
 }
 """The transformers that `learn_steps` makes, by name: a model file may hold these."""

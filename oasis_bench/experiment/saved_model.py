@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from oasis_bench.data import LabelledRows, Patches, row_hashes
+from oasis_bench.data import Encoding, LabelledRows, Patches, encode, frame_of, row_hashes
 from oasis_bench.experiment.settings import Experiment
 from oasis_bench.plugins import (
     ExemplarLearner,
     Registry,
     learner_of,
     load_model_of,
+    prepare_of,
     training_rows_of,
 )
 from oasis_bench.system import UsageError, open_regular, printable, shown
@@ -86,27 +87,68 @@ def match_columns(e: Experiment, registry: Registry, rows: LabelledRows) -> Labe
 
     Without names on either side they stay as they are; where they are not the same, it is refused.
     """
-    matched = rows
+    matched, encodings = rows, set[Encoding | None]()
     for label, spec in e.learners.items():
         if spec.model is None or registry.algorithms[spec.algorithm].takes != "rows":
             continue
-        known = getattr(load_model_of(registry, spec.model), "feature_names_in_", None)
+        model = load_model_of(registry, spec.model)
+        prepare = prepare_of(model)
+        encodings.add(None if prepare is None else prepare.encoding)
+        if len(encodings) > 1:
+            raise UsageError(
+                f"{spec.model}: its columns are prepared otherwise than those of another model: "
+                "evaluate each in a run of its own"
+            )
+        known = getattr(model, "feature_names_in_", None)
         if (known is None) != (rows.columns is None):
             of = "the data" if rows.columns is None else "the model"
             remark = f"{label}: {of} has no names of columns, which are taken in their order"
             matched = replace(matched, remarks=(*matched.remarks, remark))
         elif known is not None and rows.columns is not None:
             names = tuple(known)
+            own = rows
+            if prepare is not None:
+                own = _with_left_out(rows, set(names).difference(prepare.needed(names)))
             if matched is not rows and matched.columns != names != rows.columns:
                 raise UsageError(
                     f"{spec.model}: its columns stand in another order than those of another "
                     "model: evaluate each in a run of its own"
                 )
-            if rows.columns != names:
+            if own.columns is not None and own.columns != names:
                 dropped = e.dataset_options.get("drop")
-                order = _places_of(names, rows.columns, spec.model, dropped)
-                matched = replace(matched, X=rows.X[:, order], columns=names)
+                order = _places_of(names, own.columns, spec.model, dropped)
+                of_each = own.encoding and tuple(own.encoding[i] for i in order)
+                matched = replace(matched, X=own.X[:, order], columns=names, encoding=of_each)
+        matched = _encoded_as(model, spec.model, matched)
     return matched
+
+
+def _with_left_out(rows: LabelledRows, names: set[str]) -> LabelledRows:
+    """Return rows with columns that the model leaves out, where they are not there."""
+    added = sorted(names.difference(rows.columns or ()))
+    if not added:
+        return rows
+    X: Any = rows.X
+    X = np.column_stack([X, np.full((len(X), len(added)), np.nan)])
+    known = rows.encoding or (("number",),) * rows.X.shape[1]
+    encoding = (*known, *[("constant",)] * len(added))
+    return replace(rows, X=X, columns=(*(rows.columns or ()), *added), encoding=encoding)
+
+
+def _encoded_as(model: Any, path: str, rows: LabelledRows) -> LabelledRows:
+    """Return rows with the codes of the model's preparation; refuse what it cannot take."""
+    prepare, columns = prepare_of(model), rows.columns or range(rows.X.shape[1])
+    if prepare is None and rows.encoding is not None:
+        if np.isfinite(rows.X.sum()) and not any(texts for _, *texts in rows.encoding):
+            return replace(rows, encoding=None)
+        raise UsageError(
+            f"{path}: it takes complete rows of numbers, and the data has missing values, texts or "
+            "dates: --prepare none says in which columns; leave those out or fit it anew"
+        )
+    if prepare is None or len(columns) != len(prepare.encoding):
+        return rows  # another number of columns is refused later
+    X = encode(frame_of(rows.X, [*map(str, columns)], rows.encoding), prepare.encoding)
+    return replace(rows, X=X, encoding=prepare.encoding)
 
 
 def _places_of(

@@ -21,7 +21,7 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.utils._param_validation import validate_parameter_constraints
 
 from oasis_bench import __version__
-from oasis_bench.data import LabelledRows, refuse_scaling
+from oasis_bench.data import Encoding, LabelledRows, refuse_scaling, without_texts
 from oasis_bench.experiment import saved_model
 from oasis_bench.experiment.data_use import (
     Queries,
@@ -134,6 +134,8 @@ class TrialSpec:
         Where the learner may come from, besides installed packages.
     shares_cores
         Whether other trials run at the same time, so that its timing is marked.
+    encoding
+        What the columns of a table are (see `Prepare`); None: rows are used as they are.
     """
 
     experiment: Experiment
@@ -146,6 +148,7 @@ class TrialSpec:
     keeps: Keeps = Keeps()
     plugin_files: tuple[Path, ...] = ()
     shares_cores: bool = False
+    encoding: Encoding | None = None
 
     @cached_property
     def trial_id(self) -> str:
@@ -266,7 +269,7 @@ def plan(
         label: _candidates(e, e.learners[label].algorithm, grid, scalings[label], registry)
         for label, grid in grids.items()
     }
-    trials, queries = [], find_queries(e, rows)
+    trials, queries, encoding = [], find_queries(e, rows), without_texts(rows.encoding)
     for spec in e.learners.values():
         refuse_unlike_inputs(registry.algorithms[spec.algorithm], dataset, rows, spec.features)
         if spec.model is not None:
@@ -317,6 +320,7 @@ def plan(
                         projection=shows and subset == largest,
                     ),
                     plugin_files=plugin_files,
+                    encoding=encoding,
                 )
             )
     return trials

@@ -12,7 +12,7 @@ import pandas as pd
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from oasis_bench.analysis import headlines, task_measures
-from oasis_bench.data import LabelledRows, learn_steps, prepared_by
+from oasis_bench.data import LabelledRows, learn_steps, prepared_by, without_texts
 from oasis_bench.plugins import (
     Blend,
     Registry,
@@ -125,8 +125,10 @@ def refit_best(run: StoredRun) -> Pipeline:
     if won.n_steps is not None:
         learner.set_params(n_steps=won.n_steps)
     X = rows.items(learner.takes, spec.features)
-    kind = won.scaling if learner.takes == "rows" else "none"
-    steps = learn_steps(kind, X, learner.takes_sparse)
+    takes_rows = learner.takes == "rows"
+    kind = won.scaling if takes_rows else "none"
+    encoding = without_texts(rows.encoding) if takes_rows else None
+    steps = learn_steps(kind, X, learner.takes_sparse, encoding)
     n_features = X.shape[1]
     X = prepared_by(steps)(X)
     split = registry.splits[next(iter(run.info.sources.tasks.values())).split](e)

@@ -88,6 +88,7 @@ def run(
     fold_column: str | None = None,
     decimal: str | None = None,
     thousands: str | None = None,
+    prepare: str | None = None,
     dataset_options: Mapping[str, Any] | None = None,
     output: str | Path | None = None,
     title: str | None = None,
@@ -124,6 +125,8 @@ def run(
         The column that says in which fold each row tests: these are the partitions then.
     decimal, thousands : str, optional
         The decimal sign and the sign of thousands of a CSV file.  Default: as its columns show.
+    prepare : {'auto', 'none'}, optional
+        Whether missing values, texts and dates of a table become numbers.  Default: 'auto'.
     dataset_options : mapping, optional
         Other options of the data set, such as ``{"visterms": 100}``.
     output : str or Path, optional
@@ -187,6 +190,7 @@ def run(
         "fold_column": fold_column,
         "decimal": decimal,
         "thousands": thousands,
+        "prepare": prepare,
     }
     plan = changed(
         plan,

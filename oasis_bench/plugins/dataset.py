@@ -91,6 +91,7 @@ class Dataset(ABC):
         columns: Sequence[str] | None = None,
         name: str | None = None,
         progress: Progress = no_progress,
+        raw: bool = False,
     ) -> tuple[Any, list[str] | None]:
         """Load items to rank or to embed, without labels, and their names where they have any.
 
@@ -104,6 +105,8 @@ class Dataset(ABC):
             The column of a table that names its rows.  Pictures are named by their paths.
         progress : callable, default no_progress
             As `load` takes it.
+        raw : bool, default False
+            Whether the model prepares raw values, so that a table may give them as a DataFrame.
         """
         rows = self.load(progress)
         return rows.items(kind), None if rows.images is None else [*map(str, rows.images)]

@@ -21,7 +21,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted
 
-from oasis_bench.data import FloatArray
+from oasis_bench.data import FloatArray, Prepare
 from oasis_bench.plugins.metric_learner import (
     FittedArray,
     MetricLearner,
@@ -232,7 +232,10 @@ def learner_of(estimator: Any, items: list[Any]) -> tuple[MetricLearner, list[An
     Columns of a DataFrame are taken by the names of those that it was fitted on; others are not
     looked at.
     """
-    items = [_by_name(X, getattr(estimator, "feature_names_in_", None)) for X in items]
+    names = getattr(estimator, "feature_names_in_", None)
+    first = estimator[0] if isinstance(estimator, Pipeline) else None
+    needed = first.needed(names) if isinstance(first, Prepare) and names is not None else names
+    items = [_by_name(X, names, needed) for X in items]
     while not isinstance(estimator, MetricLearner):
         if isinstance(estimator, Pipeline):
             *steps, (_, last) = estimator.steps
@@ -250,16 +253,16 @@ def learner_of(estimator: Any, items: list[Any]) -> tuple[MetricLearner, list[An
     return estimator, items
 
 
-def _by_name(X: Any, names: Any) -> Any:
+def _by_name(X: Any, names: Any, needed: Any) -> Any:
     if names is None or not hasattr(X, "columns"):
         return X
-    if missing := [name for name in names if name not in X.columns]:
+    if missing := [name for name in needed if name not in X.columns]:
         more = f" and {len(missing) - 1} more" * (len(missing) > 1)
         raise UsageError(
             f"the rows lack the column {shown(missing[0])}{more}, which the model was fitted on: "
             "give each column the name that it had"
         )
-    return X[list(names)]
+    return X.reindex(columns=list(names)) if len(needed) < len(names) else X[list(names)]
 
 
 def blocks(n_rows: int, row_bytes: int) -> Iterator[slice]:

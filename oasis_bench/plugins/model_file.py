@@ -30,6 +30,7 @@ from oasis_bench.data import (
     STEPS,
     Patches,
     PatchKind,
+    Prepare,
     prepared_by,
     row_hashes,
     scaling_of,
@@ -234,6 +235,12 @@ def load_model_of(registry: Registry, path: str | os.PathLike[str]) -> Any:
         ) from error
 
 
+def prepare_of(model: Any) -> Prepare | None:
+    """Return the step of a loaded model that prepares raw values of a table, where it has one."""
+    first = model[0] if isinstance(model, Pipeline) else None
+    return first if isinstance(first, Prepare) else None
+
+
 def read_model(file: BinaryIO, registry: Registry) -> MetricLearner:
     """Read a learner from an open file, without its scaling."""
     return _read(file, registry)[0]
@@ -284,6 +291,8 @@ def _check_steps(steps: list[Any], learner: MetricLearner) -> None:
     if not isinstance(n, Integral) or not (kind == "tfidf" or {n} == held or n == needed):
         raise UsageError(f"its first step is of {n!r} features, and holds {held} numbers")
     row = sparse.csr_array((1, n)) if kind in KEEPS_ZEROS else np.zeros((1, n))
+    if isinstance(steps[0], Prepare):
+        row = np.full((1, n), np.nan)
     made = prepared_by(steps)(row)
     if made.shape != (1, needed) or not np.isfinite(made.sum()):
         raise UsageError(f"its steps do not make rows of {needed} numbers")

@@ -19,6 +19,7 @@ from scipy import sparse
 
 from oasis_bench.data import (
     Dense,
+    Encoding,
     JudgedTriplets,
     Judgements,
     Patches,
@@ -269,16 +270,21 @@ def folds_at_once(spec: TrialSpec) -> int:
 
 
 def learn_preparation(
-    learner: type[MetricLearner], scaling: str, X: Any, saved: Sequence[Any] | None = None
+    learner: type[MetricLearner],
+    scaling: str,
+    X: Any,
+    encoding: Encoding | None = None,
+    saved: Sequence[Any] | None = None,
 ) -> Preparation:
     """Make the function that turns items as the data set gives them into those of a learner.
 
-    Rows are scaled with statistics of `X`, or by steps that were `saved` with a model, then made
-    dense for a learner that takes no sparse ones; pixels and patches stay as they are.
+    Rows are prepared, where they have an `encoding`, and scaled with statistics of `X`, or by
+    steps that were `saved` with a model, then made dense for a learner that takes no sparse ones;
+    pixels and patches stay as they are.
     """
     if learner.takes != "rows":
         return lambda items: items
-    scale = learn_scaling(scaling, X) if saved is None else prepared_by(saved)
+    scale = learn_scaling(scaling, X, encoding) if saved is None else prepared_by(saved)
     if sparse.issparse(X) and not learner.takes_sparse:
         return lambda rows: Dense().transform(scale(rows))
     return scale

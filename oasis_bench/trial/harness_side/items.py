@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from oasis_bench.data import Judgements, LabelledRows, Labels, Patches, Preparation
+from oasis_bench.data import Encoding, Judgements, LabelledRows, Labels, Patches, Preparation
 from oasis_bench.experiment import Queries, TrialSpec, split_of
 from oasis_bench.plugins import MetricLearner
 from oasis_bench.system import UsageError, derive_seed, shown
@@ -57,6 +57,7 @@ class TrialItems:
     truth: Truth  # the labels of the test items
     ties: Mapping[str, Numbers]  # for a gallery of 'test' or 'training' items
     sample: Numbers  # places of the test items that are scored a second time, alone
+    encoding: Encoding | None = None  # of the columns of X
 
     @property
     def n_features(self) -> int:
@@ -95,6 +96,7 @@ def draw_items(spec: TrialSpec, rows: LabelledRows, learner: type[MetricLearner]
     order = rng.permutation(len(partition.test))
     return TrialItems(
         X=X,
+        encoding=spec.encoding,
         y=rows.y[partition.train],
         test_rows=partition.test[order],
         train_rows=partition.train,
@@ -180,7 +182,7 @@ class SealedItems:
         if scaling is None:
             self._prepare: Preparation = lambda rows: rows
         else:
-            self._prepare = learn_preparation(learner, scaling, training, saved)
+            self._prepare = learn_preparation(learner, scaling, training, items.encoding, saved)
         self._training = self._prepare(training)
         self._descriptors: list[int] = []
         # The files are closed when no trial has the items any more; processes keep theirs.

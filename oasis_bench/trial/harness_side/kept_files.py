@@ -20,7 +20,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from oasis_bench.data import Patches, learn_steps, row_hashes
+from oasis_bench.data import Patches, learn_steps, row_hashes, without_left_out
 from oasis_bench.experiment import TrialSpec, cell_name
 from oasis_bench.plugins import Blend, add_steps, add_training_rows, load_registry
 from oasis_bench.system import (
@@ -144,7 +144,7 @@ class KeptFiles:
         learner = load_registry(self._spec.plugin_files).algorithms[self._spec.algorithm]
         if learner.takes == "rows":
             X, columns = self._items.X[self._items.train_rows], self._spec.keeps.columns
-            steps = learn_steps(scaling, X, learner.takes_sparse)
+            steps = learn_steps(scaling, X, learner.takes_sparse, self._spec.encoding)
             if steps and columns is not None and len(columns) == X.shape[1]:
                 steps[0].feature_names_in_ = np.array(columns, dtype=object)
             with self._disk(MODELS):
@@ -162,6 +162,7 @@ class KeptFiles:
         if MODELS in self._files and not isinstance(self._items.X, Patches):
             with self._disk(MODELS):
                 training = self._items.X[self._items.train_rows]
+                training = without_left_out(training, self._spec.encoding)
                 add_training_rows(self._files[MODELS], row_hashes(training), blend)
         files, self._files = self._files, {}
         return files

@@ -168,7 +168,7 @@ def _tune(stage: Stage, channel: Channel) -> None:
     start = time.perf_counter()
     learner, by_scaling = _learner_class(spec), attrgetter("scaling")
     for scaling, of_scaling in groupby(sorted(spec.candidates, key=by_scaling), by_scaling):
-        X = learn_preparation(learner, scaling, items["X"])(items["X"])
+        X = learn_preparation(learner, scaling, items["X"], spec.encoding)(items["X"])
         _refuse((_make(spec, one.params, "fit") for one in of_scaling), {**items, "X": X})
     stopwatch.seconds[LEARNING] += time.perf_counter() - start
     try:

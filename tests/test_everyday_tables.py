@@ -1,0 +1,221 @@
+"""Tables with missing values, categories and dates: against scikit-learn, and end to end."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from oasis_bench.algorithms import LDA
+from oasis_bench.command_line import main
+from oasis_bench.data import encode, frame_of, learn_steps, prepared_by, without_texts
+from oasis_bench.datasets import TableFile
+from oasis_bench.plugins import embed, load_model, neighbours, training_rows_of
+from oasis_bench.system import UsageError
+from oasis_bench.trial.wall import learn_preparation
+
+N = 120
+KINDS = np.arange(N) % 3
+
+
+def messy(seed=0):
+    """Return a table with a column of each kind, and a label that some of them tell."""
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame(
+        {
+            "id": np.arange(N) + 1000,
+            "name": [f"person {i}" for i in range(N)],
+            "age": rng.normal(40 + 10 * KINDS, 5).round(1),
+            "income": rng.normal(100 + 50 * KINDS, 20).round(1),
+            "colour": np.array(["red", "green", "blue"])[KINDS],
+            "seen": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, N), "D"),
+            "member": (rng.random(N) < 0.5).astype(object),
+            "version": "v1",
+            "label": np.array(["a", "b", "c"])[KINDS],
+        }
+    )
+    table["seen"] = table["seen"].dt.strftime("%Y-%m-%d")
+    table.loc[3, "age"] = np.nan
+    table.loc[rng.random(N) < 0.3, "income"] = np.nan
+    table.loc[rng.random(N) < 0.1, "member"] = None
+    table.loc[rng.random(N) < 0.1, "colour"] = None
+    table.loc[7, "colour"] = "mauve"
+    return table
+
+
+@pytest.fixture
+def path(tmp_path):
+    messy().to_csv(tmp_path / "messy.csv", index=False)
+    return tmp_path / "messy.csv"
+
+
+def as_scikit_learn(train, rows):
+    """Prepare raw rows by scikit-learn's transformers, learned from raw training rows."""
+    frames = []
+    for frame in (train, rows):
+        days = pd.to_datetime(frame["seen"]).sub(pd.Timestamp("1970-01-01")).dt.days
+        flags = frame["member"].astype("boolean").astype("float64")
+        colours = frame["colour"].where(frame["colour"].notna(), " missing")
+        frames.append(frame.assign(seen=days, member=flags, colour=colours))
+    numbers = ["age", "income", "seen", "member"]
+    one_hot = OneHotEncoder(
+        min_frequency=2, handle_unknown="infrequent_if_exist", sparse_output=False
+    )
+    columns = ColumnTransformer(
+        [("numbers", SimpleImputer(strategy="median"), numbers), ("texts", one_hot, ["colour"])]
+    ).fit(frames[0])
+    X = columns.transform(frames[1])
+    missing = [frames[1][[name]].isna() for name in ("income", "member")]
+    return np.hstack([X[:, :4], *missing, X[:, 4:]])
+
+
+def test_rows_are_those_of_scikit_learn_learned_from_training_rows_alone(path):
+    table, rows = messy(), TableFile(path).load()
+    train = np.arange(N) < 60
+    prepare = learn_preparation(LDA, "none", rows.X[train], without_texts(rows.encoding))
+    for part in (train, ~train):
+        expected = as_scikit_learn(table[train], table[part])
+        np.testing.assert_array_equal(prepare(rows.X[part]), expected)
+    # the medians of the training rows are others than those of all
+    (first,) = learn_steps("none", rows.X[train], encoding=rows.encoding)
+    whole = learn_steps("none", rows.X, encoding=rows.encoding)[0]
+    assert first.medians_[3] == np.median(table["income"][train].dropna()) != whole.medians_[3]
+
+
+def test_scaling_follows_the_preparation(path):
+    rows = TableFile(path).load()
+    prepare, standard = learn_steps("standard", rows.X, encoding=rows.encoding)
+    X = prepare.transform(rows.X)
+    np.testing.assert_array_equal(standard.mean_, StandardScaler().fit(X).mean_)
+    assert np.isfinite(prepared_by([prepare, standard])(rows.X)).all()
+
+
+def test_raw_values_come_back_and_are_coded_again(path):
+    rows = TableFile(path).load()
+    frame = frame_of(rows.X, rows.columns, rows.encoding)
+    assert frame["colour"].tolist()[6:8] == ["red", "mauve"]
+    again = encode(frame, rows.encoding)
+    kept = [kind not in ("constant", "id") for kind, *_ in rows.encoding]
+    np.testing.assert_array_equal(again[:, kept], rows.X[:, kept])
+    with pytest.raises(UsageError, match=r"column 'age' was a number .* and holds something else"):
+        encode(frame.assign(age="old"), rows.encoding)
+
+
+def test_each_decision_is_described_and_remarked(path, capsys):
+    assert main(["data", "describe", str(path)]) == 0
+    said = capsys.readouterr().out
+    for line in (
+        r"'id' .*left out, as an id",
+        r"'name' .*left out, as an id",
+        r"'age' .*, 1 missing: missing ones get the median of the training rows$",
+        r"'income' .* missing: missing ones get the median of the training rows and an indicator",
+        r"'colour' .*one-hot, those in fewer than 1% of the training rows joined",
+        r"'seen' .*date.*: days since 1970",
+        r"'member' .*number, 0 to 1.*: missing ones get the median",
+        r"'version' .*left out, as it is constant",
+    ):
+        assert re.search(line, said, re.MULTILINE), line
+    (remark,) = TableFile(path).load().remarks
+    assert remark.startswith(
+        "columns prepared: 3 with missing values imputed by the median ('age', 'income', 'member')"
+        ", 1 one-hot ('colour'), 1 as days ('seen'), 1 left out as constant ('version'), 2 left "
+        "out as id ('id', 'name')"
+    )
+
+
+def test_complete_numbers_stay_as_they_are(tmp_path):
+    table = messy()[["income", "age", "label"]].dropna()
+    table.to_csv(tmp_path / "t.csv", index=False)
+    auto, none = (TableFile(tmp_path / "t.csv", prepare=how).load() for how in ("auto", "none"))
+    assert auto.encoding is None
+    assert auto.content_hash() == none.content_hash()
+
+
+def test_all_that_is_wrong_is_told_at_once(tmp_path):
+    table = messy()
+    table.loc[5, "label"] = None
+    table.to_csv(tmp_path / "t.csv", index=False)
+    with pytest.raises(UsageError) as caught:
+        TableFile(tmp_path / "t.csv", prepare="none").load()
+    told = str(caught.value)
+    for part in ("4 columns are not numeric", "'income' (", "'age' (1)", "1 label is missing"):
+        assert part in told
+    table["age"] = table["age"].astype(object)
+    table.loc[9, "age"] = "4o"
+    table.to_csv(tmp_path / "t.csv", index=False)
+    with pytest.raises(UsageError, match=r"'age' is not numeric: '4o' in row 10.*1 label is miss"):
+        TableFile(tmp_path / "t.csv").load()
+    with pytest.raises(UsageError, match="--prepare 'all': auto or none"):
+        TableFile(tmp_path / "t.csv", prepare="all").load()
+
+
+def test_a_target_of_numbers_becomes_classes_of_equal_size(tmp_path):
+    prices = np.random.default_rng(1).normal(size=N)
+    table = pd.DataFrame({"a": np.arange(N) ** 2.5, "price": prices})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    with pytest.raises(UsageError, match=r"numbers with fractions.*--bins 5"):
+        TableFile(tmp_path / "t.csv", "price").load()
+    rows = TableFile(tmp_path / "t.csv", "price", bins=5).load()
+    expected = pd.qcut(table["price"], 5, labels=False)
+    np.testing.assert_array_equal(rows.y, expected)
+    assert rows.class_names[1] == "({:.6g}, {:.6g}]".format(*table["price"].quantile([0.2, 0.4]))
+    for bins, label, message in (
+        (1, "price", "--bins 1: a number from 2"),
+        (3, "kind", "--bins is for labels that are numbers"),
+    ):
+        table.assign(kind="x").to_csv(tmp_path / "t.csv", index=False)
+        with pytest.raises(UsageError, match=message):
+            TableFile(tmp_path / "t.csv", label, bins=bins).load()
+
+
+FEW = ["--inner-folds", "2", "--classes", "all"]
+
+
+def test_a_messy_table_from_run_to_evaluate(path, tmp_path, capsys):
+    run = tmp_path / "run"
+    words = ["--algorithms", "LDA,Euclidean", "--partitions", "1", "--train", "20", "--test", "20"]
+    keep = ["--save-models", "--output", str(run)]
+    assert main(["run", "--dataset", str(path), *words, *FEW, *keep]) == 0
+    assert "columns prepared: 3 with" in capsys.readouterr().err
+    assert "1 left out as constant" in (run / "report.html").read_text()
+    model = str(run / "models/LDA_all_0.npz")
+    other = messy()[["label", "colour", "member", "seen", "income", "age"]]  # without ids
+    other.to_csv(tmp_path / "other.csv", index=False)
+    for of in ("messy.csv", "other.csv"):
+        words = ["--dataset", str(tmp_path / of), "--output", str(tmp_path / f"of {of}")]
+        assert main(["evaluate", model, *words]) == 0
+        assert "60 of the 120 rows are training rows" in capsys.readouterr().err
+    numbers = messy()[["age", "label"]].dropna()
+    numbers.to_csv(tmp_path / "numbers.csv", index=False)
+    words = ["--dataset", str(tmp_path / "numbers.csv"), "--output", str(tmp_path / "no")]
+    assert main(["evaluate", model, *words]) == 2
+    assert (
+        "the data lacks the columns 'income', 'colour', 'seen', 'member'" in capsys.readouterr().err
+    )
+
+
+def test_a_saved_model_takes_raw_rows(path, tmp_path, capsys):
+    model_path = tmp_path / "m.npz"
+    words = ["--learner", "LDA", "--inner-folds", "2", "--output", str(model_path)]
+    assert main(["fit", str(path), *words]) == 0
+    model, rows, table = load_model(model_path), TableFile(path).load(), messy()
+    assert model[0].encoding == without_texts(rows.encoding)
+    assert len(training_rows_of(model_path)) == N
+    raw = table.drop(columns=["label", "id", "version"]).iloc[:12]
+    raw.to_csv(tmp_path / "raw.csv", index=False)
+    found = tmp_path / "found.csv"
+    words = [str(path), str(tmp_path / "raw.csv"), "-k", "2", "--output", str(found)]
+    assert main(["neighbours", str(model_path), *words]) == 0
+    nearest, _ = neighbours(model, table, raw, 2)
+    assert pd.read_csv(found)["neighbour"].tolist() == nearest.ravel().tolist()
+    assert nearest[:, 0].tolist() == [*range(12)]
+    expected = model[-1].transform(prepared_by([step for _, step in model.steps[:-1]])(rows.X[:12]))
+    np.testing.assert_array_equal(embed(model, raw), expected)
+    with pytest.raises(UsageError, match="lack the column 'age'"):
+        embed(model, raw.drop(columns="age"))
+    raw.assign(age="old").to_csv(tmp_path / "raw.csv", index=False)
+    assert main(["neighbours", str(model_path), *words]) == 2
+    assert "column 'age' was a number" in capsys.readouterr().err
