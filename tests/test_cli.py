@@ -120,7 +120,7 @@ def test_a_file_of_the_users_own_is_run(command, tmp_path):
         0,
         "rows are scaled by standard or standard+l2 or minmax",
     )
-    assert remark.endswith("column 'length': if it is an id, --drop length")
+    assert remark.startswith("columns prepared: 1 left out as id ('length')")
     assert "[1/1] Euclidean, classes 2, partition 0: mAP" in trial
     assert "Euclidean" in out
 
