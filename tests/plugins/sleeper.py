@@ -14,7 +14,7 @@ class Sleeper(Euclidean):
         self.marker = marker
 
     def fit(self, X, y=None):
-        partial = Path(f"{self.marker}.partial")
+        partial = Path(f"{self.marker}.{os.getpid()}")  # folds sleep side by side
         partial.write_text(str(os.getpid()))
         partial.rename(self.marker)
         time.sleep(3600)
