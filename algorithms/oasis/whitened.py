@@ -69,9 +69,9 @@ class WhitenedOASIS(CosineOASIS):
     cost: ClassVar = "time d a step, + d^2 min(n, d), memory 5 d^2"
     takes_sparse: ClassVar = False
     takes_relevance: ClassVar = False
-    # Measured on embeddings: o decides between classes that are seen (.1) and others (1).
+    # Measured on embeddings: o decides between classes that are seen (.1) and others (1, the most).
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {
-        "outside": (0.4, 0.1, 1.0),
+        "outside": (0.4, 0.1, 0.025, 1),
         "shrinkage": (0.8, 0.5, 0.95),
         "aggressiveness": (0.1, 0.01, 1.0),
     }
