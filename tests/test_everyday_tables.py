@@ -75,10 +75,10 @@ def as_scikit_learn(train, rows):
 def test_rows_are_those_of_scikit_learn_learned_from_training_rows_alone(path):
     table, rows = messy(), TableFile(path).load()
     train = np.arange(N) < 60
-    prepare = learn_preparation(LDA, "none", rows.X[train], without_texts(rows.encoding))
+    steps = learn_preparation(LDA, "none", rows.X[train], without_texts(rows.encoding))
     for part in (train, ~train):
         expected = as_scikit_learn(table[train], table[part])
-        np.testing.assert_array_equal(prepare(rows.X[part]), expected)
+        np.testing.assert_array_equal(prepared_by(steps)(rows.X[part]), expected)
     # the medians of the training rows are others than those of all
     (first,) = learn_steps("none", rows.X[train], encoding=rows.encoding)
     whole = learn_steps("none", rows.X, encoding=rows.encoding)[0]

@@ -48,10 +48,8 @@ def learn_scaling(kind: str, X: Rows, encoding: Encoding | None = None) -> Prepa
     """Make the function that scales training and test rows alike, by a key of `SCALINGS`.
 
     It is learned from the training rows `X`, with an `encoding` those of `Prepare`.  A row of
-    zeros keeps its length; a column that does
-    not vary becomes 0.
+    zeros keeps its length; a column that does not vary becomes 0.
     """
-    refuse_scaling([kind], X)
     return prepared_by(learn_steps(kind, X, encoding=encoding))
 
 
@@ -61,8 +59,10 @@ def learn_steps(
     """Fit the transformers of a key of `SCALINGS` on training rows, in their order.
 
     The first is `Prepare`, where the rows have an `encoding`.  Where the rows are sparse and the
-    learner takes none such, the last one makes them dense.
+    learner takes none such, the last one makes them dense.  Raise UsageError where they cannot be
+    scaled so.
     """
+    refuse_scaling([kind], X)
     first = [] if encoding is None else [Prepare(encoding)]
     last = [] if takes_sparse or not sparse.issparse(X) else [Dense()]
     steps = [*first, *scaling_steps(kind), *last]

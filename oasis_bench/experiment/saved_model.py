@@ -71,8 +71,13 @@ def refuse_unlike_rows(path: str, registry: Registry, rows: LabelledRows) -> Non
         )
 
 
-def saved_steps(path: Path, registry: Registry) -> list[Any] | None:
-    """Return the transformers that scale rows for a saved model; None where its file has none."""
+def saved_steps(path: Path | None, registry: Registry) -> list[Any] | None:
+    """Return the transformers that scale rows for a saved model; None where its file has none.
+
+    None without a model, too.
+    """
+    if path is None:
+        return None
     model = load_model_of(registry, path)
     if not isinstance(model, Pipeline):
         return None

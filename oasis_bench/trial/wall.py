@@ -24,10 +24,8 @@ from oasis_bench.data import (
     Judgements,
     Patches,
     PatchKind,
-    Preparation,
     Ratings,
-    learn_scaling,
-    prepared_by,
+    learn_steps,
 )
 from oasis_bench.experiment import TrialSpec
 from oasis_bench.plugins import IncrementalLearner, MetricLearner, can_blend
@@ -275,19 +273,18 @@ def learn_preparation(
     X: Any,
     encoding: Encoding | None = None,
     saved: Sequence[Any] | None = None,
-) -> Preparation:
-    """Make the function that turns items as the data set gives them into those of a learner.
+) -> list[Any]:
+    """Fit the transformers that turn items as the data set gives them into those of a learner.
 
     Rows are prepared, where they have an `encoding`, and scaled with statistics of `X`, or by
     steps that were `saved` with a model, then made dense for a learner that takes no sparse ones;
     pixels and patches stay as they are.
     """
     if learner.takes != "rows":
-        return lambda items: items
-    scale = learn_scaling(scaling, X, encoding) if saved is None else prepared_by(saved)
-    if sparse.issparse(X) and not learner.takes_sparse:
-        return lambda rows: Dense().transform(scale(rows))
-    return scale
+        return []
+    if saved is None:
+        return learn_steps(scaling, X, learner.takes_sparse, encoding)
+    return [*saved, *([Dense()] if sparse.issparse(X) and not learner.takes_sparse else [])]
 
 
 def seal_items(**parts: Any) -> int:

@@ -304,7 +304,8 @@ class Conversation:
             if self._file is None:
                 self._notes.append(f"its model is not saved: {saved.reason}")
             else:
-                self._kept.add_model(self._file_that_came(), self._tuned.scaling)
+                takes_rows = self._learner.takes == "rows"
+                self._kept.add_model(self._file_that_came(), items.steps if takes_rows else None)
         if self._tuned.blend is not None:
             compared = yield Compared
             baseline = baseline_sd(items.training_rows, self.spec.seed_for("blend"))

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from oasis_bench.data import Encoding, Judgements, LabelledRows, Labels, Patches, Preparation
+from oasis_bench.data import Encoding, Judgements, LabelledRows, Labels, Patches, prepared_by
 from oasis_bench.experiment import Queries, TrialSpec, split_of
 from oasis_bench.plugins import MetricLearner
 from oasis_bench.system import UsageError, derive_seed, shown
@@ -167,7 +167,8 @@ class SealedItems:
     """The items of a trial in one scaling, each part in a file of its own when it is asked for.
 
     The scaling is learned from the training items, or `saved` with a model; None: the items as the
-    data set gives them.  The learner's class decides whether sparse rows are made dense.
+    data set gives them.  The learner's class decides whether sparse rows are made dense.  `steps`
+    are the transformers that do it.
     """
 
     def __init__(
@@ -179,10 +180,12 @@ class SealedItems:
     ) -> None:
         self._items = items
         training = items.X[items.train_rows]
-        if scaling is None:
-            self._prepare: Preparation = lambda rows: rows
-        else:
-            self._prepare = learn_preparation(learner, scaling, training, items.encoding, saved)
+        self.steps = (
+            []
+            if scaling is None
+            else learn_preparation(learner, scaling, training, items.encoding, saved)
+        )
+        self._prepare = prepared_by(self.steps)
         self._training = self._prepare(training)
         self._descriptors: list[int] = []
         # The files are closed when no trial has the items any more; processes keep theirs.

@@ -10,8 +10,9 @@ from __future__ import annotations
 import fcntl
 import os
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -20,9 +21,9 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from oasis_bench.data import Patches, learn_steps, row_hashes, without_left_out
+from oasis_bench.data import Patches, row_hashes, without_left_out
 from oasis_bench.experiment import TrialSpec, cell_name
-from oasis_bench.plugins import Blend, add_steps, add_training_rows, load_registry
+from oasis_bench.plugins import Blend, add_steps, add_training_rows
 from oasis_bench.system import (
     LONGEST_REASON,
     OutputError,
@@ -130,25 +131,27 @@ class KeptFiles:
                 self._scores = ScoresFile(self._new(PREDICTIONS), self._items)
             self._scores.add(message, content)
 
-    def add_model(self, file: int, scaling: str) -> None:
+    def add_model(self, file: int, steps: Sequence[Any] | None) -> None:
         """Copy the model file that a trial's process has sent; close it.
 
-        A learner of rows gets its scaling, so that it takes rows as the data set gives them.
+        A learner of rows gets the `steps` before it, so that it takes rows as the data set gives
+        them.
         """
         try:
-            with self._disk(MODELS), self._new(MODELS).open("wb") as copy:
-                while part := os.pread(file, COPY_BYTES, copy.tell()):
-                    copy.write(part)
+            with self._disk(MODELS), self._new(MODELS).open("wb") as model:
+                while part := os.pread(file, COPY_BYTES, model.tell()):
+                    model.write(part)
         finally:
             os.close(file)
-        learner = load_registry(self._spec.plugin_files).algorithms[self._spec.algorithm]
-        if learner.takes == "rows":
-            X, columns = self._items.X[self._items.train_rows], self._spec.keeps.columns
-            steps = learn_steps(scaling, X, learner.takes_sparse, self._spec.encoding)
-            if steps and columns is not None and len(columns) == X.shape[1]:
-                steps[0].feature_names_in_ = np.array(columns, dtype=object)
-            with self._disk(MODELS):
-                add_steps(self._files[MODELS], steps)
+        if steps is None:
+            return
+        columns = self._spec.keeps.columns
+        if steps and columns is not None and len(columns) == self._items.X.shape[1]:
+            named = copy(steps[0])  # those of the trial take rows without names
+            named.feature_names_in_ = np.array(columns, dtype=object)
+            steps = [named, *steps[1:]]
+        with self._disk(MODELS):
+            add_steps(self._files[MODELS], steps)
 
     def finish(self, blend: Blend | None) -> dict[str, Path]:
         """Close the files; return them by the folder that they are for.
@@ -162,7 +165,7 @@ class KeptFiles:
         if MODELS in self._files and not isinstance(self._items.X, Patches):
             with self._disk(MODELS):
                 training = self._items.X[self._items.train_rows]
-                training = without_left_out(training, self._spec.encoding)
+                training = without_left_out(training, self._items.encoding)
                 add_training_rows(self._files[MODELS], row_hashes(training), blend)
         files, self._files = self._files, {}
         return files

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
 
 from scipy import sparse
 
@@ -16,7 +15,7 @@ from oasis_bench.experiment import (
     refuse_changed_source,
     saved_steps,
 )
-from oasis_bench.plugins import MetricLearner, load_registry
+from oasis_bench.plugins import MetricLearner, Registry, load_registry
 from oasis_bench.system import error_line, seal
 from oasis_bench.trial import NotApplicableError
 from oasis_bench.trial.harness_side.conversation import Conversation
@@ -41,8 +40,7 @@ class Trials:
             refuse_changed_source(learner, spec.learner, spec.identity["source"])
             tasks = [registry.tasks[name]() for name in spec.tasks]
             model = None if spec.model is None else self._model(spec.model, spec.identity["model"])
-            saved = None if spec.model is None else saved_steps(spec.model, registry)
-            items, sealed = self._items(spec, learner, saved)
+            items, sealed = self._items(spec, learner, registry)
             return Conversation(spec, items, sealed, learner, tasks, self._folder, model)
         except NotApplicableError as error:
             return lost_record(spec, self._rows.X.shape[1], "not applicable", str(error))
@@ -50,7 +48,7 @@ class Trials:
             return lost_record(spec, self._rows.X.shape[1], "failed", error_line(error))
 
     def _items(
-        self, spec: TrialSpec, learner: type[MetricLearner], saved: list[Any] | None
+        self, spec: TrialSpec, learner: type[MetricLearner], registry: Registry
     ) -> tuple[TrialItems, Sealed]:
         cell = (spec.where.split, spec.where.subset, spec.where.partition)
         if cell != self._cell:  # trials that still run keep their items
@@ -59,6 +57,7 @@ class Trials:
         kind = (spec.features, learner.takes, must_be_dense, learner.takes_relevance, spec.model)
         if kind not in self._drawn:
             items = draw_items(spec, self._rows, learner)
+            saved = saved_steps(spec.model, registry)
             self._drawn[kind] = items, cache(partial(SealedItems, items, learner, saved=saved))
         return self._drawn[kind]
 

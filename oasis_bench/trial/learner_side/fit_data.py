@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from oasis_bench.data import Encoding, JudgedTriplets, Judgements, Labels, coordinates
+from oasis_bench.data import Encoding, JudgedTriplets, Judgements, Labels, coordinates, prepared_by
 from oasis_bench.experiment import TrialSpec, split_of
 from oasis_bench.plugins import IncrementalLearner, MetricLearner
 from oasis_bench.tasks import NotSplittableError, Truth
@@ -119,7 +119,7 @@ def inner_fit_data(
 def _scaled(
     data: FitData, learner: type[MetricLearner], scaling: str, encoding: Encoding | None
 ) -> FitData:
-    prepare = learn_preparation(learner, scaling, data.X, encoding)
+    prepare = prepared_by(learn_preparation(learner, scaling, data.X, encoding))
     return replace(data, X=prepare(data.X), queries=prepare(data.queries))
 
 

@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from oasis_bench.data import symmetry_index
+from oasis_bench.data import prepared_by, symmetry_index
 from oasis_bench.experiment import TrialSpec
 from oasis_bench.plugins import (
     WEIGHTS,
@@ -44,7 +44,15 @@ from oasis_bench.plugins import (
     read_model,
     write_model,
 )
-from oasis_bench.system import THREAD_VARIABLES, blas_threads, error_line, map_bytes, seal, slices
+from oasis_bench.system import (
+    THREAD_VARIABLES,
+    blas_threads,
+    error_line,
+    map_bytes,
+    seal,
+    shared,
+    slices,
+)
 from oasis_bench.tasks import Similarity, block_size, evaluate, kernel_ready, tie_order
 from oasis_bench.trial import (
     ANSWER,
@@ -168,7 +176,7 @@ def _tune(stage: Stage, channel: Channel) -> None:
     start = time.perf_counter()
     learner, by_scaling = _learner_class(spec), attrgetter("scaling")
     for scaling, of_scaling in groupby(sorted(spec.candidates, key=by_scaling), by_scaling):
-        X = learn_preparation(learner, scaling, items["X"], spec.encoding)(items["X"])
+        X = prepared_by(learn_preparation(learner, scaling, items["X"], spec.encoding))(items["X"])
         _refuse((_make(spec, one.params, "fit") for one in of_scaling), {**items, "X": X})
     stopwatch.seconds[LEARNING] += time.perf_counter() - start
     try:
@@ -222,7 +230,8 @@ def _validation(
         blends, blended = [], []
         if is_blended(spec, type(learner)):
             seed_of_pairs = spec.seed_for("blend")
-            sds = baseline_sd(data.X, seed_of_pairs), learned_sd(learner, data.X, seed_of_pairs)
+            of_baseline = shared(baseline_sd, data.X, seed_of_pairs)
+            sds = of_baseline, learned_sd(learner, data.X, seed_of_pairs)
             blends = [Blend(weight, *sds) for weight in WEIGHTS[:-1]]
             blended = [task.evaluation(data.truth, len(ties), ties, only) for _ in blends]
 

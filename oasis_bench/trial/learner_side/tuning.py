@@ -111,7 +111,7 @@ class FoldWork:
             data = self._fit_data[job.fold]
             with sharing(self._shared[job.fold]):
                 data.fit(learner, job.start or 0, job.stop)
-        with timer(VALIDATION):
+        with timer(VALIDATION), sharing(self._shared[job.fold]):
             values = np.atleast_1d(self._score(learner, data))
         return Done(job, values, cpu_seconds() - before)
 
