@@ -7,7 +7,8 @@ from fake_runs import fake_trial, make_run
 from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits
-from sklearn.preprocessing import normalize
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler, normalize
 
 import oasis_bench
 from oasis_bench.algorithms import (
@@ -194,6 +195,28 @@ def test_a_saved_model_is_evaluated_by_its_blend(done, tmp_path):
         assert values["value"] == pytest.approx(average_precision(scores, y[test]))
         own = average_precision(similarity_of(model)(X[test], X[test]), y[test])
         assert values["as_learned"] == pytest.approx(own)
+
+
+def test_kept_scores_of_a_saved_model_are_blended_on_rows_by_its_own_scaling(tmp_path):
+    X, y = load_digits(return_X_y=True)
+    scaler = StandardScaler().fit(X[:100])  # other rows than those of the run
+    learner = OASIS(n_steps=N_STEPS, random_state=0).fit(scaler.transform(X[:100]), y[:100])
+    path, output = tmp_path / "m.npz", tmp_path / "run"
+    save_model(make_pipeline(scaler, learner), path, blend=Blend(0.5, 30.0, 30.0))
+    experiment = model_experiment(path, "digits", partitions=1, test_per_class=10)
+    assert run_experiment(experiment, output, keep=("predictions",)) == 0
+    with np.load(next((output / "predictions").iterdir())) as kept:
+        test = kept["test_rows"]
+    expected = average_precision(similarity_of_blend(scaler.transform(X[test]), learner), y[test])
+    first = read_run(output).measures.set_index("measure").loc["mAP", "value"]
+    assert evaluate_run(output, ["retrieval"]) == 0
+    again = read_run(output).measures.set_index("measure").loc["mAP", "value"]
+    assert [first, again] == pytest.approx([expected, expected])
+
+
+def similarity_of_blend(rows, learner):
+    """The scores of `rows` by a weight of a half, with deviations of 30."""
+    return (baseline(rows, rows) + similarity_of(learner)(rows, rows)) / 60
 
 
 CONSTANT = """

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from oasis_bench.data import LabelledRows, Labels
-from oasis_bench.experiment import Experiment, TrialSpec, find_tasks
+from oasis_bench.experiment import Experiment, TrialSpec, find_tasks, saved_steps
 from oasis_bench.plugins import Blend, MetricLearner, Registry, load_registry
 from oasis_bench.runs.facts import RunFacts
 from oasis_bench.runs.run import (
@@ -82,7 +82,8 @@ class KeptTrial(NamedTuple):
         items = draw_items(self.spec, rows, learner)
         if self.blend is None:
             return items, None
-        return items, (self.blend, learner, SealedItems(items, learner, self.scaling))
+        saved = saved_steps(self.spec.model, registry)
+        return items, (self.blend, learner, SealedItems(items, learner, self.scaling, saved))
 
 
 Blended = tuple[Blend, type[MetricLearner], SealedItems]
