@@ -228,9 +228,8 @@ def _what_could_be_seen(view: RunView, task: str, it: Comparison) -> Iterator[st
 
 def _abstaining(view: RunView, task: str, it: Comparison) -> Iterator[str]:
     """Say of which learners the values are those of the Euclidean baseline."""
-    numbers = view.numbers[task]
-    own = numbers[(numbers["subset"] == it.subset) & (numbers["name"] == it.name)]
-    if names := [view.marked(it) for it in own.loc[own["blend"] == 0, "learner"]]:
+    own = _numbers(view, task, it)
+    if names := [view.marked(name) for name in own.loc[own["blend"] == 0, "learner"]]:
         yield (
             f"What {series(names)} learned has weight 0 on all partitions: the values are those of "
             "the Euclidean baseline."
@@ -239,13 +238,19 @@ def _abstaining(view: RunView, task: str, it: Comparison) -> Iterator[str]:
 
 def _near_chance(view: RunView, task: str, it: Comparison) -> Iterator[str]:
     """Say where no learner's mean is above chance by two standard deviations."""
-    values, numbers = view.values[task], view.numbers[task]
+    values = view.values[task]
     own = values[(values["subset"] == it.subset) & (values["name"] == it.name)]
     chance = own.drop_duplicates("partition")["chance"].astype(float).mean()
-    shown = numbers[(numbers["subset"] == it.subset) & (numbers["name"] == it.name)]
+    shown = _numbers(view, task, it)
     least = (shown["mean"] - 2 * shown["sd"].fillna(0)).dropna()
     if (least <= chance).all():
         yield f"{'None is' if len(least) > 1 else 'It is not'} clearly above chance ({chance:.3f})."
+
+
+def _numbers(view: RunView, task: str, it: Comparison) -> pd.DataFrame:
+    """Return the means and spreads of the learners that are compared."""
+    numbers = view.numbers[task]
+    return numbers[(numbers["subset"] == it.subset) & (numbers["name"] == it.name)]
 
 
 def _why_not_compared(view: RunView, it: Comparison) -> str:

@@ -119,19 +119,18 @@ class WhitenedOASIS(CosineOASIS):
         return whitened if labels is None else (whitened, labels)
 
     def _whitening(self, X: FloatArray, y: Any) -> FloatArray:
-        classes, of_row, sizes = np.unique(y, return_inverse=True, return_counts=True)
-        means = np.zeros((len(classes), X.shape[1]), dtype=X.dtype)
-        np.add.at(means, of_row, X)
-        means /= sizes[:, None]
-        values, axes = _spectrum((X - means[of_row]) / np.sqrt(len(X), dtype=X.dtype))
+        classes, of_row = np.unique(y, return_inverse=True)
+
+        def means(rows: FloatArray) -> FloatArray:
+            return np.stack([rows[y == label].mean(axis=0) for label in classes])
+
+        values, axes = _spectrum((X - means(X)[of_row]) / np.sqrt(len(X), dtype=X.dtype))
         A = np.eye(X.shape[1], dtype=X.dtype)
         if not len(values):
             return A
         s, ridge = self.shrinkage, self.shrinkage * values.mean()
         A += (axes.T * (np.sqrt(ridge / ((1 - s) * values + ridge)) - 1)) @ axes
-        whitened = np.zeros_like(means)
-        np.add.at(whitened, of_row, normalize(X @ A.T))
-        whitened /= sizes[:, None]
+        whitened = means(normalize(X @ A.T))
         _, span = _spectrum(whitened - whitened.mean(axis=0))
         P = span.T @ span
         return np.asarray(self.outside * A + (1 - self.outside) * P @ A, dtype=X.dtype)

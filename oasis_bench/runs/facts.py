@@ -85,9 +85,7 @@ class RunFacts(Session):
     plugin_files: Sequence[str]
     sources: Sources
     planned_trials: int
-    classes: Mapping[
-        str, Sequence[str]
-    ]  # the class names of each subset, of replicates the first set
+    classes: Mapping[str, Sequence[str]]  # the names of each subset, or of its first class set
     multi_label: bool  # whether an item has several labels
     items: str  # what the data set calls its items, in the plural, such as 'images'
     scaling: Sequence[str]  # of rows; of several the inner folds chose; none: no learner takes rows
